@@ -30,26 +30,38 @@ impl Gateway {
     pub(crate) async fn config() -> Result<(u16, Value)> {
         let port = TcpListener::bind("127.0.0.1:0").await?.local_addr()?.port();
         let websocket = json!({ "enabled": true, "port": port, "websocketRequiresToken": false, "allowFrom": ["*"] });
-        Ok((port, json!({ "gateway": { "port": 0 }, "channels": { "websocket": websocket } })))
+        Ok((
+            port,
+            json!({ "gateway": { "port": 0 }, "channels": { "websocket": websocket } }),
+        ))
     }
 
     /// Starts it and waits until it takes connections.
     pub(crate) async fn start(programs: &Programs, home: &Home, port: u16) -> Result<Self> {
         let child = programs.gateway(home).spawn()?;
         let pid = child.id().context("the gateway ended at once")?;
-        let gateway = Self { child, pid: Pid::from_raw(i32::try_from(pid)?), port };
+        let gateway = Self {
+            child,
+            pid: Pid::from_raw(i32::try_from(pid)?),
+            port,
+        };
         let listening = async {
             while gateway.connect("probe").await.is_err() {
                 tokio::time::sleep(ATTEMPT).await;
             }
         };
-        tokio::time::timeout(START_LIMIT, listening).await.context("the gateway takes no connections")?;
+        tokio::time::timeout(START_LIMIT, listening)
+            .await
+            .context("the gateway takes no connections")?;
         Ok(gateway)
     }
 
     /// A client with a chat of that name.
     pub(crate) async fn connect(&self, chat: &str) -> Result<WebSocketClient> {
-        let url = format!("ws://127.0.0.1:{}/?client_id=measure&chat_id={chat}", self.port);
+        let url = format!(
+            "ws://127.0.0.1:{}/?client_id=measure&chat_id={chat}",
+            self.port
+        );
         Ok(WebSocketClient::connect(&url).await?)
     }
 
@@ -61,7 +73,10 @@ impl Gateway {
     /// Its share of memory: what it has alone, and of what is shared its part, in KiB.
     pub(crate) fn pss_kib(&self) -> Result<u64> {
         let text = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid))?;
-        let value = text.lines().find_map(|line| line.strip_prefix("Pss:")).context("no Pss in smaps_rollup")?;
+        let value = text
+            .lines()
+            .find_map(|line| line.strip_prefix("Pss:"))
+            .context("no Pss in smaps_rollup")?;
         Ok(value.trim().trim_end_matches("kB").trim().parse()?)
     }
 

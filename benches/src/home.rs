@@ -31,7 +31,10 @@ impl Home {
         for part in rest {
             merge(&mut config, part);
         }
-        std::fs::write(folder.path().join("config.json"), serde_json::to_vec_pretty(&config)?)?;
+        std::fs::write(
+            folder.path().join("config.json"),
+            serde_json::to_vec_pretty(&config)?,
+        )?;
         Ok(Self { folder })
     }
 
@@ -46,7 +49,11 @@ impl Home {
     /// Gives a program this home and nothing else of the environment.
     pub(crate) fn isolate<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        command.env_clear().env("PATH", path).env("HOME", self.path()).env("NANOBOT_HOME", self.path())
+        command
+            .env_clear()
+            .env("PATH", path)
+            .env("HOME", self.path())
+            .env("NANOBOT_HOME", self.path())
     }
 
     /// Writes a session of `messages` messages of which the last ten are still sent.
@@ -55,17 +62,26 @@ impl Home {
     }
 
     /// The same with so many messages still sent.
-    pub(crate) async fn store_session_sending(&self, key: &str, messages: usize, sent: u64) -> Result<()> {
+    pub(crate) async fn store_session_sending(
+        &self,
+        key: &str,
+        messages: usize,
+        sent: u64,
+    ) -> Result<()> {
         let paths = SessionPaths::discover(&self.workspace(), self.path(), self.path());
         let store = JsonlStore::new(paths).with_durability(Durability::Os);
         let key = SessionKey::from(key);
         let mut head = Seq(0);
         for first in (0..messages).step_by(BATCH) {
-            let batch = (first..messages.min(first + BATCH)).map(|number| Entry::message(message(number))).collect();
+            let batch = (first..messages.min(first + BATCH))
+                .map(|number| Entry::message(message(number)))
+                .collect();
             head = store.append(&key, head, batch).await?;
         }
         let upto = Seq(head.0.saturating_sub(sent));
-        store.append(&key, head, vec![Entry::Consolidated { upto }]).await?;
+        store
+            .append(&key, head, vec![Entry::Consolidated { upto }])
+            .await?;
         Ok(())
     }
 }

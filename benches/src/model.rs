@@ -21,17 +21,25 @@ pub(crate) async fn prompt() -> Result<ModelServer> {
 
 /// A model that answers in one piece after a while.
 pub(crate) async fn slow(pause: Duration) -> Result<ModelServer> {
-    Ok(ModelServer::answering(move |_| Reply::text("An answer that took its time.").with_delay(pause)).await?)
+    Ok(ModelServer::answering(move |_| {
+        Reply::text("An answer that took its time.").with_delay(pause)
+    })
+    .await?)
 }
 
 /// A model that reads that many pieces of `notes.txt`, one after the other, before it answers.
 pub(crate) async fn reading(rounds: usize) -> Result<ModelServer> {
     let rule = move |request: &ModelRequest| {
-        let done = request.messages().iter().rev().take_while(|message| role(message) != "user");
+        let done = request
+            .messages()
+            .iter()
+            .rev()
+            .take_while(|message| role(message) != "user");
         match done.filter(|message| role(message) == "tool").count() {
-            done if done < rounds => {
-                Reply::call("read_file", &json!({ "path": "notes.txt", "offset": done + 1, "limit": 5 }))
-            }
+            done if done < rounds => Reply::call(
+                "read_file",
+                &json!({ "path": "notes.txt", "offset": done + 1, "limit": 5 }),
+            ),
             _ => answer(),
         }
     };
@@ -39,5 +47,8 @@ pub(crate) async fn reading(rounds: usize) -> Result<ModelServer> {
 }
 
 fn role(message: &Value) -> &str {
-    message.get("role").and_then(Value::as_str).unwrap_or_default()
+    message
+        .get("role")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }

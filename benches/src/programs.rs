@@ -32,7 +32,12 @@ impl Programs {
             floor_turn: folder.join("floor-turn"),
             meter: folder.join("meter"),
         };
-        for path in [&programs.nanobot, &programs.floor_version, &programs.floor_turn, &programs.meter] {
+        for path in [
+            &programs.nanobot,
+            &programs.floor_version,
+            &programs.floor_turn,
+            &programs.meter,
+        ] {
             ensure!(
                 path.is_file(),
                 "{} is missing: cargo build --profile dist -p nanobot -p nanobot-benches",
@@ -54,7 +59,12 @@ impl Programs {
         arguments: impl IntoIterator<Item = A>,
     ) -> Result<Usage> {
         let report = home.path().join("usage.json");
-        let output = home.isolate(&mut Command::new(&self.meter)).arg(&report).arg(program).args(arguments).output();
+        let output = home
+            .isolate(&mut Command::new(&self.meter))
+            .arg(&report)
+            .arg(program)
+            .args(arguments)
+            .output();
         let output = output.await?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "meter: {said}");
@@ -70,13 +80,26 @@ impl Programs {
 
     /// One question in a session.
     pub(crate) async fn ask(&self, home: &Home, session: &str) -> Result<Usage> {
-        self.nanobot(home, &["agent", "--session", session, "--message", "Hello, how are you?"]).await
+        self.nanobot(
+            home,
+            &[
+                "agent",
+                "--session",
+                session,
+                "--message",
+                "Hello, how are you?",
+            ],
+        )
+        .await
     }
 
     /// A gateway, killed when dropped.
     pub(crate) fn gateway(&self, home: &Home) -> Command {
         let mut command = Command::new(&self.nanobot);
-        home.isolate(&mut command).arg("gateway").stdout(Stdio::null()).kill_on_drop(true);
+        home.isolate(&mut command)
+            .arg("gateway")
+            .stdout(Stdio::null())
+            .kill_on_drop(true);
         command
     }
 }

@@ -25,17 +25,41 @@ impl Row {
     ) -> Self {
         let ratio = value / floor;
         let (value, floor) = (unit.show(value), Some(unit.show(floor)));
-        Self { what, value, floor, ratio: Some(ratio), target, met: ratio <= most }
+        Self {
+            what,
+            value,
+            floor,
+            ratio: Some(ratio),
+            target,
+            met: ratio <= most,
+        }
     }
 
     /// A value that may be at most `most`.
-    pub(crate) fn limit(what: &'static str, unit: Unit, value: f64, target: &'static str, most: f64) -> Self {
-        Self { what, value: unit.show(value), floor: None, ratio: None, target, met: value <= most }
+    pub(crate) fn limit(
+        what: &'static str,
+        unit: Unit,
+        value: f64,
+        target: &'static str,
+        most: f64,
+    ) -> Self {
+        Self {
+            what,
+            value: unit.show(value),
+            floor: None,
+            ratio: None,
+            target,
+            met: value <= most,
+        }
     }
 
     /// The same, with what the floor program needs beside it.
     pub(crate) fn beside(self, unit: Unit, value: f64, floor: f64) -> Self {
-        Self { floor: Some(unit.show(floor)), ratio: Some(value / floor), ..self }
+        Self {
+            floor: Some(unit.show(floor)),
+            ratio: Some(value / floor),
+            ..self
+        }
     }
 }
 
@@ -73,9 +97,15 @@ impl fmt::Display for Table {
         writeln!(f, "|---|---:|---:|---:|---:|---|")?;
         for row in &self.0 {
             let floor = row.floor.as_deref().unwrap_or("–");
-            let ratio = row.ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}"));
+            let ratio = row
+                .ratio
+                .map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}"));
             let verdict = if row.met { "ok" } else { "**missed**" };
-            writeln!(f, "| {} | {} | {floor} | {ratio} | {} | {verdict} |", row.what, row.value, row.target)?;
+            writeln!(
+                f,
+                "| {} | {} | {floor} | {ratio} | {} | {verdict} |",
+                row.what, row.value, row.target
+            )?;
         }
         Ok(())
     }
@@ -90,7 +120,11 @@ mod tests {
         let mut table = Table::default();
         table.extend([
             Row::ratio("a", Unit::Microseconds, 1_500.0, 1_000.0, "≤ 1.5×", 1.5),
-            Row::limit("b", Unit::Kibibytes, 5_120.0, "≤ 4 MB", 4_096.0).beside(Unit::Kibibytes, 5_120.0, 2_048.0),
+            Row::limit("b", Unit::Kibibytes, 5_120.0, "≤ 4 MB", 4_096.0).beside(
+                Unit::Kibibytes,
+                5_120.0,
+                2_048.0,
+            ),
             Row::limit("c", Unit::Bytes, 10.0, "≤ 8 KB", 8_192.0),
         ]);
         let expected = "\

@@ -52,7 +52,10 @@ impl Usage {
     /// # Errors
     /// [`ReadUsageError`] when there is none.
     pub fn read(path: &Path) -> Result<Self, ReadUsageError> {
-        let failed = |source| ReadUsageError { path: path.to_owned(), source };
+        let failed = |source| ReadUsageError {
+            path: path.to_owned(),
+            source,
+        };
         let bytes = std::fs::read(path).map_err(failed)?;
         serde_json::from_slice(&bytes).map_err(|error| failed(error.into()))
     }

@@ -17,7 +17,11 @@ use nanobot_tool::Registry;
 /// forgets its sessions with the process.
 #[must_use]
 pub fn agent(provider: Arc<dyn Provider>, registry: Registry) -> Agent {
-    let candidate = Candidate { provider, model: "example".into(), generation: Generation::default() };
+    let candidate = Candidate {
+        provider,
+        model: "example".into(),
+        generation: Generation::default(),
+    };
     let parts = AgentParts {
         router: Arc::new(ProviderRouter::new([candidate], RetryPolicy::default())),
         registry: Arc::new(registry),

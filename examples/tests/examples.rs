@@ -6,8 +6,16 @@ use std::process::Command;
 
 /// What a program prints when it is run in a folder.
 fn output(program: &str, arguments: &[&str], folder: &Path) -> String {
-    let run = Command::new(program).args(arguments).current_dir(folder).output().expect("the program starts");
-    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let run = Command::new(program)
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .expect("the program starts");
+    assert!(
+        run.status.success(),
+        "{}",
+        String::from_utf8_lossy(&run.stderr)
+    );
     String::from_utf8(run.stdout).expect("the output is text")
 }
 
@@ -32,7 +40,8 @@ fn custom_tool_is_called_until_it_works() {
     let printed = output(env!("CARGO_BIN_EXE_custom-tool"), &[], folder.path());
     let (schema, reply) = printed.split_once('\n').unwrap();
     assert_eq!(
-        serde_json::from_str::<serde_json::Value>(schema.strip_prefix("schema: ").unwrap()).unwrap(),
+        serde_json::from_str::<serde_json::Value>(schema.strip_prefix("schema: ").unwrap())
+            .unwrap(),
         serde_json::json!({
             "type": "object",
             "properties": {
@@ -50,7 +59,12 @@ fn custom_provider_is_asked_again_and_streams() {
     let folder = tempfile::tempdir().unwrap();
     let printed = output(env!("CARGO_BIN_EXE_custom-provider"), &[], folder.path());
     let (notice, rest) = printed.split_once('\n').unwrap();
-    assert!(notice.starts_with("notice: ") && notice.contains("shouting"), "{notice}");
-    let words = ["GOOD ", "MORNING ", "TO ", "YOU"].map(|word| format!("delta: {word}\n")).concat();
+    assert!(
+        notice.starts_with("notice: ") && notice.contains("shouting"),
+        "{notice}"
+    );
+    let words = ["GOOD ", "MORNING ", "TO ", "YOU"]
+        .map(|word| format!("delta: {word}\n"))
+        .concat();
     assert_eq!(rest, format!("{words}reply: GOOD MORNING TO YOU\n"));
 }

@@ -11,7 +11,10 @@ mod targets;
 static TARGET: LazyLock<fn(&[u8])> = LazyLock::new(|| {
     let name = std::env::var("NANOBOT_FUZZ_TARGET").unwrap_or_default();
     targets::find(&name).unwrap_or_else(|| {
-        eprintln!("NANOBOT_FUZZ_TARGET has to name a target: {}", targets::names().join(" "));
+        eprintln!(
+            "NANOBOT_FUZZ_TARGET has to name a target: {}",
+            targets::names().join(" ")
+        );
         std::process::exit(2)
     })
 });

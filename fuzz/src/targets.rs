@@ -55,7 +55,10 @@ const TARGETS: &[Target] = &[
 
 /// The target of that name.
 pub(crate) fn find(name: &str) -> Option<fn(&[u8])> {
-    TARGETS.iter().find(|(known, _)| *known == name).map(|(_, run)| *run)
+    TARGETS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, run)| *run)
 }
 
 /// The names of all targets.
@@ -125,13 +128,17 @@ fn websocket(data: &[u8]) {
 
 /// Any chunking of an answer gives the same result. The first byte says where it is cut.
 fn answer(data: &[u8], is_anthropic: bool) {
-    let Some((cut, body)) = data.split_first() else { return };
+    let Some((cut, body)) = data.split_first() else {
+        return;
+    };
     let read = |chunks| nanobot_providers::fuzz::answer(chunks, is_anthropic);
     let whole = read(vec![body.to_vec()]);
     let size = usize::from(*cut).max(1);
     let pieces = read(body.chunks(size).map(<[u8]>::to_vec).collect());
     match (whole, pieces) {
-        (Ok(whole), Ok(pieces)) => assert_eq!(shown(&whole), shown(&pieces), "cut every {size} bytes"),
+        (Ok(whole), Ok(pieces)) => {
+            assert_eq!(shown(&whole), shown(&pieces), "cut every {size} bytes")
+        }
         (whole, pieces) => assert_eq!(whole.is_err(), pieces.is_err(), "cut every {size} bytes"),
     }
     drop(nanobot_providers::fuzz::refusal(400, body));
@@ -145,7 +152,11 @@ fn shown(folded: &nanobot_provider::Folded) -> String {
             answer.content,
             answer.finish_reason,
             answer.usage,
-            answer.tool_calls.iter().map(|call| (&call.name, &call.arguments)).collect::<Vec<_>>(),
+            answer
+                .tool_calls
+                .iter()
+                .map(|call| (&call.name, &call.arguments))
+                .collect::<Vec<_>>(),
         ),
         cut @ nanobot_provider::Folded::Cut { .. } => format!("{cut:?}"),
     }
@@ -164,9 +175,15 @@ fn arguments(data: &[u8]) {
             function_extra: Default::default(),
         });
         fold.push(StreamEvent::Finished(FinishReason::ToolCalls));
-        let nanobot_provider::Folded::Whole(answer) = fold.finish() else { panic!("a whole answer is cut") };
+        let nanobot_provider::Folded::Whole(answer) = fold.finish() else {
+            panic!("a whole answer is cut")
+        };
         for call in answer.tool_calls {
-            assert!(matches!(serde_json::from_str(&call.arguments), Ok(Value::Object(_))), "{}", call.arguments);
+            assert!(
+                matches!(serde_json::from_str(&call.arguments), Ok(Value::Object(_))),
+                "{}",
+                call.arguments
+            );
         }
     });
 }
@@ -179,12 +196,20 @@ fn config(data: &[u8]) {
 /// The next time is later, and no search goes on for long.
 fn cron(data: &[u8]) {
     text(data, |text| {
-        let Some(now) = DateTime::<Utc>::from_timestamp(1_770_000_000, 0) else { return };
+        let Some(now) = DateTime::<Utc>::from_timestamp(1_770_000_000, 0) else {
+            return;
+        };
         let (zone, expression) = text.split_once('\n').unwrap_or(("UTC", text));
         drop(zone_named(zone));
-        for zone in ["UTC", "Europe/Berlin", "America/New_York"].map(zone_named).into_iter().flatten() {
+        for zone in ["UTC", "Europe/Berlin", "America/New_York"]
+            .map(zone_named)
+            .into_iter()
+            .flatten()
+        {
             drop(time_in(expression, zone));
-            let Ok(schedule) = Schedule::cron(expression, zone) else { continue };
+            let Ok(schedule) = Schedule::cron(expression, zone) else {
+                continue;
+            };
             if let Some(next) = schedule.next_after(now, now) {
                 assert!(next > now, "{expression:?} comes again at {next}");
             }
@@ -206,12 +231,19 @@ fn difference(data: &[u8]) {
             digest: String::new(),
             removed: false,
         };
-        let versions = VersionText { version, before: before.to_owned(), text: text.to_owned() };
+        let versions = VersionText {
+            version,
+            before: before.to_owned(),
+            text: text.to_owned(),
+        };
         match versions.difference() {
             Some(difference) if !difference.starts_with("--- ") => {
                 assert!(before.lines().count() + text.lines().count() > 200_000);
             }
-            Some(difference) => assert!(patched(before, &difference).as_deref() == Some(text), "it does not fit"),
+            Some(difference) => assert!(
+                patched(before, &difference).as_deref() == Some(text),
+                "it does not fit"
+            ),
             None => assert_eq!(before, text),
         }
     });
@@ -224,7 +256,10 @@ fn patched(before: &str, difference: &str) -> Option<String> {
     let mut shown = difference.split_inclusive('\n').skip(2).peekable();
     let (mut new, mut lines_taken, mut lines_made) = (String::new(), 0, 0);
     while let Some(header) = shown.next() {
-        let (old_span, new_span) = header.strip_prefix("@@ -")?.strip_suffix(" @@\n")?.split_once(" +")?;
+        let (old_span, new_span) = header
+            .strip_prefix("@@ -")?
+            .strip_suffix(" @@\n")?
+            .split_once(" +")?;
         let ((start, mut removed), (new_start, mut added)) = (span(old_span)?, span(new_span)?);
         let equal = start.checked_sub(lines_taken)?;
         new.extend(old.by_ref().take(equal));
@@ -274,7 +309,9 @@ fn json(data: &[u8]) {
 
 /// A mail has a bounded number of authors, ancestors and files.
 fn mail(data: &[u8]) {
-    if let Ok(Answer::MailHeader(header)) = nanobot_extract::read(Request::MailHeader(data.to_vec())) {
+    if let Ok(Answer::MailHeader(header)) =
+        nanobot_extract::read(Request::MailHeader(data.to_vec()))
+    {
         assert!(header.from.len() <= 2, "{} authors", header.from.len());
     }
     if let Ok(Answer::Mail(mail)) = nanobot_extract::read(Request::Mail(data.to_vec())) {
@@ -292,24 +329,49 @@ fn markdown(data: &[u8]) {
             (Dialect::Discord, Measure::CodePoints, 500),
             (Dialect::SlackMrkdwn, Measure::CodePoints, 500),
         ] {
-            for part in nanobot_channels::text::render(text, TextStyle { dialect, measure, limit }) {
+            for part in nanobot_channels::text::render(
+                text,
+                TextStyle {
+                    dialect,
+                    measure,
+                    limit,
+                },
+            ) {
                 assert!(measure.of(&part.plain) <= limit, "{dialect:?}");
-                assert!(dialect == Dialect::TelegramHtml || measure.of(&part.text) <= limit, "{dialect:?}");
+                assert!(
+                    dialect == Dialect::TelegramHtml || measure.of(&part.text) <= limit,
+                    "{dialect:?}"
+                );
             }
         }
-        let style = TextStyle { dialect: Dialect::EmailHtml, measure: Measure::Bytes, limit: 1 };
+        let style = TextStyle {
+            dialect: Dialect::EmailHtml,
+            measure: Measure::Bytes,
+            limit: 1,
+        };
         drop(nanobot_channels::text::render(text, style));
     });
 }
 
 /// The first byte chooses the form and the type of the content.
 fn page(data: &[u8]) {
-    let Some((first, body)) = data.split_first() else { return };
-    let types = ["text/html", "text/html; charset=shift_jis", "application/json", ""];
+    let Some((first, body)) = data.split_first() else {
+        return;
+    };
+    let types = [
+        "text/html",
+        "text/html; charset=shift_jis",
+        "application/json",
+        "",
+    ];
     let page = PageRequest {
         url: "https://example.com/a/".to_owned(),
         content_type: types[usize::from(first >> 1) % types.len()].to_owned(),
-        mode: if first & 1 == 0 { TextMode::Markdown } else { TextMode::Text },
+        mode: if first & 1 == 0 {
+            TextMode::Markdown
+        } else {
+            TextMode::Text
+        },
         body: body.to_vec(),
     };
     drop(nanobot_extract::read(Request::Page(page)));
@@ -325,23 +387,33 @@ fn redact(data: &[u8]) {
 
 /// A secret between other texts is hidden, however they are cut. The first byte says where.
 fn secrets(data: &[u8]) {
-    let Some((cut, data)) = data.split_first() else { return };
+    let Some((cut, data)) = data.split_first() else {
+        return;
+    };
     text(data, |text| {
         let mut parts = text.splitn(3, '\0');
-        let [Some(secret), Some(before), after] = [parts.next(), parts.next(), parts.next()] else { return };
+        let [Some(secret), Some(before), after] = [parts.next(), parts.next(), parts.next()] else {
+            return;
+        };
         let secret = secret.trim();
         // The mark that replaces secrets could complete one of stars.
         if secret.chars().count() < nanobot_redact::SHORTEST || text.contains('*') {
             return;
         }
         let secrets = nanobot_redact::Secrets::new([secret.to_owned()]);
-        for spelling in [secret.to_owned(), STANDARD.encode(secret), URL_SAFE_NO_PAD.encode(secret)] {
+        for spelling in [
+            secret.to_owned(),
+            STANDARD.encode(secret),
+            URL_SAFE_NO_PAD.encode(secret),
+        ] {
             let text = format!("{before}{spelling}{}", after.unwrap_or_default());
             let whole = secrets.hide(&text);
             assert!(!whole.contains(&spelling), "{whole:?}");
             let mut stream = secrets.stream();
             let characters: Vec<char> = text.chars().collect();
-            let chunks = characters.chunks(usize::from(*cut).max(1)).map(String::from_iter);
+            let chunks = characters
+                .chunks(usize::from(*cut).max(1))
+                .map(String::from_iter);
             let mut pieces: String = chunks.map(|chunk| stream.push(&chunk)).collect();
             pieces.push_str(&stream.finish());
             assert_eq!(pieces, whole, "cut every {cut} characters");
@@ -366,18 +438,28 @@ fn urls(data: &[u8]) {
                 assert_eq!(sent.port_u16(), checked.url().port());
             }
             for address in checked.addresses() {
-                assert!(nanobot_guard::is_public(address.ip()), "{text:?} leads to {address}");
+                assert!(
+                    nanobot_guard::is_public(address.ip()),
+                    "{text:?} leads to {address}"
+                );
             }
             let again = guard.check(checked.url().as_str()).now_or_never();
             assert_eq!(
-                again.and_then(Result::ok).map(|again| again.addresses().to_vec()),
+                again
+                    .and_then(Result::ok)
+                    .map(|again| again.addresses().to_vec()),
                 Some(checked.addresses().to_vec())
             );
         }
         let folder = std::env::temp_dir().join("nanobot-fuzz-workspace");
-        let policy = nanobot_guard::PathPolicy::new(nanobot_guard::PathRules::new(&folder)).confined();
+        let policy =
+            nanobot_guard::PathPolicy::new(nanobot_guard::PathRules::new(&folder)).confined();
         if let Ok(found) = policy.read(Path::new(text)) {
-            assert!(found.path().starts_with(policy.workspace()), "{text:?} leads to {}", found.path().display());
+            assert!(
+                found.path().starts_with(policy.workspace()),
+                "{text:?} leads to {}",
+                found.path().display()
+            );
         }
     });
 }
@@ -385,8 +467,12 @@ fn urls(data: &[u8]) {
 /// Arguments of a call, after a NUL its schema. A tool gets what it would get again.
 fn validation(data: &[u8]) {
     text(data, |text| {
-        let Some((arguments, schema)) = text.split_once('\0') else { return };
-        let Ok(schema) = json::from_str::<Value>(schema) else { return };
+        let Some((arguments, schema)) = text.split_once('\0') else {
+            return;
+        };
+        let Ok(schema) = json::from_str::<Value>(schema) else {
+            return;
+        };
         let registry = Registry::new();
         if registry.register(Arc::new(Echo(spec(schema)))).is_err() {
             return;
@@ -394,11 +480,17 @@ fn validation(data: &[u8]) {
         let run = |arguments: &str| {
             let call = ToolCall::new("1", "echo", arguments);
             let context = ToolContext::detached("fuzz");
-            registry.run(&call, &context).now_or_never().expect("nothing is waited for")
+            registry
+                .run(&call, &context)
+                .now_or_never()
+                .expect("nothing is waited for")
         };
         let result = run(arguments);
         if result.success {
-            assert_eq!(without_fractions(&run(&result.output).output), without_fractions(&result.output));
+            assert_eq!(
+                without_fractions(&run(&result.output).output),
+                without_fractions(&result.output)
+            );
         }
     });
 }
@@ -409,7 +501,10 @@ fn without_fractions(text: &str) -> Value {
         match value {
             Value::Number(number) if number.is_f64() => 0.into(),
             Value::Array(items) => items.into_iter().map(of).collect(),
-            Value::Object(members) => members.into_iter().map(|(name, member)| (name, of(member))).collect(),
+            Value::Object(members) => members
+                .into_iter()
+                .map(|(name, member)| (name, of(member)))
+                .collect(),
             value => value,
         }
     }

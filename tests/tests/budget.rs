@@ -6,15 +6,29 @@ use crate::world::{Said, World, say, vendor};
 
 /// The most bytes of the first request of a fresh workspace, with all tools.
 const FIRST_REQUEST: usize = 6 * 1024;
-const TOOLS: [&str; 8] =
-    ["edit_file", "exec", "list_dir", "message", "read_file", "web_fetch", "web_search", "write_file"];
+const TOOLS: [&str; 8] = [
+    "edit_file",
+    "exec",
+    "list_dir",
+    "message",
+    "read_file",
+    "web_fetch",
+    "web_search",
+    "write_file",
+];
 
 #[tokio::test]
 async fn the_first_request_of_a_fresh_workspace_is_small() {
     for name in ["anthropic", "openai"] {
         let world = World::new();
         let server = ModelServer::scripted([Reply::text("hi")]).await.unwrap();
-        let report = say(&world.agent([vendor(name, &server)]), "cli:direct", Said::text("hello")).await.unwrap();
+        let report = say(
+            &world.agent([vendor(name, &server)]),
+            "cli:direct",
+            Said::text("hello"),
+        )
+        .await
+        .unwrap();
         assert_eq!(report.visible.as_deref(), Some("hi"));
         let requests = server.requests();
         assert_eq!(requests[0].tool_names(), TOOLS, "{name}");

@@ -6,18 +6,22 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
 use cargo_metadata::{DependencyKind, MetadataCommand};
-use nanobot_agent_core::{AgentLoop, LoopSettings, Progress, TurnEngine, TurnIo, TurnOptions, TurnOutcome, TurnResult};
+use nanobot_agent_core::{
+    AgentLoop, LoopSettings, Progress, TurnEngine, TurnIo, TurnOptions, TurnOutcome, TurnResult,
+};
 use nanobot_bus::{Bus as _, EventFeed, MemoryBus, Settle};
 use nanobot_config::{Environment, Paths};
 use nanobot_context::{ContextBuilder, ContextSettings};
 use nanobot_memory::MarkdownStore;
-use nanobot_provider::{CallContext, Candidate, ChatRequest, Generation, ProviderRouter, RetryPolicy, ToolChoice};
+use nanobot_provider::{
+    CallContext, Candidate, ChatRequest, Generation, ProviderRouter, RetryPolicy, ToolChoice,
+};
 use nanobot_session::{InMemoryStore, MessageEntry, SessionError, SessionStore as _};
 use nanobot_testkit::{Reply, ScriptedCall, ScriptedProvider};
 use nanobot_tool::{Registry, Tool, ToolContext, ToolError, Typed, TypedTool};
 use nanobot_types::{
-    ChatMessage, DeliveryContext, Effect, FinishReason, InboundMessage, LlmResponse, Map, Origin, SessionKey, Severity,
-    ToolCall, ToolResult, ToolSource, ToolSpec, Transcript,
+    ChatMessage, DeliveryContext, Effect, FinishReason, InboundMessage, LlmResponse, Map, Origin,
+    SessionKey, Severity, ToolCall, ToolResult, ToolSource, ToolSpec, Transcript,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -36,7 +40,10 @@ async fn the_session_key_is_the_override_or_the_chat_and_never_metadata() {
         ..InboundMessage::text("telegram", "ann", "1", "two")
     };
     assert_eq!(misled.session_key().as_str(), "telegram:1");
-    let overridden = InboundMessage { session_key_override: Some(SessionKey::from("unified:ann")), ..misled.clone() };
+    let overridden = InboundMessage {
+        session_key_override: Some(SessionKey::from("unified:ann")),
+        ..misled.clone()
+    };
     assert_eq!(overridden.session_key().as_str(), "unified:ann");
 
     // The same through the loop: that is where the messages are kept.
@@ -62,10 +69,18 @@ async fn the_session_key_is_the_override_or_the_chat_and_never_metadata() {
     }
     cancel.cancel();
     running.await.unwrap().unwrap();
-    let mut kept: Vec<(String, u64)> =
-        sessions.list().await.unwrap().into_iter().map(|info| (info.key.to_string(), info.messages)).collect();
+    let mut kept: Vec<(String, u64)> = sessions
+        .list()
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|info| (info.key.to_string(), info.messages))
+        .collect();
     kept.sort();
-    assert_eq!(kept, [("telegram:1".to_owned(), 4), ("unified:ann".to_owned(), 2)]);
+    assert_eq!(
+        kept,
+        [("telegram:1".to_owned(), 4), ("unified:ann".to_owned(), 2)]
+    );
 }
 
 // 2. Tool result.
@@ -139,11 +154,23 @@ async fn the_whole_tool_path_returns_a_tool_result() {
     registry.register(Arc::new(Typed::new(Refusing))).unwrap();
     let context = ToolContext::detached("cli:direct");
     let hint = nanobot_tool::ERROR_HINT;
-    let told = registry.run(&ToolCall::new("1", "busy", "{}"), &context).await;
-    assert_eq!(told, ToolResult { output: format!("Error: busy{hint}"), ..rich() }, "what a tool says survives");
+    let told = registry
+        .run(&ToolCall::new("1", "busy", "{}"), &context)
+        .await;
+    assert_eq!(
+        told,
+        ToolResult {
+            output: format!("Error: busy{hint}"),
+            ..rich()
+        },
+        "what a tool says survives"
+    );
     let error = |output: &str| ToolResult::error(format!("{output}{hint}"));
     let table = [
-        (ToolCall::new("2", "refuse", "{}"), error("Error: no").with_remedy("ask later")),
+        (
+            ToolCall::new("2", "refuse", "{}"),
+            error("Error: no").with_remedy("ask later"),
+        ),
         (
             ToolCall::malformed("3", "busy", "{\"path\": \"a", "the text is cut off"),
             error("Error: Invalid parameters for tool 'busy': the text is cut off"),
@@ -152,7 +179,10 @@ async fn the_whole_tool_path_returns_a_tool_result() {
             ToolCall::new("4", "busy", "{\"path\": {}}"),
             error("Error: Invalid parameters for tool 'busy': path should be string"),
         ),
-        (ToolCall::new("5", "fly", "{}"), ToolResult::error("Error: Tool 'fly' not found. Available: busy, refuse")),
+        (
+            ToolCall::new("5", "fly", "{}"),
+            ToolResult::error("Error: Tool 'fly' not found. Available: busy, refuse"),
+        ),
     ];
     for (call, expected) in table {
         assert_eq!(registry.run(&call, &context).await, expected, "{call:?}");
@@ -168,7 +198,11 @@ struct Journal(Vec<String>);
 #[async_trait]
 impl nanobot_agent_core::Journal for Journal {
     async fn record(&mut self, messages: Vec<MessageEntry>) -> Result<(), SessionError> {
-        self.0.extend(messages.iter().map(|entry| format!("{}: {}", entry.message.role(), entry.message.text())));
+        self.0.extend(
+            messages
+                .iter()
+                .map(|entry| format!("{}: {}", entry.message.role(), entry.message.text())),
+        );
         Ok(())
     }
 }
@@ -193,17 +227,26 @@ async fn run(options: &TurnOptions, replies: Vec<Reply>) -> Ran {
     run_with(options, replies, []).await
 }
 
-async fn run_with(options: &TurnOptions, replies: Vec<Reply>, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Ran {
+async fn run_with(
+    options: &TurnOptions,
+    replies: Vec<Reply>,
+    tools: impl IntoIterator<Item = Arc<dyn Tool>>,
+) -> Ran {
     let folder = tempfile::tempdir().unwrap();
     let provider = Arc::new(ScriptedProvider::scripted(replies));
     let registry = Registry::new();
     registry.register(Told::tool("busy", rich())).unwrap();
-    registry.register(Told::tool("look", ToolResult::ok("x".repeat(400)))).unwrap();
+    registry
+        .register(Told::tool("look", ToolResult::ok("x".repeat(400))))
+        .unwrap();
     for tool in tools {
         registry.register(tool).unwrap();
     }
     let registry = Arc::new(registry);
-    let router = Arc::new(ProviderRouter::new([candidate(provider.clone())], RetryPolicy::default()));
+    let router = Arc::new(ProviderRouter::new(
+        [candidate(provider.clone())],
+        RetryPolicy::default(),
+    ));
     let engine = TurnEngine::new(router, Arc::clone(&registry), EventFeed::new());
     let memory = Arc::new(MarkdownStore::new(folder.path()));
     let context = ContextBuilder::new(ContextSettings::new(folder.path()), memory);
@@ -231,72 +274,187 @@ async fn run_with(options: &TurnOptions, replies: Vec<Reply>, tools: impl IntoIt
         cancel: CancellationToken::new(),
     };
     let messages = vec![Arc::new(ChatMessage::user("go"))];
-    let outcome = engine.run(messages, Progress::default(), "trace".into(), options, io).await.unwrap();
-    Ran { recorded: journal.0, outcome, requests: provider.requests() }
+    let outcome = engine
+        .run(messages, Progress::default(), "trace".into(), options, io)
+        .await
+        .unwrap();
+    Ran {
+        recorded: journal.0,
+        outcome,
+        requests: provider.requests(),
+    }
 }
 
 #[tokio::test]
 async fn the_engine_runs_a_turn_from_the_model_to_the_visible_reply() {
-    let Ran { recorded, outcome, requests } =
-        run(&TurnOptions::default(), vec![Reply::call("busy", &json!({})), Reply::text("<think>hm</think>All done.")])
-            .await;
+    let Ran {
+        recorded,
+        outcome,
+        requests,
+    } = run(
+        &TurnOptions::default(),
+        vec![
+            Reply::call("busy", &json!({})),
+            Reply::text("<think>hm</think>All done."),
+        ],
+    )
+    .await;
     let visible: Option<String> = outcome.reply;
     assert_eq!(visible.as_deref(), Some("All done."));
-    assert_eq!((outcome.result, outcome.iterations, requests.len()), (TurnResult::Completed, 2, 2));
+    assert_eq!(
+        (outcome.result, outcome.iterations, requests.len()),
+        (TurnResult::Completed, 2, 2)
+    );
     let result = format!(
         "tool: Error: busy{}\n\nWhat to try: wait\n\n[The same call may succeed later.]",
         nanobot_tool::ERROR_HINT
     );
-    assert_eq!(recorded, ["assistant: ".to_owned(), result], "each step before the next, the reply with the end");
+    assert_eq!(
+        recorded,
+        ["assistant: ".to_owned(), result],
+        "each step before the next, the reply with the end"
+    );
 }
 
 #[tokio::test]
 async fn each_option_of_the_engine_does_what_it_says() {
     let defaults = TurnOptions::default();
-    let TurnOptions { parse_calls_from_text, include_severity, parallel_tool_exec, compact_after_tools, .. } = defaults;
+    let TurnOptions {
+        parse_calls_from_text,
+        include_severity,
+        parallel_tool_exec,
+        compact_after_tools,
+        ..
+    } = defaults;
     assert_eq!(
-        (parse_calls_from_text, include_severity, parallel_tool_exec, compact_after_tools),
+        (
+            parse_calls_from_text,
+            include_severity,
+            parallel_tool_exec,
+            compact_after_tools
+        ),
         (false, false, false, true)
     );
 
-    let written = || vec![Reply::text("<tool_call>{\"name\": \"look\"}</tool_call>"), Reply::text("seen")];
+    let written = || {
+        vec![
+            Reply::text("<tool_call>{\"name\": \"look\"}</tool_call>"),
+            Reply::text("seen"),
+        ]
+    };
     let ignored = run(&defaults, written()).await;
-    assert!(ignored.recorded.is_empty() && ignored.requests.len() == 1, "text that looks like a call stays text");
-    let parsed = run(&TurnOptions { parse_calls_from_text: true, ..defaults.clone() }, written()).await;
-    assert_eq!((parsed.recorded.len(), parsed.outcome.reply.as_deref()), (2, Some("seen")));
+    assert!(
+        ignored.recorded.is_empty() && ignored.requests.len() == 1,
+        "text that looks like a call stays text"
+    );
+    let parsed = run(
+        &TurnOptions {
+            parse_calls_from_text: true,
+            ..defaults.clone()
+        },
+        written(),
+    )
+    .await;
+    assert_eq!(
+        (parsed.recorded.len(), parsed.outcome.reply.as_deref()),
+        (2, Some("seen"))
+    );
 
     let busy = || vec![Reply::call("busy", &json!({})), Reply::text("ok")];
-    let severe = run(&TurnOptions { include_severity: true, ..defaults.clone() }, busy()).await;
-    assert!(severe.recorded[1].starts_with("tool: [warning] Error: busy"), "{:?}", severe.recorded);
+    let severe = run(
+        &TurnOptions {
+            include_severity: true,
+            ..defaults.clone()
+        },
+        busy(),
+    )
+    .await;
+    assert!(
+        severe.recorded[1].starts_with("tool: [warning] Error: busy"),
+        "{:?}",
+        severe.recorded
+    );
 
     let two = || {
         let calls = ["look", "busy"].map(|name| ScriptedCall::new(name, &json!({})));
         vec![Reply::calls(calls), Reply::text("ok")]
     };
-    let beside = run(&TurnOptions { parallel_tool_exec: true, ..defaults.clone() }, two()).await;
-    assert_eq!(beside.recorded, run(&defaults, two()).await.recorded, "results stand in the order of the calls");
+    let beside = run(
+        &TurnOptions {
+            parallel_tool_exec: true,
+            ..defaults.clone()
+        },
+        two(),
+    )
+    .await;
+    assert_eq!(
+        beside.recorded,
+        run(&defaults, two()).await.recorded,
+        "results stand in the order of the calls"
+    );
 
-    let long = || (0..8).map(|_| Reply::call("look", &json!({"path": "a"}))).chain([Reply::text("ok")]).collect();
-    let small = TurnOptions { token_budget: 400, ..defaults };
-    let size =
-        |ran: &Ran| ran.requests.last().unwrap().transcript.messages().iter().map(|m| m.text().len()).sum::<usize>();
+    let long = || {
+        (0..8)
+            .map(|_| Reply::call("look", &json!({"path": "a"})))
+            .chain([Reply::text("ok")])
+            .collect()
+    };
+    let small = TurnOptions {
+        token_budget: 400,
+        ..defaults
+    };
+    let size = |ran: &Ran| {
+        ran.requests
+            .last()
+            .unwrap()
+            .transcript
+            .messages()
+            .iter()
+            .map(|m| m.text().len())
+            .sum::<usize>()
+    };
     let compacted = run(&small, long()).await;
-    let whole = run(&TurnOptions { compact_after_tools: false, ..small }, long()).await;
-    assert!(size(&compacted) < size(&whole), "{} {}", size(&compacted), size(&whole));
-    assert_eq!(compacted.recorded, whole.recorded, "what is recorded stays whole");
+    let whole = run(
+        &TurnOptions {
+            compact_after_tools: false,
+            ..small
+        },
+        long(),
+    )
+    .await;
+    assert!(
+        size(&compacted) < size(&whole),
+        "{} {}",
+        size(&compacted),
+        size(&whole)
+    );
+    assert_eq!(
+        compacted.recorded, whole.recorded,
+        "what is recorded stays whole"
+    );
 }
 
 #[tokio::test]
 async fn the_engine_ends_what_goes_in_circles_and_what_goes_on_for_ever() {
-    let same = (0..20).map(|_| Reply::call("look", &json!({"path": "a"}))).collect();
+    let same = (0..20)
+        .map(|_| Reply::call("look", &json!({"path": "a"})))
+        .collect();
     let circle = run(&TurnOptions::default(), same).await;
     assert_eq!(circle.outcome.result, TurnResult::Limited);
     assert!(circle.requests.len() < 10 && circle.outcome.reply.unwrap().contains("look"));
 
-    let options = TurnOptions { max_iterations: 3, ..TurnOptions::default() };
-    let different = (0..9).map(|number| Reply::call("look", &json!({"path": number.to_string()}))).collect();
+    let options = TurnOptions {
+        max_iterations: 3,
+        ..TurnOptions::default()
+    };
+    let different = (0..9)
+        .map(|number| Reply::call("look", &json!({"path": number.to_string()})))
+        .collect();
     let endless = run(&options, different).await;
-    assert_eq!((endless.outcome.result, endless.requests.len()), (TurnResult::Limited, 3));
+    assert_eq!(
+        (endless.outcome.result, endless.requests.len()),
+        (TurnResult::Limited, 3)
+    );
 }
 
 /// Fails the first times, and counts its runs.
@@ -323,7 +481,11 @@ impl Tool for Flaky {
     }
 
     async fn execute(&self, _: Value, _: &ToolContext) -> ToolResult {
-        if self.1.fetch_add(1, Ordering::SeqCst) < self.2 { rich() } else { ToolResult::ok("done") }
+        if self.1.fetch_add(1, Ordering::SeqCst) < self.2 {
+            rich()
+        } else {
+            ToolResult::ok("done")
+        }
     }
 }
 
@@ -337,17 +499,45 @@ async fn a_result_says_whether_to_try_again_and_whether_to_go_on() {
         (Effect::Irreversible, 1, 1, "tool: Error: busy"),
     ] {
         let flaky = Flaky::tool(effect, failures);
-        let ran = run_with(&TurnOptions::default(), answers(), [flaky.clone() as Arc<dyn Tool>]).await;
+        let ran = run_with(
+            &TurnOptions::default(),
+            answers(),
+            [flaky.clone() as Arc<dyn Tool>],
+        )
+        .await;
         assert_eq!(flaky.1.load(Ordering::SeqCst), runs, "{effect:?}");
-        assert!(ran.recorded[1].starts_with(told), "{effect:?}: {:?}", ran.recorded);
+        assert!(
+            ran.recorded[1].starts_with(told),
+            "{effect:?}: {:?}",
+            ran.recorded
+        );
     }
 
-    let fatal = ToolResult { severity: Some(Severity::Fatal), ..ToolResult::error("Error: the disk is gone") };
-    let ran = run_with(&TurnOptions::default(), answers(), [Told::tool("flaky", fatal)]).await;
-    assert_eq!((ran.outcome.result, ran.requests.len()), (TurnResult::Limited, 1), "no model is asked again");
-    assert!(ran.recorded[1].ends_with("the turn ends here.]"), "{:?}", ran.recorded);
+    let fatal = ToolResult {
+        severity: Some(Severity::Fatal),
+        ..ToolResult::error("Error: the disk is gone")
+    };
+    let ran = run_with(
+        &TurnOptions::default(),
+        answers(),
+        [Told::tool("flaky", fatal)],
+    )
+    .await;
+    assert_eq!(
+        (ran.outcome.result, ran.requests.len()),
+        (TurnResult::Limited, 1),
+        "no model is asked again"
+    );
+    assert!(
+        ran.recorded[1].ends_with("the turn ends here.]"),
+        "{:?}",
+        ran.recorded
+    );
     let told = ran.outcome.reply.unwrap();
-    assert!(told.contains("flaky") && told.contains("the disk is gone"), "{told}");
+    assert!(
+        told.contains("flaky") && told.contains("the disk is gone"),
+        "{told}"
+    );
 }
 
 // 4. Provider router.
@@ -365,12 +555,18 @@ fn request() -> ChatRequest {
 }
 
 fn down(name: &str, reply: Reply) -> Candidate {
-    candidate(Arc::new(ScriptedProvider::answering(move |_| reply.clone()).named(name)))
+    candidate(Arc::new(
+        ScriptedProvider::answering(move |_| reply.clone()).named(name),
+    ))
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_router_always_answers() {
-    let context = CallContext { trace: "t".into(), deltas: None, cancel: CancellationToken::new() };
+    let context = CallContext {
+        trace: "t".into(),
+        deltas: None,
+        cancel: CancellationToken::new(),
+    };
     let faults = || {
         [
             down("broken", Reply::error(500, "out of order")),
@@ -382,16 +578,31 @@ async fn the_router_always_answers() {
     let response: LlmResponse = router.chat_with_failover(request(), &context).await;
     assert_eq!(response.finish_reason, FinishReason::Error);
     let said = response.content.unwrap();
-    for part in ["broken", "out of order", "locked", "the key is wrong", "silent"] {
+    for part in [
+        "broken",
+        "out of order",
+        "locked",
+        "the key is wrong",
+        "silent",
+    ] {
         assert!(said.contains(part), "{part} is not in {said}");
     }
 
-    let rescued =
-        ProviderRouter::new(faults().into_iter().chain([down("good", Reply::text("hi"))]), RetryPolicy::default());
+    let rescued = ProviderRouter::new(
+        faults()
+            .into_iter()
+            .chain([down("good", Reply::text("hi"))]),
+        RetryPolicy::default(),
+    );
     let response = rescued.chat_with_failover(request(), &context).await;
-    assert_eq!((response.content.as_deref(), response.provider), (Some("hi"), Some("good".into())));
+    assert_eq!(
+        (response.content.as_deref(), response.provider),
+        (Some("hi"), Some("good".into()))
+    );
 
-    let nobody = ProviderRouter::new([], RetryPolicy::default()).chat_with_failover(request(), &context).await;
+    let nobody = ProviderRouter::new([], RetryPolicy::default())
+        .chat_with_failover(request(), &context)
+        .await;
     assert_eq!(nobody.finish_reason, FinishReason::Error);
     assert!(!nobody.content.unwrap().is_empty());
 }
@@ -400,28 +611,57 @@ async fn the_router_always_answers() {
 
 #[test]
 fn the_agent_loop_knows_no_vendor_no_platform_and_no_storage_engine() {
-    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/agent/agent-core/Cargo.toml");
-    let metadata = MetadataCommand::new().manifest_path(manifest).no_deps().exec().unwrap();
-    let package = metadata.packages.iter().find(|package| package.name.as_str() == "nanobot-agent-core").unwrap();
-    let normal = package.dependencies.iter().filter(|dependency| dependency.kind == DependencyKind::Normal);
-    let mut ours: Vec<&str> = normal.filter_map(|dependency| dependency.name.strip_prefix("nanobot-")).collect();
+    let manifest = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../crates/agent/agent-core/Cargo.toml"
+    );
+    let metadata = MetadataCommand::new()
+        .manifest_path(manifest)
+        .no_deps()
+        .exec()
+        .unwrap();
+    let package = metadata
+        .packages
+        .iter()
+        .find(|package| package.name.as_str() == "nanobot-agent-core")
+        .unwrap();
+    let normal = package
+        .dependencies
+        .iter()
+        .filter(|dependency| dependency.kind == DependencyKind::Normal);
+    let mut ours: Vec<&str> = normal
+        .filter_map(|dependency| dependency.name.strip_prefix("nanobot-"))
+        .collect();
     ours.sort_unstable();
-    let expected = ["bus", "context", "guard", "memory", "provider", "redact", "session", "skill", "tool", "types"];
+    let expected = [
+        "bus", "context", "guard", "memory", "provider", "redact", "session", "skill", "tool",
+        "types",
+    ];
     assert_eq!(ours, expected);
 }
 
 /// The loop's own files mention neither the router nor tools: a turn is the agent's.
 #[test]
 fn the_agent_loop_has_no_failover_and_no_turn_detail() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/agent/agent-core/src/agent_loop");
+    let folder =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/agent/agent-core/src/agent_loop");
     let mut paths = vec![folder];
     while let Some(path) = paths.pop() {
         if path.is_dir() {
-            paths.extend(std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+            paths.extend(
+                std::fs::read_dir(path)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
             continue;
         }
         let source = std::fs::read_to_string(&path).unwrap();
-        for word in ["nanobot_provider", "nanobot_tool", "TurnEngine", "chat_with_failover"] {
+        for word in [
+            "nanobot_provider",
+            "nanobot_tool",
+            "TurnEngine",
+            "chat_with_failover",
+        ] {
             assert!(!source.contains(word), "{} mentions {word}", path.display());
         }
     }
@@ -435,8 +675,8 @@ fn the_commands_are_these_and_every_program_has_them() {
     let mut names: Vec<&str> = infos.iter().flat_map(|info| info.names()).collect();
     names.sort_unstable();
     let expected = [
-        "agents", "branch", "clear", "compact", "context", "help", "memory", "new", "pairing", "pending", "reset",
-        "restart", "skill", "skills", "start", "status", "stop", "usage",
+        "agents", "branch", "clear", "compact", "context", "help", "memory", "new", "pairing",
+        "pending", "reset", "restart", "skill", "skills", "start", "status", "stop", "usage",
     ];
     assert_eq!(names, expected);
 }
@@ -446,8 +686,10 @@ fn the_commands_are_these_and_every_program_has_them() {
 #[test]
 fn what_is_where_in_a_home() {
     let environment = |variables: &[(&str, &str)]| {
-        let variables: Vec<(String, String)> =
-            variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let variables: Vec<(String, String)> = variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
         Environment::new(variables, Some("/home/ann".into()), "/tmp".into())
     };
     let below = |home: &str, paths: &Paths| {
@@ -465,11 +707,18 @@ fn what_is_where_in_a_home() {
             assert_eq!(*path, PathBuf::from(home).join(name));
         }
     };
-    below("/home/ann/.nanobot", &Paths::resolve(&environment(&[]), None).unwrap());
+    below(
+        "/home/ann/.nanobot",
+        &Paths::resolve(&environment(&[]), None).unwrap(),
+    );
     let moved = Paths::resolve(&environment(&[("NANOBOT_HOME", "/srv/bot")]), None).unwrap();
     below("/srv/bot", &moved);
-    assert_eq!(moved.expand("~/.nanobot/workspace"), PathBuf::from("/srv/bot/workspace"));
-    let second = Paths::resolve(&environment(&[]), Some(Path::new("/srv/two/config.json"))).unwrap();
+    assert_eq!(
+        moved.expand("~/.nanobot/workspace"),
+        PathBuf::from("/srv/bot/workspace")
+    );
+    let second =
+        Paths::resolve(&environment(&[]), Some(Path::new("/srv/two/config.json"))).unwrap();
     assert_eq!(
         (second.logs.as_path(), second.home.as_path()),
         (Path::new("/srv/two/logs"), Path::new("/home/ann/.nanobot"))

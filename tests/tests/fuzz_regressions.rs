@@ -11,7 +11,9 @@ fn every_finding_stays_mended() {
     for folder in ["seeds", "regressions"] {
         for name in names() {
             // A target of which nothing was found has no folder.
-            let Ok(files) = fs::read_dir(root.join(folder).join(name)) else { continue };
+            let Ok(files) = fs::read_dir(root.join(folder).join(name)) else {
+                continue;
+            };
             for file in files {
                 let path = file.unwrap().path();
                 eprintln!("{}", path.display());
@@ -27,7 +29,10 @@ fn every_folder_belongs_to_a_target() {
     for folder in ["seeds", "regressions"] {
         for entry in fs::read_dir(root.join(folder)).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
-            assert!(find(&name).is_some() || name.starts_with('.'), "{folder}/{name} is of no target");
+            assert!(
+                find(&name).is_some() || name.starts_with('.'),
+                "{folder}/{name} is of no target"
+            );
         }
     }
 }

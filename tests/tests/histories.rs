@@ -26,15 +26,27 @@ fn number(name: &str) -> Option<u32> {
 }
 
 /// Plays the even or the odd half of the histories, so that two processors have something to do.
-#[expect(clippy::print_stdout, reason = "who plays many histories wants to know what happened in them")]
+#[expect(
+    clippy::print_stdout,
+    reason = "who plays many histories wants to know what happened in them"
+)]
 fn play_half(half: u32) {
     let cases = number("NANOBOT_HISTORIES").unwrap_or(HISTORIES).div_ceil(2);
     let seed = 2 * number("NANOBOT_HISTORIES_SEED").unwrap_or(1) + half;
     let mut bytes = [0; 32];
     bytes[..4].copy_from_slice(&seed.to_le_bytes());
-    let config = Config { cases, failure_persistence: None, max_shrink_iters: 2000, ..Config::default() };
-    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let config = Config {
+        cases,
+        failure_persistence: None,
+        max_shrink_iters: 2000,
+        ..Config::default()
+    };
+    let mut runner =
+        TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let told = RefCell::new(Counts::default());
     let played = runner.run(&(habits(), steps()), |(habits, steps)| {
         runtime.block_on(async {
@@ -52,7 +64,11 @@ fn play_half(half: u32) {
     let Counts { requests, misses } = told.into_inner();
     println!("{cases} histories, {requests} requests, misses {misses:?}");
     // A rule that nothing tries to break would prove nothing. Few histories reset a session twice.
-    let events: Vec<&str> = misses.keys().map(String::as_str).filter(|event| *event != "Renewed").collect();
+    let events: Vec<&str> = misses
+        .keys()
+        .map(String::as_str)
+        .filter(|event| *event != "Renewed")
+        .collect();
     assert_eq!(
         events,
         [

@@ -26,37 +26,72 @@ fn within_bounds(test: &str, target: &str, inputs: impl Iterator<Item = Vec<u8>>
 
 /// `unit` again and again, `size` bytes of it, between `before` and `after`.
 fn filled(before: &str, unit: &str, after: &str, size: usize) -> Vec<u8> {
-    [before, &unit.repeat(size / unit.len()), after].concat().into_bytes()
+    [before, &unit.repeat(size / unit.len()), after]
+        .concat()
+        .into_bytes()
 }
 
 /// Small texts of JSON that are large as values, at each place of `template` that reads `@`.
 fn values(template: &'static str, size: usize) -> impl Iterator<Item = Vec<u8>> {
-    let units = ["[],", "{},", "0,", "\"\",", "{\"\":0},", "{\"\":[{}]},", "[[[[0]]]],"];
+    let units = [
+        "[],",
+        "{},",
+        "0,",
+        "\"\",",
+        "{\"\":0},",
+        "{\"\":[{}]},",
+        "[[[[0]]]],",
+    ];
     let (before, after) = template.split_once('@').unwrap();
-    let wide = units.into_iter().map(move |unit| filled(&format!("{before}["), unit, &format!("0]{after}"), size));
-    let deep = ["[", "{\"a\":"].into_iter().map(move |unit| filled(before, unit, after, size));
+    let wide = units
+        .into_iter()
+        .map(move |unit| filled(&format!("{before}["), unit, &format!("0]{after}"), size));
+    let deep = ["[", "{\"a\":"]
+        .into_iter()
+        .map(move |unit| filled(before, unit, after, size));
     wide.chain(deep)
 }
 
 #[test]
 fn answers_of_models() {
-    let frames = ["1@", "1data: @\n\n", "1data: {\"choices\":[{\"delta\":{\"content\":@}}]}\n\n"];
+    let frames = [
+        "1@",
+        "1data: @\n\n",
+        "1data: {\"choices\":[{\"delta\":{\"content\":@}}]}\n\n",
+    ];
     let inputs = frames.into_iter().flat_map(|frame| values(frame, 4 << 20));
-    let calls = filled("1data: {\"choices\":[{\"delta\":{\"tool_calls\":[", "{\"id\":\"a\"},", "{}]}}]}\n\n", 1 << 18);
-    let lines = ["\n", "\r", "\r\n", ":\n", "data:\n", "data: {}\n\n"].map(|unit| filled("\u{fe}", unit, "", 1 << 19));
-    within_bounds("answers_of_models", "answer_openai", inputs.chain(once(calls)).chain(lines));
+    let calls = filled(
+        "1data: {\"choices\":[{\"delta\":{\"tool_calls\":[",
+        "{\"id\":\"a\"},",
+        "{}]}}]}\n\n",
+        1 << 18,
+    );
+    let lines = ["\n", "\r", "\r\n", ":\n", "data:\n", "data: {}\n\n"]
+        .map(|unit| filled("\u{fe}", unit, "", 1 << 19));
+    within_bounds(
+        "answers_of_models",
+        "answer_openai",
+        inputs.chain(once(calls)).chain(lines),
+    );
 }
 
 #[test]
 fn answers_of_anthropic() {
-    let inputs = values("1data: {\"type\":\"content_block_start\",\"content_block\":@}\n\n", 4 << 20);
+    let inputs = values(
+        "1data: {\"type\":\"content_block_start\",\"content_block\":@}\n\n",
+        4 << 20,
+    );
     within_bounds("answers_of_anthropic", "answer_anthropic", inputs);
 }
 
 #[test]
 fn arguments_of_calls() {
     let quoted = filled("{'a': ['\"', ", "[],", "]}", 4 << 20);
-    within_bounds("arguments_of_calls", "arguments", values("{\"a\": @}", 4 << 20).chain(once(quoted)));
+    within_bounds(
+        "arguments_of_calls",
+        "arguments",
+        values("{\"a\": @}", 4 << 20).chain(once(quoted)),
+    );
 }
 
 #[test]
@@ -66,13 +101,29 @@ fn updates_of_telegram() {
         "{\"update_id\":1,\"odd\":@}",
         "{\"update_id\":1,\"message\":{\"message_id\":1,\"date\":1,\"chat\":{\"id\":1,\"type\":\"private\"},\"text\":\"x\",\"entities\":@}}",
     ];
-    within_bounds("updates_of_telegram", "telegram", templates.into_iter().flat_map(|template| values(template, BODY)));
+    within_bounds(
+        "updates_of_telegram",
+        "telegram",
+        templates
+            .into_iter()
+            .flat_map(|template| values(template, BODY)),
+    );
 }
 
 #[test]
 fn frames_of_discord() {
-    let templates = ["@", "{\"op\":0,\"s\":1,\"t\":\"MESSAGE_CREATE\",\"d\":@}", "{\"op\":0,\"d\":{\"embeds\":@}}"];
-    within_bounds("frames_of_discord", "discord", templates.into_iter().flat_map(|template| values(template, BODY)));
+    let templates = [
+        "@",
+        "{\"op\":0,\"s\":1,\"t\":\"MESSAGE_CREATE\",\"d\":@}",
+        "{\"op\":0,\"d\":{\"embeds\":@}}",
+    ];
+    within_bounds(
+        "frames_of_discord",
+        "discord",
+        templates
+            .into_iter()
+            .flat_map(|template| values(template, BODY)),
+    );
 }
 
 #[test]
@@ -82,22 +133,47 @@ fn envelopes_of_slack() {
         "{\"envelope_id\":\"1\",\"type\":\"events_api\",\"payload\":{\"event\":{\"type\":\"message\",\"files\":@}}}",
     ];
     let text = ["<", "<@U1|", "&amp;", "<!date^1^"].map(|unit| filled("", unit, "", 1 << 18));
-    let inputs = templates.into_iter().flat_map(|template| values(template, BODY)).chain(text);
+    let inputs = templates
+        .into_iter()
+        .flat_map(|template| values(template, BODY))
+        .chain(text);
     within_bounds("envelopes_of_slack", "slack", inputs);
 }
 
 #[test]
 fn frames_of_the_websocket() {
-    within_bounds("frames_of_the_websocket", "websocket", values("{\"content\":@}", 1 << 20));
+    within_bounds(
+        "frames_of_the_websocket",
+        "websocket",
+        values("{\"content\":@}", 1 << 20),
+    );
 }
 
 #[test]
 fn replies_in_markdown() {
-    let flat = HOSTILE_MARKDOWN.into_iter().map(|unit| filled("", unit, "", 100_000));
-    let ticks = (1..400).map(|count| "`".repeat(count) + "a").collect::<String>().into_bytes();
-    let stairs = (0..400).map(|depth| " ".repeat(2 * depth) + "- a\n").collect::<String>().into_bytes();
-    let table = format!("{}\n{}\n{}", "|a".repeat(2000), "|-".repeat(2000), "|\n".repeat(2000)).into_bytes();
-    within_bounds("replies_in_markdown", "markdown", flat.chain([ticks, stairs, table]));
+    let flat = HOSTILE_MARKDOWN
+        .into_iter()
+        .map(|unit| filled("", unit, "", 100_000));
+    let ticks = (1..400)
+        .map(|count| "`".repeat(count) + "a")
+        .collect::<String>()
+        .into_bytes();
+    let stairs = (0..400)
+        .map(|depth| " ".repeat(2 * depth) + "- a\n")
+        .collect::<String>()
+        .into_bytes();
+    let table = format!(
+        "{}\n{}\n{}",
+        "|a".repeat(2000),
+        "|-".repeat(2000),
+        "|\n".repeat(2000)
+    )
+    .into_bytes();
+    within_bounds(
+        "replies_in_markdown",
+        "markdown",
+        flat.chain([ticks, stairs, table]),
+    );
 }
 
 #[test]
@@ -120,43 +196,80 @@ fn headers_of_skills() {
         "# x\n",
         "%TAG\n",
     ];
-    let inputs =
-        units.into_iter().flat_map(|unit| [60_000, 1 << 20].map(|size| filled("---\n", unit, "\n---\nBody", size)));
+    let inputs = units
+        .into_iter()
+        .flat_map(|unit| [60_000, 1 << 20].map(|size| filled("---\n", unit, "\n---\nBody", size)));
     within_bounds("headers_of_skills", "skill", inputs);
 }
 
 #[test]
 fn expressions_of_jobs() {
     let units = ["*/1,", "0-59,", "1,", "* ", "mon#1,", "9", "-", "/"];
-    let inputs = units.into_iter().flat_map(|unit| [900, 1 << 20].map(|size| filled("", unit, "0 * * * *", size)));
-    let never = ["0 0 31 2 *", "0 0 30 2 * 0 2099", "* * * * * * 1970", "59 23 31 12 * 59 2099"]
-        .map(|text| text.as_bytes().to_vec());
+    let inputs = units
+        .into_iter()
+        .flat_map(|unit| [900, 1 << 20].map(|size| filled("", unit, "0 * * * *", size)));
+    let never = [
+        "0 0 31 2 *",
+        "0 0 30 2 * 0 2099",
+        "* * * * * * 1970",
+        "59 23 31 12 * 59 2099",
+    ]
+    .map(|text| text.as_bytes().to_vec());
     within_bounds("expressions_of_jobs", "cron", inputs.chain(never));
 }
 
 #[test]
 fn edits_of_long_files() {
-    let same = filled("", "a\n", &format!("\0 {}b", "a\n".repeat(100_000)), 400_000);
-    let lines = |lines: &mut dyn Iterator<Item = usize>| lines.map(|line| format!("{line}\n")).collect::<String>();
-    let reversed = format!("{}\0{}", lines(&mut (0..20_000)), lines(&mut (0..20_000).rev())).into_bytes();
+    let same = filled(
+        "",
+        "a\n",
+        &format!("\0 {}b", "a\n".repeat(100_000)),
+        400_000,
+    );
+    let lines = |lines: &mut dyn Iterator<Item = usize>| {
+        lines.map(|line| format!("{line}\n")).collect::<String>()
+    };
+    let reversed = format!(
+        "{}\0{}",
+        lines(&mut (0..20_000)),
+        lines(&mut (0..20_000).rev())
+    )
+    .into_bytes();
     let half = format!(
         "{}\0{}",
         lines(&mut (0..20_000).map(|line| line % 100)),
         lines(&mut (0..10_000).map(|line| line % 101))
     );
-    within_bounds("edits_of_long_files", "edit", [same, reversed, half.into_bytes()].into_iter());
+    within_bounds(
+        "edits_of_long_files",
+        "edit",
+        [same, reversed, half.into_bytes()].into_iter(),
+    );
 }
 
 /// Memory is read up to 5 MB. The time for the smallest difference is limited by the clock, so that what
 /// is shown of these differs from run to run.
 #[test]
 fn differences_of_versions() {
-    let lines = |lines: &mut dyn Iterator<Item = usize>| lines.map(|line| format!("{line}\n")).collect::<String>();
+    let lines = |lines: &mut dyn Iterator<Item = usize>| {
+        lines.map(|line| format!("{line}\n")).collect::<String>()
+    };
     let count = 20_000;
-    let changed = format!("{}\0{}", lines(&mut (0..count)), lines(&mut (count..2 * count)));
-    let every_second =
-        format!("{}\0{}", lines(&mut (0..count)), lines(&mut (0..count).map(|line| line + line % 2 * count)));
-    let reversed = format!("{}\0{}", lines(&mut (0..count)), lines(&mut (0..count).rev()));
+    let changed = format!(
+        "{}\0{}",
+        lines(&mut (0..count)),
+        lines(&mut (count..2 * count))
+    );
+    let every_second = format!(
+        "{}\0{}",
+        lines(&mut (0..count)),
+        lines(&mut (0..count).map(|line| line + line % 2 * count))
+    );
+    let reversed = format!(
+        "{}\0{}",
+        lines(&mut (0..count)),
+        lines(&mut (0..count).rev())
+    );
     let cycles = |lengths: [usize; 2]| {
         let [old, new] = lengths.map(|length| lines(&mut (0..count).map(|line| line % length)));
         format!("{old}\0{new}")
@@ -167,7 +280,16 @@ fn differences_of_versions() {
     let blank = format!("{}\0{}", "\n".repeat(MEMORY), "\n".repeat(MEMORY - 1));
     let new = format!("\0{}", "a\n".repeat(MEMORY / 2));
     let apart = format!("{}\0{}", "a\n".repeat(MEMORY / 2), "b\n".repeat(MEMORY / 2));
-    let inputs = [changed, every_second, reversed, longer, megabytes, blank, new, apart];
+    let inputs = [
+        changed,
+        every_second,
+        reversed,
+        longer,
+        megabytes,
+        blank,
+        new,
+        apart,
+    ];
     let inputs = inputs.into_iter().chain(repeated).map(String::into_bytes);
     within_bounds("differences_of_versions", "difference", inputs);
 }
@@ -175,23 +297,44 @@ fn differences_of_versions() {
 #[test]
 fn commands() {
     let units = [
-        "$(", "`", "(", "{ ", "\"$(", "'", "\\", "<<a ", "a|", "a;", "$((", "${a:-", "\"${", "if ", "a=(", ">a ",
-        "sh -c \"", "<(", "\n",
+        "$(", "`", "(", "{ ", "\"$(", "'", "\\", "<<a ", "a|", "a;", "$((", "${a:-", "\"${", "if ",
+        "a=(", ">a ", "sh -c \"", "<(", "\n",
     ];
-    within_bounds("commands", "command", units.into_iter().map(|unit| filled("", unit, "", 100_000)));
+    within_bounds(
+        "commands",
+        "command",
+        units.into_iter().map(|unit| filled("", unit, "", 100_000)),
+    );
 }
 
 #[test]
 fn configurations() {
     let units = ["[", "{\"a\":", "\"", "//\n", "/*", "[],", "\\u0000", "-"];
-    within_bounds("configurations", "config", units.into_iter().map(|unit| filled("", unit, "", 1 << 20)));
+    within_bounds(
+        "configurations",
+        "config",
+        units.into_iter().map(|unit| filled("", unit, "", 1 << 20)),
+    );
 }
 
 #[test]
 fn texts_with_secrets() {
-    let units =
-        ["sk-", "sk-aaaaaaaaaaaaaaaaaaaaaaaa ", "token=", "Bearer ", "a:", "://a:b@", "-----BEGIN ", "eyJ.", "a@"];
-    within_bounds("texts_with_secrets", "redact", units.into_iter().map(|unit| filled("", unit, "", 200_000)));
+    let units = [
+        "sk-",
+        "sk-aaaaaaaaaaaaaaaaaaaaaaaa ",
+        "token=",
+        "Bearer ",
+        "a:",
+        "://a:b@",
+        "-----BEGIN ",
+        "eyJ.",
+        "a@",
+    ];
+    within_bounds(
+        "texts_with_secrets",
+        "redact",
+        units.into_iter().map(|unit| filled("", unit, "", 200_000)),
+    );
 }
 
 #[test]
@@ -205,9 +348,28 @@ fn pages_of_the_search() {
         "<a class=\"result__snippet\" href=\"https://a.b\">x</a>",
         "<a class=\"result__a\" href=\"?uddg=&amp;",
     ];
-    let within = ["<", "<b", "<script>", "<style></", "<!--", "&", "&#x", "&amp;"];
-    let title = |unit| filled("<a class=\"result__a\" href=\"https://a.b\">", unit, "</a>", PAGE);
-    let pages = units.into_iter().map(|unit| filled("", unit, "", PAGE)).chain(within.into_iter().map(title));
+    let within = [
+        "<",
+        "<b",
+        "<script>",
+        "<style></",
+        "<!--",
+        "&",
+        "&#x",
+        "&amp;",
+    ];
+    let title = |unit| {
+        filled(
+            "<a class=\"result__a\" href=\"https://a.b\">",
+            unit,
+            "</a>",
+            PAGE,
+        )
+    };
+    let pages = units
+        .into_iter()
+        .map(|unit| filled("", unit, "", PAGE))
+        .chain(within.into_iter().map(title));
     within_bounds("pages_of_the_search", "search_page", pages);
 }
 
@@ -221,7 +383,9 @@ fn lines_of_sessions() {
     within_bounds(
         "lines_of_sessions",
         "session_line",
-        templates.into_iter().flat_map(|template| values(template, 1 << 19)),
+        templates
+            .into_iter()
+            .flat_map(|template| values(template, 1 << 19)),
     );
 }
 
@@ -255,11 +419,18 @@ fn archive(count: u32, name: u16, is_64: bool) -> Vec<u8> {
 
 #[test]
 fn directories_of_archives() {
-    let inputs =
-        [(60_000, 0, false), (400_000, 1, true), (60_000, 300, false), (300, 60_000, false), (1_990, 2000, false)];
+    let inputs = [
+        (60_000, 0, false),
+        (400_000, 1, true),
+        (60_000, 300, false),
+        (300, 60_000, false),
+        (1_990, 2000, false),
+    ];
     within_bounds(
         "directories_of_archives",
         "skill_archive",
-        inputs.into_iter().map(|(count, name, is_64)| archive(count, name, is_64)),
+        inputs
+            .into_iter()
+            .map(|(count, name, is_64)| archive(count, name, is_64)),
     );
 }

@@ -24,7 +24,13 @@ fn table() -> BTreeMap<String, Row> {
 fn row(line: &str) -> Option<(String, Row)> {
     let cells: Vec<&str> = line.strip_prefix('|')?.split('|').map(str::trim).collect();
     let layer = cells.first()?.parse().ok()?;
-    let may_use = cells.get(3)?.split(',').map(str::trim).filter(|name| *name != "–").map(str::to_owned).collect();
+    let may_use = cells
+        .get(3)?
+        .split(',')
+        .map(str::trim)
+        .filter(|name| *name != "–")
+        .map(str::to_owned)
+        .collect();
     Some((cells.get(1)?.to_string(), Row { layer, may_use }))
 }
 
@@ -32,7 +38,12 @@ fn metadata() -> Metadata {
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
     // Our own manifests say it all. What other crates need on other systems may not be downloaded.
     let offline = ["--offline".to_owned(), "--locked".to_owned()];
-    MetadataCommand::new().manifest_path(manifest).no_deps().other_options(offline).exec().expect("cargo metadata")
+    MetadataCommand::new()
+        .manifest_path(manifest)
+        .no_deps()
+        .other_options(offline)
+        .exec()
+        .expect("cargo metadata")
 }
 
 fn short(name: &str) -> String {
@@ -56,11 +67,15 @@ fn every_crate_stays_on_its_floor() {
             wrong.push(format!("{name} is not in the table"));
             continue;
         };
-        for dependency in
-            package.dependencies.iter().filter(|dependency| dependency.kind != DependencyKind::Development)
+        for dependency in package
+            .dependencies
+            .iter()
+            .filter(|dependency| dependency.kind != DependencyKind::Development)
         {
             let used = short(&dependency.name);
-            let Some(below) = table.get(&used) else { continue };
+            let Some(below) = table.get(&used) else {
+                continue;
+            };
             if below.layer >= row.layer || !row.may_use.contains(&used) {
                 wrong.push(format!("{name} may not use {used}"));
             }
@@ -74,11 +89,19 @@ fn every_edge_of_the_table_is_used() {
     let metadata = metadata();
     let mut unused = Vec::new();
     for (name, row) in table() {
-        let package = metadata.workspace_packages().into_iter().find(|package| short(&package.name) == name);
+        let package = metadata
+            .workspace_packages()
+            .into_iter()
+            .find(|package| short(&package.name) == name);
         let dependencies = package.iter().flat_map(|package| &package.dependencies);
-        let normal = dependencies.filter(|dependency| dependency.kind != DependencyKind::Development);
+        let normal =
+            dependencies.filter(|dependency| dependency.kind != DependencyKind::Development);
         let used: BTreeSet<String> = normal.map(|dependency| short(&dependency.name)).collect();
-        unused.extend(row.may_use.difference(&used).map(|edge| format!("{name} does not use {edge}")));
+        unused.extend(
+            row.may_use
+                .difference(&used)
+                .map(|edge| format!("{name} does not use {edge}")),
+        );
     }
     assert_eq!(unused, Vec::<String>::new());
 }
@@ -87,18 +110,33 @@ fn every_edge_of_the_table_is_used() {
 fn a_channel_of_a_third_party_needs_the_channel_contract_alone() {
     let metadata = metadata();
     let packages = metadata.workspace_packages();
-    let package = packages.iter().find(|package| package.name.as_str() == THIRD_PARTY_CHANNEL).expect("the example");
-    let normal = package.dependencies.iter().filter(|dependency| dependency.kind == DependencyKind::Normal);
-    let ours: Vec<&str> =
-        normal.map(|dependency| dependency.name.as_str()).filter(|name| name.starts_with("nanobot")).collect();
+    let package = packages
+        .iter()
+        .find(|package| package.name.as_str() == THIRD_PARTY_CHANNEL)
+        .expect("the example");
+    let normal = package
+        .dependencies
+        .iter()
+        .filter(|dependency| dependency.kind == DependencyKind::Normal);
+    let ours: Vec<&str> = normal
+        .map(|dependency| dependency.name.as_str())
+        .filter(|name| name.starts_with("nanobot"))
+        .collect();
     assert_eq!(ours, ["nanobot-channel"]);
 }
 
 #[test]
 fn the_table_lists_no_crate_that_is_gone() {
     let metadata = metadata();
-    let there: BTreeSet<String> = metadata.workspace_packages().iter().map(|package| short(&package.name)).collect();
-    let gone: Vec<String> = table().into_keys().filter(|name| !there.contains(name)).collect();
+    let there: BTreeSet<String> = metadata
+        .workspace_packages()
+        .iter()
+        .map(|package| short(&package.name))
+        .collect();
+    let gone: Vec<String> = table()
+        .into_keys()
+        .filter(|name| !there.contains(name))
+        .collect();
     assert_eq!(gone, Vec::<String>::new());
 }
 
@@ -107,11 +145,30 @@ fn third_party(package: &str) -> BTreeSet<String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
     let output = std::process::Command::new(cargo)
-        .args(["tree", "--offline", "--locked", "--manifest-path", manifest, "-p", package])
-        .args(["-e", "normal", "--target", "x86_64-unknown-linux-gnu", "--prefix", "none"])
+        .args([
+            "tree",
+            "--offline",
+            "--locked",
+            "--manifest-path",
+            manifest,
+            "-p",
+            package,
+        ])
+        .args([
+            "-e",
+            "normal",
+            "--target",
+            "x86_64-unknown-linux-gnu",
+            "--prefix",
+            "none",
+        ])
         .output()
         .expect("cargo tree");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8_lossy(&output.stdout)
         .lines()
         .filter_map(|line| line.split_whitespace().next())
@@ -123,13 +180,20 @@ fn third_party(package: &str) -> BTreeSet<String> {
 #[test]
 fn embedding_the_agent_pulls_few_crates() {
     let crates = third_party("nanobot-agent-core");
-    assert!(crates.len() <= EMBEDDED_CRATES, "{} crates: {crates:?}", crates.len());
+    assert!(
+        crates.len() <= EMBEDDED_CRATES,
+        "{} crates: {crates:?}",
+        crates.len()
+    );
 }
 
 #[test]
 fn no_openssl_and_no_second_crypto_library_anywhere() {
     let banned = ["openssl-sys", "native-tls", "aws-lc-rs", "aws-lc-sys"];
     let crates = third_party("nanobot");
-    let found: Vec<&str> = banned.into_iter().filter(|name| crates.contains(*name)).collect();
+    let found: Vec<&str> = banned
+        .into_iter()
+        .filter(|name| crates.contains(*name))
+        .collect();
     assert_eq!(found, Vec::<&str>::new());
 }

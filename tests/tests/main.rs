@@ -31,6 +31,10 @@ fn no_file_is_forgotten() {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap();
-        assert!(name == "main" || source.contains(&format!("\nmod {name};\n")), "{} has no mod line", path.display());
+        assert!(
+            name == "main" || source.contains(&format!("\nmod {name};\n")),
+            "{} has no mod line",
+            path.display()
+        );
     }
 }

@@ -27,8 +27,14 @@ const NOTES: &str = "buy milk";
 
 /// Words of `must` that another test holds, and which.
 const HELD_ELSEWHERE: &[(&str, &str)] = &[
-    ("memory_below_64MB", "the line is refused at its bound by the client: corpus test of nanobot-providers"),
-    ("backoff", "pauses between tries on a paused clock: router tests of nanobot-provider"),
+    (
+        "memory_below_64MB",
+        "the line is refused at its bound by the client: corpus test of nanobot-providers",
+    ),
+    (
+        "backoff",
+        "pauses between tries on a paused clock: router tests of nanobot-provider",
+    ),
 ];
 
 /// A turn in which the row was served, and the turn after it.
@@ -60,18 +66,38 @@ impl Played {
         }));
         let (fault, faults) = (Reply::corpus(row).unwrap(), Arc::clone(&left));
         let server = ModelServer::answering(move |_| {
-            let is_left = faults.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
-            if is_left { fault.clone() } else { Reply::text(RECOVERED) }
+            let is_left = faults
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
+                    left.checked_sub(1)
+                })
+                .is_ok();
+            if is_left {
+                fault.clone()
+            } else {
+                Reply::text(RECOVERED)
+            }
         });
         let server = server.await.unwrap();
         prelude.into_iter().for_each(|reply| server.push(reply));
         let agent = world.agent([vendor("custom", &server)]);
         let begun = Instant::now();
-        let report = say(&agent, SESSION, Said::text("what is in my notes?")).await.unwrap();
+        let report = say(&agent, SESSION, Said::text("what is in my notes?"))
+            .await
+            .unwrap();
         let (requests, took) = (server.requests(), begun.elapsed());
         left.store(0, Ordering::SeqCst);
-        let next = say(&agent, SESSION, Said::text("and now?")).await.unwrap().visible;
-        Self { world, report, requests, took, next, violations: server.violations() }
+        let next = say(&agent, SESSION, Said::text("and now?"))
+            .await
+            .unwrap()
+            .visible;
+        Self {
+            world,
+            report,
+            requests,
+            took,
+            next,
+            violations: server.violations(),
+        }
     }
 
     fn visible(&self) -> &str {
@@ -89,13 +115,21 @@ impl Played {
 
     /// What the tools answered, as the model read it.
     fn results(&self) -> Vec<String> {
-        self.requests.last().map(ModelRequest::tool_results).unwrap_or_default()
+        self.requests
+            .last()
+            .map(ModelRequest::tool_results)
+            .unwrap_or_default()
     }
 
     /// Ids of the calls in the last request, and of the results behind them.
     fn ids(&self) -> (Vec<String>, Vec<String>) {
         let (mut calls, mut results) = (Vec::new(), Vec::new());
-        for message in self.requests.last().map(ModelRequest::messages).unwrap_or_default() {
+        for message in self
+            .requests
+            .last()
+            .map(ModelRequest::messages)
+            .unwrap_or_default()
+        {
             let called = message["tool_calls"].as_array().into_iter().flatten();
             calls.extend(called.map(|call| call["id"].as_str().unwrap_or_default().to_owned()));
             results.extend(message["tool_call_id"].as_str().map(str::to_owned));
@@ -105,8 +139,12 @@ impl Played {
 
     /// The messages in the session's file.
     fn stored(&self) -> Vec<Value> {
-        let text = std::fs::read_to_string(self.world.workspace().join("sessions/telegram_1.jsonl")).unwrap();
-        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let text =
+            std::fs::read_to_string(self.world.workspace().join("sessions/telegram_1.jsonl"))
+                .unwrap();
+        let lines = text
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
         lines.filter(|line| line.get("role").is_some()).collect()
     }
 }
@@ -133,7 +171,9 @@ fn world_for(row: &Row) -> World {
 /// The turns that a row is judged by.
 async fn play(row: &Row) -> Vec<Played> {
     let plays: &[Served] = match row.outcome() {
-        "tool_error_to_model" | "ok_run" | "ok" | "ok_or_retry" | "partial" | "retry" => &[Served::Once],
+        "tool_error_to_model" | "ok_run" | "ok" | "ok_or_retry" | "partial" | "retry" => {
+            &[Served::Once]
+        }
         "error_to_user" | "error_bounded" => &[Served::Always],
         _ => &[Served::Always, Served::Once],
     };
@@ -177,7 +217,9 @@ fn has_outcome(row: &Row, played: &[Played]) -> bool {
         "ok" => first.report.ended == TurnOutcome::Replied && requests == 1,
         "ok_or_retry" => first.report.ended == TurnOutcome::Replied && !first.visible().is_empty(),
         "partial" => {
-            first.report.ended == TurnOutcome::Replied && requests == 1 && first.visible().starts_with("half an ans")
+            first.report.ended == TurnOutcome::Replied
+                && requests == 1
+                && first.visible().starts_with("half an ans")
         }
         "error_to_user" | "error_bounded" => first.is_told() && requests == 1,
         "retry" => first.is_recovered() && requests == 2,
@@ -186,10 +228,18 @@ fn has_outcome(row: &Row, played: &[Played]) -> bool {
         }
         // With a person watching, what was begun is not begun again.
         "retry_or_partial" | "timeout_then_retry" => {
-            first.is_told() && played.iter().skip(1).all(|once| once.is_told() || once.is_recovered())
+            first.is_told()
+                && played
+                    .iter()
+                    .skip(1)
+                    .all(|once| once.is_told() || once.is_recovered())
         }
         "compact_and_retry_once" => {
-            let sizes: Vec<usize> = first.requests.iter().map(|request| request.http.body.len()).collect();
+            let sizes: Vec<usize> = first
+                .requests
+                .iter()
+                .map(|request| request.http.body.len())
+                .collect();
             first.is_told() && sizes.len() == 8 && sizes[7] < sizes[6] && is_recovered_later()
         }
         other => panic!("{}: unknown outcome {other:?}", row.id),
@@ -205,41 +255,65 @@ fn keeps(word: &str, played: &Played) -> bool {
         "tool_not_run" => played.world.runs.total() == 0,
         "one_result_per_call" => !calls.is_empty() && calls == results,
         "id_made_up" | "ids_made_distinct" => {
-            calls.iter().collect::<BTreeSet<_>>().len() == calls.len() && !calls.iter().any(String::is_empty)
+            calls.iter().collect::<BTreeSet<_>>().len() == calls.len()
+                && !calls.iter().any(String::is_empty)
         }
         "request_valid_next" => played.violations.is_empty(),
         "error_names_parameter" => played.results()[0].contains("path"),
-        "error_lists_tools" => ["read_file", "exec", "message"].iter().all(|tool| played.results()[0].contains(tool)),
+        "error_lists_tools" => ["read_file", "exec", "message"]
+            .iter()
+            .all(|tool| played.results()[0].contains(tool)),
         "no_phantom_tool_result" => {
-            results.is_empty() && played.stored().iter().all(|message| message["role"] != "tool")
+            results.is_empty()
+                && played
+                    .stored()
+                    .iter()
+                    .all(|message| message["role"] != "tool")
         }
         "user_told" | "no_empty_message_sent" => !played.visible().trim().is_empty(),
         "user_told_cut" => played.visible().contains("cut at the token limit"),
-        "stored_with_flag" => played.stored().iter().any(|message| message["_finish"] == "length"),
+        "stored_with_flag" => played
+            .stored()
+            .iter()
+            .any(|message| message["_finish"] == "length"),
         "not_retried" => played.requests.len() == 1,
         "retry_after_honoured" => played.took >= Duration::from_secs(2),
         "html_not_shown_to_user" => !played.visible().contains('<'),
-        "not_accepted_as_complete" => played.report.ended != TurnOutcome::Replied || played.is_recovered(),
+        "not_accepted_as_complete" => {
+            played.report.ended != TurnOutcome::Replied || played.is_recovered()
+        }
         "bad_frame_reported" => played.visible().contains("not JSON"),
         "idle_timeout" => played.visible().contains("no answer for"),
         // Held for every row.
         "key_not_shown" => true,
-        _ if word.starts_with("text_is_") => played.visible() == word.trim_start_matches("text_is_"),
-        _ => HELD_ELSEWHERE.iter().any(|(elsewhere, _)| *elsewhere == word),
+        _ if word.starts_with("text_is_") => {
+            played.visible() == word.trim_start_matches("text_is_")
+        }
+        _ => HELD_ELSEWHERE
+            .iter()
+            .any(|(elsewhere, _)| *elsewhere == word),
     }
 }
 
 /// What every turn promises, whatever the model does.
 fn always_holds(played: &Played) -> Result<(), String> {
     let stored = played.stored();
-    let shows_key = [played.visible().to_owned(), format!("{stored:?}")].iter().any(|text| text.contains(KEY));
+    let shows_key = [played.visible().to_owned(), format!("{stored:?}")]
+        .iter()
+        .any(|text| text.contains(KEY));
     for (promise, holds) in [
         ("the key is shown to nobody", !shows_key),
         ("every request is valid", played.violations.is_empty()),
-        ("the next turn is answered", played.next.as_deref() == Some(RECOVERED)),
+        (
+            "the next turn is answered",
+            played.next.as_deref() == Some(RECOVERED),
+        ),
     ] {
         if !holds {
-            return Err(format!("{promise}: {:?} {:?}", played.violations, played.next));
+            return Err(format!(
+                "{promise}: {:?} {:?}",
+                played.violations, played.next
+            ));
         }
     }
     Ok(())
@@ -249,7 +323,14 @@ async fn check(row: &Row) -> Result<(), String> {
     let played = play(row).await;
     let seen: Vec<String> = played
         .iter()
-        .map(|turn| format!("{} requests, {:?}, results {:?}", turn.requests.len(), turn.report, turn.results()))
+        .map(|turn| {
+            format!(
+                "{} requests, {:?}, results {:?}",
+                turn.requests.len(),
+                turn.report,
+                turn.results()
+            )
+        })
         .collect();
     if !has_outcome(row, &played) {
         return Err(format!("not {}: {seen:#?}", row.outcome()));
@@ -264,7 +345,10 @@ async fn check(row: &Row) -> Result<(), String> {
 async fn every_row_ends_as_expected() {
     let rows = rows("llm_responses").unwrap();
     for (word, _) in HELD_ELSEWHERE {
-        assert!(rows.iter().any(|row| row.must().contains(word)), "no row says {word} any more");
+        assert!(
+            rows.iter().any(|row| row.must().contains(word)),
+            "no row says {word} any more"
+        );
     }
     let mut failed = Vec::new();
     for row in &rows {

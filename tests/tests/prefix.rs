@@ -29,9 +29,18 @@ const PIXEL: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x02
 #[derive(Clone, Debug)]
 enum Step {
     /// A person says something, and the model answers after so many rounds of tools.
-    Turn { session: usize, rounds: Vec<Round>, thinks: bool, picture: bool },
+    Turn {
+        session: usize,
+        rounds: Vec<Round>,
+        thinks: bool,
+        picture: bool,
+    },
     /// The process is killed after so many records of a turn; another one goes on with it.
-    Crash { session: usize, rounds: Vec<Round>, appends: usize },
+    Crash {
+        session: usize,
+        rounds: Vec<Round>,
+        appends: usize,
+    },
     /// A person stops the turn while the model thinks.
     Stop { session: usize },
     /// The model cannot be asked: the turn ends with an explanation, the message stays.
@@ -69,12 +78,15 @@ impl Call {
         match self {
             Self::List => ScriptedCall::new("list_dir", &json!({"path": "."})),
             Self::ReadMissing => ScriptedCall::new("read_file", &json!({"path": "nothing.txt"})),
-            Self::Remember => {
-                ScriptedCall::new("write_file", &json!({"path": "memory/MEMORY.md", "content": "# Ann likes tea\n"}))
-            }
-            Self::Malformed => {
-                ScriptedCall { id: None, name: "read_file".to_owned(), arguments: "{\"path\": \"a".to_owned() }
-            }
+            Self::Remember => ScriptedCall::new(
+                "write_file",
+                &json!({"path": "memory/MEMORY.md", "content": "# Ann likes tea\n"}),
+            ),
+            Self::Malformed => ScriptedCall {
+                id: None,
+                name: "read_file".to_owned(),
+                arguments: "{\"path\": \"a".to_owned(),
+            },
             Self::Unknown => ScriptedCall::new("teleport", &json!({})),
             Self::Message => ScriptedCall::new("message", &json!({"content": "hello"})),
         }
@@ -93,7 +105,10 @@ fn call() -> impl Strategy<Value = Call> {
 }
 
 fn round() -> impl Strategy<Value = Round> {
-    (prop::collection::vec(call(), 1..3), prop::option::of("[a-z你好🐈 ]{1,12}"))
+    (
+        prop::collection::vec(call(), 1..3),
+        prop::option::of("[a-z你好🐈 ]{1,12}"),
+    )
         .prop_map(|(calls, meanwhile)| Round { calls, meanwhile })
 }
 
@@ -142,10 +157,20 @@ impl Play {
         let world = World::new();
         let replies: Arc<Mutex<VecDeque<Reply>>> = Arc::default();
         let queue = Arc::clone(&replies);
-        let next = move |_: &ModelRequest| queue.lock().unwrap().pop_front().expect("no reply is left");
+        let next =
+            move |_: &ModelRequest| queue.lock().unwrap().pop_front().expect("no reply is left");
         let server = ModelServer::answering(next).await.unwrap();
         let agent = world.agent([vendor(name, &server)]);
-        Self { vendor: name, world, server, replies, agent, seen: 0, sessions: Default::default(), turns: 0 }
+        Self {
+            vendor: name,
+            world,
+            server,
+            replies,
+            agent,
+            seen: 0,
+            sessions: Default::default(),
+            turns: 0,
+        }
     }
 
     /// What the model will say from now on.
@@ -159,12 +184,23 @@ impl Play {
 
     async fn step(&mut self, step: &Step) -> Result<(), TestCaseError> {
         match step {
-            Step::Turn { session, rounds, thinks, picture } => self.turn(*session, rounds, *thinks, *picture).await,
-            Step::Crash { session, rounds, appends } => self.crash(*session, rounds, *appends).await,
+            Step::Turn {
+                session,
+                rounds,
+                thinks,
+                picture,
+            } => self.turn(*session, rounds, *thinks, *picture).await,
+            Step::Crash {
+                session,
+                rounds,
+                appends,
+            } => self.crash(*session, rounds, *appends).await,
             Step::Stop { session } => self.stop(*session).await,
             Step::Failure { session } => {
                 self.script([Reply::error(401, "the key is not valid")]);
-                let report = say(&self.agent, SESSIONS[*session], Said::text("will fail")).await.unwrap();
+                let report = say(&self.agent, SESSIONS[*session], Said::text("will fail"))
+                    .await
+                    .unwrap();
                 prop_assert_eq!(report.ended, TurnOutcome::Failed);
                 self.compare(*session)
             }
@@ -191,7 +227,9 @@ impl Play {
     fn note(&mut self, file: &str) {
         self.turns += 1;
         self.world.write(file, format!("# Fact {}\n", self.turns));
-        self.sessions.iter_mut().for_each(|known| known.remembered = true);
+        self.sessions
+            .iter_mut()
+            .for_each(|known| known.remembered = true);
     }
 
     async fn turn(
@@ -207,7 +245,9 @@ impl Play {
             let path = self.world.write("pixel.png", PIXEL);
             said.media.push(MediaRef::new(path.to_str().unwrap()));
         }
-        let steered = rounds.iter().map(|round| round.meanwhile.iter().cloned().collect());
+        let steered = rounds
+            .iter()
+            .map(|round| round.meanwhile.iter().cloned().collect());
         said.meanwhile = [Vec::new()].into_iter().chain(steered).collect();
         let report = say(&self.agent, SESSIONS[session], said).await.unwrap();
         check_end(&report, rounds, true)?;
@@ -216,13 +256,23 @@ impl Play {
         Ok(())
     }
 
-    async fn crash(&mut self, session: usize, rounds: &[Round], appends: usize) -> Result<(), TestCaseError> {
+    async fn crash(
+        &mut self,
+        session: usize,
+        rounds: &[Round],
+        appends: usize,
+    ) -> Result<(), TestCaseError> {
         self.turns += 1;
         let id = Some(self.turns.to_string());
-        let message = || Said { id: id.clone(), ..Said::text("do something") };
+        let message = || Said {
+            id: id.clone(),
+            ..Said::text("do something")
+        };
         let answered = self.answers(session).await;
         let killed = Arc::new(Dying::new(self.world.sessions(), appends));
-        let agent = self.world.agent_over([vendor(self.vendor, &self.server)], killed);
+        let agent = self
+            .world
+            .agent_over([vendor(self.vendor, &self.server)], killed);
         self.script(answers(rounds, false));
         let ended = say(&agent, SESSIONS[session], message()).await;
         self.compare(session)?;
@@ -231,7 +281,9 @@ impl Play {
         let recorded = self.answers(session).await - answered;
         self.script(answers(rounds, false).into_iter().skip(recorded));
         self.restart();
-        let report = say(&self.agent, SESSIONS[session], message()).await.unwrap();
+        let report = say(&self.agent, SESSIONS[session], message())
+            .await
+            .unwrap();
         prop_assert!(ended.is_err() || ended.is_ok_and(|ended| ended.visible == report.visible));
         check_end(&report, rounds, false)?;
         self.compare(session)?;
@@ -254,14 +306,24 @@ impl Play {
 
     /// How many answers of the model the session holds.
     async fn answers(&self, session: usize) -> usize {
-        let view = self.world.sessions().read(&SESSIONS[session].into(), ReadFrom::Seq(Seq(0))).await.unwrap();
+        let view = self
+            .world
+            .sessions()
+            .read(&SESSIONS[session].into(), ReadFrom::Seq(Seq(0)))
+            .await
+            .unwrap();
         let is_answer = |entry: &Entry| matches!(entry, Entry::Message(entry) if entry.message.role() == "assistant");
-        view.records.iter().filter(|record| is_answer(&record.entry)).count()
+        view.records
+            .iter()
+            .filter(|record| is_answer(&record.entry))
+            .count()
     }
 
     fn remember(&mut self, rounds: &[Round]) {
         if has_call(rounds, |call| matches!(call, Call::Remember)) {
-            self.sessions.iter_mut().for_each(|known| known.remembered = true);
+            self.sessions
+                .iter_mut()
+                .for_each(|known| known.remembered = true);
         }
     }
 
@@ -274,12 +336,19 @@ impl Play {
             let prompt = elements(&request);
             let before = known.last.as_ref().map(elements).unwrap_or_default();
             let system = request.tool_names().len();
-            let changed: Vec<usize> =
-                (0..before.len()).filter(|place| before.get(*place) != prompt.get(*place)).collect();
+            let changed: Vec<usize> = (0..before.len())
+                .filter(|place| before.get(*place) != prompt.get(*place))
+                .collect();
             if known.reset {
                 // Of the old conversation nothing is left; tools are, and the prompt but for memory.
-                prop_assert!(request.messages().iter().all(|message| message["role"] != "assistant"));
-                let may_change = |place: usize| place > system || (known.remembered && place == system);
+                prop_assert!(
+                    request
+                        .messages()
+                        .iter()
+                        .all(|message| message["role"] != "assistant")
+                );
+                let may_change =
+                    |place: usize| place > system || (known.remembered && place == system);
                 prop_assert!(changed.iter().all(|place| may_change(*place)));
                 (known.remembered, known.reset) = (false, false);
             } else {
@@ -293,9 +362,19 @@ impl Play {
 
 /// What the model says in a turn.
 fn answers(rounds: &[Round], thinks: bool) -> Vec<Reply> {
-    let calls = rounds.iter().map(|round| Reply::calls(round.calls.iter().map(Call::scripted)));
+    let calls = rounds
+        .iter()
+        .map(|round| Reply::calls(round.calls.iter().map(Call::scripted)));
     let replies = calls.chain([Reply::text("done")]);
-    replies.map(|reply| if thinks { reply.with_reasoning("hm, let me see", "signature") } else { reply }).collect()
+    replies
+        .map(|reply| {
+            if thinks {
+                reply.with_reasoning("hm, let me see", "signature")
+            } else {
+                reply
+            }
+        })
+        .collect()
 }
 
 fn has_call(rounds: &[Round], wanted: impl Fn(&Call) -> bool) -> bool {
@@ -306,7 +385,10 @@ fn has_call(rounds: &[Round], wanted: impl Fn(&Call) -> bool) -> bool {
 fn check_end(report: &TurnReport, rounds: &[Round], steered: bool) -> Result<(), TestCaseError> {
     // What a person says after the `message` tool wrote is not answered by it.
     let is_answered = rounds.iter().fold(false, |before, round| {
-        (before || has_call(std::slice::from_ref(round), |call| matches!(call, Call::Message)))
+        (before
+            || has_call(std::slice::from_ref(round), |call| {
+                matches!(call, Call::Message)
+            }))
             && !(steered && round.meanwhile.is_some())
     });
     prop_assert_eq!(report.visible.as_deref(), (!is_answered).then_some("done"));
@@ -333,17 +415,32 @@ fn elements(request: &ModelRequest) -> Vec<String> {
 
 fn blocks(element: String) -> Vec<String> {
     match serde_json::from_str::<Blocks<'_>>(&element) {
-        Ok(Blocks { role, content }) => content.into_iter().map(|block| format!("{role} {}", block.get())).collect(),
+        Ok(Blocks { role, content }) => content
+            .into_iter()
+            .map(|block| format!("{role} {}", block.get()))
+            .collect(),
         Err(_) => vec![element],
     }
 }
 
 /// Where two prompts part.
 fn difference(before: &[String], after: &[String]) -> String {
-    let place = before.iter().zip(after).position(|(before, after)| before != after);
+    let place = before
+        .iter()
+        .zip(after)
+        .position(|(before, after)| before != after);
     let place = place.unwrap_or_else(|| before.len().min(after.len()));
-    let shown = |prompt: &[String]| prompt.get(place).cloned().unwrap_or_else(|| "nothing".to_owned());
-    format!("element {place} of the prompt changed\nbefore: {}\nafter: {}", shown(before), shown(after))
+    let shown = |prompt: &[String]| {
+        prompt
+            .get(place)
+            .cloned()
+            .unwrap_or_else(|| "nothing".to_owned())
+    };
+    format!(
+        "element {place} of the prompt changed\nbefore: {}\nafter: {}",
+        shown(before),
+        shown(after)
+    )
 }
 
 /// Plays random histories through the client of a vendor.
@@ -356,7 +453,10 @@ fn histories_through(name: &'static str, cases: u32) {
         max_shrink_iters: 200,
         ..Config::default()
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let played = TestRunner::new(config).run(&prop::collection::vec(step(), 1..10), |steps| {
         runtime.block_on(async {
             let mut play = Play::new(name).await;

@@ -7,8 +7,15 @@ fn profiles() -> BTreeMap<&'static str, Vec<&'static str>> {
     let manifest = include_str!("../../Cargo.toml");
     let mut profiles: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut table = "";
-    for line in manifest.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
-        match line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+    for line in manifest
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
+        match line
+            .strip_prefix('[')
+            .and_then(|line| line.strip_suffix(']'))
+        {
             Some(name) => table = name,
             None if table.starts_with("profile.") => profiles.entry(table).or_default().push(line),
             None => {}
@@ -22,15 +29,30 @@ fn profiles() -> BTreeMap<&'static str, Vec<&'static str>> {
 #[test]
 fn shipped_builds_check_sums_in_all_code_but_the_parser_of_mails() {
     let profiles = profiles();
-    assert!(profiles["profile.release"].contains(&"overflow-checks = true"), "{profiles:?}");
-    assert!(profiles["profile.dist"].contains(&"inherits = \"release\""), "{profiles:?}");
-    let is_shipped = |name: &str| name.starts_with("profile.release") || name.starts_with("profile.dist");
+    assert!(
+        profiles["profile.release"].contains(&"overflow-checks = true"),
+        "{profiles:?}"
+    );
+    assert!(
+        profiles["profile.dist"].contains(&"inherits = \"release\""),
+        "{profiles:?}"
+    );
+    let is_shipped =
+        |name: &str| name.starts_with("profile.release") || name.starts_with("profile.dist");
     let unchecked: Vec<_> = profiles
         .iter()
         .filter(|(name, lines)| is_shipped(name) && lines.contains(&"overflow-checks = false"))
         .map(|(name, _)| *name)
         .collect();
     assert_eq!(unchecked, ["profile.release.package.mail-parser"]);
-    let built_in = [include_str!("../../Dockerfile"), include_str!("../../.cargo/config.toml")];
-    assert!(built_in.iter().all(|text| !text.contains("overflow-checks")), "a flag overrides the profile");
+    let built_in = [
+        include_str!("../../Dockerfile"),
+        include_str!("../../.cargo/config.toml"),
+    ];
+    assert!(
+        built_in
+            .iter()
+            .all(|text| !text.contains("overflow-checks")),
+        "a flag overrides the profile"
+    );
 }

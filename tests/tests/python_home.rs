@@ -42,7 +42,10 @@ impl PythonView {
 
     /// Roles and contents, as it would send them.
     fn said(&self) -> Vec<(&str, &Value)> {
-        self.messages.iter().map(|message| (message["role"].as_str().unwrap(), &message["content"])).collect()
+        self.messages
+            .iter()
+            .map(|message| (message["role"].as_str().unwrap(), &message["content"]))
+            .collect()
     }
 }
 
@@ -58,15 +61,26 @@ fn layouts(world: &World) -> Vec<Layout> {
     let plain = world.workspace().join("sessions/telegram_1.jsonl");
     let id = "0123456789abcdef0123456789abcdef";
     let encoded = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(SESSION);
-    let external = world.root().join("sessions").join(id).join(format!("{encoded}.jsonl"));
+    let external = world
+        .root()
+        .join("sessions")
+        .join(id)
+        .join(format!("{encoded}.jsonl"));
     let (metadata, messages) = MARCH.split_once('\n').unwrap();
     vec![
-        Layout { name: "March 2026", old: plain.clone(), new: plain.clone(), text: MARCH.to_owned() },
+        Layout {
+            name: "March 2026",
+            old: plain.clone(),
+            new: plain.clone(),
+            text: MARCH.to_owned(),
+        },
         Layout {
             name: "v0.3, outside the workspace",
             old: external.clone(),
             new: external,
-            text: format!("{metadata}\n{{\"_type\": \"provider_state\", \"state\": {{\"x\": 1}}}}\n{messages}"),
+            text: format!(
+                "{metadata}\n{{\"_type\": \"provider_state\", \"state\": {{\"x\": 1}}}}\n{messages}"
+            ),
         },
         Layout {
             name: "before February 2026, in the home folder",
@@ -82,14 +96,27 @@ fn prepare(world: &World, layout: &Layout) {
     std::fs::create_dir_all(folder).unwrap();
     std::fs::write(&layout.old, &layout.text).unwrap();
     if layout.name.starts_with("v0.3") {
-        world.write(".nanobot/workspace-id", folder.file_name().unwrap().to_str().unwrap());
-        std::fs::write(folder.join(".workspace"), world.workspace().to_str().unwrap()).unwrap();
+        world.write(
+            ".nanobot/workspace-id",
+            folder.file_name().unwrap().to_str().unwrap(),
+        );
+        std::fs::write(
+            folder.join(".workspace"),
+            world.workspace().to_str().unwrap(),
+        )
+        .unwrap();
     }
 }
 
 /// What is sent of the old messages: the exchange with the tool, paired as it was.
 fn check_replay(request: &ModelRequest, name: &str) {
-    let shown: Vec<Value> = request.messages().iter().skip(1).take(4).map(without_reasoning).collect();
+    let shown: Vec<Value> = request
+        .messages()
+        .iter()
+        .skip(1)
+        .take(4)
+        .map(without_reasoning)
+        .collect();
     let exec = json!({"id": "abc123XYZ", "type": "function",
                       "function": {"name": "exec", "arguments": "{\"command\": \"echo hi\"}"}});
     assert_eq!(
@@ -121,21 +148,42 @@ async fn a_session_goes_on_in_every_layout() {
         let layout = layouts(&world).swap_remove(number);
         let name = layout.name;
         prepare(&world, &layout);
-        let replies =
-            [Reply::call("list_dir", &json!({"path": "memory"})), Reply::text("yes"), Reply::text("still here")];
+        let replies = [
+            Reply::call("list_dir", &json!({"path": "memory"})),
+            Reply::text("yes"),
+            Reply::text("still here"),
+        ];
         let server = ModelServer::scripted(replies).await.unwrap();
-        let report = say(&world.agent([vendor("openai", &server)]), SESSION, Said::text("again")).await.unwrap();
+        let report = say(
+            &world.agent([vendor("openai", &server)]),
+            SESSION,
+            Said::text("again"),
+        )
+        .await
+        .unwrap();
         assert_eq!(report.visible.as_deref(), Some("yes"), "{name}");
         // A new process finds the session where the old one left it.
-        let report = say(&world.agent([vendor("openai", &server)]), SESSION, Said::text("and now?")).await.unwrap();
+        let report = say(
+            &world.agent([vendor("openai", &server)]),
+            SESSION,
+            Said::text("and now?"),
+        )
+        .await
+        .unwrap();
         assert_eq!(report.visible.as_deref(), Some("still here"), "{name}");
         assert_eq!(server.violations(), Vec::<String>::new(), "{name}");
         let requests = server.requests();
         check_replay(&requests[0], name);
-        assert!(requests[2].prompt().starts_with(&requests[1].prompt()), "{name}");
+        assert!(
+            requests[2].prompt().starts_with(&requests[1].prompt()),
+            "{name}"
+        );
 
         let text = std::fs::read_to_string(&layout.new).unwrap();
-        assert!(text.starts_with(&layout.text), "{name}: what was written before is not the beginning any more");
+        assert!(
+            text.starts_with(&layout.text),
+            "{name}: what was written before is not the beginning any more"
+        );
         let view = PythonView::of(&text);
         let listing = view.messages[6]["content"].clone();
         let old = PythonView::of(&layout.text);
@@ -147,13 +195,23 @@ async fn a_session_goes_on_in_every_layout() {
             ("user", json!("and now?")),
             ("assistant", json!("still here")),
         ];
-        let expected: Vec<(&str, &Value)> =
-            old.said().into_iter().chain(expected.iter().map(|(role, content)| (*role, content))).collect();
+        let expected: Vec<(&str, &Value)> = old
+            .said()
+            .into_iter()
+            .chain(expected.iter().map(|(role, content)| (*role, content)))
+            .collect();
         assert_eq!(view.said(), expected, "{name}");
         for field in ["key", "created_at", "metadata", "last_consolidated"] {
             assert_eq!(view.metadata[field], old.metadata[field], "{name}: {field}");
         }
-        assert!(view.metadata["updated_at"].as_str() > old.metadata["updated_at"].as_str(), "{name}");
-        assert_eq!(layout.old.exists(), layout.old == layout.new, "{name}: never in two places");
+        assert!(
+            view.metadata["updated_at"].as_str() > old.metadata["updated_at"].as_str(),
+            "{name}"
+        );
+        assert_eq!(
+            layout.old.exists(),
+            layout.old == layout.new,
+            "{name}: never in two places"
+        );
     }
 }

@@ -21,7 +21,10 @@ fn every_kind_of_text_is_estimated_well_enough_to_begin_with() {
             "json",
             r#"{"id":"call_17","type":"function","function":{"name":"read_file","arguments":"{\"path\":\"notes/today.md\",\"offset\":120}"}}"#,
         ),
-        ("numbers", "2026-11-22 10:45:31 192.168.0.17 200 5123 0.0421 1234567890 3.14159"),
+        (
+            "numbers",
+            "2026-11-22 10:45:31 192.168.0.17 200 5123 0.0421 1234567890 3.14159",
+        ),
         (
             "chinese",
             "委员会星期二开会讨论新图书馆的问题。大多数成员认为，这座建筑应该在冬天之前完工，尽管预算还没有确定。",
@@ -42,7 +45,10 @@ fn every_kind_of_text_is_estimated_well_enough_to_begin_with() {
             "german",
             "Der Ausschuss traf sich am Dienstag, um über die neue Bücherei zu sprechen. Das Gebäude soll vor dem Winter fertig werden, auch wenn der Haushalt noch nicht beschlossen ist.",
         ),
-        ("mixed", "请把 report-final.pdf 发给 Ann (ann@example.org) before 18:00, danke! 🙏🙏"),
+        (
+            "mixed",
+            "请把 report-final.pdf 发给 Ann (ann@example.org) before 18:00, danke! 🙏🙏",
+        ),
     ];
     let tokenizer = tiktoken_rs::cl100k_base().unwrap();
     let mut wrong = Vec::new();

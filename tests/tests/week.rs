@@ -9,7 +9,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use nanobot_agent_core::{Agent, AgentParts, AgentSettings, ConsolidationSettings, TurnOptions, Untold};
+use nanobot_agent_core::{
+    Agent, AgentParts, AgentSettings, ConsolidationSettings, TurnOptions, Untold,
+};
 use nanobot_bus::EventFeed;
 use nanobot_context::{ContextBuilder, ContextSettings};
 use nanobot_memory::MarkdownStore;
@@ -44,7 +46,13 @@ struct Model {
 impl Model {
     fn new() -> Self {
         let tokenizer = tiktoken_rs::cl100k_base().unwrap();
-        Self { tokenizer, counted: HashMap::new(), newest: (0, 0), largest: 0, summaries: 0 }
+        Self {
+            tokenizer,
+            counted: HashMap::new(),
+            newest: (0, 0),
+            largest: 0,
+            summaries: 0,
+        }
     }
 
     fn count(&mut self, element: &str) -> usize {
@@ -57,7 +65,11 @@ impl Model {
     }
 
     fn answer(&mut self, request: &ModelRequest) -> Reply {
-        let sizes: Vec<usize> = request.prompt().iter().map(|element| self.count(element)).collect();
+        let sizes: Vec<usize> = request
+            .prompt()
+            .iter()
+            .map(|element| self.count(element))
+            .collect();
         let total = sizes.iter().sum();
         self.largest = self.largest.max(total);
         let reply = if request.tool_names().contains(&"save_memory") {
@@ -66,7 +78,11 @@ impl Model {
             self.newest = (total, sizes.last().copied().unwrap_or_default());
             converse(request)
         };
-        reply.with_usage(Usage { prompt_tokens: total as u64, completion_tokens: 40, ..Usage::default() })
+        reply.with_usage(Usage {
+            prompt_tokens: total as u64,
+            completion_tokens: 40,
+            ..Usage::default()
+        })
     }
 
     /// Hands over all facts of the conversation; sometimes it has its own mind.
@@ -76,7 +92,9 @@ impl Model {
             return Reply::text("I will remember all of this.");
         }
         let (memory, conversation) = text.split_once("# Conversation").unwrap();
-        let known = memory.replace("# Current Long-term Memory", "").replace("(empty)", "");
+        let known = memory
+            .replace("# Current Long-term Memory", "")
+            .replace("(empty)", "");
         let facts = facts_in(conversation);
         let memory: Vec<String> = facts.iter().map(|fact| format!("- {fact}")).collect();
         Reply::call(
@@ -90,7 +108,8 @@ impl Model {
 }
 
 fn converse(request: &ModelRequest) -> Reply {
-    let asks = |words: &str| request.last_user_text().contains(words) && request.tool_results().is_empty();
+    let asks =
+        |words: &str| request.last_user_text().contains(words) && request.tool_results().is_empty();
     if asks("look around") {
         Reply::call("list_dir", &json!({"path": "."}))
     } else if asks("read the long file") {
@@ -104,9 +123,14 @@ fn converse(request: &ModelRequest) -> Reply {
 
 /// `locker-12=Q0144;` and the like.
 fn facts_in(text: &str) -> Vec<String> {
-    let ends: Vec<&str> =
-        text.split("locker-").skip(1).filter_map(|rest| rest.split_once(';').map(|(fact, _)| fact)).collect();
-    ends.into_iter().map(|fact| format!("locker-{fact};")).collect()
+    let ends: Vec<&str> = text
+        .split("locker-")
+        .skip(1)
+        .filter_map(|rest| rest.split_once(';').map(|(fact, _)| fact))
+        .collect();
+    ends.into_iter()
+        .map(|fact| format!("locker-{fact};"))
+        .collect()
 }
 
 fn fact(number: usize) -> String {
@@ -118,7 +142,9 @@ fn words(turn: usize) -> String {
     let prose = "We talked about the garden, the budget for spring and what Ann wrote from 上海 last week. "
         .repeat(1 + turn % 7);
     match turn {
-        _ if turn.is_multiple_of(EVERY) => format!("{prose} Please remember {} for me.", fact(turn / EVERY)),
+        _ if turn.is_multiple_of(EVERY) => {
+            format!("{prose} Please remember {} for me.", fact(turn / EVERY))
+        }
         _ if turn % 31 == 5 => format!("Please read the long file. {prose}"),
         _ if turn % 17 == 3 => format!("Please look around. {prose}"),
         _ => prose,
@@ -127,7 +153,10 @@ fn words(turn: usize) -> String {
 
 fn assistant(world: &World, candidate: Candidate) -> Agent {
     let memory = Arc::new(MarkdownStore::new(world.workspace().join("memory")));
-    let settings = ContextSettings { today, ..ContextSettings::new(world.workspace()) };
+    let settings = ContextSettings {
+        today,
+        ..ContextSettings::new(world.workspace())
+    };
     let parts = AgentParts {
         router: Arc::new(ProviderRouter::new([candidate], world.policy.clone())),
         registry: Arc::new(world.registry()),
@@ -135,10 +164,16 @@ fn assistant(world: &World, candidate: Candidate) -> Agent {
         context: Arc::new(ContextBuilder::new(settings, memory)),
         events: EventFeed::new(),
     };
-    let consolidation =
-        ConsolidationSettings { window: WINDOW, max_output: OUTPUT, ..ConsolidationSettings::default() };
-    let options =
-        TurnOptions { token_budget: consolidation.budget(), max_result_chars: 4_000, ..TurnOptions::default() };
+    let consolidation = ConsolidationSettings {
+        window: WINDOW,
+        max_output: OUTPUT,
+        ..ConsolidationSettings::default()
+    };
+    let options = TurnOptions {
+        token_budget: consolidation.budget(),
+        max_result_chars: 4_000,
+        ..TurnOptions::default()
+    };
     let settings = AgentSettings {
         options,
         consolidation,
@@ -152,12 +187,19 @@ fn assistant(world: &World, candidate: Candidate) -> Agent {
 #[tokio::test]
 async fn a_week_is_remembered_within_the_window_and_nothing_twice() {
     let world = World::new();
-    world.write("long.txt", "a line of a long file that nobody reads to its end\n".repeat(3_000));
+    world.write(
+        "long.txt",
+        "a line of a long file that nobody reads to its end\n".repeat(3_000),
+    );
     let model = Arc::new(Mutex::new(Model::new()));
     let mut servers = Vec::new();
     for _ in VENDORS {
         let shared = model.clone();
-        servers.push(ModelServer::answering(move |request| shared.lock().unwrap().answer(request)).await.unwrap());
+        servers.push(
+            ModelServer::answering(move |request| shared.lock().unwrap().answer(request))
+                .await
+                .unwrap(),
+        );
     }
     let started = |number: usize| {
         let number = number % VENDORS.len();
@@ -183,11 +225,19 @@ async fn a_week_is_remembered_within_the_window_and_nothing_twice() {
             None
         };
         let report = say(&agent, SESSION, Said::text(words(turn))).await.unwrap();
-        assert!(report.visible.is_some_and(|text| text.starts_with("Understood.")), "turn {turn}");
+        assert!(
+            report
+                .visible
+                .is_some_and(|text| text.starts_with("Understood.")),
+            "turn {turn}"
+        );
         if let Some(estimated) = estimated {
             let (total, newest) = model.lock().unwrap().newest;
             let counted = total - newest;
-            assert!(estimated.abs_diff(counted) * 20 <= counted, "turn {turn}: {estimated} for {counted}");
+            assert!(
+                estimated.abs_diff(counted) * 20 <= counted,
+                "turn {turn}: {estimated} for {counted}"
+            );
         }
         agent.turn_published(&session, Arc::new(Untold));
         if turn % 10 < 7 {
@@ -208,25 +258,41 @@ async fn a_week_is_remembered_within_the_window_and_nothing_twice() {
 /// `largest` request and how often a summary was `asked` for, and what is on disk.
 async fn check(world: &World, largest: usize, asked: usize) {
     assert!(largest <= WINDOW - OUTPUT, "{largest} tokens in a request");
-    let read = |name: &str| std::fs::read_to_string(world.workspace().join("memory").join(name)).unwrap();
+    let read =
+        |name: &str| std::fs::read_to_string(world.workspace().join("memory").join(name)).unwrap();
     let (facts, history) = (read("MEMORY.md"), read("HISTORY.md"));
     let summaries = history.matches("summary-").count();
     assert!(summaries >= 20, "{summaries} summaries");
     for number in 1..=asked {
-        assert!(history.matches(&format!("summary-{number} of")).count() <= 1, "summary {number} is repeated");
+        assert!(
+            history.matches(&format!("summary-{number} of")).count() <= 1,
+            "summary {number} is repeated"
+        );
     }
     let sessions = world.sessions();
-    let view = sessions.read(&SESSION.into(), ReadFrom::Cursor).await.unwrap();
-    let raw = view.records.iter().filter_map(|record| match &record.entry {
-        Entry::Message(entry) => Some(entry.message.text()),
-        _ => None,
-    });
+    let view = sessions
+        .read(&SESSION.into(), ReadFrom::Cursor)
+        .await
+        .unwrap();
+    let raw = view
+        .records
+        .iter()
+        .filter_map(|record| match &record.entry {
+            Entry::Message(entry) => Some(entry.message.text()),
+            _ => None,
+        });
     let raw: String = raw.collect();
     let log = std::fs::read_to_string(world.workspace().join("sessions/telegram_7.jsonl")).unwrap();
     for number in 0..TURNS.div_ceil(EVERY) {
         let fact = fact(number);
         assert!(log.contains(&fact), "{fact} is not in the session");
-        assert!(facts.contains(&fact) || history.contains(&fact) || raw.contains(&fact), "{fact} is forgotten");
-        assert!(history.matches(&fact).count() <= 1, "{fact} is summarised more than once");
+        assert!(
+            facts.contains(&fact) || history.contains(&fact) || raw.contains(&fact),
+            "{fact} is forgotten"
+        );
+        assert!(
+            history.matches(&fact).count() <= 1,
+            "{fact} is summarised more than once"
+        );
     }
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::NaiveDate;
 use nanobot_agent_core::{
-    Agent, AgentError, AgentParts, AgentSettings, MessageTool, Observer, Outbox, OutboxError, Signal, Steering,
-    TurnFacts, TurnOptions, TurnReport, TurnRequest,
+    Agent, AgentError, AgentParts, AgentSettings, MessageTool, Observer, Outbox, OutboxError,
+    Signal, Steering, TurnFacts, TurnOptions, TurnReport, TurnRequest,
 };
 use nanobot_bus::EventFeed;
 use nanobot_context::{ContextBuilder, ContextSettings, PromptFiles, sync_templates};
@@ -19,14 +19,15 @@ use nanobot_memory::MarkdownStore;
 use nanobot_provider::{Candidate, Generation, Provider, ProviderRouter, RetryPolicy};
 use nanobot_providers::{ApiKey, HttpClients, ProviderSettings, ProviderSpec, Selection, build};
 use nanobot_session::{
-    Entry, JsonlStore, MessageEntry, ReadFrom, Seq, SessionError, SessionInfo, SessionPaths, SessionStore, SessionView,
+    Entry, JsonlStore, MessageEntry, ReadFrom, Seq, SessionError, SessionInfo, SessionPaths,
+    SessionStore, SessionView,
 };
 use nanobot_testkit::ModelServer;
 use nanobot_tool::{Registry, Tool, ToolContext, Typed};
 use nanobot_tools::{DirectRunner, ToolsConfig, builtin};
 use nanobot_types::{
-    ChatMessage, Content, DeliveryContext, Map, MediaRef, Origin, OutboundMessage, SessionKey, ToolResult, ToolSpec,
-    UserMessage,
+    ChatMessage, Content, DeliveryContext, Map, MediaRef, Origin, OutboundMessage, SessionKey,
+    ToolResult, ToolSpec, UserMessage,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -62,7 +63,13 @@ impl Tool for Counted {
     }
 
     async fn execute(&self, arguments: Value, context: &ToolContext) -> ToolResult {
-        *self.runs.0.lock().unwrap().entry(self.spec().name.to_string()).or_default() += 1;
+        *self
+            .runs
+            .0
+            .lock()
+            .unwrap()
+            .entry(self.spec().name.to_string())
+            .or_default() += 1;
         self.tool.execute(arguments, context).await
     }
 }
@@ -90,8 +97,16 @@ impl World {
     pub(crate) fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         sync_templates(&root.path().join("workspace")).unwrap();
-        let policy = RetryPolicy { pauses: vec![Duration::from_millis(1); 3], ..RetryPolicy::default() };
-        Self { root, options: TurnOptions::default(), policy, runs: Runs::default() }
+        let policy = RetryPolicy {
+            pauses: vec![Duration::from_millis(1); 3],
+            ..RetryPolicy::default()
+        };
+        Self {
+            root,
+            options: TurnOptions::default(),
+            policy,
+            runs: Runs::default(),
+        }
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -115,12 +130,29 @@ impl World {
         let config = ToolsConfig::default();
         let policy = Arc::new(PathPolicy::new(config.path_rules(self.workspace())));
         let guard = Arc::new(config.url_guard().unwrap());
-        let http = Arc::new(nanobot_tools::HttpClients::new(&config.web, guard, Arc::new(nanobot_testkit::InProcess)));
-        let tool = MessageTool::new(Arc::new(Nowhere), Arc::clone(&policy), self.workspace().join(".outbox"));
+        let http = Arc::new(nanobot_tools::HttpClients::new(
+            &config.web,
+            guard,
+            Arc::new(nanobot_testkit::InProcess),
+        ));
+        let tool = MessageTool::new(
+            Arc::new(Nowhere),
+            Arc::clone(&policy),
+            self.workspace().join(".outbox"),
+        );
         let message: Arc<dyn Tool> = Arc::new(Typed::new(tool));
         let registry = Registry::new();
-        for tool in builtin(&config, &policy, &http, Arc::new(DirectRunner)).unwrap().into_iter().chain([message]) {
-            registry.register(Arc::new(Counted { tool, runs: self.runs.clone() })).unwrap();
+        for tool in builtin(&config, &policy, &http, Arc::new(DirectRunner))
+            .unwrap()
+            .into_iter()
+            .chain([message])
+        {
+            registry
+                .register(Arc::new(Counted {
+                    tool,
+                    runs: self.runs.clone(),
+                }))
+                .unwrap();
         }
         registry
     }
@@ -132,7 +164,11 @@ impl World {
 
     /// The sessions of this home.
     pub(crate) fn sessions(&self) -> JsonlStore {
-        JsonlStore::new(SessionPaths::discover(&self.workspace(), self.root(), self.root()))
+        JsonlStore::new(SessionPaths::discover(
+            &self.workspace(),
+            self.root(),
+            self.root(),
+        ))
     }
 
     pub(crate) fn agent_over(
@@ -141,16 +177,27 @@ impl World {
         sessions: Arc<dyn SessionStore>,
     ) -> Agent {
         let memory = Arc::new(MarkdownStore::new(self.workspace().join("memory")));
-        let settings = ContextSettings { today, ..ContextSettings::new(self.workspace()) };
+        let settings = ContextSettings {
+            today,
+            ..ContextSettings::new(self.workspace())
+        };
         let context = ContextBuilder::new(settings, memory);
         let parts = AgentParts {
             router: Arc::new(ProviderRouter::new(candidates, self.policy.clone())),
             registry: Arc::new(self.registry()),
             sessions,
-            context: Arc::new(context.with_notes(Arc::new(PromptFiles::new(self.root().join("prompts"))))),
+            context: Arc::new(
+                context.with_notes(Arc::new(PromptFiles::new(self.root().join("prompts")))),
+            ),
             events: EventFeed::new(),
         };
-        Agent::new(parts, AgentSettings { options: self.options.clone(), ..AgentSettings::default() })
+        Agent::new(
+            parts,
+            AgentSettings {
+                options: self.options.clone(),
+                ..AgentSettings::default()
+            },
+        )
     }
 }
 
@@ -163,19 +210,36 @@ pub(crate) fn today() -> NaiveDate {
 pub(crate) fn vendor(name: &str, server: &ModelServer) -> Candidate {
     // Whoever comes first installs it; the others find it there.
     let _installed_before = rustls::crypto::ring::default_provider().install_default();
-    let selection = Selection { name: name.into(), spec: ProviderSpec::find(name).unwrap() };
+    let selection = Selection {
+        name: name.into(),
+        spec: ProviderSpec::find(name).unwrap(),
+    };
     let settings = ProviderSettings {
         api_key: ApiKey::parse(KEY).unwrap(),
         api_base: Some(server.base_url()),
         ..ProviderSettings::default()
     };
-    let connection = build(&selection, &settings, "model", Arc::new(HttpClients::default())).unwrap();
-    Candidate { provider: connection.provider, model: connection.model, generation: Generation::default() }
+    let connection = build(
+        &selection,
+        &settings,
+        "model",
+        Arc::new(HttpClients::default()),
+    )
+    .unwrap();
+    Candidate {
+        provider: connection.provider,
+        model: connection.model,
+        generation: Generation::default(),
+    }
 }
 
 /// A provider as the only candidate.
 pub(crate) fn candidate(provider: Arc<dyn Provider>) -> Candidate {
-    Candidate { provider, model: "model".into(), generation: Generation::default() }
+    Candidate {
+        provider,
+        model: "model".into(),
+        generation: Generation::default(),
+    }
 }
 
 /// A message of a person in a session, and what they say while the turn runs.
@@ -192,12 +256,19 @@ pub(crate) struct Said {
 
 impl Said {
     pub(crate) fn text(text: impl Into<String>) -> Self {
-        Self { text: text.into(), ..Self::default() }
+        Self {
+            text: text.into(),
+            ..Self::default()
+        }
     }
 }
 
 /// Runs one turn in `session` (`channel:chat`), as a lane does.
-pub(crate) async fn say(agent: &Agent, session: &str, said: Said) -> Result<TurnReport, AgentError> {
+pub(crate) async fn say(
+    agent: &Agent,
+    session: &str,
+    said: Said,
+) -> Result<TurnReport, AgentError> {
     let (channel, chat) = session.split_once(':').unwrap();
     let facts = TurnFacts {
         session: SessionKey::from(session),
@@ -210,7 +281,11 @@ pub(crate) async fn say(agent: &Agent, session: &str, said: Said) -> Result<Turn
         metadata: Map::new(),
         origin: Origin::User,
     };
-    let mut steering = Meanwhile { agent, facts: facts.clone(), batches: said.meanwhile };
+    let mut steering = Meanwhile {
+        agent,
+        facts: facts.clone(),
+        batches: said.meanwhile,
+    };
     let request = TurnRequest {
         entry: MessageEntry {
             inbound: said.id.map(|id| format!("{session}:{id}").into()),
@@ -227,8 +302,14 @@ pub(crate) async fn say(agent: &Agent, session: &str, said: Said) -> Result<Turn
 }
 
 fn entry(agent: &Agent, facts: &TurnFacts, text: String, media: Vec<MediaRef>) -> MessageEntry {
-    let entry = MessageEntry::new(ChatMessage::User(UserMessage { content: Content::Text(text), media }));
-    MessageEntry { runtime: Some(agent.runtime_block(&entry.at, &facts.channel, &facts.chat_id)), ..entry }
+    let entry = MessageEntry::new(ChatMessage::User(UserMessage {
+        content: Content::Text(text),
+        media,
+    }));
+    MessageEntry {
+        runtime: Some(agent.runtime_block(&entry.at, &facts.channel, &facts.chat_id)),
+        ..entry
+    }
 }
 
 struct Unseen;
@@ -248,7 +329,10 @@ struct Meanwhile<'a> {
 impl Steering for Meanwhile<'_> {
     async fn take(&mut self) -> Vec<MessageEntry> {
         let batch = self.batches.pop_front().unwrap_or_default();
-        batch.into_iter().map(|text| entry(self.agent, &self.facts, text, Vec::new())).collect()
+        batch
+            .into_iter()
+            .map(|text| entry(self.agent, &self.facts, text, Vec::new()))
+            .collect()
     }
 }
 
@@ -261,17 +345,34 @@ pub(crate) struct Dying {
 
 impl Dying {
     pub(crate) fn new(store: JsonlStore, appends: usize) -> Self {
-        Self { store, appends_left: AtomicUsize::new(appends) }
+        Self {
+            store,
+            appends_left: AtomicUsize::new(appends),
+        }
     }
 }
 
 #[async_trait]
 impl SessionStore for Dying {
-    async fn append(&self, key: &SessionKey, head: Seq, entries: Vec<Entry>) -> Result<Seq, SessionError> {
-        let alive = self.appends_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+    async fn append(
+        &self,
+        key: &SessionKey,
+        head: Seq,
+        entries: Vec<Entry>,
+    ) -> Result<Seq, SessionError> {
+        let alive = self
+            .appends_left
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
+                left.checked_sub(1)
+            });
         if alive.is_err() {
             let source = std::io::Error::other("the process was killed");
-            return Err(SessionError::Io { key: key.clone(), action: "append to", path: "nowhere".into(), source });
+            return Err(SessionError::Io {
+                key: key.clone(),
+                action: "append to",
+                path: "nowhere".into(),
+                source,
+            });
         }
         self.store.append(key, head, entries).await
     }

@@ -6,8 +6,13 @@ fn main() -> anyhow::Result<()> {
     use clap::Parser as _;
 
     let plan = nanobot_benches::DurabilityPlan::parse();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    println!("{}", runtime.block_on(nanobot_benches::measure_durability(&plan))?);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    println!(
+        "{}",
+        runtime.block_on(nanobot_benches::measure_durability(&plan))?
+    );
     Ok(())
 }
 

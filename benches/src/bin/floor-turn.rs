@@ -16,16 +16,28 @@ fn main() -> Result<()> {
     let body = arguments.next().map(PathBuf::from).context("no body")?;
     let log = arguments.next().map(PathBuf::from).context("no log")?;
     let rounds: u32 = arguments.next().map_or(Ok(1), |text| text.parse())?;
-    if rustls::crypto::ring::default_provider().install_default().is_err() {
+    if rustls::crypto::ring::default_provider()
+        .install_default()
+        .is_err()
+    {
         anyhow::bail!("a crypto library was installed before");
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
-        let client = reqwest::Client::builder().tcp_nodelay(true).no_proxy().tls_certs_only([]).build()?;
+        let client = reqwest::Client::builder()
+            .tcp_nodelay(true)
+            .no_proxy()
+            .tls_certs_only([])
+            .build()?;
         let body = std::fs::read(body)?;
         let mut log = OpenOptions::new().append(true).create(true).open(log)?;
         for _ in 0..rounds {
-            let request = client.post(&url).header("content-type", "application/json").body(body.clone());
+            let request = client
+                .post(&url)
+                .header("content-type", "application/json")
+                .body(body.clone());
             let mut response = request.send().await?.error_for_status()?;
             let mut answer = Vec::new();
             while let Some(chunk) = response.chunk().await? {

@@ -4,7 +4,9 @@
 use anyhow::Result;
 
 fn main() -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async { println!("floor v{}", env!("CARGO_PKG_VERSION")) });
     Ok(())
 }

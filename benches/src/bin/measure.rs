@@ -6,7 +6,9 @@ fn main() -> anyhow::Result<()> {
     use clap::Parser as _;
 
     let plan = nanobot_benches::Plan::parse();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     let table = runtime.block_on(nanobot_benches::measure(&plan))?;
     println!("{table}");
     Ok(())

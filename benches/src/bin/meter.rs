@@ -28,7 +28,10 @@ mod linux {
 
     pub(super) fn main() -> anyhow::Result<ExitCode> {
         let mut arguments = std::env::args_os().skip(1);
-        let report = arguments.next().map(PathBuf::from).context("no file for the report")?;
+        let report = arguments
+            .next()
+            .map(PathBuf::from)
+            .context("no file for the report")?;
         let program = arguments.next().context("no program")?;
         let read_before = read_bytes()?;
         let begun = Instant::now();
@@ -54,7 +57,10 @@ mod linux {
     /// Bytes read by this process and by every child it has waited for.
     fn read_bytes() -> anyhow::Result<u64> {
         let text = std::fs::read_to_string("/proc/self/io")?;
-        let value = text.lines().find_map(|line| line.strip_prefix("rchar: ")).context("no rchar in /proc/self/io")?;
+        let value = text
+            .lines()
+            .find_map(|line| line.strip_prefix("rchar: "))
+            .context("no rchar in /proc/self/io")?;
         Ok(value.trim().parse()?)
     }
 }

@@ -34,10 +34,14 @@ mod linux {
     const RARE: &str = "zanzibar";
 
     pub(crate) fn main() -> Result<()> {
-        let messages = std::env::args().nth(1).map_or(Ok(100_000), |text| text.parse())?;
+        let messages = std::env::args()
+            .nth(1)
+            .map_or(Ok(100_000), |text| text.parse())?;
         let workspace = tempfile::tempdir()?;
         write_sessions(&workspace.path().join("sessions"), messages)?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
         let mut out = std::io::stdout().lock();
         runtime.block_on(async {
             let index = SearchIndex::new(
@@ -52,7 +56,10 @@ mod linux {
                 "indexing {messages} messages in {SESSIONS} sessions: {:.2} s",
                 begun.elapsed().as_secs_f64()
             )?;
-            writeln!(out, "| query | hits | median | slowest of {RUNS} |\n|---|---:|---:|---:|")?;
+            writeln!(
+                out,
+                "| query | hits | median | slowest of {RUNS} |\n|---|---:|---:|---:|"
+            )?;
             let (common, second) = (word(0), word(1));
             for (what, query) in [
                 ("a rare word", RARE.to_owned()),
@@ -60,9 +67,15 @@ mod linux {
                 ("two frequent Chinese characters", pair(0)),
                 ("one Chinese character", han(1).to_string()),
                 ("a frequent word", common.clone()),
-                ("three frequent words", format!("{common} {second} {}", word(2))),
+                (
+                    "three frequent words",
+                    format!("{common} {second} {}", word(2)),
+                ),
                 ("a frequent and a rare word", format!("{common} {RARE}")),
-                ("the beginning of many words", word(3).chars().take(3).collect()),
+                (
+                    "the beginning of many words",
+                    word(3).chars().take(3).collect(),
+                ),
                 ("no word of these", "xxxxxxxx yyyyyyyy".to_owned()),
             ] {
                 let mut times = Vec::new();
@@ -74,9 +87,15 @@ mod linux {
                 }
                 times.sort_unstable();
                 let shown = |time: Option<&Duration>| {
-                    time.map(|time| format!("{:.2} ms", time.as_secs_f64() * 1e3)).context("no run")
+                    time.map(|time| format!("{:.2} ms", time.as_secs_f64() * 1e3))
+                        .context("no run")
                 };
-                writeln!(out, "| {what} | {hits} | {} | {} |", shown(times.get(RUNS / 2))?, shown(times.last())?)?;
+                writeln!(
+                    out,
+                    "| {what} | {hits} | {} | {} |",
+                    shown(times.get(RUNS / 2))?,
+                    shown(times.last())?
+                )?;
             }
             Ok(())
         })
@@ -92,18 +111,29 @@ mod linux {
             self.0 ^= self.0 >> 7;
             self.0 ^= self.0 << 17;
             let share = (self.0 % 1_000_000) as f64 / 1e6;
-            ((count as f64).powf(share) as usize).saturating_sub(1).min(count - 1)
+            ((count as f64).powf(share) as usize)
+                .saturating_sub(1)
+                .min(count - 1)
         }
     }
 
     fn word(number: usize) -> String {
-        let letters = ["ka", "lo", "mi", "ne", "ru", "sta", "tor", "ve", "wan", "zi"];
+        let letters = [
+            "ka", "lo", "mi", "ne", "ru", "sta", "tor", "ve", "wan", "zi",
+        ];
         let digits = (number + 100).to_string();
-        digits.chars().filter_map(|digit| letters.get(digit.to_digit(10)? as usize)).copied().collect()
+        digits
+            .chars()
+            .filter_map(|digit| letters.get(digit.to_digit(10)? as usize))
+            .copied()
+            .collect()
     }
 
     fn han(number: usize) -> char {
-        u32::try_from(0x4e00 + number).ok().and_then(char::from_u32).unwrap_or('一')
+        u32::try_from(0x4e00 + number)
+            .ok()
+            .and_then(char::from_u32)
+            .unwrap_or('一')
     }
 
     fn pair(number: usize) -> String {
@@ -127,9 +157,12 @@ mod linux {
                 if session == 7 && message == 7 {
                     said.push_str(RARE);
                 }
-                let role = if message % 2 == 0 { "user" } else { "assistant" };
-                let line =
-                    serde_json::json!({"role": role, "content": said, "timestamp": "2026-03-15T14:30:00.000000"});
+                let role = if message % 2 == 0 {
+                    "user"
+                } else {
+                    "assistant"
+                };
+                let line = serde_json::json!({"role": role, "content": said, "timestamp": "2026-03-15T14:30:00.000000"});
                 writeln!(text, "{line}")?;
             }
             std::fs::write(folder.join(format!("telegram_{session}.jsonl")), text)?;

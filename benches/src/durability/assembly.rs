@@ -44,14 +44,17 @@ pub(super) struct Shape {
 impl Assembly {
     /// Puts the parts together in a new folder below `folder`.
     pub(super) async fn start(folder: &Path, shape: Shape) -> Result<Self> {
-        let home = tempfile::Builder::new().prefix("nanobot-durability-").tempdir_in(folder)?;
+        let home = tempfile::Builder::new()
+            .prefix("nanobot-durability-")
+            .tempdir_in(folder)?;
         let workspace = home.path().join("workspace");
         std::fs::create_dir_all(&workspace)?;
         let survives = match shape.durability {
             Durability::Disk => Survives::PowerCut,
             Durability::Os => Survives::ProcessEnd,
         };
-        let bus = SqliteBus::open(StateDb::open_for(home.path().join("state.db"), survives).await?).await?;
+        let bus = SqliteBus::open(StateDb::open_for(home.path().join("state.db"), survives).await?)
+            .await?;
         let candidate = Candidate {
             provider: Arc::new(InProcessModel::new(shape.model)),
             model: "model".into(),
@@ -59,7 +62,10 @@ impl Assembly {
         };
         let paths = SessionPaths::only(workspace.join("sessions"));
         let memory = Arc::new(MarkdownStore::new(workspace.join("memory")));
-        let context = ContextSettings { sessions_kept: shape.sessions.max(256), ..ContextSettings::new(&workspace) };
+        let context = ContextSettings {
+            sessions_kept: shape.sessions.max(256),
+            ..ContextSettings::new(&workspace)
+        };
         let parts = AgentParts {
             router: Arc::new(ProviderRouter::new([candidate], RetryPolicy::default())),
             registry: Arc::new(Registry::new()),
@@ -67,15 +73,26 @@ impl Assembly {
             context: Arc::new(ContextBuilder::new(context, memory)),
             events: EventFeed::new(),
         };
-        let settings = AgentSettings { max_concurrent_turns: shape.turns, ..AgentSettings::default() };
+        let settings = AgentSettings {
+            max_concurrent_turns: shape.turns,
+            ..AgentSettings::default()
+        };
         let agent = Arc::new(Agent::new(parts, settings));
         let ledger = Arc::new(bus.clone());
-        let settings = LoopSettings { grace: Duration::ZERO, ..LoopSettings::default() };
+        let settings = LoopSettings {
+            grace: Duration::ZERO,
+            ..LoopSettings::default()
+        };
         let agent_loop = AgentLoop::new(agent, ledger.clone(), ledger, settings);
         let cancel = CancellationToken::new();
         let stop = cancel.clone();
         let running = TaskTracker::new().spawn(async move { agent_loop.run(stop).await });
-        Ok(Self { bus, cancel, running, _home: home })
+        Ok(Self {
+            bus,
+            cancel,
+            running,
+            _home: home,
+        })
     }
 
     /// Stops what runs, and closes the ledger.

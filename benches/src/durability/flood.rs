@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use nanobot_bus::{Accepted, Bus as _, EntryState, Ledger as _, LedgerFilter, Queue, Settle, Subscription};
+use nanobot_bus::{
+    Accepted, Bus as _, EntryState, Ledger as _, LedgerFilter, Queue, Settle, Subscription,
+};
 use nanobot_session::Durability;
 use nanobot_state::SqliteBus;
 use nanobot_types::{ChatId, InboundMessage, OutboundKind, OutboundMessage};
@@ -36,7 +38,12 @@ struct Seen {
 }
 
 pub(super) async fn report(folder: &Path, seconds: u64, rate: u64, chats: u64) -> Result<String> {
-    let shape = Shape { durability: Durability::Disk, sessions: 256, turns: TURNS, model: MODEL };
+    let shape = Shape {
+        durability: Durability::Disk,
+        sessions: 256,
+        turns: TURNS,
+        model: MODEL,
+    };
     let assembly = Assembly::start(folder, shape).await?;
     let before = pss_kib()?;
     let replies = assembly.bus.outbound(&CHANNEL.into()).await?;
@@ -44,12 +51,27 @@ pub(super) async fn report(folder: &Path, seconds: u64, rate: u64, chats: u64) -
     let seen = flood(&assembly.bus, replies, seconds, rate, chats).await?;
     let took = begun.elapsed().as_secs_f64();
     let after = pss_kib()?;
-    let kept = assembly.bus.list(Queue::Inbound, LedgerFilter::All, usize::MAX).await?;
+    let kept = assembly
+        .bus
+        .list(Queue::Inbound, LedgerFilter::All, usize::MAX)
+        .await?;
     let of = |state| kept.iter().filter(|entry| entry.state == state).count();
     let (waiting, answered) = (of(EntryState::Pending), of(EntryState::Answered));
-    ensure!(kept.len() as u64 == seen.accepted, "{} accepted, {} in the ledger", seen.accepted, kept.len());
-    ensure!(waiting + answered == kept.len(), "what is neither answered nor waits was dropped");
-    let told = format!("{} of {chats}, most often {} times", seen.told.len(), seen.told.values().max().unwrap_or(&0));
+    ensure!(
+        kept.len() as u64 == seen.accepted,
+        "{} accepted, {} in the ledger",
+        seen.accepted,
+        kept.len()
+    );
+    ensure!(
+        waiting + answered == kept.len(),
+        "what is neither answered nor waits was dropped"
+    );
+    let told = format!(
+        "{} of {chats}, most often {} times",
+        seen.told.len(),
+        seen.told.values().max().unwrap_or(&0)
+    );
     let (most, after) = (growth(seen.most_kib, before), growth(after, before));
     assembly.stop().await?;
     Ok(format!(
@@ -122,7 +144,10 @@ fn message(number: u64, chats: u64) -> InboundMessage {
 /// The share of memory of this process, in KiB.
 fn pss_kib() -> Result<u64> {
     let text = std::fs::read_to_string("/proc/self/smaps_rollup")?;
-    let value = text.lines().find_map(|line| line.strip_prefix("Pss:")).context("no Pss in smaps_rollup")?;
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Pss:"))
+        .context("no Pss in smaps_rollup")?;
     Ok(value.trim().trim_end_matches("kB").trim().parse()?)
 }
 
@@ -130,7 +155,10 @@ fn growth(now: u64, before: u64) -> f64 {
     megabytes(now.saturating_sub(before))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "memory in KiB is far below 2^53")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "memory in KiB is far below 2^53"
+)]
 fn megabytes(kib: u64) -> f64 {
     kib as f64 / 1_024.0
 }

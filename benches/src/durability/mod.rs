@@ -17,7 +17,10 @@ use clap::{Parser, Subcommand};
 
 /// What is measured.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "durability", about = "Measures what durability costs, and memory under a flood")]
+#[command(
+    name = "durability",
+    about = "Measures what durability costs, and memory under a flood"
+)]
 pub struct DurabilityPlan {
     /// A folder on the disk that is measured; the working directory when absent
     #[arg(long, global = true)]
@@ -64,7 +67,13 @@ pub async fn measure_durability(plan: &DurabilityPlan) -> Result<String> {
         None => std::env::current_dir()?,
     };
     match &plan.task {
-        Task::Throughput { seconds, sessions } => throughput::table(&folder, *seconds, sessions).await,
-        Task::Flood { seconds, rate, chats } => flood::report(&folder, *seconds, *rate, *chats).await,
+        Task::Throughput { seconds, sessions } => {
+            throughput::table(&folder, *seconds, sessions).await
+        }
+        Task::Flood {
+            seconds,
+            rate,
+            chats,
+        } => flood::report(&folder, *seconds, *rate, *chats).await,
     }
 }

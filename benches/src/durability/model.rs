@@ -15,7 +15,10 @@ pub(super) struct InProcessModel {
 
 impl InProcessModel {
     pub(super) fn new(pause: Duration) -> Self {
-        Self { name: "in-process".into(), pause }
+        Self {
+            name: "in-process".into(),
+            pause,
+        }
     }
 }
 
@@ -30,6 +33,9 @@ impl Provider for InProcessModel {
             tokio::time::sleep(self.pause).await;
         }
         let text = StreamEvent::Text("An answer of a few words, as people get it.".to_owned());
-        Ok(Box::pin(stream::iter([Ok(text), Ok(StreamEvent::Finished(FinishReason::Stop))])))
+        Ok(Box::pin(stream::iter([
+            Ok(text),
+            Ok(StreamEvent::Finished(FinishReason::Stop)),
+        ])))
     }
 }

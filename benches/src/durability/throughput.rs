@@ -57,14 +57,30 @@ pub(super) async fn table(folder: &Path, seconds: u64, sessions: &[usize]) -> Re
         }
     }
     let available = std::thread::available_parallelism()?;
-    writeln!(table, "\n{seconds} s a row; {available} processors; conversations of {CONVERSATION} turns.")?;
+    writeln!(
+        table,
+        "\n{seconds} s a row; {available} processors; conversations of {CONVERSATION} turns."
+    )?;
     Ok(table)
 }
 
-async fn measure(folder: &Path, durability: Durability, sessions: usize, time: Duration) -> Result<Cell> {
-    let shape = Shape { durability, sessions, turns: 0, model: Duration::ZERO };
+async fn measure(
+    folder: &Path,
+    durability: Durability,
+    sessions: usize,
+    time: Duration,
+) -> Result<Cell> {
+    let shape = Shape {
+        durability,
+        sessions,
+        turns: 0,
+        model: Duration::ZERO,
+    };
     let assembly = Assembly::start(folder, shape).await?;
-    let people = People { bus: assembly.bus.clone(), answers: watch::Sender::new(0) };
+    let people = People {
+        bus: assembly.bus.clone(),
+        answers: watch::Sender::new(0),
+    };
     let replies = assembly.bus.outbound(&CHANNEL.into()).await?;
     let mut answers = people.answers.subscribe();
     let talking = tokio::select! {
@@ -98,8 +114,14 @@ struct People {
 }
 
 impl People {
-    async fn talk(&self, sessions: usize, mut replies: Subscription<OutboundMessage>) -> Result<()> {
-        let mut asking: FuturesUnordered<_> = (0..sessions).map(|session| self.ask(None, session, 0)).collect();
+    async fn talk(
+        &self,
+        sessions: usize,
+        mut replies: Subscription<OutboundMessage>,
+    ) -> Result<()> {
+        let mut asking: FuturesUnordered<_> = (0..sessions)
+            .map(|session| self.ask(None, session, 0))
+            .collect();
         loop {
             tokio::select! {
                 Some(asked) = asking.next() => asked?,
@@ -116,15 +138,28 @@ impl People {
     }
 
     /// Settles the last reply, then says something.
-    async fn ask(&self, reply: Option<Delivery<OutboundMessage>>, session: usize, turn: u32) -> Result<()> {
+    async fn ask(
+        &self,
+        reply: Option<Delivery<OutboundMessage>>,
+        session: usize,
+        turn: u32,
+    ) -> Result<()> {
         if let Some(reply) = reply {
             reply.settle(Settle::Ack).await?;
         }
         let chat = format!("{session}-{}", turn / CONVERSATION);
-        let mut message = InboundMessage::text(CHANNEL, "person", chat, "What shall we have for dinner tonight?");
+        let mut message = InboundMessage::text(
+            CHANNEL,
+            "person",
+            chat,
+            "What shall we have for dinner tonight?",
+        );
         message.id = Some(format!("{session}/{turn}").into());
         let accepted = self.bus.publish_inbound(message).await?;
-        ensure!(accepted == Accepted::New, "turn {turn} of session {session} was there already");
+        ensure!(
+            accepted == Accepted::New,
+            "turn {turn} of session {session} was there already"
+        );
         Ok(())
     }
 }
@@ -132,7 +167,10 @@ impl People {
 /// The session and the turn that a reply belongs to: the end of its journal id is the message's id.
 fn turn_of(reply: &OutboundMessage) -> Result<(usize, u32)> {
     let mut parts = reply.key.turn.as_str().rsplit('/');
-    let (turn, session) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let (turn, session) = (
+        parts.next().unwrap_or_default(),
+        parts.next().unwrap_or_default(),
+    );
     let parsed = session.parse().ok().zip(turn.parse().ok());
     parsed.with_context(|| format!("no turn of this bench: {}", reply.key))
 }

@@ -26,20 +26,32 @@ const TIMES: u32 = 200;
 
 pub(super) async fn rows() -> Result<Vec<Row>> {
     let home = Home::new("http://127.0.0.1:1", [])?;
-    home.store_session_sending(SESSION, MESSAGES, u64::try_from(SENT)?).await?;
-    let sessions = JsonlStore::new(SessionPaths::discover(&home.workspace(), home.path(), home.path()));
+    home.store_session_sending(SESSION, MESSAGES, u64::try_from(SENT)?)
+        .await?;
+    let sessions = JsonlStore::new(SessionPaths::discover(
+        &home.workspace(),
+        home.path(),
+        home.path(),
+    ));
     let memory = Arc::new(MarkdownStore::new(home.workspace().join("memory")));
     let parts = AgentParts {
         router: Arc::new(ProviderRouter::new([], RetryPolicy::default())),
         registry: Arc::new(Registry::new()),
         sessions: Arc::new(sessions),
-        context: Arc::new(ContextBuilder::new(ContextSettings::new(home.workspace()), memory)),
+        context: Arc::new(ContextBuilder::new(
+            ContextSettings::new(home.workspace()),
+            memory,
+        )),
         events: EventFeed::new(),
     };
     let agent = Agent::new(parts, AgentSettings::default());
     let session = SessionKey::from(SESSION);
     let first = agent.context_report(&session).await?;
-    anyhow::ensure!(first.messages == SENT, "{} messages are sent", first.messages);
+    anyhow::ensure!(
+        first.messages == SENT,
+        "{} messages are sent",
+        first.messages
+    );
     let before = cpu_us()?;
     for _ in 0..TIMES {
         agent.context_report(&session).await?;

@@ -39,16 +39,28 @@ pub(super) async fn rows(programs: &Programs) -> Result<Vec<Row>> {
     gateway.stop().await?;
     answered.sort_unstable();
     allowed.sort_unstable();
-    let median = |times: &[Duration]| times.get(TIMES / 2).map_or(f64::NAN, |time| time.as_secs_f64() * 1e6);
+    let median = |times: &[Duration]| {
+        times
+            .get(TIMES / 2)
+            .map_or(f64::NAN, |time| time.as_secs_f64() * 1e6)
+    };
     let (value, most) = (median(&answered), median(&allowed));
     let what = "100 sessions answered (floor: 200 ms + 2 × 100 syncs)";
-    Ok(vec![Row::ratio(what, Unit::Microseconds, value, most, "≤ 1×", 1.0)])
+    Ok(vec![Row::ratio(
+        what,
+        Unit::Microseconds,
+        value,
+        most,
+        "≤ 1×",
+        1.0,
+    )])
 }
 
 /// From the first question until the last answer.
 async fn ask_all(clients: &mut [WebSocketClient], time: usize) -> Result<Duration> {
     let begun = Instant::now();
-    let question = json!({ "type": "message", "id": format!("question-{time}"), "content": "How are you?" });
+    let question =
+        json!({ "type": "message", "id": format!("question-{time}"), "content": "How are you?" });
     try_join_all(clients.iter_mut().map(|client| ask(client, &question))).await?;
     Ok(begun.elapsed())
 }
@@ -57,7 +69,10 @@ async fn ask(client: &mut WebSocketClient, question: &Value) -> Result<()> {
     client.send(question).await?;
     loop {
         let events = client.receive_until("message").await?;
-        if events.last().is_some_and(|event| event.get("kind") == Some(&json!("final"))) {
+        if events
+            .last()
+            .is_some_and(|event| event.get("kind") == Some(&json!("final")))
+        {
             return Ok(());
         }
     }

@@ -23,7 +23,14 @@ pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
     let (cpu, least) = (long.cpu_us(), short.cpu_us());
     let (read, read_least) = (long.read_bytes(), short.read_bytes());
     Ok(vec![
-        Row::ratio("turn on 100,000 messages, CPU (floor: on 10)", Unit::Microseconds, cpu, least, "≤ 1.2×", 1.2),
+        Row::ratio(
+            "turn on 100,000 messages, CPU (floor: on 10)",
+            Unit::Microseconds,
+            cpu,
+            least,
+            "≤ 1.2×",
+            1.2,
+        ),
         Row::limit(
             "turn on 100,000 messages, bytes read (floor: on 10)",
             Unit::Bytes,

@@ -21,7 +21,10 @@ pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
     let (server, telegram) = (model::prompt().await?, TelegramFake::start().await?);
     let (port, config) = Gateway::config().await?;
     let bot = json!({ "enabled": true, "token": TOKEN, "apiBase": telegram.api_base(), "pollTimeout": 25 });
-    let home = Home::new(&server.base_url(), [config, json!({ "channels": { "telegram": bot } })])?;
+    let home = Home::new(
+        &server.base_url(),
+        [config, json!({ "channels": { "telegram": bot } })],
+    )?;
     let gateway = Gateway::start(programs, &home, port).await?;
     telegram.wait_for_calls("getUpdates", 1).await?;
     tokio::time::sleep(SETTLING).await;
@@ -33,7 +36,19 @@ pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
     let seconds = u32::try_from(plan.idle_seconds).map(f64::from)?;
     let a_minute = used / seconds * 60.0;
     Ok(vec![
-        Row::limit("idle gateway, PSS", Unit::Kibibytes, pss, "≤ 10 MB", 10.0 * 1_024.0),
-        Row::limit("idle gateway, CPU a minute", Unit::Microseconds, a_minute, "≤ 5 ms", 5_000.0),
+        Row::limit(
+            "idle gateway, PSS",
+            Unit::Kibibytes,
+            pss,
+            "≤ 10 MB",
+            10.0 * 1_024.0,
+        ),
+        Row::limit(
+            "idle gateway, CPU a minute",
+            Unit::Microseconds,
+            a_minute,
+            "≤ 5 ms",
+            5_000.0,
+        ),
     ])
 }

@@ -20,7 +20,10 @@ use crate::table::{Row, Table};
 
 /// What is measured, and how.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "measure", about = "Measures nanobot against floor programs and prints a table")]
+#[command(
+    name = "measure",
+    about = "Measures nanobot against floor programs and prints a table"
+)]
 pub struct Plan {
     /// The binary to measure; the one beside this program when absent
     pub nanobot: Option<PathBuf>,
@@ -121,7 +124,10 @@ fn median(values: impl Iterator<Item = u128>) -> f64 {
     let upper = values.get(values.len() / 2);
     let lower = values.get(values.len().saturating_sub(1) / 2);
     match (lower, upper) {
-        #[expect(clippy::cast_precision_loss, reason = "microseconds and bytes of one process are far below 2^53")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "microseconds and bytes of one process are far below 2^53"
+        )]
         (Some(lower), Some(upper)) => (*lower as f64 + *upper as f64) / 2.0,
         _ => f64::NAN,
     }
@@ -134,8 +140,13 @@ mod tests {
     #[test]
     fn the_median_is_the_middle_or_between_the_middles() {
         let runs = |times: &[u64]| {
-            let usage =
-                |cpu_us: &u64| Usage { exit_code: 0, cpu_us: *cpu_us, wall_us: 0, peak_rss_kib: 0, read_bytes: 0 };
+            let usage = |cpu_us: &u64| Usage {
+                exit_code: 0,
+                cpu_us: *cpu_us,
+                wall_us: 0,
+                peak_rss_kib: 0,
+                read_bytes: 0,
+            };
             Runs(times.iter().map(usage).collect())
         };
         assert_eq!(runs(&[9, 1, 5]).cpu_us(), 5.0);

@@ -20,7 +20,8 @@ const WARM: f64 = 3_000.0;
 
 pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
     let page = page();
-    let (mut cold, mut ahead, mut warm, mut here) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut cold, mut ahead, mut warm, mut here) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..plan.runs {
         let helper = HelperProcess::at(programs.nanobot.clone());
         cold.push(timed(&helper, &page).await?);
@@ -37,11 +38,30 @@ pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
         [cold, ahead, warm, here].map(|times| median(times.iter().map(|time| time.as_micros())));
     let unit = Unit::Microseconds;
     Ok(vec![
-        Row::limit("page of 50 KB, helper started, wall", unit, cold, "≤ 8 ms", COLD).beside(unit, cold, here),
-        Row::limit("page of 50 KB after a download of 20 ms, helper started, wall", unit, ahead, "≤ 8 ms", COLD)
-            .beside(unit, ahead, here),
-        Row::limit("page of 50 KB, helper warm, wall", unit, warm, "≤ 3 ms over floor", here + WARM)
-            .beside(unit, warm, here),
+        Row::limit(
+            "page of 50 KB, helper started, wall",
+            unit,
+            cold,
+            "≤ 8 ms",
+            COLD,
+        )
+        .beside(unit, cold, here),
+        Row::limit(
+            "page of 50 KB after a download of 20 ms, helper started, wall",
+            unit,
+            ahead,
+            "≤ 8 ms",
+            COLD,
+        )
+        .beside(unit, ahead, here),
+        Row::limit(
+            "page of 50 KB, helper warm, wall",
+            unit,
+            warm,
+            "≤ 3 ms over floor",
+            here + WARM,
+        )
+        .beside(unit, warm, here),
     ])
 }
 
@@ -54,15 +74,21 @@ async fn timed(helper: &HelperProcess, page: &Request) -> Result<Duration> {
 }
 
 fn is_read(answer: &Answer) -> Result<()> {
-    let Answer::Page(page) = answer else { anyhow::bail!("the answer is of another kind") };
-    anyhow::ensure!(page.text.contains("Paragraph 20 "), "the text of the page is missing");
+    let Answer::Page(page) = answer else {
+        anyhow::bail!("the answer is of another kind")
+    };
+    anyhow::ensure!(
+        page.text.contains("Paragraph 20 "),
+        "the text of the page is missing"
+    );
     Ok(())
 }
 
 /// An article with headings, links, lists and emphasis.
 fn page() -> Request {
-    let mut body =
-        String::from("<!doctype html><html><head><title>An article</title></head><body><nav>Home</nav><article>");
+    let mut body = String::from(
+        "<!doctype html><html><head><title>An article</title></head><body><nav>Home</nav><article>",
+    );
     for number in 0_u32.. {
         if body.len() > BYTES {
             break;

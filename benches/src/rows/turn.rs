@@ -14,7 +14,11 @@ pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
     // The first run makes the workspace; the very first request of a newcomer is the one that is weighed.
     programs.ask(&home, "cli:first").await?;
     let requests = server.requests();
-    let body = &requests.first().context("the model was not asked")?.http.body;
+    let body = &requests
+        .first()
+        .context("the model was not asked")?
+        .http
+        .body;
     let body_file = home.path().join("request.json");
     std::fs::write(&body_file, body)?;
     let url = format!("{}/chat/completions", server.base_url());
@@ -28,12 +32,28 @@ pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
     let (peak, least) = (turn.peak_rss_kib(), floor.peak_rss_kib());
     let size = u32::try_from(body.len()).map(f64::from)?;
     Ok(vec![
-        Row::ratio("one-shot turn, CPU", Unit::Microseconds, turn.cpu_us(), floor.cpu_us(), "≤ 3×", 3.0),
-        Row::limit("one-shot turn, peak RSS", Unit::Kibibytes, peak, "≤ 12 MB", 12.0 * 1_024.0).beside(
+        Row::ratio(
+            "one-shot turn, CPU",
+            Unit::Microseconds,
+            turn.cpu_us(),
+            floor.cpu_us(),
+            "≤ 3×",
+            3.0,
+        ),
+        Row::limit(
+            "one-shot turn, peak RSS",
             Unit::Kibibytes,
             peak,
-            least,
+            "≤ 12 MB",
+            12.0 * 1_024.0,
+        )
+        .beside(Unit::Kibibytes, peak, least),
+        Row::limit(
+            "first request with all tools",
+            Unit::Bytes,
+            size,
+            "≤ 8 KB",
+            8.0 * 1_024.0,
         ),
-        Row::limit("first request with all tools", Unit::Bytes, size, "≤ 8 KB", 8.0 * 1_024.0),
     ])
 }

@@ -12,17 +12,37 @@ pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
     let (mut version, mut floor, mut help) = (Runs::default(), Runs::default(), Runs::default());
     for _ in 0..plan.runs {
         version.push(programs.nanobot(&home, &["--version"]).await?);
-        floor.push(programs.run(&home, &programs.floor_version, [""; 0]).await?);
+        floor.push(
+            programs
+                .run(&home, &programs.floor_version, [""; 0])
+                .await?,
+        );
         help.push(programs.nanobot(&home, &["--help"]).await?);
     }
     let (peak, least) = (version.peak_rss_kib(), floor.peak_rss_kib());
     Ok(vec![
-        Row::ratio("`--version`, CPU", Unit::Microseconds, version.cpu_us(), floor.cpu_us(), "≤ 1.5×", 1.5),
-        Row::limit("`--version`, peak RSS", Unit::Kibibytes, peak, "≤ 4 MB", 4.0 * 1_024.0).beside(
+        Row::ratio(
+            "`--version`, CPU",
+            Unit::Microseconds,
+            version.cpu_us(),
+            floor.cpu_us(),
+            "≤ 1.5×",
+            1.5,
+        ),
+        Row::limit(
+            "`--version`, peak RSS",
             Unit::Kibibytes,
             peak,
-            least,
+            "≤ 4 MB",
+            4.0 * 1_024.0,
+        )
+        .beside(Unit::Kibibytes, peak, least),
+        Row::limit(
+            "`--help`, wall",
+            Unit::Microseconds,
+            help.wall_us(),
+            "< 10 ms",
+            10_000.0,
         ),
-        Row::limit("`--help`, wall", Unit::Microseconds, help.wall_us(), "< 10 ms", 10_000.0),
     ])
 }

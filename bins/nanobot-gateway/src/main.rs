@@ -56,10 +56,16 @@ fn main() -> ExitCode {
         Err(error) => {
             // Where this cannot be written nobody reads it.
             drop(error.print());
-            return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
+            return if error.use_stderr() {
+                ExitCode::from(USAGE)
+            } else {
+                ExitCode::SUCCESS
+            };
         }
     };
-    let overrides = arguments.port.map(|port| ("gateway.port".to_owned(), port.to_string()));
+    let overrides = arguments
+        .port
+        .map(|port| ("gateway.port".to_owned(), port.to_string()));
     let options = ServeOptions {
         load: LoadOptions {
             config: arguments.config,
@@ -67,7 +73,11 @@ fn main() -> ExitCode {
             overrides: overrides.into_iter().collect(),
             ..LoadOptions::default()
         },
-        detail: if arguments.verbose { Detail::Full } else { Detail::Usual },
+        detail: if arguments.verbose {
+            Detail::Full
+        } else {
+            Detail::Usual
+        },
         json_logs: arguments.json_logs,
     };
     serve::serve(&options).unwrap_or_else(|failure| {

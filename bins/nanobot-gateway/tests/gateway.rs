@@ -9,7 +9,12 @@ use nix::unistd::Pid;
 
 fn program(home: &std::path::Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nanobot-gateway"));
-    command.env_clear().env("HOME", home).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .env_clear()
+        .env("HOME", home)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command
 }
 
@@ -19,11 +24,23 @@ fn it_runs_until_it_is_terminated() {
     let mut child = program(home.path()).args(["--port", "0"]).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let title = lines.next().unwrap().unwrap();
-    assert_eq!(title, format!("🐈 nanobot {} gateway", env!("CARGO_PKG_VERSION")));
+    assert_eq!(
+        title,
+        format!("🐈 nanobot {} gateway", env!("CARGO_PKG_VERSION"))
+    );
     assert!(lines.any(|line| line.unwrap().starts_with("Health: http://127.0.0.1:")));
-    kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGTERM).unwrap();
+    kill(
+        Pid::from_raw(i32::try_from(child.id()).unwrap()),
+        Signal::SIGTERM,
+    )
+    .unwrap();
     let mut log = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut log)
+        .unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0), "{log}");
     assert!(log.contains("gateway stopped"), "{log}");
 }
@@ -33,8 +50,15 @@ fn a_broken_configuration_stops_it_with_its_place() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("config.json");
     std::fs::write(&file, "{\n\"gateway\": {\"port\": \"many\"}}").unwrap();
-    let output = program(home.path()).arg("--config").arg(&file).output().unwrap();
+    let output = program(home.path())
+        .arg("--config")
+        .arg(&file)
+        .output()
+        .unwrap();
     let log = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{log}");
-    assert!(log.contains(&format!("{}:2:", file.display())) && log.contains("try:"), "{log}");
+    assert!(
+        log.contains(&format!("{}:2:", file.display())) && log.contains("try:"),
+        "{log}"
+    );
 }

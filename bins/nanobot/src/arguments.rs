@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    AgentArguments, ChannelsCommand, ConfigCommand, CronCommand, DoctorArguments, GatewayArguments, InboxArguments,
-    MemoryCommand, OnboardArguments, PairingCommand, REPLAY_ABOUT, ReplayArguments, SessionsCommand, SkillsCommand,
-    StatusArguments,
+    AgentArguments, ChannelsCommand, ConfigCommand, CronCommand, DoctorArguments, GatewayArguments,
+    InboxArguments, MemoryCommand, OnboardArguments, PairingCommand, REPLAY_ABOUT, ReplayArguments,
+    SessionsCommand, SkillsCommand, StatusArguments,
 };
 
 const AFTER_HELP: &str = "\
@@ -99,9 +99,10 @@ mod tests {
 
     #[test]
     fn places_are_understood_before_and_behind_a_command() {
-        for arguments in
-            [["nanobot", "-c", "a.json", "-w", "b", "status"], ["nanobot", "status", "-c", "a.json", "-w", "b"]]
-        {
+        for arguments in [
+            ["nanobot", "-c", "a.json", "-w", "b", "status"],
+            ["nanobot", "status", "-c", "a.json", "-w", "b"],
+        ] {
             let parsed = Cli::try_parse_from(arguments).unwrap();
             assert_eq!(parsed.places.config, Some(PathBuf::from("a.json")));
             assert_eq!(parsed.places.workspace.as_deref(), Some("b"));

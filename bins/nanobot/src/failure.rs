@@ -36,7 +36,11 @@ pub(crate) enum Failure {
 impl Failure {
     /// A failed operation.
     pub(crate) fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self::Said { what: what.into(), remedy: Some(remedy.into()), code: FAILED }
+        Self::Said {
+            what: what.into(),
+            remedy: Some(remedy.into()),
+            code: FAILED,
+        }
     }
 
     /// How the process exits.
@@ -64,7 +68,9 @@ pub(crate) fn chain(error: &dyn Error) -> String {
 
 impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Said { what, remedy, .. } = self else { return Ok(()) };
+        let Self::Said { what, remedy, .. } = self else {
+            return Ok(());
+        };
         write!(formatter, "nanobot: {what}")?;
         match remedy {
             Some(remedy) => write!(formatter, "\n  try: {remedy}"),
@@ -75,13 +81,21 @@ impl fmt::Display for Failure {
 
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
-        Self::Said { what: chain(&error), remedy: Some(error.remedy()), code: USAGE }
+        Self::Said {
+            what: chain(&error),
+            remedy: Some(error.remedy()),
+            code: USAGE,
+        }
     }
 }
 
 impl From<RuntimeError> for Failure {
     fn from(error: RuntimeError) -> Self {
-        Self::Said { what: chain(&error), remedy: error.remedy(), code: error.exit_code() }
+        Self::Said {
+            what: chain(&error),
+            remedy: error.remedy(),
+            code: error.exit_code(),
+        }
     }
 }
 

@@ -27,34 +27,50 @@ pub(crate) enum Detail {
 }
 
 fn filter(detail: Detail) -> Targets {
-    let said = std::env::var("RUST_LOG").ok().filter(|said| !said.trim().is_empty());
+    let said = std::env::var("RUST_LOG")
+        .ok()
+        .filter(|said| !said.trim().is_empty());
     let said = said.and_then(|said| said.parse::<Targets>().ok());
     let ours = || {
         let level = match detail {
             Detail::Usual => LevelFilter::INFO,
             Detail::Full => LevelFilter::DEBUG,
         };
-        Targets::new().with_default(LevelFilter::WARN).with_target("nanobot", level)
+        Targets::new()
+            .with_default(LevelFilter::WARN)
+            .with_target("nanobot", level)
     };
-    said.unwrap_or_else(ours).with_target(SILENT, LevelFilter::OFF)
+    said.unwrap_or_else(ours)
+        .with_target(SILENT, LevelFilter::OFF)
 }
 
 /// Logs to standard error for the rest of the process.
 pub(crate) fn to_stderr(secrets: &Secrets, detail: Detail) {
     let secrets = secrets.clone();
     let writer = move || RedactedWriter::new(Visible::text(io::stderr()), secrets.clone());
-    let layer = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(is_coloured());
-    tracing_subscriber::registry().with(layer.with_filter(filter(detail))).init();
+    let layer = tracing_subscriber::fmt::layer()
+        .with_writer(writer)
+        .with_ansi(is_coloured());
+    tracing_subscriber::registry()
+        .with(layer.with_filter(filter(detail)))
+        .init();
 }
 
 /// Logs to standard error and to a file for the rest of the process.
 ///
 /// # Errors
 /// When the file cannot be opened; nothing is set up then.
-pub(crate) fn of_gateway(mut file: RotatingFile, secrets: &Secrets, detail: Detail, json: bool) -> io::Result<()> {
+pub(crate) fn of_gateway(
+    mut file: RotatingFile,
+    secrets: &Secrets,
+    detail: Detail,
+    json: bool,
+) -> io::Result<()> {
     file.open()?;
     let file = Mutex::new(RedactedWriter::new(Visible::text(file), secrets.clone()));
-    let to_file = tracing_subscriber::fmt::layer().with_writer(file).with_ansi(false);
+    let to_file = tracing_subscriber::fmt::layer()
+        .with_writer(file)
+        .with_ansi(false);
     let secrets = secrets.clone();
     let layer = tracing_subscriber::fmt::layer();
     let shown = if json {
@@ -80,17 +96,24 @@ struct Visible<W> {
 
 impl<W> Visible<W> {
     fn text(writer: W) -> Self {
-        Self { writer, escape: nanobot_escape::visible }
+        Self {
+            writer,
+            escape: nanobot_escape::visible,
+        }
     }
 
     fn json(writer: W) -> Self {
-        Self { writer, escape: nanobot_escape::visible_json }
+        Self {
+            writer,
+            escape: nanobot_escape::visible_json,
+        }
     }
 }
 
 impl<W: io::Write> io::Write for Visible<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.writer.write_all((self.escape)(&String::from_utf8_lossy(line)).as_bytes())?;
+        self.writer
+            .write_all((self.escape)(&String::from_utf8_lossy(line)).as_bytes())?;
         Ok(line.len())
     }
 
@@ -115,7 +138,8 @@ mod tests {
         text.write_all("name=\u{202e}gpj.exe\n".as_bytes()).unwrap();
         assert_eq!(text.writer, b"name=\\u{202e}gpj.exe\n");
         let mut json = Visible::json(Vec::new());
-        json.write_all("{\"name\":\"\u{202e}\"}\n".as_bytes()).unwrap();
+        json.write_all("{\"name\":\"\u{202e}\"}\n".as_bytes())
+            .unwrap();
         assert_eq!(json.writer, b"{\"name\":\"\\u202e\"}\n");
     }
 }

@@ -31,7 +31,11 @@ fn main() -> ExitCode {
         Err(error) => {
             // Where this cannot be written nobody reads it.
             drop(error.print());
-            return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
+            return if error.use_stderr() {
+                ExitCode::from(USAGE)
+            } else {
+                ExitCode::SUCCESS
+            };
         }
     };
     match run(cli) {
@@ -74,5 +78,9 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
 }
 
 fn load_options(places: Places) -> LoadOptions {
-    LoadOptions { config: places.config, workspace: places.workspace, ..LoadOptions::default() }
+    LoadOptions {
+        config: places.config,
+        workspace: places.workspace,
+        ..LoadOptions::default()
+    }
 }

@@ -38,17 +38,27 @@ pub(crate) fn serve(options: &ServeOptions) -> Result<ExitCode, Failure> {
     if let Some(said) = nanobot_runtime::tighten(&config) {
         output::note(&format!("Warning: {said}"));
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| {
-        Failure::new(format!("cannot start: {error}"), "Check the limits of this process (ulimit -a).")
-    })?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| {
+            Failure::new(
+                format!("cannot start: {error}"),
+                "Check the limits of this process (ulimit -a).",
+            )
+        })?;
     // Asked before it can be replaced by a newer one, which then is what begins.
     let program = std::env::current_exe();
     let outcome = runtime.block_on(run(&config, options));
     runtime.shutdown_background();
     match outcome? {
         Outcome::Exit(code) => Ok(code),
-        Outcome::Restart => begin_again(&program?)
-            .map_err(|error| Failure::new(format!("cannot begin again: {error}"), "Start the gateway by hand.")),
+        Outcome::Restart => begin_again(&program?).map_err(|error| {
+            Failure::new(
+                format!("cannot begin again: {error}"),
+                "Start the gateway by hand.",
+            )
+        }),
     }
 }
 
@@ -62,13 +72,17 @@ enum Outcome {
 #[cfg(unix)]
 fn begin_again(program: &Path) -> io::Result<ExitCode> {
     use std::os::unix::process::CommandExt as _;
-    Err(Command::new(program).args(std::env::args_os().skip(1)).exec())
+    Err(Command::new(program)
+        .args(std::env::args_os().skip(1))
+        .exec())
 }
 
 /// Starts another process in place of this one.
 #[cfg(not(unix))]
 fn begin_again(program: &Path) -> io::Result<ExitCode> {
-    Command::new(program).args(std::env::args_os().skip(1)).spawn()?;
+    Command::new(program)
+        .args(std::env::args_os().skip(1))
+        .spawn()?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -78,7 +92,10 @@ async fn run(config: &Config, options: &ServeOptions) -> Result<Outcome, Failure
     let secrets = nanobot_runtime::secrets(config);
     let file = nanobot_runtime::gateway_log(config)?;
     if let Err(error) = logs::of_gateway(file, &secrets, options.detail, options.json_logs) {
-        output::note(&format!("warning: no log file in {}: {error}", config.paths().logs.display()));
+        output::note(&format!(
+            "warning: no log file in {}: {error}",
+            config.paths().logs.display()
+        ));
         logs::to_stderr(&secrets, options.detail);
     }
     let gateway = Gateway::start(config, secrets).await?;
@@ -86,7 +103,11 @@ async fn run(config: &Config, options: &ServeOptions) -> Result<Outcome, Failure
         output::note(&visit.to_string());
     }
     let summary = gateway.summary();
-    output::line(&format!("🐈 nanobot {} gateway\n{}", env!("CARGO_PKG_VERSION"), summary.join("\n")))?;
+    output::line(&format!(
+        "🐈 nanobot {} gateway\n{}",
+        env!("CARGO_PKG_VERSION"),
+        summary.join("\n")
+    ))?;
     tracing::info!(pid = std::process::id(), "gateway started");
     let cancel = CancellationToken::new();
     let mut running = std::pin::pin!(gateway.run(cancel.clone()));
@@ -120,7 +141,11 @@ pub(crate) fn warn_of_skills(config: &Config) {
 
 /// Says what is probably not as its writer thinks.
 pub(crate) fn warn_of_findings(config: &Config) {
-    for finding in config.findings().iter().filter(|finding| finding.severity() >= Severity::Warning) {
+    for finding in config
+        .findings()
+        .iter()
+        .filter(|finding| finding.severity() >= Severity::Warning)
+    {
         output::note(&format!("warning: {finding}"));
     }
 }

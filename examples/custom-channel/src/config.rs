@@ -25,13 +25,19 @@ impl RelayConfig {
     }
 
     pub(crate) fn parse(section: &Value) -> Result<Self, ChannelError> {
-        let config = Self::deserialize(section)
-            .map_err(|error| ChannelError::Config { key: "server, token".to_owned(), message: error.to_string() })?;
-        for (key, value, example) in
-            [("server", &config.server, "relay.example.org:7000"), ("token", &config.token, "the relay's token")]
-        {
+        let config = Self::deserialize(section).map_err(|error| ChannelError::Config {
+            key: "server, token".to_owned(),
+            message: error.to_string(),
+        })?;
+        for (key, value, example) in [
+            ("server", &config.server, "relay.example.org:7000"),
+            ("token", &config.token, "the relay's token"),
+        ] {
             if value.trim().is_empty() {
-                return Err(ChannelError::Config { key: key.to_owned(), message: format!("is empty; set {example}") });
+                return Err(ChannelError::Config {
+                    key: key.to_owned(),
+                    message: format!("is empty; set {example}"),
+                });
             }
         }
         Ok(config)
@@ -40,7 +46,9 @@ impl RelayConfig {
 
 impl fmt::Debug for RelayConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RelayConfig").field("server", &self.server).finish_non_exhaustive()
+        f.debug_struct("RelayConfig")
+            .field("server", &self.server)
+            .finish_non_exhaustive()
     }
 }
 
@@ -53,7 +61,10 @@ mod tests {
         for (section, key) in [
             (RelayConfig::template(), "server: is empty"),
             (json!({"server": "localhost:1"}), "token: is empty"),
-            (json!({"server": 5, "token": "t"}), "server, token: invalid type"),
+            (
+                json!({"server": 5, "token": "t"}),
+                "server, token: invalid type",
+            ),
         ] {
             let error = RelayConfig::parse(&section).unwrap_err();
             assert!(error.is_permanent());

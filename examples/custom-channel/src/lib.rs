@@ -19,8 +19,8 @@ mod wire;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nanobot_channel::{
-    Channel, ChannelContext, ChannelError, ChannelFactory, ChannelName, DeliveryGuarantee, Dialect, Measure,
-    OutboundPart, RawConfig, Sent, TextStyle, Value, async_trait,
+    Channel, ChannelContext, ChannelError, ChannelFactory, ChannelName, DeliveryGuarantee, Dialect,
+    Measure, OutboundPart, RawConfig, Sent, TextStyle, Value, async_trait,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -45,7 +45,10 @@ impl RelayChannel {
     }
 
     fn outgoing(&self) -> Option<mpsc::Sender<Parcel>> {
-        self.outgoing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.outgoing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
@@ -73,9 +76,16 @@ impl Channel for RelayChannel {
         let not_connected = || ChannelError::Unavailable("not connected to the relay".to_owned());
         let outgoing = self.outgoing().ok_or_else(not_connected)?;
         let (done, answer) = oneshot::channel();
-        let parcel =
-            Parcel { to: part.message.chat_id.clone(), key: part.idempotency_key(), text: part.text.clone(), done };
-        outgoing.send(parcel).await.map_err(|_parcel| not_connected())?;
+        let parcel = Parcel {
+            to: part.message.chat_id.clone(),
+            key: part.idempotency_key(),
+            text: part.text.clone(),
+            done,
+        };
+        outgoing
+            .send(parcel)
+            .await
+            .map_err(|_parcel| not_connected())?;
         // The connection went down with the part on its way: it may have arrived.
         let lost = || ChannelError::Ambiguous("the connection to the relay broke".to_owned());
         answer.await.unwrap_or_else(|_| Err(lost()))
@@ -86,7 +96,11 @@ impl Channel for RelayChannel {
     }
 
     fn text_style(&self) -> TextStyle {
-        TextStyle { dialect: Dialect::Markdown, measure: Measure::CodePoints, limit: 2000 }
+        TextStyle {
+            dialect: Dialect::Markdown,
+            measure: Measure::CodePoints,
+            limit: 2000,
+        }
     }
 }
 
@@ -103,8 +117,16 @@ impl ChannelFactory for RelayFactory {
         RelayConfig::template()
     }
 
-    fn create(&self, name: ChannelName, config: &RawConfig) -> Result<Arc<dyn Channel>, ChannelError> {
+    fn create(
+        &self,
+        name: ChannelName,
+        config: &RawConfig,
+    ) -> Result<Arc<dyn Channel>, ChannelError> {
         let config = RelayConfig::parse(&config.section)?;
-        Ok(Arc::new(RelayChannel { name, config, outgoing: Mutex::new(None) }))
+        Ok(Arc::new(RelayChannel {
+            name,
+            config,
+            outgoing: Mutex::new(None),
+        }))
     }
 }

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use nanobot_channel::{
-    AccessDecision, Arrival, ChannelContext, ChannelError, ChannelName, ChatId, InboundMessage, Sent,
+    AccessDecision, Arrival, ChannelContext, ChannelError, ChannelName, ChatId, InboundMessage,
+    Sent,
 };
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
@@ -45,11 +46,22 @@ impl Link {
         context: ChannelContext,
         parcels: mpsc::Receiver<Parcel>,
     ) -> Result<Self, ChannelError> {
-        let stream = TcpStream::connect(&config.server).await.map_err(unreachable)?;
+        let stream = TcpStream::connect(&config.server)
+            .await
+            .map_err(unreachable)?;
         stream.set_nodelay(true).map_err(unreachable)?;
         let wire = Framed::new(stream, LinesCodec::new_with_max_length(LONGEST_LINE));
-        let mut link = Self { channel, context, wire, parcels, waiting: HashMap::new() };
-        link.write(&ToRelay::Hello { token: &config.token }).await?;
+        let mut link = Self {
+            channel,
+            context,
+            wire,
+            parcels,
+            waiting: HashMap::new(),
+        };
+        link.write(&ToRelay::Hello {
+            token: &config.token,
+        })
+        .await?;
         Ok(link)
     }
 
@@ -73,7 +85,9 @@ impl Link {
 
     async fn take(&mut self, line: &str) -> Result<(), ChannelError> {
         let Ok(said) = serde_json::from_str(line) else {
-            self.context.progress.degraded("the relay sent a line that is not of its protocol");
+            self.context
+                .progress
+                .degraded("the relay sent a line that is not of its protocol");
             return Ok(());
         };
         // The relay's word is a sign of life, whatever it says.
@@ -81,7 +95,12 @@ impl Link {
         match said {
             FromRelay::Message { id, sender, text } => self.receive(&id, &sender, text).await,
             FromRelay::Taken { taken } => {
-                self.settle(&taken, Ok(Sent { message_id: Some(taken.as_str().into()) }));
+                self.settle(
+                    &taken,
+                    Ok(Sent {
+                        message_id: Some(taken.as_str().into()),
+                    }),
+                );
                 Ok(())
             }
             FromRelay::Refused { refused, why } => {
@@ -89,35 +108,57 @@ impl Link {
                 Ok(())
             }
             FromRelay::Ping { .. } => Ok(()),
-            FromRelay::Denied { denied } => Err(ChannelError::Auth(format!("{denied}; check the token"))),
+            FromRelay::Denied { denied } => {
+                Err(ChannelError::Auth(format!("{denied}; check the token")))
+            }
         }
     }
 
     /// Every chat of the relay is one person's, so the sender names the chat.
     async fn receive(&mut self, id: &str, sender: &str, text: String) -> Result<(), ChannelError> {
-        let message =
-            InboundMessage { id: Some(id.into()), ..InboundMessage::text(self.channel.clone(), sender, sender, text) };
+        let message = InboundMessage {
+            id: Some(id.into()),
+            ..InboundMessage::text(self.channel.clone(), sender, sender, text)
+        };
         let arrival = Arrival::direct();
         // First of all: nobody who may not talk shall notice anything.
-        match self.context.access.check(&message.sender_id, &message.chat_id, &arrival).await {
+        match self
+            .context
+            .access
+            .check(&message.sender_id, &message.chat_id, &arrival)
+            .await
+        {
             AccessDecision::Allowed => {
                 let admission = self.context.intake.deliver(message, &arrival).await;
                 // Without an acknowledgement the relay offers the message again.
-                if admission.acknowledges() { self.write(&ToRelay::Ack { ack: id }).await } else { Ok(()) }
+                if admission.acknowledges() {
+                    self.write(&ToRelay::Ack { ack: id }).await
+                } else {
+                    Ok(())
+                }
             }
             AccessDecision::Denied => self.write(&ToRelay::Ack { ack: id }).await,
             AccessDecision::Ask(question) => {
                 let key = format!("access/{id}");
-                self.write(&ToRelay::Part { to: sender, key: &key, text: &question }).await?;
+                self.write(&ToRelay::Part {
+                    to: sender,
+                    key: &key,
+                    text: &question,
+                })
+                .await?;
                 self.write(&ToRelay::Ack { ack: id }).await
             }
         }
     }
 
     fn settle(&mut self, key: &str, outcome: Result<Sent, ChannelError>) {
-        let Some(done) = self.waiting.remove(key) else { return };
+        let Some(done) = self.waiting.remove(key) else {
+            return;
+        };
         if done.send(outcome).is_err() {
-            self.context.progress.degraded("nobody waits any more for a part that the relay answered");
+            self.context
+                .progress
+                .degraded("nobody waits any more for a part that the relay answered");
         }
     }
 

@@ -7,7 +7,11 @@ use serde::{Deserialize, Serialize};
 #[serde(untagged)]
 pub(crate) enum FromRelay {
     /// A person wrote.
-    Message { id: String, sender: String, text: String },
+    Message {
+        id: String,
+        sender: String,
+        text: String,
+    },
     /// It has a part.
     Taken { taken: String },
     /// It will never take a part.
@@ -30,5 +34,9 @@ pub(crate) enum ToRelay<'a> {
     /// A message may be forgotten.
     Ack { ack: &'a str },
     /// A part to show.
-    Part { to: &'a str, key: &'a str, text: &'a str },
+    Part {
+        to: &'a str,
+        key: &'a str,
+        text: &'a str,
+    },
 }

@@ -32,18 +32,32 @@ impl Provider for Shouting {
     async fn stream(&self, request: ChatRequest) -> Result<ChatStream, ProviderError> {
         if !self.is_up.swap(true, Ordering::Relaxed) {
             let retry_after = Some(Duration::from_millis(10));
-            return Err(ProviderError::RateLimited { retry_after, message: "still waking up".to_owned() });
+            return Err(ProviderError::RateLimited {
+                retry_after,
+                message: "still waking up".to_owned(),
+            });
         }
         // Behind the first line stand the clock and the chat, which are not to be repeated.
         let heard = last_user_text(&request);
         let line = heard.lines().next().unwrap_or_default().to_uppercase();
-        let words: Vec<StreamEvent> =
-            line.split_inclusive(' ').map(|word| StreamEvent::Text(word.to_owned())).collect();
+        let words: Vec<StreamEvent> = line
+            .split_inclusive(' ')
+            .map(|word| StreamEvent::Text(word.to_owned()))
+            .collect();
         let written = u64::try_from(words.len()).unwrap_or(u64::MAX);
-        let usage = Usage { prompt_tokens: 10, completion_tokens: written, ..Usage::default() };
+        let usage = Usage {
+            prompt_tokens: 10,
+            completion_tokens: written,
+            ..Usage::default()
+        };
         // Without `Finished` the answer counts as cut off.
-        let ending = [StreamEvent::Usage(usage), StreamEvent::Finished(FinishReason::Stop)];
-        Ok(Box::pin(stream::iter(words.into_iter().chain(ending).map(Ok))))
+        let ending = [
+            StreamEvent::Usage(usage),
+            StreamEvent::Finished(FinishReason::Stop),
+        ];
+        Ok(Box::pin(stream::iter(
+            words.into_iter().chain(ending).map(Ok),
+        )))
     }
 }
 
@@ -57,7 +71,10 @@ fn show(signal: Signal) {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let provider = Shouting { name: "shouting".into(), is_up: AtomicBool::new(false) };
+    let provider = Shouting {
+        name: "shouting".into(),
+        is_up: AtomicBool::new(false),
+    };
     let agent = nanobot_examples::agent(Arc::new(provider), Registry::new());
     let request = DirectRequest::new("good morning to you").watched_by(Arc::new(show));
     let report = agent.process_direct(request).await?;

@@ -37,7 +37,8 @@ impl TypedTool for ConvertTemperature {
         match unit.as_str() {
             "fahrenheit" => Ok(format!("{:.1} °F", celsius * 9.0 / 5.0 + 32.0)),
             "kelvin" => Ok(format!("{:.2} K", celsius + 273.15)),
-            other => Err(ToolError::new(format!("there is no unit {other}")).with_remedy("use fahrenheit or kelvin")),
+            other => Err(ToolError::new(format!("there is no unit {other}"))
+                .with_remedy("use fahrenheit or kelvin")),
         }
     }
 }
@@ -50,7 +51,10 @@ fn model() -> ScriptedProvider {
             Some(result) if result.contains("use fahrenheit") => "fahrenheit",
             Some(result) => return Reply::text(format!("Water boils at {result}.")),
         };
-        Reply::call(ConvertTemperature::NAME, &json!({"celsius": "100", "unit": unit}))
+        Reply::call(
+            ConvertTemperature::NAME,
+            &json!({"celsius": "100", "unit": unit}),
+        )
     })
 }
 
@@ -61,7 +65,9 @@ async fn main() -> anyhow::Result<()> {
     let registry = Registry::new();
     registry.register(Arc::new(tool))?;
     let agent = nanobot_examples::agent(Arc::new(model()), registry);
-    let report = agent.process_direct(DirectRequest::new("When does water boil?")).await?;
+    let report = agent
+        .process_direct(DirectRequest::new("When does water boil?"))
+        .await?;
     println!("reply: {}", report.visible.unwrap_or_default());
     Ok(())
 }

@@ -20,20 +20,31 @@ fn main() -> anyhow::Result<ExitCode> {
     if let Some(code) = nanobot_extract::enter() {
         return Ok(code);
     }
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(run())
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(run())
 }
 
 async fn run() -> anyhow::Result<ExitCode> {
     let workspace = std::env::current_dir()?;
     let (config, registry) = (ToolsConfig::default(), Registry::new());
     let reader = Arc::new(HelperProcess::of_this_program());
-    let http = Arc::new(HttpClients::new(&config.web, Arc::new(config.url_guard()?), reader));
+    let http = Arc::new(HttpClients::new(
+        &config.web,
+        Arc::new(config.url_guard()?),
+        reader,
+    ));
     let paths = Arc::new(PathPolicy::new(config.path_rules(&workspace)));
     for tool in builtin(&config, &paths, &http, Arc::new(DirectRunner))? {
         registry.register(tool)?;
     }
     let demo = Arc::new(Demo::new("demo".into()));
-    let candidate = Candidate { provider: demo, model: "demo".into(), generation: Generation::default() };
+    let candidate = Candidate {
+        provider: demo,
+        model: "demo".into(),
+        generation: Generation::default(),
+    };
     let memory = Arc::new(MarkdownStore::new(workspace.join("memory")));
     let parts = AgentParts {
         router: Arc::new(ProviderRouter::new([candidate], RetryPolicy::default())),
@@ -42,8 +53,12 @@ async fn run() -> anyhow::Result<ExitCode> {
         context: Arc::new(ContextBuilder::new(ContextSettings::new(workspace), memory)),
         events: EventFeed::new(),
     };
-    let question = std::env::args().nth(1).unwrap_or_else(|| "What files are here?".to_owned());
-    let report = Agent::new(parts, AgentSettings::default()).process_direct(DirectRequest::new(question)).await?;
+    let question = std::env::args()
+        .nth(1)
+        .unwrap_or_else(|| "What files are here?".to_owned());
+    let report = Agent::new(parts, AgentSettings::default())
+        .process_direct(DirectRequest::new(question))
+        .await?;
     println!("{}", report.visible.unwrap_or_default());
     Ok(ExitCode::SUCCESS)
 }

@@ -8,17 +8,20 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nanobot_agent_core::{
-    Agent, AgentError, AgentParts, AgentSettings, MissEvent, Signal, Steering, TurnFacts, TurnOptions, TurnReport,
-    TurnRequest,
+    Agent, AgentError, AgentParts, AgentSettings, MissEvent, Signal, Steering, TurnFacts,
+    TurnOptions, TurnReport, TurnRequest,
 };
 use nanobot_bus::EventFeed;
 use nanobot_context::{ContextBuilder, ContextSettings};
-use nanobot_provider::{Candidate, ChatRequest, Generation, ProviderError, ProviderRouter, RetryPolicy};
+use nanobot_provider::{
+    Candidate, ChatRequest, Generation, ProviderError, ProviderRouter, RetryPolicy,
+};
 use nanobot_providers::{ProviderSpec, render};
 use nanobot_session::{Entry, MessageEntry, ReadFrom, Seq, SessionStore as _, rewind};
 use nanobot_tool::Registry;
 use nanobot_types::{
-    ChatMessage, Content, DeliveryContext, Map, MediaRef, Origin, SessionKey, ToolName, ToolSource, UserMessage,
+    ChatMessage, Content, DeliveryContext, Map, MediaRef, Origin, SessionKey, ToolName, ToolSource,
+    UserMessage,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -59,14 +62,32 @@ struct Seen {
 impl Seen {
     fn of(asked: Asked) -> Self {
         let rendered = MODELS.map(|vendor| {
-            let parts = render(ProviderSpec::find(vendor).unwrap(), &asked.provider, &asked.request);
-            parts.tools.into_iter().chain([parts.system]).chain(parts.messages).collect()
+            let parts = render(
+                ProviderSpec::find(vendor).unwrap(),
+                &asked.provider,
+                &asked.request,
+            );
+            parts
+                .tools
+                .into_iter()
+                .chain([parts.system])
+                .chain(parts.messages)
+                .collect()
         });
-        Self { by: format!("{}/{}", asked.provider, asked.request.model), request: asked.request, rendered }
+        Self {
+            by: format!("{}/{}", asked.provider, asked.request.model),
+            request: asked.request,
+            rendered,
+        }
     }
 
     fn begins_with(&self, older: &Self) -> bool {
-        self.by == older.by && self.rendered.iter().zip(&older.rendered).all(|(newer, older)| newer.starts_with(older))
+        self.by == older.by
+            && self
+                .rendered
+                .iter()
+                .zip(&older.rendered)
+                .all(|(newer, older)| newer.starts_with(older))
     }
 
     /// Bytes that two requests share at their beginning: tools, system, messages, one compact
@@ -76,7 +97,11 @@ impl Seen {
         let blocks = newer.as_bytes().chunks(64).zip(older.as_bytes().chunks(64));
         let equal = 64 * blocks.take_while(|(newer, older)| newer == older).count();
         let (newer, older) = (newer.bytes().skip(equal), older.bytes().skip(equal));
-        (equal + newer.zip(older).take_while(|(newer, older)| newer == older).count()) as u64
+        (equal
+            + newer
+                .zip(older)
+                .take_while(|(newer, older)| newer == older)
+                .count()) as u64
     }
 
     fn tools(&self) -> HashSet<&ToolName> {
@@ -86,7 +111,8 @@ impl Seen {
 
 fn plain(request: &ChatRequest) -> String {
     let name = |spec: &nanobot_types::ToolSpec| serde_json::to_string(&spec.name).unwrap();
-    let description = |spec: &nanobot_types::ToolSpec| serde_json::to_string(&spec.description).unwrap();
+    let description =
+        |spec: &nanobot_types::ToolSpec| serde_json::to_string(&spec.description).unwrap();
     let tools = request.tools.iter().map(|spec| {
         format!(
             "{{\"name\":{},\"description\":{},\"parameters\":{}}}\n",
@@ -96,7 +122,11 @@ fn plain(request: &ChatRequest) -> String {
         )
     });
     let system = serde_json::to_string(&*request.system).unwrap() + "\n";
-    let messages = request.transcript.messages().iter().map(|message| serde_json::to_string(message).unwrap() + "\n");
+    let messages = request
+        .transcript
+        .messages()
+        .iter()
+        .map(|message| serde_json::to_string(message).unwrap() + "\n");
     tools.chain([system]).chain(messages).collect()
 }
 
@@ -142,17 +172,29 @@ impl Parts {
 
     /// An assistant as a new process would build it.
     fn agent(&self) -> Agent {
-        let Habits { budget, forgets_images, blind, crowded } = self.habits;
-        let candidates = MODELS.into_iter().enumerate().map(|(place, model)| Candidate {
-            provider: Arc::new(Model {
-                name: model.into(),
-                script: Arc::clone(&self.script),
-                blind: blind && place == 0,
-            }),
-            model: "model".into(),
-            generation: Generation::default(),
-        });
-        let policy = RetryPolicy { pauses: Vec::new(), longest_pause: Duration::ZERO, ..RetryPolicy::default() };
+        let Habits {
+            budget,
+            forgets_images,
+            blind,
+            crowded,
+        } = self.habits;
+        let candidates = MODELS
+            .into_iter()
+            .enumerate()
+            .map(|(place, model)| Candidate {
+                provider: Arc::new(Model {
+                    name: model.into(),
+                    script: Arc::clone(&self.script),
+                    blind: blind && place == 0,
+                }),
+                model: "model".into(),
+                generation: Generation::default(),
+            });
+        let policy = RetryPolicy {
+            pauses: Vec::new(),
+            longest_pause: Duration::ZERO,
+            ..RetryPolicy::default()
+        };
         let settings = ContextSettings {
             bot_name: self.name.clone(),
             skills: Arc::clone(&self.skills) as _,
@@ -169,8 +211,17 @@ impl Parts {
             context: Arc::new(context.with_notes(Arc::new(self.process.clone()))),
             events: EventFeed::new(),
         };
-        let options = TurnOptions { token_budget: budget, ..TurnOptions::default() };
-        Agent::new(parts, AgentSettings { options, ..AgentSettings::default() })
+        let options = TurnOptions {
+            token_budget: budget,
+            ..TurnOptions::default()
+        };
+        Agent::new(
+            parts,
+            AgentSettings {
+                options,
+                ..AgentSettings::default()
+            },
+        )
     }
 }
 
@@ -233,12 +284,17 @@ impl Play {
         self.fill_registry();
         self.connect(external);
         self.agent = self.parts.agent();
-        self.sessions.iter_mut().for_each(|known| known.recorded = 0);
+        self.sessions
+            .iter_mut()
+            .for_each(|known| known.recorded = 0);
     }
 
     fn connected(&self) -> Vec<usize> {
         let specs = self.parts.registry.specs();
-        specs.iter().filter_map(|spec| spec.name.as_str().strip_prefix("mcp_")?.parse().ok()).collect()
+        specs
+            .iter()
+            .filter_map(|spec| spec.name.as_str().strip_prefix("mcp_")?.parse().ok())
+            .collect()
     }
 
     fn connect(&self, external: &[usize]) {
@@ -257,7 +313,14 @@ impl Play {
 
     pub(super) async fn step(&mut self, step: &Step) -> Result<(), TestCaseError> {
         match step {
-            Step::Turn { session, from, rounds, thinks, picture, trouble } => {
+            Step::Turn {
+                session,
+                from,
+                rounds,
+                thinks,
+                picture,
+                trouble,
+            } => {
                 let answers = self.answers(rounds, *thinks);
                 self.tell(trouble_of(*trouble).into_iter().chain(answers));
                 let turn = self.turn(*session, *from, rounds, *picture);
@@ -265,7 +328,11 @@ impl Play {
                 self.say(turn, CancellationToken::new()).await.unwrap();
                 self.compare(*session).await
             }
-            Step::Crash { session, rounds, appends } => self.crash(*session, rounds, *appends).await,
+            Step::Crash {
+                session,
+                rounds,
+                appends,
+            } => self.crash(*session, rounds, *appends).await,
             Step::Stop { session } => {
                 let cancel = CancellationToken::new();
                 self.tell([Answer::Stopped(cancel.clone())]);
@@ -279,7 +346,9 @@ impl Play {
             }
             Step::New { session } => {
                 self.agent.reset(&NAMES[*session].into()).await.unwrap();
-                self.sessions[*session].causes.extend([MissEvent::Reset, MissEvent::Renewed]);
+                self.sessions[*session]
+                    .causes
+                    .extend([MissEvent::Reset, MissEvent::Renewed]);
                 Ok(())
             }
             Step::Consolidate { session } => self.consolidate(*session).await,
@@ -307,14 +376,24 @@ impl Play {
                 self.parts.skills.0.fetch_add(1, Ordering::Relaxed);
             }
             Step::Connect(external) => self.connect(external),
-            Step::Disconnect(number) => drop(self.parts.registry.remove(&format!("mcp_{number}").as_str().into())),
+            Step::Disconnect(number) => drop(
+                self.parts
+                    .registry
+                    .remove(&format!("mcp_{number}").as_str().into()),
+            ),
             Step::Reconnect(order) => {
                 let there = self.connected();
                 for number in &there {
-                    self.parts.registry.remove(&format!("mcp_{number}").as_str().into());
+                    self.parts
+                        .registry
+                        .remove(&format!("mcp_{number}").as_str().into());
                 }
-                let back: Vec<usize> =
-                    order.iter().chain(&there).copied().filter(|tool| there.contains(tool)).collect();
+                let back: Vec<usize> = order
+                    .iter()
+                    .chain(&there)
+                    .copied()
+                    .filter(|tool| there.contains(tool))
+                    .collect();
                 self.connect(&back);
             }
             Step::Silence => {
@@ -348,13 +427,20 @@ impl Play {
             Restart::Lost => {
                 self.parts.process.lose_notes();
                 self.may_break(MissEvent::LostState);
-                self.sessions.iter_mut().for_each(|known| known.forgotten = true);
+                self.sessions
+                    .iter_mut()
+                    .for_each(|known| known.forgotten = true);
             }
         }
         self.restart(usize::MAX, external);
     }
 
-    async fn crash(&mut self, session: usize, rounds: &[Round], appends: usize) -> Result<(), TestCaseError> {
+    async fn crash(
+        &mut self,
+        session: usize,
+        rounds: &[Round],
+        appends: usize,
+    ) -> Result<(), TestCaseError> {
         let answers = self.answers(rounds, false);
         let external = self.connected();
         let turn = self.turn(session, From::Person, rounds, false);
@@ -379,18 +465,40 @@ impl Play {
 
     /// How many answers of models a session holds.
     async fn answered(&self, session: usize) -> usize {
-        let view = self.parts.process.read(&NAMES[session].into(), ReadFrom::Seq(Seq(0))).await.unwrap();
+        let view = self
+            .parts
+            .process
+            .read(&NAMES[session].into(), ReadFrom::Seq(Seq(0)))
+            .await
+            .unwrap();
         let is_answer = |entry: &Entry| matches!(entry, Entry::Message(entry) if entry.message.role() == "assistant");
-        view.records.iter().filter(|record| is_answer(&record.entry)).count()
+        view.records
+            .iter()
+            .filter(|record| is_answer(&record.entry))
+            .count()
     }
 
     async fn consolidate(&mut self, session: usize) -> Result<(), TestCaseError> {
         let key = SessionKey::from(NAMES[session]);
-        let view = self.parts.process.read(&key, ReadFrom::Cursor).await.unwrap();
+        let view = self
+            .parts
+            .process
+            .read(&key, ReadFrom::Cursor)
+            .await
+            .unwrap();
         let is_user = |entry: &Entry| matches!(entry, Entry::Message(entry) if entry.message.role() == "user");
-        let last = view.records.iter().rev().find(|record| is_user(&record.entry)).map(|record| record.seq);
+        let last = view
+            .records
+            .iter()
+            .rev()
+            .find(|record| is_user(&record.entry))
+            .map(|record| record.seq);
         if let Some(upto) = last {
-            self.parts.process.append(&key, view.head, vec![Entry::Consolidated { upto }]).await.unwrap();
+            self.parts
+                .process
+                .append(&key, view.head, vec![Entry::Consolidated { upto }])
+                .await
+                .unwrap();
             self.sessions[session].causes.insert(MissEvent::Compaction);
         }
         Ok(())
@@ -398,7 +506,12 @@ impl Play {
 
     async fn rewind(&mut self, session: usize, messages: u64) -> Result<(), TestCaseError> {
         let key = SessionKey::from(NAMES[session]);
-        let view = self.parts.process.read(&key, ReadFrom::Cursor).await.unwrap();
+        let view = self
+            .parts
+            .process
+            .read(&key, ReadFrom::Cursor)
+            .await
+            .unwrap();
         let to = Seq(view.head.0.saturating_sub(messages).max(view.cursor.0));
         rewind(&self.parts.process, &key, to).await.unwrap();
         self.sessions[session].causes.insert(MissEvent::Rewound);
@@ -413,7 +526,11 @@ impl Play {
     fn answers(&mut self, rounds: &[Round], thinks: bool) -> Vec<Answer> {
         let mut answers = Vec::new();
         for round in rounds {
-            let calls = round.calls.iter().map(|call| self.scripted(*call)).collect();
+            let calls = round
+                .calls
+                .iter()
+                .map(|call| self.scripted(*call))
+                .collect();
             answers.push(Answer::Calls { calls, thinks });
         }
         answers.push(Answer::Text { thinks });
@@ -423,12 +540,24 @@ impl Play {
     fn scripted(&mut self, call: Call) -> (String, String) {
         let number = self.next_number();
         let (name, arguments) = match call {
-            Call::List => ("list".to_owned(), json!({"what": number.to_string()}).to_string()),
-            Call::Read => ("read".to_owned(), json!({"what": number.to_string()}).to_string()),
-            Call::Remember => ("remember".to_owned(), json!({"what": format!("# Ann likes tea {number}")}).to_string()),
+            Call::List => (
+                "list".to_owned(),
+                json!({"what": number.to_string()}).to_string(),
+            ),
+            Call::Read => (
+                "read".to_owned(),
+                json!({"what": number.to_string()}).to_string(),
+            ),
+            Call::Remember => (
+                "remember".to_owned(),
+                json!({"what": format!("# Ann likes tea {number}")}).to_string(),
+            ),
             Call::Malformed => ("read".to_owned(), "{\"what\": \"a".to_owned()),
             Call::Unknown => ("teleport".to_owned(), "{}".to_owned()),
-            Call::External(tool) => (format!("mcp_{tool}"), json!({"what": number.to_string()}).to_string()),
+            Call::External(tool) => (
+                format!("mcp_{tool}"),
+                json!({"what": number.to_string()}).to_string(),
+            ),
         };
         (name, arguments)
     }
@@ -447,7 +576,9 @@ impl Play {
             From::Cron => Origin::Cron { job: "job".into() },
             From::Heartbeat => Origin::Heartbeat,
         };
-        let steered = rounds.iter().map(|round| round.meanwhile.iter().cloned().collect());
+        let steered = rounds
+            .iter()
+            .map(|round| round.meanwhile.iter().cloned().collect());
         let facts = TurnFacts {
             session: NAMES[session].into(),
             channel: channel.into(),
@@ -461,13 +592,28 @@ impl Play {
         };
         let meanwhile = [Vec::new()].into_iter().chain(steered).collect();
         let entry = self.entry(&facts, format!("say {number}"), media, Some(number));
-        Turn { facts, entry, meanwhile }
+        Turn {
+            facts,
+            entry,
+            meanwhile,
+        }
     }
 
-    fn entry(&self, facts: &TurnFacts, text: String, media: Vec<MediaRef>, id: Option<u32>) -> MessageEntry {
-        let user = UserMessage { content: Content::Text(text), media };
+    fn entry(
+        &self,
+        facts: &TurnFacts,
+        text: String,
+        media: Vec<MediaRef>,
+        id: Option<u32>,
+    ) -> MessageEntry {
+        let user = UserMessage {
+            content: Content::Text(text),
+            media,
+        };
         let at = chrono::Local::now().fixed_offset() + self.silence;
-        let runtime = self.agent.runtime_block(&at, &facts.channel, &facts.chat_id);
+        let runtime = self
+            .agent
+            .runtime_block(&at, &facts.channel, &facts.chat_id);
         MessageEntry {
             inbound: id.map(|id| format!("{}:{id}", facts.session).into()),
             runtime: Some(runtime),
@@ -477,7 +623,11 @@ impl Play {
     }
 
     async fn say(&self, turn: Turn, cancel: CancellationToken) -> Result<TurnReport, AgentError> {
-        let mut steering = Meanwhile { play: self, facts: turn.facts.clone(), batches: turn.meanwhile };
+        let mut steering = Meanwhile {
+            play: self,
+            facts: turn.facts.clone(),
+            batches: turn.meanwhile,
+        };
         let request = TurnRequest {
             entry: turn.entry,
             facts: turn.facts,
@@ -515,7 +665,9 @@ impl Play {
                 if seen.tools() != last.tools() {
                     may_be.insert(MissEvent::ToolsChanged);
                 }
-                if plain(&seen.request).contains("picture") || plain(&last.request).contains("image") {
+                if plain(&seen.request).contains("picture")
+                    || plain(&last.request).contains("image")
+                {
                     may_be.insert(MissEvent::ImagesDropped);
                 }
             }
@@ -526,19 +678,28 @@ impl Play {
         known.recorded = report.misses;
         let slack = u64::from(known.forgotten);
         prop_assert!(
-            (breaks..=breaks + slack).contains(&recorded) || (known.forgotten && recorded + slack >= breaks),
+            (breaks..=breaks + slack).contains(&recorded)
+                || (known.forgotten && recorded + slack >= breaks),
             "{breaks} breaks, but {recorded} recorded ({:?})\n{told}",
             report.last_miss
         );
         if recorded > 0 {
             let miss = report.last_miss.unwrap();
-            *self.counts.misses.entry(format!("{:?}", miss.event)).or_default() += recorded;
+            *self
+                .counts
+                .misses
+                .entry(format!("{:?}", miss.event))
+                .or_default() += recorded;
             prop_assert!(
-                may_be.contains(&miss.event) || (known.forgotten && miss.event != MissEvent::Unexplained),
+                may_be.contains(&miss.event)
+                    || (known.forgotten && miss.event != MissEvent::Unexplained),
                 "{miss:?} is not among {may_be:?}\n{told}"
             );
             if recorded == breaks && !known.forgotten {
-                prop_assert!(miss.byte <= shares, "{miss:?}, but {shares} bytes are shared\n{told}");
+                prop_assert!(
+                    miss.byte <= shares,
+                    "{miss:?}, but {shares} bytes are shared\n{told}"
+                );
             }
         }
         if known.causes.is_empty() {
@@ -552,12 +713,31 @@ impl Play {
 fn parting(older: &Seen, newer: &Seen) -> String {
     let differs = |index: usize| {
         let (older, newer) = (&older.rendered[index], &newer.rendered[index]);
-        let place = older.iter().zip(newer).position(|(older, newer)| older != newer);
+        let place = older
+            .iter()
+            .zip(newer)
+            .position(|(older, newer)| older != newer);
         let place = place.unwrap_or_else(|| older.len().min(newer.len()));
-        let shown = |rendered: &[String]| rendered.get(place).cloned().unwrap_or_else(|| "nothing".to_owned());
-        format!("{} element {place}\nbefore: {}\nafter: {}", MODELS[index], shown(older), shown(newer))
+        let shown = |rendered: &[String]| {
+            rendered
+                .get(place)
+                .cloned()
+                .unwrap_or_else(|| "nothing".to_owned())
+        };
+        format!(
+            "{} element {place}\nbefore: {}\nafter: {}",
+            MODELS[index],
+            shown(older),
+            shown(newer)
+        )
     };
-    format!("{} then {}\n{}\n{}", older.by, newer.by, differs(0), differs(1))
+    format!(
+        "{} then {}\n{}\n{}",
+        older.by,
+        newer.by,
+        differs(0),
+        differs(1)
+    )
 }
 
 /// A message, and what is said while its turn runs.
@@ -578,7 +758,10 @@ struct Meanwhile<'a> {
 impl Steering for Meanwhile<'_> {
     async fn take(&mut self) -> Vec<MessageEntry> {
         let batch = self.batches.pop_front().unwrap_or_default();
-        batch.into_iter().map(|text| self.play.entry(&self.facts, text, Vec::new(), None)).collect()
+        batch
+            .into_iter()
+            .map(|text| self.play.entry(&self.facts, text, Vec::new(), None))
+            .collect()
     }
 }
 
@@ -588,7 +771,9 @@ fn trouble_of(trouble: Trouble) -> Vec<Answer> {
     match trouble {
         Trouble::None => Vec::new(),
         Trouble::Refused => vec![refused()],
-        Trouble::Locked => vec![Answer::Error(ProviderError::Auth("the key is not valid".to_owned()))],
+        Trouble::Locked => vec![Answer::Error(ProviderError::Auth(
+            "the key is not valid".to_owned(),
+        ))],
         Trouble::Down => vec![refused(), refused(), refused(), refused()],
         Trouble::TooLong => vec![too_long(), too_long()],
         Trouble::BrokenOff => vec![Answer::BreaksOff],

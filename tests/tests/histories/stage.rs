@@ -12,12 +12,14 @@ use futures_util::stream;
 use nanobot_context::{Note, PromptStore};
 use nanobot_memory::{DayNote, MemoryError, MemoryStore, Reason, Revision, Scope};
 use nanobot_provider::{ChatRequest, ChatStream, Provider, ProviderError, StreamEvent};
-use nanobot_session::{Entry, InMemoryStore, ReadFrom, Seq, SessionError, SessionInfo, SessionStore, SessionView};
+use nanobot_session::{
+    Entry, InMemoryStore, ReadFrom, Seq, SessionError, SessionInfo, SessionStore, SessionView,
+};
 use nanobot_skill::{Skill, SkillOrigin, SkillSource};
 use nanobot_tool::{Tool, ToolContext};
 use nanobot_types::{
-    ChatMessage, Content, ContentBlock, Effect, FinishReason, Map, ProviderName, SessionKey, Timestamp, ToolResult,
-    ToolSource, ToolSpec,
+    ChatMessage, Content, ContentBlock, Effect, FinishReason, Map, ProviderName, SessionKey,
+    Timestamp, ToolResult, ToolSource, ToolSpec,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -73,18 +75,40 @@ impl Provider for Model {
         if self.blind && has_images(&request) {
             return Err(ProviderError::ImagesUnsupported("text only".to_owned()));
         }
-        let answer = self.script.answers.lock().unwrap().pop_front().unwrap_or(Answer::Text { thinks: false });
-        let answered = matches!(answer, Answer::Text { .. } | Answer::Calls { .. } | Answer::BreaksOff);
-        self.script.asked.lock().unwrap().push(Asked { provider: self.name.clone(), request, answered });
+        let answer = self
+            .script
+            .answers
+            .lock()
+            .unwrap()
+            .pop_front()
+            .unwrap_or(Answer::Text { thinks: false });
+        let answered = matches!(
+            answer,
+            Answer::Text { .. } | Answer::Calls { .. } | Answer::BreaksOff
+        );
+        self.script.asked.lock().unwrap().push(Asked {
+            provider: self.name.clone(),
+            request,
+            answered,
+        });
         let finished = |reason| Ok(StreamEvent::Finished(reason));
-        let thoughts = |thinks: bool| thinks.then(|| Ok(StreamEvent::Reasoning("let me see".to_owned()))).into_iter();
+        let thoughts = |thinks: bool| {
+            thinks
+                .then(|| Ok(StreamEvent::Reasoning("let me see".to_owned())))
+                .into_iter()
+        };
         let signed = |thinks: bool| {
             let block = json!({"type": "thinking", "thinking": "hm", "signature": "sig"});
-            thinks.then_some(Ok(StreamEvent::ThinkingBlock(block))).into_iter()
+            thinks
+                .then_some(Ok(StreamEvent::ThinkingBlock(block)))
+                .into_iter()
         };
         let events: Vec<Result<StreamEvent, ProviderError>> = match answer {
             Answer::Text { thinks } => {
-                let text = [Ok(StreamEvent::Text("done".to_owned())), finished(FinishReason::Stop)];
+                let text = [
+                    Ok(StreamEvent::Text("done".to_owned())),
+                    finished(FinishReason::Stop),
+                ];
                 thoughts(thinks).chain(signed(thinks)).chain(text).collect()
             }
             Answer::Calls { calls, thinks } => {
@@ -92,11 +116,18 @@ impl Provider for Model {
                     .into_iter()
                     .enumerate()
                     .map(|(index, (name, arguments))| Ok(self.call(index, name, arguments)));
-                thoughts(thinks).chain(signed(thinks)).chain(calls).chain([finished(FinishReason::ToolCalls)]).collect()
+                thoughts(thinks)
+                    .chain(signed(thinks))
+                    .chain(calls)
+                    .chain([finished(FinishReason::ToolCalls)])
+                    .collect()
             }
             Answer::Error(error) => return Err(error),
             Answer::BreaksOff => {
-                vec![Ok(StreamEvent::Text("I was".to_owned())), Err(ProviderError::Network("gone".to_owned()))]
+                vec![
+                    Ok(StreamEvent::Text("I was".to_owned())),
+                    Err(ProviderError::Network("gone".to_owned())),
+                ]
             }
             Answer::Stopped(cancel) => {
                 cancel.cancel();
@@ -122,13 +153,19 @@ impl Model {
 }
 
 fn has_images(request: &ChatRequest) -> bool {
-    request.transcript.messages().iter().any(|message| match &**message {
-        ChatMessage::User(user) => match &user.content {
-            Content::Blocks(blocks) => blocks.iter().any(|block| matches!(block, ContentBlock::ImageUrl { .. })),
-            Content::Text(_) => false,
-        },
-        _ => false,
-    })
+    request
+        .transcript
+        .messages()
+        .iter()
+        .any(|message| match &**message {
+            ChatMessage::User(user) => match &user.content {
+                Content::Blocks(blocks) => blocks
+                    .iter()
+                    .any(|block| matches!(block, ContentBlock::ImageUrl { .. })),
+                Content::Text(_) => false,
+            },
+            _ => false,
+        })
 }
 
 /// Memory that lives as long as the history.
@@ -142,10 +179,19 @@ pub(super) struct Facts {
 impl MemoryStore for Facts {
     async fn facts(&self, _: &Scope) -> Result<nanobot_memory::Facts, MemoryError> {
         let text = self.facts.lock().unwrap().clone();
-        Ok(nanobot_memory::Facts { text, revision: Revision(0) })
+        Ok(nanobot_memory::Facts {
+            text,
+            revision: Revision(0),
+        })
     }
 
-    async fn replace_facts(&self, _: &Scope, text: String, _: Revision, _: &Reason) -> Result<Revision, MemoryError> {
+    async fn replace_facts(
+        &self,
+        _: &Scope,
+        text: String,
+        _: Revision,
+        _: &Reason,
+    ) -> Result<Revision, MemoryError> {
         *self.facts.lock().unwrap() = text;
         Ok(Revision(0))
     }
@@ -185,11 +231,18 @@ impl Small {
             effect: Effect::Idempotent,
             source,
         };
-        Self { spec, says: says.into(), writes: None }
+        Self {
+            spec,
+            says: says.into(),
+            writes: None,
+        }
     }
 
     pub(super) fn writing(self, memory: Arc<Facts>) -> Self {
-        Self { writes: Some(memory), ..self }
+        Self {
+            writes: Some(memory),
+            ..self
+        }
     }
 }
 
@@ -201,7 +254,8 @@ impl Tool for Small {
 
     async fn execute(&self, arguments: Value, _: &ToolContext) -> ToolResult {
         if let Some(memory) = &self.writes {
-            *memory.facts.lock().unwrap() = arguments["what"].as_str().unwrap_or_default().to_owned();
+            *memory.facts.lock().unwrap() =
+                arguments["what"].as_str().unwrap_or_default().to_owned();
         }
         ToolResult::ok(self.says.clone())
     }
@@ -271,24 +325,41 @@ impl Process {
 #[async_trait]
 impl PromptStore for Process {
     async fn load(&self, session: &SessionKey, note: Note) -> Option<Vec<u8>> {
-        self.notes.lock().unwrap().get(&(session.clone(), note)).cloned()
+        self.notes
+            .lock()
+            .unwrap()
+            .get(&(session.clone(), note))
+            .cloned()
     }
 
     async fn save(&self, session: &SessionKey, note: Note, content: Vec<u8>) {
         if self.alive.load(Ordering::Relaxed) {
-            self.notes.lock().unwrap().insert((session.clone(), note), content);
+            self.notes
+                .lock()
+                .unwrap()
+                .insert((session.clone(), note), content);
         }
     }
 }
 
 #[async_trait]
 impl SessionStore for Process {
-    async fn append(&self, key: &SessionKey, head: Seq, entries: Vec<Entry>) -> Result<Seq, SessionError> {
+    async fn append(
+        &self,
+        key: &SessionKey,
+        head: Seq,
+        entries: Vec<Entry>,
+    ) -> Result<Seq, SessionError> {
         let left = self.appends_left.load(Ordering::Relaxed);
         if left == 0 {
             self.alive.store(false, Ordering::Relaxed);
             let source = std::io::Error::other("the process was killed");
-            return Err(SessionError::Io { key: key.clone(), action: "append to", path: "nowhere".into(), source });
+            return Err(SessionError::Io {
+                key: key.clone(),
+                action: "append to",
+                path: "nowhere".into(),
+                source,
+            });
         }
         self.appends_left.store(left - 1, Ordering::Relaxed);
         self.sessions.append(key, head, entries).await

@@ -22,17 +22,38 @@ pub(super) struct Habits {
 
 pub(super) fn habits() -> impl Strategy<Value = Habits> {
     let rarely = || prop::bool::weighted(0.15);
-    (prop_oneof![5 => Just(0_usize), 1 => 1500..3000_usize], rarely(), rarely(), rarely())
-        .prop_map(|(budget, forgets_images, blind, crowded)| Habits { budget, forgets_images, blind, crowded })
+    (
+        prop_oneof![5 => Just(0_usize), 1 => 1500..3000_usize],
+        rarely(),
+        rarely(),
+        rarely(),
+    )
+        .prop_map(|(budget, forgets_images, blind, crowded)| Habits {
+            budget,
+            forgets_images,
+            blind,
+            crowded,
+        })
 }
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     /// Somebody, or a clock, says something.
-    Turn { session: usize, from: From, rounds: Vec<Round>, thinks: bool, picture: bool, trouble: Trouble },
+    Turn {
+        session: usize,
+        from: From,
+        rounds: Vec<Round>,
+        thinks: bool,
+        picture: bool,
+        trouble: Trouble,
+    },
     /// The process is killed after so many records of a turn; another one goes on with it.
-    Crash { session: usize, rounds: Vec<Round>, appends: usize },
+    Crash {
+        session: usize,
+        rounds: Vec<Round>,
+        appends: usize,
+    },
     /// A turn is stopped while the model thinks.
     Stop { session: usize },
     /// Memory is written by something else than a turn.
@@ -128,7 +149,10 @@ fn call() -> impl Strategy<Value = Call> {
 }
 
 fn rounds() -> impl Strategy<Value = Vec<Round>> {
-    let round = (prop::collection::vec(call(), 1..3), prop::option::of("[a-z你好🐈 ]{1,12}"))
+    let round = (
+        prop::collection::vec(call(), 1..3),
+        prop::option::of("[a-z你好🐈 ]{1,12}"),
+    )
         .prop_map(|(calls, meanwhile)| Round { calls, meanwhile });
     prop::collection::vec(round, 0..3)
 }
@@ -136,7 +160,9 @@ fn rounds() -> impl Strategy<Value = Vec<Round>> {
 fn external() -> impl Strategy<Value = Vec<usize>> {
     Just((0..EXTERNAL).collect::<Vec<_>>())
         .prop_shuffle()
-        .prop_flat_map(|order| (0..=EXTERNAL).prop_map(move |count| order.iter().copied().take(count).collect()))
+        .prop_flat_map(|order| {
+            (0..=EXTERNAL).prop_map(move |count| order.iter().copied().take(count).collect())
+        })
 }
 
 fn trouble() -> impl Strategy<Value = Trouble> {
@@ -151,18 +177,27 @@ fn trouble() -> impl Strategy<Value = Trouble> {
 }
 
 fn turn() -> impl Strategy<Value = Step> {
-    let from = prop_oneof![6 => Just(From::Person), 1 => Just(From::Cron), 1 => Just(From::Heartbeat)];
+    let from =
+        prop_oneof![6 => Just(From::Person), 1 => Just(From::Cron), 1 => Just(From::Heartbeat)];
     let picture = prop::bool::weighted(0.2);
-    (0..SESSIONS, from, rounds(), any::<bool>(), picture, trouble()).prop_map(
-        |(session, from, rounds, thinks, picture, trouble)| Step::Turn {
-            session,
-            from,
-            rounds,
-            thinks,
-            picture,
-            trouble,
-        },
+    (
+        0..SESSIONS,
+        from,
+        rounds(),
+        any::<bool>(),
+        picture,
+        trouble(),
     )
+        .prop_map(
+            |(session, from, rounds, thinks, picture, trouble)| Step::Turn {
+                session,
+                from,
+                rounds,
+                thinks,
+                picture,
+                trouble,
+            },
+        )
 }
 
 fn step() -> impl Strategy<Value = Step> {

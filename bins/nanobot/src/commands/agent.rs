@@ -52,10 +52,16 @@ impl AgentArguments {
 /// # Errors
 /// When it cannot start.
 pub(crate) fn agent(options: &LoadOptions, arguments: AgentArguments) -> Result<ExitCode, Failure> {
-    if arguments.message.as_deref().is_some_and(|text| text.trim().is_empty()) {
+    if arguments
+        .message
+        .as_deref()
+        .is_some_and(|text| text.trim().is_empty())
+    {
         return Err(Failure::Said {
             what: "the message is empty".to_owned(),
-            remedy: Some("Give --message some text, or leave it out to talk at a prompt.".to_owned()),
+            remedy: Some(
+                "Give --message some text, or leave it out to talk at a prompt.".to_owned(),
+            ),
             code: USAGE,
         });
     }
@@ -74,7 +80,11 @@ pub(crate) fn agent(options: &LoadOptions, arguments: AgentArguments) -> Result<
     }
     nanobot_runtime::install_tls();
     let renders_markdown = arguments.renders_markdown();
-    let options = TerminalOptions { session: arguments.session, demo: arguments.demo, load: options.clone() };
+    let options = TerminalOptions {
+        session: arguments.session,
+        demo: arguments.demo,
+        load: options.clone(),
+    };
     block_on(async {
         match arguments.message {
             Some(text) => terminal::ask_once(&config, options, &text, renders_markdown).await,
@@ -110,7 +120,11 @@ mod tests {
             (&["--no-logs", "--logs"], true, true),
         ] {
             let parsed = agent(arguments);
-            assert_eq!((parsed.renders_markdown(), parsed.shows_logs()), (markdown, logs), "{arguments:?}");
+            assert_eq!(
+                (parsed.renders_markdown(), parsed.shows_logs()),
+                (markdown, logs),
+                "{arguments:?}"
+            );
         }
     }
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use clap::Subcommand;
 use nanobot_config::Config;
 use nanobot_runtime::bus::{EntryState, LedgerEntry};
-use nanobot_runtime::{ChannelLogin, ChannelTest, LoadOptions, TestOutcome, channels_status, install_tls, load};
+use nanobot_runtime::{
+    ChannelLogin, ChannelTest, LoadOptions, TestOutcome, channels_status, install_tls, load,
+};
 
 use super::block_on;
 use crate::failure::{FAILED, Failure, USAGE};
@@ -54,14 +56,21 @@ pub(crate) enum ChannelsCommand {
 ///
 /// # Errors
 /// When there is no such channel, its platform does not accept it, or nothing can be written.
-pub(crate) fn channels(options: &LoadOptions, command: ChannelsCommand) -> Result<ExitCode, Failure> {
+pub(crate) fn channels(
+    options: &LoadOptions,
+    command: ChannelsCommand,
+) -> Result<ExitCode, Failure> {
     let config = load(options)?;
     serve::warn_of_findings(&config);
     install_tls();
     match command {
         ChannelsCommand::Status { probe, json } => status(&config, probe, json),
         ChannelsCommand::Test { name, to } => test(&config, &name, to.as_deref()),
-        ChannelsCommand::Login { name, kind, no_probe } => login(&config, &name, kind.as_deref(), !no_probe),
+        ChannelsCommand::Login {
+            name,
+            kind,
+            no_probe,
+        } => login(&config, &name, kind.as_deref(), !no_probe),
     }
 }
 
@@ -72,31 +81,52 @@ fn status(config: &Config, probe: bool, json: bool) -> Result<ExitCode, Failure>
     } else if reports.is_empty() {
         output::line("No channel is configured: `nanobot channels login NAME` sets one up.")?;
     } else {
-        let lines: Vec<String> = reports.iter().map(|report| harmless(&report.to_string())).collect();
+        let lines: Vec<String> = reports
+            .iter()
+            .map(|report| harmless(&report.to_string()))
+            .collect();
         output::line(&lines.join("\n"))?;
     }
-    let is_well = !probe || reports.iter().filter(|report| report.enabled).all(nanobot_runtime::ChannelReport::is_well);
-    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    let is_well = !probe
+        || reports
+            .iter()
+            .filter(|report| report.enabled)
+            .all(nanobot_runtime::ChannelReport::is_well);
+    Ok(if is_well {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(FAILED)
+    })
 }
 
 fn test(config: &Config, name: &str, to: Option<&str>) -> Result<ExitCode, Failure> {
     block_on(async {
         let test = ChannelTest::new(config, name).await?;
         match test.probe().await {
-            Ok(Some(account)) => output::line(&format!("The platform answers: {}", harmless(&account)))?,
+            Ok(Some(account)) => {
+                output::line(&format!("The platform answers: {}", harmless(&account)))?
+            }
             Ok(None) => output::line("There is nothing to ask on this platform.")?,
             Err(error) => {
-                return Err(Failure::new(format!("{name} cannot be used: {error}"), remedy(name)));
+                return Err(Failure::new(
+                    format!("{name} cannot be used: {error}"),
+                    remedy(name),
+                ));
             }
         }
         let Some(chat) = to else {
-            output::line("Add --to CHAT to send a message; `nanobot sessions list` names chats as CHANNEL:CHAT.")?;
+            output::line(
+                "Add --to CHAT to send a message; `nanobot sessions list` names chats as CHANNEL:CHAT.",
+            )?;
             return Ok(ExitCode::SUCCESS);
         };
         let refused = |why: &str| {
             let other = "Is it the id of a chat that the assistant can write to? `nanobot sessions list` names chats as \
                          CHANNEL:CHAT.";
-            Failure::new(format!("the message to {chat} was not sent: {}", harmless(why)), other)
+            Failure::new(
+                format!("the message to {chat} was not sent: {}", harmless(why)),
+                other,
+            )
         };
         match test.send(chat).await? {
             TestOutcome::Sent => output::line(&format!("Sent to {chat}."))?,
@@ -109,12 +139,17 @@ fn test(config: &Config, name: &str, to: Option<&str>) -> Result<ExitCode, Failu
 
 /// Says what the gateway's ledger says; an error is why the message was not sent.
 fn told(entry: &LedgerEntry, chat: &str) -> Result<(), String> {
-    let why = entry.why.clone().unwrap_or_else(|| format!("it is {}", entry.state));
+    let why = entry
+        .why
+        .clone()
+        .unwrap_or_else(|| format!("it is {}", entry.state));
     match entry.state {
-        EntryState::Sent => output::line(&format!("Sent to {chat} by the gateway.")).map_err(|error| error.to_string()),
-        state if state.is_open() => {
-            Err(format!("it is still being tried; `nanobot inbox show {}` says what becomes of it", entry.id))
-        }
+        EntryState::Sent => output::line(&format!("Sent to {chat} by the gateway."))
+            .map_err(|error| error.to_string()),
+        state if state.is_open() => Err(format!(
+            "it is still being tried; `nanobot inbox show {}` says what becomes of it",
+            entry.id
+        )),
         _ => Err(why),
     }
 }
@@ -126,7 +161,12 @@ fn remedy(name: &str) -> String {
     )
 }
 
-fn login(config: &Config, name: &str, kind: Option<&str>, probe: bool) -> Result<ExitCode, Failure> {
+fn login(
+    config: &Config,
+    name: &str,
+    kind: Option<&str>,
+    probe: bool,
+) -> Result<ExitCode, Failure> {
     let login = ChannelLogin::new(config, name, kind)?;
     block_on(async {
         let mut signals = Signals::listen()?;
@@ -138,14 +178,24 @@ fn login(config: &Config, name: &str, kind: Option<&str>, probe: bool) -> Result
 }
 
 /// Asks, tries, and writes down what was given. Nothing is written where this is dropped.
-async fn set_up(config: &Config, name: &str, mut login: ChannelLogin, probe: bool) -> Result<(), Failure> {
+async fn set_up(
+    config: &Config,
+    name: &str,
+    mut login: ChannelLogin,
+    probe: bool,
+) -> Result<(), Failure> {
     ask_for_credentials(name, &mut login).await?;
     if probe && !login.credentials().is_empty() {
         match login.probe().await {
-            Ok(Some(account)) => output::line(&format!("The platform answers: {}", harmless(&account)))?,
+            Ok(Some(account)) => {
+                output::line(&format!("The platform answers: {}", harmless(&account)))?
+            }
             Ok(None) => {}
             Err(why) => {
-                let what = format!("nothing was written, because {name} cannot be used so: {}", harmless(&why));
+                let what = format!(
+                    "nothing was written, because {name} cannot be used so: {}",
+                    harmless(&why)
+                );
                 return Err(Failure::new(
                     what,
                     "Try again, or add --no-probe to write it without asking the platform.",
@@ -155,21 +205,30 @@ async fn set_up(config: &Config, name: &str, mut login: ChannelLogin, probe: boo
     }
     learn(name, &mut login, probe).await?;
     let (file, backup) = login.save(config)?;
-    output::line(&format!("Written to {}: channel {name} is on.", file.display()))?;
+    output::line(&format!(
+        "Written to {}: channel {name} is on.",
+        file.display()
+    ))?;
     if let Some(backup) = backup {
         output::line(&format!("The file as it was: {}", backup.display()))?;
     }
-    output::line("A gateway that runs takes it up by itself; otherwise start one with `nanobot gateway`.")?;
+    output::line(
+        "A gateway that runs takes it up by itself; otherwise start one with `nanobot gateway`.",
+    )?;
     Ok(())
 }
 
 /// Learns a key that only the platform knows from something that the person does now. Without it the
 /// channel says what is missing.
 async fn learn(name: &str, login: &mut ChannelLogin, probe: bool) -> Result<(), Failure> {
-    let Some(lesson) = login.lesson() else { return Ok(()) };
+    let Some(lesson) = login.lesson() else {
+        return Ok(());
+    };
     let missing = || {
         let key = lesson.key();
-        output::note(&format!("channels.{name}.{key} is not set yet: log in again to learn it, or write it by hand."));
+        output::note(&format!(
+            "channels.{name}.{key} is not set yet: log in again to learn it, or write it by hand."
+        ));
     };
     if !probe || !ask::is_person() {
         missing();
@@ -203,20 +262,35 @@ async fn ask_for_credentials(name: &str, login: &mut ChannelLogin) -> Result<(),
     }
     for credential in login.credentials() {
         let has_one = login.has(credential);
-        let keep = if has_one { " (Enter keeps what is set)" } else { "" };
+        let keep = if has_one {
+            " (Enter keeps what is set)"
+        } else {
+            ""
+        };
         let question = format!("{}: {}{keep}\n> ", credential.key, credential.about);
-        let answer = if credential.is_secret { ask::secret(&question).await? } else { ask::line(&question).await? };
+        let answer = if credential.is_secret {
+            ask::secret(&question).await?
+        } else {
+            ask::line(&question).await?
+        };
         match answer.filter(|answer| !answer.is_empty()) {
             Some(answer) => login.give(credential, &answer),
             None if has_one => {}
             None => {
-                let what = format!("channels.{name}.{} is needed, and nothing was given", credential.key);
+                let what = format!(
+                    "channels.{name}.{} is needed, and nothing was given",
+                    credential.key
+                );
                 let remedy = if ask::is_person() {
                     "Ask again when you have it."
                 } else {
                     "Give a line of input for each of them, in the order in which they are asked for."
                 };
-                return Err(Failure::Said { what, remedy: Some(remedy.to_owned()), code: USAGE });
+                return Err(Failure::Said {
+                    what,
+                    remedy: Some(remedy.to_owned()),
+                    code: USAGE,
+                });
             }
         }
     }

@@ -69,7 +69,13 @@ pub(crate) struct CronAddArguments {
     #[arg(short, long)]
     name: Option<String>,
     /// Repeat after so many seconds, or 30m, 1h, "2 days"
-    #[arg(short, long, value_name = "SECONDS", allow_negative_numbers = true, conflicts_with = "tz")]
+    #[arg(
+        short,
+        long,
+        value_name = "SECONDS",
+        allow_negative_numbers = true,
+        conflicts_with = "tz"
+    )]
     every: Option<String>,
     /// Repeat by five fields: minute, hour, day of month, month, day of week; seconds may stand behind
     #[arg(long, value_name = "EXPRESSION")]
@@ -109,24 +115,42 @@ pub(crate) fn cron(options: &LoadOptions, command: CronCommand) -> Result<ExitCo
             let hints = hints(&config, &job, now, zone)?;
             let job = store.add(job, now, zone).map_err(|error| failed(&error))?;
             hints.iter().for_each(|hint| output::note(hint));
-            format!("Created job '{}' (id: {}). {}\n", harmless(&job.name), job.id, next(&job, zone))
+            format!(
+                "Created job '{}' (id: {}). {}\n",
+                harmless(&job.name),
+                job.id,
+                next(&job, zone)
+            )
         }
         CronCommand::List { all } => listed(&scheduling, all)?,
         CronCommand::Show { id } => {
             let job = find(&scheduling, &id)?;
             let json = crate::commands::json(&job).unwrap_or_default();
-            format!("{}: {}\n{}\n{}\n", job.id, job.schedule.shown(zone), next(&job, zone), harmless(&json))
+            format!(
+                "{}: {}\n{}\n{}\n",
+                job.id,
+                job.schedule.shown(zone),
+                next(&job, zone),
+                harmless(&json)
+            )
         }
         CronCommand::Run { id } => {
             let job = store.run_now(&id, now).map_err(|error| failed(&error))?;
-            format!("Job {} runs as soon as a gateway of this home sees it.\n", job.id)
+            format!(
+                "Job {} runs as soon as a gateway of this home sees it.\n",
+                job.id
+            )
         }
         CronCommand::Pause { id } => {
-            let job = store.enable(&id, false, now, zone).map_err(|error| failed(&error))?;
+            let job = store
+                .enable(&id, false, now, zone)
+                .map_err(|error| failed(&error))?;
             format!("Job {} is paused.\n", job.id)
         }
         CronCommand::Resume { id } => {
-            let job = store.enable(&id, true, now, zone).map_err(|error| failed(&error))?;
+            let job = store
+                .enable(&id, true, now, zone)
+                .map_err(|error| failed(&error))?;
             format!("Job {} runs again. {}\n", job.id, next(&job, zone))
         }
         CronCommand::Remove { id } => {
@@ -140,47 +164,107 @@ pub(crate) fn cron(options: &LoadOptions, command: CronCommand) -> Result<ExitCo
 }
 
 /// The job that is wanted, and whose clock is meant.
-fn job(arguments: CronAddArguments, now: DateTime<Utc>, home: Zone) -> Result<(Job, Zone), Failure> {
-    let CronAddArguments { message, name, every, cron, tz, at, deliver, to, channel } = arguments;
+fn job(
+    arguments: CronAddArguments,
+    now: DateTime<Utc>,
+    home: Zone,
+) -> Result<(Job, Zone), Failure> {
+    let CronAddArguments {
+        message,
+        name,
+        every,
+        cron,
+        tz,
+        at,
+        deliver,
+        to,
+        channel,
+    } = arguments;
     if message.trim().is_empty() {
         let remedy = "Give --message what the assistant is told when the time comes.";
         let what = "the message is empty".to_owned();
-        return Err(Failure::Said { what, remedy: Some(remedy.to_owned()), code: USAGE });
+        return Err(Failure::Said {
+            what,
+            remedy: Some(remedy.to_owned()),
+            code: USAGE,
+        });
     }
-    let zone = tz.as_deref().map_or(Ok(home), zone_named).map_err(|error| failed(&error.into()))?;
+    let zone = tz
+        .as_deref()
+        .map_or(Ok(home), zone_named)
+        .map_err(|error| failed(&error.into()))?;
     let when = match (every, cron, at) {
-        (Some(words), _, _) => When::every_seconds(interval_seconds(&words).map_err(|error| failed(&error.into()))?),
+        (Some(words), _, _) => {
+            When::every_seconds(interval_seconds(&words).map_err(|error| failed(&error.into()))?)
+        }
         (_, Some(expression), _) => When::cron(expression.trim(), zone),
-        (_, _, at) => When::at(time_in(&at.unwrap_or_default(), zone).map_err(|error| failed(&error.into()))?),
+        (_, _, at) => {
+            When::at(time_in(&at.unwrap_or_default(), zone).map_err(|error| failed(&error.into()))?)
+        }
     };
     let name = name.unwrap_or_else(|| message.chars().take(NAME_LENGTH).collect());
-    let payload = Payload { message, deliver, channel, to, ..Payload::default() };
+    let payload = Payload {
+        message,
+        deliver,
+        channel,
+        to,
+        ..Payload::default()
+    };
     Ok((Job::new(&name, when, payload, now), zone))
 }
 
 /// What somebody should know who waits for a new job.
-fn hints(config: &Config, job: &Job, now: DateTime<Utc>, zone: Zone) -> Result<Vec<String>, Failure> {
+fn hints(
+    config: &Config,
+    job: &Job,
+    now: DateTime<Utc>,
+    zone: Zone,
+) -> Result<Vec<String>, Failure> {
     nanobot_runtime::install_tls();
     let (gateway, channels) = block_on(async {
         let gateway = RemoteGateway::reach(config).await;
-        let channels = if gateway.is_ok() { channels_status(config, false).await.ok() } else { None };
+        let channels = if gateway.is_ok() {
+            channels_status(config, false).await.ok()
+        } else {
+            None
+        };
         Ok((gateway, channels))
     })?;
     let mut hints = Vec::new();
-    let gap = job.schedule.schedule(zone).ok().and_then(|schedule| schedule.shortest_gap(now));
-    if let Some(seconds) = gap.map(|gap| gap.num_seconds()).filter(|seconds| (1..60).contains(seconds)) {
-        hints.push(format!("It runs every {seconds} s; each run is a turn that the model is paid for."));
+    let gap = job
+        .schedule
+        .schedule(zone)
+        .ok()
+        .and_then(|schedule| schedule.shortest_gap(now));
+    if let Some(seconds) = gap
+        .map(|gap| gap.num_seconds())
+        .filter(|seconds| (1..60).contains(seconds))
+    {
+        hints.push(format!(
+            "It runs every {seconds} s; each run is a turn that the model is paid for."
+        ));
     }
     let channel = job.payload.channel.as_deref().unwrap_or_default();
     if !job.payload.deliver {
         hints.push("Nobody is sent its answer; `--deliver` with `--channel` and `--to` sends it to a chat.".to_owned());
-    } else if channels.is_some_and(|known| !known.iter().any(|one| one.enabled && one.name.as_str() == channel)) {
-        hints.push(format!("No channel called `{}` is enabled here: its answer will not arrive.", harmless(channel)));
+    } else if channels.is_some_and(|known| {
+        !known
+            .iter()
+            .any(|one| one.enabled && one.name.as_str() == channel)
+    }) {
+        hints.push(format!(
+            "No channel called `{}` is enabled here: its answer will not arrive.",
+            harmless(channel)
+        ));
     }
     match gateway {
         Ok(Some(_)) => {}
-        Ok(None) => hints.push("No gateway runs now. Jobs run while `nanobot gateway` does.".to_owned()),
-        Err(error) => hints.push(format!("The job is written down, but {error}: `nanobot doctor` says what to do.")),
+        Ok(None) => {
+            hints.push("No gateway runs now. Jobs run while `nanobot gateway` does.".to_owned())
+        }
+        Err(error) => hints.push(format!(
+            "The job is written down, but {error}: `nanobot doctor` says what to do."
+        )),
     }
     Ok(hints)
 }
@@ -197,14 +281,20 @@ fn listed(scheduling: &Scheduling, all: bool) -> Result<String, Failure> {
     shown.sort_by_key(|job| job.state.next_run_at_ms.unwrap_or(i64::MAX));
     if jobs.unreadable() > 0 {
         let (path, count) = (scheduling.store.path().display(), jobs.unreadable());
-        output::note(&format!("{path}: {count} of its entries cannot be read as jobs and do not run; they are kept."));
+        output::note(&format!(
+            "{path}: {count} of its entries cannot be read as jobs and do not run; they are kept."
+        ));
     }
     if shown.is_empty() {
         return Ok("No scheduled jobs.\n".to_owned());
     }
     let line = |job: &&Job| {
         let (id, name, zone) = (&job.id, harmless(&job.name), scheduling.zone);
-        format!("{id}  {name}\n          {}. {}\n", harmless(&job.schedule.shown(zone)), next(job, zone))
+        format!(
+            "{id}  {name}\n          {}. {}\n",
+            harmless(&job.schedule.shown(zone)),
+            next(job, zone)
+        )
     };
     Ok(shown.iter().map(line).collect())
 }
@@ -228,13 +318,19 @@ fn history(job: &Job, zone: Zone) -> String {
         return "It has not run yet.\n".to_owned();
     }
     let lines = job.state.run_history.iter().rev().map(|run| {
-        let at = DateTime::from_timestamp_millis(run.run_at_ms).map(|at| in_words(at, zone)).unwrap_or_default();
+        let at = DateTime::from_timestamp_millis(run.run_at_ms)
+            .map(|at| in_words(at, zone))
+            .unwrap_or_default();
         let status = match run.status {
             RunStatus::Ok => "ok",
             RunStatus::Error => "error",
             RunStatus::Skipped => "skipped",
         };
-        let why = run.error.as_deref().map(|why| format!(": {}", harmless(why))).unwrap_or_default();
+        let why = run
+            .error
+            .as_deref()
+            .map(|why| format!(": {}", harmless(why)))
+            .unwrap_or_default();
         let seconds = run.duration_ms / 1000;
         format!("{at}  {status} ({seconds} s){why}\n")
     });
@@ -245,10 +341,18 @@ fn failed(error: &CronError) -> Failure {
     let remedy = match error {
         CronError::Unknown { .. } => "`nanobot cron list --all` shows the ids.",
         CronError::Schedule(_) => "`nanobot cron add --help` says how times are written.",
-        CronError::TooNew { .. } => "Use the newer program, or move the file away to begin without jobs.",
+        CronError::TooNew { .. } => {
+            "Use the newer program, or move the file away to begin without jobs."
+        }
         CronError::TooLong { .. } => "Give a shorter text.",
         CronError::Unreadable { .. } => "Look at that file; `nanobot doctor` says what it found.",
-        CronError::Io { .. } => "Look at the permissions of that file and of its folder, and at the room on its disk.",
+        CronError::Io { .. } => {
+            "Look at the permissions of that file and of its folder, and at the room on its disk."
+        }
     };
-    Failure::Said { what: chain(error), remedy: Some(remedy.to_owned()), code: FAILED }
+    Failure::Said {
+        what: chain(error),
+        remedy: Some(remedy.to_owned()),
+        code: FAILED,
+    }
 }

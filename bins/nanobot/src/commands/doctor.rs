@@ -29,7 +29,10 @@ pub(crate) struct DoctorArguments {
 ///
 /// # Errors
 /// When nothing can be printed.
-pub(crate) fn doctor(options: &LoadOptions, arguments: &DoctorArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn doctor(
+    options: &LoadOptions,
+    arguments: &DoctorArguments,
+) -> Result<ExitCode, Failure> {
     let DoctorArguments { fix, probe, json } = *arguments;
     install_tls();
     let checkup = block_on(async { Ok(examine(options, DoctorOptions { fix, probe }).await) })?;
@@ -39,5 +42,9 @@ pub(crate) fn doctor(options: &LoadOptions, arguments: &DoctorArguments) -> Resu
     } else {
         output::line(&checkup.to_string())?;
     }
-    Ok(if checkup.is_healthy() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if checkup.is_healthy() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }

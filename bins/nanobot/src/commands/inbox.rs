@@ -65,7 +65,10 @@ const EXCERPT: usize = 60;
 ///
 /// # Errors
 /// When the ledger cannot be used, or the entry does not allow it.
-pub(crate) fn inbox(options: &LoadOptions, arguments: &InboxArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn inbox(
+    options: &LoadOptions,
+    arguments: &InboxArguments,
+) -> Result<ExitCode, Failure> {
     let config = load(options)?;
     serve::warn_of_findings(&config);
     let text = block_on(async {
@@ -84,15 +87,25 @@ async fn act(inbox: &Inbox, arguments: &InboxArguments) -> Result<String, Failur
     match arguments.command.as_ref().unwrap_or(&InboxCommand::List) {
         InboxCommand::List => {
             let entries = inbox.entries(&filters(arguments), arguments.limit).await?;
-            if arguments.json { as_json(crate::commands::json(&entries)) } else { Ok(listed(&entries)) }
+            if arguments.json {
+                as_json(crate::commands::json(&entries))
+            } else {
+                Ok(listed(&entries))
+            }
         }
         InboxCommand::Show { id } => {
             let entry = ledger.show(id).await.map_err(failed)?;
-            if arguments.json { as_json(crate::commands::json(&entry)) } else { Ok(shown(&entry)) }
+            if arguments.json {
+                as_json(crate::commands::json(&entry))
+            } else {
+                Ok(shown(&entry))
+            }
         }
         InboxCommand::Retry { id } => {
             ledger.retry(id).await.map_err(failed)?;
-            Ok(format!("Entry {id} is pending again; a gateway tries it when it runs.\n"))
+            Ok(format!(
+                "Entry {id} is pending again; a gateway tries it when it runs.\n"
+            ))
         }
         InboxCommand::Drop { id } => {
             ledger.discard(id).await.map_err(failed)?;
@@ -112,7 +125,11 @@ fn filters(arguments: &InboxArguments) -> Vec<LedgerFilter> {
         (arguments.failed, LedgerFilter::Failed),
     ];
     let says_nothing = every.iter().all(|(wanted, _)| !wanted);
-    every.into_iter().filter(|(wanted, _)| *wanted || says_nothing).map(|(_, filter)| filter).collect()
+    every
+        .into_iter()
+        .filter(|(wanted, _)| *wanted || says_nothing)
+        .map(|(_, filter)| filter)
+        .collect()
 }
 
 fn as_json(written: serde_json::Result<String>) -> Result<String, Failure> {
@@ -127,14 +144,26 @@ fn listed(entries: &[LedgerEntry]) -> String {
 }
 
 fn line(entry: &LedgerEntry) -> String {
-    let text = content(entry).split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = content(entry)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     let mut excerpt: String = harmless(&text).chars().take(EXCERPT).collect();
     if excerpt.chars().count() == EXCERPT {
         excerpt.push('…');
     }
     let at = entry.accepted_at.format("%Y-%m-%d %H:%M");
-    let why = entry.why.as_ref().map(|why| format!(" — {}", harmless(why))).unwrap_or_default();
-    format!("{}  {}  {}  {at}  {excerpt}{why}", entry.id, entry.state, harmless(&place(entry)))
+    let why = entry
+        .why
+        .as_ref()
+        .map(|why| format!(" — {}", harmless(why)))
+        .unwrap_or_default();
+    format!(
+        "{}  {}  {}  {at}  {excerpt}{why}",
+        entry.id,
+        entry.state,
+        harmless(&place(entry))
+    )
 }
 
 fn shown(entry: &LedgerEntry) -> String {
@@ -153,13 +182,26 @@ fn shown(entry: &LedgerEntry) -> String {
 }
 
 fn content(entry: &LedgerEntry) -> &str {
-    let inbound = entry.inbound.as_ref().map(|message| message.content.as_str());
-    inbound.or_else(|| entry.outbound.as_ref().map(|message| message.content.as_str())).unwrap_or("(unreadable)")
+    let inbound = entry
+        .inbound
+        .as_ref()
+        .map(|message| message.content.as_str());
+    inbound
+        .or_else(|| {
+            entry
+                .outbound
+                .as_ref()
+                .map(|message| message.content.as_str())
+        })
+        .unwrap_or("(unreadable)")
 }
 
 fn place(entry: &LedgerEntry) -> String {
     match (&entry.inbound, &entry.outbound) {
-        (Some(message), _) => format!("from {}:{} ({})", message.channel, message.chat_id, message.sender_id),
+        (Some(message), _) => format!(
+            "from {}:{} ({})",
+            message.channel, message.chat_id, message.sender_id
+        ),
         (None, Some(message)) => format!("to {}:{}", message.channel, message.chat_id),
         (None, None) => "(unreadable)".to_owned(),
     }

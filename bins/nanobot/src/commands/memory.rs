@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use nanobot_config::Config;
 use nanobot_runtime::memory::{
-    MarkdownStore, MemoryError, MemoryHit, MemorySearch, MemoryVersions as _, Reason, Scope, Version, VersionText,
+    MarkdownStore, MemoryError, MemoryHit, MemorySearch, MemoryVersions as _, Reason, Scope,
+    Version, VersionText,
 };
 use nanobot_runtime::session::{SessionHit, SessionReach, SessionSearch};
 use nanobot_runtime::{LoadOptions, load, memory_store, search_index};
@@ -71,21 +72,38 @@ pub(crate) fn memory(options: &LoadOptions, command: MemoryCommand) -> Result<Ex
     let config = load(options)?;
     let store = memory_store(&config)?;
     let text = match command {
-        MemoryCommand::Search { words, limit, json } => return search(&config, &store, &words.join(" "), limit, json),
+        MemoryCommand::Search { words, limit, json } => {
+            return search(&config, &store, &words.join(" "), limit, json);
+        }
         MemoryCommand::Log { whose } => {
             let scope = scope(whose);
             block_on(async {
-                store.notice(&scope, &Reason::Found).await.map_err(|error| failed(&error))?;
-                Ok(listed(&store.log(&scope).await.map_err(|error| failed(&error))?))
+                store
+                    .notice(&scope, &Reason::Found)
+                    .await
+                    .map_err(|error| failed(&error))?;
+                Ok(listed(
+                    &store.log(&scope).await.map_err(|error| failed(&error))?,
+                ))
             })?
         }
         MemoryCommand::Show { number, whose } => {
             let scope = scope(whose);
-            shown(&block_on(async { store.version(&scope, number).await.map_err(|error| failed(&error)) })?)
+            shown(&block_on(async {
+                store
+                    .version(&scope, number)
+                    .await
+                    .map_err(|error| failed(&error))
+            })?)
         }
         MemoryCommand::Restore { number, whose } => {
             let scope = scope(whose);
-            let version = block_on(async { store.restore(&scope, number).await.map_err(|error| failed(&error)) })?;
+            let version = block_on(async {
+                store
+                    .restore(&scope, number)
+                    .await
+                    .map_err(|error| failed(&error))
+            })?;
             format!(
                 "{} is as it was in version {number}; that is version {} now.\n",
                 harmless(&version.file),
@@ -108,7 +126,9 @@ fn scope(whose: Whose) -> Scope {
 fn failed(error: &MemoryError) -> Failure {
     let remedy = match error {
         MemoryError::NoVersion { .. } => "`nanobot memory log` lists the versions.",
-        MemoryError::Unsupported { .. } => "People and rooms have memory of their own when `memory.scopes` is true.",
+        MemoryError::Unsupported { .. } => {
+            "People and rooms have memory of their own when `memory.scopes` is true."
+        }
         _ => "Check the permissions and the room on the disk of the workspace.",
     };
     Failure::new(chain(error), remedy)
@@ -120,7 +140,11 @@ fn listed(log: &[Version]) -> String {
     }
     let mut text = String::new();
     for version in log {
-        let size = if version.removed { "removed".to_owned() } else { format!("{} bytes", version.bytes) };
+        let size = if version.removed {
+            "removed".to_owned()
+        } else {
+            format!("{} bytes", version.bytes)
+        };
         let at = version.at.format("%Y-%m-%d %H:%M");
         let line = format!(
             "{:>5}  {at}  {}  {size}  {}",
@@ -150,14 +174,25 @@ fn shown(found: &VersionText) -> String {
     shown
 }
 
-fn search(config: &Config, store: &MarkdownStore, query: &str, limit: usize, json: bool) -> Result<ExitCode, Failure> {
+fn search(
+    config: &Config,
+    store: &MarkdownStore,
+    query: &str,
+    limit: usize,
+    json: bool,
+) -> Result<ExitCode, Failure> {
     let index = search_index(config)?;
     let (memory, said) = block_on(async {
         let scopes = store.folders().existing();
         let broken = |error: &dyn std::error::Error| {
-            Failure::new(chain(error), "Delete index.db in the home; it is made again from the files.")
+            Failure::new(
+                chain(error),
+                "Delete index.db in the home; it is made again from the files.",
+            )
         };
-        let memory = MemorySearch::search(&index, &scopes, query, limit).await.map_err(|error| broken(&error))?;
+        let memory = MemorySearch::search(&index, &scopes, query, limit)
+            .await
+            .map_err(|error| broken(&error))?;
         let said = SessionSearch::search(&index, &SessionReach::All, query, limit).await;
         Ok((memory, said.map_err(|error| broken(&error))?))
     })?;
@@ -175,10 +210,18 @@ fn found(memory: &[MemoryHit], said: &[SessionHit]) -> String {
     }
     let mut text = String::new();
     for hit in memory {
-        text.push_str(&format!("{}:{}\n    {}\n", place(&hit.path), hit.line, harmless(&hit.excerpt)));
+        text.push_str(&format!(
+            "{}:{}\n    {}\n",
+            place(&hit.path),
+            hit.line,
+            harmless(&hit.excerpt)
+        ));
     }
     for hit in said {
-        let at = hit.at.map(|at| at.format(", %Y-%m-%d %H:%M").to_string()).unwrap_or_default();
+        let at = hit
+            .at
+            .map(|at| at.format(", %Y-%m-%d %H:%M").to_string())
+            .unwrap_or_default();
         let session = harmless(hit.session.as_str());
         text.push_str(&format!(
             "{session} message {}, {}{at}\n    {}\n",

@@ -36,9 +36,15 @@ use crate::failure::Failure;
 
 /// Runs a command's async part on this thread.
 fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
-        Failure::new(format!("cannot start: {error}"), "Check the limits of this process (ulimit -a).")
-    })?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| {
+            Failure::new(
+                format!("cannot start: {error}"),
+                "Check the limits of this process (ulimit -a).",
+            )
+        })?;
     let outcome = runtime.block_on(future);
     // A tool that does not end must not keep the process from ending.
     runtime.shutdown_background();

@@ -29,9 +29,15 @@ pub(crate) struct OnboardArguments {
 ///
 /// # Errors
 /// When the configuration cannot be read or written, or the workspace cannot be made.
-pub(crate) fn onboard(options: &LoadOptions, arguments: &OnboardArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn onboard(
+    options: &LoadOptions,
+    arguments: &OnboardArguments,
+) -> Result<ExitCode, Failure> {
     // A file that `--config` names need not exist yet: this is the command that makes it.
-    let config = load(&LoadOptions { may_be_missing: true, ..options.clone() })?;
+    let config = load(&LoadOptions {
+        may_be_missing: true,
+        ..options.clone()
+    })?;
     if arguments.dry_run {
         output::line(&plan_onboarding(&config)?.to_string())?;
         serve::warn_of_skills(&config);
@@ -63,18 +69,38 @@ fn mode(config: &Config, arguments: &OnboardArguments) -> Result<OnboardMode, Fa
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     let replaces = matches!(answer.trim().to_lowercase().as_str(), "y" | "yes");
-    Ok(if replaces { OnboardMode::Overwrite } else { OnboardMode::Refresh })
+    Ok(if replaces {
+        OnboardMode::Overwrite
+    } else {
+        OnboardMode::Refresh
+    })
 }
 
 fn describe(report: &OnboardReport) -> String {
     let mut lines = Vec::new();
     let file = report.config_file.display();
-    lines.push(if report.written { format!("✓ Wrote {file}") } else { format!("✓ {file} needed nothing") });
-    lines.extend(report.backup.as_ref().map(|backup| format!("  The file as it was: {}", backup.display())));
+    lines.push(if report.written {
+        format!("✓ Wrote {file}")
+    } else {
+        format!("✓ {file} needed nothing")
+    });
+    lines.extend(
+        report
+            .backup
+            .as_ref()
+            .map(|backup| format!("  The file as it was: {}", backup.display())),
+    );
     lines.push(format!("✓ Workspace {}", report.workspace.display()));
-    lines.extend(report.created.iter().map(|path| format!("  Created {}", path.display())));
+    lines.extend(
+        report
+            .created
+            .iter()
+            .map(|path| format!("  Created {}", path.display())),
+    );
     lines.push("Next:".to_owned());
-    lines.push(format!("  1. Put an API key into {file} (providers.<name>.apiKey), or start a local model server."));
+    lines.push(format!(
+        "  1. Put an API key into {file} (providers.<name>.apiKey), or start a local model server."
+    ));
     lines.push("  2. Talk: nanobot agent".to_owned());
     lines.push("  3. Connect a chat: enable a channel there, then nanobot gateway".to_owned());
     lines.join("\n") + "\n"

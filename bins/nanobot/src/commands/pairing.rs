@@ -49,10 +49,16 @@ pub(crate) fn pairing(options: &LoadOptions, command: PairingCommand) -> Result<
     let text = match command {
         PairingCommand::List { json } => {
             let pairings = store.list(now).map_err(RuntimeError::from)?;
-            if json { as_json(&pairings)? } else { listed(&pairings, now) }
+            if json {
+                as_json(&pairings)?
+            } else {
+                listed(&pairings, now)
+            }
         }
         PairingCommand::Approve { code } => {
-            let person = store.approve(&code, None, now).map_err(RuntimeError::from)?;
+            let person = store
+                .approve(&code, None, now)
+                .map_err(RuntimeError::from)?;
             approved(&access, &person)?
         }
         PairingCommand::Deny { code } => {
@@ -60,7 +66,10 @@ pub(crate) fn pairing(options: &LoadOptions, command: PairingCommand) -> Result<
             format!("{} is not let in.\n", named(&person))
         }
         PairingCommand::Revoke { channel, id } => {
-            let person = Person { channel: channel.into(), sender: id.into() };
+            let person = Person {
+                channel: channel.into(),
+                sender: id.into(),
+            };
             revoke(&access, &person)?
         }
     };
@@ -86,16 +95,23 @@ fn revoke(access: &HomeAccess, person: &Person) -> Result<String, Failure> {
         Revoked::Done => Ok(format!("{name} is not let in any more.\n")),
         Revoked::StillLetIn => {
             let channel = harmless(person.channel.as_str());
-            Ok(format!("{name} is let in by channels.{channel} itself: change its allowFrom or dm.\n"))
+            Ok(format!(
+                "{name} is let in by channels.{channel} itself: change its allowFrom or dm.\n"
+            ))
         }
-        Revoked::WasNotApproved => {
-            Err(Failure::new(format!("{name} was not approved"), "`nanobot pairing list` shows who was."))
-        }
+        Revoked::WasNotApproved => Err(Failure::new(
+            format!("{name} was not approved"),
+            "`nanobot pairing list` shows who was.",
+        )),
     }
 }
 
 fn named(person: &Person) -> String {
-    format!("{} on {}", harmless(person.sender.as_str()), harmless(person.channel.as_str()))
+    format!(
+        "{} on {}",
+        harmless(person.sender.as_str()),
+        harmless(person.channel.as_str())
+    )
 }
 
 fn as_json(pairings: &Pairings) -> Result<String, Failure> {
@@ -108,8 +124,16 @@ fn listed(pairings: &Pairings, now: DateTime<Utc>) -> String {
     }
     let mut text = String::new();
     for pending in &pairings.pending {
-        let minutes = (pending.expires_at - now).num_seconds().max(0).div_euclid(60) + 1;
-        text.push_str(&format!("{}  waits: {} (at most {minutes} min more)\n", pending.code, named(&pending.person)));
+        let minutes = (pending.expires_at - now)
+            .num_seconds()
+            .max(0)
+            .div_euclid(60)
+            + 1;
+        text.push_str(&format!(
+            "{}  waits: {} (at most {minutes} min more)\n",
+            pending.code,
+            named(&pending.person)
+        ));
     }
     for person in &pairings.approved {
         text.push_str(&format!("approved   {}\n", named(person)));

@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use clap::Args;
 use nanobot_runtime::types::SessionKey;
 use nanobot_runtime::{
-    Bundle, LoadOptions, Redactor, TurnChoice, TurnReplay, load, replay_options, replay_session, session_store,
+    Bundle, LoadOptions, Redactor, TurnChoice, TurnReplay, load, replay_options, replay_session,
+    session_store,
 };
 
 use super::block_on;
@@ -47,7 +48,10 @@ pub(crate) struct ReplayArguments {
 ///
 /// # Errors
 /// When there is no such conversation or turn, or a bundle cannot be read or written.
-pub(crate) fn replay(options: &LoadOptions, arguments: &ReplayArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn replay(
+    options: &LoadOptions,
+    arguments: &ReplayArguments,
+) -> Result<ExitCode, Failure> {
     let replays = match &arguments.from {
         Some(file) => of_bundle(file, arguments)?,
         None => of_session(options, arguments)?,
@@ -62,10 +66,17 @@ pub(crate) fn replay(options: &LoadOptions, arguments: &ReplayArguments) -> Resu
         output::line(&output::harmless(&replay.to_string()))?;
     }
     let diverges = replays.iter().any(|replay| replay.divergence.is_some());
-    Ok(if diverges { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+    Ok(if diverges {
+        ExitCode::from(FAILED)
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
-fn of_session(options: &LoadOptions, arguments: &ReplayArguments) -> Result<Vec<TurnReplay>, Failure> {
+fn of_session(
+    options: &LoadOptions,
+    arguments: &ReplayArguments,
+) -> Result<Vec<TurnReplay>, Failure> {
     let config = load(options)?;
     let store = session_store(&config)?;
     let name = arguments.session.as_deref().unwrap_or_default();
@@ -76,8 +87,11 @@ fn of_session(options: &LoadOptions, arguments: &ReplayArguments) -> Result<Vec<
         return block_on(async { Ok(replay_session(&view, &options, &specs).await) });
     };
     // What is replayed is what the file holds, so that what is printed here is printed elsewhere.
-    let redactor = Redactor::new(config.environment().user_home()).knowing(nanobot_runtime::secrets(&config));
-    let Some(bundle) = Bundle::new(&view, &options, &specs, &redactor) else { return Ok(Vec::new()) };
+    let redactor =
+        Redactor::new(config.environment().user_home()).knowing(nanobot_runtime::secrets(&config));
+    let Some(bundle) = Bundle::new(&view, &options, &specs, &redactor) else {
+        return Ok(Vec::new());
+    };
     let text = bundle.to_json().map_err(std::io::Error::from)?;
     write_new(file, &(text + "\n"))?;
     output::note(&format!(
@@ -107,8 +121,13 @@ fn of_bundle(file: &Path, arguments: &ReplayArguments) -> Result<Vec<TurnReplay>
 }
 
 /// A bundle knows its session, so that a lone argument may name either.
-fn turn_in_bundle<'a>(session: &SessionKey, arguments: &'a ReplayArguments) -> Result<Option<&'a str>, Failure> {
-    let Some(first) = arguments.session.as_deref() else { return Ok(None) };
+fn turn_in_bundle<'a>(
+    session: &SessionKey,
+    arguments: &'a ReplayArguments,
+) -> Result<Option<&'a str>, Failure> {
+    let Some(first) = arguments.session.as_deref() else {
+        return Ok(None);
+    };
     if *session == SessionKey::from(first) || *session == named(first) {
         return Ok(arguments.turn.as_deref());
     }
@@ -116,12 +135,15 @@ fn turn_in_bundle<'a>(session: &SessionKey, arguments: &'a ReplayArguments) -> R
         None => Ok(Some(first)),
         Some(_) => Err(Failure::Said {
             what: format!("the bundle is of `{session}`, not of `{first}`"),
-            remedy: Some("Leave the conversation out: nanobot replay --from FILE [TURN]".to_owned()),
+            remedy: Some(
+                "Leave the conversation out: nanobot replay --from FILE [TURN]".to_owned(),
+            ),
             code: USAGE,
         }),
     }
 }
 
 fn turn_of(text: &str) -> TurnChoice {
-    text.parse().map_or_else(|_| TurnChoice::Id(text.into()), TurnChoice::Number)
+    text.parse()
+        .map_or_else(|_| TurnChoice::Id(text.into()), TurnChoice::Number)
 }

@@ -11,7 +11,9 @@ use clap::{Subcommand, ValueEnum};
 use nanobot_config::Config;
 use nanobot_runtime::session::{ReadFrom, Seq, SessionInfo, SessionStore, SessionView};
 use nanobot_runtime::types::{SessionKey, Timestamp};
-use nanobot_runtime::{CutError, LoadOptions, cuts, is_subagent_session, last_miss, load, session_store};
+use nanobot_runtime::{
+    CutError, LoadOptions, cuts, is_subagent_session, last_miss, load, session_store,
+};
 
 use super::{block_on, transcript};
 use crate::failure::{Failure, chain};
@@ -76,7 +78,10 @@ pub(crate) enum ExportFormat {
 ///
 /// # Errors
 /// When there is no such conversation, or it cannot be read or written out.
-pub(crate) fn sessions(options: &LoadOptions, command: SessionsCommand) -> Result<ExitCode, Failure> {
+pub(crate) fn sessions(
+    options: &LoadOptions,
+    command: SessionsCommand,
+) -> Result<ExitCode, Failure> {
     let config = load(options)?;
     let store = session_store(&config)?;
     match command {
@@ -92,10 +97,17 @@ pub(crate) fn sessions(options: &LoadOptions, command: SessionsCommand) -> Resul
             })?;
             output::write(&transcript::for_people(&view))?;
             if let Some(miss) = miss {
-                output::line(&format!("\nLast break of the prompt cache: {}", output::harmless(&miss.to_string())))?;
+                output::line(&format!(
+                    "\nLast break of the prompt cache: {}",
+                    output::harmless(&miss.to_string())
+                ))?;
             }
         }
-        SessionsCommand::Export { key, format, output: file } => {
+        SessionsCommand::Export {
+            key,
+            format,
+            output: file,
+        } => {
             let (info, view) = block_on(find(&store, &key))?;
             let text = match format {
                 ExportFormat::Jsonl => transcript::as_json_lines(&info, &view)?,
@@ -109,7 +121,10 @@ pub(crate) fn sessions(options: &LoadOptions, command: SessionsCommand) -> Resul
         }
         SessionsCommand::Fork { key, at, to } => {
             let copy = block_on(fork_of(&config, &key, at, to))?;
-            output::line(&format!("Copied to {0}. Go on with it: nanobot agent -s '{0}'", output::harmless(&copy)))?;
+            output::line(&format!(
+                "Copied to {0}. Go on with it: nanobot agent -s '{0}'",
+                output::harmless(&copy)
+            ))?;
         }
         SessionsCommand::Rewind { key, to } => {
             block_on(rewound(&config, &key, to))?;
@@ -121,16 +136,28 @@ pub(crate) fn sessions(options: &LoadOptions, command: SessionsCommand) -> Resul
     Ok(ExitCode::SUCCESS)
 }
 
-async fn fork_of(config: &Config, name: &str, at: Option<u64>, to: Option<String>) -> Result<String, Failure> {
+async fn fork_of(
+    config: &Config,
+    name: &str,
+    at: Option<u64>,
+    to: Option<String>,
+) -> Result<String, Failure> {
     let from = find(&session_store(config)?, name).await?.0.key;
     let to = to.map(|to| named(&to));
-    let copied = cuts(config).await?.fork(from.as_str(), at, to.as_ref().map(SessionKey::as_str)).await;
+    let copied = cuts(config)
+        .await?
+        .fork(from.as_str(), at, to.as_ref().map(SessionKey::as_str))
+        .await;
     copied.map_err(|error| cut_failed(&error))
 }
 
 async fn rewound(config: &Config, name: &str, to: u64) -> Result<(), Failure> {
     let key = find(&session_store(config)?, name).await?.0.key;
-    cuts(config).await?.rewind(key.as_str(), to).await.map_err(|error| cut_failed(&error))
+    cuts(config)
+        .await?
+        .rewind(key.as_str(), to)
+        .await
+        .map_err(|error| cut_failed(&error))
 }
 
 fn cut_failed(error: &CutError) -> Failure {
@@ -138,30 +165,51 @@ fn cut_failed(error: &CutError) -> Failure {
         CutError::OutOfReach { first: 1.., .. } => {
             "What lies before is summarised or was left by /new; `nanobot sessions fork KEY --at N` copies from there."
         }
-        CutError::OutOfReach { .. } => "`nanobot sessions show KEY` shows the number of each message.",
-        CutError::AtWork { .. } => "Wait for its answer, or end it with /stop in that conversation; then try again.",
-        CutError::Taken { .. } => "Name another with --to, or leave --to out for the first free name.",
-        CutError::Failed { .. } => "Check the permissions and the room on the disk of the workspace.",
+        CutError::OutOfReach { .. } => {
+            "`nanobot sessions show KEY` shows the number of each message."
+        }
+        CutError::AtWork { .. } => {
+            "Wait for its answer, or end it with /stop in that conversation; then try again."
+        }
+        CutError::Taken { .. } => {
+            "Name another with --to, or leave --to out for the first free name."
+        }
+        CutError::Failed { .. } => {
+            "Check the permissions and the room on the disk of the workspace."
+        }
     };
     Failure::new(error.to_string(), remedy)
 }
 
 /// The key of a name; one without a colon is the terminal's.
 pub(super) fn named(name: &str) -> SessionKey {
-    if name.contains(':') { SessionKey::from(name) } else { SessionKey::from(format!("cli:{name}")) }
+    if name.contains(':') {
+        SessionKey::from(name)
+    } else {
+        SessionKey::from(format!("cli:{name}"))
+    }
 }
 
 async fn list(store: &Arc<dyn SessionStore>) -> Result<Vec<SessionInfo>, Failure> {
     store.list().await.map_err(|error| {
-        Failure::new(chain(&error), "Check that you may read the workspace; `nanobot status` shows where it is.")
+        Failure::new(
+            chain(&error),
+            "Check that you may read the workspace; `nanobot status` shows where it is.",
+        )
     })
 }
 
 /// The session of that name; a name without a colon is one of the terminal's.
-pub(super) async fn find(store: &Arc<dyn SessionStore>, name: &str) -> Result<(SessionInfo, SessionView), Failure> {
+pub(super) async fn find(
+    store: &Arc<dyn SessionStore>,
+    name: &str,
+) -> Result<(SessionInfo, SessionView), Failure> {
     let sessions = list(store).await?;
     let exact = SessionKey::from(name);
-    let info = [exact, named(name)].iter().find_map(|key| sessions.iter().find(|info| info.key == *key)).cloned();
+    let info = [exact, named(name)]
+        .iter()
+        .find_map(|key| sessions.iter().find(|info| info.key == *key))
+        .cloned();
     let Some(info) = info else {
         return Err(Failure::new(
             format!("there is no conversation `{name}` in this workspace"),
@@ -179,13 +227,26 @@ fn table(sessions: &[SessionInfo]) -> String {
     if sessions.is_empty() {
         return "No conversations yet. Begin one: nanobot agent\n".to_owned();
     }
-    let width = sessions.iter().map(|info| info.key.as_str().chars().count()).max().unwrap_or_default();
-    let time = |at: Option<&Timestamp>| at.map_or_else(|| " ".repeat(16), |at| at.format("%Y-%m-%d %H:%M").to_string());
+    let width = sessions
+        .iter()
+        .map(|info| info.key.as_str().chars().count())
+        .max()
+        .unwrap_or_default();
+    let time = |at: Option<&Timestamp>| {
+        at.map_or_else(
+            || " ".repeat(16),
+            |at| at.format("%Y-%m-%d %H:%M").to_string(),
+        )
+    };
     sessions
         .iter()
         .map(|info| {
             let key = output::harmless(info.key.as_str());
-            format!("{key:width$}  {}  {:>6} messages\n", time(info.updated_at.as_ref()), info.messages)
+            format!(
+                "{key:width$}  {}  {:>6} messages\n",
+                time(info.updated_at.as_ref()),
+                info.messages
+            )
         })
         .collect()
 }

@@ -10,8 +10,8 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use nanobot_config::Config;
 use nanobot_runtime::{
-    Change, Consent, ConsentPlan, Found, LoadOptions, Package, SkillOrigin, Skills, SkillsError, Standing, load,
-    skills as skills_of,
+    Change, Consent, ConsentPlan, Found, LoadOptions, Package, SkillOrigin, Skills, SkillsError,
+    Standing, load, skills as skills_of,
 };
 
 use crate::failure::{FAILED, Failure, chain};
@@ -82,13 +82,24 @@ pub(crate) fn skills(options: &LoadOptions, command: &SkillsCommand) -> Result<E
 
 fn list(skills: &Skills) -> Result<(), Failure> {
     let survey = skills.survey();
-    let width = survey.iter().map(|found| found.name.chars().count()).max().unwrap_or_default();
+    let width = survey
+        .iter()
+        .map(|found| found.name.chars().count())
+        .max()
+        .unwrap_or_default();
     for found in &survey {
         let name = output::harmless(&found.name);
         let said = output::harmless(&standing(found));
-        output::line(&format!("{name:width$}  {:9}  {said}", found.origin.to_string()))?;
+        output::line(&format!(
+            "{name:width$}  {:9}  {said}",
+            found.origin.to_string()
+        ))?;
         for note in notes(skills, found) {
-            output::line(&format!("{:width$}             ! {}", "", output::harmless(&note)))?;
+            output::line(&format!(
+                "{:width$}             ! {}",
+                "",
+                output::harmless(&note)
+            ))?;
         }
     }
     Ok(())
@@ -97,8 +108,12 @@ fn list(skills: &Skills) -> Result<(), Failure> {
 /// What becomes of a skill, in words.
 fn standing(found: &Found) -> String {
     match &found.standing {
-        Standing::InUse(skill) if !skill.is_available() => format!("not available: {}", one_line(&skill.requires())),
-        Standing::InUse(skill) if skill.always => format!("in every prompt: {}", one_line(&skill.description)),
+        Standing::InUse(skill) if !skill.is_available() => {
+            format!("not available: {}", one_line(&skill.requires()))
+        }
+        Standing::InUse(skill) if skill.always => {
+            format!("in every prompt: {}", one_line(&skill.description))
+        }
         Standing::InUse(skill) => one_line(&skill.description),
         Standing::Hidden { by } => format!("hidden by the {by} skill of the same name"),
         Standing::Disabled => "switched off".to_owned(),
@@ -108,7 +123,9 @@ fn standing(found: &Found) -> String {
 
 /// Remarks about a skill, whether it changed included.
 fn notes(skills: &Skills, found: &Found) -> Vec<String> {
-    let changed = skills.has_changed(found).then(|| "changed since it was installed".to_owned());
+    let changed = skills
+        .has_changed(found)
+        .then(|| "changed since it was installed".to_owned());
     found.remarks().into_iter().chain(changed).collect()
 }
 
@@ -124,11 +141,20 @@ fn show(skills: &Skills, name: &str) -> Result<(), Failure> {
     let survey = skills.survey();
     let named: Vec<&Found> = survey.iter().filter(|found| found.name == name).collect();
     // The one that is used, else the first that there is.
-    let in_use = named.iter().find(|found| matches!(found.standing, Standing::InUse(_)));
+    let in_use = named
+        .iter()
+        .find(|found| matches!(found.standing, Standing::InUse(_)));
     let Some(found) = in_use.or(named.first()) else {
-        return Err(failed(&SkillsError::Unknown { name: name.to_owned() }));
+        return Err(failed(&SkillsError::Unknown {
+            name: name.to_owned(),
+        }));
     };
-    let mut text = format!("{} ({})\n{}\n", found.name, found.origin, found.location.display());
+    let mut text = format!(
+        "{} ({})\n{}\n",
+        found.name,
+        found.origin,
+        found.location.display()
+    );
     text += &match &found.standing {
         Standing::InUse(skill) => {
             let state = match (skill.is_available(), skill.always) {
@@ -151,10 +177,15 @@ fn check(skills: &Skills, name: Option<&str>) -> Result<ExitCode, Failure> {
     let survey = skills.survey();
     let wanted: Vec<&Found> = match name {
         Some(name) => survey.iter().filter(|found| found.name == name).collect(),
-        None => survey.iter().filter(|found| found.origin != SkillOrigin::BuiltIn).collect(),
+        None => survey
+            .iter()
+            .filter(|found| found.origin != SkillOrigin::BuiltIn)
+            .collect(),
     };
     if let (Some(name), true) = (name, wanted.is_empty()) {
-        return Err(failed(&SkillsError::Unknown { name: name.to_owned() }));
+        return Err(failed(&SkillsError::Unknown {
+            name: name.to_owned(),
+        }));
     }
     if wanted.is_empty() {
         output::line("There is nothing to check: no skills but the built-in ones.")?;
@@ -170,10 +201,17 @@ fn check(skills: &Skills, name: Option<&str>) -> Result<ExitCode, Failure> {
         for finding in findings {
             is_well = false;
             let weight = if finding.is_error { "error" } else { "remark" };
-            output::line(&format!("{name}: {weight}: {}", output::harmless(&finding.what)))?;
+            output::line(&format!(
+                "{name}: {weight}: {}",
+                output::harmless(&finding.what)
+            ))?;
         }
     }
-    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    Ok(if is_well {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(FAILED)
+    })
 }
 
 /// Tells if a sound skill is in every prompt, and by which consent.
@@ -202,7 +240,10 @@ fn agree_to(skills: &Skills, names: &[String], yes: bool) -> Result<(), Failure>
     for name in asking {
         let plan = skills.plan_consent(&name).map_err(|error| failed(&error))?;
         show_plan(&plan)?;
-        agree(yes, &format!("Let {name} stand in every prompt with these files?"))?;
+        agree(
+            yes,
+            &format!("Let {name} stand in every prompt with these files?"),
+        )?;
         record(skills, &plan)?;
     }
     Ok(())
@@ -210,16 +251,30 @@ fn agree_to(skills: &Skills, names: &[String], yes: bool) -> Result<(), Failure>
 
 /// Names of skills that ask to stand in every prompt and may not.
 fn asking(skills: &Skills) -> Vec<String> {
-    skills.survey().into_iter().filter(|found| found.unagreed().is_some()).map(|found| found.name).collect()
+    skills
+        .survey()
+        .into_iter()
+        .filter(|found| found.unagreed().is_some())
+        .map(|found| found.name)
+        .collect()
 }
 
 fn show_plan(plan: &ConsentPlan) -> Result<(), Failure> {
-    let ConsentPlan { name, folder, digest, capabilities, body } = plan;
+    let ConsentPlan {
+        name,
+        folder,
+        digest,
+        capabilities,
+        body,
+    } = plan;
     let body = body.trim();
     let shown: String = body.chars().take(SHOWN).collect();
     let more = body.chars().count().saturating_sub(SHOWN);
-    let more =
-        if more > 0 { format!("\n… {more} more characters: nanobot skills show \"{name}\"") } else { String::new() };
+    let more = if more > 0 {
+        format!("\n… {more} more characters: nanobot skills show \"{name}\"")
+    } else {
+        String::new()
+    };
     let text = format!(
         "Skill {name} asks to stand in every prompt\n  {}\n  {digest}\n{capabilities}\n\n{shown}{more}\n\n",
         folder.display()
@@ -231,7 +286,10 @@ fn show_plan(plan: &ConsentPlan) -> Result<(), Failure> {
 fn record(skills: &Skills, plan: &ConsentPlan) -> Result<(), Failure> {
     let now = chrono::Local::now().fixed_offset();
     skills.agree(plan, now).map_err(|error| failed(&error))?;
-    output::line(&output::harmless(&format!("{} stands in every prompt, until its files change.", plan.name)))?;
+    output::line(&output::harmless(&format!(
+        "{} stands in every prompt, until its files change.",
+        plan.name
+    )))?;
     Ok(())
 }
 
@@ -246,12 +304,17 @@ pub(crate) fn ask_at_first_visit(config: &Config) -> Result<(), Failure> {
         let plan = match skills.plan_consent(&name) {
             Ok(plan) => plan,
             Err(error) => {
-                output::note(&output::harmless(&format!("Warning: skill {name}: {}", chain(&error))));
+                output::note(&output::harmless(&format!(
+                    "Warning: skill {name}: {}",
+                    chain(&error)
+                )));
                 continue;
             }
         };
         show_plan(&plan)?;
-        if says_yes(&format!("Let {name} stand in every prompt with these files?"))? {
+        if says_yes(&format!(
+            "Let {name} stand in every prompt with these files?"
+        ))? {
             record(&skills, &plan)?;
         }
     }
@@ -267,7 +330,10 @@ fn install(skills: &Skills, path: &Path, yes: bool) -> Result<(), Failure> {
         Change::Replaces => "takes the place of the installed version",
         Change::PinsInPlace => "in its place already; what it is now will be agreed to",
     };
-    let mut text = format!("Skill {}: {what}\n  {}\n{}\n", plan.name, plan.digest, plan.capabilities);
+    let mut text = format!(
+        "Skill {}: {what}\n  {}\n{}\n",
+        plan.name, plan.digest, plan.capabilities
+    );
     if let Some(origin) = plan.hides {
         text += &format!("  hides the {origin} skill of the same name\n");
     }
@@ -284,7 +350,10 @@ fn install(skills: &Skills, path: &Path, yes: bool) -> Result<(), Failure> {
 
 fn remove(skills: &Skills, name: &str, yes: bool) -> Result<(), Failure> {
     let folder = skills.removable(name).map_err(|error| failed(&error))?;
-    agree(yes, &format!("Remove {} with all its files?", folder.display()))?;
+    agree(
+        yes,
+        &format!("Remove {} with all its files?", folder.display()),
+    )?;
     let folder = skills.remove(name).map_err(|error| failed(&error))?;
     output::line(&format!("Removed: {}", folder.display()))?;
     Ok(())
@@ -304,7 +373,10 @@ fn agree(yes: bool, question: &str) -> Result<(), Failure> {
     if says_yes(question)? {
         return Ok(());
     }
-    Err(Failure::new("not agreed, so nothing was changed", "Say y, or --yes."))
+    Err(Failure::new(
+        "not agreed, so nothing was changed",
+        "Say y, or --yes.",
+    ))
 }
 
 fn says_yes(question: &str) -> Result<bool, Failure> {
@@ -316,17 +388,31 @@ fn says_yes(question: &str) -> Result<bool, Failure> {
 
 fn failed(error: &SkillsError) -> Failure {
     let remedy = match error {
-        SkillsError::Io { .. } => "Check that it is there, and that you may read it and write to the workspace.",
-        SkillsError::NotASkill { .. } => "Name the folder that holds the SKILL.md, or a .skill file made of it.",
-        SkillsError::Archive { .. } => "A .skill file is a zip archive of the skill's folder; make it anew.",
+        SkillsError::Io { .. } => {
+            "Check that it is there, and that you may read it and write to the workspace."
+        }
+        SkillsError::NotASkill { .. } => {
+            "Name the folder that holds the SKILL.md, or a .skill file made of it."
+        }
+        SkillsError::Archive { .. } => {
+            "A .skill file is a zip archive of the skill's folder; make it anew."
+        }
         SkillsError::Unsafe { .. } => "Leave it out, or do not install this skill.",
         SkillsError::TooLarge(_) => "Leave out what the skill does not need.",
-        SkillsError::Invalid { .. } => "Mend its SKILL.md; `nanobot skills show skill-creator` says how one looks.",
-        SkillsError::Taken { .. } => "Keep yours, or take it away by `nanobot skills remove NAME` first.",
+        SkillsError::Invalid { .. } => {
+            "Mend its SKILL.md; `nanobot skills show skill-creator` says how one looks."
+        }
+        SkillsError::Taken { .. } => {
+            "Keep yours, or take it away by `nanobot skills remove NAME` first."
+        }
         SkillsError::Unknown { .. } => "`nanobot skills list` shows their names.",
-        SkillsError::NotOfWorkspace { .. } => "Switch it off instead: add its name to skills.disabled.",
+        SkillsError::NotOfWorkspace { .. } => {
+            "Switch it off instead: add its name to skills.disabled."
+        }
         SkillsError::AsksForNothing { .. } => "`nanobot skills list` says what becomes of it.",
-        SkillsError::Lock { .. } => "Mend that file, or delete it and install what it listed again.",
+        SkillsError::Lock { .. } => {
+            "Mend that file, or delete it and install what it listed again."
+        }
     };
     Failure::new(output::harmless(&chain(error)), remedy)
 }

@@ -24,7 +24,10 @@ pub(crate) struct StatusArguments {
 ///
 /// # Errors
 /// When the configuration cannot be used.
-pub(crate) fn status(options: &LoadOptions, arguments: &StatusArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn status(
+    options: &LoadOptions,
+    arguments: &StatusArguments,
+) -> Result<ExitCode, Failure> {
     let config = load(options)?;
     nanobot_runtime::install_tls();
     let status = block_on(async { Ok(Status::of(&config, arguments.probe).await?) })?;

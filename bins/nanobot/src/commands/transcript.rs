@@ -13,13 +13,18 @@ const RESULT_LINES: usize = 12;
 
 /// The conversation for a terminal, each message with its number.
 pub(super) fn for_people(view: &SessionView) -> String {
-    let numbered = |(seq, entry): (Seq, &MessageEntry)| harmless(&shown(entry, &format!("{}  ", seq.next()))) + "\n";
+    let numbered = |(seq, entry): (Seq, &MessageEntry)| {
+        harmless(&shown(entry, &format!("{}  ", seq.next()))) + "\n"
+    };
     messages(view).into_iter().map(numbered).collect()
 }
 
 /// The conversation as a Markdown document.
 pub(super) fn as_markdown(info: &SessionInfo, view: &SessionView) -> String {
-    let parts: String = messages(view).into_iter().map(|(_, entry)| shown(entry, "## ") + "\n").collect();
+    let parts: String = messages(view)
+        .into_iter()
+        .map(|(_, entry)| shown(entry, "## ") + "\n")
+        .collect();
     format!("# {}\n\n{parts}", info.key)
 }
 
@@ -63,7 +68,13 @@ fn json_line(entry: &MessageEntry) -> serde_json::Result<Value> {
     if let ChatMessage::User(user) = &*entry.message
         && !user.media.is_empty()
     {
-        fields.insert("media".to_owned(), user.media.iter().map(|media| media.location.as_str()).collect());
+        fields.insert(
+            "media".to_owned(),
+            user.media
+                .iter()
+                .map(|media| media.location.as_str())
+                .collect(),
+        );
     }
     if let Some(runtime) = &entry.runtime {
         fields.insert("_runtime".to_owned(), Value::from(runtime.as_str()));
@@ -74,7 +85,9 @@ fn json_line(entry: &MessageEntry) -> serde_json::Result<Value> {
 
 /// Local time without an offset, as session files have it.
 fn timestamp(at: &Timestamp) -> String {
-    at.with_timezone(&chrono::Local).format("%Y-%m-%dT%H:%M:%S%.6f").to_string()
+    at.with_timezone(&chrono::Local)
+        .format("%Y-%m-%dT%H:%M:%S%.6f")
+        .to_string()
 }
 
 fn shown(entry: &MessageEntry, heading: &str) -> String {
@@ -84,24 +97,38 @@ fn shown(entry: &MessageEntry, heading: &str) -> String {
         ChatMessage::User(_) => "You".to_owned(),
         ChatMessage::Assistant(_) => "nanobot".to_owned(),
         ChatMessage::Tool(tool) => {
-            format!("Tool {}", tool.name.as_ref().map_or("(unnamed)", |name| name.as_str()))
+            format!(
+                "Tool {}",
+                tool.name.as_ref().map_or("(unnamed)", |name| name.as_str())
+            )
         }
     };
     let time = entry.at.format("%Y-%m-%d %H:%M:%S");
     let mut text = format!("{heading}{who}  {time}\n");
     let content = match message {
         ChatMessage::Tool(_) => shortened(&visible_text(message)),
-        ChatMessage::System { .. } | ChatMessage::User(_) | ChatMessage::Assistant(_) => visible_text(message),
+        ChatMessage::System { .. } | ChatMessage::User(_) | ChatMessage::Assistant(_) => {
+            visible_text(message)
+        }
     };
     if !content.trim().is_empty() {
         text.push_str(content.trim_end());
         text.push('\n');
     }
     if let ChatMessage::User(user) = message {
-        text.extend(user.media.iter().map(|media| format!("[file: {}]\n", media.location)));
+        text.extend(
+            user.media
+                .iter()
+                .map(|media| format!("[file: {}]\n", media.location)),
+        );
     }
     if let ChatMessage::Assistant(assistant) = message {
-        text.extend(assistant.tool_calls.iter().map(|call| format!("↳ {} {}\n", call.name, call.arguments)));
+        text.extend(
+            assistant
+                .tool_calls
+                .iter()
+                .map(|call| format!("↳ {} {}\n", call.name, call.arguments)),
+        );
     }
     text
 }

@@ -16,8 +16,13 @@ use rustyline::completion::{Completer, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
 #[cfg(unix)]
-use rustyline::{Cmd, ConditionalEventHandler, Event, EventContext, EventHandler, KeyEvent, RepeatCount};
-use rustyline::{CompletionType, Config, Context, Editor, ExternalPrinter, Helper, Highlighter, Hinter, Validator};
+use rustyline::{
+    Cmd, ConditionalEventHandler, Event, EventContext, EventHandler, KeyEvent, RepeatCount,
+};
+use rustyline::{
+    CompletionType, Config, Context, Editor, ExternalPrinter, Helper, Highlighter, Hinter,
+    Validator,
+};
 use tokio::sync::{mpsc, oneshot};
 
 use super::history::HistoryFile;
@@ -60,7 +65,10 @@ impl Work {
 
     /// Ctrl-C: stops what runs, once.
     fn interrupt(&self) -> Input {
-        match self.0.compare_exchange(WORKING, STOPPING, Ordering::SeqCst, Ordering::SeqCst) {
+        match self
+            .0
+            .compare_exchange(WORKING, STOPPING, Ordering::SeqCst, Ordering::SeqCst)
+        {
             Ok(_) => Input::Stop,
             Err(_) => Input::Leave,
         }
@@ -85,7 +93,9 @@ impl LineEditor {
         let (sender, input) = mpsc::channel(WAITING_LINES);
         let (ready, printer) = oneshot::channel();
         thread::spawn(move || {
-            let Some((mut editor, printer)) = editor() else { return };
+            let Some((mut editor, printer)) = editor() else {
+                return;
+            };
             #[cfg(unix)]
             editor.bind_sequence(KeyEvent::ctrl('Z'), Suspend::key(mode.clone()));
             mode.hold_keys();
@@ -93,14 +103,19 @@ impl LineEditor {
                 edit(&mut editor, &HistoryFile::new(history), &work, &sender);
             }
         });
-        Some(Self { input, printer: printer.await.ok()? })
+        Some(Self {
+            input,
+            printer: printer.await.ok()?,
+        })
     }
 }
 
 type CommandEditor = Editor<CommandHelper, MemHistory>;
 
 fn editor() -> Option<(CommandEditor, Printer)> {
-    let config = Config::builder().completion_type(CompletionType::List).build();
+    let config = Config::builder()
+        .completion_type(CompletionType::List)
+        .build();
     let history = MemHistory::with_config(&config);
     let mut editor = Editor::with_history(config, history).ok()?;
     editor.set_helper(Some(CommandHelper));
@@ -108,7 +123,12 @@ fn editor() -> Option<(CommandEditor, Printer)> {
     Some((editor, Box::new(printer)))
 }
 
-fn edit(editor: &mut CommandEditor, history: &HistoryFile, work: &Work, sender: &mpsc::Sender<Input>) {
+fn edit(
+    editor: &mut CommandEditor,
+    history: &HistoryFile,
+    work: &Work,
+    sender: &mpsc::Sender<Input>,
+) {
     for entry in history.entries() {
         remember(editor, entry);
     }
@@ -160,7 +180,10 @@ impl Suspend {
 #[cfg(unix)]
 impl ConditionalEventHandler for Suspend {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext<'_>) -> Option<Cmd> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).suspend();
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .suspend();
         Some(Cmd::Repaint)
     }
 }
@@ -172,7 +195,12 @@ struct CommandHelper;
 impl Completer for CommandHelper {
     type Candidate = Pair;
 
-    fn complete(&self, line: &str, position: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
+    fn complete(
+        &self,
+        line: &str,
+        position: usize,
+        _: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<Pair>)> {
         Ok((0, completions(line.get(..position).unwrap_or_default())))
     }
 }
@@ -182,11 +210,16 @@ fn completions(typed: &str) -> Vec<Pair> {
     if !typed.starts_with('/') {
         return Vec::new();
     }
-    let known = command_infos().into_iter().map(|command| (format!("/{}", command.name), command.about));
+    let known = command_infos()
+        .into_iter()
+        .map(|command| (format!("/{}", command.name), command.about));
     known
         .chain([("/exit".to_owned(), "Leave")])
         .filter(|(name, _)| name.starts_with(typed))
-        .map(|(name, about)| Pair { display: format!("{name}  {about}"), replacement: name })
+        .map(|(name, about)| Pair {
+            display: format!("{name}  {about}"),
+            replacement: name,
+        })
         .collect()
 }
 
@@ -197,7 +230,10 @@ mod tests {
     #[test]
     fn commands_complete_and_text_does_not() {
         let names = |typed: &str| -> Vec<String> {
-            completions(typed).into_iter().map(|candidate| candidate.replacement).collect()
+            completions(typed)
+                .into_iter()
+                .map(|candidate| candidate.replacement)
+                .collect()
         };
         assert_eq!(names("/st"), ["/stop", "/status", "/start"]);
         assert_eq!(names("/e"), ["/exit"]);

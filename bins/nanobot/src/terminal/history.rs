@@ -96,6 +96,9 @@ mod tests {
             history.append(&number.to_string()).unwrap();
         }
         let entries = history.entries();
-        assert_eq!((entries.len(), entries.first().map(String::as_str)), (OFFERED, Some("0")));
+        assert_eq!(
+            (entries.len(), entries.first().map(String::as_str)),
+            (OFFERED, Some("0"))
+        );
     }
 }

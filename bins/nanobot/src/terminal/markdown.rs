@@ -33,14 +33,20 @@ pub(super) fn styled(style: &str, text: &str) -> String {
 pub(super) fn is_too_deep(markdown: &str) -> bool {
     let is_marker = |c: &char| matches!(c, '>' | '-' | '*' | '+' | '.' | ')');
     let begins = |c: &char| is_marker(c) || c.is_ascii_digit() || matches!(c, ' ' | '\t');
-    markdown.lines().any(|line| line.chars().take_while(begins).filter(is_marker).count() > MARKERS)
+    markdown
+        .lines()
+        .any(|line| line.chars().take_while(begins).filter(is_marker).count() > MARKERS)
 }
 
 /// Renders Markdown into whole lines. Text that is too deep is shown as it was written.
 pub(super) fn render(markdown: &str) -> String {
     if is_too_deep(markdown) {
         let text = harmless(markdown);
-        return if text.ends_with('\n') { text } else { text + "\n" };
+        return if text.ends_with('\n') {
+            text
+        } else {
+            text + "\n"
+        };
     }
     let mut renderer = Renderer::default();
     for event in Parser::new_ext(markdown, options()) {
@@ -110,7 +116,9 @@ impl Renderer {
                 self.end_line();
             }
             Event::TaskListMarker(done) => self.text(if done { "☑ " } else { "☐ " }),
-            Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => self.text(&text),
+            Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
+                self.text(&text)
+            }
         }
     }
 
@@ -126,7 +134,10 @@ impl Renderer {
             }
             Tag::BlockQuote(_) => {
                 self.gap();
-                self.push_prefix(Prefix { once: None, always: styled(DIM, "│ ") });
+                self.push_prefix(Prefix {
+                    once: None,
+                    always: styled(DIM, "│ "),
+                });
             }
             Tag::CodeBlock(kind) => self.start_code(&kind),
             Tag::List(first) => {
@@ -217,7 +228,10 @@ impl Renderer {
         self.gap();
         self.end_line();
         self.in_code = true;
-        self.push_prefix(Prefix { once: None, always: "    ".to_owned() });
+        self.push_prefix(Prefix {
+            once: None,
+            always: "    ".to_owned(),
+        });
         if let CodeBlockKind::Fenced(language) = kind
             && !language.is_empty()
         {
@@ -237,18 +251,25 @@ impl Renderer {
             _ => "• ".to_owned(),
         };
         let always = " ".repeat(marker.chars().count());
-        self.push_prefix(Prefix { once: Some(marker), always });
+        self.push_prefix(Prefix {
+            once: Some(marker),
+            always,
+        });
     }
 
     fn start_link(&mut self, target: &str) {
         self.push_style(UNDERLINE);
-        self.links.push(Link { target: harmless(target), text: String::new() });
+        self.links.push(Link {
+            target: harmless(target),
+            text: String::new(),
+        });
     }
 
     fn end_link(&mut self) {
         self.pop_style();
         let Some(link) = self.links.pop() else { return };
-        let is_told = link.target == link.text || link.target.strip_prefix("mailto:") == Some(link.text.as_str());
+        let is_told = link.target == link.text
+            || link.target.strip_prefix("mailto:") == Some(link.text.as_str());
         if !is_told {
             self.push_style(DIM);
             self.text(&format!(" ({})", link.target));
@@ -257,7 +278,11 @@ impl Renderer {
     }
 
     fn end_table(&mut self) {
-        let lines = self.table.take().map(|table| table.lines()).unwrap_or_default();
+        let lines = self
+            .table
+            .take()
+            .map(|table| table.lines())
+            .unwrap_or_default();
         for line in lines {
             self.line = line;
             self.end_line();
@@ -293,8 +318,13 @@ impl Renderer {
     }
 
     fn pop_style(&mut self) {
-        let Some(style) = self.styles.pop() else { return };
-        self.on.iter_mut().filter(|(on, _)| *on == style).for_each(|(_, count)| *count -= 1);
+        let Some(style) = self.styles.pop() else {
+            return;
+        };
+        self.on
+            .iter_mut()
+            .filter(|(on, _)| *on == style)
+            .for_each(|(_, count)| *count -= 1);
         let before = self.on.len();
         self.on.retain(|(_, count)| *count > 0);
         if self.on.len() < before {
@@ -308,7 +338,11 @@ impl Renderer {
     }
 
     fn push_prefix(&mut self, prefix: Prefix) {
-        if self.prefixes.len() < DEEPEST { self.prefixes.push(prefix) } else { self.too_deep += 1 }
+        if self.prefixes.len() < DEEPEST {
+            self.prefixes.push(prefix)
+        } else {
+            self.too_deep += 1
+        }
     }
 
     fn pop_prefix(&mut self) {
@@ -337,7 +371,11 @@ impl Renderer {
             .iter_mut()
             .map(|prefix| prefix.once.take().unwrap_or_else(|| prefix.always.clone()))
             .collect();
-        self.out.push_str(if line.is_empty() { prefix.trim_end() } else { &prefix });
+        self.out.push_str(if line.is_empty() {
+            prefix.trim_end()
+        } else {
+            &prefix
+        });
         self.out.push_str(line);
         self.out.push('\n');
         self.is_separated = false;
@@ -381,14 +419,23 @@ mod tests {
             ("# Title\n\ntext", "<b><u>Title</><b></>\n\ntext\n"),
             ("a **b *c* d** `e`", "a <b>b <i>c</><b> d</> <c>e</>\n"),
             ("**two\nlines**", "<b>two</>\n<b>lines</>\n"),
-            ("- one\n- two\n  more\n  1. deep\n", "• one\n• two\n  more\n  1. deep\n"),
+            (
+                "- one\n- two\n  more\n  1. deep\n",
+                "• one\n• two\n  more\n  1. deep\n",
+            ),
             ("3. c\n\n4. d\n", "3. c\n4. d\n"),
             ("- [x] done\n- [ ] open\n", "• ☑ done\n• ☐ open\n"),
             ("> quoted\n> text", "<d>│ </>quoted\n<d>│ </>text\n"),
             ("a\n\n> b\n>\n> c", "a\n\n<d>│ </>b\n<d>│ </>\n<d>│ </>c\n"),
             ("a\n\n---\n\nb", "a\n\n<d>────────</>\n\nb\n"),
-            ("```rust\nfn a() {\n\n}\n```\n", "    <d>rust</>\n    fn a() {\n\n    }\n"),
-            ("[text](http://x/) <http://y/>", "<u>text</><d> (http://x/)</> <u>http://y/</>\n"),
+            (
+                "```rust\nfn a() {\n\n}\n```\n",
+                "    <d>rust</>\n    fn a() {\n\n    }\n",
+            ),
+            (
+                "[text](http://x/) <http://y/>",
+                "<u>text</><d> (http://x/)</> <u>http://y/</>\n",
+            ),
             ("<b>raw</b>", "<b>raw</b>\n"),
             ("a\u{1b}[31mb", "a[31mb\n"),
         ] {
@@ -399,15 +446,26 @@ mod tests {
     #[test]
     fn depth_is_shown_up_to_a_limit_and_styles_once() {
         let quotes = format!("{}text\n\nafter", "> ".repeat(40));
-        assert_eq!(shown(&quotes), format!("{}text\n\nafter\n", "<d>│ </>".repeat(DEEPEST)));
+        assert_eq!(
+            shown(&quotes),
+            format!("{}text\n\nafter\n", "<d>│ </>".repeat(DEEPEST))
+        );
         assert_eq!(shown("**a __b__ c** d"), "<b>a b c</> d\n");
-        let wide = format!("{}\n{}\n{}", "|a".repeat(2000), "|-".repeat(2000), "|\n".repeat(2000));
+        let wide = format!(
+            "{}\n{}\n{}",
+            "|a".repeat(2000),
+            "|-".repeat(2000),
+            "|\n".repeat(2000)
+        );
         assert!(render(&wide).len() < 3_000_000);
     }
 
     #[test]
     fn tables_are_aligned_by_width() {
         let table = "| name | n |\n|---|---|\n| 你好 | 1 |\n| `a` | 22 |\n";
-        assert_eq!(shown(table), "<b>name</> │ <b>n</>\n─────┼───\n你好 │ 1\n<c>a</>    │ 22\n");
+        assert_eq!(
+            shown(table),
+            "<b>name</> │ <b>n</>\n─────┼───\n你好 │ 1\n<c>a</>    │ 22\n"
+        );
     }
 }

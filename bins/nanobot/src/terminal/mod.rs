@@ -20,14 +20,19 @@ use nanobot_runtime::{ModelChoice, ModelSource, is_command};
 /// What ends a conversation at a prompt or in a pipe.
 fn is_farewell(line: &str) -> bool {
     let word = line.trim();
-    ["exit", "quit", "/exit", "/quit", ":q"].iter().any(|farewell| word.eq_ignore_ascii_case(farewell))
+    ["exit", "quit", "/exit", "/quit", ":q"]
+        .iter()
+        .any(|farewell| word.eq_ignore_ascii_case(farewell))
 }
 
 /// Who answers, for the person who asks; `None` when it is what was configured.
 fn model_notice(model: &ModelChoice) -> Option<String> {
     match &model.source {
         ModelSource::Configured | ModelSource::Gateway | ModelSource::Nobody { .. } => None,
-        ModelSource::Local { base } => Some(format!("No model is configured; using {} at {base}.", model.model)),
+        ModelSource::Local { base } => Some(format!(
+            "No model is configured; using {} at {base}.",
+            model.model
+        )),
         ModelSource::Demo { why } => Some(format!(
             "Demo model: {why}. It understands a handful of requests and runs real tools, but it is no language \
              model.\nAdd a key with `nanobot onboard` and providers.<name>.apiKey in the configuration, or start a \
@@ -57,7 +62,13 @@ mod tests {
 
     #[test]
     fn farewells_are_words_of_their_own() {
-        for (line, expected) in [("exit", true), (" :Q ", true), ("/QUIT", true), ("exit now", false), ("", false)] {
+        for (line, expected) in [
+            ("exit", true),
+            (" :Q ", true),
+            ("/QUIT", true),
+            ("exit now", false),
+            ("", false),
+        ] {
             assert_eq!(is_farewell(line), expected, "{line:?}");
         }
     }

@@ -43,8 +43,12 @@ impl SavedMode {
             use nix::sys::termios::{InputFlags, LocalFlags};
             // The control characters stay, because the editor asks for them each time it begins.
             let mut held = termios.clone();
-            held.input_flags.remove(InputFlags::BRKINT | InputFlags::ICRNL | InputFlags::ISTRIP | InputFlags::IXON);
-            held.local_flags.remove(LocalFlags::ECHO | LocalFlags::ICANON | LocalFlags::IEXTEN | LocalFlags::ISIG);
+            held.input_flags.remove(
+                InputFlags::BRKINT | InputFlags::ICRNL | InputFlags::ISTRIP | InputFlags::IXON,
+            );
+            held.local_flags.remove(
+                LocalFlags::ECHO | LocalFlags::ICANON | LocalFlags::IEXTEN | LocalFlags::ISIG,
+            );
             set(&held);
         }
     }

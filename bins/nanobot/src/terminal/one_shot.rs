@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nanobot_config::Config;
-use nanobot_runtime::{FirstVisit, ModelChoice, TerminalEvent, TerminalOptions, TerminalProgress, ask};
+use nanobot_runtime::{
+    FirstVisit, ModelChoice, TerminalEvent, TerminalOptions, TerminalProgress, ask,
+};
 
 use super::model_notice;
 use super::stream::Style;
@@ -28,10 +30,16 @@ pub(crate) async fn ask_once(
     renders_markdown: bool,
 ) -> Result<ExitCode, Failure> {
     let mut signals = Signals::listen()?;
-    let screen = Arc::new(Mutex::new(Screen::new(renders_markdown, TerminalProgress::of(config)?)));
+    let screen = Arc::new(Mutex::new(Screen::new(
+        renders_markdown,
+        TerminalProgress::of(config)?,
+    )));
     let shown = Arc::clone(&screen);
     let lock = |screen: &Mutex<Screen>, event: &TerminalEvent| {
-        screen.lock().unwrap_or_else(PoisonError::into_inner).show(event);
+        screen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .show(event);
     };
     let on_start = |model: &ModelChoice, visit: Option<&FirstVisit>| {
         if let Some(visit) = visit {
@@ -43,7 +51,9 @@ pub(crate) async fn ask_once(
         shown.lock().unwrap_or_else(PoisonError::into_inner).wait();
     };
     let watched = Arc::clone(&screen);
-    let asked = ask(config, options, text, on_start, move |event| lock(&watched, &event));
+    let asked = ask(config, options, text, on_start, move |event| {
+        lock(&watched, &event)
+    });
     let outcome = tokio::select! {
         outcome = asked => outcome,
         code = signals.next() => {
@@ -55,10 +65,18 @@ pub(crate) async fn ask_once(
     screen.clear();
     let answer = outcome?;
     if let Some(text) = answer.text {
-        screen.show(&TerminalEvent::Reply { text, streamed: answer.streamed, ok: answer.ok });
+        screen.show(&TerminalEvent::Reply {
+            text,
+            streamed: answer.streamed,
+            ok: answer.ok,
+        });
     }
     screen.outcome()?;
-    Ok(if answer.ok { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    Ok(if answer.ok {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(FAILED)
+    })
 }
 
 /// What the turn is printed on.
@@ -78,7 +96,11 @@ impl Screen {
             (true, false) => View::terminal(Style::Pieces, is_coloured, shows),
             (false, _) => View::whole(Style::Verbatim, shows),
         };
-        Self { view, is_waiting: false, failed: None }
+        Self {
+            view,
+            is_waiting: false,
+            failed: None,
+        }
     }
 
     fn wait(&mut self) {
@@ -98,7 +120,9 @@ impl Screen {
         for piece in self.view.show(event) {
             self.clear();
             match piece {
-                Piece::Reply(text) if self.failed.is_none() => self.failed = output::write_verbatim(&text).err(),
+                Piece::Reply(text) if self.failed.is_none() => {
+                    self.failed = output::write_verbatim(&text).err()
+                }
                 Piece::Reply(_) => {}
                 Piece::Note(text) => output::note(text.trim_end()),
             }

@@ -23,7 +23,10 @@ use crate::signals::Signals;
 ///
 /// # Errors
 /// When the assistant cannot start, or standard output takes no text.
-pub(crate) async fn answer_lines(config: &Config, options: TerminalOptions) -> Result<ExitCode, Failure> {
+pub(crate) async fn answer_lines(
+    config: &Config,
+    options: TerminalOptions,
+) -> Result<ExitCode, Failure> {
     let shows = TerminalProgress::of(config)?;
     let terminal = Terminal::start(config, options).await?;
     if let Some(visit) = terminal.first_visit() {
@@ -39,11 +42,21 @@ pub(crate) async fn answer_lines(config: &Config, options: TerminalOptions) -> R
 ///
 /// # Errors
 /// When standard output takes no text.
-pub(super) async fn answer(terminal: Terminal, shows: TerminalProgress) -> Result<ExitCode, Failure> {
+pub(super) async fn answer(
+    terminal: Terminal,
+    shows: TerminalProgress,
+) -> Result<ExitCode, Failure> {
     let mut signals = Signals::listen()?;
     let mut terminal = terminal;
     let mut lines = lines();
-    let mut view = View::whole(if output::is_terminal() { Style::Lines } else { Style::Verbatim }, shows);
+    let mut view = View::whole(
+        if output::is_terminal() {
+            Style::Lines
+        } else {
+            Style::Verbatim
+        },
+        shows,
+    );
     let outcome = tokio::select! {
         outcome = exchange(&mut terminal, &mut view, &mut lines) => outcome,
         code = signals.next() => return Ok(ExitCode::from(code)),
@@ -84,7 +97,11 @@ async fn exchange(
 
 /// Prints up to the end of the turn, or up to the answer of a command; `false` if the message was given
 /// up.
-async fn print_replies(terminal: &mut Terminal, view: &mut View, is_command: bool) -> Result<bool, Failure> {
+async fn print_replies(
+    terminal: &mut Terminal,
+    view: &mut View,
+    is_command: bool,
+) -> Result<bool, Failure> {
     loop {
         let event = terminal.next().await.ok_or_else(ended)?;
         print(view, &event)?;
@@ -113,7 +130,9 @@ fn lines() -> mpsc::Receiver<String> {
         let mut input = io::stdin().lock();
         let mut bytes = Vec::new();
         while matches!(input.read_until(b'\n', &mut bytes), Ok(read) if read > 0) {
-            let line = String::from_utf8_lossy(&bytes).trim_end_matches(['\n', '\r']).to_owned();
+            let line = String::from_utf8_lossy(&bytes)
+                .trim_end_matches(['\n', '\r'])
+                .to_owned();
             bytes.clear();
             if sender.blocking_send(line).is_err() {
                 return;

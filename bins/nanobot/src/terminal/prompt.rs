@@ -38,11 +38,17 @@ pub(crate) async fn converse(
     let mut signals = Signals::listen()?;
     let mode = SavedMode::save();
     let work = Work::default();
-    let Some(editor) = LineEditor::open(config.paths().history.clone(), mode.clone(), work.clone()).await else {
+    let Some(editor) =
+        LineEditor::open(config.paths().history.clone(), mode.clone(), work.clone()).await
+    else {
         return super::piped::answer(terminal, shows).await;
     };
     let is_coloured = output::is_coloured();
-    let style = if renders_markdown && is_coloured { Style::Markdown } else { Style::Lines };
+    let style = if renders_markdown && is_coloured {
+        Style::Markdown
+    } else {
+        Style::Lines
+    };
     let mut conversation = Conversation {
         terminal,
         view: View::terminal(style, is_coloured, shows),
@@ -74,9 +80,18 @@ fn banner(terminal: &Terminal) -> String {
     if let Some(visit) = terminal.first_visit() {
         lines.push(visit.to_string());
     }
-    lines.push(format!("🐈 nanobot {} · {}", env!("CARGO_PKG_VERSION"), terminal.model()));
+    lines.push(format!(
+        "🐈 nanobot {} · {}",
+        env!("CARGO_PKG_VERSION"),
+        terminal.model()
+    ));
     lines.extend(model_notice(terminal.model()));
-    lines.extend(terminal.created().iter().map(|path| format!("Created {}", path.display())));
+    lines.extend(
+        terminal
+            .created()
+            .iter()
+            .map(|path| format!("Created {}", path.display())),
+    );
     lines.push("/help lists commands; Ctrl-C stops a running turn; Ctrl-D leaves.".to_owned());
     lines.join("\n") + "\n\n"
 }
@@ -114,7 +129,9 @@ impl Conversation {
             1 => "1 subagent still works".to_owned(),
             several => format!("{several} subagents still work"),
         };
-        self.print(format!("{who}. Waiting for what comes of it; Ctrl-C stops it and leaves.\n\n"));
+        self.print(format!(
+            "{who}. Waiting for what comes of it; Ctrl-C stops it and leaves.\n\n"
+        ));
         let code = tokio::select! {
             () = self.show_unfinished() => return ExitCode::SUCCESS,
             code = signals.next() => code,

@@ -82,7 +82,9 @@ impl TextStream {
             Style::Verbatim => self.piece(piece.to_owned()),
             Style::Lines => {
                 let piece = self.escaper.push(piece);
-                let end = piece.rfind('\n').map(|index| self.pending.len() + index + 1);
+                let end = piece
+                    .rfind('\n')
+                    .map(|index| self.pending.len() + index + 1);
                 self.pending.push_str(&piece);
                 let is_long = self.pending.len() > PENDING_LIMIT;
                 let end = end.unwrap_or(if is_long { self.pending.len() } else { 0 });
@@ -91,7 +93,9 @@ impl TextStream {
             Style::Markdown => {
                 let (mut out, mut rest) = (String::new(), piece);
                 while !rest.is_empty() {
-                    let (slice, after) = rest.split_at_checked(rest.floor_char_boundary(SLICE)).unwrap_or((rest, ""));
+                    let (slice, after) = rest
+                        .split_at_checked(rest.floor_char_boundary(SLICE))
+                        .unwrap_or((rest, ""));
                     out.push_str(&self.markdown(slice));
                     rest = after;
                 }
@@ -104,7 +108,11 @@ impl TextStream {
         self.pending.push_str(piece);
         self.grown += piece.len();
         let is_due = self.grown >= self.pending.len().saturating_sub(EAGER) / 16;
-        let mut out = if is_due && piece.contains('\n') { self.ready_blocks() } else { String::new() };
+        let mut out = if is_due && piece.contains('\n') {
+            self.ready_blocks()
+        } else {
+            String::new()
+        };
         if self.pending.len() > PENDING_LIMIT {
             out.push_str(&self.cut_block());
         }
@@ -113,12 +121,18 @@ impl TextStream {
 
     /// Shows a block that is too long as far as it came; what follows goes on right below.
     fn cut_block(&mut self) -> String {
-        let rest = self.pending.rfind('\n').map_or(String::new(), |index| self.pending.split_off(index + 1));
+        let rest = self
+            .pending
+            .rfind('\n')
+            .map_or(String::new(), |index| self.pending.split_off(index + 1));
         let block = std::mem::replace(&mut self.pending, rest);
         let last = LastBlock::of(&block);
         let out = self.block(&block);
         self.separated = false;
-        let fence = block.get(last.start..).filter(|_| last.is_fenced).and_then(fence_of);
+        let fence = block
+            .get(last.start..)
+            .filter(|_| last.is_fenced)
+            .and_then(fence_of);
         if let Some(fence) = fence {
             // What follows is still code.
             self.pending.insert_str(0, &format!("{fence}\n"));
@@ -155,12 +169,23 @@ impl TextStream {
     fn ready_blocks(&mut self) -> String {
         self.grown = 0;
         // What a line belongs to is known when it is whole.
-        let whole_lines = self.pending.rsplit_once('\n').map_or("", |(lines, _)| lines);
+        let whole_lines = self
+            .pending
+            .rsplit_once('\n')
+            .map_or("", |(lines, _)| lines);
         let last = LastBlock::of(whole_lines);
         let ended: String = self.pending.drain(..last.start).collect();
-        let mut out = if ended.trim().is_empty() { String::new() } else { self.block(&ended) };
+        let mut out = if ended.trim().is_empty() {
+            String::new()
+        } else {
+            self.block(&ended)
+        };
         if last.certain > last.start {
-            let certain = self.pending.get(..last.certain - last.start).map(render).unwrap_or_default();
+            let certain = self
+                .pending
+                .get(..last.certain - last.start)
+                .map(render)
+                .unwrap_or_default();
             out.push_str(&self.lines_beyond(&certain));
             self.shown = certain.lines().count();
         }
@@ -198,7 +223,11 @@ struct LastBlock {
 
 impl LastBlock {
     fn of(markdown: &str) -> Self {
-        let mut last = Self { start: 0, certain: 0, is_fenced: false };
+        let mut last = Self {
+            start: 0,
+            certain: 0,
+            is_fenced: false,
+        };
         if is_too_deep(markdown) {
             return last;
         }
@@ -212,7 +241,11 @@ impl LastBlock {
                         let is_code = matches!(tag, Tag::CodeBlock(_));
                         let is_fenced = matches!(tag, Tag::CodeBlock(CodeBlockKind::Fenced(_)));
                         let certain = if is_code { markdown.len() } else { range.start };
-                        last = Self { start: range.start, certain, is_fenced };
+                        last = Self {
+                            start: range.start,
+                            certain,
+                            is_fenced,
+                        };
                     } else if depth == 1 && is_list && matches!(tag, Tag::Item) {
                         last.certain = range.start;
                     }
@@ -220,7 +253,11 @@ impl LastBlock {
                 }
                 Event::End(_) => depth = depth.saturating_sub(1),
                 Event::Rule if depth == 0 => {
-                    last = Self { start: range.start, certain: range.start, is_fenced: false };
+                    last = Self {
+                        start: range.start,
+                        certain: range.start,
+                        is_fenced: false,
+                    };
                 }
                 _ => {}
             }
@@ -234,7 +271,9 @@ fn fence_of(block: &str) -> Option<&str> {
     let block = block.trim_start();
     let sign = block.chars().next()?;
     let length = block.len() - block.trim_start_matches(sign).len();
-    block.get(..length).filter(|fence| fence.len() <= FENCE_LIMIT)
+    block
+        .get(..length)
+        .filter(|fence| fence.len() <= FENCE_LIMIT)
 }
 
 #[cfg(test)]
@@ -253,10 +292,14 @@ mod tests {
             ("one line", "", "word word ", "word word "),
         ];
         for (case, before, unit, shown) in table {
-            let pieces = std::iter::once(before.to_owned()).chain((0..lines).map(|_| unit.to_owned()));
+            let pieces =
+                std::iter::once(before.to_owned()).chain((0..lines).map(|_| unit.to_owned()));
             let (text, parts) = streamed(Style::Markdown, pieces);
             assert_eq!(text.matches(shown.trim_end()).count(), lines, "{case}");
-            assert!(parts.iter().all(|part| part.len() <= 2 * PENDING_LIMIT), "{case}");
+            assert!(
+                parts.iter().all(|part| part.len() <= 2 * PENDING_LIMIT),
+                "{case}"
+            );
             assert!(!text.contains("\n\n"), "{case}");
         }
         let (_, parts) = streamed(Style::Lines, (0..lines).map(|_| "word word ".to_owned()));
@@ -267,7 +310,10 @@ mod tests {
 
     fn streamed(style: Style, pieces: impl Iterator<Item = String>) -> (String, Vec<String>) {
         let mut stream = TextStream::new(style);
-        let mut parts: Vec<String> = pieces.map(|piece| stream.push(&piece)).filter(|part| !part.is_empty()).collect();
+        let mut parts: Vec<String> = pieces
+            .map(|piece| stream.push(&piece))
+            .filter(|part| !part.is_empty())
+            .collect();
         parts.push(stream.finish());
         (parts.concat(), parts)
     }
@@ -279,7 +325,11 @@ mod tests {
             let pieces = characters.chunks(size).map(|piece| piece.iter().collect());
             let (shown, parts) = streamed(Style::Markdown, pieces);
             assert_eq!(shown, render(REPLY), "in pieces of {size}");
-            assert!(parts.iter().all(|part| part.is_empty() || part.ends_with('\n')));
+            assert!(
+                parts
+                    .iter()
+                    .all(|part| part.is_empty() || part.ends_with('\n'))
+            );
         }
     }
 
@@ -287,18 +337,38 @@ mod tests {
     fn items_and_code_lines_are_shown_as_they_come() {
         let mut stream = TextStream::new(Style::Markdown);
         let mut shown = Vec::new();
-        for line in ["text\n", "\n", "- one\n", "- two\n", "\n", "```\n", "code\n", "more\n", "```\n"] {
+        for line in [
+            "text\n", "\n", "- one\n", "- two\n", "\n", "```\n", "code\n", "more\n", "```\n",
+        ] {
             shown.push(stream.push(line));
         }
         shown.push(stream.finish());
-        let expected = ["", "", "text\n", "\n• one\n", "", "• two\n", "\n    code\n", "    more\n", "", ""];
+        let expected = [
+            "",
+            "",
+            "text\n",
+            "\n• one\n",
+            "",
+            "• two\n",
+            "\n    code\n",
+            "    more\n",
+            "",
+            "",
+        ];
         assert_eq!(shown, expected);
     }
 
     #[test]
     fn raw_styles_change_nothing_but_control_characters() {
-        let pieces = || ["**a", "\nb\u{7}", "c\n", "d"].into_iter().map(str::to_owned);
-        assert_eq!(streamed(Style::Pieces, pieces()).1, ["**a", "\nb", "c\n", "d", "\n"]);
+        let pieces = || {
+            ["**a", "\nb\u{7}", "c\n", "d"]
+                .into_iter()
+                .map(str::to_owned)
+        };
+        assert_eq!(
+            streamed(Style::Pieces, pieces()).1,
+            ["**a", "\nb", "c\n", "d", "\n"]
+        );
         assert_eq!(streamed(Style::Lines, pieces()).1, ["**a\n", "bc\n", "d\n"]);
     }
 
@@ -306,11 +376,20 @@ mod tests {
     #[test]
     fn hostile_replies_are_shown_in_bounded_memory_and_time() {
         let size = 256 << 10;
-        let flat = HOSTILE_MARKDOWN.into_iter().map(move |unit| unit.repeat(size / unit.len()));
+        let flat = HOSTILE_MARKDOWN
+            .into_iter()
+            .map(move |unit| unit.repeat(size / unit.len()));
         let lazy = format!("{}a\n{}", "> ".repeat(10_000), "a\n".repeat(20_000));
         let styles = format!("{}{}", "*a _b ".repeat(5000), "c_ d*\n".repeat(5000));
-        let stairs: String = (0..600).map(|depth| " ".repeat(2 * depth) + "- a\n").collect();
-        let wide = format!("{}\n{}\n{}", "|a".repeat(8000), "|-".repeat(8000), "|\n".repeat(8000));
+        let stairs: String = (0..600)
+            .map(|depth| " ".repeat(2 * depth) + "- a\n")
+            .collect();
+        let wide = format!(
+            "{}\n{}\n{}",
+            "|a".repeat(8000),
+            "|-".repeat(8000),
+            "|\n".repeat(8000)
+        );
         let padded = format!("|{}|\n|-|\n{}", "a".repeat(20_000), "|a|\n".repeat(10_000));
         let references = format!("[a]: {}\n\n{}", "x".repeat(10_000), "[a] ".repeat(10_000));
         let replies = flat.chain([lazy, styles, stairs, wide, padded, references]);
@@ -320,7 +399,9 @@ mod tests {
                 for size in [7, reply.len()] {
                     let mut stream = TextStream::new(style);
                     let mut rest = reply.as_str();
-                    while let Some((piece, after)) = rest.split_at_checked(rest.floor_char_boundary(size)) {
+                    while let Some((piece, after)) =
+                        rest.split_at_checked(rest.floor_char_boundary(size))
+                    {
                         stream.push(piece);
                         rest = after;
                         if rest.is_empty() {

@@ -34,7 +34,10 @@ impl Table {
         }
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
-            cells.map(|cell| shown_width(cell)).max().unwrap_or_default()
+            cells
+                .map(|cell| shown_width(cell))
+                .max()
+                .unwrap_or_default()
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
         if widths.iter().sum::<usize>().saturating_mul(self.rows.len()) > ALIGNED_WIDTH {
@@ -54,7 +57,11 @@ impl Table {
     /// Its rows without empty cells at their end.
     fn plain(self) -> Vec<String> {
         let rows = self.rows.into_iter().map(|mut row| {
-            row.truncate(row.iter().rposition(|cell| !cell.is_empty()).map_or(0, |last| last + 1));
+            row.truncate(
+                row.iter()
+                    .rposition(|cell| !cell.is_empty())
+                    .map_or(0, |last| last + 1),
+            );
             row.join(" │ ")
         });
         rows.collect()
@@ -68,7 +75,11 @@ fn line(row: &[String], widths: &[usize], is_head: bool) -> String {
         .map(|(column, width)| {
             let cell = row.get(column).map_or("", String::as_str);
             let padding = " ".repeat(width.saturating_sub(shown_width(cell)));
-            if is_head { format!("{}{padding}", styled(BOLD, cell)) } else { format!("{cell}{padding}") }
+            if is_head {
+                format!("{}{padding}", styled(BOLD, cell))
+            } else {
+                format!("{cell}{padding}")
+            }
         })
         .collect();
     cells.join(" │ ").trim_end().to_owned()
@@ -80,7 +91,11 @@ fn shown_width(text: &str) -> usize {
         .enumerate()
         .map(|(index, part)| {
             // Behind an escape comes `[…m`, which shows nothing.
-            let shown = if index == 0 { part } else { part.split_once('m').map_or("", |(_, rest)| rest) };
+            let shown = if index == 0 {
+                part
+            } else {
+                part.split_once('m').map_or("", |(_, rest)| rest)
+            };
             shown.width()
         })
         .sum()

@@ -38,7 +38,12 @@ impl View {
     /// A view on a terminal.
     pub(super) fn terminal(style: Style, is_coloured: bool, shows: TerminalProgress) -> Self {
         let stream = shows.thoughts.then(|| TextStream::new(style));
-        Self { stream, heading: Some("🐈 nanobot"), is_coloured, ..Self::whole(style, shows) }
+        Self {
+            stream,
+            heading: Some("🐈 nanobot"),
+            is_coloured,
+            ..Self::whole(style, shows)
+        }
     }
 
     /// A view that shows replies when they are whole.
@@ -63,10 +68,14 @@ impl View {
                 self.has_run_ended = true;
                 self.end_run()
             }
-            TerminalEvent::Progress(text) if self.is_shown(text) || !self.shows.thoughts => Vec::new(),
+            TerminalEvent::Progress(text) if self.is_shown(text) || !self.shows.thoughts => {
+                Vec::new()
+            }
             TerminalEvent::ToolHint(_) if !self.shows.tool_hints => Vec::new(),
             TerminalEvent::TurnEnd { .. } => Vec::new(),
-            TerminalEvent::Progress(text) | TerminalEvent::ToolHint(text) | TerminalEvent::News(text) => {
+            TerminalEvent::Progress(text)
+            | TerminalEvent::ToolHint(text)
+            | TerminalEvent::News(text) => {
                 let mut pieces = self.end_run();
                 pieces.push(Piece::Note(self.note(text)));
                 self.is_under_heading = false;
@@ -81,7 +90,9 @@ impl View {
             self.run.clear();
             self.has_run_ended = false;
         }
-        let Some(stream) = &mut self.stream else { return Vec::new() };
+        let Some(stream) = &mut self.stream else {
+            return Vec::new();
+        };
         self.run.push_str(text);
         let shown = stream.push(text);
         self.under_heading(shown)
@@ -103,8 +114,12 @@ impl View {
     /// Returns the part of a reply that was not shown piece by piece: an added paragraph, or all of it.
     fn unseen<'a>(&self, text: &'a str) -> &'a str {
         let shown = self.run.trim();
-        let rest = text.trim().strip_prefix(shown).filter(|_| self.stream.is_some() && !shown.is_empty());
-        rest.filter(|rest| rest.is_empty() || rest.starts_with("\n\n")).map_or(text, str::trim_start)
+        let rest = text
+            .trim()
+            .strip_prefix(shown)
+            .filter(|_| self.stream.is_some() && !shown.is_empty());
+        rest.filter(|rest| rest.is_empty() || rest.starts_with("\n\n"))
+            .map_or(text, str::trim_start)
     }
 
     /// Whether the text was shown piece by piece already.
@@ -113,7 +128,11 @@ impl View {
     }
 
     fn end_run(&mut self) -> Vec<Piece> {
-        let rest = self.stream.as_mut().map(TextStream::finish).unwrap_or_default();
+        let rest = self
+            .stream
+            .as_mut()
+            .map(TextStream::finish)
+            .unwrap_or_default();
         self.under_heading(rest)
     }
 
@@ -125,17 +144,27 @@ impl View {
             return vec![Piece::Reply(text)];
         };
         self.is_under_heading = true;
-        vec![Piece::Reply(format!("{}\n", self.dim(heading))), Piece::Reply(text)]
+        vec![
+            Piece::Reply(format!("{}\n", self.dim(heading))),
+            Piece::Reply(text),
+        ]
     }
 
     fn note(&self, text: &str) -> String {
         let text = crate::output::harmless(text.trim());
-        let lines: Vec<String> = text.lines().map(|line| self.dim(&format!("  ↳ {line}")) + "\n").collect();
+        let lines: Vec<String> = text
+            .lines()
+            .map(|line| self.dim(&format!("  ↳ {line}")) + "\n")
+            .collect();
         lines.concat()
     }
 
     fn dim(&self, text: &str) -> String {
-        if self.is_coloured { styled(DIM, text) } else { text.to_owned() }
+        if self.is_coloured {
+            styled(DIM, text)
+        } else {
+            text.to_owned()
+        }
     }
 }
 
@@ -153,7 +182,10 @@ mod tests {
             .collect()
     }
 
-    const ALL: TerminalProgress = TerminalProgress { thoughts: true, tool_hints: true };
+    const ALL: TerminalProgress = TerminalProgress {
+        thoughts: true,
+        tool_hints: true,
+    };
 
     #[test]
     fn progress_and_hints_are_shown_as_configured() {
@@ -170,15 +202,34 @@ mod tests {
         let news = "note:  ↳ Restarted.\n";
         let (words, hint) = ("note:  ↳ Let me look.\n", "note:  ↳ exec(\"ls\")\n");
         for (thoughts, tool_hints) in [(true, true), (true, false), (false, true), (false, false)] {
-            let shows = TerminalProgress { thoughts, tool_hints };
+            let shows = TerminalProgress {
+                thoughts,
+                tool_hints,
+            };
             let words = if thoughts { words } else { "" };
             let hint = if tool_hints { hint } else { "" };
             let mut pipe = View::whole(Style::Lines, shows);
-            assert_eq!(shown(&mut pipe, &events), format!("{news}{words}{hint}Two.\n"), "{shows:?}");
+            assert_eq!(
+                shown(&mut pipe, &events),
+                format!("{news}{words}{hint}Two.\n"),
+                "{shows:?}"
+            );
             let mut terminal = View::terminal(Style::Lines, false, shows);
-            let streamed = if thoughts { "🐈 nanobot\nLet me look.\n" } else { "" };
-            let heading = if thoughts && !tool_hints { "" } else { "🐈 nanobot\n" };
-            assert_eq!(shown(&mut terminal, &events), format!("{news}{streamed}{hint}{heading}Two.\n"), "{shows:?}");
+            let streamed = if thoughts {
+                "🐈 nanobot\nLet me look.\n"
+            } else {
+                ""
+            };
+            let heading = if thoughts && !tool_hints {
+                ""
+            } else {
+                "🐈 nanobot\n"
+            };
+            assert_eq!(
+                shown(&mut terminal, &events),
+                format!("{news}{streamed}{hint}{heading}Two.\n"),
+                "{shows:?}"
+            );
         }
     }
 
@@ -187,7 +238,11 @@ mod tests {
     }
 
     fn reply(text: &str, streamed: bool) -> TerminalEvent {
-        TerminalEvent::Reply { text: text.to_owned(), streamed, ok: true }
+        TerminalEvent::Reply {
+            text: text.to_owned(),
+            streamed,
+            ok: true,
+        }
     }
 
     #[test]
@@ -213,23 +268,43 @@ mod tests {
     #[test]
     fn a_stream_with_gaps_is_followed_by_the_whole_reply() {
         let mut view = View::terminal(Style::Lines, false, ALL);
-        let events = [delta("one th"), TerminalEvent::StreamEnd { resuming: false }, reply("one two three", true)];
-        assert_eq!(shown(&mut view, &events), "🐈 nanobot\none th\none two three\n");
+        let events = [
+            delta("one th"),
+            TerminalEvent::StreamEnd { resuming: false },
+            reply("one two three", true),
+        ];
+        assert_eq!(
+            shown(&mut view, &events),
+            "🐈 nanobot\none th\none two three\n"
+        );
     }
 
     #[test]
     fn a_paragraph_that_was_added_is_shown_alone() {
         let mut view = View::terminal(Style::Lines, false, ALL);
-        let events = [delta("one"), TerminalEvent::StreamEnd { resuming: false }, reply("one\n\n[cut]", true)];
+        let events = [
+            delta("one"),
+            TerminalEvent::StreamEnd { resuming: false },
+            reply("one\n\n[cut]", true),
+        ];
         assert_eq!(shown(&mut view, &events), "🐈 nanobot\none\n[cut]\n");
-        let events = [delta("one"), TerminalEvent::StreamEnd { resuming: false }, reply("one two", true)];
+        let events = [
+            delta("one"),
+            TerminalEvent::StreamEnd { resuming: false },
+            reply("one two", true),
+        ];
         assert_eq!(shown(&mut view, &events), "🐈 nanobot\none\none two\n");
     }
 
     #[test]
     fn a_pipe_gets_whole_replies() {
         let mut view = View::whole(Style::Lines, ALL);
-        let events = [delta("hel"), delta("lo"), TerminalEvent::StreamEnd { resuming: false }, reply("hello", true)];
+        let events = [
+            delta("hel"),
+            delta("lo"),
+            TerminalEvent::StreamEnd { resuming: false },
+            reply("hello", true),
+        ];
         assert_eq!(shown(&mut view, &events), "hello\n");
     }
 }

@@ -9,7 +9,9 @@ use crate::support::{Home, until};
 #[tokio::test]
 async fn a_single_question_ends_with_its_reply_and_the_gateway_makes_the_summary() {
     // The reply of the question; nothing answers a summary.
-    let model = ModelServer::scripted([Reply::text("Here I am.")]).await.unwrap();
+    let model = ModelServer::scripted([Reply::text("Here I am.")])
+        .await
+        .unwrap();
     let home = Home::with_model(&model.base_url());
     let mut session = String::from(
         "{\"_type\": \"metadata\", \"key\": \"cli:direct\", \"created_at\": \"2026-03-01T10:00:00.000000\", \
@@ -19,27 +21,45 @@ async fn a_single_question_ends_with_its_reply_and_the_gateway_makes_the_summary
         let role = if number % 2 == 0 { "user" } else { "assistant" };
         let words = "some words that were said ".repeat(20);
         let at = "2026-03-01T10:00:00.000000";
-        let line = format!("{{\"role\": \"{role}\", \"content\": \"{number} {words}\", \"timestamp\": \"{at}\"}}");
+        let line = format!(
+            "{{\"role\": \"{role}\", \"content\": \"{number} {words}\", \"timestamp\": \"{at}\"}}"
+        );
         writeln!(session, "{line}").unwrap();
     }
     home.write("workspace/sessions/cli_direct.jsonl", &session);
     let run = home.run(&["agent", "-m", "Are you there?"]).await;
-    assert_eq!((run.code, run.stdout.trim()), (0, "Here I am."), "{}", run.stderr);
+    assert_eq!(
+        (run.code, run.stdout.trim()),
+        (0, "Here I am."),
+        "{}",
+        run.stderr
+    );
     assert_eq!(model.requests().len(), 1, "only the question was asked");
     let stored = home.read("workspace/sessions/cli_direct.jsonl");
-    assert!(stored.contains("\"_consolidation\":{\"chunks\":[{"), "what waits is noted");
+    assert!(
+        stored.contains("\"_consolidation\":{\"chunks\":[{"),
+        "what waits is noted"
+    );
 
     // A gateway starts, and no message comes.
     let mut gateway = home.program();
-    gateway.args(["gateway", "--port", "0"]).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    gateway
+        .args(["gateway", "--port", "0"])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null());
     let mut gateway = gateway.spawn().unwrap();
-    let summary =
-        serde_json::json!({"history_entry": "[2026-03-01 10:00] words were said", "memory_update": "- words"});
+    let summary = serde_json::json!({"history_entry": "[2026-03-01 10:00] words were said", "memory_update": "- words"});
     for _ in 0..4 {
         model.push(Reply::call("save_memory", &summary));
     }
-    until("the gateway summarises", async || model.requests().len() > 3).await;
+    until("the gateway summarises", async || {
+        model.requests().len() > 3
+    })
+    .await;
     gateway.kill().unwrap();
     gateway.wait().unwrap();
-    assert!(home.read("workspace/memory/HISTORY.md").contains("words were said"));
+    assert!(
+        home.read("workspace/memory/HISTORY.md")
+            .contains("words were said")
+    );
 }

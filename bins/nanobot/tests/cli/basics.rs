@@ -9,7 +9,18 @@ async fn without_arguments_there_is_help() {
     let home = Home::new();
     let run = home.run(&[]).await;
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
-    assert_says(&run.stdout, &["onboard", "agent", "gateway", "status", "sessions", "config", "Exit codes"]);
+    assert_says(
+        &run.stdout,
+        &[
+            "onboard",
+            "agent",
+            "gateway",
+            "status",
+            "sessions",
+            "config",
+            "Exit codes",
+        ],
+    );
     assert_eq!(home.run(&["--help"]).await.stdout, run.stdout);
     assert_eq!(home.names("."), Vec::<String>::new(), "help writes nothing");
 }
@@ -19,7 +30,10 @@ async fn the_version_has_a_logo() {
     let expected = format!("🐈 nanobot v{}\n", env!("CARGO_PKG_VERSION"));
     for flag in ["--version", "-v"] {
         let run = Home::new().run(&[flag]).await;
-        assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (0, expected.as_str(), ""));
+        assert_eq!(
+            (run.code, run.stdout.as_str(), run.stderr.as_str()),
+            (0, expected.as_str(), "")
+        );
     }
 }
 
@@ -31,11 +45,19 @@ async fn wrong_usage_is_told_with_code_2() {
         (&["agent", "--sesion", "x"], &["--sesion", "--session"]),
         (&["agent", "-m", " "], &["the message is empty", "try:"]),
         (&["sessions"], &["list", "show", "export"]),
-        (&["onboard", "--refresh", "--overwrite"], &["cannot be used with"]),
+        (
+            &["onboard", "--refresh", "--overwrite"],
+            &["cannot be used with"],
+        ),
         (&["gateway", "--port", "99999"], &["99999"]),
     ] {
         let run = home.run(arguments).await;
-        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{arguments:?}: {}", run.stderr);
+        assert_eq!(
+            (run.code, run.stdout.as_str()),
+            (2, ""),
+            "{arguments:?}: {}",
+            run.stderr
+        );
         assert_says(&run.stderr, parts);
     }
 }
@@ -43,9 +65,17 @@ async fn wrong_usage_is_told_with_code_2() {
 #[tokio::test]
 async fn a_reader_that_goes_away_is_no_error() {
     let home = Home::new();
-    let mut child =
-        home.program().args(["config", "show"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = home
+        .program()
+        .args(["config", "show"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
-    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+    assert_eq!(
+        (output.status.code(), output.stderr.as_slice()),
+        (Some(0), &b""[..])
+    );
 }

@@ -24,8 +24,13 @@ struct World {
 
 impl World {
     async fn new() -> Self {
-        let model = ModelServer::answering(|request| Reply::text(format!("I read: {}", request.last_user_text())));
-        Self { telegram: TelegramFake::start().await.unwrap(), model: model.await.unwrap() }
+        let model = ModelServer::answering(|request| {
+            Reply::text(format!("I read: {}", request.last_user_text()))
+        });
+        Self {
+            telegram: TelegramFake::start().await.unwrap(),
+            model: model.await.unwrap(),
+        }
     }
 
     /// The channel's section with these keys besides the usual ones.
@@ -34,7 +39,10 @@ impl World {
             "enabled": true, "token": TOKEN, "apiBase": self.telegram.api_base(), "allowFrom": ["*"],
             "streaming": false, "reactEmoji": "", "pollTimeout": 1, "aliveWithinS": 4,
         });
-        section.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
+        section
+            .as_object_mut()
+            .unwrap()
+            .extend(keys.as_object().unwrap().clone());
         section
     }
 
@@ -56,7 +64,13 @@ impl World {
     async fn ask(&self, text: &str) {
         self.telegram.push(Incoming::private(&ann(), text));
         let answer = format!("I read: {text}");
-        let answered = || self.telegram.texts_in(ann().id).iter().filter(|text| text.starts_with(&answer)).count();
+        let answered = || {
+            self.telegram
+                .texts_in(ann().id)
+                .iter()
+                .filter(|text| text.starts_with(&answer))
+                .count()
+        };
         until("the message is answered", async || answered() > 0).await;
         assert_eq!(answered(), 1, "{text}");
     }
@@ -67,15 +81,24 @@ async fn report(home: &Home, name: &str) -> Value {
     let run = home.run(&["channels", "status", "--json"]).await;
     assert_eq!(run.code, 0, "{}", run.stderr);
     let reports: Value = serde_json::from_str(&run.stdout).unwrap();
-    reports.as_array().unwrap().iter().find(|report| report["name"] == name).cloned().unwrap_or_default()
+    reports
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|report| report["name"] == name)
+        .cloned()
+        .unwrap_or_default()
 }
 
 /// Waits until a channel is said to be like this, and why.
 async fn is_said_to_be(home: &Home, name: &str, state: &str, why: &str) {
-    until(&format!("{name} is {state} because of {why:?}"), async || {
-        let report = report(home, name).await;
-        report["state"] == state && report["why"].as_str().unwrap_or_default().contains(why)
-    })
+    until(
+        &format!("{name} is {state} because of {why:?}"),
+        async || {
+            let report = report(home, name).await;
+            report["state"] == state && report["why"].as_str().unwrap_or_default().contains(why)
+        },
+    )
     .await;
 }
 
@@ -94,13 +117,31 @@ async fn the_status_is_true_through_outages_stalls_and_a_revoked_token() {
     world.ask("before").await;
 
     world.telegram.server().go_down().await.unwrap();
-    is_said_to_be(&home, "telegram", "degraded", "the platform cannot be reached").await;
+    is_said_to_be(
+        &home,
+        "telegram",
+        "degraded",
+        "the platform cannot be reached",
+    )
+    .await;
     let since = report(&home, "telegram").await["since"].clone();
     assert!(since.is_string(), "{since}");
-    assert_says(&home.run(&["status"]).await.stdout, &["Channel telegram: degraded since ", "Channel websocket: off"]);
+    assert_says(
+        &home.run(&["status"]).await.stdout,
+        &[
+            "Channel telegram: degraded since ",
+            "Channel websocket: off",
+        ],
+    );
     let probed = home.run(&["channels", "status", "--probe"]).await;
     assert_eq!(probed.code, 1, "{}", probed.stdout);
-    assert_says(&probed.stdout, &["telegram: degraded", "asking its platform failed: the platform cannot be"]);
+    assert_says(
+        &probed.stdout,
+        &[
+            "telegram: degraded",
+            "asking its platform failed: the platform cannot be",
+        ],
+    );
     world.telegram.server().come_back().await.unwrap();
     is_said_to_be(&home, "telegram", "running", "").await;
     world.ask("after the outage").await;
@@ -113,8 +154,17 @@ async fn the_status_is_true_through_outages_stalls_and_a_revoked_token() {
     world.ask("after the silence").await;
 
     world.telegram.revoke_token();
-    is_said_to_be(&home, "telegram", "failed", "the platform refuses the credentials").await;
-    assert_says(&gateway.health().await, &["503", "\"failed\"", "refuses the credentials"]);
+    is_said_to_be(
+        &home,
+        "telegram",
+        "failed",
+        "the platform refuses the credentials",
+    )
+    .await;
+    assert_says(
+        &gateway.health().await,
+        &["503", "\"failed\"", "refuses the credentials"],
+    );
     // Nothing is tried until it is given another one, or an hour has passed.
     world.telegram.restore_token();
     let calls = world.telegram.calls().len();
@@ -125,7 +175,12 @@ async fn the_status_is_true_through_outages_stalls_and_a_revoked_token() {
     world.ask("after the repair").await;
     assert_says(&gateway.health().await, &["200 OK", "\"running\""]);
     let log = home.read("logs/gateway.log");
-    assert_eq!(log.matches("the channel cannot run until somebody repairs this").count(), 1, "{log}");
+    assert_eq!(
+        log.matches("the channel cannot run until somebody repairs this")
+            .count(),
+        1,
+        "{log}"
+    );
     assert!(!log.contains(TOKEN), "{log}");
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
@@ -141,40 +196,76 @@ async fn a_login_switches_a_channel_on_under_a_running_gateway() {
     is_said_to_be(&home, "telegram", "off", "").await;
 
     let before = home.read("config.json");
-    let wrong = home.run_with_input(&["channels", "login", "telegram"], b"1:wrong\n").await;
+    let wrong = home
+        .run_with_input(&["channels", "login", "telegram"], b"1:wrong\n")
+        .await;
     assert_eq!(wrong.code, 1, "{}", wrong.stdout);
-    assert_says(&wrong.stderr, &["token: the bot's token", "@BotFather", "nothing was written", "refuses", "try:"]);
-    let nothing = home.run_with_input(&["channels", "login", "telegram"], b"").await;
+    assert_says(
+        &wrong.stderr,
+        &[
+            "token: the bot's token",
+            "@BotFather",
+            "nothing was written",
+            "refuses",
+            "try:",
+        ],
+    );
+    let nothing = home
+        .run_with_input(&["channels", "login", "telegram"], b"")
+        .await;
     assert_eq!(nothing.code, 2, "{}", nothing.stdout);
     assert_says(&nothing.stderr, &["channels.telegram.token is needed"]);
     assert_eq!(home.read("config.json"), before);
 
     let given = format!("{TOKEN}\n");
-    let right = home.run_with_input(&["channels", "login", "telegram"], given.as_bytes()).await;
+    let right = home
+        .run_with_input(&["channels", "login", "telegram"], given.as_bytes())
+        .await;
     assert_eq!(right.code, 0, "{}", right.stderr);
-    assert_says(&right.stdout, &["The platform answers: ", "nanobot_test_bot", "channel telegram is on"]);
+    assert_says(
+        &right.stdout,
+        &[
+            "The platform answers: ",
+            "nanobot_test_bot",
+            "channel telegram is on",
+        ],
+    );
     assert!(!(right.stdout + &right.stderr).contains(TOKEN));
     let written: Value = serde_json::from_str(&home.read("config.json")).unwrap();
     let mut expected = world.config(&json!({"telegram": section}));
     expected["channels"]["telegram"]["enabled"] = json!(true);
     expected["channels"]["telegram"]["token"] = json!(TOKEN);
     assert_eq!(written, expected);
-    let mode = std::fs::metadata(home.path().join("config.json")).unwrap().permissions().mode();
+    let mode = std::fs::metadata(home.path().join("config.json"))
+        .unwrap()
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o600);
     is_said_to_be(&home, "telegram", "running", "").await;
     world.ask("hello").await;
 
     // Half a file and an empty one change nothing, and a whole one takes the channel away.
     home.write("config.json", "{\"channels\": {");
-    until("it was read", async || home.read("logs/gateway.log").contains("the changed configuration cannot be used"))
-        .await;
+    until("it was read", async || {
+        home.read("logs/gateway.log")
+            .contains("the changed configuration cannot be used")
+    })
+    .await;
     world.ask("still there?").await;
     home.write("config.json", "");
-    until("it was seen", async || home.read("logs/gateway.log").contains("the configuration file is empty")).await;
+    until("it was seen", async || {
+        home.read("logs/gateway.log")
+            .contains("the configuration file is empty")
+    })
+    .await;
     world.ask("and with an empty one?").await;
     home.configure(&world.config(&json!({"telegram": world.section(&json!({"enabled": false}))})));
     is_said_to_be(&home, "telegram", "off", "").await;
-    until("nobody polls", async || home.read("logs/gateway.log").contains("is not enabled any more")).await;
+    until("nobody polls", async || {
+        home.read("logs/gateway.log")
+            .contains("is not enabled any more")
+    })
+    .await;
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
 }
@@ -182,7 +273,8 @@ async fn a_login_switches_a_channel_on_under_a_running_gateway() {
 #[tokio::test]
 async fn a_token_is_not_shown_while_it_is_typed() {
     let world = World::new().await;
-    let home = world.home(&json!({"telegram": world.section(&json!({"enabled": false, "token": ""}))}));
+    let home =
+        world.home(&json!({"telegram": world.section(&json!({"enabled": false, "token": ""}))}));
     // A terminal is read and written by waiting, and the platform has to answer meanwhile.
     let screen = tokio::task::spawn_blocking(move || {
         let mut screen = Screen::open(&home, &["channels", "login", "telegram"]);
@@ -207,21 +299,42 @@ async fn a_login_to_a_mailbox_learns_whose_reports_count() {
         "smtpHost": "127.0.0.1", "smtpPort": fake.smtp_port(), "smtpUsername": mail::USER,
         "smtpPassword": mail::PASSWORD, "smtpUseTls": false, "idleSeconds": 1, "requestTimeout": 10,
     }}}));
-    let script = home.run_with_input(&["channels", "login", "email"], "\n".repeat(7).as_bytes()).await;
+    let script = home
+        .run_with_input(&["channels", "login", "email"], "\n".repeat(7).as_bytes())
+        .await;
     assert_eq!(script.code, 0, "{}", script.stderr);
-    assert_says(&script.stderr, &["channels.email.authservId is not set yet"]);
+    assert_says(
+        &script.stderr,
+        &["channels.email.authservId is not set yet"],
+    );
     let doctor = home.run(&["doctor"]).await;
-    assert_says(&doctor.stdout, &["channels.email.authservId is not set, so no mail is believed"]);
+    assert_says(
+        &doctor.stdout,
+        &["channels.email.authservId is not set, so no mail is believed"],
+    );
     let (sender, code) = tokio::sync::oneshot::channel();
     let screen = tokio::task::spawn_blocking(move || {
         let mut screen = Screen::open(&home, &["channels", "login", "email"]);
-        for key in ["imapHost", "imapUsername", "imapPassword", "smtpHost", "smtpUsername", "smtpPassword", "consent"] {
+        for key in [
+            "imapHost",
+            "imapUsername",
+            "imapPassword",
+            "smtpHost",
+            "smtpUsername",
+            "smtpPassword",
+            "consent",
+        ] {
             screen.wait_for(key);
             screen.wait_for("> ");
             screen.type_in("\n");
         }
         screen.wait_for("Enter goes on without");
-        let code = screen.text.split_whitespace().find(|word| word.starts_with("nanobot-")).unwrap().to_owned();
+        let code = screen
+            .text
+            .split_whitespace()
+            .find(|word| word.starts_with("nanobot-"))
+            .unwrap()
+            .to_owned();
         sender.send(code).unwrap();
         screen.wait_for("channel email is on");
         assert_eq!(screen.end(), Some(0), "{}", screen.text);
@@ -230,7 +343,9 @@ async fn a_login_to_a_mailbox_learns_whose_reports_count() {
     let code = code.await.unwrap();
     let mail = |server: &str, subject: &str| {
         let report = format!("Authentication-Results: {server}; dkim=pass header.d=home.test");
-        fake.push(format!("{report}\r\nFrom: me@home.test\r\nSubject: {subject}\r\n\r\nhi\r\n"))
+        fake.push(format!(
+            "{report}\r\nFrom: me@home.test\r\nSubject: {subject}\r\n\r\nhi\r\n"
+        ))
     };
     // A stranger does not know the code. That mail is read before the other one is there.
     let strangers = mail("mx.evil.test", "nanobot-000000000000");
@@ -239,7 +354,10 @@ async fn a_login_to_a_mailbox_learns_whose_reports_count() {
     let home = screen.await.unwrap();
     let config: Value = serde_json::from_str(&home.read("config.json")).unwrap();
     assert_eq!(config["channels"]["email"]["authservId"], "mx.bot.test");
-    assert!(mails.iter().all(|uid| !fake.has_flag(*uid, r"\Seen")), "the mailbox is only looked at");
+    assert!(
+        mails.iter().all(|uid| !fake.has_flag(*uid, r"\Seen")),
+        "the mailbox is only looked at"
+    );
 }
 
 #[tokio::test]
@@ -255,19 +373,39 @@ async fn mail_without_proof_stays_unread_and_its_channel_says_so_once() {
             "smtpPassword": mail::PASSWORD, "smtpUseTls": false, "authservId": "mx.bot.test", "allowFrom": ["*"],
         }},
     }));
-    let mails = ["mx.evil.test; dkim=pass header.d=friend.test", "mx.bot.test; dkim=fail", "mx.bot.test; none"];
+    let mails = [
+        "mx.evil.test; dkim=pass header.d=friend.test",
+        "mx.bot.test; dkim=fail",
+        "mx.bot.test; none",
+    ];
     let mails = mails.map(|report| {
         fake.push(format!("Authentication-Results: {report}\r\nFrom: ann@friend.test\r\nSubject: x\r\n\r\n/status\r\n"))
     });
     let gateway = Running::start(&home).await;
     let log = || home.read("logs/gateway.log");
-    let judged = async || log().matches("a mail is refused: its sender is not proven").count() == mails.len();
+    let judged = async || {
+        log()
+            .matches("a mail is refused: its sender is not proven")
+            .count()
+            == mails.len()
+    };
     until("all are judged", judged).await;
-    until("the channel is degraded", async || gateway.health().await.contains("its sender is not proven")).await;
-    assert_says(&gateway.health().await, &["degraded", "docs/channels/email.md"]);
+    until("the channel is degraded", async || {
+        gateway.health().await.contains("its sender is not proven")
+    })
+    .await;
+    assert_says(
+        &gateway.health().await,
+        &["degraded", "docs/channels/email.md"],
+    );
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
-    assert_eq!(log().matches("the channel does not work fully").count(), 1, "{}", log());
+    assert_eq!(
+        log().matches("the channel does not work fully").count(),
+        1,
+        "{}",
+        log()
+    );
     assert!(mails.iter().all(|uid| !fake.has_flag(*uid, r"\Seen")) && fake.sent().is_empty());
 }
 
@@ -275,12 +413,25 @@ async fn mail_without_proof_stays_unread_and_its_channel_says_so_once() {
 async fn the_socket_of_ones_own_is_given_its_token_and_runs() {
     let world = World::new().await;
     let home = world.home(&json!({"websocket": {"port": 0}}));
-    let nothing = home.run_with_input(&["channels", "login", "websocket"], b"").await;
+    let nothing = home
+        .run_with_input(&["channels", "login", "websocket"], b"")
+        .await;
     assert_eq!(nothing.code, 2, "{}", nothing.stdout);
-    assert_says(&nothing.stderr, &["token: a long random text", "channels.websocket.token is needed"]);
-    let right = home.run_with_input(&["channels", "login", "websocket"], b"a-long-random-text\n").await;
+    assert_says(
+        &nothing.stderr,
+        &[
+            "token: a long random text",
+            "channels.websocket.token is needed",
+        ],
+    );
+    let right = home
+        .run_with_input(&["channels", "login", "websocket"], b"a-long-random-text\n")
+        .await;
     assert_eq!(right.code, 0, "{}", right.stderr);
-    assert_says(&right.stdout, &["a gateway may listen", "channel websocket is on"]);
+    assert_says(
+        &right.stdout,
+        &["a gateway may listen", "channel websocket is on"],
+    );
     assert!(!(right.stdout + &right.stderr).contains("a-long-random-text"));
     let gateway = Running::start(&home).await;
     is_said_to_be(&home, "websocket", "running", "").await;
@@ -296,27 +447,70 @@ async fn a_test_message_goes_the_way_of_replies() {
     world.telegram.push(Incoming::private(&ann(), "/start"));
     let asked = home.run(&["channels", "test", "telegram"]).await;
     assert_eq!(asked.code, 0, "{}", asked.stderr);
-    assert_says(&asked.stdout, &["The platform answers: ", "nanobot_test_bot", "--to CHAT"]);
-    let sent = home.run(&["channels", "test", "telegram", "--to", "7"]).await;
-    assert_eq!((sent.code, sent.stdout.lines().last()), (0, Some("Sent to 7.")), "{}", sent.stderr);
-    let lost = home.run(&["channels", "test", "telegram", "--to", "-99"]).await;
+    assert_says(
+        &asked.stdout,
+        &["The platform answers: ", "nanobot_test_bot", "--to CHAT"],
+    );
+    let sent = home
+        .run(&["channels", "test", "telegram", "--to", "7"])
+        .await;
+    assert_eq!(
+        (sent.code, sent.stdout.lines().last()),
+        (0, Some("Sent to 7.")),
+        "{}",
+        sent.stderr
+    );
+    let lost = home
+        .run(&["channels", "test", "telegram", "--to", "-99"])
+        .await;
     assert_eq!(lost.code, 1);
-    assert_says(&lost.stderr, &["the message to -99 was not sent", "chat not found", "the id of a chat"]);
+    assert_says(
+        &lost.stderr,
+        &[
+            "the message to -99 was not sent",
+            "chat not found",
+            "the id of a chat",
+        ],
+    );
     let unknown = home.run(&["channels", "test", "fax"]).await;
     assert_eq!(unknown.code, 2);
-    assert_says(&unknown.stderr, &["no channel called `fax` is configured; there are: telegram", "try:"]);
+    assert_says(
+        &unknown.stderr,
+        &[
+            "no channel called `fax` is configured; there are: telegram",
+            "try:",
+        ],
+    );
 
     let gateway = Running::start(&home).await;
     is_said_to_be(&home, "telegram", "running", "").await;
-    let sent = home.run(&["channels", "test", "telegram", "--to", "7"]).await;
+    let sent = home
+        .run(&["channels", "test", "telegram", "--to", "7"])
+        .await;
     let by_gateway = (0, Some("Sent to 7 by the gateway."));
-    assert_eq!((sent.code, sent.stdout.lines().last()), by_gateway, "{}", sent.stderr);
-    let lost = home.run(&["channels", "test", "telegram", "--to", "-99"]).await;
+    assert_eq!(
+        (sent.code, sent.stdout.lines().last()),
+        by_gateway,
+        "{}",
+        sent.stderr
+    );
+    let lost = home
+        .run(&["channels", "test", "telegram", "--to", "-99"])
+        .await;
     assert_eq!(lost.code, 1);
-    assert_says(&lost.stderr, &["the message to -99 was not sent", "chat not found"]);
+    assert_says(
+        &lost.stderr,
+        &["the message to -99 was not sent", "chat not found"],
+    );
     let tests = world.telegram.texts_in(ann().id);
-    let tests = tests.iter().filter(|text| *text == "This is a test message of nanobot. It arrived.");
-    assert_eq!(tests.count(), 2, "both arrived, without the signs of their markup");
+    let tests = tests
+        .iter()
+        .filter(|text| *text == "This is a test message of nanobot. It arrived.");
+    assert_eq!(
+        tests.count(),
+        2,
+        "both arrived, without the signs of their markup"
+    );
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
 }
@@ -329,7 +523,13 @@ async fn one_token_has_one_receiver() {
     }));
     let first = Running::start(&here).await;
     is_said_to_be(&here, "telegram", "running", "").await;
-    is_said_to_be(&here, "zweitens", "failed", "channels.telegram receives with the same telegram credentials").await;
+    is_said_to_be(
+        &here,
+        "zweitens",
+        "failed",
+        "channels.telegram receives with the same telegram credentials",
+    )
+    .await;
 
     // Another home of the same person on this computer waits for its turn.
     let there = here.path().join("there/config.json");
@@ -338,12 +538,28 @@ async fn one_token_has_one_receiver() {
     std::fs::write(&there, config.to_string()).unwrap();
     let there = there.to_string_lossy().into_owned();
     let second = Running::start_with(&here, &["--config", &there]).await;
-    let said = async || here.run(&["channels", "status", "--config", &there]).await.stdout;
-    until("the second one waits", async || said().await.contains("another gateway on this computer receives")).await;
-    assert_eq!(world.telegram.conflicts(), 0, "the platform saw one of them alone");
+    let said = async || {
+        here.run(&["channels", "status", "--config", &there])
+            .await
+            .stdout
+    };
+    until("the second one waits", async || {
+        said()
+            .await
+            .contains("another gateway on this computer receives")
+    })
+    .await;
+    assert_eq!(
+        world.telegram.conflicts(),
+        0,
+        "the platform saw one of them alone"
+    );
     first.signal(Signal::SIGTERM);
     assert_eq!(first.end().await.1, Some(0));
-    until("the second one has taken over", async || said().await.contains("telegram: running")).await;
+    until("the second one has taken over", async || {
+        said().await.contains("telegram: running")
+    })
+    .await;
     world.ask("to whom?").await;
 
     // One of somebody else's is known to the platform alone, which ends one of the two.

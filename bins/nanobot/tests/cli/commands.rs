@@ -31,35 +31,64 @@ const ANSWERS: [(&str, &str); 14] = [
 
 #[tokio::test]
 async fn commands_are_answered_in_a_pipe_and_line_by_line() {
-    let model = ModelServer::scripted([Reply::text("Hello.")]).await.unwrap();
+    let model = ModelServer::scripted([Reply::text("Hello.")])
+        .await
+        .unwrap();
     let home = Home::with_model(&model.base_url());
-    let input: String = ["hello"].into_iter().chain(ANSWERS.map(|(command, _)| command)).collect::<Vec<_>>().join("\n");
+    let input: String = ["hello"]
+        .into_iter()
+        .chain(ANSWERS.map(|(command, _)| command))
+        .collect::<Vec<_>>()
+        .join("\n");
     let run = home.run_with_input(&["agent"], input.as_bytes()).await;
     assert_eq!(run.code, 0, "{}", run.stderr);
     let mut rest = run.stdout.strip_prefix("Hello.\n").expect(&run.stdout);
     for (command, expected) in ANSWERS {
-        rest = rest.split_once(expected).unwrap_or_else(|| panic!("{command} in {}", run.stdout)).1;
+        rest = rest
+            .split_once(expected)
+            .unwrap_or_else(|| panic!("{command} in {}", run.stdout))
+            .1;
     }
-    for (command, expected) in [("/status", "Context: about "), ("/nwe", "Did you mean /new?")] {
+    for (command, expected) in [
+        ("/status", "Context: about "),
+        ("/nwe", "Did you mean /new?"),
+    ] {
         let run = home.run(&["agent", "-m", command]).await;
         assert_eq!(run.code, 0, "{}", run.stderr);
         assert_says(&run.stdout, &[expected]);
     }
-    let asked: Vec<String> = model.requests().iter().map(|request| format!("{request:?}")).collect();
-    assert!(asked.iter().all(|request| !request.contains("frobnicate")), "no command goes to the model");
+    let asked: Vec<String> = model
+        .requests()
+        .iter()
+        .map(|request| format!("{request:?}"))
+        .collect();
+    assert!(
+        asked.iter().all(|request| !request.contains("frobnicate")),
+        "no command goes to the model"
+    );
 }
 
 #[tokio::test]
 async fn a_line_ends_with_its_turn_also_when_the_message_tool_answered_it() {
     let written = |text: &str| Reply::call("message", &json!({"content": text}));
-    let replies = [written("One."), written("And two."), Reply::text("kept"), Reply::text("Three.")];
+    let replies = [
+        written("One."),
+        written("And two."),
+        Reply::text("kept"),
+        Reply::text("Three."),
+    ];
     let model = ModelServer::scripted(replies).await.unwrap();
     let home = Home::with_model(&model.base_url());
     let config = std::fs::read_to_string(home.path().join("config.json")).unwrap();
     let mut config: Value = serde_json::from_str(&config).unwrap();
     config["channels"] = json!({"sendProgress": false});
     home.configure(&config);
-    let run = home.run_with_input(&["agent"], b"write twice\nand now?\n/restart\n/help restart\n").await;
+    let run = home
+        .run_with_input(
+            &["agent"],
+            b"write twice\nand now?\n/restart\n/help restart\n",
+        )
+        .await;
     assert_eq!(run.code, 0, "{}", run.stderr);
     let expected = "One.\nAnd two.\nThree.\nRestarting...\n/restart — Restart the assistant\n";
     assert_eq!(run.stdout, expected, "{}", run.stderr);
@@ -69,7 +98,12 @@ async fn a_line_ends_with_its_turn_also_when_the_message_tool_answered_it() {
 async fn ask(client: &mut WebSocketClient, text: &str) -> String {
     client.send_text(text).await.unwrap();
     loop {
-        let event = client.receive_until("message").await.unwrap().pop().unwrap();
+        let event = client
+            .receive_until("message")
+            .await
+            .unwrap()
+            .pop()
+            .unwrap();
         // What is said on the assistant's own behalf answers nothing.
         if event["kind"] == "final" {
             return event["text"].as_str().unwrap().to_owned();
@@ -89,7 +123,9 @@ async fn a_gateway_obeys_in_every_channel_and_begins_again_when_asked() {
     let secret = "sk-proj-abcdefgh12345678";
     let looked = Reply::call("exec", &json!({"command": format!("echo loud {secret}")}));
     let silent = Reply::call("message", &json!({"content": "by the tool"}));
-    let model = ModelServer::scripted([looked, silent, Reply::text("kept")]).await.unwrap();
+    let model = ModelServer::scripted([looked, silent, Reply::text("kept")])
+        .await
+        .unwrap();
     let telegram = TelegramFake::start().await.unwrap();
     let port = ReservedPort::new().unwrap();
     let home = Home::new();
@@ -107,16 +143,29 @@ async fn a_gateway_obeys_in_every_channel_and_begins_again_when_asked() {
     // A turn that answers by the tool alone has an end too.
     client.send_text("whisper something").await.unwrap();
     let heard = client.receive_until("turn_end").await.unwrap();
-    let said: Vec<&str> = heard.iter().filter(|e| e["kind"] == "final").filter_map(|e| e["text"].as_str()).collect();
+    let said: Vec<&str> = heard
+        .iter()
+        .filter(|e| e["kind"] == "final")
+        .filter_map(|e| e["text"].as_str())
+        .collect();
     assert_eq!(said, ["by the tool"]);
     for (command, expected) in ANSWERS {
         let answer = ask(&mut client, command).await;
         assert!(answer.contains(expected), "{command}: {answer}");
     }
-    assert_says(&home.run(&["agent", "-m", "/status"]).await.stdout, &["Session cli:direct"]);
+    assert_says(
+        &home.run(&["agent", "-m", "/status"]).await.stdout,
+        &["Session cli:direct"],
+    );
 
     let status = home.run(&["status"]).await.stdout;
-    assert_says(&status, &["Gateway: running (pid ", "answering with test-model (custom)"]);
+    assert_says(
+        &status,
+        &[
+            "Gateway: running (pid ",
+            "answering with test-model (custom)",
+        ],
+    );
 
     // The menu is the table, and a group restarts nobody.
     let ann = Person::new(7, "Ann", "ann_x");
@@ -124,24 +173,54 @@ async fn a_gateway_obeys_in_every_channel_and_begins_again_when_asked() {
     telegram.push(Incoming::group(-1005, &ann, "/restart"));
     let sent = telegram.wait_for_sent(2).await.unwrap();
     let texts: Vec<&str> = sent.iter().map(|message| message.text.as_str()).collect();
-    assert!(texts.iter().any(|text| text.contains("nanobot commands")), "{texts:?}");
-    assert!(texts.iter().any(|text| text.contains("only by somebody who talks to me alone")), "{texts:?}");
-    let menu: Vec<Value> = telegram.commands().as_array().unwrap().iter().map(|c| c["command"].clone()).collect();
-    for command in ["new", "stop", "status", "usage", "context", "compact", "memory", "skill", "agents", "restart"] {
+    assert!(
+        texts.iter().any(|text| text.contains("nanobot commands")),
+        "{texts:?}"
+    );
+    assert!(
+        texts
+            .iter()
+            .any(|text| text.contains("only by somebody who talks to me alone")),
+        "{texts:?}"
+    );
+    let menu: Vec<Value> = telegram
+        .commands()
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| c["command"].clone())
+        .collect();
+    for command in [
+        "new", "stop", "status", "usage", "context", "compact", "memory", "skill", "agents",
+        "restart",
+    ] {
         assert!(menu.contains(&json!(command)), "{command} in {menu:?}");
     }
 
     // A pipe waits for the gateway that it restarts, and its lines are not lost.
-    let piped = home.run_with_input(&["agent"], b"/restart\n/help restart\n").await;
+    let piped = home
+        .run_with_input(&["agent"], b"/restart\n/help restart\n")
+        .await;
     assert_eq!(piped.code, 0, "{}", piped.stderr);
-    assert_eq!(piped.stdout, "Restarting...\n/restart — Restart the assistant\n", "{}", piped.stderr);
+    assert_eq!(
+        piped.stdout, "Restarting...\n/restart — Restart the assistant\n",
+        "{}",
+        piped.stderr
+    );
     assert_says(&piped.stderr, &["Restarted."]);
 
     // It begins again as the same process, and who asked is told once.
     telegram.push(Incoming::private(&ann, "/restart"));
     let told = async || telegram.texts_in(7).iter().any(|text| text == "Restarted.");
     until("the restart is told", told).await;
-    assert_eq!(telegram.texts_in(7).iter().filter(|text| text.starts_with("Restart")).count(), 2);
+    assert_eq!(
+        telegram
+            .texts_in(7)
+            .iter()
+            .filter(|text| text.starts_with("Restart"))
+            .count(),
+        2
+    );
     assert!(!home.names("").contains(&"restart.json".to_owned()));
     let mut client = connect(&port).await;
     assert_says(&ask(&mut client, "/status").await, &["Session websocket:"]);
@@ -160,10 +239,21 @@ fn assert_logs(home: &Home, secret: &str) {
         assert!(!log.contains(hidden), "{hidden} in {log}");
     }
     assert!(!audit.contains(secret), "{audit}");
-    let lines: Vec<Value> = audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<Value> = audit
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     let shown: Vec<Value> = lines
         .iter()
-        .map(|line| json!([line["channel"], line["sender"], line["tool"], line["effect"], line["arguments"]]))
+        .map(|line| {
+            json!([
+                line["channel"],
+                line["sender"],
+                line["tool"],
+                line["effect"],
+                line["arguments"]
+            ])
+        })
         .collect();
     assert_eq!(
         shown,
@@ -181,7 +271,11 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     while let Some(next) = folders.pop() {
         for entry in std::fs::read_dir(next).into_iter().flatten() {
             let path = entry.unwrap().path();
-            if path.is_dir() { folders.push(path) } else { found.push(path.strip_prefix(folder).unwrap().to_owned()) }
+            if path.is_dir() {
+                folders.push(path)
+            } else {
+                found.push(path.strip_prefix(folder).unwrap().to_owned())
+            }
         }
     }
     found.sort();
@@ -192,7 +286,12 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
 async fn engine_and_brain_are_apart_and_nothing_is_outside_the_home_that_is_named() {
     let home = Home::new();
     let brain = home.path().with_file_name("elsewhere");
-    let write = |path: &str| Reply::call("write_file", &json!({"path": brain.join(path), "content": "mine"}));
+    let write = |path: &str| {
+        Reply::call(
+            "write_file",
+            &json!({"path": brain.join(path), "content": "mine"}),
+        )
+    };
     let replies = [
         write("workspace/notes.md"),
         write("logs/audit.log"),
@@ -218,26 +317,60 @@ async fn engine_and_brain_are_apart_and_nothing_is_outside_the_home_that_is_name
         run.stdout
     };
     assert_eq!(run(&["agent", "-m", "write"]).await, "done\n");
-    for arguments in
-        [&["status"] as &[&str], &["sessions", "list"], &["skills", "list"], &["inbox"], &["config", "path"]]
-    {
+    for arguments in [
+        &["status"] as &[&str],
+        &["sessions", "list"],
+        &["skills", "list"],
+        &["inbox"],
+        &["config", "path"],
+    ] {
         run(arguments).await;
     }
-    let outside: Vec<PathBuf> =
-        files_below(brain.parent().unwrap()).into_iter().filter(|path| !path.starts_with("elsewhere")).collect();
+    let outside: Vec<PathBuf> = files_below(brain.parent().unwrap())
+        .into_iter()
+        .filter(|path| !path.starts_with("elsewhere"))
+        .collect();
     assert_eq!(outside, Vec::<PathBuf>::new());
     assert_says(&run(&["status"]).await, &["Gateway: not running"]);
     let inside = files_below(&brain);
-    let mut places: Vec<&str> = inside.iter().filter_map(|path| path.iter().next()?.to_str()).collect();
+    let mut places: Vec<&str> = inside
+        .iter()
+        .filter_map(|path| path.iter().next()?.to_str())
+        .collect();
     places.dedup();
     // A backup is made once, on the first visit to a home with a configuration.
     places.retain(|place| !place.starts_with("config.json.bak-"));
-    let known = ["config.json", "gateway.lock", "index.db", "library", "logs", "prompts", "state.db", "workspace"];
-    assert!(places.iter().all(|place| known.contains(place)), "{places:?}");
-    assert_eq!(std::fs::read_to_string(brain.join("workspace/notes.md")).unwrap(), "mine");
-    let parts = ["audit.log.3", "audit.log.2", "audit.log.1", "audit.log"].map(|name| brain.join("logs").join(name));
-    let audit: String = parts.iter().map(|part| std::fs::read_to_string(part).unwrap()).collect();
-    let outcomes: Vec<Value> = audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let successes: Vec<bool> = outcomes.iter().map(|line| line["success"].as_bool().unwrap()).collect();
+    let known = [
+        "config.json",
+        "gateway.lock",
+        "index.db",
+        "library",
+        "logs",
+        "prompts",
+        "state.db",
+        "workspace",
+    ];
+    assert!(
+        places.iter().all(|place| known.contains(place)),
+        "{places:?}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(brain.join("workspace/notes.md")).unwrap(),
+        "mine"
+    );
+    let parts = ["audit.log.3", "audit.log.2", "audit.log.1", "audit.log"]
+        .map(|name| brain.join("logs").join(name));
+    let audit: String = parts
+        .iter()
+        .map(|part| std::fs::read_to_string(part).unwrap())
+        .collect();
+    let outcomes: Vec<Value> = audit
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let successes: Vec<bool> = outcomes
+        .iter()
+        .map(|line| line["success"].as_bool().unwrap())
+        .collect();
     assert_eq!(successes, [true, false, false, true], "{audit}");
 }

@@ -21,9 +21,14 @@ async fn values_are_shown_without_secrets_and_explained_with_their_line() {
     let shown = home.run(&["config", "show"]).await;
     let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
     let custom = &shown["providers"]["custom"];
-    assert_eq!((&custom["apiKey"], &custom["apiBase"]), (&json!("***"), &json!("http://127.0.0.1:1/v1")));
+    assert_eq!(
+        (&custom["apiKey"], &custom["apiBase"]),
+        (&json!("***"), &json!("http://127.0.0.1:1/v1"))
+    );
     let mut command = home.program();
-    command.args(["config", "explain", "agents.defaults.model"]).env("NANOBOT_AGENTS__DEFAULTS__MODEL", "other");
+    command
+        .args(["config", "explain", "agents.defaults.model"])
+        .env("NANOBOT_AGENTS__DEFAULTS__MODEL", "other");
     let run = crate::support::finish(command, b"").await;
     let file = home.path().join("config.json");
     assert_eq!(run.code, 0, "{}", run.stderr);
@@ -35,9 +40,14 @@ async fn values_are_shown_without_secrets_and_explained_with_their_line() {
             &format!("\"test-model\" from {}:4:7", file.display()),
         ],
     );
-    let unknown = home.run(&["config", "explain", "agents.defaults.modle"]).await;
+    let unknown = home
+        .run(&["config", "explain", "agents.defaults.modle"])
+        .await;
     assert_eq!(unknown.code, 2);
-    assert_says(&unknown.stderr, &["did you mean `agents.defaults.model`?", "try:"]);
+    assert_says(
+        &unknown.stderr,
+        &["did you mean `agents.defaults.model`?", "try:"],
+    );
 }
 
 #[tokio::test]
@@ -46,8 +56,14 @@ async fn a_broken_configuration_stops_with_its_place() {
     let file = home.path().join("config.json").display().to_string();
     for (text, parts) in [
         ("{\n  \"agents\": {,}\n}", &[":2:"][..]),
-        ("{\n  \"gateway\": {\n    \"port\": \"many\"\n  }\n}", &[":3:", "`gateway.port`"]),
-        ("{\n  \"agents\": {\"defaults\": {\"maxTokens\": \"1\"}}\n}", &[":2:", "`agents.defaults.maxTokens`"]),
+        (
+            "{\n  \"gateway\": {\n    \"port\": \"many\"\n  }\n}",
+            &[":3:", "`gateway.port`"],
+        ),
+        (
+            "{\n  \"agents\": {\"defaults\": {\"maxTokens\": \"1\"}}\n}",
+            &[":2:", "`agents.defaults.maxTokens`"],
+        ),
         (
             "{\"providers\": {\"custom\": {\"apiKey\": \"${NOT_SET}\"}}, \"agents\": {\"defaults\": {\"provider\": \"custom\"}}}",
             &["NOT_SET", "providers.custom.apiKey"],
@@ -55,9 +71,18 @@ async fn a_broken_configuration_stops_with_its_place() {
         ("[]", &["an object"]),
     ] {
         home.write("config.json", text);
-        let command = if text.contains("gateway") { vec!["gateway"] } else { vec!["agent", "-m", "hello"] };
+        let command = if text.contains("gateway") {
+            vec!["gateway"]
+        } else {
+            vec!["agent", "-m", "hello"]
+        };
         let run = home.run(&command).await;
-        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{text}: {}", run.stderr);
+        assert_eq!(
+            (run.code, run.stdout.as_str()),
+            (2, ""),
+            "{text}: {}",
+            run.stderr
+        );
         assert_says(&run.stderr, &[&file, "try:"]);
         assert_says(&run.stderr, parts);
         assert_eq!(home.read("config.json"), text, "the file is left alone");
@@ -70,10 +95,21 @@ async fn a_broken_configuration_stops_with_its_place() {
 #[tokio::test]
 async fn an_unknown_key_is_a_warning_with_line_and_guess() {
     let home = Home::new();
-    home.write("config.json", "{\n  \"agents\": {\"defaults\": {\n    \"modle\": \"x\"}}\n}");
+    home.write(
+        "config.json",
+        "{\n  \"agents\": {\"defaults\": {\n    \"modle\": \"x\"}}\n}",
+    );
     let run = home.run(&["agent", "--demo", "-m", "hello"]).await;
     assert_eq!(run.code, 0, "{}", run.stderr);
-    assert_says(&run.stderr, &["warning:", "config.json:3:", "`agents.defaults.modle`", "did you mean `model`?"]);
+    assert_says(
+        &run.stderr,
+        &[
+            "warning:",
+            "config.json:3:",
+            "`agents.defaults.modle`",
+            "did you mean `model`?",
+        ],
+    );
 }
 
 #[tokio::test]
@@ -82,7 +118,11 @@ async fn onboarding_makes_a_home_and_refreshing_keeps_it() {
     let planned = home.run(&["onboard", "--dry-run"]).await;
     assert_eq!(planned.code, 0, "{}", planned.stderr);
     assert_says(&planned.stdout, &["would be created"]);
-    assert_eq!(home.names("."), Vec::<String>::new(), "a dry run writes nothing");
+    assert_eq!(
+        home.names("."),
+        Vec::<String>::new(),
+        "a dry run writes nothing"
+    );
 
     let made = home.run(&["onboard"]).await;
     assert_eq!(made.code, 0, "{}", made.stderr);
@@ -95,8 +135,17 @@ async fn onboarding_makes_a_home_and_refreshing_keeps_it() {
     let refreshed = home.run(&["onboard", "--refresh"]).await;
     assert_eq!(refreshed.code, 0, "{}", refreshed.stderr);
     let config: Value = serde_json::from_str(&home.read("config.json")).unwrap();
-    assert_eq!((&config["agents"]["defaults"]["model"], &config["notes"]), (&json!("mine"), &json!("kept")));
-    assert_eq!(home.names(".").iter().filter(|name| name.starts_with("config.json.bak-")).count(), 1);
+    assert_eq!(
+        (&config["agents"]["defaults"]["model"], &config["notes"]),
+        (&json!("mine"), &json!("kept"))
+    );
+    assert_eq!(
+        home.names(".")
+            .iter()
+            .filter(|name| name.starts_with("config.json.bak-"))
+            .count(),
+        1
+    );
 
     let replaced = home.run(&["onboard", "--overwrite"]).await;
     assert_eq!(replaced.code, 0, "{}", replaced.stderr);
@@ -106,12 +155,23 @@ async fn onboarding_makes_a_home_and_refreshing_keeps_it() {
 #[tokio::test]
 async fn onboarding_understands_config_and_workspace() {
     let home = Home::new();
-    let run = home.run(&["onboard", "--config", "second/config.json", "--workspace", "work"]).await;
+    let run = home
+        .run(&[
+            "onboard",
+            "--config",
+            "second/config.json",
+            "--workspace",
+            "work",
+        ])
+        .await;
     assert_eq!(run.code, 0, "{}", run.stderr);
     let root = home.path().parent().unwrap().to_path_buf();
     assert!(root.join("second/config.json").is_file());
     assert!(root.join("work/AGENTS.md").is_file());
-    assert!(fs::metadata(home.path()).is_err(), "the usual home is left alone");
+    assert!(
+        fs::metadata(home.path()).is_err(),
+        "the usual home is left alone"
+    );
 }
 
 #[tokio::test]
@@ -119,9 +179,21 @@ async fn the_status_names_everything_without_secrets() {
     let home = Home::with_model("http://127.0.0.1:1/v1");
     let run = home.run(&["status"]).await;
     assert_eq!(run.code, 0, "{}", run.stderr);
-    assert_says(&run.stdout, &["config.json ✓", "workspace ✗", "test-model", "http://127.0.0.1:1/v1"]);
+    assert_says(
+        &run.stdout,
+        &[
+            "config.json ✓",
+            "workspace ✗",
+            "test-model",
+            "http://127.0.0.1:1/v1",
+        ],
+    );
     assert!(!run.stdout.contains("test-key"));
-    let status: Value = serde_json::from_str(&home.run(&["status", "--json"]).await.stdout).unwrap();
+    let status: Value =
+        serde_json::from_str(&home.run(&["status", "--json"]).await.stdout).unwrap();
     assert_eq!(status["version"], json!(env!("CARGO_PKG_VERSION")));
-    assert_eq!(status["config"], json!({"path": home.path().join("config.json"), "exists": true}));
+    assert_eq!(
+        status["config"],
+        json!({"path": home.path().join("config.json"), "exists": true})
+    );
 }

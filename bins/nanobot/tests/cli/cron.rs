@@ -11,14 +11,39 @@ use crate::support::{Home, assert_says, finish, until};
 #[tokio::test]
 async fn jobs_are_set_listed_paused_and_removed_without_a_gateway() {
     let home = Home::new();
-    let add = ["cron", "add", "-m", "Water the plants", "--cron", "0 8 * * 1", "--tz", "Europe/Paris"];
+    let add = [
+        "cron",
+        "add",
+        "-m",
+        "Water the plants",
+        "--cron",
+        "0 8 * * 1",
+        "--tz",
+        "Europe/Paris",
+    ];
     let added = home.run(&add).await;
-    assert_says(&added.stdout, &["Created job 'Water the plants' (id: ", "Next run: Mon ", " 08:00 Europe/Paris."]);
+    assert_says(
+        &added.stdout,
+        &[
+            "Created job 'Water the plants' (id: ",
+            "Next run: Mon ",
+            " 08:00 Europe/Paris.",
+        ],
+    );
     let jobs: Value = serde_json::from_str(&home.read("cron/jobs.json")).unwrap();
-    assert_eq!((&jobs["version"], &jobs["jobs"][0]["schedule"]["tz"]), (&json!(1), &json!("Europe/Paris")));
+    assert_eq!(
+        (&jobs["version"], &jobs["jobs"][0]["schedule"]["tz"]),
+        (&json!(1), &json!("Europe/Paris"))
+    );
     let id = jobs["jobs"][0]["id"].as_str().unwrap();
     for (command, parts) in [
-        ("show", vec!["0 8 * * 1 (Europe/Paris)", "\"message\": \"Water the plants\""]),
+        (
+            "show",
+            vec![
+                "0 8 * * 1 (Europe/Paris)",
+                "\"message\": \"Water the plants\"",
+            ],
+        ),
         ("history", vec!["It has not run yet."]),
         ("pause", vec!["is paused"]),
         ("resume", vec!["runs again. Next run: Mon "]),
@@ -28,7 +53,10 @@ async fn jobs_are_set_listed_paused_and_removed_without_a_gateway() {
         assert_eq!(run.code, 0, "{command}: {}", run.stderr);
         assert_says(&run.stdout, &parts);
     }
-    assert_eq!(home.run(&["cron", "list", "--all"]).await.stdout, "No scheduled jobs.\n");
+    assert_eq!(
+        home.run(&["cron", "list", "--all"]).await.stdout,
+        "No scheduled jobs.\n"
+    );
     for (arguments, part) in [
         (["--cron", "61 * * * *"], "is no minute"),
         (["--at", "2020-01-01T00:00"], "would never run"),
@@ -36,40 +64,108 @@ async fn jobs_are_set_listed_paused_and_removed_without_a_gateway() {
         (["--every", "0"], "at least one second"),
         (["--every", "-5"], "at least one second"),
     ] {
-        let refused =
-            home.run(&[["cron", "add", "-m", "x"], [arguments[0], arguments[1], "--name", "y"]].concat()).await;
+        let refused = home
+            .run(
+                &[
+                    ["cron", "add", "-m", "x"],
+                    [arguments[0], arguments[1], "--name", "y"],
+                ]
+                .concat(),
+            )
+            .await;
         assert_eq!(refused.code, 1, "{arguments:?}");
         assert_says(&refused.stderr, &[part, "try: "]);
     }
     let empty = home.run(&["cron", "add", "-m", " ", "--every", "60"]).await;
     assert_eq!(empty.code, 2);
     assert_says(&empty.stderr, &["the message is empty", "try: "]);
-    assert_eq!(home.run(&["cron", "add", "-m", "x", "--every", "60", "--tz", "Asia/Tokyo"]).await.code, 2);
+    assert_eq!(
+        home.run(&[
+            "cron",
+            "add",
+            "-m",
+            "x",
+            "--every",
+            "60",
+            "--tz",
+            "Asia/Tokyo"
+        ])
+        .await
+        .code,
+        2
+    );
     home.write("cron/jobs.json", "[");
-    assert_says(&home.run(&["cron", "list"]).await.stderr, &["cannot be read as jobs", "nothing was changed"]);
+    assert_says(
+        &home.run(&["cron", "list"]).await.stderr,
+        &["cannot be read as jobs", "nothing was changed"],
+    );
     assert_eq!(home.read("cron/jobs.json"), "[");
 }
 
 #[tokio::test]
 async fn who_sets_a_job_learns_its_time_where_it_is_meant_and_what_it_will_not_do() {
     let home = Home::new();
-    let add = ["cron", "add", "-m", "call", "--at", "2099-01-01T09:00", "--tz", "Asia/Tokyo"];
+    let add = [
+        "cron",
+        "add",
+        "-m",
+        "call",
+        "--at",
+        "2099-01-01T09:00",
+        "--tz",
+        "Asia/Tokyo",
+    ];
     let added = home.run(&add).await;
-    assert_says(&added.stdout, &["Next run: Thu 2099-01-01 09:00 Asia/Tokyo."]);
-    assert_says(&added.stderr, &["Nobody is sent its answer", "No gateway runs now"]);
+    assert_says(
+        &added.stdout,
+        &["Next run: Thu 2099-01-01 09:00 Asia/Tokyo."],
+    );
+    assert_says(
+        &added.stderr,
+        &["Nobody is sent its answer", "No gateway runs now"],
+    );
     assert!(!added.stderr.contains("It runs every"), "{}", added.stderr);
-    let often = home.run(&["cron", "add", "-m", "look", "--every", "5s"]).await;
+    let often = home
+        .run(&["cron", "add", "-m", "look", "--every", "5s"])
+        .await;
     assert_eq!(often.code, 0, "{}", often.stderr);
-    assert_says(&often.stderr, &["It runs every 5 s; each run is a turn that the model is paid for."]);
-    let hourly = home.run(&["cron", "add", "-m", "look", "--every", "every 1h"]).await;
+    assert_says(
+        &often.stderr,
+        &["It runs every 5 s; each run is a turn that the model is paid for."],
+    );
+    let hourly = home
+        .run(&["cron", "add", "-m", "look", "--every", "every 1h"])
+        .await;
     assert_eq!(hourly.code, 0, "{}", hourly.stderr);
-    assert_says(&home.run(&["cron", "list"]).await.stdout, &["every 3600 s", "every 5 s"]);
-    let long = home.run(&["cron", "add", "-m", &"x".repeat(8001), "--every", "1h"]).await;
+    assert_says(
+        &home.run(&["cron", "list"]).await.stdout,
+        &["every 3600 s", "every 5 s"],
+    );
+    let long = home
+        .run(&["cron", "add", "-m", &"x".repeat(8001), "--every", "1h"])
+        .await;
     assert_eq!(long.code, 1);
-    assert_says(&long.stderr, &["the message of a job has at most 8000 characters", "try: "]);
-    let delivered = home.run(&[&add[..], &["--deliver", "--channel", "pigeons", "--to", "1"]].concat()).await;
+    assert_says(
+        &long.stderr,
+        &["the message of a job has at most 8000 characters", "try: "],
+    );
+    let delivered = home
+        .run(
+            &[
+                &add[..],
+                &["--deliver", "--channel", "pigeons", "--to", "1"],
+            ]
+            .concat(),
+        )
+        .await;
     assert_eq!(delivered.code, 0, "{}", delivered.stderr);
-    assert_says(&delivered.stderr, &["No channel called `pigeons` is enabled here", "No gateway runs now"]);
+    assert_says(
+        &delivered.stderr,
+        &[
+            "No channel called `pigeons` is enabled here",
+            "No gateway runs now",
+        ],
+    );
 }
 
 #[tokio::test]
@@ -83,7 +179,10 @@ async fn jobs_that_cannot_run_are_shown_with_the_reason_and_can_be_paused() {
     ]});
     home.write("cron/jobs.json", &file.to_string());
     let listed = home.run(&["cron", "list"]).await;
-    assert_says(&listed.stdout, &["0 9 * * * (Mars/Base). It cannot run: unknown timezone 'Mars/Base'."]);
+    assert_says(
+        &listed.stdout,
+        &["0 9 * * * (Mars/Base). It cannot run: unknown timezone 'Mars/Base'."],
+    );
     assert_says(&listed.stderr, &["1 of its entries cannot be read as jobs"]);
     assert_says(
         &home.run(&["doctor"]).await.stdout,
@@ -95,8 +194,17 @@ async fn jobs_that_cannot_run_are_shown_with_the_reason_and_can_be_paused() {
     );
     assert_eq!(home.run(&["cron", "resume", "0a1b2c3d"]).await.code, 1);
     let paused = home.run(&["cron", "pause", "0a1b2c3d"]).await;
-    assert_eq!((paused.code, paused.stdout.as_str()), (0, "Job 0a1b2c3d is paused.\n"));
-    assert!(!home.run(&["cron", "list"]).await.stdout.contains("far away"));
+    assert_eq!(
+        (paused.code, paused.stdout.as_str()),
+        (0, "Job 0a1b2c3d is paused.\n")
+    );
+    assert!(
+        !home
+            .run(&["cron", "list"])
+            .await
+            .stdout
+            .contains("far away")
+    );
     let jobs: Value = serde_json::from_str(&home.read("cron/jobs.json")).unwrap();
     assert_eq!(jobs["jobs"][1], file["jobs"][1]);
 }
@@ -105,7 +213,9 @@ async fn jobs_that_cannot_run_are_shown_with_the_reason_and_can_be_paused() {
 async fn times_are_in_the_zone_of_the_variable_where_none_is_configured() {
     let home = Home::new();
     let mut program = home.program();
-    program.env("TZ", "Asia/Tokyo").args(["cron", "add", "-m", "call", "--at", "2099-01-01T09:00"]);
+    program
+        .env("TZ", "Asia/Tokyo")
+        .args(["cron", "add", "-m", "call", "--at", "2099-01-01T09:00"]);
     let added = finish(program, b"").await;
     assert_eq!(added.code, 0, "{}", added.stderr);
     assert_says(&added.stdout, &["2099-01-01 09:00 Asia/Tokyo"]);
@@ -116,20 +226,37 @@ async fn the_zone_of_the_assistant_is_the_zone_of_its_jobs() {
     let home = Home::new();
     let add = ["cron", "add", "-m", "call", "--at", "2099-01-01T09:00"];
     home.configure(&json!({"agents": {"defaults": {"timezone": "Asia/Tokyo"}}}));
-    assert_says(&home.run(&add).await.stdout, &["2099-01-01 09:00 Asia/Tokyo"]);
+    assert_says(
+        &home.run(&add).await.stdout,
+        &["2099-01-01 09:00 Asia/Tokyo"],
+    );
     home.configure(&json!({"agents": {"defaults": {"timezone": "Asia/Tokyo"}}, "cron": {"timezone": "Europe/Paris"}}));
-    assert_says(&home.run(&add).await.stdout, &["2099-01-01 09:00 Europe/Paris"]);
+    assert_says(
+        &home.run(&add).await.stdout,
+        &["2099-01-01 09:00 Europe/Paris"],
+    );
 }
 
 #[tokio::test]
 async fn a_reminder_comes_to_the_chat_that_asked_for_it_and_sets_no_other() {
     let model = ModelServer::answering(|request| {
         let asked = request.last_user_text();
-        let answers = request.messages().iter().rev().take_while(|message| message["role"] == "tool").count();
+        let answers = request
+            .messages()
+            .iter()
+            .rev()
+            .take_while(|message| message["role"] == "tool")
+            .count();
         match (asked.contains("[Scheduled task]"), answers) {
-            (true, 0) => Reply::call("cron", &json!({"action": "add", "message": "again", "every_seconds": 1})),
+            (true, 0) => Reply::call(
+                "cron",
+                &json!({"action": "add", "message": "again", "every_seconds": 1}),
+            ),
             (true, _) => Reply::text("Drink water!"),
-            (false, 0) => Reply::call("cron", &json!({"action": "add", "message": "drink", "every_seconds": 5})),
+            (false, 0) => Reply::call(
+                "cron",
+                &json!({"action": "add", "message": "drink", "every_seconds": 5}),
+            ),
             (false, _) => Reply::text("I will."),
         }
     });
@@ -145,19 +272,36 @@ async fn a_reminder_comes_to_the_chat_that_asked_for_it_and_sets_no_other() {
         }},
     }));
     let gateway = Running::start(&home).await;
-    telegram.push(Incoming::private(&Person::new(7, "Ann", "ann_x"), "remind me to drink"));
-    until("the reminder comes", async || telegram.texts_in(7).iter().any(|told| told == "Drink water!")).await;
-    let jobs = || serde_json::from_str::<Value>(&home.read("cron/jobs.json")).unwrap()["jobs"].clone();
-    until("the run is over", async || jobs()[0]["state"]["lastStatus"] == "ok").await;
+    telegram.push(Incoming::private(
+        &Person::new(7, "Ann", "ann_x"),
+        "remind me to drink",
+    ));
+    until("the reminder comes", async || {
+        telegram
+            .texts_in(7)
+            .iter()
+            .any(|told| told == "Drink water!")
+    })
+    .await;
+    let jobs =
+        || serde_json::from_str::<Value>(&home.read("cron/jobs.json")).unwrap()["jobs"].clone();
+    until("the run is over", async || {
+        jobs()[0]["state"]["lastStatus"] == "ok"
+    })
+    .await;
     let id = jobs()[0]["id"].as_str().unwrap().to_owned();
     home.run(&["cron", "remove", &id]).await;
     assert_eq!(jobs(), json!([]), "a job set no other");
     // One that nobody is told of, by hand.
-    home.run(&["cron", "add", "-m", "quietly", "--at", "2099-01-01"]).await;
+    home.run(&["cron", "add", "-m", "quietly", "--at", "2099-01-01"])
+        .await;
     let id = jobs()[0]["id"].as_str().unwrap().to_owned();
     home.run(&["cron", "run", &id]).await;
     until("it ran", async || jobs()[0]["state"]["lastStatus"] == "ok").await;
-    assert_says(&home.run(&["cron", "history", &id]).await.stdout, &["  ok ("]);
+    assert_says(
+        &home.run(&["cron", "history", &id]).await.stdout,
+        &["  ok ("],
+    );
     assert_eq!(jobs()[0]["enabled"], json!(true));
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));

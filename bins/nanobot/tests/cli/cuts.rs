@@ -19,40 +19,66 @@ use crate::support::{DEADLINE, Home, assert_says, until};
 async fn a_gateway_cuts_its_conversations_itself_and_not_under_a_turn() {
     let gate = Gate::new();
     let held = Reply::text("Third.").after(&gate);
-    let model = ModelServer::scripted([Reply::text("First."), Reply::text("Second."), held]).await.unwrap();
+    let model = ModelServer::scripted([Reply::text("First."), Reply::text("Second."), held])
+        .await
+        .unwrap();
     let home = Home::with_model(&model.base_url());
     let gateway = Running::start(&home).await;
     for question in ["one?", "two?"] {
         assert_eq!(home.run(&["agent", "-m", question]).await.code, 0);
     }
-    let copied = home.run(&["sessions", "fork", "direct", "--at", "2", "--to", "copy"]).await;
+    let copied = home
+        .run(&["sessions", "fork", "direct", "--at", "2", "--to", "copy"])
+        .await;
     assert_eq!(copied.code, 0, "{}", copied.stderr);
     assert_says(&copied.stdout, &["Copied to cli:copy."]);
-    let again = home.run(&["sessions", "fork", "direct", "--to", "copy"]).await;
-    assert_says(&again.stderr, &["there is a conversation cli:copy already", "--to"]);
+    let again = home
+        .run(&["sessions", "fork", "direct", "--to", "copy"])
+        .await;
+    assert_says(
+        &again.stderr,
+        &["there is a conversation cli:copy already", "--to"],
+    );
 
     let (asked, ()) = tokio::join!(home.run(&["agent", "-m", "three?"]), async {
         model.wait_for(3).await.unwrap();
-        let refused = home.run(&["sessions", "rewind", "direct", "--to", "2"]).await;
+        let refused = home
+            .run(&["sessions", "rewind", "direct", "--to", "2"])
+            .await;
         assert_eq!(refused.code, 1, "{}", refused.stdout);
-        assert_says(&refused.stderr, &["a turn is at work in cli:direct", "/stop"]);
+        assert_says(
+            &refused.stderr,
+            &["a turn is at work in cli:direct", "/stop"],
+        );
         let copied = home.run(&["sessions", "fork", "direct"]).await;
         assert_says(&copied.stdout, &["Copied to cli:direct:branch:1."]);
         gate.open();
     });
-    assert_eq!((asked.code, asked.stdout.as_str()), (0, "Third.\n"), "{}", asked.stderr);
+    assert_eq!(
+        (asked.code, asked.stdout.as_str()),
+        (0, "Third.\n"),
+        "{}",
+        asked.stderr
+    );
     until("nothing is at work there", async || {
-        home.run(&["sessions", "rewind", "direct", "--to", "2"]).await.code == 0
+        home.run(&["sessions", "rewind", "direct", "--to", "2"])
+            .await
+            .code
+            == 0
     })
     .await;
-    let far = home.run(&["sessions", "rewind", "direct", "--to", "99"]).await;
+    let far = home
+        .run(&["sessions", "rewind", "direct", "--to", "99"])
+        .await;
     assert_says(&far.stderr, &["cannot be cut at 99", "sessions show"]);
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
     let session = home.read("workspace/sessions/cli_direct.jsonl");
     assert_eq!(session.matches("rewound").count(), 1, "{session}");
     // The same without it, on the files.
-    let copied = home.run(&["sessions", "fork", "direct", "--to", "other"]).await;
+    let copied = home
+        .run(&["sessions", "fork", "direct", "--to", "other"])
+        .await;
     assert_says(&copied.stdout, &["Copied to cli:other."]);
 }
 
@@ -70,17 +96,28 @@ async fn syncs_of_a_turn(durability: &str) -> Option<usize> {
     assert_eq!(home.run(&["agent", "-m", "first"]).await.code, 0);
     let trace = home.path().join("trace");
     let mut command = home.of("strace".as_ref());
-    command.args(["-f", "-y", "-e", "trace=fsync,fdatasync", "-o"]).arg(&trace);
-    command.arg(env!("CARGO_BIN_EXE_nanobot")).args(["agent", "-m", "second"]);
+    command
+        .args(["-f", "-y", "-e", "trace=fsync,fdatasync", "-o"])
+        .arg(&trace);
+    command
+        .arg(env!("CARGO_BIN_EXE_nanobot"))
+        .args(["agent", "-m", "second"]);
     // The model is served by this very thread, so nothing may block it.
     let mut command = Command::from(command);
     let running = command.stdin(Stdio::null()).kill_on_drop(true).output();
-    let ended = tokio::time::timeout(DEADLINE, running).await.expect("the program ends in time");
+    let ended = tokio::time::timeout(DEADLINE, running)
+        .await
+        .expect("the program ends in time");
     if !ended.is_ok_and(|ended| ended.status.success()) {
         return None;
     }
     let traced = std::fs::read_to_string(&trace).unwrap();
-    Some(traced.lines().filter(|line| line.contains("cli_direct.jsonl")).count())
+    Some(
+        traced
+            .lines()
+            .filter(|line| line.contains("cli_direct.jsonl"))
+            .count(),
+    )
 }
 
 #[cfg(target_os = "linux")]
@@ -91,7 +128,9 @@ async fn durability_os_reaches_the_sessions_of_the_program() {
             assert!(disk >= 2, "the question and its answer are synced: {disk}");
             assert_eq!(os, 0, "nothing waits for the disk");
         }
-        _ => eprintln!("SKIPPED: strace is not there or may not trace, so nobody can count the syncs of the program"),
+        _ => eprintln!(
+            "SKIPPED: strace is not there or may not trace, so nobody can count the syncs of the program"
+        ),
     }
 }
 
@@ -105,8 +144,13 @@ fn over_at(lines: &[&str], is_meant: impl Fn(&str) -> bool) -> Option<usize> {
         return Some(begun);
     }
     let thread = line.split_whitespace().next()?;
-    let is_rest = |line: &&str| line.split_whitespace().next() == Some(thread) && line.contains("resumed>");
-    lines.iter().skip(begun + 1).position(is_rest).map(|rest| begun + 1 + rest)
+    let is_rest =
+        |line: &&str| line.split_whitespace().next() == Some(thread) && line.contains("resumed>");
+    lines
+        .iter()
+        .skip(begun + 1)
+        .position(is_rest)
+        .map(|rest| begun + 1 + rest)
 }
 
 /// A power cut leaves no message whose file is missing: the file, its name and the name of its folder
@@ -114,7 +158,10 @@ fn over_at(lines: &[&str], is_meant: impl Fn(&str) -> bool) -> Option<usize> {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_received_file_is_on_disk_before_the_message_that_names_it() {
-    let (model, telegram) = (ModelServer::answering(|_| Reply::text("ok")).await.unwrap(), TelegramFake::start().await);
+    let (model, telegram) = (
+        ModelServer::answering(|_| Reply::text("ok")).await.unwrap(),
+        TelegramFake::start().await,
+    );
     let (telegram, home) = (telegram.unwrap(), Home::new());
     home.configure(&json!({
         "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
@@ -123,39 +170,73 @@ async fn a_received_file_is_on_disk_before_the_message_that_names_it() {
             "enabled": true, "token": TOKEN, "apiBase": telegram.api_base(), "allowFrom": ["7"],
         }},
     }));
-    let may_trace = Command::new("strace").args(["-o", "/dev/null", "true"]).stdin(Stdio::null()).status().await;
+    let may_trace = Command::new("strace")
+        .args(["-o", "/dev/null", "true"])
+        .stdin(Stdio::null())
+        .status()
+        .await;
     if !may_trace.is_ok_and(|status| status.success()) {
-        eprintln!("SKIPPED: strace is not there or may not trace, so nobody can see the order of syncs");
+        eprintln!(
+            "SKIPPED: strace is not there or may not trace, so nobody can see the order of syncs"
+        );
         return;
     }
     let trace = home.path().join("trace");
     let mut command = home.of("strace".as_ref());
     // The gateway is the child of this test; the tracer is not.
-    command.args(["-D", "-f", "-y", "-s", "5000", "-e", "trace=fsync,fdatasync,pwrite64", "-o"]).arg(&trace);
-    command.arg(env!("CARGO_BIN_EXE_nanobot")).args(["gateway", "--port", "0"]);
+    command
+        .args([
+            "-D",
+            "-f",
+            "-y",
+            "-s",
+            "5000",
+            "-e",
+            "trace=fsync,fdatasync,pwrite64",
+            "-o",
+        ])
+        .arg(&trace);
+    command
+        .arg(env!("CARGO_BIN_EXE_nanobot"))
+        .args(["gateway", "--port", "0"]);
     let gateway = Running::run(command).await;
     let file = Incoming::private(&Person::new(7, "Ann", "ann_x"), "read this");
     telegram.push(file.with_file(FileKind::Document, "report.txt", "text/plain", "the report"));
-    until("it is answered", async || telegram.texts_in(7).contains(&"ok".to_owned())).await;
+    until("it is answered", async || {
+        telegram.texts_in(7).contains(&"ok".to_owned())
+    })
+    .await;
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
     until("the trace is whole", async || {
-        std::fs::read_to_string(&trace).is_ok_and(|text| text.trim_end().ends_with("+++ exited with 0 +++"))
+        std::fs::read_to_string(&trace)
+            .is_ok_and(|text| text.trim_end().ends_with("+++ exited with 0 +++"))
     })
     .await;
     let names = home.names("media/telegram");
-    let [name] = names.as_slice() else { panic!("{names:?}") };
+    let [name] = names.as_slice() else {
+        panic!("{names:?}")
+    };
     let traced = std::fs::read_to_string(&trace).unwrap();
     let lines: Vec<&str> = traced.lines().collect();
     if !traced.contains("state.db") {
         eprintln!("SKIPPED: the tracer may not see which files are synced");
         return;
     }
-    let named = lines.iter().position(|line| line.contains("/state.db") && line.contains(name.as_str()));
+    let named = lines
+        .iter()
+        .position(|line| line.contains("/state.db") && line.contains(name.as_str()));
     let named = named.expect("the ledger has the message");
-    let synced = |place: &str| over_at(&lines, |line| line.contains("sync(") && line.contains(place));
+    let synced = |place: &str| {
+        over_at(&lines, |line| {
+            line.contains("sync(") && line.contains(place)
+        })
+    };
     for place in ["/media/telegram/.part-", "/media/telegram>", "/media>"] {
         let synced = synced(place).unwrap_or_else(|| panic!("{place} is never synced"));
-        assert!(synced < named, "{place} is synced in line {synced}, and the message is stored in line {named}");
+        assert!(
+            synced < named,
+            "{place} is synced in line {synced}, and the message is stored in line {named}"
+        );
     }
 }

@@ -6,7 +6,10 @@
 //! day is over when everything is. Drafts are off: one that a platform took just when the kill came,
 //! before the program could note it, stays and would look like an answer.
 
-#![expect(clippy::print_stdout, reason = "what happened is shown when the test fails")]
+#![expect(
+    clippy::print_stdout,
+    reason = "what happened is shown when the test fails"
+)]
 
 mod friend;
 mod judge;
@@ -24,7 +27,8 @@ const OTHER_SEED: &str = "NANOBOT_DAY_SEED";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_day_with_outages_ends_with_every_message_answered_once_or_visibly_uncertain() {
-    let seed = std::env::var(OTHER_SEED).map_or(SEED, |seed| seed.parse().expect("a seed is a number"));
+    let seed =
+        std::env::var(OTHER_SEED).map_or(SEED, |seed| seed.parse().expect("a seed is a number"));
     let mut world = World::open().await;
     let mut judge = Judge::default();
     world.begin().await;
@@ -57,10 +61,18 @@ async fn live(world: &mut World, judge: &mut Judge, hour: &Hour) {
     for message in &hour.messages {
         world.say(judge, *message);
     }
-    world.answered(judge, |place| hour.troubles.iter().all(|trouble| !trouble.is_about(place))).await;
+    world
+        .answered(judge, |place| {
+            hour.troubles.iter().all(|trouble| !trouble.is_about(place))
+        })
+        .await;
     // A gateway is killed when the platforms are well again, so that the next one hears all of them.
     for is_last in [false, true] {
-        for trouble in hour.troubles.iter().filter(|trouble| trouble.kills() == is_last) {
+        for trouble in hour
+            .troubles
+            .iter()
+            .filter(|trouble| trouble.kills() == is_last)
+        {
             world.end_trouble(*trouble).await;
         }
     }

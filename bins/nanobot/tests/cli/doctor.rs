@@ -41,7 +41,11 @@ fn sound_home() -> Home {
 
 fn private(home: &Home) {
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).unwrap();
-    fs::set_permissions(home.path().join("config.json"), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::set_permissions(
+        home.path().join("config.json"),
+        fs::Permissions::from_mode(0o600),
+    )
+    .unwrap();
 }
 
 /// The sound configuration with these keys over it.
@@ -80,7 +84,10 @@ fn email(keys: &Value) -> Value {
 }
 
 async fn doctor(home: &Home, options: &[&str]) -> (Run, Vec<Value>) {
-    let arguments: Vec<&str> = ["doctor", "--json"].into_iter().chain(options.iter().copied()).collect();
+    let arguments: Vec<&str> = ["doctor", "--json"]
+        .into_iter()
+        .chain(options.iter().copied())
+        .collect();
     let run = home.run(&arguments).await;
     let report: Value = serde_json::from_str(&run.stdout).unwrap();
     let findings = report["findings"].as_array().unwrap().clone();
@@ -135,7 +142,12 @@ const FAULTS: [Planted; 35] = [
     },
     Planted {
         name: "a token of clients that can be guessed",
-        plant: |home| set(home, &json!({"channels": {"websocket": {"enabled": true, "token": "fifteen-letters"}}})),
+        plant: |home| {
+            set(
+                home,
+                &json!({"channels": {"websocket": {"enabled": true, "token": "fifteen-letters"}}}),
+            )
+        },
         options: &[],
         id: "channels.token",
         severity: "warning",
@@ -145,7 +157,11 @@ const FAULTS: [Planted; 35] = [
     Planted {
         name: "keys that others can read",
         plant: |home| {
-            fs::set_permissions(home.path().join("config.json"), fs::Permissions::from_mode(0o644)).unwrap();
+            fs::set_permissions(
+                home.path().join("config.json"),
+                fs::Permissions::from_mode(0o644),
+            )
+            .unwrap();
         },
         options: &[],
         id: "config.private",
@@ -185,7 +201,12 @@ const FAULTS: [Planted; 35] = [
     },
     Planted {
         name: "a provider that there is not",
-        plant: |home| set(home, &json!({"agents": {"defaults": {"provider": "opneai"}}})),
+        plant: |home| {
+            set(
+                home,
+                &json!({"agents": {"defaults": {"provider": "opneai"}}}),
+            )
+        },
         options: &[],
         id: "model.usable",
         severity: "fault",
@@ -215,7 +236,12 @@ const FAULTS: [Planted; 35] = [
     },
     Planted {
         name: "a damaged database",
-        plant: |home| home.write("state.db", "this was a database once, before the disk failed"),
+        plant: |home| {
+            home.write(
+                "state.db",
+                "this was a database once, before the disk failed",
+            )
+        },
         options: &[],
         id: "state.whole",
         severity: "fault",
@@ -233,7 +259,12 @@ const FAULTS: [Planted; 35] = [
     },
     Planted {
         name: "a platform that there is not",
-        plant: |home| set(home, &json!({"channels": {"pigeon": {"enabled": true, "kind": "pigeon"}}})),
+        plant: |home| {
+            set(
+                home,
+                &json!({"channels": {"pigeon": {"enabled": true, "kind": "pigeon"}}}),
+            )
+        },
         options: &[],
         id: "channels.usable",
         severity: "fault",
@@ -243,7 +274,8 @@ const FAULTS: [Planted; 35] = [
     Planted {
         name: "one token twice",
         plant: |home| {
-            let other = json!({"enabled": true, "kind": "telegram", "token": "1:a", "allowFrom": ["7"]});
+            let other =
+                json!({"enabled": true, "kind": "telegram", "token": "1:a", "allowFrom": ["7"]});
             let mut channels = telegram(&json!({}));
             channels["channels"]["work"] = other;
             set(home, &channels);
@@ -274,7 +306,12 @@ const FAULTS: [Planted; 35] = [
     },
     Planted {
         name: "a socket for whoever has its token",
-        plant: |home| set(home, &json!({"channels": {"websocket": {"enabled": true, "token": "x", "port": 0}}})),
+        plant: |home| {
+            set(
+                home,
+                &json!({"channels": {"websocket": {"enabled": true, "token": "x", "port": 0}}}),
+            )
+        },
         options: &[],
         id: "channels.exposed",
         severity: "note",
@@ -336,7 +373,10 @@ const FAULTS: [Planted; 35] = [
                 "state": {"lastStatus": "error", "lastError": "the disk was full", "nextRunAtMs": 4_000_000_000_000_u64},
                 "createdAtMs": 1, "updatedAtMs": 1,
             });
-            home.write("cron/jobs.json", &json!({"version": 1, "jobs": [job]}).to_string());
+            home.write(
+                "cron/jobs.json",
+                &json!({"version": 1, "jobs": [job]}).to_string(),
+            );
         },
         options: &[],
         id: "cron.runs",
@@ -385,7 +425,12 @@ const FAULTS: [Planted; 35] = [
     },
     Planted {
         name: "mail that nobody has to vouch for",
-        plant: |home| set(home, &email(&json!({"verifyDkim": false, "verifySpf": false}))),
+        plant: |home| {
+            set(
+                home,
+                &email(&json!({"verifyDkim": false, "verifySpf": false})),
+            )
+        },
         options: &[],
         id: "channels.senders",
         severity: "warning",
@@ -405,7 +450,11 @@ const FAULTS: [Planted; 35] = [
         name: "a skill that is no text",
         plant: |home| {
             home.write("workspace/skills/sing/SKILL.md", "");
-            fs::write(home.workspace().join("skills/sing/SKILL.md"), b"---\nname: sing\n---\n\xff").unwrap();
+            fs::write(
+                home.workspace().join("skills/sing/SKILL.md"),
+                b"---\nname: sing\n---\n\xff",
+            )
+            .unwrap();
         },
         options: &[],
         id: "skills.usable",
@@ -429,9 +478,12 @@ const FAULTS: [Planted; 35] = [
         name: "a clock that was put back",
         plant: |home| {
             home.write("workspace/sessions/cli_direct.jsonl", "");
-            let file =
-                fs::File::options().write(true).open(home.workspace().join("sessions/cli_direct.jsonl")).unwrap();
-            file.set_modified(SystemTime::now() + Duration::from_hours(48)).unwrap();
+            let file = fs::File::options()
+                .write(true)
+                .open(home.workspace().join("sessions/cli_direct.jsonl"))
+                .unwrap();
+            file.set_modified(SystemTime::now() + Duration::from_hours(48))
+                .unwrap();
         },
         options: &[],
         id: "machine.clock",
@@ -443,12 +495,23 @@ const FAULTS: [Planted; 35] = [
 
 #[tokio::test]
 async fn every_planted_fault_is_found_with_its_remedy() {
-    for Planted { name, plant, options, id, severity, what, remedy } in FAULTS {
+    for Planted {
+        name,
+        plant,
+        options,
+        id,
+        severity,
+        what,
+        remedy,
+    } in FAULTS
+    {
         let home = sound_home();
         plant(&home);
         let (run, findings) = doctor(&home, options).await;
         let has = |finding: &Value, key: &str, words: &str| {
-            finding[key].as_str().is_some_and(|text| text.contains(words) || words == "*" && text.contains('*'))
+            finding[key]
+                .as_str()
+                .is_some_and(|text| text.contains(words) || words == "*" && text.contains('*'))
         };
         let is_it = |finding: &&Value| {
             finding["id"] == id
@@ -456,8 +519,15 @@ async fn every_planted_fault_is_found_with_its_remedy() {
                 && has(finding, "what", what)
                 && has(finding, "remedy", remedy)
         };
-        assert!(findings.iter().find(is_it).is_some(), "{name}: {id} is not among {findings:#?}");
-        assert_eq!(run.code, i32::from(severity == "fault"), "{name}: {findings:#?}");
+        assert!(
+            findings.iter().find(is_it).is_some(),
+            "{name}: {id} is not among {findings:#?}"
+        );
+        assert_eq!(
+            run.code,
+            i32::from(severity == "fault"),
+            "{name}: {findings:#?}"
+        );
     }
 }
 
@@ -465,23 +535,39 @@ async fn every_planted_fault_is_found_with_its_remedy() {
 async fn a_home_in_order_has_nothing_to_mend() {
     let model = ModelServer::scripted([Reply::text("ok")]).await.unwrap();
     let home = sound_home();
-    set(&home, &json!({"providers": {"custom": {"apiBase": model.base_url()}}}));
+    set(
+        &home,
+        &json!({"providers": {"custom": {"apiBase": model.base_url()}}}),
+    );
     let run = home.run(&["doctor", "--probe"]).await;
     assert_eq!(run.code, 0, "{run:?}");
     assert!(
-        run.stdout.contains("test-model (custom) answers") && run.stdout.contains("0 faults, 0 warnings."),
+        run.stdout.contains("test-model (custom) answers")
+            && run.stdout.contains("0 faults, 0 warnings."),
         "{run:?}"
     );
 }
 
 #[tokio::test]
 async fn a_key_that_the_vendor_refuses_is_found_by_asking() {
-    let model = ModelServer::scripted([Reply::error(401, "invalid key")]).await.unwrap();
+    let model = ModelServer::scripted([Reply::error(401, "invalid key")])
+        .await
+        .unwrap();
     let home = sound_home();
-    set(&home, &json!({"providers": {"custom": {"apiBase": model.base_url()}}}));
+    set(
+        &home,
+        &json!({"providers": {"custom": {"apiBase": model.base_url()}}}),
+    );
     let (run, findings) = doctor(&home, &["--probe"]).await;
-    let found = findings.iter().find(|finding| finding["id"] == "model.answers").unwrap();
-    assert_eq!((run.code, &found["severity"]), (1, &json!("fault")), "{found}");
+    let found = findings
+        .iter()
+        .find(|finding| finding["id"] == "model.answers")
+        .unwrap();
+    assert_eq!(
+        (run.code, &found["severity"]),
+        (1, &json!("fault")),
+        "{found}"
+    );
     assert!(found["remedy"].as_str().unwrap().contains("key"), "{found}");
     assert!(!run.stdout.contains("test-key"), "{run:?}");
 }
@@ -490,10 +576,20 @@ async fn a_key_that_the_vendor_refuses_is_found_by_asking() {
 async fn a_port_that_somebody_has_is_found() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let home = sound_home();
-    set(&home, &json!({"gateway": {"port": taken.local_addr().unwrap().port()}}));
+    set(
+        &home,
+        &json!({"gateway": {"port": taken.local_addr().unwrap().port()}}),
+    );
     let (run, findings) = doctor(&home, &[]).await;
-    let found = findings.iter().find(|finding| finding["id"] == "gateway.endpoint").unwrap();
-    assert_eq!((run.code, &found["severity"]), (1, &json!("fault")), "{found}");
+    let found = findings
+        .iter()
+        .find(|finding| finding["id"] == "gateway.endpoint")
+        .unwrap();
+    assert_eq!(
+        (run.code, &found["severity"]),
+        (1, &json!("fault")),
+        "{found}"
+    );
 }
 
 #[tokio::test]
@@ -501,15 +597,29 @@ async fn what_can_be_mended_is_mended_once() {
     let home = sound_home();
     fs::remove_dir(home.workspace()).unwrap();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    fs::set_permissions(home.path().join("config.json"), fs::Permissions::from_mode(0o666)).unwrap();
+    fs::set_permissions(
+        home.path().join("config.json"),
+        fs::Permissions::from_mode(0o666),
+    )
+    .unwrap();
     let (_, findings) = doctor(&home, &["--fix"]).await;
     let mended = |findings: &[Value]| {
         let fixed = findings.iter().filter(|finding| finding["fixed"] == true);
-        fixed.map(|finding| finding["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        fixed
+            .map(|finding| finding["id"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
-    assert_eq!(mended(&findings), ["config.private", "home.private", "workspace.usable"]);
+    assert_eq!(
+        mended(&findings),
+        ["config.private", "home.private", "workspace.usable"]
+    );
     assert!(home.workspace().join("AGENTS.md").is_file());
     let (run, findings) = doctor(&home, &["--fix"]).await;
     assert_eq!((run.code, mended(&findings)), (0, Vec::new()));
-    assert!(findings.iter().all(|finding| finding["severity"] != "warning"), "{findings:#?}");
+    assert!(
+        findings
+            .iter()
+            .all(|finding| finding["severity"] != "warning"),
+        "{findings:#?}"
+    );
 }

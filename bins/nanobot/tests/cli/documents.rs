@@ -36,13 +36,18 @@ fn settings(model: &ModelServer, channels: &Value) -> Value {
 }
 
 fn fetch(server: &Server, path: &str) -> Reply {
-    Reply::call("web_fetch", &json!({"url": format!("{}{path}", server.url())}))
+    Reply::call(
+        "web_fetch",
+        &json!({"url": format!("{}{path}", server.url())}),
+    )
 }
 
 #[tokio::test]
 async fn a_page_is_read_by_the_helper_of_the_built_program() {
     let server = pages().await;
-    let model = ModelServer::scripted([fetch(&server, "/tea"), Reply::text("It is about tea.")]).await.unwrap();
+    let model = ModelServer::scripted([fetch(&server, "/tea"), Reply::text("It is about tea.")])
+        .await
+        .unwrap();
     let home = Home::new();
     home.configure(&settings(&model, &json!({})));
     let run = home.run(&["agent", "-m", "what is on that page?"]).await;
@@ -50,7 +55,10 @@ async fn a_page_is_read_by_the_helper_of_the_built_program() {
     assert_says(&run.stdout, &["It is about tea."]);
     let requests = model.requests();
     let results = requests.last().unwrap().tool_results();
-    assert_says(results.last().unwrap(), &["# Tea", "Boil it, let it cool a little", "readability"]);
+    assert_says(
+        results.last().unwrap(),
+        &["# Tea", "Boil it, let it cool a little", "readability"],
+    );
 }
 
 /// The pages overflow the stack of their parser, or take it minutes.
@@ -72,15 +80,25 @@ async fn a_hostile_page_is_a_tool_error_and_the_gateway_goes_on() {
     home.configure(&settings(&model, &json!({"telegram": channel})));
     let gateway = Running::start(&home).await;
     let ann = Person::new(7, "Ann", "ann_x");
-    for (question, answer) in
-        [("read it", "That page cannot be read."), ("and that", "Nor that one."), ("tea?", "It is about tea.")]
-    {
+    for (question, answer) in [
+        ("read it", "That page cannot be read."),
+        ("and that", "Nor that one."),
+        ("tea?", "It is about tea."),
+    ] {
         telegram.push(Incoming::private(&ann, question));
-        until(answer, async || telegram.texts_in(7).contains(&answer.to_owned())).await;
+        until(answer, async || {
+            telegram.texts_in(7).contains(&answer.to_owned())
+        })
+        .await;
     }
     // Every second request carries the result of a call.
-    let results: Vec<String> =
-        model.requests().iter().skip(1).step_by(2).flat_map(|asked| asked.tool_results()).collect();
+    let results: Vec<String> = model
+        .requests()
+        .iter()
+        .skip(1)
+        .step_by(2)
+        .flat_map(|asked| asked.tool_results())
+        .collect();
     assert_eq!(results.len(), 3, "{results:?}");
     assert_says(&results[0], &["the reader ran out of"]);
     assert_says(&results[2], &["Boil it, let it cool a little"]);
@@ -111,17 +129,24 @@ const ENVELOPE: &str = "Authentication-Results: mx.bot.test; dkim=pass header.d=
 #[tokio::test]
 async fn a_hostile_mail_is_parked_and_the_next_one_is_answered() {
     let mailbox = MailFake::start().await.unwrap();
-    let model = ModelServer::answering(|_| Reply::text("Good morning, Ann.")).await.unwrap();
+    let model = ModelServer::answering(|_| Reply::text("Good morning, Ann."))
+        .await
+        .unwrap();
     let home = reading(&mailbox, &model);
     let envelope = format!("{ENVELOPE}Subject: x\r\n");
     let nested = "Content-Type:(;)message/rfc822\r\n\r\n".repeat(550_000);
     let hostile = mailbox.push(format!("{envelope}{nested}"));
-    let harmless = mailbox.push(format!("{envelope}Message-ID: <2@people.test>\r\n\r\nGood morning!\r\n"));
+    let harmless = mailbox.push(format!(
+        "{envelope}Message-ID: <2@people.test>\r\n\r\nGood morning!\r\n"
+    ));
     let gateway = Running::start(&home).await;
     let sent = mailbox.wait_for_sent(1).await.unwrap();
     assert_says(&sent[0].raw, &["Good morning, Ann."]);
     mailbox.wait_for_flag(harmless, r"\Seen").await.unwrap();
-    assert!(mailbox.has_flag(hostile, r"\Flagged"), "a person finds it in the mailbox");
+    assert!(
+        mailbox.has_flag(hostile, r"\Flagged"),
+        "a person finds it in the mailbox"
+    );
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
 }
@@ -134,19 +159,25 @@ const SIZE: usize = 3_300_000;
 #[tokio::test]
 async fn a_mail_of_mails_is_answered_and_not_parked() {
     let mailbox = MailFake::start().await.unwrap();
-    let model = ModelServer::answering(|_| Reply::text("Good morning, Ann.")).await.unwrap();
+    let model = ModelServer::answering(|_| Reply::text("Good morning, Ann."))
+        .await
+        .unwrap();
     let home = reading(&mailbox, &model);
     let nested = |header: &str| {
         let part = format!("{header}message/rfc822\r\n\r\n");
         format!("{}Hello\r\n", part.repeat(SIZE / part.len()))
     };
     let multiparts: String = (0..38_000)
-        .map(|depth| format!("Content-Type: multipart/mixed; boundary=b{depth:08}\r\n\r\n--b{depth:08}\r\n"))
+        .map(|depth| {
+            format!("Content-Type: multipart/mixed; boundary=b{depth:08}\r\n\r\n--b{depth:08}\r\n")
+        })
         .collect();
     let within =
         "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: message/rfc822\r\n\r\n".repeat(40_000);
     let all = ["Content- Type : ", ":Content-Type: ", "Content-Type: (a)"];
-    let all = all.map(|header| format!("{header}message/rfc822\r\n\r\n")).concat();
+    let all = all
+        .map(|header| format!("{header}message/rfc822\r\n\r\n"))
+        .concat();
     let mails = [
         ("messages", nested("Content-Type: ")),
         ("multiparts", multiparts),
@@ -161,14 +192,34 @@ async fn a_mail_of_mails_is_answered_and_not_parked() {
     let gateway = Running::start(&home).await;
     for (name, body) in mails {
         let uid = mailbox.push(format!("{ENVELOPE}Subject: {name}\r\n{body}"));
-        let is_answered = || mailbox.sent().iter().any(|mail| mail.raw.contains(&format!("Subject: Re: {name}")));
-        until(name, async || is_answered() || mailbox.has_flag(uid, r"\Flagged")).await;
-        assert_eq!((is_answered(), mailbox.has_flag(uid, r"\Flagged")), (true, false), "{name}");
+        let is_answered = || {
+            mailbox
+                .sent()
+                .iter()
+                .any(|mail| mail.raw.contains(&format!("Subject: Re: {name}")))
+        };
+        until(name, async || {
+            is_answered() || mailbox.has_flag(uid, r"\Flagged")
+        })
+        .await;
+        assert_eq!(
+            (is_answered(), mailbox.has_flag(uid, r"\Flagged")),
+            (true, false),
+            "{name}"
+        );
         // And the next one is read.
         let next = format!("after {name}");
-        mailbox.push(format!("{ENVELOPE}Subject: {next}\r\n\r\nGood morning!\r\n"));
+        mailbox.push(format!(
+            "{ENVELOPE}Subject: {next}\r\n\r\nGood morning!\r\n"
+        ));
         let next_answer = format!("Subject: Re: {next}");
-        until(&next, async || mailbox.sent().iter().any(|mail| mail.raw.contains(&next_answer))).await;
+        until(&next, async || {
+            mailbox
+                .sent()
+                .iter()
+                .any(|mail| mail.raw.contains(&next_answer))
+        })
+        .await;
     }
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));

@@ -16,26 +16,43 @@ const FILES: u32 = 1024;
 
 #[tokio::test]
 async fn a_flood_of_connections_takes_neither_the_socket_nor_the_end() {
-    let model = ModelServer::scripted([Reply::text("Still here.")]).await.unwrap();
+    let model = ModelServer::scripted([Reply::text("Still here.")])
+        .await
+        .unwrap();
     let home = Home::with_model(&model.base_url());
     let gateway = Running::start_with_files(&home, FILES).await;
     let mut strangers = Vec::new();
     for _ in 0..CONNECTIONS {
         let mut stranger = TcpStream::connect(gateway.address()).await.unwrap();
         // A connection that was closed already takes nothing.
-        drop(stranger.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-Slow: ").await);
+        drop(
+            stranger
+                .write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
+                .await,
+        );
         strangers.push(stranger);
     }
     let asked = home.run(&["agent", "-m", "are you there?"]).await;
-    assert_eq!((asked.code, asked.stdout.as_str()), (0, "Still here.\n"), "{}", asked.stderr);
+    assert_eq!(
+        (asked.code, asked.stdout.as_str()),
+        (0, "Still here.\n"),
+        "{}",
+        asked.stderr
+    );
     let pid = format!("process {}", gateway.pid());
-    assert_says(&home.run(&["gateway", "status"]).await.stdout, &["The gateway runs", &pid]);
+    assert_says(
+        &home.run(&["gateway", "status"]).await.stdout,
+        &["The gateway runs", &pid],
+    );
     assert_says(&gateway.health().await, &["200 OK"]);
     // Partial requests are open still.
     gateway.signal(Signal::SIGTERM);
     let (rest, code) = gateway.end().await;
     assert_eq!(code, Some(0), "{rest}");
-    assert!(!home.read("logs/gateway.log").contains("it is left behind"), "{rest}");
+    assert!(
+        !home.read("logs/gateway.log").contains("it is left behind"),
+        "{rest}"
+    );
     drop(strangers);
 }
 
@@ -51,14 +68,22 @@ async fn a_protection_that_there_is_not_is_said_at_every_start() {
     }));
     for _ in 0..2 {
         let asked = home.run(&["agent", "-m", "hello"]).await;
-        assert_says(&asked.stderr, &["warning: ", "tools.exec.sandbox", "no such protection"]);
+        assert_says(
+            &asked.stderr,
+            &["warning: ", "tools.exec.sandbox", "no such protection"],
+        );
         let gateway = Running::start(&home).await;
         gateway.signal(Signal::SIGTERM);
         let (rest, code) = gateway.end().await;
         assert_eq!(code, Some(0), "{rest}");
         assert_says(
             &rest,
-            &["warning: ", "tools.exec.sandbox", "no such protection", "gateway.token is shorter than 16"],
+            &[
+                "warning: ",
+                "tools.exec.sandbox",
+                "no such protection",
+                "gateway.token is shorter than 16",
+            ],
         );
     }
 }
@@ -73,7 +98,9 @@ async fn hidden_characters_reach_neither_terminal_nor_logs() {
     let model = ModelServer::scripted([call, reply]).await.unwrap();
     let home = Home::with_model(&model.base_url());
     let gateway = Running::start(&home).await;
-    let asked = home.run(&["agent", "-m", &format!("hi {hidden} {emoji}")]).await;
+    let asked = home
+        .run(&["agent", "-m", &format!("hi {hidden} {emoji}")])
+        .await;
     assert_eq!(asked.code, 0, "{}", asked.stderr);
     let mut shown = Vec::new();
     for arguments in [
@@ -89,21 +116,35 @@ async fn hidden_characters_reach_neither_terminal_nor_logs() {
     }
     gateway.signal(Signal::SIGTERM);
     shown.push(("the gateway".to_owned(), gateway.end().await.0));
-    shown.push(("the gateway's log".to_owned(), home.read("logs/gateway.log")));
+    shown.push((
+        "the gateway's log".to_owned(),
+        home.read("logs/gateway.log"),
+    ));
     shown.push(("the audit log".to_owned(), home.read("logs/audit.log")));
     for (name, text) in &shown {
         assert!(!text.contains(HIDDEN), "{name}: {text:?}");
     }
     let of = |wanted: &str| &shown.iter().find(|(name, _)| name == wanted).unwrap().1;
-    assert_says(of("sessions show direct"), &["\\u{202e}\\u{2066}\\u{200b}\\u{e0041}\\u{feff}", emoji]);
-    assert_says(of("the audit log"), &["a\\u202e\\u2066\\u200b\\udb40\\udc41\\ufeffb"]);
+    assert_says(
+        of("sessions show direct"),
+        &["\\u{202e}\\u{2066}\\u{200b}\\u{e0041}\\u{feff}", emoji],
+    );
+    assert_says(
+        of("the audit log"),
+        &["a\\u202e\\u2066\\u200b\\udb40\\udc41\\ufeffb"],
+    );
     let listed: serde_json::Value = serde_json::from_str(of("inbox --all --json")).unwrap();
-    assert!(listed.to_string().contains(&hidden), "JSON has the same value: {listed}");
+    assert!(
+        listed.to_string().contains(&hidden),
+        "JSON has the same value: {listed}"
+    );
 }
 
 #[tokio::test]
 async fn beside_a_gateway_that_hangs_commands_refuse_and_leave_the_files_alone() {
-    let model = ModelServer::scripted([Reply::text("First.")]).await.unwrap();
+    let model = ModelServer::scripted([Reply::text("First.")])
+        .await
+        .unwrap();
     let home = Home::with_model(&model.base_url());
     let gateway = Running::start(&home).await;
     assert_eq!(home.run(&["agent", "-m", "one?"]).await.code, 0);
@@ -114,7 +155,16 @@ async fn beside_a_gateway_that_hangs_commands_refuse_and_leave_the_files_alone()
     let kill = format!("kill -9 {}", gateway.pid());
     let is_refused = |run: &Run| {
         assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{}", run.stderr);
-        assert_says(&run.stderr, &[&process, "does not answer", "try:", "nanobot gateway logs", &kill]);
+        assert_says(
+            &run.stderr,
+            &[
+                &process,
+                "does not answer",
+                "try:",
+                "nanobot gateway logs",
+                &kill,
+            ],
+        );
     };
     // Each waits for an answer, so they wait together.
     let commands = [
@@ -136,11 +186,23 @@ async fn beside_a_gateway_that_hangs_commands_refuse_and_leave_the_files_alone()
     );
     refused.iter().for_each(is_refused);
     is_refused(&prompt);
-    assert_says(&status.stdout, &["Gateway: ", &process, "does not answer", "Messages: unknown"]);
+    assert_says(
+        &status.stdout,
+        &[
+            "Gateway: ",
+            &process,
+            "does not answer",
+            "Messages: unknown",
+        ],
+    );
     assert!(!status.stdout.contains("not running"), "{}", status.stdout);
     assert_eq!(doctor.code, 1, "{}", doctor.stdout);
     assert_says(&doctor.stdout, &["✗ ", &process, "does not answer", &kill]);
-    assert!(!doctor.stdout.contains("the gateway does not run"), "{}", doctor.stdout);
+    assert!(
+        !doctor.stdout.contains("the gateway does not run"),
+        "{}",
+        doctor.stdout
+    );
     assert_eq!(home.read("workspace/sessions/cli_direct.jsonl"), session);
     assert_eq!(model.requests().len(), 1);
 

@@ -32,7 +32,10 @@ impl Endless {
                 "index": 0, "id": "1", "function": {"name": "write_file", "arguments": "round and round "},
             }]}),
         };
-        let frame = format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": delta}]}));
+        let frame = format!(
+            "data: {}\n\n",
+            json!({"choices": [{"index": 0, "delta": delta}]})
+        );
         let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
         let mut steps = vec![Step::text(frame); PIECES];
         steps.push(Step::text(format!("data: {end}\n\ndata: [DONE]\n\n")));
@@ -51,14 +54,26 @@ fn within_bounds(test: &str, run: impl Fn(&Home, &str) + Send, replies: &[Endles
             let home = Home::with_model(&model.base_url());
             run(&home, if endless.is_some() { NOTE } else { "Hello." });
             assert_eq!(model.requests().len(), 1, "{endless:?}");
-            let Some(peak) = peak_of_programs() else { continue };
+            let Some(peak) = peak_of_programs() else {
+                continue;
+            };
             let idle = *idle.get_or_insert(peak);
-            assert!(peak <= idle + PEAK_LIMIT, "{endless:?} took {} MB more", (peak - idle) >> 20);
+            assert!(
+                peak <= idle + PEAK_LIMIT,
+                "{endless:?} took {} MB more",
+                (peak - idle) >> 20
+            );
             if endless.is_some() {
-                runtime.block_on(model.server().wait_for_abandoned(1)).unwrap();
+                runtime
+                    .block_on(model.server().wait_for_abandoned(1))
+                    .unwrap();
                 let session = home.read("workspace/sessions/cli_direct.jsonl");
                 assert_says(&session, &[NOTE]);
-                assert!(session.len() < 600_000, "{endless:?}: {} bytes", session.len());
+                assert!(
+                    session.len() < 600_000,
+                    "{endless:?}: {} bytes",
+                    session.len()
+                );
                 assert!(!home.workspace().join("a.txt").exists());
             }
         }
@@ -72,10 +87,23 @@ fn a_question_ends_in_bounded_memory() {
         let mut program = home.program();
         let output = program.args(["agent", "-m", "hello"]).output().unwrap();
         let shown = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        assert!(shown.contains(end) && shown.len() < 200_000, "{} bytes", shown.len());
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        assert!(
+            shown.contains(end) && shown.len() < 200_000,
+            "{} bytes",
+            shown.len()
+        );
     };
-    let all = [Endless::Words, Endless::Lines, Endless::Thoughts, Endless::Call];
+    let all = [
+        Endless::Words,
+        Endless::Lines,
+        Endless::Thoughts,
+        Endless::Call,
+    ];
     within_bounds("a_question_ends_in_bounded_memory", run, &all);
 }
 
@@ -87,5 +115,9 @@ fn a_terminal_shows_it_in_bounded_memory() {
         assert_eq!(screen.end(), Some(0));
         assert!(screen.text.len() < 200_000, "{} bytes", screen.text.len());
     };
-    within_bounds("a_terminal_shows_it_in_bounded_memory", run, &[Endless::Words, Endless::Lines]);
+    within_bounds(
+        "a_terminal_shows_it_in_bounded_memory",
+        run,
+        &[Endless::Words, Endless::Lines],
+    );
 }

@@ -11,9 +11,21 @@ async fn a_workspace_that_is_no_folder_is_told() {
     let home = Home::new();
     home.write("file", "not a folder");
     let file = home.path().join("file");
-    let run = home.run(&["agent", "--demo", "-m", "hello", "--workspace", file.to_str().unwrap()]).await;
+    let run = home
+        .run(&[
+            "agent",
+            "--demo",
+            "-m",
+            "hello",
+            "--workspace",
+            file.to_str().unwrap(),
+        ])
+        .await;
     assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{}", run.stderr);
-    assert_says(&run.stderr, &[file.to_str().unwrap(), "try:", "--workspace"]);
+    assert_says(
+        &run.stderr,
+        &[file.to_str().unwrap(), "try:", "--workspace"],
+    );
     assert_eq!(home.read("file"), "not a folder");
 }
 
@@ -28,13 +40,29 @@ async fn a_corrupt_session_goes_on_and_the_original_is_kept() {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, corrupt).unwrap();
     let run = home.run(&["agent", "-m", "What is my cat called?"]).await;
-    assert_eq!((run.code, run.stdout.as_str()), (0, "Mimi.\n"), "{}", run.stderr);
-    assert_says(&model.requests()[0].json.to_string(), &["my cat is Mimi", "Noted."]);
+    assert_eq!(
+        (run.code, run.stdout.as_str()),
+        (0, "Mimi.\n"),
+        "{}",
+        run.stderr
+    );
+    assert_says(
+        &model.requests()[0].json.to_string(),
+        &["my cat is Mimi", "Noted."],
+    );
     assert_eq!(model.violations(), Vec::<String>::new());
     // What is readable goes on in place; the torn line at the end is kept aside.
     let torn = b"{\"role\": \"user\", \"cont";
-    assert!(fs::read(&path).unwrap().starts_with(&corrupt[..corrupt.len() - torn.len()]));
-    let aside = home.names("workspace/sessions").into_iter().find(|name| name.contains("torn")).expect("a copy");
+    assert!(
+        fs::read(&path)
+            .unwrap()
+            .starts_with(&corrupt[..corrupt.len() - torn.len()])
+    );
+    let aside = home
+        .names("workspace/sessions")
+        .into_iter()
+        .find(|name| name.contains("torn"))
+        .expect("a copy");
     assert_eq!(fs::read(path.with_file_name(aside)).unwrap(), torn);
 }
 
@@ -42,26 +70,43 @@ async fn a_corrupt_session_goes_on_and_the_original_is_kept() {
 #[cfg(unix)]
 #[tokio::test]
 async fn a_full_disk_is_told_and_loses_nothing() {
-    let model = ModelServer::scripted([Reply::text("Noted."), Reply::text("never")]).await.unwrap();
+    let model = ModelServer::scripted([Reply::text("Noted."), Reply::text("never")])
+        .await
+        .unwrap();
     let home = Home::with_model(&model.base_url());
     assert_eq!(home.run(&["agent", "-m", "my cat is Mimi"]).await.code, 0);
     let session = home.read("workspace/sessions/cli_direct.jsonl");
     let mut command = home.of(std::path::Path::new("/bin/sh"));
-    command.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" agent -m hello", env!("CARGO_BIN_EXE_nanobot")]);
+    command.args([
+        "-c",
+        "trap '' XFSZ; ulimit -f 0; exec \"$0\" agent -m hello",
+        env!("CARGO_BIN_EXE_nanobot"),
+    ]);
     let run = crate::support::finish(command, b"").await;
     assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
     assert_says(&run.stderr, &["nanobot:", "cli_direct.jsonl", "try:"]);
     assert_eq!(home.read("workspace/sessions/cli_direct.jsonl"), session);
-    assert_eq!(model.requests().len(), 1, "nothing is asked that cannot be recorded");
+    assert_eq!(
+        model.requests().len(),
+        1,
+        "nothing is asked that cannot be recorded"
+    );
 }
 
 #[tokio::test]
 async fn a_line_of_ten_megabytes_is_a_message() {
-    let model = ModelServer::answering(|_| Reply::text("Long.")).await.unwrap();
+    let model = ModelServer::answering(|_| Reply::text("Long."))
+        .await
+        .unwrap();
     let home = Home::with_model(&model.base_url());
     let mut input = vec![b'a'; 10 * 1024 * 1024];
     input.extend(b"\n\xff\xfe\n");
     let run = home.run_with_input(&["agent"], &input).await;
-    assert_eq!((run.code, run.stdout.as_str()), (0, "Long.\nLong.\n"), "{}", run.stderr);
+    assert_eq!(
+        (run.code, run.stdout.as_str()),
+        (0, "Long.\nLong.\n"),
+        "{}",
+        run.stderr
+    );
     assert_eq!(model.violations(), Vec::<String>::new());
 }

@@ -37,15 +37,25 @@ fn home_without_walls(model: &ModelServer) -> Home {
 /// Has the model make these calls in one turn, and returns their results.
 async fn results(home: &Home, model: &ModelServer, arguments: &[&str]) -> Vec<String> {
     let mut command = home.program();
-    command.current_dir(home.path()).args(["agent", "-m", "go on"]).args(arguments);
+    command
+        .current_dir(home.path())
+        .args(["agent", "-m", "go on"])
+        .args(arguments);
     let run = crate::support::finish(command, b"").await;
     assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
     model.requests().last().unwrap().tool_results()
 }
 
 async fn model_that_calls(calls: Vec<(&str, Value)>) -> ModelServer {
-    let calls = calls.into_iter().map(|(name, arguments)| ScriptedCall::new(name, &arguments));
-    ModelServer::scripted([Reply::calls(calls.collect::<Vec<_>>()), Reply::text("Done.")]).await.unwrap()
+    let calls = calls
+        .into_iter()
+        .map(|(name, arguments)| ScriptedCall::new(name, &arguments));
+    ModelServer::scripted([
+        Reply::calls(calls.collect::<Vec<_>>()),
+        Reply::text("Done."),
+    ])
+    .await
+    .unwrap()
 }
 
 #[tokio::test]
@@ -60,22 +70,57 @@ async fn closed(arguments: &[&str]) {
     let place = |name: &str| format!("~/.nanobot/{name}");
     for name in CLOSED.into_iter().chain(["config.json"]) {
         calls.push(("read_file", json!({"path": place(name)})));
-        calls.push(("write_file", json!({"path": place(name), "content": "mine"})));
+        calls.push((
+            "write_file",
+            json!({"path": place(name), "content": "mine"}),
+        ));
         calls.push(("exec", json!({"command": format!("cat {}", place(name))})));
-        calls.push(("exec", json!({"command": format!("echo mine > {}", place(name))})));
+        calls.push((
+            "exec",
+            json!({"command": format!("echo mine > {}", place(name))}),
+        ));
     }
-    calls.push(("write_file", json!({"path": place("new.json"), "content": "mine"})));
-    calls.push(("list_dir", json!({"path": place("channels"), "recursive": true})));
-    calls.push(("exec", json!({"command": "grep -r CANARY .", "working_dir": place("")})));
+    calls.push((
+        "write_file",
+        json!({"path": place("new.json"), "content": "mine"}),
+    ));
+    calls.push((
+        "list_dir",
+        json!({"path": place("channels"), "recursive": true}),
+    ));
+    calls.push((
+        "exec",
+        json!({"command": "grep -r CANARY .", "working_dir": place("")}),
+    ));
     let refused = calls.len();
-    for name in ["library/notes.md", "logs/audit.log", "logs/gateway.log", "media/telegram/a.txt"] {
-        calls.push(("write_file", json!({"path": place(name), "content": "mine"})));
-        calls.push(("edit_file", json!({"path": place(name), "old_text": "kept", "new_text": "mine"})));
-        calls.push(("exec", json!({"command": format!("echo mine >> {}", place(name))})));
+    for name in [
+        "library/notes.md",
+        "logs/audit.log",
+        "logs/gateway.log",
+        "media/telegram/a.txt",
+    ] {
+        calls.push((
+            "write_file",
+            json!({"path": place(name), "content": "mine"}),
+        ));
+        calls.push((
+            "edit_file",
+            json!({"path": place(name), "old_text": "kept", "new_text": "mine"}),
+        ));
+        calls.push((
+            "exec",
+            json!({"command": format!("echo mine >> {}", place(name))}),
+        ));
         calls.push(("exec", json!({"command": format!("rm {}", place(name))})));
     }
     let fenced = calls.len();
-    let open = ["library/notes.md", "logs/old.log", "media/telegram/a.txt", "tool-results/r.txt", "workspace/own.md"];
+    let open = [
+        "library/notes.md",
+        "logs/old.log",
+        "media/telegram/a.txt",
+        "tool-results/r.txt",
+        "workspace/own.md",
+    ];
     for name in open {
         calls.push(("read_file", json!({"path": place(name)})));
     }
@@ -84,7 +129,10 @@ async fn closed(arguments: &[&str]) {
     for name in CLOSED {
         home.write(name, CANARY);
     }
-    for name in open.into_iter().chain(["logs/audit.log", "logs/gateway.log"]) {
+    for name in open
+        .into_iter()
+        .chain(["logs/audit.log", "logs/gateway.log"])
+    {
         home.write(name, "kept");
     }
     std::fs::create_dir_all(home.workspace()).unwrap();
@@ -92,7 +140,10 @@ async fn closed(arguments: &[&str]) {
     assert_eq!(results.len(), fenced + open.len());
     for (index, result) in results.iter().enumerate() {
         if index < fenced {
-            assert!(result.starts_with("Error"), "{arguments:?} {index}/{refused}: {result}");
+            assert!(
+                result.starts_with("Error"),
+                "{arguments:?} {index}/{refused}: {result}"
+            );
             assert!(!result.contains(CANARY), "{result}");
         } else {
             assert_says(result, &["kept"]);
@@ -111,10 +162,19 @@ async fn what_memory_remembers_of_itself_is_not_written_by_tools() {
     let versions = "memory/.versions/MEMORY.md";
     let model = model_that_calls(vec![
         ("write_file", json!({"path": versions, "content": "mine"})),
-        ("write_file", json!({"path": "memory/.versions/new", "content": "mine"})),
-        ("exec", json!({"command": format!("echo mine > {versions}")})),
+        (
+            "write_file",
+            json!({"path": "memory/.versions/new", "content": "mine"}),
+        ),
+        (
+            "exec",
+            json!({"command": format!("echo mine > {versions}")}),
+        ),
         ("exec", json!({"command": "rm -r memory"})),
-        ("write_file", json!({"path": "memory/MEMORY.md", "content": "a fact"})),
+        (
+            "write_file",
+            json!({"path": "memory/MEMORY.md", "content": "a fact"}),
+        ),
     ])
     .await;
     let home = home_without_walls(&model);
@@ -132,7 +192,12 @@ async fn what_memory_remembers_of_itself_is_not_written_by_tools() {
 #[tokio::test]
 async fn a_second_name_of_a_secret_file_is_as_closed_as_the_first() {
     let read = |path: &str| ("read_file", json!({"path": path}));
-    let edit = |path: &str| ("edit_file", json!({"path": path, "old_text": "kept", "new_text": "mine"}));
+    let edit = |path: &str| {
+        (
+            "edit_file",
+            json!({"path": path, "old_text": "kept", "new_text": "mine"}),
+        )
+    };
     let write = |path: &str| ("write_file", json!({"path": path, "content": "mine"}));
     let model = model_that_calls(vec![
         read("key"),
@@ -157,7 +222,8 @@ async fn a_second_name_of_a_secret_file_is_as_closed_as_the_first() {
     home.write("channels/email/token", CANARY);
     home.write("logs/old.log", "kept");
     home.write("workspace/original", "kept");
-    let link = |from: &Path, name: &str| std::fs::hard_link(from, home.workspace().join(name)).unwrap();
+    let link =
+        |from: &Path, name: &str| std::fs::hard_link(from, home.workspace().join(name)).unwrap();
     link(&ssh.join("deep/id"), "key");
     link(&home.path().join("config.json"), "configuration");
     link(&home.path().join("channels/email/token"), "token");
@@ -171,7 +237,10 @@ async fn a_second_name_of_a_secret_file_is_as_closed_as_the_first() {
     assert_eq!(home.read("channels/email/token"), CANARY);
     assert_eq!(home.read("logs/old.log"), "kept");
     assert_says(&results[10], &["kept"]);
-    assert_eq!((home.read("workspace/twin"), home.read("workspace/original")), ("mine".into(), "kept".into()));
+    assert_eq!(
+        (home.read("workspace/twin"), home.read("workspace/original")),
+        ("mine".into(), "kept".into())
+    );
 }
 
 #[cfg(unix)]
@@ -195,12 +264,22 @@ mod through_the_gateway {
     #[tokio::test]
     async fn an_attachment_is_what_it_was_when_the_tool_ran() {
         let model = ModelServer::scripted([
-            Reply::call("message", &json!({"content": "Here", "media": ["report.txt"]})),
+            Reply::call(
+                "message",
+                &json!({"content": "Here", "media": ["report.txt"]}),
+            ),
             Reply::text("Done."),
-            Reply::call("message", &json!({"content": "And this", "media": ["report.txt", "gone.txt"]})),
+            Reply::call(
+                "message",
+                &json!({"content": "And this", "media": ["report.txt", "gone.txt"]}),
+            ),
             Reply::text("It is not there."),
         ]);
-        let (model, telegram, home) = (model.await.unwrap(), TelegramFake::start().await.unwrap(), Home::new());
+        let (model, telegram, home) = (
+            model.await.unwrap(),
+            TelegramFake::start().await.unwrap(),
+            Home::new(),
+        );
         home.configure(&json!({
             "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
             "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
@@ -219,16 +298,28 @@ mod through_the_gateway {
         telegram.wait_for_calls("sendDocument", 1).await.unwrap();
         std::fs::remove_file(home.workspace().join("report.txt")).unwrap();
         symlink(&outside, home.workspace().join("report.txt")).unwrap();
-        let file =
-            telegram.wait_for("the file", |sent| sent.iter().find_map(|message| message.file.clone())).await.unwrap();
-        assert_eq!((file.name.as_str(), &file.bytes[..]), ("report.txt", &b"the report"[..]));
+        let file = telegram
+            .wait_for("the file", |sent| {
+                sent.iter().find_map(|message| message.file.clone())
+            })
+            .await
+            .unwrap();
+        assert_eq!(
+            (file.name.as_str(), &file.bytes[..]),
+            ("report.txt", &b"the report"[..])
+        );
         // What the tool said is the reply of that turn.
         model.wait_for(2).await.unwrap();
 
         std::fs::remove_file(home.workspace().join("report.txt")).unwrap();
         home.write("workspace/report.txt", "the report");
         telegram.push(Incoming::private(&ann, "and the other one"));
-        until("it is told", async || telegram.texts_in(7).contains(&"It is not there.".to_owned())).await;
+        until("it is told", async || {
+            telegram
+                .texts_in(7)
+                .contains(&"It is not there.".to_owned())
+        })
+        .await;
         let requests = model.requests();
         assert_says(
             requests.last().unwrap().tool_results().last().unwrap(),
@@ -249,7 +340,11 @@ mod through_the_gateway {
             Reply::call("message", &json!({"content": "Here", "media": media})),
             Reply::text("Done."),
         ]);
-        let (model, telegram, home) = (model.await.unwrap(), TelegramFake::start().await.unwrap(), Home::new());
+        let (model, telegram, home) = (
+            model.await.unwrap(),
+            TelegramFake::start().await.unwrap(),
+            Home::new(),
+        );
         home.configure(&json!({
             "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
             "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
@@ -261,14 +356,21 @@ mod through_the_gateway {
         let outside = home.path().parent().unwrap().join("outside.txt");
         std::fs::write(&outside, CANARY).unwrap();
         home.write("workspace/stickers/index.json", r#"{"wave": "wave.txt"}"#);
-        for (name, text) in [("report.txt", "the report"), ("gone.txt", "what is gone"), ("stickers/wave.txt", "hi")] {
+        for (name, text) in [
+            ("report.txt", "the report"),
+            ("gone.txt", "what is gone"),
+            ("stickers/wave.txt", "hi"),
+        ] {
             home.write(&format!("workspace/{name}"), text);
         }
         for _ in 0..3 {
             telegram.fail_next("sendMediaGroup", Fault::RetryAfter(1));
         }
         let gateway = Running::start(&home).await;
-        telegram.push(Incoming::private(&Person::new(7, "Ann", "ann_x"), "send them"));
+        telegram.push(Incoming::private(
+            &Person::new(7, "Ann", "ann_x"),
+            "send them",
+        ));
         telegram.wait_for_calls("sendMediaGroup", 1).await.unwrap();
         gateway.signal(Signal::SIGKILL);
         gateway.end().await;
@@ -280,16 +382,38 @@ mod through_the_gateway {
         }
         let gateway = Running::start(&home).await;
         let sent = |sent: &[nanobot_testkit::telegram::SentMessage]| {
-            let files: Vec<_> = sent.iter().filter_map(|message| message.file.clone()).collect();
+            let files: Vec<_> = sent
+                .iter()
+                .filter_map(|message| message.file.clone())
+                .collect();
             Some(files).filter(|files| files.len() >= 2)
         };
         let files = telegram.wait_for("the files", sent).await.unwrap();
-        let files: Vec<_> = files.iter().map(|file| (file.name.as_str(), &file.bytes[..])).collect();
-        assert_eq!(files, [("report.txt", &b"the report"[..]), ("gone.txt", &b"what is gone"[..])]);
+        let files: Vec<_> = files
+            .iter()
+            .map(|file| (file.name.as_str(), &file.bytes[..]))
+            .collect();
+        assert_eq!(
+            files,
+            [
+                ("report.txt", &b"the report"[..]),
+                ("gone.txt", &b"what is gone"[..])
+            ]
+        );
         // The name in the stickers is resolved when the message is sent, and the link leads out of them.
-        let is_text = async || telegram.texts_in(7).iter().any(|text| text.contains("[sticker:wave]"));
+        let is_text = async || {
+            telegram
+                .texts_in(7)
+                .iter()
+                .any(|text| text.contains("[sticker:wave]"))
+        };
         until("the sticker that is none any more stays as text", is_text).await;
-        assert!(telegram.sent().iter().all(|message| !message.text.contains(CANARY)));
+        assert!(
+            telegram
+                .sent()
+                .iter()
+                .all(|message| !message.text.contains(CANARY))
+        );
         gateway.signal(Signal::SIGTERM);
         assert_eq!(gateway.end().await.1, Some(0));
     }
@@ -301,13 +425,28 @@ mod through_the_gateway {
         home.configure(&json!({"agents": {"defaults": {"model": "demo"}}}));
         home.write("channels/email/token", CANARY);
         home.write("workspace/own.sh", "#!/bin/sh\n");
-        let mode = |name: &str| home.path().join(name).metadata().unwrap().permissions().mode() & 0o777;
-        let set = |name: &str, mode: u32| {
-            std::fs::set_permissions(home.path().join(name), std::fs::Permissions::from_mode(mode)).unwrap();
+        let mode = |name: &str| {
+            home.path()
+                .join(name)
+                .metadata()
+                .unwrap()
+                .permissions()
+                .mode()
+                & 0o777
         };
-        for (name, mode) in
-            [("", 0o755), ("config.json", 0o644), ("channels/email", 0o755), ("workspace/own.sh", 0o755)]
-        {
+        let set = |name: &str, mode: u32| {
+            std::fs::set_permissions(
+                home.path().join(name),
+                std::fs::Permissions::from_mode(mode),
+            )
+            .unwrap();
+        };
+        for (name, mode) in [
+            ("", 0o755),
+            ("config.json", 0o644),
+            ("channels/email", 0o755),
+            ("workspace/own.sh", 0o755),
+        ] {
             set(name, mode);
         }
         let said = "files and folders of this home; no longer";
@@ -332,9 +471,16 @@ mod through_the_gateway {
             let gateway = Running::start(&home).await;
             gateway.signal(Signal::SIGTERM);
             let (rest, code) = gateway.end().await;
-            assert_eq!((code, rest.matches(said).count()), (Some(0), expected), "{name}: {rest}");
+            assert_eq!(
+                (code, rest.matches(said).count()),
+                (Some(0), expected),
+                "{name}: {rest}"
+            );
         }
-        assert_eq!((mode("config.json"), mode("workspace/own.sh")), (0o700, 0o755));
+        assert_eq!(
+            (mode("config.json"), mode("workspace/own.sh")),
+            (0o700, 0o755)
+        );
     }
 
     /// Other processes of the same user read neither its memory nor its environment, and what it
@@ -350,7 +496,9 @@ mod through_the_gateway {
                 return command;
             }
             let mut command = home.of(Path::new("setpriv"));
-            command.args(["--bounding-set", "-all", "--inh-caps", "-all"]).args(arguments);
+            command
+                .args(["--bounding-set", "-all", "--inh-caps", "-all"])
+                .args(arguments);
             command
         };
         let home = Home::new();
@@ -363,16 +511,26 @@ mod through_the_gateway {
         let mut other = other.kill_on_drop(true).spawn().unwrap();
         let other_pid = other.id().unwrap();
         let is_asleep = async || {
-            std::fs::read_to_string(format!("/proc/{other_pid}/comm")).is_ok_and(|name| name.trim() == "sleep")
+            std::fs::read_to_string(format!("/proc/{other_pid}/comm"))
+                .is_ok_and(|name| name.trim() == "sleep")
         };
         until("the other program runs", is_asleep).await;
         let readable = reads(other_pid).await;
         assert_says(&readable.stdout, &["HOME="]);
         other.kill().await.unwrap();
 
-        let gateway = Running::run(ordinary(&home, &[env!("CARGO_BIN_EXE_nanobot"), "gateway", "--port", "0"])).await;
+        let gateway = Running::run(ordinary(
+            &home,
+            &[env!("CARGO_BIN_EXE_nanobot"), "gateway", "--port", "0"],
+        ))
+        .await;
         let closed = reads(gateway.pid()).await;
-        assert_eq!((closed.code, closed.stdout.as_str()), (1, ""), "{}", closed.stderr);
+        assert_eq!(
+            (closed.code, closed.stdout.as_str()),
+            (1, ""),
+            "{}",
+            closed.stderr
+        );
         assert_says(&closed.stderr, &["ermission denied"]);
         let status = std::fs::read_to_string(format!("/proc/{}/status", gateway.pid())).unwrap();
         assert_says(&status, &["\nUmask:\t0077\n"]);

@@ -30,7 +30,9 @@ impl Running {
 
     /// The same with further arguments.
     pub(crate) async fn start_with(home: &Home, arguments: &[&str]) -> Self {
-        tokio::time::timeout(DEADLINE, Self::started(home, arguments)).await.expect("the gateway starts in time")
+        tokio::time::timeout(DEADLINE, Self::started(home, arguments))
+            .await
+            .expect("the gateway starts in time")
     }
 
     /// `host:port` of its health endpoint.
@@ -54,28 +56,47 @@ impl Running {
         let mut command = home.of(Path::new("/bin/sh"));
         let script = format!("ulimit -n {files} && exec \"$0\" gateway --port 0");
         command.args(["-c", &script, env!("CARGO_BIN_EXE_nanobot")]);
-        tokio::time::timeout(DEADLINE, Self::of(command)).await.expect("the gateway starts in time")
+        tokio::time::timeout(DEADLINE, Self::of(command))
+            .await
+            .expect("the gateway starts in time")
     }
 
     /// Starts a gateway by this command, in which it is the child of the test.
     #[cfg(target_os = "linux")]
     pub(crate) async fn run(command: std::process::Command) -> Self {
-        tokio::time::timeout(DEADLINE, Self::of(command)).await.expect("the gateway starts in time")
+        tokio::time::timeout(DEADLINE, Self::of(command))
+            .await
+            .expect("the gateway starts in time")
     }
 
     async fn of(command: std::process::Command) -> Self {
         let mut command = Command::from(command);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
         let mut child = command.spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut summary = String::new();
         loop {
-            let line = stdout.next_line().await.unwrap().expect("a gateway that starts");
+            let line = stdout
+                .next_line()
+                .await
+                .unwrap()
+                .expect("a gateway that starts");
             summary += &format!("{line}\n");
-            let address = line.strip_prefix("Health: http://").and_then(|rest| rest.strip_suffix("/health"));
+            let address = line
+                .strip_prefix("Health: http://")
+                .and_then(|rest| rest.strip_suffix("/health"));
             if let Some(health) = address {
                 let health = health.to_owned();
-                return Self { child, stdout, summary, health };
+                return Self {
+                    child,
+                    stdout,
+                    summary,
+                    health,
+                };
             }
         }
     }
@@ -90,7 +111,9 @@ impl Running {
 
     /// The rest of what it printed, and its exit code.
     pub(crate) async fn end(self) -> (String, Option<i32>) {
-        tokio::time::timeout(DEADLINE, self.ended()).await.expect("the gateway ends in time")
+        tokio::time::timeout(DEADLINE, self.ended())
+            .await
+            .expect("the gateway ends in time")
     }
 
     async fn ended(mut self) -> (String, Option<i32>) {
@@ -107,7 +130,10 @@ impl Running {
 pub(crate) async fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream
-        .write_all(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes())
+        .write_all(
+            format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")
+                .as_bytes(),
+        )
         .await
         .unwrap();
     let mut response = String::new();
@@ -118,16 +144,29 @@ pub(crate) async fn get(address: &str, path: &str) -> String {
 #[tokio::test]
 async fn it_is_healthy_until_it_is_told_to_end() {
     let home = Home::with_model("http://127.0.0.1:1/v1");
-    for (signal, name) in [(Signal::SIGTERM, "terminate"), (Signal::SIGINT, "interrupt"), (Signal::SIGHUP, "hangup")] {
+    for (signal, name) in [
+        (Signal::SIGTERM, "terminate"),
+        (Signal::SIGINT, "interrupt"),
+        (Signal::SIGHUP, "hangup"),
+    ] {
         let gateway = Running::start(&home).await;
-        assert_says(&gateway.summary, &["🐈 nanobot", "gateway", "Model: test-model (custom)"]);
-        assert_says(&get(&gateway.health, "/health").await, &["200 OK", env!("CARGO_PKG_VERSION")]);
+        assert_says(
+            &gateway.summary,
+            &["🐈 nanobot", "gateway", "Model: test-model (custom)"],
+        );
+        assert_says(
+            &get(&gateway.health, "/health").await,
+            &["200 OK", env!("CARGO_PKG_VERSION")],
+        );
         gateway.signal(signal);
         let (rest, code) = gateway.end().await;
         assert_eq!(code, Some(0), "{name}: {rest}");
         assert_says(&rest, &["No channel is enabled", "gateway stopped"]);
     }
-    assert_says(&home.read("logs/gateway.log"), &["gateway started", "gateway stopped"]);
+    assert_says(
+        &home.read("logs/gateway.log"),
+        &["gateway started", "gateway stopped"],
+    );
 }
 
 #[tokio::test]
@@ -136,10 +175,20 @@ async fn a_second_one_names_the_first() {
     let first = Running::start(&home).await;
     // It ends while the first runs, so it does not wait for it.
     let second = home.run(&["gateway", "--port", "0"]).await;
-    assert_eq!((second.code, second.stdout.as_str()), (1, ""), "{}", second.stderr);
-    assert_says(&second.stderr, &["another gateway", &first.pid().to_string(), "try:"]);
+    assert_eq!(
+        (second.code, second.stdout.as_str()),
+        (1, ""),
+        "{}",
+        second.stderr
+    );
+    assert_says(
+        &second.stderr,
+        &["another gateway", &first.pid().to_string(), "try:"],
+    );
     // What is no gateway works beside it.
-    let asked = home.run(&["agent", "--demo", "-m", "what files are here?"]).await;
+    let asked = home
+        .run(&["agent", "--demo", "-m", "what files are here?"])
+        .await;
     assert_eq!(asked.code, 0, "{}", asked.stderr);
     first.signal(Signal::SIGTERM);
     assert_eq!(first.end().await.1, Some(0));
@@ -167,13 +216,18 @@ async fn connect(port: &ReservedPort) -> WebSocketClient {
 
 #[tokio::test]
 async fn a_client_gets_the_models_reply() {
-    let model = ModelServer::scripted([Reply::deltas(["Hel", "lo."])]).await.unwrap();
+    let model = ModelServer::scripted([Reply::deltas(["Hel", "lo."])])
+        .await
+        .unwrap();
     let port = ReservedPort::new().unwrap();
     let gateway = Running::start(&home_with_clients(&model, &port)).await;
     let mut client = connect(&port).await;
     client.send_text("hello").await.unwrap();
     let events = client.receive_until("stream_end").await.unwrap();
-    let text: String = events.iter().filter_map(|event| event["text"].as_str()).collect();
+    let text: String = events
+        .iter()
+        .filter_map(|event| event["text"].as_str())
+        .collect();
     assert_says(&text, &["Hello."]);
     assert_eq!(model.violations(), Vec::<String>::new());
     gateway.signal(Signal::SIGTERM);
@@ -191,7 +245,10 @@ async fn a_second_signal_ends_it_at_once() {
     model.wait_for(1).await.unwrap();
     gateway.signal(Signal::SIGTERM);
     // Two signals that wait together come in any order, so the first one has to be taken first.
-    until("the first signal is taken", async || home.read("logs/gateway.log").contains("shutting down")).await;
+    until("the first signal is taken", async || {
+        home.read("logs/gateway.log").contains("shutting down")
+    })
+    .await;
     // The running turn has its grace; the second signal does not wait for it.
     gateway.signal(Signal::SIGINT);
     assert_eq!(gateway.end().await.1, Some(130));
@@ -200,31 +257,71 @@ async fn a_second_signal_ends_it_at_once() {
 #[tokio::test]
 async fn what_is_no_gateway_works_through_the_one_that_runs() {
     let written = Reply::call("message", &json!({"content": "By the tool."}));
-    let replies = [Reply::deltas(["One ", "owner."]), Reply::text("Still here."), written, Reply::text("done")];
+    let replies = [
+        Reply::deltas(["One ", "owner."]),
+        Reply::text("Still here."),
+        written,
+        Reply::text("done"),
+    ];
     let model = ModelServer::scripted(replies).await.unwrap();
     let home = Home::with_model(&model.base_url());
     assert_eq!(home.run(&["inbox"]).await.stdout, "Nothing.\n");
-    assert!(!home.names("").contains(&"state.db".to_owned()), "looking makes no ledger");
+    assert!(
+        !home.names("").contains(&"state.db".to_owned()),
+        "looking makes no ledger"
+    );
     let gateway = Running::start(&home).await;
     let asked = home.run(&["agent", "-m", "who has this session?"]).await;
-    assert_eq!((asked.code, asked.stdout.as_str()), (0, "One owner.\n"), "{}", asked.stderr);
-    let piped = home.run_with_input(&["agent"], b"and now?\n/status\n").await;
+    assert_eq!(
+        (asked.code, asked.stdout.as_str()),
+        (0, "One owner.\n"),
+        "{}",
+        asked.stderr
+    );
+    let piped = home
+        .run_with_input(&["agent"], b"and now?\n/status\n")
+        .await;
     assert_eq!(piped.code, 0, "{}", piped.stderr);
-    assert_says(&piped.stdout, &["Still here.", "Session cli:direct: 4 messages"]);
-    let written = home.run(&["agent", "-s", "notes", "-m", "write to me"]).await;
-    assert_eq!((written.code, written.stdout.as_str()), (0, "By the tool.\n"), "{}", written.stderr);
+    assert_says(
+        &piped.stdout,
+        &["Still here.", "Session cli:direct: 4 messages"],
+    );
+    let written = home
+        .run(&["agent", "-s", "notes", "-m", "write to me"])
+        .await;
+    assert_eq!(
+        (written.code, written.stdout.as_str()),
+        (0, "By the tool.\n"),
+        "{}",
+        written.stderr
+    );
     let session = home.read("workspace/sessions/cli_direct.jsonl");
-    assert_eq!(session.matches("who has this session?").count(), 1, "{session}");
+    assert_eq!(
+        session.matches("who has this session?").count(),
+        1,
+        "{session}"
+    );
 
     // A reply is shown before it is noted down that it was.
-    until("everything is settled", async || home.run(&["inbox", "--pending"]).await.stdout == "Nothing.\n").await;
+    until("everything is settled", async || {
+        home.run(&["inbox", "--pending"]).await.stdout == "Nothing.\n"
+    })
+    .await;
     let listed = home.run(&["inbox", "--all", "--json"]).await;
     let entries: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
-    let states: Vec<&str> = entries.as_array().unwrap().iter().filter_map(|entry| entry["state"].as_str()).collect();
+    let states: Vec<&str> = entries
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|entry| entry["state"].as_str())
+        .collect();
     assert_eq!(states, ["sent", "answered"].repeat(4));
     assert_says(
         &home.run(&["status"]).await.stdout,
-        &["Messages: 0 pending, 0 uncertain, 0 failed", "On disk: state "],
+        &[
+            "Messages: 0 pending, 0 uncertain, 0 failed",
+            "On disk: state ",
+        ],
     );
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
@@ -232,9 +329,15 @@ async fn what_is_no_gateway_works_through_the_one_that_runs() {
 
     // The same without it, on the file.
     let id = entries[0]["id"].as_str().unwrap();
-    assert_says(&home.run(&["inbox", "show", id]).await.stdout, &["sent", "to cli:notes"]);
+    assert_says(
+        &home.run(&["inbox", "show", id]).await.stdout,
+        &["sent", "to cli:notes"],
+    );
     let refused = home.run(&["inbox", "retry", id]).await;
     assert_eq!(refused.code, 1);
-    assert_says(&refused.stderr, &["is sent and cannot be changed that way", "try:"]);
+    assert_says(
+        &refused.stderr,
+        &["is sent and cannot be changed that way", "try:"],
+    );
     assert_eq!(model.violations(), Vec::<String>::new());
 }

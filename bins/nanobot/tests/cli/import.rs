@@ -32,7 +32,10 @@ fn python_home(base: &str) -> Home {
         "mySetting": 1,
     }));
     home.write("workspace/sessions/cli_direct.jsonl", SESSION);
-    home.write("workspace/memory/MEMORY.md", "# Facts\n\nThe person likes tea.\n");
+    home.write(
+        "workspace/memory/MEMORY.md",
+        "# Facts\n\nThe person likes tea.\n",
+    );
     home.write("workspace/AGENTS.md", "Answer in one word.\n");
     home.write("cron/jobs.json", r#"{"version": 1, "jobs": []}"#);
     home
@@ -41,39 +44,89 @@ fn python_home(base: &str) -> Home {
 #[tokio::test]
 async fn a_dry_run_tells_and_writes_nothing() {
     let home = python_home("http://127.0.0.1:1/v1");
-    let before = (home.read("config.json"), home.names("."), home.names("workspace"));
+    let before = (
+        home.read("config.json"),
+        home.names("."),
+        home.names("workspace"),
+    );
     let run = home.run(&["onboard", "--dry-run"]).await;
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert_says(
         &run.stdout,
-        &["read:", "agents.defaults.model", "kept, unknown: mySetting", "memoryWindow", "sessions: 1", "MEMORY.md"],
+        &[
+            "read:",
+            "agents.defaults.model",
+            "kept, unknown: mySetting",
+            "memoryWindow",
+            "sessions: 1",
+            "MEMORY.md",
+        ],
     );
     assert!(!run.stdout.contains("test-key"));
-    assert_eq!((home.read("config.json"), home.names("."), home.names("workspace")), before);
+    assert_eq!(
+        (
+            home.read("config.json"),
+            home.names("."),
+            home.names("workspace")
+        ),
+        before
+    );
 }
 
 #[tokio::test]
 async fn a_conversation_goes_on_and_everything_is_kept() {
-    let model = ModelServer::scripted([Reply::text("Mimi."), Reply::text("Yes.")]).await.unwrap();
+    let model = ModelServer::scripted([Reply::text("Mimi."), Reply::text("Yes.")])
+        .await
+        .unwrap();
     let home = python_home(&model.base_url());
     let config = home.read("config.json");
     let run = home.run(&["agent", "-m", "What is my cat called?"]).await;
-    assert_eq!((run.code, run.stdout.as_str()), (0, "Mimi.\n"), "{}", run.stderr);
+    assert_eq!(
+        (run.code, run.stdout.as_str()),
+        (0, "Mimi.\n"),
+        "{}",
+        run.stderr
+    );
     assert_says(&run.stderr, &["sessions: 1", "config.json.bak-"]);
     assert_eq!(model.violations(), Vec::<String>::new());
     let request = model.requests()[0].json.to_string();
-    assert_says(&request, &["my cat is Mimi", "Noted.", "The person likes tea.", "Answer in one word."]);
-    assert!(!request.contains("archived long ago"), "what was consolidated is not sent");
+    assert_says(
+        &request,
+        &[
+            "my cat is Mimi",
+            "Noted.",
+            "The person likes tea.",
+            "Answer in one word.",
+        ],
+    );
+    assert!(
+        !request.contains("archived long ago"),
+        "what was consolidated is not sent"
+    );
 
-    assert_eq!(home.read("config.json"), config, "the configuration is not touched");
+    assert_eq!(
+        home.read("config.json"),
+        config,
+        "the configuration is not touched"
+    );
     let session = home.read("workspace/sessions/cli_direct.jsonl");
-    assert!(session.starts_with(SESSION), "what was there is still there, byte for byte");
-    let backups = home.names(".").into_iter().filter(|name| name.starts_with("config.json.bak-"));
+    assert!(
+        session.starts_with(SESSION),
+        "what was there is still there, byte for byte"
+    );
+    let backups = home
+        .names(".")
+        .into_iter()
+        .filter(|name| name.starts_with("config.json.bak-"));
     assert_eq!(backups.count(), 1);
 
     let again = home.run(&["agent", "-m", "Sure?"]).await;
     assert_eq!(again.stdout, "Yes.\n");
-    assert!(!again.stderr.contains("sessions: 1"), "the report comes once: {}", again.stderr);
+    assert!(
+        !again.stderr.contains("sessions: 1"),
+        "the report comes once: {}",
+        again.stderr
+    );
 }
 
 #[tokio::test]
@@ -90,7 +143,10 @@ async fn jobs_of_the_older_layout_are_imported_once_and_anything_else_is_named()
     home.write("cron/jobs.json", &there.to_string());
     home.write("tasks.json", &tasks.to_string());
     let dry = home.run(&["onboard", "--dry-run"]).await;
-    assert_says(&dry.stdout, &["tasks.json: 1 job would be imported, 1 is among the jobs already"]);
+    assert_says(
+        &dry.stdout,
+        &["tasks.json: 1 job would be imported, 1 is among the jobs already"],
+    );
     assert!(!home.read("cron/jobs.json").contains("feed the cat"));
     let run = home.run(&["agent", "--demo", "-m", "hello"]).await;
     assert_eq!(run.code, 0, "{}", run.stderr);
@@ -106,10 +162,20 @@ async fn jobs_of_the_older_layout_are_imported_once_and_anything_else_is_named()
     assert_eq!(removed.code, 0, "{}", removed.stderr);
     let again = home.run(&["agent", "--demo", "-m", "hello"]).await;
     assert!(!again.stderr.contains("tasks.json"), "{}", again.stderr);
-    assert!(!home.run(&["cron", "list"]).await.stdout.contains("feed the cat"), "what was removed stays so");
+    assert!(
+        !home
+            .run(&["cron", "list"])
+            .await
+            .stdout
+            .contains("feed the cat"),
+        "what was removed stays so"
+    );
 
     for (text, why) in [
-        (r#"[{"title": "buy milk", "done": false}]"#, "entry 1 is no job"),
+        (
+            r#"[{"title": "buy milk", "done": false}]"#,
+            "entry 1 is no job",
+        ),
         (r#"{"next": {"buy milk": 1}}"#, "it has no list of jobs"),
         (r#"{"version": 9, "jobs": []}"#, "its version is 9"),
         ("buy milk", "it is no JSON"),
@@ -137,13 +203,24 @@ async fn older_keys_of_slack_are_known() {
     let dry = home.run(&["onboard", "--dry-run"]).await;
     assert_says(
         &dry.stdout,
-        &["kept, unknown: none", "ignored: channels.slack.userTokenReadOnly, channels.slack.webhookPath"],
+        &[
+            "kept, unknown: none",
+            "ignored: channels.slack.userTokenReadOnly, channels.slack.webhookPath",
+        ],
     );
     let doctor = home.run(&["doctor"]).await;
-    assert_says(&doctor.stdout, &["`channels.slack.webhookPath` is kept but not read", "channels.slack is set up"]);
+    assert_says(
+        &doctor.stdout,
+        &[
+            "`channels.slack.webhookPath` is kept but not read",
+            "channels.slack is set up",
+        ],
+    );
     assert!(!doctor.stdout.contains("unknown key"), "{}", doctor.stdout);
-    let snake =
-        home.read("config.json").replace("webhookPath", "webhook_path").replace("userTokenRead", "user_token_read");
+    let snake = home
+        .read("config.json")
+        .replace("webhookPath", "webhook_path")
+        .replace("userTokenRead", "user_token_read");
     home.write("config.json", &snake.replace("_readOnly", "_read_only"));
     let doctor = home.run(&["doctor"]).await;
     assert!(!doctor.stdout.contains("unknown key"), "{}", doctor.stdout);

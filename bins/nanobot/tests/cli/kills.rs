@@ -62,7 +62,9 @@ fn now_ms() -> i64 {
 }
 
 fn reminders() -> Vec<String> {
-    (1..=REMINDERS).map(|number| format!("{number:08x}")).collect()
+    (1..=REMINDERS)
+        .map(|number| format!("{number:08x}"))
+        .collect()
 }
 
 /// Every job writes to a chat of its own, so that no platform limit holds it up.
@@ -74,7 +76,9 @@ fn job(id: &str, schedule: &Value, more: &Value) -> Value {
     let chat = chat_of(id).to_string();
     let payload = json!({"message": "Say it.", "deliver": true, "channel": "telegram", "to": chat});
     let mut job = json!({"id": id, "name": id, "schedule": schedule, "payload": payload});
-    job.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    job.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
     job
 }
 
@@ -82,12 +86,24 @@ fn job(id: &str, schedule: &Value, more: &Value) -> Value {
 fn jobs(first: i64) -> Vec<Value> {
     let by_clock = |expression: &str| json!({"kind": "cron", "expr": expression, "tz": "UTC"});
     let mut jobs = vec![
-        job(EVERY, &json!({"kind": "every", "everyMs": 1000}), &json!({"state": {"nextRunAtMs": first}})),
+        job(
+            EVERY,
+            &json!({"kind": "every", "everyMs": 1000}),
+            &json!({"state": {"nextRunAtMs": first}}),
+        ),
         job(LATEST, &by_clock("* * * * * *"), &json!({"catchup": "one"})),
-        job(ALL, &by_clock("* * * * * */2"), &json!({"catchup": "all", "overlap": "queue"})),
+        job(
+            ALL,
+            &by_clock("* * * * * */2"),
+            &json!({"catchup": "all", "overlap": "queue"}),
+        ),
     ];
     let once = |(number, id): (i64, String)| {
-        job(&id, &json!({"kind": "at", "atMs": first + number * STEP_MS}), &json!({"deleteAfterRun": true}))
+        job(
+            &id,
+            &json!({"kind": "at", "atMs": first + number * STEP_MS}),
+            &json!({"deleteAfterRun": true}),
+        )
     };
     jobs.extend((0..).zip(reminders()).map(once));
     jobs
@@ -95,13 +111,20 @@ fn jobs(first: i64) -> Vec<Value> {
 
 /// The jobs in the file, which can be read at any time.
 fn jobs_in(home: &Home) -> Vec<Value> {
-    let file: Value = serde_json::from_str(&home.read("cron/jobs.json")).expect("a file that can be read");
+    let file: Value =
+        serde_json::from_str(&home.read("cron/jobs.json")).expect("a file that can be read");
     file["jobs"].as_array().unwrap().clone()
 }
 
 /// The time in the name of a message of a job.
 fn time_in(name: &Value) -> i64 {
-    name.as_str().unwrap().rsplit('-').next().unwrap().parse().unwrap()
+    name.as_str()
+        .unwrap()
+        .rsplit('-')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap()
 }
 
 fn trail(home: &Home, id: &str, inbox: &[Value], telegram: &TelegramFake) -> Trail {
@@ -115,19 +138,28 @@ fn trail(home: &Home, id: &str, inbox: &[Value], telegram: &TelegramFake) -> Tra
             }
         }
         if entry["state"] == "uncertain" && entry["outbound"]["chat_id"] == *chat {
-            trail.uncertain.push(entry["outbound"]["content"].as_str().unwrap().to_owned());
+            trail
+                .uncertain
+                .push(entry["outbound"]["content"].as_str().unwrap().to_owned());
         }
     }
-    let session = home.path().join(format!("workspace/sessions/cron_{id}.jsonl"));
+    let session = home
+        .path()
+        .join(format!("workspace/sessions/cron_{id}.jsonl"));
     // What was given up may have left none.
     let session = std::fs::read_to_string(session).unwrap_or_default();
-    for line in session.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
+    for line in session
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+    {
         if line["_inbound"].is_string() {
             trail.asked.push(time_in(&line["_inbound"]));
         }
         let end = &line["_entry"];
         if end["kind"] == "turn_ended" {
-            trail.ended.extend(end["inbound"].as_array().unwrap().iter().map(time_in));
+            trail
+                .ended
+                .extend(end["inbound"].as_array().unwrap().iter().map(time_in));
             trail.said.push(end["visible"].as_str().unwrap().to_owned());
         }
     }
@@ -139,18 +171,43 @@ fn trail(home: &Home, id: &str, inbox: &[Value], telegram: &TelegramFake) -> Tra
 impl Trail {
     /// No time was fired twice, none was lost, and nobody was told anything twice.
     fn assert_once(&self, id: &str) {
-        for (times, what) in [(&self.accepted, "fired"), (&self.asked, "asked"), (&self.ended, "ended")] {
+        for (times, what) in [
+            (&self.accepted, "fired"),
+            (&self.asked, "asked"),
+            (&self.ended, "ended"),
+        ] {
             let distinct: BTreeSet<_> = times.iter().collect();
-            assert_eq!(distinct.len(), times.len(), "{id}: a time was {what} twice: {self:?}");
+            assert_eq!(
+                distinct.len(),
+                times.len(),
+                "{id}: a time was {what} twice: {self:?}"
+            );
         }
         let settled: BTreeSet<_> = self.ended.iter().chain(&self.given_up).collect();
-        assert_eq!(settled, self.accepted.iter().collect(), "{id}: what was fired has ended: {self:?}");
-        assert!(settled.len() == self.ended.len() + self.given_up.len(), "{id}: it ended in two ways: {self:?}");
+        assert_eq!(
+            settled,
+            self.accepted.iter().collect(),
+            "{id}: what was fired has ended: {self:?}"
+        );
+        assert!(
+            settled.len() == self.ended.len() + self.given_up.len(),
+            "{id}: it ended in two ways: {self:?}"
+        );
         let seen: BTreeSet<_> = self.seen.iter().collect();
-        assert_eq!(seen.len(), self.seen.len(), "{id}: somebody was told twice: {self:?}");
-        assert!(seen.iter().all(|text| self.said.contains(text)), "{id}: what no turn said was told: {self:?}");
+        assert_eq!(
+            seen.len(),
+            self.seen.len(),
+            "{id}: somebody was told twice: {self:?}"
+        );
+        assert!(
+            seen.iter().all(|text| self.said.contains(text)),
+            "{id}: what no turn said was told: {self:?}"
+        );
         let is_known = |text: &String| seen.contains(text) || self.uncertain.contains(text);
-        assert!(self.said.iter().all(is_known), "{id}: an answer is nowhere: {self:?}");
+        assert!(
+            self.said.iter().all(is_known),
+            "{id}: an answer is nowhere: {self:?}"
+        );
     }
 }
 
@@ -162,7 +219,11 @@ async fn live(home: &Home, life: i64) {
         let mut command = home.program();
         command.args(["gateway", "--port", "0"]);
         let mut command = Command::from(command);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true);
         let mut child = command.spawn().unwrap();
         tokio::time::sleep(Duration::from_millis(u64::try_from(jitter * 4).unwrap())).await;
         return child.kill().await.unwrap();
@@ -170,32 +231,57 @@ async fn live(home: &Home, life: i64) {
     let gateway = Running::start(home).await;
     if life % 9 == 4 {
         let second = home.run(&["gateway", "--port", "0"]).await;
-        assert_eq!((second.code, second.stdout.as_str()), (1, ""), "two gateways have one home");
-        assert_says(&second.stderr, &["another gateway", &gateway.pid().to_string()]);
+        assert_eq!(
+            (second.code, second.stdout.as_str()),
+            (1, ""),
+            "two gateways have one home"
+        );
+        assert_says(
+            &second.stderr,
+            &["another gateway", &gateway.pid().to_string()],
+        );
     }
     // From just before something is due to a while after that.
     let left = STEP_MS - now_ms() % STEP_MS;
-    tokio::time::sleep(Duration::from_millis(u64::try_from(left + jitter - 8).unwrap_or(0))).await;
+    tokio::time::sleep(Duration::from_millis(
+        u64::try_from(left + jitter - 8).unwrap_or(0),
+    ))
+    .await;
     gateway.signal(Signal::SIGKILL);
     assert_eq!(gateway.end().await.1, None);
 }
 
 /// What was noted about times of [`ALL`] that did not run.
 fn skipped(jobs: &[Value]) -> Vec<i64> {
-    let runs = jobs.iter().filter(|job| job["id"] == ALL).filter_map(|job| job["state"]["runHistory"].as_array());
-    runs.flatten().filter(|run| run["status"] == "skipped").map(|run| run["runAtMs"].as_i64().unwrap()).collect()
+    let runs = jobs
+        .iter()
+        .filter(|job| job["id"] == ALL)
+        .filter_map(|job| job["state"]["runHistory"].as_array());
+    runs.flatten()
+        .filter(|run| run["status"] == "skipped")
+        .map(|run| run["runAtMs"].as_i64().unwrap())
+        .collect()
 }
 
 /// The last life: what is open is finished.
 async fn finish(home: &Home) {
     let gateway = Running::start(home).await;
-    until("every reminder has come", async || jobs_in(home).len() == RECURRING.len()).await;
+    until("every reminder has come", async || {
+        jobs_in(home).len() == RECURRING.len()
+    })
+    .await;
     for id in RECURRING {
         assert_eq!(home.run(&["cron", "pause", id]).await.code, 0);
     }
     let is_over = |job: &Value| job["state"]["running"].is_null();
-    until("no job is at work", async || jobs_in(home).iter().all(is_over)).await;
-    until("everything is settled", async || home.run(&["inbox", "--pending"]).await.stdout == "Nothing.\n").await;
+    until("no job is at work", async || {
+        jobs_in(home).iter().all(is_over)
+    })
+    .await;
+    until("everything is settled", async || {
+        home.run(&["inbox", "--pending"]).await.stdout == "Nothing.\n"
+    })
+    .await;
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
 }
@@ -205,8 +291,9 @@ async fn every_moment_of_a_job_is_fired_once_however_often_the_gateway_is_killed
     let number = AtomicUsize::new(0);
     // No two answers are alike, so that what is seen twice was sent twice. There are no drafts: one that
     // the platform took just when the kill came, before it could be noted, would look like an answer.
-    let model =
-        ModelServer::answering(move |_| Reply::text(format!("Answer {}.", number.fetch_add(1, Ordering::SeqCst))));
+    let model = ModelServer::answering(move |_| {
+        Reply::text(format!("Answer {}.", number.fetch_add(1, Ordering::SeqCst)))
+    });
     let model = model.await.unwrap();
     let telegram = TelegramFake::start().await.unwrap();
     let home = Home::new();
@@ -218,13 +305,22 @@ async fn every_moment_of_a_job_is_fired_once_however_often_the_gateway_is_killed
             "streaming": false,
         }},
     }));
-    let ids: Vec<String> = reminders().into_iter().chain(RECURRING.map(str::to_owned)).collect();
+    let ids: Vec<String> = reminders()
+        .into_iter()
+        .chain(RECURRING.map(str::to_owned))
+        .collect();
     for id in &ids {
         // A chat is there once somebody wrote to it.
-        telegram.push(Incoming::private(&Person::new(chat_of(id), "Ann", "ann_x"), "hello"));
+        telegram.push(Incoming::private(
+            &Person::new(chat_of(id), "Ann", "ann_x"),
+            "hello",
+        ));
     }
     let first = now_ms() / 1000 * 1000 + 1000;
-    home.write("cron/jobs.json", &json!({"version": 1, "jobs": jobs(first)}).to_string());
+    home.write(
+        "cron/jobs.json",
+        &json!({"version": 1, "jobs": jobs(first)}).to_string(),
+    );
 
     let (mut pauses, mut missed, mut unpublished) = (Vec::new(), BTreeSet::new(), 0);
     for life in 0..KILLS {
@@ -234,10 +330,16 @@ async fn every_moment_of_a_job_is_fired_once_however_often_the_gateway_is_killed
         let left: BTreeSet<_> = jobs.iter().filter_map(|job| job["id"].as_str()).collect();
         assert!(RECURRING.iter().all(|id| left.contains(id)), "{left:?}");
         missed.extend(skipped(&jobs));
-        let running = jobs.iter().filter_map(|job| job["state"]["running"].as_array()).flatten();
+        let running = jobs
+            .iter()
+            .filter_map(|job| job["state"]["running"].as_array())
+            .flatten();
         unpublished += running.filter(|run| run["message"].is_null()).count();
         if life % 7 == 6 {
-            until("several times were missed", async || now_ms() > dead + ALL_MS).await;
+            until("several times were missed", async || {
+                now_ms() > dead + ALL_MS
+            })
+            .await;
         }
         pauses.push(dead..now_ms());
     }
@@ -246,20 +348,39 @@ async fn every_moment_of_a_job_is_fired_once_however_often_the_gateway_is_killed
     // Shown when the test fails.
     println!("{unpublished} runs were begun and not known to be in the inbox when a kill came");
 
-    let listed = home.run(&["inbox", "--all", "--json", "--limit", "10000"]).await;
+    let listed = home
+        .run(&["inbox", "--all", "--json", "--limit", "10000"])
+        .await;
     let inbox: Vec<Value> = serde_json::from_str(&listed.stdout).unwrap();
     for id in &ids {
         let mut trail = trail(&home, id, &inbox, &telegram);
         trail.assert_once(id);
         trail.accepted.sort_unstable();
         if id == ALL {
-            let is_next = |pair: &[i64]| pair[1] == pair[0] + ALL_MS || missed.contains(&(pair[1] - ALL_MS));
-            assert!(trail.accepted.windows(2).all(is_next), "a time is lost: {trail:?}, {missed:?}");
+            let is_next =
+                |pair: &[i64]| pair[1] == pair[0] + ALL_MS || missed.contains(&(pair[1] - ALL_MS));
+            assert!(
+                trail.accepted.windows(2).all(is_next),
+                "a time is lost: {trail:?}, {missed:?}"
+            );
         } else if RECURRING.contains(&id.as_str()) {
-            let made_up = |pause: &Range<i64>| trail.accepted.iter().filter(|at| pause.contains(at)).count();
-            assert!(pauses.iter().all(|pause| made_up(pause) <= 1), "{id}: missed times ran: {trail:?}, {pauses:?}");
+            let made_up = |pause: &Range<i64>| {
+                trail
+                    .accepted
+                    .iter()
+                    .filter(|at| pause.contains(at))
+                    .count()
+            };
+            assert!(
+                pauses.iter().all(|pause| made_up(pause) <= 1),
+                "{id}: missed times ran: {trail:?}, {pauses:?}"
+            );
         } else {
-            assert_eq!(trail.accepted, [first + (chat_of(id) - 1) * STEP_MS], "{id}: {trail:?}");
+            assert_eq!(
+                trail.accepted,
+                [first + (chat_of(id) - 1) * STEP_MS],
+                "{id}: {trail:?}"
+            );
         }
     }
     assert_eq!(model.violations(), Vec::<String>::new());

@@ -9,7 +9,13 @@ use crate::support::{Home, assert_says, until};
 async fn a_gateway_is_restarted_and_stopped_from_elsewhere() {
     let home = Home::with_model("http://127.0.0.1:1/v1");
     let none = home.run(&["gateway", "status"]).await;
-    assert_eq!((none.code, none.stdout.as_str()), (1, "The gateway does not run. Start it with `nanobot gateway`.\n"));
+    assert_eq!(
+        (none.code, none.stdout.as_str()),
+        (
+            1,
+            "The gateway does not run. Start it with `nanobot gateway`.\n"
+        )
+    );
     assert_eq!(home.run(&["gateway", "stop"]).await.code, 0);
     let impossible = home.run(&["gateway", "restart"]).await;
     assert_eq!(impossible.code, 1);
@@ -22,19 +28,40 @@ async fn a_gateway_is_restarted_and_stopped_from_elsewhere() {
         serde_json::from_str(&run.stdout).unwrap()
     };
     let first = about().await;
-    assert_eq!((&first["running"], &first["gateway"]["pid"]), (&json!(true), &json!(gateway.pid())));
+    assert_eq!(
+        (&first["running"], &first["gateway"]["pid"]),
+        (&json!(true), &json!(gateway.pid()))
+    );
     let restarted = home.run(&["gateway", "restart"]).await;
     assert_eq!(restarted.code, 0, "{restarted:?}");
-    assert_says(&restarted.stdout, &["The gateway runs again", &gateway.pid().to_string()]);
-    let checked: Value = serde_json::from_str(&home.run(&["doctor", "--json"]).await.stdout).unwrap();
-    let version = checked["findings"].as_array().unwrap().iter().find(|finding| finding["id"] == "gateway.version");
+    assert_says(
+        &restarted.stdout,
+        &["The gateway runs again", &gateway.pid().to_string()],
+    );
+    let checked: Value =
+        serde_json::from_str(&home.run(&["doctor", "--json"]).await.stdout).unwrap();
+    let version = checked["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|finding| finding["id"] == "gateway.version");
     assert_eq!(version.unwrap()["severity"], "good", "{checked}");
     let second = about().await;
-    assert_eq!(second["gateway"]["pid"], first["gateway"]["pid"], "a service manager sees one process");
-    assert_ne!(second["gateway"]["started_at"], first["gateway"]["started_at"]);
+    assert_eq!(
+        second["gateway"]["pid"], first["gateway"]["pid"],
+        "a service manager sees one process"
+    );
+    assert_ne!(
+        second["gateway"]["started_at"],
+        first["gateway"]["started_at"]
+    );
 
     let stopped = home.run(&["gateway", "stop"]).await;
-    assert_eq!((stopped.code, stopped.stdout.as_str()), (0, "The gateway has stopped.\n"), "{stopped:?}");
+    assert_eq!(
+        (stopped.code, stopped.stdout.as_str()),
+        (0, "The gateway has stopped.\n"),
+        "{stopped:?}"
+    );
     assert_eq!(gateway.end().await.1, Some(0));
     let logs = home.run(&["gateway", "logs", "-n", "1"]).await;
     assert_says(&logs.stdout, &["gateway stopped"]);
@@ -52,12 +79,16 @@ async fn a_log_is_followed_over_a_restart() {
     let gateway = Running::start(&home).await;
     let mut follower = tokio::process::Command::from(home.program());
     let output = home.path().join("followed");
-    follower.args(["gateway", "logs", "-n", "0", "--follow"]).stdout(std::fs::File::create(&output).unwrap());
+    follower
+        .args(["gateway", "logs", "-n", "0", "--follow"])
+        .stdout(std::fs::File::create(&output).unwrap());
     let mut follower = follower.kill_on_drop(true).spawn().unwrap();
     // It begins at the end, whenever it gets there.
     until("the follower shows what is new", async || {
         home.run(&["gateway", "restart"]).await;
-        std::fs::read_to_string(&output).unwrap().contains("gateway started")
+        std::fs::read_to_string(&output)
+            .unwrap()
+            .contains("gateway started")
     })
     .await;
     follower.kill().await.unwrap();
@@ -71,17 +102,33 @@ async fn a_service_is_shown_written_and_removed() {
     let home = Home::with_model("http://127.0.0.1:1/v1");
     let shown = home.run(&["gateway", "install-service", "--dry-run"]).await;
     assert_eq!(shown.code, 0, "{shown:?}");
-    let program = format!("ExecStart=\"{}\" \"gateway\"", env!("CARGO_BIN_EXE_nanobot"));
+    let program = format!(
+        "ExecStart=\"{}\" \"gateway\"",
+        env!("CARGO_BIN_EXE_nanobot")
+    );
     assert_says(
         &shown.stdout,
-        &[".config/systemd/user/nanobot.service", &program, "Restart=on-failure", "systemctl --user enable --now"],
+        &[
+            ".config/systemd/user/nanobot.service",
+            &program,
+            "Restart=on-failure",
+            "systemctl --user enable --now",
+        ],
     );
-    let unit = home.path().parent().unwrap().join(".config/systemd/user/nanobot.service");
+    let unit = home
+        .path()
+        .parent()
+        .unwrap()
+        .join(".config/systemd/user/nanobot.service");
     assert!(!unit.exists(), "a dry run writes nothing");
 
     let installed = home.run(&["gateway", "install-service"]).await;
     assert_eq!(installed.code, 0, "{installed:?}");
-    assert!(shown.stdout.contains(&std::fs::read_to_string(&unit).unwrap()));
+    assert!(
+        shown
+            .stdout
+            .contains(&std::fs::read_to_string(&unit).unwrap())
+    );
     let removed = home.run(&["gateway", "uninstall-service"]).await;
     assert_eq!((removed.code, unit.exists()), (0, false), "{removed:?}");
     let again = home.run(&["gateway", "uninstall-service"]).await;
@@ -91,18 +138,28 @@ async fn a_service_is_shown_written_and_removed() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_unit_is_one_that_systemd_takes() {
-    let Ok(version) = std::process::Command::new("systemd-analyze").arg("--version").output() else {
+    let Ok(version) = std::process::Command::new("systemd-analyze")
+        .arg("--version")
+        .output()
+    else {
         // Only where systemd is installed can it be asked.
         return eprintln!("SKIPPED: there is no systemd-analyze here to check the unit with");
     };
     assert!(version.status.success());
     let home = Home::with_model("http://127.0.0.1:1/v1");
     home.run(&["gateway", "install-service"]).await;
-    let unit = home.path().parent().unwrap().join(".config/systemd/user/nanobot.service");
+    let unit = home
+        .path()
+        .parent()
+        .unwrap()
+        .join(".config/systemd/user/nanobot.service");
     // Where nobody is logged in there is no such folder, and it would look at nothing.
     let runtime = tempfile::tempdir().unwrap();
     let mut verify = std::process::Command::new("systemd-analyze");
-    verify.args(["verify", "--user"]).arg(&unit).env("XDG_RUNTIME_DIR", runtime.path());
+    verify
+        .args(["verify", "--user"])
+        .arg(&unit)
+        .env("XDG_RUNTIME_DIR", runtime.path());
     let verified = verify.output().unwrap();
     let said = String::from_utf8_lossy(&verified.stderr).into_owned();
     if said.contains("Failed to initialize manager") {

@@ -8,26 +8,40 @@ use crate::support::{Home, assert_says, finish};
 /// One turn of two model calls with a tool between them.
 async fn list_files(home: &Home, model: &ModelServer) {
     model.push(Reply::call("list_dir", &json!({"path": "."})));
-    model.push(Reply::deltas(["There is **AGENTS.md**", " and more.\n", "\nThat is all."]));
+    model.push(Reply::deltas([
+        "There is **AGENTS.md**",
+        " and more.\n",
+        "\nThat is all.",
+    ]));
     let run = home.run(&["agent", "-m", "what files are here?"]).await;
     assert_eq!(run.code, 0, "{}", run.stderr);
-    assert_eq!(run.stdout, "There is **AGENTS.md** and more.\n\nThat is all.\n");
+    assert_eq!(
+        run.stdout,
+        "There is **AGENTS.md** and more.\n\nThat is all.\n"
+    );
     assert_says(&run.stderr, &["↳ list_dir(\".\")"]);
     assert_eq!(model.violations(), Vec::<String>::new());
     let requests = model.requests();
     assert_eq!(requests.len(), 2);
-    assert_says(&requests[1].json.to_string(), &["AGENTS.md", "what files are here?"]);
+    assert_says(
+        &requests[1].json.to_string(),
+        &["AGENTS.md", "what files are here?"],
+    );
 }
 
 #[tokio::test]
 async fn an_openai_compatible_server_answers() {
-    let model = ModelServer::with_key("test-key", Vec::<Reply>::new()).await.unwrap();
+    let model = ModelServer::with_key("test-key", Vec::<Reply>::new())
+        .await
+        .unwrap();
     list_files(&Home::with_model(&model.base_url()), &model).await;
 }
 
 #[tokio::test]
 async fn an_anthropic_server_answers() {
-    let model = ModelServer::with_key("test-key", Vec::<Reply>::new()).await.unwrap();
+    let model = ModelServer::with_key("test-key", Vec::<Reply>::new())
+        .await
+        .unwrap();
     let home = Home::new();
     home.configure(&json!({
         "agents": {"defaults": {"model": "anthropic/claude-test", "provider": "anthropic"}},
@@ -38,30 +52,48 @@ async fn an_anthropic_server_answers() {
 
 #[tokio::test]
 async fn the_next_turn_remembers_the_one_before() {
-    let model = ModelServer::scripted([Reply::text("Hello, Ann."), Reply::text("Ann.")]).await.unwrap();
+    let model = ModelServer::scripted([Reply::text("Hello, Ann."), Reply::text("Ann.")])
+        .await
+        .unwrap();
     let home = Home::with_model(&model.base_url());
-    assert_eq!(home.run(&["agent", "-m", "I am Ann."]).await.stdout, "Hello, Ann.\n");
-    assert_eq!(home.run(&["agent", "-m", "Who am I?"]).await.stdout, "Ann.\n");
-    assert_says(&model.requests()[1].json.to_string(), &["I am Ann.", "Hello, Ann.", "Who am I?"]);
+    assert_eq!(
+        home.run(&["agent", "-m", "I am Ann."]).await.stdout,
+        "Hello, Ann.\n"
+    );
+    assert_eq!(
+        home.run(&["agent", "-m", "Who am I?"]).await.stdout,
+        "Ann.\n"
+    );
+    assert_says(
+        &model.requests()[1].json.to_string(),
+        &["I am Ann.", "Hello, Ann.", "Who am I?"],
+    );
     assert_eq!(model.violations(), Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn a_wrong_key_is_told_and_the_message_is_kept() {
-    let model = ModelServer::with_key("another-key", [Reply::text("never")]).await.unwrap();
+    let model = ModelServer::with_key("another-key", [Reply::text("never")])
+        .await
+        .unwrap();
     let home = Home::with_model(&model.base_url());
     let run = home.run(&["agent", "-m", "hello"]).await;
     assert_eq!(run.code, 1, "{}", run.stderr);
     assert_says(&run.stdout.to_lowercase(), &["key"]);
     assert!(!run.stdout.contains("test-key") && !run.stderr.contains("test-key"));
-    assert_says(&home.read("workspace/sessions/cli_direct.jsonl"), &["hello"]);
+    assert_says(
+        &home.read("workspace/sessions/cli_direct.jsonl"),
+        &["hello"],
+    );
 }
 
 #[tokio::test]
 async fn an_unreachable_model_is_told() {
     let home = Home::with_model("http://127.0.0.1:1/v1");
     let mut command = home.program();
-    command.args(["agent", "-m", "hello"]).env("NANOBOT_LLM_TIMEOUT_S", "2");
+    command
+        .args(["agent", "-m", "hello"])
+        .env("NANOBOT_LLM_TIMEOUT_S", "2");
     let run = finish(command, b"").await;
     assert_eq!(run.code, 1, "{}", run.stderr);
     assert!(!run.stdout.trim().is_empty());
@@ -72,7 +104,10 @@ async fn a_model_that_hangs_is_given_up() {
     let model = ModelServer::answering(|_| Reply::hang()).await.unwrap();
     let home = Home::with_model(&model.base_url());
     let mut command = home.program();
-    command.args(["agent", "-m", "hello"]).env("NANOBOT_LLM_TIMEOUT_S", "2").env("NANOBOT_STREAM_IDLE_TIMEOUT_S", "1");
+    command
+        .args(["agent", "-m", "hello"])
+        .env("NANOBOT_LLM_TIMEOUT_S", "2")
+        .env("NANOBOT_STREAM_IDLE_TIMEOUT_S", "1");
     let run = finish(command, b"").await;
     assert_eq!(run.code, 1, "{}", run.stderr);
     assert!(!run.stdout.trim().is_empty());
@@ -87,10 +122,20 @@ async fn an_unknown_tool_and_bad_arguments_are_the_models_business() {
     ])
     .await
     .unwrap();
-    let run = Home::with_model(&model.base_url()).run(&["agent", "-m", "go"]).await;
-    assert_eq!((run.code, run.stdout.as_str()), (0, "Sorry.\n"), "{}", run.stderr);
+    let run = Home::with_model(&model.base_url())
+        .run(&["agent", "-m", "go"])
+        .await;
+    assert_eq!(
+        (run.code, run.stdout.as_str()),
+        (0, "Sorry.\n"),
+        "{}",
+        run.stderr
+    );
     assert_eq!(model.violations(), Vec::<String>::new());
-    assert_says(&model.requests()[1].json.to_string(), &["no_such_tool", "not found"]);
+    assert_says(
+        &model.requests()[1].json.to_string(),
+        &["no_such_tool", "not found"],
+    );
 }
 
 #[tokio::test]
@@ -104,8 +149,12 @@ async fn an_unknown_provider_stops_with_what_to_try() {
 
 #[tokio::test]
 async fn a_pipe_goes_on_after_a_failed_turn_and_says_so_in_the_end() {
-    let model = ModelServer::scripted([Reply::error(400, "no such model"), Reply::text("Fine.")]).await.unwrap();
-    let run = Home::with_model(&model.base_url()).run_with_input(&["agent"], b"one\ntwo\n").await;
+    let model = ModelServer::scripted([Reply::error(400, "no such model"), Reply::text("Fine.")])
+        .await
+        .unwrap();
+    let run = Home::with_model(&model.base_url())
+        .run_with_input(&["agent"], b"one\ntwo\n")
+        .await;
     assert_says(&run.stdout, &["no such model", "Fine."]);
     assert_eq!(run.code, 1, "{}", run.stderr);
 }
@@ -124,27 +173,52 @@ async fn control_c_ends_a_question_and_what_was_asked_is_kept() {
     let mut command = home.program();
     command.args(["agent", "-m", "hello"]);
     let mut command = tokio::process::Command::from(command);
-    let mut child = command.stdin(Stdio::null()).kill_on_drop(true).spawn().unwrap();
+    let mut child = command
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
     model.wait_for(1).await.unwrap();
-    kill(nix::unistd::Pid::from_raw(i32::try_from(child.id().unwrap()).unwrap()), Signal::SIGINT).unwrap();
-    let ended = tokio::time::timeout(DEADLINE, child.wait()).await.expect("the program ends in time");
+    kill(
+        nix::unistd::Pid::from_raw(i32::try_from(child.id().unwrap()).unwrap()),
+        Signal::SIGINT,
+    )
+    .unwrap();
+    let ended = tokio::time::timeout(DEADLINE, child.wait())
+        .await
+        .expect("the program ends in time");
     assert_eq!(ended.unwrap().code(), Some(130));
-    assert_says(&home.read("workspace/sessions/cli_direct.jsonl"), &["hello"]);
+    assert_says(
+        &home.read("workspace/sessions/cli_direct.jsonl"),
+        &["hello"],
+    );
 }
 
 /// Vendors take ids of 64 characters, and a history outlives the vendor that it began with.
 #[tokio::test]
 async fn long_ids_of_calls_are_shortened_alike_everywhere() {
     let ids = ["a", "b"].map(|end| format!("call_{}{end}", "x".repeat(300)));
-    let calls = ids.clone().map(|id| ScriptedCall::new("list_dir", &json!({"path": "."})).with_id(id));
-    let model = ModelServer::scripted([Reply::calls(calls), Reply::text("One."), Reply::text("Two.")]).await.unwrap();
+    let calls = ids
+        .clone()
+        .map(|id| ScriptedCall::new("list_dir", &json!({"path": "."})).with_id(id));
+    let model = ModelServer::scripted([
+        Reply::calls(calls),
+        Reply::text("One."),
+        Reply::text("Two."),
+    ])
+    .await
+    .unwrap();
     let home = Home::with_model(&model.base_url());
     // An older program kept a long id as it was.
     let old = json!({"role": "assistant", "content": "", "tool_calls": [
         {"id": ids[0], "type": "function", "function": {"name": "list_dir", "arguments": "{}"}}]});
-    let result = json!({"role": "tool", "tool_call_id": ids[0], "name": "list_dir", "content": "nothing"});
+    let result =
+        json!({"role": "tool", "tool_call_id": ids[0], "name": "list_dir", "content": "nothing"});
     let asked = json!({"role": "user", "content": "before"});
-    home.write("workspace/sessions/cli_direct.jsonl", &format!("{asked}\n{old}\n{result}\n"));
+    home.write(
+        "workspace/sessions/cli_direct.jsonl",
+        &format!("{asked}\n{old}\n{result}\n"),
+    );
     assert_eq!(home.run(&["agent", "-m", "one"]).await.stdout, "One.\n");
     assert_eq!(home.run(&["agent", "-m", "two"]).await.stdout, "Two.\n");
     home.configure(&json!({
@@ -154,15 +228,29 @@ async fn long_ids_of_calls_are_shortened_alike_everywhere() {
     model.push(Reply::text("Three."));
     assert_eq!(home.run(&["agent", "-m", "three"]).await.stdout, "Three.\n");
     assert_eq!(model.violations(), Vec::<String>::new());
-    let bodies: Vec<String> = model.requests().iter().map(|request| request.json.to_string()).collect();
+    let bodies: Vec<String> = model
+        .requests()
+        .iter()
+        .map(|request| request.json.to_string())
+        .collect();
     let sent = |body: &str| -> std::collections::BTreeSet<String> {
-        body.split('"').filter(|text| text.starts_with("id_")).map(str::to_owned).collect()
+        body.split('"')
+            .filter(|text| text.starts_with("id_"))
+            .map(str::to_owned)
+            .collect()
     };
     let last = sent(&bodies[3]);
     // One old call and two new ones, of which one has the id of the old call.
     assert_eq!(last.len(), 3, "{last:?}");
     assert!(last.iter().all(|id| id.len() <= 64), "{last:?}");
-    assert_eq!((sent(&bodies[1]), sent(&bodies[2])), (last.clone(), last.clone()));
+    assert_eq!(
+        (sent(&bodies[1]), sent(&bodies[2])),
+        (last.clone(), last.clone())
+    );
     assert!(sent(&bodies[0]).is_subset(&last), "{bodies:?}");
-    assert!(bodies.iter().all(|body| !body.contains(&ids[0]) && !body.contains(&ids[1])));
+    assert!(
+        bodies
+            .iter()
+            .all(|body| !body.contains(&ids[0]) && !body.contains(&ids[1]))
+    );
 }

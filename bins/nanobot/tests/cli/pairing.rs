@@ -27,9 +27,14 @@ struct World {
 
 impl World {
     async fn new(keys: &Value) -> Self {
-        let model = ModelServer::answering(|request| Reply::text(format!("I read: {}", request.last_user_text())));
-        let world =
-            Self { home: Home::new(), telegram: TelegramFake::start().await.unwrap(), model: model.await.unwrap() };
+        let model = ModelServer::answering(|request| {
+            Reply::text(format!("I read: {}", request.last_user_text()))
+        });
+        let world = Self {
+            home: Home::new(),
+            telegram: TelegramFake::start().await.unwrap(),
+            model: model.await.unwrap(),
+        };
         world.configure(keys);
         world
     }
@@ -38,7 +43,10 @@ impl World {
         let mut telegram = json!({
             "enabled": true, "token": TOKEN, "apiBase": self.telegram.api_base(), "streaming": false, "reactEmoji": "",
         });
-        telegram.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
+        telegram
+            .as_object_mut()
+            .unwrap()
+            .extend(keys.as_object().unwrap().clone());
         self.home.configure(&json!({
             "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
             "providers": {"custom": {"apiKey": "test-key", "apiBase": self.model.base_url()}},
@@ -53,7 +61,10 @@ impl World {
     /// Waits for another message to somebody, and returns it.
     async fn heard(&self, person: &Person, before: usize) -> String {
         let texts = || self.telegram.texts_in(person.id);
-        until("somebody is told something", async || texts().len() > before).await;
+        until("somebody is told something", async || {
+            texts().len() > before
+        })
+        .await;
         texts().swap_remove(before)
     }
 
@@ -66,12 +77,19 @@ impl World {
 
     /// Waits until somebody reads that they were let in.
     async fn is_welcome(&self, person: &Person) {
-        until("somebody is told that they were let in", async || self.welcomes(person) > 0).await;
+        until("somebody is told that they were let in", async || {
+            self.welcomes(person) > 0
+        })
+        .await;
     }
 
     /// How often somebody was told so.
     fn welcomes(&self, person: &Person) -> usize {
-        self.telegram.texts_in(person.id).iter().filter(|text| *text == LET_IN).count()
+        self.telegram
+            .texts_in(person.id)
+            .iter()
+            .filter(|text| *text == LET_IN)
+            .count()
     }
 
     async fn run(&self, arguments: &[&str]) -> String {
@@ -84,7 +102,9 @@ impl World {
 /// The code in what a stranger reads.
 fn code(text: &str) -> String {
     assert_says(text, &["I do not know you yet", "nanobot pairing approve "]);
-    let word = text.split_whitespace().find(|word| word.len() == 9 && word.as_bytes()[4] == b'-');
+    let word = text
+        .split_whitespace()
+        .find(|word| word.len() == 9 && word.as_bytes()[4] == b'-');
     word.expect("a code").to_owned()
 }
 
@@ -93,14 +113,22 @@ async fn a_stranger_is_let_in_by_a_code_and_kept_out_again() {
     let world = World::new(&json!({})).await;
     let (mallory, eve) = (mallory(), Person::new(67, "Eve", "eve_x"));
     let gateway = Running::start(&world.home).await;
-    world.telegram.push(Incoming::group(GROUP, &mallory, "/status"));
+    world
+        .telegram
+        .push(Incoming::group(GROUP, &mallory, "/status"));
     let first = code(&world.ask(&mallory, "let me in").await);
 
-    let listed: Value = serde_json::from_str(&world.run(&["pairing", "list", "--json"]).await).unwrap();
-    assert_eq!((&listed["pending"][0]["code"], &listed["approved"]), (&json!(first), &json!([])));
+    let listed: Value =
+        serde_json::from_str(&world.run(&["pairing", "list", "--json"]).await).unwrap();
+    assert_eq!(
+        (&listed["pending"][0]["code"], &listed["approved"]),
+        (&json!(first), &json!([]))
+    );
     assert_eq!(listed["pending"][0]["sender_id"], "66|mallory_x");
     assert_says(
-        &world.run(&["pairing", "approve", &first.to_lowercase()]).await,
+        &world
+            .run(&["pairing", "approve", &first.to_lowercase()])
+            .await,
         &["66|mallory_x on telegram is let in"],
     );
     world.is_welcome(&mallory).await;
@@ -108,36 +136,71 @@ async fn a_stranger_is_let_in_by_a_code_and_kept_out_again() {
 
     // Who was let in may let others in, alone with the assistant.
     let second = code(&world.ask(&eve, "me too").await);
-    world.telegram.push(Incoming::group(GROUP, &mallory, format!("/pairing approve {second}")));
-    until("the group is answered", async || !world.telegram.texts_in(GROUP).is_empty()).await;
-    assert_says(&world.telegram.texts_in(GROUP)[0], &["only with somebody who talks to me alone"]);
-    assert_says(&world.ask(&mallory, "/pairing").await, &[&second, "67|eve_x", "66|mallory_x"]);
-    assert_says(&world.ask(&mallory, "/pairing approve AAAA-AAAA").await, &["Nobody waits with this code"]);
+    world.telegram.push(Incoming::group(
+        GROUP,
+        &mallory,
+        format!("/pairing approve {second}"),
+    ));
+    until("the group is answered", async || {
+        !world.telegram.texts_in(GROUP).is_empty()
+    })
+    .await;
     assert_says(
-        &world.ask(&mallory, &format!("/pairing approve {second}")).await,
+        &world.telegram.texts_in(GROUP)[0],
+        &["only with somebody who talks to me alone"],
+    );
+    assert_says(
+        &world.ask(&mallory, "/pairing").await,
+        &[&second, "67|eve_x", "66|mallory_x"],
+    );
+    assert_says(
+        &world.ask(&mallory, "/pairing approve AAAA-AAAA").await,
+        &["Nobody waits with this code"],
+    );
+    assert_says(
+        &world
+            .ask(&mallory, &format!("/pairing approve {second}"))
+            .await,
         &["67|eve_x", "can write to me now"],
     );
     world.is_welcome(&eve).await;
     assert_says(&world.ask(&eve, "thanks").await, &["I read:", "thanks"]);
-    assert_says(&world.ask(&mallory, "/pairing revoke eve_x").await, &["not let in on telegram any more"]);
+    assert_says(
+        &world.ask(&mallory, "/pairing revoke eve_x").await,
+        &["not let in on telegram any more"],
+    );
     assert_ne!(code(&world.ask(&eve, "again").await), second);
 
-    assert_says(&world.run(&["pairing", "revoke", "telegram", "66"]).await, &["is not let in any more"]);
+    assert_says(
+        &world.run(&["pairing", "revoke", "telegram", "66"]).await,
+        &["is not let in any more"],
+    );
     assert_ne!(code(&world.ask(&mallory, "still there?").await), first);
-    assert_eq!(world.telegram.texts_in(GROUP).len(), 1, "strangers are told nothing in a group");
+    assert_eq!(
+        world.telegram.texts_in(GROUP).len(),
+        1,
+        "strangers are told nothing in a group"
+    );
     assert_eq!((world.welcomes(&mallory), world.welcomes(&eve)), (1, 1));
     gateway.signal(Signal::SIGTERM);
     let (rest, ended) = gateway.end().await;
     assert_eq!(ended, Some(0), "{rest}");
     let log = world.home.read("logs/gateway.log");
     assert_says(&log, &["somebody was not let in"]);
-    assert!(!log.contains(&first) && !log.contains(&second), "a code in the log: {log}");
+    assert!(
+        !log.contains(&first) && !log.contains(&second),
+        "a code in the log: {log}"
+    );
 }
 
 #[tokio::test]
 async fn whoever_was_let_in_is_told_once_also_by_a_gateway_that_starts_later() {
     let world = World::new(&json!({})).await;
-    let people = [mallory(), Person::new(67, "Eve", "eve_x"), Person::new(68, "Sam", "sam_x")];
+    let people = [
+        mallory(),
+        Person::new(67, "Eve", "eve_x"),
+        Person::new(68, "Sam", "sam_x"),
+    ];
     let [by_command, by_hand, kept_out] = &people;
     let gateway = Running::start(&world.home).await;
     let mut codes = Vec::new();
@@ -163,7 +226,10 @@ async fn whoever_was_let_in_is_told_once_also_by_a_gateway_that_starts_later() {
     assert_says(&world.ask(by_command, "hello").await, &["I read:", "hello"]);
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
-    assert_eq!([by_command, by_hand, kept_out].map(|person| world.welcomes(person)), [1, 1, 0]);
+    assert_eq!(
+        [by_command, by_hand, kept_out].map(|person| world.welcomes(person)),
+        [1, 1, 0]
+    );
 }
 
 #[tokio::test]
@@ -173,20 +239,34 @@ async fn the_lists_of_the_configuration_work_while_a_gateway_runs() {
     let gateway = Running::start(&world.home).await;
     world.push(&mallory, "nobody hears this");
     world.configure(&json!({"allowFrom": ["7"]}));
-    until("the list is read", async || world.home.read("logs/gateway.log").contains("settings were changed")).await;
+    until("the list is read", async || {
+        world
+            .home
+            .read("logs/gateway.log")
+            .contains("settings were changed")
+    })
+    .await;
     world.push(&mallory, "nor this");
     assert_says(&world.ask(&ann, "it is me").await, &["I read:", "it is me"]);
     assert_eq!(world.telegram.texts_in(mallory.id), Vec::<String>::new());
     // A terminal is its owner's, and an approval adds to the list.
     assert_says(
-        &world.run(&["agent", "-m", "/pairing revoke telegram 7"]).await,
+        &world
+            .run(&["agent", "-m", "/pairing revoke telegram 7"])
+            .await,
         &["The configuration of telegram lets `7` in"],
     );
-    assert_says(&world.ask(&ann, "/pairing").await, &["Waiting: nobody", "Approved: nobody"]);
+    assert_says(
+        &world.ask(&ann, "/pairing").await,
+        &["Waiting: nobody", "Approved: nobody"],
+    );
     gateway.signal(Signal::SIGTERM);
     let (rest, ended) = gateway.end().await;
     assert_eq!(ended, Some(0), "{rest}");
-    assert_says(&rest, &["Warning: channels.telegram.allowFrom is [], which means nobody"]);
+    assert_says(
+        &rest,
+        &["Warning: channels.telegram.allowFrom is [], which means nobody"],
+    );
 }
 
 #[tokio::test]
@@ -214,22 +294,42 @@ async fn every_group_has_its_rules() {
         (-1008, &mallory, meant("hello"), false),
     ];
     for (group, person, text, _) in &table {
-        world.telegram.push(Incoming::group(*group, person, format!("{text} {group} {}", person.id)));
+        world.telegram.push(Incoming::group(
+            *group,
+            person,
+            format!("{text} {group} {}", person.id),
+        ));
     }
     world.push(&ann, "not alone");
     let expected = table.iter().filter(|(.., is_heard)| *is_heard);
-    let expected: Vec<String> = expected.map(|(group, person, ..)| format!("{group} {}", person.id)).collect();
-    until("the answers come", async || world.telegram.sent().len() >= expected.len()).await;
+    let expected: Vec<String> = expected
+        .map(|(group, person, ..)| format!("{group} {}", person.id))
+        .collect();
+    until("the answers come", async || {
+        world.telegram.sent().len() >= expected.len()
+    })
+    .await;
     // All of it was looked at, and whatever would be said to it is said.
-    until("the last is dealt with", async || world.telegram.pending().is_empty()).await;
+    until("the last is dealt with", async || {
+        world.telegram.pending().is_empty()
+    })
+    .await;
     gateway.signal(Signal::SIGTERM);
     let (rest, ended) = gateway.end().await;
     assert_eq!(ended, Some(0), "{rest}");
     assert!(!rest.contains("warning:"), "every key is known: {rest}");
-    let answered: Vec<String> = world.telegram.sent().into_iter().map(|sent| sent.text).collect();
+    let answered: Vec<String> = world
+        .telegram
+        .sent()
+        .into_iter()
+        .map(|sent| sent.text)
+        .collect();
     assert_eq!(answered.len(), expected.len(), "{answered:?}");
     for place in &expected {
-        assert!(answered.iter().any(|text| text.contains(place.as_str())), "{place} in {answered:?}");
+        assert!(
+            answered.iter().any(|text| text.contains(place.as_str())),
+            "{place} in {answered:?}"
+        );
     }
 }
 
@@ -238,7 +338,10 @@ async fn everybody_may_talk_and_may_still_let_nobody_in() {
     let world = World::new(&json!({"allowFrom": ["*"]})).await;
     let gateway = Running::start(&world.home).await;
     let answer = world.ask(&mallory(), "/pairing").await;
-    assert_says(&answer, &["Only people who were approved, or are named in allowFrom"]);
+    assert_says(
+        &answer,
+        &["Only people who were approved, or are named in allowFrom"],
+    );
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
 }
@@ -246,13 +349,26 @@ async fn everybody_may_talk_and_may_still_let_nobody_in() {
 #[tokio::test]
 async fn pairing_says_what_is_wrong_without_a_gateway() {
     let world = World::new(&json!({})).await;
-    assert_eq!(world.run(&["pairing", "list"]).await, "Nobody waits, and nobody was approved.\n");
-    let empty: Value = serde_json::from_str(&world.run(&["pairing", "list", "--json"]).await).unwrap();
+    assert_eq!(
+        world.run(&["pairing", "list"]).await,
+        "Nobody waits, and nobody was approved.\n"
+    );
+    let empty: Value =
+        serde_json::from_str(&world.run(&["pairing", "list", "--json"]).await).unwrap();
     assert_eq!(empty, json!({"approved": [], "pending": []}));
     for (arguments, what) in [
-        (["pairing", "approve", "AAAA-AAAA"].as_slice(), "nobody waits with this code"),
-        (&["pairing", "deny", "nonsense"], "nobody waits with this code"),
-        (&["pairing", "revoke", "telegram", "-5"], "-5 on telegram was not approved"),
+        (
+            ["pairing", "approve", "AAAA-AAAA"].as_slice(),
+            "nobody waits with this code",
+        ),
+        (
+            &["pairing", "deny", "nonsense"],
+            "nobody waits with this code",
+        ),
+        (
+            &["pairing", "revoke", "telegram", "-5"],
+            "-5 on telegram was not approved",
+        ),
     ] {
         let run = world.home.run(arguments).await;
         assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{arguments:?}");
@@ -261,5 +377,8 @@ async fn pairing_says_what_is_wrong_without_a_gateway() {
     world.home.write("pairing.json", "{");
     let run = world.home.run(&["pairing", "list"]).await;
     assert_eq!(run.code, 1);
-    assert_says(&run.stderr, &["pairing.json is damaged and lets nobody in", "try:"]);
+    assert_says(
+        &run.stderr,
+        &["pairing.json is damaged and lets nobody in", "try:"],
+    );
 }

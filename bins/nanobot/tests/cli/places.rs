@@ -17,19 +17,26 @@ const TOPIC: i64 = 7;
 async fn model() -> ModelServer {
     let model = ModelServer::answering(|request| {
         if request.tool_names() == ["heartbeat"] {
-            return Reply::call("heartbeat", &json!({"action": "run", "tasks": "look after the plants"}));
+            return Reply::call(
+                "heartbeat",
+                &json!({"action": "run", "tasks": "look after the plants"}),
+            );
         }
         if request.tool_names() == ["evaluate_notification"] {
             return Reply::call("evaluate_notification", &json!({"should_notify": true}));
         }
         let asked = request.last_user_text();
-        let is_answered = request.messages().last().is_some_and(|message| message["role"] == "tool");
+        let is_answered = request
+            .messages()
+            .last()
+            .is_some_and(|message| message["role"] == "tool");
         match asked {
             asked if asked.contains("[Scheduled task]") => Reply::text("Drink water!"),
             asked if asked.contains("[Heartbeat]") => Reply::text("The plants are dry."),
-            asked if asked.contains("remind me") && !is_answered => {
-                Reply::call("cron", &json!({"action": "add", "message": "drink", "every_seconds": 2}))
-            }
+            asked if asked.contains("remind me") && !is_answered => Reply::call(
+                "cron",
+                &json!({"action": "add", "message": "drink", "every_seconds": 2}),
+            ),
             _ => Reply::text("I will."),
         }
     });
@@ -51,34 +58,62 @@ fn configure(home: &Home, telegram: &TelegramFake, model: &ModelServer, beats: b
 
 #[tokio::test]
 async fn jobs_heartbeats_and_answers_to_commands_come_to_the_topic() {
-    let (model, telegram, home) = (model().await, TelegramFake::start().await.unwrap(), Home::new());
+    let (model, telegram, home) = (
+        model().await,
+        TelegramFake::start().await.unwrap(),
+        Home::new(),
+    );
     let ann = Person::new(7, "Ann", "ann_x");
-    let told = |text: &str| telegram.texts_in(GROUP).iter().any(|told| told.contains(text));
+    let told = |text: &str| {
+        telegram
+            .texts_in(GROUP)
+            .iter()
+            .any(|told| told.contains(text))
+    };
     configure(&home, &telegram, &model, false);
     let gateway = Running::start(&home).await;
     telegram.push(Incoming::group(GROUP, &ann, "remind me to drink").in_topic(TOPIC));
     until("it is answered", async || told("I will.")).await;
     telegram.push(Incoming::group(GROUP, &ann, "/stop").in_topic(TOPIC));
     // The turn may have to settle its message yet, and is stopped then.
-    until("the command is answered", async || told("No active task") || told("Stopped 1 task")).await;
+    until("the command is answered", async || {
+        told("No active task") || told("Stopped 1 task")
+    })
+    .await;
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
 
-    let session = home.names("workspace/sessions").into_iter().find(|name| name.contains("topic")).unwrap();
+    let session = home
+        .names("workspace/sessions")
+        .into_iter()
+        .find(|name| name.contains("topic"))
+        .unwrap();
     let log = home.read(&format!("workspace/sessions/{session}"));
-    assert_says(&log, &["\"_place\"", "\"thread\":\"7\"", "\"chat\":\"group\""]);
+    assert_says(
+        &log,
+        &["\"_place\"", "\"thread\":\"7\"", "\"chat\":\"group\""],
+    );
 
     home.write("workspace/HEARTBEAT.md", "- Look after the plants\n");
     configure(&home, &telegram, &model, true);
     let before = telegram.sent().len();
     let gateway = Running::start(&home).await;
-    until("the job is done", async || telegram.sent().iter().skip(before).any(|sent| sent.text == "Drink water!"))
-        .await;
+    until("the job is done", async || {
+        telegram
+            .sent()
+            .iter()
+            .skip(before)
+            .any(|sent| sent.text == "Drink water!")
+    })
+    .await;
     until("a heartbeat has news", async || told("The plants are dry.")).await;
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
-    let elsewhere: Vec<_> =
-        telegram.sent().into_iter().filter(|sent| (sent.chat_id, sent.thread_id) != (GROUP, Some(TOPIC))).collect();
+    let elsewhere: Vec<_> = telegram
+        .sent()
+        .into_iter()
+        .filter(|sent| (sent.chat_id, sent.thread_id) != (GROUP, Some(TOPIC)))
+        .collect();
     assert!(elsewhere.is_empty(), "{elsewhere:?}");
     assert_eq!(model.violations(), [""; 0]);
 }

@@ -9,7 +9,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use nanobot_testkit::{
-    DiscordFake, ModelServer, Reply, ReservedPort, SlackFake, TelegramFake, discord, slack, telegram,
+    DiscordFake, ModelServer, Reply, ReservedPort, SlackFake, TelegramFake, discord, slack,
+    telegram,
 };
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -21,13 +22,18 @@ use crate::support::{Home, assert_says, until};
 const TRIES: usize = 4;
 
 async fn model() -> ModelServer {
-    ModelServer::answering(|request| Reply::text(format!("I read: {}", request.last_user_text()))).await.unwrap()
+    ModelServer::answering(|request| Reply::text(format!("I read: {}", request.last_user_text())))
+        .await
+        .unwrap()
 }
 
 fn home(model: &ModelServer, channel: &str, section: Value) -> Home {
     let mut section = section;
     let usual = json!({"enabled": true, "allowFrom": ["*"], "streaming": false, "reactEmoji": ""});
-    section.as_object_mut().unwrap().extend(usual.as_object().unwrap().clone());
+    section
+        .as_object_mut()
+        .unwrap()
+        .extend(usual.as_object().unwrap().clone());
     let home = Home::new();
     home.configure(&json!({
         "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
@@ -39,13 +45,25 @@ fn home(model: &ModelServer, channel: &str, section: Value) -> Home {
 
 /// Starts a gateway and waits until it handles what `key` names for the `life`th time: its try is noted,
 /// and the file that never comes was asked for.
-async fn handling(home: &Home, channel: &str, key: &str, life: usize, asked: impl Fn() -> usize) -> Running {
+async fn handling(
+    home: &Home,
+    channel: &str,
+    key: &str,
+    life: usize,
+    asked: impl Fn() -> usize,
+) -> Running {
     let before = asked();
     let gateway = Running::start(home).await;
-    until(&format!("file of {key} is asked for, life {life}"), async || asked() > before).await;
+    until(
+        &format!("file of {key} is asked for, life {life}"),
+        async || asked() > before,
+    )
+    .await;
     let note = home.path().join(format!("channels/{channel}/tries"));
     let line = format!("{life} {key}");
-    let is_noted = async || std::fs::read_to_string(&note).is_ok_and(|text| text.lines().any(|noted| noted == line));
+    let is_noted = async || {
+        std::fs::read_to_string(&note).is_ok_and(|text| text.lines().any(|noted| noted == line))
+    };
     until(&format!("try {life} of {key} is noted"), is_noted).await;
     gateway
 }
@@ -64,8 +82,17 @@ async fn kill(gateway: Running) {
 async fn status(home: &Home, channel: &str) -> String {
     let run = home.run(&["channels", "status", "--json"]).await;
     let reports: Value = serde_json::from_str(&run.stdout).unwrap();
-    let report = reports.as_array().unwrap().iter().find(|report| report["name"] == channel).unwrap();
-    format!("{} {}", report["state"].as_str().unwrap(), report["why"].as_str().unwrap_or_default())
+    let report = reports
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|report| report["name"] == channel)
+        .unwrap();
+    format!(
+        "{} {}",
+        report["state"].as_str().unwrap(),
+        report["why"].as_str().unwrap_or_default()
+    )
 }
 
 /// One message was set aside, and holds this text; the operator is told.
@@ -75,17 +102,34 @@ async fn assert_set_aside(home: &Home, channel: &str, text: &str) {
     assert_eq!(names.len(), 1, "{names:?}");
     let place = format!("{folder}/{}", names[0]);
     assert_says(&home.read(&place), &[text]);
-    assert_eq!(std::fs::metadata(home.path().join(place)).unwrap().permissions().mode() & 0o777, 0o600);
-    until("the status says so", async || status(home, channel).await.starts_with("degraded 1 message was set aside"))
-        .await;
-    assert_says(&home.read("logs/gateway.log"), &["a message ended the program each time it was handled"]);
+    assert_eq!(
+        std::fs::metadata(home.path().join(place))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777,
+        0o600
+    );
+    until("the status says so", async || {
+        status(home, channel)
+            .await
+            .starts_with("degraded 1 message was set aside")
+    })
+    .await;
+    assert_says(
+        &home.read("logs/gateway.log"),
+        &["a message ended the program each time it was handled"],
+    );
 }
 
 /// A person has looked at what was set aside and removed it: the next start knows nothing of it.
 async fn assert_well_again(home: &Home, channel: &str) {
     std::fs::remove_dir_all(home.path().join(format!("channels/{channel}/set-aside"))).unwrap();
     let gateway = Running::start(home).await;
-    until("all is well", async || status(home, channel).await.starts_with("running")).await;
+    until("all is well", async || {
+        status(home, channel).await.starts_with("running")
+    })
+    .await;
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
 }
@@ -111,20 +155,31 @@ async fn an_update_that_ends_every_webhook_is_set_aside_and_the_next_one_answere
 }
 
 async fn telegram_survives(model: &ModelServer, telegram: &TelegramFake, home: &Home) {
-    let (ann, bob) = (telegram::Person::new(7, "Ann", "ann"), telegram::Person::new(8, "Bob", "bob"));
+    let (ann, bob) = (
+        telegram::Person::new(7, "Ann", "ann"),
+        telegram::Person::new(8, "Bob", "bob"),
+    );
     let file = telegram::Incoming::private(&ann, "read this");
-    let poison = telegram.push(file.with_file(telegram::FileKind::Document, "poison.bin", "a/b", "x"));
+    let poison =
+        telegram.push(file.with_file(telegram::FileKind::Document, "poison.bin", "a/b", "x"));
     let innocent = telegram.push(telegram::Incoming::private(&bob, "and this"));
     let key = poison.update_id.unwrap().to_string();
     let asked = || telegram.calls_of("getFile").len();
     let answers = |chat: i64, text: &str| {
         let answer = format!("I read: {text}");
-        telegram.texts_in(chat).iter().filter(|text| text.starts_with(&answer)).count()
+        telegram
+            .texts_in(chat)
+            .iter()
+            .filter(|text| text.starts_with(&answer))
+            .count()
     };
     telegram.fail_next("getFile", telegram::Fault::Hang);
     let gateway = handling(home, "telegram", &key, 1, asked).await;
     // A turn that is at work when the process dies is a suspect itself.
-    until("what came with it is answered", async || answers(8, "and this") == 1).await;
+    until("what came with it is answered", async || {
+        answers(8, "and this") == 1
+    })
+    .await;
     kill(gateway).await;
     for life in 2..=TRIES {
         telegram.fail_next("getFile", telegram::Fault::Hang);
@@ -133,14 +188,26 @@ async fn telegram_survives(model: &ModelServer, telegram: &TelegramFake, home: &
     let fetched = asked();
     telegram.push(telegram::Incoming::private(&ann, "what comes after it"));
     let gateway = Running::start(home).await;
-    until("the next one is answered", async || answers(7, "what comes after it") == 1).await;
+    until("the next one is answered", async || {
+        answers(7, "what comes after it") == 1
+    })
+    .await;
     for pushed in [poison, innocent] {
         telegram.wait_for_acknowledged(pushed).await.unwrap();
     }
     assert_set_aside(home, "telegram", "poison.bin").await;
-    assert_eq!(telegram.calls_of("getFile").len(), fetched, "it is not handled any more");
+    assert_eq!(
+        telegram.calls_of("getFile").len(),
+        fetched,
+        "it is not handled any more"
+    );
     assert_eq!(answers(7, "read this"), 0);
-    assert!(model.requests().iter().all(|request| !request.last_user_text().contains("read this")));
+    assert!(
+        model
+            .requests()
+            .iter()
+            .all(|request| !request.last_user_text().contains("read this"))
+    );
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
     assert_well_again(home, "telegram").await;
@@ -150,31 +217,48 @@ async fn telegram_survives(model: &ModelServer, telegram: &TelegramFake, home: &
 #[tokio::test]
 async fn a_turn_under_way_is_not_given_up_for_what_a_message_does() {
     let slow = |text: String| Reply::text(text).with_delay(Duration::from_secs(3));
-    let model = ModelServer::answering(move |request| slow(format!("I read: {}", request.last_user_text())));
+    let model = ModelServer::answering(move |request| {
+        slow(format!("I read: {}", request.last_user_text()))
+    });
     let (model, telegram) = (model.await.unwrap(), TelegramFake::start().await.unwrap());
     let keys = json!({"token": telegram::TOKEN, "apiBase": telegram.api_base(), "pollTimeout": 1});
     let home = home(&model, "telegram", keys);
-    let (ann, bob) = (telegram::Person::new(7, "Ann", "ann"), telegram::Person::new(8, "Bob", "bob"));
+    let (ann, bob) = (
+        telegram::Person::new(7, "Ann", "ann"),
+        telegram::Person::new(8, "Bob", "bob"),
+    );
     let file = telegram::Incoming::private(&ann, "read this");
     telegram.push(telegram::Incoming::private(&bob, "and this"));
-    let poison = telegram.push(file.with_file(telegram::FileKind::Document, "poison.bin", "a/b", "x"));
+    let poison =
+        telegram.push(file.with_file(telegram::FileKind::Document, "poison.bin", "a/b", "x"));
     let key = poison.update_id.unwrap().to_string();
     let asked = || telegram.calls_of("getFile").len();
     for life in 1..=TRIES {
         telegram.fail_next("getFile", telegram::Fault::Hang);
         let gateway = handling(&home, "telegram", &key, life, asked).await;
-        let under_way = until("both are under way", async || home.read("steps.jsonl").contains("\"model\""));
+        let under_way = until("both are under way", async || {
+            home.read("steps.jsonl").contains("\"model\"")
+        });
         // Later, the turn waits for the message, is over, or is blamed.
         let within = Duration::from_secs(if life == 1 { 60 } else { 1 });
         assert!(tokio::time::timeout(within, under_way).await.is_ok() || life > 1);
         kill(gateway).await;
     }
     let gateway = Running::start(&home).await;
-    until("the turn is answered", async || !telegram.texts_in(8).is_empty()).await;
-    until("the message is set aside", async || !home.names("channels/telegram/set-aside").is_empty()).await;
+    until("the turn is answered", async || {
+        !telegram.texts_in(8).is_empty()
+    })
+    .await;
+    until("the message is set aside", async || {
+        !home.names("channels/telegram/set-aside").is_empty()
+    })
+    .await;
     assert_set_aside(&home, "telegram", "poison.bin").await;
     let texts = telegram.texts_in(8);
-    assert!(texts.len() == 1 && texts[0].starts_with("I read: and this"), "{texts:?}");
+    assert!(
+        texts.len() == 1 && texts[0].starts_with("I read: and this"),
+        "{texts:?}"
+    );
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
 }
@@ -188,7 +272,10 @@ async fn an_event_of_slack_is_set_aside_however_it_comes_again() {
     let ann = slack::Person::new("U1ANN", "ann");
     let answers = |text: &str| {
         let answer = format!("I read: {text}");
-        fake.texts_in(&ann.direct()).iter().filter(|text| text.starts_with(&answer)).count()
+        fake.texts_in(&ann.direct())
+            .iter()
+            .filter(|text| text.starts_with(&answer))
+            .count()
     };
     let gateway = Running::start(&home).await;
     fake.push(slack::Incoming::direct(&ann, "before"));
@@ -206,7 +293,10 @@ async fn an_event_of_slack_is_set_aside_however_it_comes_again() {
     let fetched = fake.downloads();
     fake.push(slack::Incoming::direct(&ann, "what comes after it"));
     let gateway = Running::start(&home).await;
-    until("the next one is answered", async || answers("what comes after it") == 1).await;
+    until("the next one is answered", async || {
+        answers("what comes after it") == 1
+    })
+    .await;
     assert_set_aside(&home, "slack", "poison.bin").await;
     assert_eq!((fake.downloads(), answers("read this")), (fetched, 0));
     gateway.signal(Signal::SIGTERM);
@@ -219,12 +309,19 @@ async fn an_event_of_slack_is_set_aside_however_it_comes_again() {
 #[tokio::test]
 async fn a_message_of_discord_is_set_aside_however_it_comes_again() {
     let (model, fake) = (model().await, DiscordFake::start().await.unwrap());
-    let home = home(&model, "discord", json!({"token": discord::TOKEN, "apiBase": fake.api_base()}));
+    let home = home(
+        &model,
+        "discord",
+        json!({"token": discord::TOKEN, "apiBase": fake.api_base()}),
+    );
     let ann = discord::Person::new(7, "ann");
     let chat = fake.direct_channel(&ann);
     let answers = |text: &str| {
         let answer = format!("I read: {text}");
-        fake.texts_in(chat).iter().filter(|text| text.starts_with(&answer)).count()
+        fake.texts_in(chat)
+            .iter()
+            .filter(|text| text.starts_with(&answer))
+            .count()
     };
     let gateway = Running::start(&home).await;
     fake.wait_for_identifies(1).await.unwrap();
@@ -235,20 +332,34 @@ async fn a_message_of_discord_is_set_aside_however_it_comes_again() {
     let poison = fake.push(file);
     let key = poison.message_id.to_string();
     let note = home.path().join("channels/discord/tries");
-    let is_noted = async || std::fs::read_to_string(&note).is_ok_and(|text| text.contains(&format!("1 {key}\n")));
+    let is_noted = async || {
+        std::fs::read_to_string(&note).is_ok_and(|text| text.contains(&format!("1 {key}\n")))
+    };
     until("its first try is noted", is_noted).await;
-    until("its file is asked for", async || !fake.calls_of("download").is_empty()).await;
+    until("its file is asked for", async || {
+        !fake.calls_of("download").is_empty()
+    })
+    .await;
     kill(gateway).await;
     for life in 2..=TRIES {
         fake.fail_next("download", discord::Fault::Hang);
-        die(&home, "discord", &key, life, || fake.calls_of("download").len()).await;
+        die(&home, "discord", &key, life, || {
+            fake.calls_of("download").len()
+        })
+        .await;
     }
     let fetched = fake.calls_of("download").len();
     let gateway = Running::start(&home).await;
     fake.push(discord::Incoming::direct(&ann, "what comes after it"));
-    until("the next one is answered", async || answers("what comes after it") == 1).await;
+    until("the next one is answered", async || {
+        answers("what comes after it") == 1
+    })
+    .await;
     assert_set_aside(&home, "discord", "poison.bin").await;
-    assert_eq!((fake.calls_of("download").len(), answers("read this")), (fetched, 0));
+    assert_eq!(
+        (fake.calls_of("download").len(), answers("read this")),
+        (fetched, 0)
+    );
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
     assert_well_again(&home, "discord").await;

@@ -1,5 +1,9 @@
 //! The prompt on a terminal: a pseudo terminal with the program on it.
-#![expect(clippy::panic, clippy::string_slice, reason = "a screen that cannot be read has failed the test")]
+#![expect(
+    clippy::panic,
+    clippy::string_slice,
+    reason = "a screen that cannot be read has failed the test"
+)]
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -49,7 +53,12 @@ impl Drop for Screen {
 
 /// Both ends of a terminal; no program inherits the keyboard.
 fn terminal() -> OpenptyResult {
-    let size = Winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+    let size = Winsize {
+        ws_row: 24,
+        ws_col: 100,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
     let ends = openpty(Some(&size), None).unwrap();
     fcntl(&ends.master, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).unwrap();
     ends
@@ -62,7 +71,12 @@ impl Screen {
         let before = tcgetattr(&slave).unwrap();
         let mut program = home.program();
         // A group of its own, as a shell makes one, so that it can be stopped.
-        program.args(arguments).process_group(0).stdin(stdio()).stdout(stdio()).stderr(stdio());
+        program
+            .args(arguments)
+            .process_group(0)
+            .stdin(stdio())
+            .stdout(stdio())
+            .stderr(stdio());
         let child = program.spawn().unwrap();
         let keyboard = File::from(master);
         let mut screen = keyboard.try_clone().unwrap();
@@ -75,7 +89,16 @@ impl Screen {
                 }
             }
         });
-        Self { keyboard, terminal: slave, shown, unread: Vec::new(), text: String::new(), seen: 0, child, before }
+        Self {
+            keyboard,
+            terminal: slave,
+            shown,
+            unread: Vec::new(),
+            text: String::new(),
+            seen: 0,
+            child,
+            before,
+        }
     }
 
     pub(crate) fn type_in(&mut self, text: &str) {
@@ -111,9 +134,15 @@ impl Screen {
                 self.seen = end;
                 return between;
             }
-            match self.shown.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            match self
+                .shown
+                .recv_timeout(deadline.saturating_duration_since(Instant::now()))
+            {
                 Ok(bytes) => self.take(&bytes),
-                Err(_) => panic!("{part:?} is not shown behind byte {} of:\n{}", self.seen, self.text),
+                Err(_) => panic!(
+                    "{part:?} is not shown behind byte {} of:\n{}",
+                    self.seen, self.text
+                ),
             }
         }
     }
@@ -140,10 +169,18 @@ impl Screen {
     #[track_caller]
     fn wait_for_stop(&mut self) {
         let deadline = Instant::now() + PATIENCE;
-        while waitpid(self.pid(), Some(WaitPidFlag::WUNTRACED | WaitPidFlag::WNOHANG)).unwrap()
+        while waitpid(
+            self.pid(),
+            Some(WaitPidFlag::WUNTRACED | WaitPidFlag::WNOHANG),
+        )
+        .unwrap()
             == WaitStatus::StillAlive
         {
-            assert!(Instant::now() < deadline, "the program does not stop:\n{}", self.text);
+            assert!(
+                Instant::now() < deadline,
+                "the program does not stop:\n{}",
+                self.text
+            );
             self.look();
         }
     }
@@ -183,8 +220,19 @@ async fn a_conversation_is_shown_and_remembered() {
     assert!(screen.is_in_first_mode());
 
     let history = home.read("history/cli_history");
-    let lines: Vec<&str> = history.lines().filter(|line| line.starts_with('+')).collect();
-    assert_eq!(lines, ["+what files are here?", "+/status", "+write a note: buy", "+milk"]);
+    let lines: Vec<&str> = history
+        .lines()
+        .filter(|line| line.starts_with('+'))
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "+what files are here?",
+            "+/status",
+            "+write a note: buy",
+            "+milk"
+        ]
+    );
 
     let mut again = Screen::open(&home, &["agent", "--demo"]);
     again.wait_for("You: ");
@@ -197,7 +245,9 @@ async fn a_conversation_is_shown_and_remembered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn markdown_is_styled_unless_it_is_not_wanted() {
-    let model = ModelServer::answering(|_| Reply::deltas(["# Ti", "tle\n\nsome **bold**\n"])).await.unwrap();
+    let model = ModelServer::answering(|_| Reply::deltas(["# Ti", "tle\n\nsome **bold**\n"]))
+        .await
+        .unwrap();
     let home = Home::with_model(&model.base_url());
     let mut screen = Screen::open(&home, &["agent"]);
     screen.wait_for("You: ");
@@ -205,7 +255,11 @@ async fn markdown_is_styled_unless_it_is_not_wanted() {
     screen.wait_for("\u{1b}[1mbold\u{1b}[0m");
     screen.type_in("exit\r");
     assert_eq!(screen.end(), Some(0), "{}", screen.text);
-    assert!(!screen.text.contains("**bold**"), "it is shown once: {}", screen.text);
+    assert!(
+        !screen.text.contains("**bold**"),
+        "it is shown once: {}",
+        screen.text
+    );
 
     let mut plain = Screen::open(&home, &["agent", "--no-markdown"]);
     plain.wait_for("You: ");
@@ -221,7 +275,9 @@ async fn markdown_is_styled_unless_it_is_not_wanted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn control_c_stops_the_turn_and_a_second_one_leaves() {
-    let model = ModelServer::answering(|_| Reply::text("never finished\n").then_stall()).await.unwrap();
+    let model = ModelServer::answering(|_| Reply::text("never finished\n").then_stall())
+        .await
+        .unwrap();
     let home = Home::with_model(&model.base_url());
     let mut screen = Screen::open(&home, &["agent"]);
     screen.wait_for("You: ");
@@ -283,7 +339,12 @@ async fn control_c_stops_what_was_asked_while_the_reply_before_was_written() {
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_count_before_the_next_prompt_is_there() {
     // In one piece, so that the terminal has the last key before the program takes the line.
-    for keys in ["/status\r\u{4}", "/status\r\u{3}", "/status\rexit\r", "\r\u{4}"] {
+    for keys in [
+        "/status\r\u{4}",
+        "/status\r\u{3}",
+        "/status\rexit\r",
+        "\r\u{4}",
+    ] {
         let home = Home::new();
         let mut screen = Screen::open(&home, &["agent", "--demo"]);
         screen.wait_for("You: ");
@@ -291,7 +352,9 @@ async fn keys_count_before_the_next_prompt_is_there() {
         assert_eq!(screen.end(), Some(0), "{keys:?}: {}", screen.text);
         assert!(screen.is_in_first_mode(), "{keys:?}");
     }
-    let model = ModelServer::answering(|_| Reply::text("never finished\n").then_stall()).await.unwrap();
+    let model = ModelServer::answering(|_| Reply::text("never finished\n").then_stall())
+        .await
+        .unwrap();
     let home = Home::with_model(&model.base_url());
     let mut screen = Screen::open(&home, &["agent"]);
     screen.wait_for("You: ");
@@ -319,7 +382,11 @@ fn control_z_gives_the_terminal_back_until_the_program_goes_on() {
 
 #[test]
 fn a_silent_question_that_is_given_up_leaves_the_terminal_as_it_was() {
-    for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143), (Signal::SIGHUP, 129)] {
+    for (signal, code) in [
+        (Signal::SIGINT, 130),
+        (Signal::SIGTERM, 143),
+        (Signal::SIGHUP, 129),
+    ] {
         let home = Home::new();
         let mut screen = Screen::open(&home, &["channels", "login", "telegram"]);
         screen.wait_for("> ");
@@ -339,7 +406,10 @@ async fn what_is_typed_meanwhile_steers_the_turn() {
         } else if text.contains("\"tool\"") {
             Reply::text("Hello.")
         } else {
-            Reply::call("exec", &json!({"command": "while [ ! -e go ]; do sleep 0.05; done"}))
+            Reply::call(
+                "exec",
+                &json!({"command": "while [ ! -e go ]; do sleep 0.05; done"}),
+            )
         }
     })
     .await
@@ -380,7 +450,11 @@ fn an_existing_configuration_is_replaced_only_if_one_says_so() {
         screen.wait_for("Replace it by the defaults?");
         screen.type_in(answer);
         assert_eq!(screen.end(), Some(0), "{}", screen.text);
-        assert_eq!(home.read("config.json").contains("mine"), keeps, "{answer:?}");
+        assert_eq!(
+            home.read("config.json").contains("mine"),
+            keeps,
+            "{answer:?}"
+        );
     }
 }
 
@@ -391,7 +465,12 @@ async fn a_dumb_terminal_gets_plain_lines() {
     let stdio = || Stdio::from(slave.try_clone().unwrap());
     let mut command = home.program();
     command.env("TERM", "dumb").args(["agent", "--demo"]);
-    let mut child = command.stdin(stdio()).stdout(stdio()).stderr(stdio()).spawn().unwrap();
+    let mut child = command
+        .stdin(stdio())
+        .stdout(stdio())
+        .stderr(stdio())
+        .spawn()
+        .unwrap();
     drop((command, slave));
     let mut keyboard = File::from(master);
     keyboard.write_all(b"what files are here?\nexit\n").unwrap();
@@ -407,11 +486,17 @@ async fn a_dumb_terminal_gets_plain_lines() {
 #[test]
 fn a_person_is_asked_before_a_skill_is_installed() {
     let home = Home::new();
-    home.write("from/receipts/SKILL.md", "---\nname: receipts\ndescription: Sort receipts.\n---\nBody.");
+    home.write(
+        "from/receipts/SKILL.md",
+        "---\nname: receipts\ndescription: Sort receipts.\n---\nBody.",
+    );
     let folder = home.path().join("from/receipts");
     for (answer, code, says) in [("\n", 1, "nothing was changed"), ("y\n", 0, "Installed: ")] {
         let mut screen = Screen::open(&home, &["skills", "install", folder.to_str().unwrap()]);
-        assert_says(&screen.wait_for("with all of this? [y/N] "), &["scripts: none", "in every prompt: no"]);
+        assert_says(
+            &screen.wait_for("with all of this? [y/N] "),
+            &["scripts: none", "in every prompt: no"],
+        );
         screen.type_in(answer);
         screen.wait_for(says);
         assert_eq!(screen.end(), Some(code), "{}", screen.text);

@@ -31,7 +31,10 @@ async fn a_configured_secret_reaches_no_model_no_person_and_no_record() {
         Reply::call("read_file", &json!({"path": "leak.txt"})),
         Reply::call("exec", &json!({"command": format!("echo '{PASSWORD}'")})),
         Reply::deltas(["It is ", first, rest, ", I think."]),
-        Reply::call("message", &json!({"content": format!("psst: {PASSWORD}"), "buttons": [[PASSWORD]]})),
+        Reply::call(
+            "message",
+            &json!({"content": format!("psst: {PASSWORD}"), "buttons": [[PASSWORD]]}),
+        ),
         Reply::text("Nothing more."),
     ]);
     let model = model.await.unwrap();
@@ -53,10 +56,20 @@ async fn a_configured_secret_reaches_no_model_no_person_and_no_record() {
     assert_hides("stderr", &told.stderr);
 
     let requests = model.requests();
-    let result = requests[1].json["messages"].as_array().unwrap().last().unwrap().to_string();
+    let result = requests[1].json["messages"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap()
+        .to_string();
     assert_says(&result, &["1| ***"]);
     assert_hides("a result", &result);
-    let ran = requests[2].json["messages"].as_array().unwrap().last().unwrap().to_string();
+    let ran = requests[2].json["messages"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap()
+        .to_string();
     assert_says(&ran, &["***"]);
     assert_hides("a result", &ran);
 
@@ -65,13 +78,24 @@ async fn a_configured_secret_reaches_no_model_no_person_and_no_record() {
     assert_eq!(sent.stdout, "psst: ***\n", "{}", sent.stderr);
     assert_hides("stderr", &sent.stderr);
     assert_hides("audit log", &home.read("logs/audit.log"));
-    let (before, after) = (&model.requests()[2].json["messages"], &model.requests()[3].json["messages"]);
+    let (before, after) = (
+        &model.requests()[2].json["messages"],
+        &model.requests()[3].json["messages"],
+    );
     let (before, after) = (before.as_array().unwrap(), after.as_array().unwrap());
-    assert_eq!(before[..], after[..before.len()], "the next request begins as the last one");
+    assert_eq!(
+        before[..],
+        after[..before.len()],
+        "the next request begins as the last one"
+    );
     assert_eq!(after[before.len()]["content"], "It is ***, I think.");
 
     let file = home.path().join("turns.json");
-    let bundle = run_with(&home, &["replay", "direct", "--bundle", file.to_str().unwrap()]).await;
+    let bundle = run_with(
+        &home,
+        &["replay", "direct", "--bundle", file.to_str().unwrap()],
+    )
+    .await;
     assert_eq!(bundle.code, 0, "{} {}", bundle.stdout, bundle.stderr);
     assert_hides("a bundle", &home.read("turns.json"));
 }
@@ -89,6 +113,12 @@ async fn short_secrets_are_named_by_the_doctor() {
     config["channels"]["websocket"] = json!({"enabled": true, "token": "tiny"});
     home.configure(&config);
     let run = home.run(&["doctor"]).await;
-    assert_says(&run.stdout, &["channels.websocket.token has fewer than 8 characters", "[config.short-secrets]"]);
+    assert_says(
+        &run.stdout,
+        &[
+            "channels.websocket.token has fewer than 8 characters",
+            "[config.short-secrets]",
+        ],
+    );
     assert!(!run.stdout.contains("tiny"), "{}", run.stdout);
 }

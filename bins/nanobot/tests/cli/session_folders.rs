@@ -7,9 +7,16 @@ use crate::support::{Home, assert_says};
 
 /// A model that makes these calls in every turn.
 async fn model_that_calls(calls: &[(&'static str, Value)]) -> ModelServer {
-    let calls: Vec<ScriptedCall> = calls.iter().map(|(name, arguments)| ScriptedCall::new(*name, arguments)).collect();
+    let calls: Vec<ScriptedCall> = calls
+        .iter()
+        .map(|(name, arguments)| ScriptedCall::new(*name, arguments))
+        .collect();
     ModelServer::answering(move |request| {
-        if request.tool_results().is_empty() { Reply::calls(calls.clone()) } else { Reply::text("Done.") }
+        if request.tool_results().is_empty() {
+            Reply::calls(calls.clone())
+        } else {
+            Reply::text("Done.")
+        }
     })
     .await
     .unwrap()
@@ -37,12 +44,24 @@ async fn results(home: &Home, model: &ModelServer, session: &str) -> (Vec<String
 fn calls() -> Vec<(&'static str, Value)> {
     vec![
         ("list_dir", json!({"path": "."})),
-        ("write_file", json!({"path": "notes/today.md", "content": "mine"})),
-        ("exec", json!({"command": "pwd; cat notes/today.md; echo more >> list.txt"})),
+        (
+            "write_file",
+            json!({"path": "notes/today.md", "content": "mine"}),
+        ),
+        (
+            "exec",
+            json!({"command": "pwd; cat notes/today.md; echo more >> list.txt"}),
+        ),
         ("read_file", json!({"path": "list.txt"})),
         ("exec", json!({"command": "pwd", "working_dir": "notes"})),
-        ("read_file", json!({"path": "~/.nanobot/workspace/AGENTS.md"})),
-        ("write_file", json!({"path": "../../../outside.txt", "content": "x"})),
+        (
+            "read_file",
+            json!({"path": "~/.nanobot/workspace/AGENTS.md"}),
+        ),
+        (
+            "write_file",
+            json!({"path": "../../../outside.txt", "content": "x"}),
+        ),
         ("read_file", json!({"path": "../../../config.json"})),
     ]
 }
@@ -51,20 +70,32 @@ fn calls() -> Vec<(&'static str, Value)> {
 async fn relative_paths_of_tools_start_in_the_folder_of_the_session() {
     let model = model_that_calls(&calls()).await;
     let home = home_of(&model, &json!({"sessionFolders": true}));
-    for (session, folder) in [("cli:one", "work/cli_one"), ("cli:two_2", "work/cli_two%5F2")] {
+    for (session, folder) in [
+        ("cli:one", "work/cli_one"),
+        ("cli:two_2", "work/cli_two%5F2"),
+    ] {
         let (results, system) = results(&home, &model, session).await;
         let place = home.workspace().canonicalize().unwrap().join(folder);
         assert_eq!(results[0], "Directory . is empty", "{session}");
         assert_says(&results[1], &["Successfully wrote"]);
-        assert_eq!(results[2], format!("{}\nmine\n\nExit code: 0", place.display()));
+        assert_eq!(
+            results[2],
+            format!("{}\nmine\n\nExit code: 0", place.display())
+        );
         assert_says(&results[3], &["1| more"]);
         assert_says(&results[4], &[&format!("{}/notes\n", place.display())]);
         assert_says(&results[5], &["1| # How to work"]);
         for refused in &results[6..] {
             assert!(refused.starts_with("Error"), "{refused}");
         }
-        assert_eq!(home.read(&format!("workspace/{folder}/notes/today.md")), "mine");
-        assert_says(&system, &["Relative paths start in a folder of this conversation"]);
+        assert_eq!(
+            home.read(&format!("workspace/{folder}/notes/today.md")),
+            "mine"
+        );
+        assert_says(
+            &system,
+            &["Relative paths start in a folder of this conversation"],
+        );
     }
     assert!(!home.workspace().join("notes").exists());
 }
@@ -76,7 +107,10 @@ async fn without_the_setting_they_start_in_the_workspace() {
     let (results, system) = results(&home, &model, "cli:one").await;
     assert_says(&results[0], &["AGENTS.md"]);
     assert_eq!(home.read("workspace/notes/today.md"), "mine");
-    assert!(!home.workspace().join("work").exists() && !system.contains("Relative paths start"), "{system}");
+    assert!(
+        !home.workspace().join("work").exists() && !system.contains("Relative paths start"),
+        "{system}"
+    );
 }
 
 /// A link in the place of the folder leads no tool out of the workspace, however little confined.
@@ -90,14 +124,20 @@ async fn a_folder_that_leads_out_of_the_workspace_is_refused() {
         ("message", json!({"content": "here", "media": ["kept.txt"]})),
     ];
     let model = model_that_calls(&calls).await;
-    let home = home_of(&model, &json!({"sessionFolders": true, "restrictToWorkspace": false}));
+    let home = home_of(
+        &model,
+        &json!({"sessionFolders": true, "restrictToWorkspace": false}),
+    );
     home.write("../outside/kept.txt", "kept");
     std::fs::create_dir_all(home.workspace().join("work")).unwrap();
     let outside = home.path().parent().unwrap().join("outside");
     std::os::unix::fs::symlink(&outside, home.workspace().join("work/cli_one")).unwrap();
     let (results, _) = results(&home, &model, "cli:one").await;
     for refused in &results {
-        assert!(refused.starts_with("Error") && refused.contains("outside"), "{results:#?}");
+        assert!(
+            refused.starts_with("Error") && refused.contains("outside"),
+            "{results:#?}"
+        );
     }
     assert_eq!(std::fs::read_dir(outside).unwrap().count(), 1);
 }
@@ -105,7 +145,10 @@ async fn a_folder_that_leads_out_of_the_workspace_is_refused() {
 /// Attachments of the `message` tool are found where the other tools put them.
 #[tokio::test]
 async fn attachments_are_taken_from_the_folder_of_the_session() {
-    let calls = vec![("message", json!({"content": "here", "media": ["report.txt"]}))];
+    let calls = vec![(
+        "message",
+        json!({"content": "here", "media": ["report.txt"]}),
+    )];
     let model = model_that_calls(&calls).await;
     let home = home_of(&model, &json!({"sessionFolders": true}));
     home.write("workspace/work/cli_one/report.txt", "the report");

@@ -14,23 +14,34 @@ const GROUP: i64 = -10_042;
 const TOPIC: i64 = 5;
 
 fn messages(request: &ModelRequest) -> &[Value] {
-    request.json["messages"].as_array().map(Vec::as_slice).unwrap_or_default()
+    request.json["messages"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default()
 }
 
 fn text(message: &Value) -> String {
     match &message["content"] {
         Value::String(text) => text.clone(),
-        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+        Value::Array(parts) => parts
+            .iter()
+            .filter_map(|part| part["text"].as_str())
+            .collect(),
         _ => String::new(),
     }
 }
 
 fn is_subagent(request: &ModelRequest) -> bool {
-    messages(request).first().is_some_and(|system| text(system).starts_with("# Subagent"))
+    messages(request)
+        .first()
+        .is_some_and(|system| text(system).starts_with("# Subagent"))
 }
 
 fn results(request: &ModelRequest) -> usize {
-    messages(request).iter().filter(|message| message["role"] == "tool").count()
+    messages(request)
+        .iter()
+        .filter(|message| message["role"] == "tool")
+        .count()
 }
 
 /// A model that gives a task away, opens this gate, and passes the result on. Its subagent lists the
@@ -43,9 +54,14 @@ async fn model(gate: &Gate, opened: &Gate) -> ModelServer {
         (false, _) => {
             let last = messages(request).last().map(text).unwrap_or_default();
             match results(request) {
-                _ if last.starts_with("[Subagent 'number' completed]") => Reply::text("The number is 42."),
+                _ if last.starts_with("[Subagent 'number' completed]") => {
+                    Reply::text("The number is 42.")
+                }
                 _ if last.starts_with("any news?") => Reply::text("Nothing yet."),
-                0 => Reply::call("spawn", &json!({"task": "find the number", "label": "number"})),
+                0 => Reply::call(
+                    "spawn",
+                    &json!({"task": "find the number", "label": "number"}),
+                ),
                 _ => {
                     // From here on this turn takes nothing more in.
                     opened.open();
@@ -77,7 +93,10 @@ fn telegram_channel(telegram: &TelegramFake) -> Value {
 /// The sessions that subagents worked in.
 fn sessions_of_subagents(home: &Home) -> Vec<String> {
     let names = home.names("workspace/sessions");
-    names.into_iter().filter(|name| name.starts_with("subagent_")).collect()
+    names
+        .into_iter()
+        .filter(|name| name.starts_with("subagent_"))
+        .collect()
 }
 
 #[tokio::test]
@@ -91,11 +110,17 @@ async fn a_question_ends_when_its_subagents_have() {
     let sessions = sessions_of_subagents(&home);
     assert_eq!(sessions.len(), 1, "{sessions:?}");
     let listed = home.run(&["sessions", "list"]).await.stdout;
-    assert!(listed.contains("cli:direct") && !listed.contains("subagent:"), "{listed}");
+    assert!(
+        listed.contains("cli:direct") && !listed.contains("subagent:"),
+        "{listed}"
+    );
     let listed = home.run(&["sessions", "list", "--all"]).await.stdout;
     assert_says(&listed, &["cli:direct", "subagent:"]);
     let key = sessions[0].trim_end_matches(".jsonl").replacen('_', ":", 1);
-    assert_says(&home.run(&["sessions", "show", &key]).await.stdout, &["find the number", "list_dir", "It is 42."]);
+    assert_says(
+        &home.run(&["sessions", "show", &key]).await.stdout,
+        &["find the number", "list_dir", "It is 42."],
+    );
     assert_eq!(model.violations(), Vec::<String>::new());
 }
 
@@ -106,12 +131,31 @@ async fn a_pipe_and_a_gateway_tell_results_too() {
     let home = home(&model, &json!({}));
     let told = "I gave it away.\nThe number is 42.\n";
     let piped = home.run_with_input(&["agent"], b"ask somebody\n").await;
-    assert_eq!((piped.code, piped.stdout.as_str()), (0, told), "{}", piped.stderr);
+    assert_eq!(
+        (piped.code, piped.stdout.as_str()),
+        (0, told),
+        "{}",
+        piped.stderr
+    );
     let gateway = Running::start(&home).await;
-    let asked = home.run(&["agent", "-s", "one", "-m", "ask somebody"]).await;
-    assert_eq!((asked.code, asked.stdout.as_str()), (0, told), "{}", asked.stderr);
-    let piped = home.run_with_input(&["agent", "-s", "two"], b"ask somebody\n").await;
-    assert_eq!((piped.code, piped.stdout.as_str()), (0, told), "{}", piped.stderr);
+    let asked = home
+        .run(&["agent", "-s", "one", "-m", "ask somebody"])
+        .await;
+    assert_eq!(
+        (asked.code, asked.stdout.as_str()),
+        (0, told),
+        "{}",
+        asked.stderr
+    );
+    let piped = home
+        .run_with_input(&["agent", "-s", "two"], b"ask somebody\n")
+        .await;
+    assert_eq!(
+        (piped.code, piped.stdout.as_str()),
+        (0, told),
+        "{}",
+        piped.stderr
+    );
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
 }
@@ -146,7 +190,10 @@ async fn an_interrupt_leaves_a_prompt_without_its_subagents() {
     let mut screen = left_at_work(&home);
     kill(screen.pid(), Signal::SIGINT).unwrap();
     assert_eq!(screen.end(), Some(130), "{}", screen.text);
-    assert_says(&home.run(&["sessions", "show", "cli:direct"]).await.stdout, &["I gave it away."]);
+    assert_says(
+        &home.run(&["sessions", "show", "cli:direct"]).await.stdout,
+        &["I gave it away."],
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -177,12 +224,23 @@ async fn a_result_comes_into_the_topic_that_asked_for_it() {
     let model = model(&gate, &Gate::new()).await;
     let telegram = TelegramFake::start().await.unwrap();
     let gateway = Running::start(&home(&model, &telegram_channel(&telegram))).await;
-    telegram.push(Incoming::group(GROUP, &Person::new(7, "Ann", "ann"), "ask somebody").in_topic(TOPIC));
+    telegram.push(
+        Incoming::group(GROUP, &Person::new(7, "Ann", "ann"), "ask somebody").in_topic(TOPIC),
+    );
     telegram.wait_for_sent(1).await.unwrap();
     gate.open();
     let told = telegram.wait_for_sent(2).await.unwrap();
-    let told: Vec<_> = told.iter().map(|sent| (sent.text.as_str(), sent.thread_id)).collect();
-    assert_eq!(told, [("I gave it away.", Some(TOPIC)), ("The number is 42.", Some(TOPIC))]);
+    let told: Vec<_> = told
+        .iter()
+        .map(|sent| (sent.text.as_str(), sent.thread_id))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("I gave it away.", Some(TOPIC)),
+            ("The number is 42.", Some(TOPIC))
+        ]
+    );
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
 }
@@ -210,8 +268,12 @@ async fn a_client_is_told_the_result_and_can_stop_the_work() {
     assert_eq!(reply(&mut client).await, "Stopped 1 task(s).");
     until("the session has a note", async || {
         let names = home.names("workspace/sessions");
-        let own = names.iter().find(|name| name.starts_with("websocket_")).unwrap();
-        home.read(&format!("workspace/sessions/{own}")).contains("was stopped by a person")
+        let own = names
+            .iter()
+            .find(|name| name.starts_with("websocket_"))
+            .unwrap();
+        home.read(&format!("workspace/sessions/{own}"))
+            .contains("was stopped by a person")
     })
     .await;
     client.send_text("ask somebody else").await.unwrap();
@@ -223,7 +285,11 @@ async fn a_client_is_told_the_result_and_can_stop_the_work() {
 /// The next whole message that a client is sent.
 async fn reply(client: &mut WebSocketClient) -> String {
     let events = client.receive_until("message").await.unwrap();
-    events.last().and_then(|event| event["text"].as_str()).unwrap().to_owned()
+    events
+        .last()
+        .and_then(|event| event["text"].as_str())
+        .unwrap()
+        .to_owned()
 }
 
 #[tokio::test]
@@ -233,14 +299,19 @@ async fn a_kill_loses_no_subagent_and_its_result_comes_once() {
     let telegram = TelegramFake::start().await.unwrap();
     let home = home(&model, &telegram_channel(&telegram));
     let gateway = Running::start(&home).await;
-    telegram.push(Incoming::group(GROUP, &Person::new(7, "Ann", "ann"), "ask somebody").in_topic(TOPIC));
+    telegram.push(
+        Incoming::group(GROUP, &Person::new(7, "Ann", "ann"), "ask somebody").in_topic(TOPIC),
+    );
     telegram.wait_for_sent(1).await.unwrap();
     // Two requests of the asking turn, two of the subagent, the last of which is not answered.
     model.wait_for(4).await.unwrap();
     // Only the task is left, so the reply cannot be in doubt.
     until("the reply is settled", async || {
         let listed = home.run(&["inbox", "--pending", "--json"]).await.stdout;
-        serde_json::from_str::<Value>(&listed).unwrap().as_array().is_some_and(|entries| entries.len() == 1)
+        serde_json::from_str::<Value>(&listed)
+            .unwrap()
+            .as_array()
+            .is_some_and(|entries| entries.len() == 1)
     })
     .await;
     gateway.signal(Signal::SIGKILL);
@@ -248,14 +319,30 @@ async fn a_kill_loses_no_subagent_and_its_result_comes_once() {
     gate.open();
     let gateway = Running::start(&home).await;
     let told = telegram.wait_for_sent(2).await.unwrap();
-    until("everything is settled", async || home.run(&["inbox", "--pending"]).await.stdout == "Nothing.\n").await;
+    until("everything is settled", async || {
+        home.run(&["inbox", "--pending"]).await.stdout == "Nothing.\n"
+    })
+    .await;
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
-    let told: Vec<_> = told.iter().map(|sent| (sent.text.as_str(), sent.thread_id)).collect();
-    assert_eq!(told, [("I gave it away.", Some(TOPIC)), ("The number is 42.", Some(TOPIC))]);
+    let told: Vec<_> = told
+        .iter()
+        .map(|sent| (sent.text.as_str(), sent.thread_id))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("I gave it away.", Some(TOPIC)),
+            ("The number is 42.", Some(TOPIC))
+        ]
+    );
     assert_eq!(telegram.sent().len(), 2);
     let sessions = sessions_of_subagents(&home);
     assert_eq!(sessions.len(), 1, "{sessions:?}");
-    let calls = model.requests().iter().filter(|request| is_subagent(request) && results(request) == 0).count();
+    let calls = model
+        .requests()
+        .iter()
+        .filter(|request| is_subagent(request) && results(request) == 0)
+        .count();
     assert_eq!(calls, 1, "what was recorded is not asked for again");
 }

@@ -30,7 +30,9 @@ pub(crate) struct Home {
 
 impl Home {
     pub(crate) fn new() -> Self {
-        Self { directory: tempfile::tempdir().unwrap() }
+        Self {
+            directory: tempfile::tempdir().unwrap(),
+        }
     }
 
     /// A home whose configuration names this OpenAI-compatible server.
@@ -53,7 +55,10 @@ impl Home {
     }
 
     pub(crate) fn configure(&self, config: &Value) {
-        self.write("config.json", &serde_json::to_string_pretty(config).unwrap());
+        self.write(
+            "config.json",
+            &serde_json::to_string_pretty(config).unwrap(),
+        );
     }
 
     /// Writes a file below the data directory.
@@ -70,8 +75,9 @@ impl Home {
     /// Names of the files in a folder below the data directory, sorted.
     pub(crate) fn names(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path().join(folder)).into_iter().flatten();
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
         names.sort();
         names
     }
@@ -111,7 +117,11 @@ impl Home {
 /// Runs a command to its end.
 pub(crate) async fn finish(command: std::process::Command, input: &[u8]) -> Run {
     let mut command = Command::from(command);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
     let mut child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let write = async {
@@ -120,7 +130,10 @@ pub(crate) async fn finish(command: std::process::Command, input: &[u8]) -> Run 
         drop(stdin);
     };
     let ended = async { tokio::join!(write, child.wait_with_output()).1 };
-    let output = tokio::time::timeout(DEADLINE, ended).await.expect("the program ends in time").unwrap();
+    let output = tokio::time::timeout(DEADLINE, ended)
+        .await
+        .expect("the program ends in time")
+        .unwrap();
     Run {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8(output.stdout).unwrap(),
@@ -135,7 +148,10 @@ pub(crate) async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
             tokio::time::sleep(LOOK_EVERY).await;
         }
     };
-    assert!(tokio::time::timeout(DEADLINE, looking).await.is_ok(), "waited in vain until {what}");
+    assert!(
+        tokio::time::timeout(DEADLINE, looking).await.is_ok(),
+        "waited in vain until {what}"
+    );
 }
 
 /// Asserts that every one of `parts` is in the text.

@@ -13,7 +13,10 @@ use crate::support::{Home, assert_says, until};
 /// The channel lets person 7 in, and has these settings beside what it needs.
 fn configure(home: &Home, model: &ModelServer, telegram: &TelegramFake, more: &Value) {
     let mut section = json!({"enabled": true, "token": TOKEN, "apiBase": telegram.api_base(), "allowFrom": ["7"]});
-    section.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    section
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
     home.configure(&json!({
         "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
         "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
@@ -23,7 +26,11 @@ fn configure(home: &Home, model: &ModelServer, telegram: &TelegramFake, more: &V
 
 #[tokio::test]
 async fn a_voice_that_is_posted_to_the_webhook_is_understood_and_answered() {
-    for (vendor, base) in [("groq", "/openai/v1"), ("stepfun", "/step_plan/v1"), ("assemblyai", "/v2")] {
+    for (vendor, base) in [
+        ("groq", "/openai/v1"),
+        ("stepfun", "/step_plan/v1"),
+        ("assemblyai", "/v2"),
+    ] {
         is_understood(vendor, base).await;
     }
 }
@@ -32,11 +39,24 @@ async fn a_voice_that_is_posted_to_the_webhook_is_understood_and_answered() {
 async fn is_understood(vendor: &str, base: &str) {
     let model = ModelServer::answering(|request| {
         let asked = request.last_user_text();
-        Reply::text(if asked.contains("[transcription: what is the weather like]") { "Sunny." } else { "What?" })
+        Reply::text(
+            if asked.contains("[transcription: what is the weather like]") {
+                "Sunny."
+            } else {
+                "What?"
+            },
+        )
     });
-    let (model, speech) = (model.await.unwrap(), SpeechFake::start("speech_key").await.unwrap());
+    let (model, speech) = (
+        model.await.unwrap(),
+        SpeechFake::start("speech_key").await.unwrap(),
+    );
     speech.says("what is the weather like");
-    let (telegram, home, port) = (TelegramFake::start().await.unwrap(), Home::new(), ReservedPort::new().unwrap());
+    let (telegram, home, port) = (
+        TelegramFake::start().await.unwrap(),
+        Home::new(),
+        ReservedPort::new().unwrap(),
+    );
     telegram.post_to(port.address());
     home.configure(&json!({
         "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
@@ -52,11 +72,21 @@ async fn is_understood(vendor: &str, base: &str) {
     }));
     let gateway = Running::start(&home).await;
     let ann = Person::new(7, "Ann", "ann_x");
-    let voice = Incoming::private(&ann, "").with_file(FileKind::Voice, "v.oga", "audio/ogg", "sound");
+    let voice =
+        Incoming::private(&ann, "").with_file(FileKind::Voice, "v.oga", "audio/ogg", "sound");
     let pushed = telegram.push(voice);
-    until("it is answered", async || telegram.texts_in(7).contains(&"Sunny.".to_owned())).await;
-    telegram.wait_for_calls("setMessageReaction", 2).await.unwrap();
-    until("the reaction is taken back", async || telegram.reactions(7, pushed.message_id).is_empty()).await;
+    until("it is answered", async || {
+        telegram.texts_in(7).contains(&"Sunny.".to_owned())
+    })
+    .await;
+    telegram
+        .wait_for_calls("setMessageReaction", 2)
+        .await
+        .unwrap();
+    until("the reaction is taken back", async || {
+        telegram.reactions(7, pushed.message_id).is_empty()
+    })
+    .await;
     telegram.wait_for_acknowledged(pushed).await.unwrap();
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
@@ -69,27 +99,49 @@ async fn is_understood(vendor: &str, base: &str) {
 #[tokio::test]
 async fn choices_are_buttons_and_a_press_goes_on_with_the_conversation() {
     let model = ModelServer::answering(|request| {
-        let is_answered = request.messages().last().is_some_and(|message| message["role"] == "tool");
+        let is_answered = request
+            .messages()
+            .last()
+            .is_some_and(|message| message["role"] == "tool");
         match request.last_user_text() {
             asked if asked.contains("At noon") => Reply::text("Noon it is."),
             _ if is_answered => Reply::text("You choose."),
-            _ => Reply::call("message", &json!({"content": "When?", "buttons": [["At noon", "At night"], [" "]]})),
+            _ => Reply::call(
+                "message",
+                &json!({"content": "When?", "buttons": [["At noon", "At night"], [" "]]}),
+            ),
         }
     });
-    let (model, telegram, home) = (model.await.unwrap(), TelegramFake::start().await.unwrap(), Home::new());
+    let (model, telegram, home) = (
+        model.await.unwrap(),
+        TelegramFake::start().await.unwrap(),
+        Home::new(),
+    );
     configure(&home, &model, &telegram, &json!({"inlineKeyboards": true}));
     let gateway = Running::start(&home).await;
     let ann = Person::new(7, "Ann", "ann_x");
     telegram.push(Incoming::private(&ann, "remind me of lunch"));
     let is_question = |sent: &telegram::SentMessage| sent.text == "When?";
-    let question =
-        telegram.wait_for("the question", |sent| sent.iter().find(|sent| is_question(sent)).cloned()).await.unwrap();
+    let question = telegram
+        .wait_for("the question", |sent| {
+            sent.iter().find(|sent| is_question(sent)).cloned()
+        })
+        .await
+        .unwrap();
     let button = |label: &str| json!({"text": label, "callback_data": label});
     let keyboard = json!({"inline_keyboard": [[button("At noon"), button("At night")]]});
     assert_eq!(question.reply_markup, Some(keyboard));
-    telegram.press(7, question.message_id, &ann, "At noon").unwrap();
-    until("it is answered", async || telegram.texts_in(7).contains(&"Noon it is.".to_owned())).await;
-    telegram.wait_for_calls("answerCallbackQuery", 1).await.unwrap();
+    telegram
+        .press(7, question.message_id, &ann, "At noon")
+        .unwrap();
+    until("it is answered", async || {
+        telegram.texts_in(7).contains(&"Noon it is.".to_owned())
+    })
+    .await;
+    telegram
+        .wait_for_calls("answerCallbackQuery", 1)
+        .await
+        .unwrap();
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
 }
@@ -99,23 +151,47 @@ async fn a_turn_that_goes_on_after_a_kill_shows_that_it_does() {
     let gate = Gate::new();
     let held = gate.clone();
     let model = ModelServer::answering(move |_| Reply::text("There you are.").holding(&held));
-    let (model, telegram, home) = (model.await.unwrap(), TelegramFake::start().await.unwrap(), Home::new());
-    configure(&home, &model, &telegram, &json!({"streaming": false, "aliveNoticeS": 1}));
+    let (model, telegram, home) = (
+        model.await.unwrap(),
+        TelegramFake::start().await.unwrap(),
+        Home::new(),
+    );
+    configure(
+        &home,
+        &model,
+        &telegram,
+        &json!({"streaming": false, "aliveNoticeS": 1}),
+    );
     let gateway = Running::start(&home).await;
-    telegram.push(Incoming::private(&Person::new(7, "Ann", "ann_x"), "take your time"));
+    telegram.push(Incoming::private(
+        &Person::new(7, "Ann", "ann_x"),
+        "take your time",
+    ));
     model.wait_for(1).await.unwrap();
     gateway.signal(Signal::SIGKILL);
     gateway.end().await;
     // Whatever it sent was taken in or lost by now.
     telegram.server().settled().await.unwrap();
-    let notices = || telegram.texts_in(7).iter().filter(|text| text.starts_with("Still at work")).count();
+    let notices = || {
+        telegram
+            .texts_in(7)
+            .iter()
+            .filter(|text| text.starts_with("Still at work"))
+            .count()
+    };
     let (before, noticed) = (telegram.calls_of("sendChatAction").len(), notices());
     let gateway = Running::start(&home).await;
-    telegram.wait_for_calls("sendChatAction", before + 1).await.unwrap();
+    telegram
+        .wait_for_calls("sendChatAction", before + 1)
+        .await
+        .unwrap();
     until("it says that it is alive", async || notices() > noticed).await;
     model.wait_for(2).await.unwrap();
     gate.open();
-    until("it is answered", async || telegram.texts_in(7).contains(&"There you are.".to_owned())).await;
+    until("it is answered", async || {
+        telegram.texts_in(7).contains(&"There you are.".to_owned())
+    })
+    .await;
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
 }
@@ -129,23 +205,44 @@ async fn half_an_answer_that_a_kill_left_gives_way_to_the_whole_one() {
         life @ ..2 => Reply::deltas([format!("Half of it in life {life}.")]).then_stall(),
         _ => Reply::text("All of it."),
     });
-    let (model, telegram, home) = (model.await.unwrap(), TelegramFake::start().await.unwrap(), Home::new());
-    configure(&home, &model, &telegram, &json!({"reactEmoji": "", "aliveNoticeS": 3600}));
-    telegram.push(Incoming::private(&Person::new(7, "Ann", "ann_x"), "tell me all"));
+    let (model, telegram, home) = (
+        model.await.unwrap(),
+        TelegramFake::start().await.unwrap(),
+        Home::new(),
+    );
+    configure(
+        &home,
+        &model,
+        &telegram,
+        &json!({"reactEmoji": "", "aliveNoticeS": 3600}),
+    );
+    telegram.push(Incoming::private(
+        &Person::new(7, "Ann", "ann_x"),
+        "tell me all",
+    ));
     let note = home.path().join("channels/telegram/drafts");
     for life in 0..2 {
         let gateway = Running::start(&home).await;
         let half = format!("Half of it in life {life}.");
-        let draft = telegram.wait_for(&half, |sent| sent.iter().find(|sent| sent.text == half).cloned()).await.unwrap();
+        let draft = telegram
+            .wait_for(&half, |sent| {
+                sent.iter().find(|sent| sent.text == half).cloned()
+            })
+            .await
+            .unwrap();
         // From then on a kill leaves nothing.
         let noted = json!([7, draft.message_id]).to_string();
-        let is_noted = async || std::fs::read_to_string(&note).is_ok_and(|text| text.contains(&noted));
+        let is_noted =
+            async || std::fs::read_to_string(&note).is_ok_and(|text| text.contains(&noted));
         until("the draft is noted", is_noted).await;
         gateway.signal(Signal::SIGKILL);
         gateway.end().await;
     }
     let gateway = Running::start(&home).await;
-    until("only the whole answer is there", async || telegram.texts_in(7) == ["All of it."]).await;
+    until("only the whole answer is there", async || {
+        telegram.texts_in(7) == ["All of it."]
+    })
+    .await;
     until("nothing is noted any more", async || !note.exists()).await;
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
@@ -158,19 +255,40 @@ async fn words_after_an_answer_by_the_tool_leave_no_draft() {
     let gate = Gate::new();
     let held = gate.clone();
     let model = ModelServer::answering(move |request| {
-        let is_answered = request.messages().last().is_some_and(|message| message["role"] == "tool");
+        let is_answered = request
+            .messages()
+            .last()
+            .is_some_and(|message| message["role"] == "tool");
         match is_answered {
             true => Reply::deltas(["I have told you.", " All of it."]).holding(&held),
             false => Reply::call("message", &json!({"content": "By the tool."})),
         }
     });
-    let (model, telegram, home) = (model.await.unwrap(), TelegramFake::start().await.unwrap(), Home::new());
-    configure(&home, &model, &telegram, &json!({"reactEmoji": "", "aliveNoticeS": 3600}));
+    let (model, telegram, home) = (
+        model.await.unwrap(),
+        TelegramFake::start().await.unwrap(),
+        Home::new(),
+    );
+    configure(
+        &home,
+        &model,
+        &telegram,
+        &json!({"reactEmoji": "", "aliveNoticeS": 3600}),
+    );
     let gateway = Running::start(&home).await;
-    telegram.push(Incoming::private(&Person::new(7, "Ann", "ann_x"), "tell me"));
-    until("the draft is shown", async || telegram.texts_in(7) == ["By the tool.", "I have told you."]).await;
+    telegram.push(Incoming::private(
+        &Person::new(7, "Ann", "ann_x"),
+        "tell me",
+    ));
+    until("the draft is shown", async || {
+        telegram.texts_in(7) == ["By the tool.", "I have told you."]
+    })
+    .await;
     gate.open();
-    until("the draft is gone", async || telegram.texts_in(7) == ["By the tool."]).await;
+    until("the draft is gone", async || {
+        telegram.texts_in(7) == ["By the tool."]
+    })
+    .await;
     let note = home.path().join("channels/telegram/drafts");
     until("nothing is noted any more", async || !note.exists()).await;
     gateway.signal(Signal::SIGTERM);
@@ -181,8 +299,17 @@ async fn words_after_an_answer_by_the_tool_leave_no_draft() {
 #[tokio::test]
 async fn what_is_forwarded_quoted_or_sent_through_a_bot_is_no_command_and_marked() {
     let model = ModelServer::answering(|_| Reply::text("I see."));
-    let (model, telegram, home) = (model.await.unwrap(), TelegramFake::start().await.unwrap(), Home::new());
-    configure(&home, &model, &telegram, &json!({"streaming": false, "reactEmoji": ""}));
+    let (model, telegram, home) = (
+        model.await.unwrap(),
+        TelegramFake::start().await.unwrap(),
+        Home::new(),
+    );
+    configure(
+        &home,
+        &model,
+        &telegram,
+        &json!({"streaming": false, "reactEmoji": ""}),
+    );
     let gateway = Running::start(&home).await;
     let person = |id: i64, name: &str| json!({"id": id, "is_bot": false, "first_name": name});
     let message = |number: i64, text: &str, more: &Value| {
@@ -191,40 +318,74 @@ async fn what_is_forwarded_quoted_or_sent_through_a_bot_is_no_command_and_marked
             "chat": {"id": 7, "type": "private", "first_name": "Ann"},
             "entities": [{"type": "bot_command", "offset": 0, "length": text.len()}],
         });
-        message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        message
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         message
     };
-    let forwarded = json!({"forward_origin": {"type": "user", "date": 1, "sender_user": person(9, "Eve")}});
+    let forwarded =
+        json!({"forward_origin": {"type": "user", "date": 1, "sender_user": person(9, "Eve")}});
     let by_bot = json!({"via_bot": {"id": 66, "is_bot": true, "first_name": "Helper", "username": "helper_bot"}});
     // A chat comes into being with what a person says there.
     telegram.push(Incoming::private(&Person::new(7, "Ann", "ann_x"), "hello"));
     until("it is answered", async || telegram.texts_in(7).len() == 1).await;
     let mut asked = 1;
-    for (number, more, mark) in [(900_001, forwarded, "[forwarded"), (900_002, by_bot, "helper_bot")] {
-        telegram.push_raw("message", message(number, "/restart", &more)).unwrap();
+    for (number, more, mark) in [
+        (900_001, forwarded, "[forwarded"),
+        (900_002, by_bot, "helper_bot"),
+    ] {
+        telegram
+            .push_raw("message", message(number, "/restart", &more))
+            .unwrap();
         asked += 1;
         let requests = model.wait_for(asked).await.unwrap();
         let said = requests.last().unwrap().last_user_text();
         assert_says(&said, &[mark, "/restart"]);
         assert!(!said.trim_start().starts_with('/'), "{said}");
-        until("it is answered", async || telegram.texts_in(7).len() == asked).await;
+        until("it is answered", async || {
+            telegram.texts_in(7).len() == asked
+        })
+        .await;
     }
     assert_eq!(telegram.texts_in(7), ["I see."; 3]);
     // It goes on, and its own word is a command.
-    telegram.push(Incoming::private(&Person::new(7, "Ann", "ann_x"), "/status"));
-    until("the command is answered", async || telegram.texts_in(7).iter().any(|text| text.contains("Session"))).await;
+    telegram.push(Incoming::private(
+        &Person::new(7, "Ann", "ann_x"),
+        "/status",
+    ));
+    until("the command is answered", async || {
+        telegram
+            .texts_in(7)
+            .iter()
+            .any(|text| text.contains("Session"))
+    })
+    .await;
     assert_eq!(model.requests().len(), 3);
     gateway.signal(Signal::SIGTERM);
     let (rest, code) = gateway.end().await;
-    assert_eq!((code, rest.contains("Restarting")), (Some(0), false), "{rest}");
+    assert_eq!(
+        (code, rest.contains("Restarting")),
+        (Some(0), false),
+        "{rest}"
+    );
 }
 
 /// A reply shows the message that it answers, with words that are not the replying person's.
 #[tokio::test]
 async fn what_a_reply_quotes_is_no_command_and_marked() {
     let model = ModelServer::answering(|_| Reply::text("I see."));
-    let (model, telegram, home) = (model.await.unwrap(), TelegramFake::start().await.unwrap(), Home::new());
-    configure(&home, &model, &telegram, &json!({"streaming": false, "reactEmoji": ""}));
+    let (model, telegram, home) = (
+        model.await.unwrap(),
+        TelegramFake::start().await.unwrap(),
+        Home::new(),
+    );
+    configure(
+        &home,
+        &model,
+        &telegram,
+        &json!({"streaming": false, "reactEmoji": ""}),
+    );
     let gateway = Running::start(&home).await;
     let chat = json!({"id": 7, "type": "private", "first_name": "Ann"});
     let eve = json!({"id": 9, "is_bot": false, "first_name": "Eve", "username": "eve_x"});
@@ -234,9 +395,13 @@ async fn what_a_reply_quotes_is_no_command_and_marked() {
             "entities": [{"type": "bot_command", "offset": 0, "length": 8}],
         })
     };
-    let elsewhere = json!({"origin": {"type": "hidden_user", "sender_user_name": "Eve", "date": 1}});
+    let elsewhere =
+        json!({"origin": {"type": "hidden_user", "sender_user_name": "Eve", "date": 1}});
     let cases = [
-        (json!({"reply_to_message": of_eve("/restart")}), "[Reply to @eve_x: /restart]\nlook at this"),
+        (
+            json!({"reply_to_message": of_eve("/restart")}),
+            "[Reply to @eve_x: /restart]\nlook at this",
+        ),
         (
             json!({"reply_to_message": of_eve("/restart now"), "quote": {"text": "/restart", "position": 0}}),
             "[Reply to @eve_x: /restart]\nlook at this",
@@ -260,13 +425,19 @@ async fn what_a_reply_quotes_is_no_command_and_marked() {
             "message_id": number, "date": 1, "text": "look at this", "chat": chat,
             "from": {"id": 7, "is_bot": false, "first_name": "Ann"},
         });
-        message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        message
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         telegram.push_raw("message", message).unwrap();
         asked += 1;
         let requests = model.wait_for(asked).await.unwrap();
         let said = requests.last().unwrap().last_user_text();
         assert!(said.starts_with(expected), "{expected}\n\n{said}");
-        until("it is answered", async || telegram.texts_in(7).len() == asked).await;
+        until("it is answered", async || {
+            telegram.texts_in(7).len() == asked
+        })
+        .await;
     }
     // It goes on, and no command was among them.
     assert_eq!(telegram.texts_in(7), ["I see."; 5]);
@@ -275,10 +446,20 @@ async fn what_a_reply_quotes_is_no_command_and_marked() {
         "message_id": 900_100, "date": 1, "text": "/help restart", "chat": chat, "reply_to_message": of_eve("well"),
         "from": {"id": 7, "is_bot": false, "first_name": "Ann"},
     })).unwrap();
-    until("the command is answered", async || telegram.texts_in(7).len() == 6).await;
-    assert_says(&telegram.texts_in(7)[5], &["/restart — Restart the assistant"]);
+    until("the command is answered", async || {
+        telegram.texts_in(7).len() == 6
+    })
+    .await;
+    assert_says(
+        &telegram.texts_in(7)[5],
+        &["/restart — Restart the assistant"],
+    );
     gateway.signal(Signal::SIGTERM);
     let (rest, code) = gateway.end().await;
-    assert_eq!((code, rest.contains("Restarting")), (Some(0), false), "{rest}");
+    assert_eq!(
+        (code, rest.contains("Restarting")),
+        (Some(0), false),
+        "{rest}"
+    );
     assert_eq!(model.requests().len(), asked);
 }

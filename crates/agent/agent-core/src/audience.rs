@@ -36,10 +36,14 @@ impl Audiences {
         if !self.divided {
             return Audience::Undivided;
         }
-        let view = self.sessions.read(session, ReadFrom::Seq(Seq(u64::MAX))).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, session = %session, "who hears a session is not known");
-            nanobot_session::SessionView::default()
-        });
+        let view = self
+            .sessions
+            .read(session, ReadFrom::Seq(Seq(u64::MAX)))
+            .await
+            .unwrap_or_else(|error| {
+                tracing::warn!(%error, session = %session, "who hears a session is not known");
+                nanobot_session::SessionView::default()
+            });
         kept(session, &view.metadata)
     }
 
@@ -57,31 +61,46 @@ impl Audiences {
     pub async fn reach(&self, session: &SessionKey) -> SessionReach {
         match self.of(session).await {
             Audience::Undivided => SessionReach::All,
-            audience @ Audience::Person(_) => {
-                SessionReach::Of { session: session.clone(), audience: Some(written(&audience)) }
-            }
-            Audience::Room(_) => SessionReach::Of { session: session.clone(), audience: None },
+            audience @ Audience::Person(_) => SessionReach::Of {
+                session: session.clone(),
+                audience: Some(written(&audience)),
+            },
+            Audience::Room(_) => SessionReach::Of {
+                session: session.clone(),
+                audience: None,
+            },
         }
     }
 }
 
 /// Who hears a session, by its metadata.
 pub(crate) fn kept(session: &SessionKey, metadata: &Map) -> Audience {
-    let person = metadata.get(AUDIENCE).and_then(|value| value.as_str()).and_then(|text| text.strip_prefix(PERSON));
-    person.map_or_else(|| Audience::Room(session.clone()), |person| Audience::Person(person.into()))
+    let person = metadata
+        .get(AUDIENCE)
+        .and_then(|value| value.as_str())
+        .and_then(|text| text.strip_prefix(PERSON));
+    person.map_or_else(
+        || Audience::Room(session.clone()),
+        |person| Audience::Person(person.into()),
+    )
 }
 
 /// What has to be recorded because of the message of a turn; nothing when it is as it was.
 pub(crate) fn heard(metadata: &Map, facts: &TurnFacts) -> Option<Entry> {
     let said = said(facts)?;
-    let before = metadata.get(AUDIENCE).map(|value| value.as_str().unwrap_or(ROOM));
+    let before = metadata
+        .get(AUDIENCE)
+        .map(|value| value.as_str().unwrap_or(ROOM));
     let now = match before {
         None => said,
         Some(before) if before == said => return None,
         Some(ROOM) => return None,
         Some(_) => ROOM.to_owned(),
     };
-    Some(Entry::Metadata(Map::from_iter([(AUDIENCE.to_owned(), now.into())])))
+    Some(Entry::Metadata(Map::from_iter([(
+        AUDIENCE.to_owned(),
+        now.into(),
+    )])))
 }
 
 /// Who hears the message of a turn, as far as that message tells.
@@ -109,7 +128,11 @@ fn written(audience: &Audience) -> String {
 /// has it, or everything.
 fn lasting(sender: &SenderId) -> &str {
     match sender.as_str().split_once('|') {
-        Some((number, _)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => number,
+        Some((number, _))
+            if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) =>
+        {
+            number
+        }
         _ => sender.as_str(),
     }
 }
@@ -136,7 +159,9 @@ mod tests {
     fn after(messages: &[(Option<ChatKind>, Option<&str>)]) -> Audience {
         let mut metadata = Map::new();
         for (chat, sender) in messages {
-            if let Some(Entry::Metadata(changes)) = heard(&metadata, &facts(*chat, *sender, Origin::User)) {
+            if let Some(Entry::Metadata(changes)) =
+                heard(&metadata, &facts(*chat, *sender, Origin::User))
+            {
                 metadata.extend(changes);
             }
         }
@@ -151,26 +176,51 @@ mod tests {
             (&[][..], &room),
             (&[(direct, Some("7"))], &ann),
             (&[(direct, Some("7|ann"))], &ann),
-            (&[(direct, Some("7|ann")), (direct, Some("7|anna")), (None, Some("user"))], &ann),
+            (
+                &[
+                    (direct, Some("7|ann")),
+                    (direct, Some("7|anna")),
+                    (None, Some("user")),
+                ],
+                &ann,
+            ),
             (&[(None, Some("7"))], &room),
             (&[(direct, None)], &room),
             (&[(group, Some("7"))], &room),
             (&[(direct, Some("7")), (direct, Some("8"))], &room),
             (&[(direct, Some("7")), (group, Some("7"))], &room),
             (&[(group, Some("7")), (direct, Some("7"))], &room),
-            (&[(direct, Some("7")), (direct, Some("8")), (direct, Some("7"))], &room),
+            (
+                &[
+                    (direct, Some("7")),
+                    (direct, Some("8")),
+                    (direct, Some("7")),
+                ],
+                &room,
+            ),
         ] {
             assert_eq!(after(messages), *expected, "{messages:?}");
         }
         let unread = Map::from_iter([(AUDIENCE.to_owned(), 7.into())]);
         assert_eq!(kept(&"t:1".into(), &unread), room);
-        assert_eq!(heard(&unread, &facts(direct, Some("7"), Origin::User)), None);
-        assert_eq!(heard(&Map::new(), &facts(direct, Some("7"), Origin::Heartbeat)), None);
+        assert_eq!(
+            heard(&unread, &facts(direct, Some("7"), Origin::User)),
+            None
+        );
+        assert_eq!(
+            heard(&Map::new(), &facts(direct, Some("7"), Origin::Heartbeat)),
+            None
+        );
     }
 
     #[test]
     fn two_people_are_never_taken_for_one() {
-        for (one, other) in [("a|b@x", "a|c@x"), ("7", "8"), ("|7", "|8"), ("7x|a", "7x|b")] {
+        for (one, other) in [
+            ("a|b@x", "a|c@x"),
+            ("7", "8"),
+            ("|7", "|8"),
+            ("7x|a", "7x|b"),
+        ] {
             assert_ne!(lasting(&one.into()), lasting(&other.into()));
         }
     }

@@ -23,7 +23,9 @@ impl AgentError {
     pub fn is_transient(&self) -> bool {
         match self {
             // A moved head means that another process wrote to the session; reading anew helps.
-            Self::Session(error) => error.is_transient() || matches!(error, SessionError::Moved { .. }),
+            Self::Session(error) => {
+                error.is_transient() || matches!(error, SessionError::Moved { .. })
+            }
             Self::Bus(error) => error.is_transient(),
             Self::Interrupted => true,
         }

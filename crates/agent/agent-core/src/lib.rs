@@ -27,16 +27,18 @@ mod signal;
 mod subagent;
 
 pub use agent::{
-    Agent, AgentParts, AgentSettings, ContextPart, ContextReport, DirectRequest, TurnReport, TurnRequest, UsageReport,
+    Agent, AgentParts, AgentSettings, ContextPart, ContextReport, DirectRequest, TurnReport,
+    TurnRequest, UsageReport,
 };
 pub use agent_loop::{
-    AgentLoop, Command, CommandContext, CommandReply, CommandTable, DuplicateCommand, Judge, LoopSettings, When,
+    AgentLoop, Command, CommandContext, CommandReply, CommandTable, DuplicateCommand, Judge,
+    LoopSettings, When,
 };
 pub use audience::Audiences;
 pub use consolidation::{CompactReport, ConsolidationSettings, Teller, Untold};
 pub use engine::{
-    Answered, Journal, Progress, RequestWatch, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome,
-    TurnResult,
+    Answered, Journal, Progress, RequestWatch, Steering, TurnEngine, TurnFacts, TurnIo,
+    TurnOptions, TurnOutcome, TurnResult,
 };
 pub use error::AgentError;
 pub use evidence::{Step, StepLog};
@@ -45,11 +47,12 @@ pub use place::SessionPlace;
 pub use prefix::{Miss, MissEvent, last_miss};
 pub use remember_tool::{RememberArguments, RememberTool};
 pub use replay::{
-    Bundle, BundleError, Difference, Divergence, Redactor, ReplayOptions, TurnChoice, TurnReplay, replay_session,
+    Bundle, BundleError, Difference, Divergence, Redactor, ReplayOptions, TurnChoice, TurnReplay,
+    replay_session,
 };
 pub use search_tools::{MemorySearchTool, SearchArguments, SessionSearchTool};
 pub use signal::{Observer, Signal};
 pub use subagent::{
-    BusSpawner, DirectSpawner, SpawnError, SpawnTool, Spawner, Started, SubagentEnd, SubagentInfo, SubagentSettings,
-    SubagentState, SubagentTask, Subagents, is_subagent_session,
+    BusSpawner, DirectSpawner, SpawnError, SpawnTool, Spawner, Started, SubagentEnd, SubagentInfo,
+    SubagentSettings, SubagentState, SubagentTask, Subagents, is_subagent_session,
 };

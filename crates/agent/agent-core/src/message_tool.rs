@@ -10,8 +10,8 @@ use nanobot_guard::{PathPolicy, ResolvedPath};
 use nanobot_redact::Secrets;
 use nanobot_tool::{ToolContext, ToolError, TypedTool};
 use nanobot_types::{
-    Button, ChannelName, ChatId, DeliveryContext, Effect, HEARTBEAT_SESSION, Map, MediaRef, OutboundKey, OutboundKind,
-    OutboundMessage, SessionKey,
+    Button, ChannelName, ChatId, DeliveryContext, Effect, HEARTBEAT_SESSION, Map, MediaRef,
+    OutboundKey, OutboundKind, OutboundMessage, SessionKey,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -78,7 +78,12 @@ impl MessageTool {
     /// tools: what is sent later is the copy.
     #[must_use]
     pub fn new(outbox: Arc<dyn Outbox>, paths: Arc<PathPolicy>, copies: PathBuf) -> Self {
-        Self { outbox, paths, secrets: Secrets::default(), copies }
+        Self {
+            outbox,
+            paths,
+            secrets: Secrets::default(),
+            copies,
+        }
     }
 
     /// The same, hiding these secrets in what it sends.
@@ -90,18 +95,32 @@ impl MessageTool {
     /// Choices with something written on them.
     fn rows(&self, labels: Vec<Vec<String>>) -> Vec<Vec<Button>> {
         let rows = labels.into_iter().map(|row| {
-            let labels = row.into_iter().map(|label| self.secrets.hide(label.trim()).into_owned());
-            labels.filter(|label| !label.is_empty()).map(|label| Button { label }).collect::<Vec<_>>()
+            let labels = row
+                .into_iter()
+                .map(|label| self.secrets.hide(label.trim()).into_owned());
+            labels
+                .filter(|label| !label.is_empty())
+                .map(|label| Button { label })
+                .collect::<Vec<_>>()
         });
         rows.filter(|row| !row.is_empty()).collect()
     }
 
     /// Copies the files at `locations` and returns the attachments. An error leaves no copies.
-    fn attachments(&self, locations: Vec<String>, session: &SessionKey) -> Result<Vec<MediaRef>, ToolError> {
+    fn attachments(
+        &self,
+        locations: Vec<String>,
+        session: &SessionKey,
+    ) -> Result<Vec<MediaRef>, ToolError> {
         if locations.len() > MAX_ATTACHMENTS {
-            return Err(ToolError::new(format!("Message not sent: at most {MAX_ATTACHMENTS} attachments")));
+            return Err(ToolError::new(format!(
+                "Message not sent: at most {MAX_ATTACHMENTS} attachments"
+            )));
         }
-        let paths = self.paths.within(session.as_str()).map_err(|denied| ToolError::new(denied.to_string()))?;
+        let paths = self
+            .paths
+            .within(session.as_str())
+            .map_err(|denied| ToolError::new(denied.to_string()))?;
         // All are checked before the first is copied.
         let mut files = Vec::with_capacity(locations.len());
         for location in locations {
@@ -136,7 +155,9 @@ impl MessageTool {
 }
 
 fn readable(paths: &PathPolicy, location: &str) -> Result<ResolvedPath, ToolError> {
-    let file = paths.read(location).map_err(|denied| ToolError::new(denied.to_string()))?;
+    let file = paths
+        .read(location)
+        .map_err(|denied| ToolError::new(denied.to_string()))?;
     file.open().map_err(|error| unattached(location, &error))?;
     Ok(file)
 }
@@ -151,7 +172,10 @@ fn unattached(location: &str, error: &io::Error) -> ToolError {
 
 /// Removes the copies below `folder` of a message that is not sent.
 fn discard(folder: &Path, media: &[MediaRef]) {
-    let copies = media.iter().map(|media| Path::new(&media.location)).filter(|copy| copy.starts_with(folder));
+    let copies = media
+        .iter()
+        .map(|media| Path::new(&media.location))
+        .filter(|copy| copy.starts_with(folder));
     for own in copies.filter_map(Path::parent) {
         if let Err(error) = std::fs::remove_dir_all(own) {
             tracing::warn!(%error, "a copy of an attachment could not be removed; retention will");
@@ -183,11 +207,20 @@ impl TypedTool for MessageTool {
     // Publishing is idempotent by its key, which is the place of the call in its turn.
     const EFFECT: Effect = Effect::Idempotent;
 
-    async fn call(&self, arguments: MessageArguments, context: &ToolContext) -> Result<String, ToolError> {
-        let channel = given(arguments.channel).map_or_else(|| context.channel.clone(), ChannelName::from);
-        let chat_id = given(arguments.chat_id).map_or_else(|| context.chat_id.clone(), ChatId::from);
+    async fn call(
+        &self,
+        arguments: MessageArguments,
+        context: &ToolContext,
+    ) -> Result<String, ToolError> {
+        let channel =
+            given(arguments.channel).map_or_else(|| context.channel.clone(), ChannelName::from);
+        let chat_id =
+            given(arguments.chat_id).map_or_else(|| context.chat_id.clone(), ChatId::from);
         if context.session.as_str() == HEARTBEAT_SESSION {
-            return Err("Nobody is written to from a heartbeat: answer with what its owner should know".into());
+            return Err(
+                "Nobody is written to from a heartbeat: answer with what its owner should know"
+                    .into(),
+            );
         }
         if channel.as_str().is_empty() || chat_id.as_str().is_empty() {
             return Err("No target channel/chat specified".into());
@@ -200,22 +233,33 @@ impl TypedTool for MessageTool {
         let media = match arguments.media {
             none if none.is_empty() => Vec::new(),
             locations => {
-                let (outbox, paths, copies) = (self.outbox.clone(), self.paths.clone(), self.copies.clone());
+                let (outbox, paths, copies) =
+                    (self.outbox.clone(), self.paths.clone(), self.copies.clone());
                 let tool = Self::new(outbox, paths, copies);
                 let session = context.session.clone();
-                let copying = tokio::task::spawn_blocking(move || tool.attachments(locations, &session));
-                copying.await.map_err(|error| ToolError::new(error.to_string()))??
+                let copying =
+                    tokio::task::spawn_blocking(move || tool.attachments(locations, &session));
+                copying
+                    .await
+                    .map_err(|error| ToolError::new(error.to_string()))??
             }
         };
         let (attachments, copies) = (media.len(), media.clone());
         let message = OutboundMessage {
-            key: OutboundKey { turn: context.trace.clone(), position: context.position },
+            key: OutboundKey {
+                turn: context.trace.clone(),
+                position: context.position,
+            },
             channel: channel.clone(),
             chat_id: chat_id.clone(),
             content: self.secrets.hide(&arguments.content).into_owned(),
             media,
             metadata,
-            delivery: if here { context.delivery.clone() } else { DeliveryContext::default() },
+            delivery: if here {
+                context.delivery.clone()
+            } else {
+                DeliveryContext::default()
+            },
             kind: OutboundKind::Final,
             completes: None,
             buttons: self.rows(arguments.buttons),
@@ -235,5 +279,7 @@ impl TypedTool for MessageTool {
 }
 
 fn given(value: Option<String>) -> Option<String> {
-    value.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+    value
+        .map(|text| text.trim().to_owned())
+        .filter(|text| !text.is_empty())
 }

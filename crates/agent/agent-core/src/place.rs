@@ -6,7 +6,9 @@
 //! which names a chat already. Which message to quote is not kept: that one was answered.
 
 use nanobot_session::{Entry, ReadFrom, Seq, SessionStore};
-use nanobot_types::{ChannelName, ChatId, ChatKind, DeliveryContext, InboundMessage, Map, Origin, SessionKey};
+use nanobot_types::{
+    ChannelName, ChatId, ChatKind, DeliveryContext, InboundMessage, Map, Origin, SessionKey,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::TurnFacts;
@@ -50,14 +52,24 @@ impl SessionPlace {
             Some((chat, thread)) => (chat, Some(thread.to_owned())),
             None => (rest, None),
         };
-        let delivery = DeliveryContext { thread, ..DeliveryContext::default() };
+        let delivery = DeliveryContext {
+            thread,
+            ..DeliveryContext::default()
+        };
         let is_named = !channel.is_empty() && !chat.is_empty();
-        is_named.then(|| Self { channel: channel.into(), chat_id: chat.into(), delivery, chat: None })
+        is_named.then(|| Self {
+            channel: channel.into(),
+            chat_id: chat.into(),
+            delivery,
+            chat: None,
+        })
     }
 }
 
 fn kept(metadata: &Map) -> Option<SessionPlace> {
-    metadata.get(PLACE).and_then(|value| serde_json::from_value(value.clone()).ok())
+    metadata
+        .get(PLACE)
+        .and_then(|value| serde_json::from_value(value.clone()).ok())
 }
 
 /// What has to be recorded because of the message of a turn; nothing where that is known.
@@ -69,19 +81,33 @@ pub(crate) fn moved(metadata: &Map, facts: &TurnFacts) -> Option<Entry> {
     let now = SessionPlace {
         channel: facts.channel.clone(),
         chat_id: facts.chat_id.clone(),
-        delivery: DeliveryContext { reply_to: None, ..facts.delivery.clone() },
-        chat: facts.chat.or_else(|| before.as_ref().and_then(|before| before.chat)),
+        delivery: DeliveryContext {
+            reply_to: None,
+            ..facts.delivery.clone()
+        },
+        chat: facts
+            .chat
+            .or_else(|| before.as_ref().and_then(|before| before.chat)),
     };
-    if before.or_else(|| SessionPlace::named_by(&facts.session)).as_ref() == Some(&now) {
+    if before
+        .or_else(|| SessionPlace::named_by(&facts.session))
+        .as_ref()
+        == Some(&now)
+    {
         return None;
     }
     let written = serde_json::to_value(now).ok()?;
-    Some(Entry::Metadata(Map::from_iter([(PLACE.to_owned(), written)])))
+    Some(Entry::Metadata(Map::from_iter([(
+        PLACE.to_owned(),
+        written,
+    )])))
 }
 
 /// Sends a job's answer to where its chat lives now, unless the job itself says where.
 pub(crate) async fn find(sessions: &dyn SessionStore, message: &mut InboundMessage) {
-    if !matches!(message.origin, Origin::Cron { .. }) || message.delivery != DeliveryContext::default() {
+    if !matches!(message.origin, Origin::Cron { .. })
+        || message.delivery != DeliveryContext::default()
+    {
         return;
     }
     let session = SessionKey::of_chat(&message.channel, &message.chat_id);
@@ -131,22 +157,40 @@ mod tests {
     #[test]
     fn a_place_is_written_when_it_says_something_new() {
         let mut metadata = Map::new();
-        let group = |thread| TurnFacts { chat: Some(ChatKind::Group), ..facts("t:-1:x", "-1", thread) };
+        let group = |thread| TurnFacts {
+            chat: Some(ChatKind::Group),
+            ..facts("t:-1:x", "-1", thread)
+        };
         let steps = [
             (facts("t:1", "1", None), None),
             (facts("t:-1:topic:7", "-1", Some("7")), None),
             (
                 group(Some("7")),
-                Some(json!({"channel": "t", "chatId": "-1", "delivery": {"thread": "7"}, "chat": "group"})),
+                Some(
+                    json!({"channel": "t", "chatId": "-1", "delivery": {"thread": "7"}, "chat": "group"}),
+                ),
             ),
             (group(Some("7")), None),
             (facts("t:-1:x", "-1", Some("7")), None),
-            (TurnFacts { origin: Origin::Heartbeat, ..group(None) }, None),
-            (group(None), Some(json!({"channel": "t", "chatId": "-1", "chat": "group"}))),
+            (
+                TurnFacts {
+                    origin: Origin::Heartbeat,
+                    ..group(None)
+                },
+                None,
+            ),
+            (
+                group(None),
+                Some(json!({"channel": "t", "chatId": "-1", "chat": "group"})),
+            ),
         ];
         for (facts, expected) in steps {
             let changes = written(moved(&metadata, &facts));
-            assert_eq!(changes.as_ref().and_then(|changes| changes.get(PLACE)), expected.as_ref(), "{facts:?}");
+            assert_eq!(
+                changes.as_ref().and_then(|changes| changes.get(PLACE)),
+                expected.as_ref(),
+                "{facts:?}"
+            );
             metadata.extend(changes.unwrap_or_default());
         }
         let place = SessionPlace::of(&"t:-1:x".into(), &metadata);
@@ -161,10 +205,18 @@ mod tests {
 
     #[test]
     fn a_key_names_a_chat_and_a_topic() {
-        let place =
-            |key: &str| SessionPlace::of(&key.into(), &Map::new()).map(|place| (place.chat_id, place.delivery.thread));
-        assert_eq!(place("t:-100:topic:7"), Some(("-100".into(), Some("7".to_owned()))));
+        let place = |key: &str| {
+            SessionPlace::of(&key.into(), &Map::new())
+                .map(|place| (place.chat_id, place.delivery.thread))
+        };
+        assert_eq!(
+            place("t:-100:topic:7"),
+            Some(("-100".into(), Some("7".to_owned())))
+        );
         assert_eq!(place("m:!room:host"), Some(("!room:host".into(), None)));
-        assert_eq!([place("heartbeat"), place("t:"), place(":1")], [None, None, None]);
+        assert_eq!(
+            [place("heartbeat"), place("t:"), place(":1")],
+            [None, None, None]
+        );
     }
 }

@@ -43,27 +43,49 @@ pub struct RememberArguments {
 impl TypedTool for RememberTool {
     type Args = RememberArguments;
     const NAME: &'static str = "remember";
-    const DESCRIPTION: &'static str =
-        "Keep a fact in the private memory of this conversation. It is told in no other chat with other people.";
+    const DESCRIPTION: &'static str = "Keep a fact in the private memory of this conversation. It is told in no other chat with other people.";
     // A fact that is there already is not added again.
     const EFFECT: Effect = Effect::Idempotent;
 
-    async fn call(&self, arguments: RememberArguments, context: &ToolContext) -> Result<String, ToolError> {
-        let fact = arguments.fact.split_whitespace().collect::<Vec<_>>().join(" ");
+    async fn call(
+        &self,
+        arguments: RememberArguments,
+        context: &ToolContext,
+    ) -> Result<String, ToolError> {
+        let fact = arguments
+            .fact
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
         if fact.is_empty() {
             return Err("There is nothing to remember.".into());
         }
         let line = format!("- {}", fact.trim_start_matches("- "));
         let scope = self.audiences.of(&context.session).await.home();
-        let reason = Reason::Turn { session: context.session.clone(), turn: context.trace.clone() };
+        let reason = Reason::Turn {
+            session: context.session.clone(),
+            turn: context.trace.clone(),
+        };
         for _ in 0..TRIES {
-            let facts = self.memory.facts(&scope).await.map_err(|error| failed(&error))?;
+            let facts = self
+                .memory
+                .facts(&scope)
+                .await
+                .map_err(|error| failed(&error))?;
             if facts.text.lines().any(|known| known == line) {
                 return Ok("That is remembered already.".to_owned());
             }
-            let separator = if facts.text.is_empty() || facts.text.ends_with('\n') { "" } else { "\n" };
+            let separator = if facts.text.is_empty() || facts.text.ends_with('\n') {
+                ""
+            } else {
+                "\n"
+            };
             let text = format!("{}{separator}{line}\n", facts.text);
-            match self.memory.replace_facts(&scope, text, facts.revision, &reason).await {
+            match self
+                .memory
+                .replace_facts(&scope, text, facts.revision, &reason)
+                .await
+            {
                 Ok(_) => return Ok("Remembered.".to_owned()),
                 Err(MemoryError::Changed) => {}
                 Err(error) => return Err(failed(&error)),

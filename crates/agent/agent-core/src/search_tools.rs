@@ -31,11 +31,18 @@ pub struct SearchArguments {
 
 impl SearchArguments {
     fn limit(&self) -> usize {
-        self.limit.map_or(PLACES, |limit| usize::try_from(limit).unwrap_or(MOST_PLACES).clamp(1, MOST_PLACES))
+        self.limit.map_or(PLACES, |limit| {
+            usize::try_from(limit)
+                .unwrap_or(MOST_PLACES)
+                .clamp(1, MOST_PLACES)
+        })
     }
 
     fn nothing(&self) -> String {
-        format!("Nothing was found for {:?}. Try other or fewer words.", self.query)
+        format!(
+            "Nothing was found for {:?}. Try other or fewer words.",
+            self.query
+        )
     }
 }
 
@@ -49,30 +56,51 @@ pub struct MemorySearchTool {
 
 impl MemorySearchTool {
     /// A tool that asks `search`; paths are told relative to `workspace`.
-    pub fn new(search: Arc<dyn MemorySearch>, audiences: Audiences, workspace: impl Into<PathBuf>) -> Self {
-        Self { search, audiences, workspace: workspace.into() }
+    pub fn new(
+        search: Arc<dyn MemorySearch>,
+        audiences: Audiences,
+        workspace: impl Into<PathBuf>,
+    ) -> Self {
+        Self {
+            search,
+            audiences,
+            workspace: workspace.into(),
+        }
     }
 }
 
 impl TypedTool for MemorySearchTool {
     type Args = SearchArguments;
     const NAME: &'static str = "memory_search";
-    const DESCRIPTION: &'static str = "Search long-term memory by words: facts, history, day notes.";
+    const DESCRIPTION: &'static str =
+        "Search long-term memory by words: facts, history, day notes.";
     const EFFECT: Effect = Effect::Pure;
 
-    async fn call(&self, arguments: SearchArguments, context: &ToolContext) -> Result<String, ToolError> {
+    async fn call(
+        &self,
+        arguments: SearchArguments,
+        context: &ToolContext,
+    ) -> Result<String, ToolError> {
         let audience = self.audiences.of(&context.session).await;
-        let found = self.search.search(&audience.scopes(), &arguments.query, arguments.limit()).await;
+        let found = self
+            .search
+            .search(&audience.scopes(), &arguments.query, arguments.limit())
+            .await;
         let hits = found.map_err(|error| failed(&error))?;
         if hits.is_empty() {
             return Ok(arguments.nothing());
         }
         let mut text = format!("{} found:\n", places(hits.len()));
         for hit in &hits {
-            line(&mut text, &format!("{}:{}", shown(&self.workspace, &hit.path), hit.line), &hit.excerpt);
+            line(
+                &mut text,
+                &format!("{}:{}", shown(&self.workspace, &hit.path), hit.line),
+                &hit.excerpt,
+            );
         }
         // What is kept for some people alone can be found, but not read with file tools.
-        let everybodys = |hit: &&MemoryHit| hit.path.parent() == Some(&self.workspace.join("memory"));
+        let everybodys =
+            |hit: &&MemoryHit| hit.path.parent() == Some(&self.workspace.join("memory"));
         if let Some(hit) = hits.iter().find(everybodys) {
             text.push_str(&read_on(&self.workspace, &hit.path, hit.line));
         }
@@ -90,26 +118,48 @@ pub struct SessionSearchTool {
 
 impl SessionSearchTool {
     /// A tool that asks `search`; paths are told relative to `workspace`.
-    pub fn new(search: Arc<dyn SessionSearch>, audiences: Audiences, workspace: impl Into<PathBuf>) -> Self {
-        Self { search, audiences, workspace: workspace.into() }
+    pub fn new(
+        search: Arc<dyn SessionSearch>,
+        audiences: Audiences,
+        workspace: impl Into<PathBuf>,
+    ) -> Self {
+        Self {
+            search,
+            audiences,
+            workspace: workspace.into(),
+        }
     }
 }
 
 impl TypedTool for SessionSearchTool {
     type Args = SearchArguments;
     const NAME: &'static str = "session_search";
-    const DESCRIPTION: &'static str = "Search by words what was said in this and past conversations.";
+    const DESCRIPTION: &'static str =
+        "Search by words what was said in this and past conversations.";
     const EFFECT: Effect = Effect::Pure;
 
-    async fn call(&self, arguments: SearchArguments, context: &ToolContext) -> Result<String, ToolError> {
+    async fn call(
+        &self,
+        arguments: SearchArguments,
+        context: &ToolContext,
+    ) -> Result<String, ToolError> {
         let reach = self.audiences.reach(&context.session).await;
-        let found = self.search.search(&reach, &arguments.query, arguments.limit()).await;
+        let found = self
+            .search
+            .search(&reach, &arguments.query, arguments.limit())
+            .await;
         let hits = found.map_err(|error| failed(&error))?;
-        let Some(first) = hits.first() else { return Ok(arguments.nothing()) };
+        let Some(first) = hits.first() else {
+            return Ok(arguments.nothing());
+        };
         let mut text = format!("{} found:\n", places(hits.len()));
         for hit in &hits {
             let place = format!("{}:{}", shown(&self.workspace, &hit.path), hit.line);
-            line(&mut text, &format!("{place} ({})", circumstances(hit)), &hit.excerpt);
+            line(
+                &mut text,
+                &format!("{place} ({})", circumstances(hit)),
+                &hit.excerpt,
+            );
         }
         if reach == SessionReach::All {
             text.push_str(&read_on(&self.workspace, &first.path, first.line));
@@ -119,13 +169,25 @@ impl TypedTool for SessionSearchTool {
 }
 
 fn circumstances(hit: &SessionHit) -> String {
-    let at = hit.at.map(|at| at.format(", %Y-%m-%d %H:%M").to_string()).unwrap_or_default();
+    let at = hit
+        .at
+        .map(|at| at.format(", %Y-%m-%d %H:%M").to_string())
+        .unwrap_or_default();
     // Counted from 1, as `nanobot sessions show` does.
-    format!("{}, message {}, {}{at}", hit.session, hit.seq.next(), hit.role)
+    format!(
+        "{}, message {}, {}{at}",
+        hit.session,
+        hit.seq.next(),
+        hit.role
+    )
 }
 
 fn places(count: usize) -> String {
-    if count == 1 { "1 place".to_owned() } else { format!("{count} places") }
+    if count == 1 {
+        "1 place".to_owned()
+    } else {
+        format!("{count} places")
+    }
 }
 
 fn line(text: &mut String, place: &str, excerpt: &str) {
@@ -138,10 +200,14 @@ fn read_on(workspace: &Path, path: &Path, line: u32) -> String {
 }
 
 fn shown(workspace: &Path, path: &Path) -> String {
-    path.strip_prefix(workspace).unwrap_or(path).display().to_string()
+    path.strip_prefix(workspace)
+        .unwrap_or(path)
+        .display()
+        .to_string()
 }
 
 fn failed(error: &(dyn std::error::Error + 'static)) -> ToolError {
     tracing::warn!(error, "a search failed");
-    ToolError::new(format!("{error}.")).with_remedy("Look into memory/MEMORY.md and memory/HISTORY.md with read_file.")
+    ToolError::new(format!("{error}."))
+        .with_remedy("Look into memory/MEMORY.md and memory/HISTORY.md with read_file.")
 }

@@ -1,5 +1,10 @@
 //! The agent against scripted models.
-#![expect(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "helpers of tests"
+)]
 
 #[path = "agent/attempts.rs"]
 mod attempts;

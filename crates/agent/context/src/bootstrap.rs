@@ -16,7 +16,10 @@ const FORM: &str = "USER.md";
 
 /// The files that exist, each under its name.
 pub(crate) fn bootstrap(workspace: &Path) -> String {
-    let parts: Vec<String> = FILES.iter().filter_map(|name| part(workspace, name)).collect();
+    let parts: Vec<String> = FILES
+        .iter()
+        .filter_map(|name| part(workspace, name))
+        .collect();
     parts.join("\n\n")
 }
 
@@ -26,7 +29,10 @@ fn part(workspace: &Path, name: &str) -> Option<String> {
         Ok(None) => return None,
         Ok(Some(excerpt)) if excerpt.cut => {
             tracing::warn!(path = %path.display(), limit = FILE_LIMIT, "a file is too large for the prompt; its end was left out");
-            format!("{}\n\n[{name} goes on; read the rest with read_file.]", excerpt.text.trim())
+            format!(
+                "{}\n\n[{name} goes on; read the rest with read_file.]",
+                excerpt.text.trim()
+            )
         }
         Ok(Some(excerpt)) if name == FORM && is_untouched(name, &excerpt.text) => return None,
         Ok(Some(excerpt)) => excerpt.text.trim().to_owned(),
@@ -45,7 +51,9 @@ mod tests {
     #[test]
     fn files_come_in_order_and_trouble_is_said() {
         let directory = tempfile::tempdir().unwrap();
-        let write = |name: &str, content: &[u8]| std::fs::write(directory.path().join(name), content).unwrap();
+        let write = |name: &str, content: &[u8]| {
+            std::fs::write(directory.path().join(name), content).unwrap()
+        };
         assert_eq!(bootstrap(directory.path()), "");
 
         write("IDENTITY.md", b"five");
@@ -66,7 +74,8 @@ mod tests {
         std::fs::write(directory.path().join("SOUL.md"), "記".repeat(FILE_LIMIT)).unwrap();
         let text = bootstrap(directory.path());
         assert!(
-            text.len() < FILE_LIMIT + 100 && text.ends_with("記\n\n[SOUL.md goes on; read the rest with read_file.]")
+            text.len() < FILE_LIMIT + 100
+                && text.ends_with("記\n\n[SOUL.md goes on; read the rest with read_file.]")
         );
     }
 }

@@ -10,8 +10,8 @@ use crate::image::PictureCache;
 use crate::skill::{active_skills, might_name, named_skills, skill_list};
 use crate::snapshot::{Found, Snapshots};
 use crate::{
-    ContextSettings, Epoch, FrozenPart, NoNotes, Note, PromptStore, Purpose, Rendered, Renewal, Renewed, SessionFacts,
-    SystemPrompt, bootstrap, identity, recall, render,
+    ContextSettings, Epoch, FrozenPart, NoNotes, Note, PromptStore, Purpose, Rendered, Renewal,
+    Renewed, SessionFacts, SystemPrompt, bootstrap, identity, recall, render,
 };
 
 /// What a summary may take of the prompt, in characters.
@@ -38,9 +38,19 @@ struct Files {
 impl ContextBuilder {
     /// A builder for one workspace. Reads nothing yet.
     pub fn new(settings: ContextSettings, memory: Arc<dyn MemoryStore>) -> Self {
-        let snapshots = Snapshots::new(settings.sessions_kept, settings.cold_after, settings.digest());
+        let snapshots = Snapshots::new(
+            settings.sessions_kept,
+            settings.cold_after,
+            settings.digest(),
+        );
         let pictures = Arc::new(Mutex::new(PictureCache::new(settings.image_cache_bytes)));
-        Self { settings: Arc::new(settings), memory, snapshots, notes: Arc::new(NoNotes), pictures }
+        Self {
+            settings: Arc::new(settings),
+            memory,
+            snapshots,
+            notes: Arc::new(NoNotes),
+            pictures,
+        }
     }
 
     /// The same with a store, so that sessions keep their prompts over a restart.
@@ -80,7 +90,12 @@ impl ContextBuilder {
             found = self.snapshots.find(session, facts);
         }
         let (older, why) = match found {
-            Found::Warm(prompt) => return Epoch { prompt, renewed: None },
+            Found::Warm(prompt) => {
+                return Epoch {
+                    prompt,
+                    renewed: None,
+                };
+            }
             Found::Stale(older, why) => (Some(older), why),
             Found::Nothing => (None, Renewal::Unknown),
         };
@@ -90,7 +105,10 @@ impl ContextBuilder {
         }
         let difference = older.and_then(|older| prompt.difference(&older));
         tracing::debug!(%session, ?why, ?difference, "the prompt of a session was built");
-        Epoch { prompt, renewed: Some(Renewed { why, difference }) }
+        Epoch {
+            prompt,
+            renewed: Some(Renewed { why, difference }),
+        }
     }
 
     /// Begins a new epoch for a session, as a reset or a compaction does: its next prompt is
@@ -112,7 +130,8 @@ impl ContextBuilder {
             return None;
         }
         let (skills, text) = (Arc::clone(&self.settings.skills), text.to_owned());
-        let found = tokio::task::spawn_blocking(move || named_skills(&text, &skills.skills())).await;
+        let found =
+            tokio::task::spawn_blocking(move || named_skills(&text, &skills.skills())).await;
         found.unwrap_or_else(|error| {
             tracing::error!(%error, "skills that a message names could not be read");
             None
@@ -128,11 +147,17 @@ impl ContextBuilder {
 
     async fn build(&self, facts: SessionFacts<'_>) -> SystemPrompt {
         let settings = Arc::clone(&self.settings);
-        let files = tokio::task::spawn_blocking(move || read_files(&settings)).await.unwrap_or_else(|error| {
-            tracing::error!(%error, "the files of a prompt could not be read");
-            let bootstrap = "[The files of the workspace could not be read.]".to_owned();
-            Files { bootstrap, active_skills: String::new(), skill_list: String::new() }
-        });
+        let files = tokio::task::spawn_blocking(move || read_files(&settings))
+            .await
+            .unwrap_or_else(|error| {
+                tracing::error!(%error, "the files of a prompt could not be read");
+                let bootstrap = "[The files of the workspace could not be read.]".to_owned();
+                Files {
+                    bootstrap,
+                    active_skills: String::new(),
+                    skill_list: String::new(),
+                }
+            });
         if self.settings.purpose == Purpose::Subagent {
             return FrozenPart::new()
                 .section("identity", identity::subagent(&self.settings))
@@ -149,7 +174,10 @@ impl ContextBuilder {
             .epoch()
             .section("memory", memory)
             .section(recall::OWN, own_memory)
-            .section("summary", facts.summary.map(summary_section).unwrap_or_default())
+            .section(
+                "summary",
+                facts.summary.map(summary_section).unwrap_or_default(),
+            )
             .section("active_skills", files.active_skills)
             .section("skills", files.skill_list)
             .finish()
@@ -163,7 +191,11 @@ fn summary_section(summary: &str) -> String {
         Some((end, _)) => (summary.get(..end).unwrap_or(summary), " […]"),
         None => (summary, ""),
     };
-    if shown.is_empty() { String::new() } else { format!("# Earlier in This Conversation\n\n{shown}{more}") }
+    if shown.is_empty() {
+        String::new()
+    } else {
+        format!("# Earlier in This Conversation\n\n{shown}{more}")
+    }
 }
 
 fn read_files(settings: &ContextSettings) -> Files {

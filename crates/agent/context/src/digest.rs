@@ -21,7 +21,9 @@ impl Digest {
 
     /// Takes more bytes; how they are cut into pieces makes no difference.
     pub fn feed(&mut self, bytes: &[u8]) {
-        self.0 = bytes.iter().fold(self.0, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+        self.0 = bytes.iter().fold(self.0, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        });
     }
 
     /// Its number.

@@ -9,8 +9,17 @@ use crate::ContextSettings;
 
 /// The first section of every prompt.
 pub(crate) fn identity(settings: &ContextSettings) -> String {
-    let ContextSettings { bot_name, workspace, .. } = settings;
-    let runtime = format!("{} {}, nanobot {}", system_name(), std::env::consts::ARCH, env!("CARGO_PKG_VERSION"));
+    let ContextSettings {
+        bot_name,
+        workspace,
+        ..
+    } = settings;
+    let runtime = format!(
+        "{} {}, nanobot {}",
+        system_name(),
+        std::env::consts::ARCH,
+        env!("CARGO_PKG_VERSION")
+    );
     let workspace = workspace.display();
     let (platform, folders) = (platform_policy(), folders(settings));
     let overview = overview(&settings.tools);
@@ -56,17 +65,31 @@ Workspace: {workspace}
 /// Uses of the tools, as the end of a sentence; the arguments of each are in its schema.
 fn overview(tools: &[ToolName]) -> String {
     const USES: [(&str, &[&str]); 7] = [
-        ("files", &["read_file", "write_file", "edit_file", "list_dir"]),
+        (
+            "files",
+            &["read_file", "write_file", "edit_file", "list_dir"],
+        ),
         ("shell commands", &["exec"]),
         ("the web", &["web_search", "web_fetch"]),
-        ("memory and past conversations", &["memory_search", "session_search"]),
+        (
+            "memory and past conversations",
+            &["memory_search", "session_search"],
+        ),
         ("reminders", &["cron"]),
         ("other chats", &["message"]),
         ("subagents", &["spawn"]),
     ];
     let is_there = |names: &[&str]| tools.iter().any(|tool| names.contains(&tool.as_str()));
-    let uses: Vec<&str> = USES.iter().filter(|(_, names)| is_there(names)).map(|(what, _)| *what).collect();
-    if uses.is_empty() { String::new() } else { format!(" for {}", uses.join(", ")) }
+    let uses: Vec<&str> = USES
+        .iter()
+        .filter(|(_, names)| is_there(names))
+        .map(|(what, _)| *what)
+        .collect();
+    if uses.is_empty() {
+        String::new()
+    } else {
+        format!(" for {}", uses.join(", "))
+    }
 }
 
 /// The line about working folders of sessions; nothing where there are none.
@@ -105,8 +128,15 @@ mod tests {
     fn a_subagent_is_told_where_it_works_and_nothing_of_conversations() {
         let text = subagent(&ContextSettings::new("/home/ada/.nanobot/workspace"));
         assert!(text.len() <= 800, "{} bytes", text.len());
-        assert!(text.starts_with("# Subagent\n") && text.contains("Workspace: /home/ada/.nanobot/workspace"), "{text}");
-        assert!(!text.contains("MEMORY.md") && !text.contains("message"), "{text}");
+        assert!(
+            text.starts_with("# Subagent\n")
+                && text.contains("Workspace: /home/ada/.nanobot/workspace"),
+            "{text}"
+        );
+        assert!(
+            !text.contains("MEMORY.md") && !text.contains("message"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -115,24 +145,42 @@ mod tests {
             tools: tools.iter().map(|name| ToolName::from(*name)).collect(),
             ..ContextSettings::new("/w")
         };
-        let all = ["cron", "exec", "list_dir", "memory_search", "message", "read_file", "spawn", "web_fetch"];
+        let all = [
+            "cron",
+            "exec",
+            "list_dir",
+            "memory_search",
+            "message",
+            "read_file",
+            "spawn",
+            "web_fetch",
+        ];
         let text = identity(&with(&all));
         assert!(text.len() <= 1150, "{} bytes", text.len());
         let expected = "acts through tools for files, shell commands, the web, memory and past conversations, reminders, \
                         other chats, subagents.\n";
         assert!(text.contains(expected), "{text}");
-        assert!(identity(&with(&["exec", "mcp_x"])).contains("acts through tools for shell commands.\n"));
+        assert!(
+            identity(&with(&["exec", "mcp_x"]))
+                .contains("acts through tools for shell commands.\n")
+        );
         assert!(identity(&with(&[])).contains("acts through tools.\n"));
     }
 
     #[test]
     fn it_is_short_and_names_what_matters() {
         let settings = ContextSettings::new("/home/ada/.nanobot/workspace");
-        let text = identity(&ContextSettings { bot_name: "Mika".to_owned(), ..settings });
+        let text = identity(&ContextSettings {
+            bot_name: "Mika".to_owned(),
+            ..settings
+        });
         assert!(text.len() <= 1100, "{} bytes", text.len());
-        for part in
-            ["# Mika", "/home/ada/.nanobot/workspace", env!("CARGO_PKG_VERSION"), "skills/{skill-name}/SKILL.md"]
-        {
+        for part in [
+            "# Mika",
+            "/home/ada/.nanobot/workspace",
+            env!("CARGO_PKG_VERSION"),
+            "skills/{skill-name}/SKILL.md",
+        ] {
             assert!(text.contains(part), "{part}");
         }
     }

@@ -32,7 +32,11 @@ pub(crate) enum Picture {
 
 /// Finds out what a file is. Waits for the disk.
 pub(crate) fn inspect(media: &MediaRef) -> Picture {
-    let missing = if is_image_by_name(media) { Picture::Gone } else { Picture::File };
+    let missing = if is_image_by_name(media) {
+        Picture::Gone
+    } else {
+        Picture::File
+    };
     if is_address(&media.location) {
         return Picture::File;
     }
@@ -40,7 +44,9 @@ pub(crate) fn inspect(media: &MediaRef) -> Picture {
         Ok(Some(bytes)) => match image_type(&bytes) {
             None => Picture::File,
             Some(_) if bytes.len() > IMAGE_LIMIT => Picture::TooLarge,
-            Some(mime) => Picture::Image(format!("data:{mime};base64,{}", STANDARD.encode(&bytes)).into()),
+            Some(mime) => {
+                Picture::Image(format!("data:{mime};base64,{}", STANDARD.encode(&bytes)).into())
+            }
         },
         Ok(None) => missing,
         Err(error) => {
@@ -64,13 +70,23 @@ fn image_type(bytes: &[u8]) -> Option<&'static str> {
 
 /// Whether a file that is not there was an image, as far as its name tells.
 fn is_image_by_name(media: &MediaRef) -> bool {
-    let extension = Path::new(&media.location).extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    let by_extension = ["png", "jpg", "jpeg", "gif", "webp"].contains(&extension.to_lowercase().as_str());
-    by_extension || media.mime.as_deref().is_some_and(|mime| mime.starts_with("image/"))
+    let extension = Path::new(&media.location)
+        .extension()
+        .and_then(|extension| extension.to_str())
+        .unwrap_or_default();
+    let by_extension =
+        ["png", "jpg", "jpeg", "gif", "webp"].contains(&extension.to_lowercase().as_str());
+    by_extension
+        || media
+            .mime
+            .as_deref()
+            .is_some_and(|mime| mime.starts_with("image/"))
 }
 
 fn is_address(location: &str) -> bool {
-    ["http://", "https://"].iter().any(|scheme| location.starts_with(scheme))
+    ["http://", "https://"]
+        .iter()
+        .any(|scheme| location.starts_with(scheme))
 }
 
 /// What files were found to be, the lately used ones.
@@ -85,7 +101,12 @@ pub(crate) struct PictureCache {
 impl PictureCache {
     /// A memory of at most `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, bytes: 0, clock: 0, entries: HashMap::new() }
+        Self {
+            limit,
+            bytes: 0,
+            clock: 0,
+            entries: HashMap::new(),
+        }
     }
 
     pub(crate) fn get(&mut self, location: &str) -> Option<Picture> {
@@ -98,12 +119,20 @@ impl PictureCache {
     pub(crate) fn insert(&mut self, location: &str, picture: Picture) {
         self.clock += 1;
         self.bytes += cost(location, &picture);
-        if let Some((replaced, _)) = self.entries.insert(location.to_owned(), (picture, self.clock)) {
+        if let Some((replaced, _)) = self
+            .entries
+            .insert(location.to_owned(), (picture, self.clock))
+        {
             self.bytes -= cost(location, &replaced);
         }
         while self.bytes > self.limit {
-            let oldest = self.entries.iter().min_by_key(|(_, (_, used))| *used).map(|(location, _)| location.clone());
-            let Some((location, (picture, _))) = oldest.and_then(|location| self.entries.remove_entry(&location))
+            let oldest = self
+                .entries
+                .iter()
+                .min_by_key(|(_, (_, used))| *used)
+                .map(|(location, _)| location.clone());
+            let Some((location, (picture, _))) =
+                oldest.and_then(|location| self.entries.remove_entry(&location))
             else {
                 return;
             };
@@ -114,7 +143,11 @@ impl PictureCache {
 
 /// What an entry takes, about.
 fn cost(location: &str, picture: &Picture) -> usize {
-    let content = if let Picture::Image(url) = picture { url.len() } else { 0 };
+    let content = if let Picture::Image(url) = picture {
+        url.len()
+    } else {
+        0
+    };
     location.len() + content + 64
 }
 
@@ -147,9 +180,16 @@ mod tests {
         cache.insert("b", image(300));
         assert_eq!(cache.get("a"), Some(image(300)));
         cache.insert("c", image(300));
-        assert_eq!(["a", "b", "c"].map(|name| cache.get(name).is_some()), [true, false, true]);
+        assert_eq!(
+            ["a", "b", "c"].map(|name| cache.get(name).is_some()),
+            [true, false, true]
+        );
         cache.insert("a", Picture::Gone);
         cache.insert("d", image(5000));
-        assert_eq!((cache.bytes, cache.entries.len()), (0, 0), "an entry larger than all is not kept");
+        assert_eq!(
+            (cache.bytes, cache.entries.len()),
+            (0, 0),
+            "an entry larger than all is not kept"
+        );
     }
 }

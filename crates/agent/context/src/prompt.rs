@@ -58,7 +58,11 @@ struct Sections(Vec<Section>);
 impl Sections {
     fn with(mut self, name: &'static str, stability: Stability, text: String) -> Self {
         if !text.is_empty() {
-            self.0.push(Section { name: Cow::Borrowed(name), stability, text });
+            self.0.push(Section {
+                name: Cow::Borrowed(name),
+                stability,
+                text,
+            });
         }
         self
     }
@@ -124,11 +128,18 @@ pub struct SystemPrompt {
 impl SystemPrompt {
     /// A prompt of sections that were a prompt before.
     pub(crate) fn of(sections: Vec<Section>) -> Self {
-        let texts: Vec<&str> = sections.iter().map(|section| section.text.as_str()).collect();
+        let texts: Vec<&str> = sections
+            .iter()
+            .map(|section| section.text.as_str())
+            .collect();
         let text = texts.join(SEPARATOR).into();
         let spans = sections
             .into_iter()
-            .map(|section| Span { name: section.name, stability: section.stability, bytes: section.text.len() })
+            .map(|section| Span {
+                name: section.name,
+                stability: section.stability,
+                bytes: section.text.len(),
+            })
             .collect();
         Self { text, spans }
     }
@@ -141,7 +152,9 @@ impl SystemPrompt {
 
     /// Its sections in order: name, stability and length in bytes.
     pub fn sections(&self) -> impl Iterator<Item = (&str, Stability, usize)> {
-        self.spans.iter().map(|span| (&*span.name, span.stability, span.bytes))
+        self.spans
+            .iter()
+            .map(|span| (&*span.name, span.stability, span.bytes))
     }
 
     /// Its sections in order: name and text.
@@ -169,7 +182,11 @@ impl SystemPrompt {
     #[must_use]
     pub fn difference(&self, older: &Self) -> Option<Difference> {
         let (new, old) = (self.text.as_bytes(), older.text.as_bytes());
-        let byte = new.iter().zip(old).take_while(|(new, old)| new == old).count();
+        let byte = new
+            .iter()
+            .zip(old)
+            .take_while(|(new, old)| new == old)
+            .count();
         if byte == new.len() && byte == old.len() {
             return None;
         }
@@ -201,23 +218,47 @@ mod tests {
         let prompt = prompt("facts");
         assert_eq!(&**prompt.text(), "I am\n\n---\n\nfacts");
         let sections: Vec<_> = prompt.sections().collect();
-        assert_eq!(sections, [("identity", Stability::Frozen, 4), ("memory", Stability::Epoch, 5)]);
-        assert_eq!(prompt.texts().collect::<Vec<_>>(), [("identity", "I am"), ("memory", "facts")]);
+        assert_eq!(
+            sections,
+            [
+                ("identity", Stability::Frozen, 4),
+                ("memory", Stability::Epoch, 5)
+            ]
+        );
+        assert_eq!(
+            prompt.texts().collect::<Vec<_>>(),
+            [("identity", "I am"), ("memory", "facts")]
+        );
         assert!(Stability::Frozen < Stability::Epoch && Stability::Epoch < Stability::Turn);
     }
 
     #[test]
     fn a_difference_names_its_section_and_byte() {
-        let at = |section: &str, byte| Some(Difference { section: section.to_owned(), byte });
+        let at = |section: &str, byte| {
+            Some(Difference {
+                section: section.to_owned(),
+                byte,
+            })
+        };
         let table = [
             (prompt("facts"), prompt("facts"), None),
             (prompt("facts"), prompt("fakes"), at("memory", 13)),
             (prompt("facts and more"), prompt("facts"), at("memory", 16)),
             (prompt("facts"), prompt("facts and more"), at("end", 16)),
-            (FrozenPart::new().section("identity", "We").epoch().finish(), prompt("facts"), at("identity", 0)),
+            (
+                FrozenPart::new().section("identity", "We").epoch().finish(),
+                prompt("facts"),
+                at("identity", 0),
+            ),
         ];
         for (newer, older, expected) in table {
-            assert_eq!(newer.difference(&older), expected, "{:?} after {:?}", newer.text(), older.text());
+            assert_eq!(
+                newer.difference(&older),
+                expected,
+                "{:?} after {:?}",
+                newer.text(),
+                older.text()
+            );
         }
     }
 }

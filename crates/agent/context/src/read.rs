@@ -16,33 +16,48 @@ pub(crate) struct Excerpt {
 /// The first `limit` bytes of a regular file as text, or `None` when there is no such file.
 /// Pipes and devices are refused, because reading one may never end.
 pub(crate) fn read_text(path: &Path, limit: usize) -> io::Result<Option<Excerpt>> {
-    let Some(bytes) = read_bytes(path, limit)? else { return Ok(None) };
+    let Some(bytes) = read_bytes(path, limit)? else {
+        return Ok(None);
+    };
     let cut = bytes.len() > limit;
     let kept = bytes.get(..limit).unwrap_or(&bytes);
     let text = match String::from_utf8_lossy(kept) {
         text if !text.contains(char::REPLACEMENT_CHARACTER) => text.into_owned(),
         // The cut may have split the last character.
-        text if cut && std::str::from_utf8(kept).is_err_and(|error| error.error_len().is_none()) => {
-            text.trim_end_matches(char::REPLACEMENT_CHARACTER).to_owned()
+        text if cut
+            && std::str::from_utf8(kept).is_err_and(|error| error.error_len().is_none()) =>
+        {
+            text.trim_end_matches(char::REPLACEMENT_CHARACTER)
+                .to_owned()
         }
         text => {
             tracing::warn!(path = %path.display(), "a file is not UTF-8; unreadable bytes were replaced");
             text.into_owned()
         }
     };
-    Ok(Some(Excerpt { text: text.trim_start_matches('\u{feff}').to_owned(), cut }))
+    Ok(Some(Excerpt {
+        text: text.trim_start_matches('\u{feff}').to_owned(),
+        cut,
+    }))
 }
 
 /// At most `limit` + 1 bytes of a regular file, or `None` when there is no such file.
 pub(crate) fn read_bytes(path: &Path, limit: usize) -> io::Result<Option<Vec<u8>>> {
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => {}
-        Ok(_) => return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
+        Ok(_) => {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "not a regular file",
+            ));
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     }
     let mut bytes = Vec::new();
-    File::open(path)?.take(limit as u64 + 1).read_to_end(&mut bytes)?;
+    File::open(path)?
+        .take(limit as u64 + 1)
+        .read_to_end(&mut bytes)?;
     Ok(Some(bytes))
 }
 
@@ -66,7 +81,11 @@ mod tests {
             let excerpt = read_text(&path, 10).unwrap().unwrap();
             assert_eq!((excerpt.text.as_str(), excerpt.cut), (text, cut));
         }
-        assert!(read_text(&directory.path().join("none"), 10).unwrap().is_none());
+        assert!(
+            read_text(&directory.path().join("none"), 10)
+                .unwrap()
+                .is_none()
+        );
         assert!(read_text(directory.path(), 10).is_err());
     }
 }

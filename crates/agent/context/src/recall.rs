@@ -25,8 +25,13 @@ pub(crate) async fn recall(memory: &dyn MemoryStore, scope: &Scope, today: Naive
 
 /// What only this audience may be told; empty where memory is not divided. It begins with a line
 /// of its own for every audience, also when nothing is remembered: see [`is_for`].
-pub(crate) async fn own(memory: &dyn MemoryStore, audience: Option<&Audience>, today: NaiveDate) -> String {
-    let Some((audience, title)) = audience.and_then(|audience| Some((audience, title(audience)?))) else {
+pub(crate) async fn own(
+    memory: &dyn MemoryStore,
+    audience: Option<&Audience>,
+    today: NaiveDate,
+) -> String {
+    let Some((audience, title)) = audience.and_then(|audience| Some((audience, title(audience)?)))
+    else {
         return String::new();
     };
     let title = format!("{title}\n\n{HOW_TO}");
@@ -36,7 +41,10 @@ pub(crate) async fn own(memory: &dyn MemoryStore, audience: Option<&Audience>, t
 
 /// Whether a prompt tells what this audience may hear and nothing that others alone may.
 pub(crate) fn is_for(prompt: &SystemPrompt, audience: &Audience) -> bool {
-    let own = prompt.texts().find(|(name, _)| *name == OWN).and_then(|(_, text)| text.lines().next());
+    let own = prompt
+        .texts()
+        .find(|(name, _)| *name == OWN)
+        .and_then(|(_, text)| text.lines().next());
     own == title(audience).as_deref()
 }
 
@@ -45,12 +53,22 @@ fn title(audience: &Audience) -> Option<String> {
     let one_line = |id: &str| id.escape_debug().to_string();
     match audience {
         Audience::Undivided => None,
-        Audience::Person(person) => Some(format!("# Private Memory of {}", one_line(person.as_str()))),
-        Audience::Room(room) => Some(format!("# Memory of This Group ({})", one_line(room.as_str()))),
+        Audience::Person(person) => {
+            Some(format!("# Private Memory of {}", one_line(person.as_str())))
+        }
+        Audience::Room(room) => Some(format!(
+            "# Memory of This Group ({})",
+            one_line(room.as_str())
+        )),
     }
 }
 
-async fn with_heading(title: &str, memory: &dyn MemoryStore, scope: &Scope, today: NaiveDate) -> String {
+async fn with_heading(
+    title: &str,
+    memory: &dyn MemoryStore,
+    scope: &Scope,
+    today: NaiveDate,
+) -> String {
     let facts = match memory.facts(scope).await {
         Ok(facts) if is_untouched("memory/MEMORY.md", &facts.text) => String::new(),
         Ok(facts) => bounded(&facts.text),
@@ -76,13 +94,19 @@ async fn with_heading(title: &str, memory: &dyn MemoryStore, scope: &Scope, toda
 fn bounded(text: &str) -> String {
     let text = text.trim().replace("\r\n", "\n");
     match text.char_indices().nth(TEXT_LIMIT) {
-        Some((end, _)) => format!("{}\n\n[There is more in the file; search it.]", text.get(..end).unwrap_or(&text)),
+        Some((end, _)) => format!(
+            "{}\n\n[There is more in the file; search it.]",
+            text.get(..end).unwrap_or(&text)
+        ),
         None => text,
     }
 }
 
 fn unreadable(error: &MemoryError) -> String {
-    tracing::warn!(error = error as &dyn std::error::Error, "memory cannot be read");
+    tracing::warn!(
+        error = error as &dyn std::error::Error,
+        "memory cannot be read"
+    );
     match error.source() {
         Some(source) => format!("[Memory could not be read: {error}: {source}]"),
         None => format!("[Memory could not be read: {error}]"),

@@ -6,7 +6,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use nanobot_types::{ChatMessage, Content, ContentBlock, ImageUrl, MediaRef, Transcript, UserMessage};
+use nanobot_types::{
+    ChatMessage, Content, ContentBlock, ImageUrl, MediaRef, Transcript, UserMessage,
+};
 
 use crate::image::{Picture, PictureCache, inspect};
 
@@ -22,9 +24,17 @@ pub struct Rendered {
 
 /// Shows the files of all messages.
 pub(crate) async fn render(transcript: Transcript, cache: &Arc<Mutex<PictureCache>>) -> Rendered {
-    let media: Vec<MediaRef> = transcript.messages().iter().flat_map(|message| media_of(message)).cloned().collect();
+    let media: Vec<MediaRef> = transcript
+        .messages()
+        .iter()
+        .flat_map(|message| media_of(message))
+        .cloned()
+        .collect();
     if media.is_empty() {
-        return Rendered { transcript, images_dropped: Vec::new() };
+        return Rendered {
+            transcript,
+            images_dropped: Vec::new(),
+        };
     }
     let cache = Arc::clone(cache);
     let looked_up = tokio::task::spawn_blocking(move || look_up(&media, &cache)).await;
@@ -36,10 +46,15 @@ pub(crate) async fn render(transcript: Transcript, cache: &Arc<Mutex<PictureCach
         tracing::warn!(path, "an image of a message is no longer available");
     }
     let transcript = transcript.map(|message| match &**message {
-        ChatMessage::User(user) if !user.media.is_empty() => Arc::new(ChatMessage::User(show(user, &pictures))),
+        ChatMessage::User(user) if !user.media.is_empty() => {
+            Arc::new(ChatMessage::User(show(user, &pictures)))
+        }
         _ => Arc::clone(message),
     });
-    Rendered { transcript, images_dropped }
+    Rendered {
+        transcript,
+        images_dropped,
+    }
 }
 
 fn media_of(message: &ChatMessage) -> &[MediaRef] {
@@ -50,20 +65,29 @@ fn media_of(message: &ChatMessage) -> &[MediaRef] {
 }
 
 /// What every file is, and which images were found to be gone just now.
-fn look_up(media: &[MediaRef], cache: &Mutex<PictureCache>) -> (HashMap<String, Picture>, Vec<String>) {
+fn look_up(
+    media: &[MediaRef],
+    cache: &Mutex<PictureCache>,
+) -> (HashMap<String, Picture>, Vec<String>) {
     let mut pictures = HashMap::new();
     let mut dropped = Vec::new();
     for file in media {
         if pictures.contains_key(&file.location) {
             continue;
         }
-        let remembered = cache.lock().unwrap_or_else(PoisonError::into_inner).get(&file.location);
+        let remembered = cache
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&file.location);
         let picture = remembered.unwrap_or_else(|| {
             let picture = inspect(file);
             if picture == Picture::Gone {
                 dropped.push(file.location.clone());
             }
-            cache.lock().unwrap_or_else(PoisonError::into_inner).insert(&file.location, picture.clone());
+            cache
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(&file.location, picture.clone());
             picture
         });
         pictures.insert(file.location.clone(), picture);
@@ -79,16 +103,25 @@ fn show(user: &UserMessage, pictures: &HashMap<String, Picture>) -> UserMessage 
         let location = &file.location;
         match pictures.get(location) {
             Some(Picture::Image(url)) => {
-                images.push(ContentBlock::ImageUrl { image_url: ImageUrl { url: url.to_string() } });
+                images.push(ContentBlock::ImageUrl {
+                    image_url: ImageUrl {
+                        url: url.to_string(),
+                    },
+                });
             }
-            Some(Picture::TooLarge) => notes.push(format!("[image: {location} (larger than 5 MB, not shown)]")),
+            Some(Picture::TooLarge) => {
+                notes.push(format!("[image: {location} (larger than 5 MB, not shown)]"))
+            }
             Some(Picture::Gone) => notes.push(format!("[image: {location} (no longer available)]")),
             // Channels often name the file in the text.
             Some(Picture::File) | None if text.contains(location.as_str()) => {}
             Some(Picture::File) | None => notes.push(format!("[file: {location}]")),
         }
     }
-    UserMessage { content: arrange(images, &notes.join("\n"), &user.content), media: Vec::new() }
+    UserMessage {
+        content: arrange(images, &notes.join("\n"), &user.content),
+        media: Vec::new(),
+    }
 }
 
 /// Images, then notes, then what was said; plain text when there is no image.
@@ -99,8 +132,14 @@ fn arrange(images: Vec<ContentBlock>, notes: &str, said: &Content) -> Content {
         Content::Text(text) => Content::Text(format!("{notes}\n\n{text}")),
         Content::Blocks(blocks) if notes.is_empty() => Content::Blocks(blocks.clone()),
         Content::Blocks(blocks) => {
-            let note = ContentBlock::Text { text: notes.to_owned() };
-            Content::Blocks(std::iter::once(note).chain(blocks.iter().cloned()).collect())
+            let note = ContentBlock::Text {
+                text: notes.to_owned(),
+            };
+            Content::Blocks(
+                std::iter::once(note)
+                    .chain(blocks.iter().cloned())
+                    .collect(),
+            )
         }
     };
     if !images.is_empty() {

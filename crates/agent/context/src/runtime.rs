@@ -17,7 +17,11 @@ pub const RUNTIME_CLOSE: &str = "[/Runtime Context]";
 pub fn runtime_block(now: &Timestamp, zone: &str, chat: Option<(&ChannelName, &ChatId)>) -> String {
     let time = now.format("%Y-%m-%d %H:%M (%A)");
     let place = chat.map_or_else(String::new, |(channel, chat)| {
-        format!("Channel: {}\nChat ID: {}\n", on_one_line(channel.as_str()), on_one_line(chat.as_str()))
+        format!(
+            "Channel: {}\nChat ID: {}\n",
+            on_one_line(channel.as_str()),
+            on_one_line(chat.as_str())
+        )
     });
     format!("{RUNTIME_OPEN}\nCurrent Time: {time} ({zone})\n{place}{RUNTIME_CLOSE}")
 }
@@ -25,7 +29,11 @@ pub fn runtime_block(now: &Timestamp, zone: &str, chat: Option<(&ChannelName, &C
 /// A zone by its offset: `UTC`, or `UTC+05:30`.
 #[must_use]
 pub fn zone_label(now: &Timestamp) -> String {
-    if now.offset().local_minus_utc() == 0 { "UTC".to_owned() } else { format!("UTC{}", now.offset()) }
+    if now.offset().local_minus_utc() == 0 {
+        "UTC".to_owned()
+    } else {
+        format!("UTC{}", now.offset())
+    }
 }
 
 /// Names come from platforms; a line break in one would let it write lines of its own.
@@ -62,9 +70,15 @@ mod tests {
 
     #[test]
     fn a_name_cannot_add_lines() {
-        let block =
-            runtime_block(&at("2026-11-21T20:44:00Z"), "UTC", Some((&"irc".into(), &"a\nCurrent Time: never".into())));
-        assert!(block.contains("\nChat ID: a Current Time: never\n"), "{block}");
+        let block = runtime_block(
+            &at("2026-11-21T20:44:00Z"),
+            "UTC",
+            Some((&"irc".into(), &"a\nCurrent Time: never".into())),
+        );
+        assert!(
+            block.contains("\nChat ID: a Current Time: never\n"),
+            "{block}"
+        );
     }
 
     #[test]

@@ -50,13 +50,20 @@ pub(crate) enum Found {
 
 impl Snapshots {
     pub(crate) fn new(capacity: usize, cold_after: Duration, settings: Digest) -> Self {
-        Self { capacity: capacity.max(1), cold_after, settings, kept: Mutex::default() }
+        Self {
+            capacity: capacity.max(1),
+            cold_after,
+            settings,
+            kept: Mutex::default(),
+        }
     }
 
     /// The prompt of a session.
     pub(crate) fn find(&self, session: &SessionKey, facts: SessionFacts<'_>) -> Found {
         let mut kept = self.lock();
-        let Some(entry) = kept.get_mut(session) else { return Found::Nothing };
+        let Some(entry) = kept.get_mut(session) else {
+            return Found::Nothing;
+        };
         match self.outdated(entry, facts) {
             Some(why) => Found::Stale(Arc::clone(&entry.prompt), why),
             None => {
@@ -71,7 +78,10 @@ impl Snapshots {
             Some(Renewal::Settings)
         } else if facts.cursor.is_some() && entry.cursor.is_some() && facts.cursor != entry.cursor {
             Some(Renewal::Moved)
-        } else if facts.audience.is_some_and(|audience| !recall::is_for(&entry.prompt, audience)) {
+        } else if facts
+            .audience
+            .is_some_and(|audience| !recall::is_for(&entry.prompt, audience))
+        {
             Some(Renewal::Audience)
         } else if entry.expired {
             Some(Renewal::Asked)
@@ -92,7 +102,9 @@ impl Snapshots {
     /// Takes a prompt back that an earlier process, or this one before others pushed it out, has
     /// saved.
     pub(crate) fn take_back(&self, session: &SessionKey, saved: &[u8]) {
-        let Some(saved) = Saved::read(session, saved) else { return };
+        let Some(saved) = Saved::read(session, saved) else {
+            return;
+        };
         let prompt = SystemPrompt::of(saved.sections);
         let entry = |prompt| Kept {
             prompt,
@@ -110,15 +122,31 @@ impl Snapshots {
 
     /// Keeps a new prompt for a session. Returns the one that is kept: an equal older one where
     /// there is one, or what a turn at the same moment has kept meanwhile.
-    pub(crate) fn keep(&self, session: &SessionKey, built: SystemPrompt, facts: SessionFacts<'_>) -> Arc<SystemPrompt> {
+    pub(crate) fn keep(
+        &self,
+        session: &SessionKey,
+        built: SystemPrompt,
+        facts: SessionFacts<'_>,
+    ) -> Arc<SystemPrompt> {
         let mut kept = self.lock();
-        if let Some(entry) = kept.get(session).filter(|entry| self.outdated(entry, facts).is_none()) {
+        if let Some(entry) = kept
+            .get(session)
+            .filter(|entry| self.outdated(entry, facts).is_none())
+        {
             return Arc::clone(&entry.prompt);
         }
         let prompt = shared(&kept, built);
-        let cursor = facts.cursor.or_else(|| kept.get(session).and_then(|entry| entry.cursor));
+        let cursor = facts
+            .cursor
+            .or_else(|| kept.get(session).and_then(|entry| entry.cursor));
         let settings = self.settings.value();
-        let entry = Kept { prompt: Arc::clone(&prompt), settings, cursor, used: Instant::now(), expired: false };
+        let entry = Kept {
+            prompt: Arc::clone(&prompt),
+            settings,
+            cursor,
+            used: Instant::now(),
+            expired: false,
+        };
         self.insert(&mut kept, session, entry);
         prompt
     }
@@ -126,7 +154,10 @@ impl Snapshots {
     fn insert(&self, kept: &mut HashMap<SessionKey, Kept>, session: &SessionKey, entry: Kept) {
         kept.insert(session.clone(), entry);
         if kept.len() > self.capacity {
-            let oldest = kept.iter().min_by_key(|(_, entry)| entry.used).map(|(session, _)| session.clone());
+            let oldest = kept
+                .iter()
+                .min_by_key(|(_, entry)| entry.used)
+                .map(|(session, _)| session.clone());
             oldest.and_then(|session| kept.remove(&session));
         }
     }
@@ -151,7 +182,10 @@ impl Snapshots {
 
 /// An equal prompt that another session has, or this one.
 fn shared(kept: &HashMap<SessionKey, Kept>, prompt: SystemPrompt) -> Arc<SystemPrompt> {
-    let equal = kept.values().find(|entry| *entry.prompt == prompt).map(|entry| Arc::clone(&entry.prompt));
+    let equal = kept
+        .values()
+        .find(|entry| *entry.prompt == prompt)
+        .map(|entry| Arc::clone(&entry.prompt));
     equal.unwrap_or_else(|| Arc::new(prompt))
 }
 
@@ -193,7 +227,11 @@ mod tests {
     }
 
     fn at(cursor: u64) -> SessionFacts<'static> {
-        SessionFacts { cursor: Some(cursor), silent: Duration::ZERO, ..SessionFacts::default() }
+        SessionFacts {
+            cursor: Some(cursor),
+            silent: Duration::ZERO,
+            ..SessionFacts::default()
+        }
     }
 
     fn outcome(snapshots: &Snapshots, session: &str, facts: SessionFacts<'_>) -> Option<Renewal> {
@@ -223,21 +261,41 @@ mod tests {
         let snapshots = snapshots(8);
         let first = snapshots.keep(&"a".into(), prompt("one"), at(0));
         let meanwhile = prompt("of a turn at the same moment");
-        assert!(Arc::ptr_eq(&first, &snapshots.keep(&"a".into(), meanwhile, at(0))));
-        assert!(Arc::ptr_eq(&first, &snapshots.keep(&"b".into(), prompt("one"), at(0))));
+        assert!(Arc::ptr_eq(
+            &first,
+            &snapshots.keep(&"a".into(), meanwhile, at(0))
+        ));
+        assert!(Arc::ptr_eq(
+            &first,
+            &snapshots.keep(&"b".into(), prompt("one"), at(0))
+        ));
 
         tokio::time::advance(MINUTE - Duration::from_secs(1)).await;
         assert_eq!(outcome(&snapshots, "a", at(0)), None);
         tokio::time::advance(MINUTE - Duration::from_secs(1)).await;
-        assert_eq!(outcome(&snapshots, "a", SessionFacts::default()), None, "use keeps it warm");
+        assert_eq!(
+            outcome(&snapshots, "a", SessionFacts::default()),
+            None,
+            "use keeps it warm"
+        );
         assert_eq!(outcome(&snapshots, "b", at(0)), Some(Renewal::Cold));
-        let slept = SessionFacts { silent: MINUTE, ..at(0) };
-        assert_eq!(outcome(&snapshots, "a", slept), Some(Renewal::Cold), "clocks may stand while a machine sleeps");
+        let slept = SessionFacts {
+            silent: MINUTE,
+            ..at(0)
+        };
+        assert_eq!(
+            outcome(&snapshots, "a", slept),
+            Some(Renewal::Cold),
+            "clocks may stand while a machine sleeps"
+        );
         assert_eq!(outcome(&snapshots, "a", at(7)), Some(Renewal::Moved));
 
         snapshots.expire(&"a".into());
         assert_eq!(outcome(&snapshots, "a", at(0)), Some(Renewal::Asked));
-        assert!(Arc::ptr_eq(&first, &snapshots.keep(&"a".into(), prompt("one"), at(7))));
+        assert!(Arc::ptr_eq(
+            &first,
+            &snapshots.keep(&"a".into(), prompt("one"), at(7))
+        ));
         assert_eq!(outcome(&snapshots, "a", at(7)), None);
     }
 
@@ -251,11 +309,24 @@ mod tests {
         let after = snapshots(8);
         after.take_back(&key, b"{\"half\":");
         after.take_back(&"b".into(), &saved);
-        assert_eq!(["a", "b"].map(|session| outcome(&after, session, at(3))), [Some(Renewal::Unknown); 2]);
+        assert_eq!(
+            ["a", "b"].map(|session| outcome(&after, session, at(3))),
+            [Some(Renewal::Unknown); 2]
+        );
         after.take_back(&key, &saved);
         assert!(matches!(after.find(&key, at(3)), Found::Warm(again) if again == kept));
         assert_eq!(outcome(&after, "a", at(4)), Some(Renewal::Moved));
-        assert_eq!(outcome(&after, "a", SessionFacts { silent: MINUTE, ..at(3) }), Some(Renewal::Cold));
+        assert_eq!(
+            outcome(
+                &after,
+                "a",
+                SessionFacts {
+                    silent: MINUTE,
+                    ..at(3)
+                }
+            ),
+            Some(Renewal::Cold)
+        );
 
         let elsewhere = Snapshots::new(8, MINUTE, Digest::of("other settings"));
         elsewhere.take_back(&key, &saved);

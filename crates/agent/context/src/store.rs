@@ -78,21 +78,39 @@ impl PromptFiles {
 
     /// The same on another disk.
     pub fn on(disk: Arc<dyn Disk>, folder: impl Into<PathBuf>) -> Self {
-        Self { disk, folder: folder.into() }
+        Self {
+            disk,
+            folder: folder.into(),
+        }
     }
 
     /// Whether a file has a name that this store gives.
     #[must_use]
     pub fn names_like(path: &Path) -> bool {
-        let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-        Note::ALL.into_iter().any(|note| name.ends_with(note.suffix()))
+        let name = path
+            .file_name()
+            .map(|name| name.to_string_lossy())
+            .unwrap_or_default();
+        Note::ALL
+            .into_iter()
+            .any(|note| name.ends_with(note.suffix()))
     }
 
     /// The key as far as file systems take it, and a digest that tells it from its likes.
     fn path(&self, session: &SessionKey, note: Note) -> PathBuf {
-        let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
+        let plain = |c: char| {
+            if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') {
+                c
+            } else {
+                '_'
+            }
+        };
         let shown: String = session.as_str().chars().take(SHOWN).map(plain).collect();
-        self.folder.join(format!("{shown}-{:016x}{}", Digest::of(session.as_str()).value(), note.suffix()))
+        self.folder.join(format!(
+            "{shown}-{:016x}{}",
+            Digest::of(session.as_str()).value(),
+            note.suffix()
+        ))
     }
 
     async fn away<T: Send + 'static>(
@@ -100,7 +118,9 @@ impl PromptFiles {
         work: impl FnOnce(&dyn Disk) -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
         let disk = Arc::clone(&self.disk);
-        tokio::task::spawn_blocking(move || work(&*disk)).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+        tokio::task::spawn_blocking(move || work(&*disk))
+            .await
+            .unwrap_or_else(|error| Err(io::Error::other(error)))
     }
 }
 
@@ -109,7 +129,10 @@ impl PromptStore for PromptFiles {
     async fn load(&self, session: &SessionKey, note: Note) -> Option<Vec<u8>> {
         let path = self.path(session, note);
         let file = path.clone();
-        match self.away(move |disk| read_to_end(&*disk.open(&file, Access::Read)?, 0, NOTE_LIMIT)).await {
+        match self
+            .away(move |disk| read_to_end(&*disk.open(&file, Access::Read)?, 0, NOTE_LIMIT))
+            .await
+        {
             Ok(content) => Some(content),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => {
@@ -122,7 +145,10 @@ impl PromptStore for PromptFiles {
     async fn save(&self, session: &SessionKey, note: Note, content: Vec<u8>) {
         let (path, folder) = (self.path(session, note), self.folder.clone());
         let file = path.clone();
-        if let Err(error) = self.away(move |disk| replace(disk, &folder, &file, &content)).await {
+        if let Err(error) = self
+            .away(move |disk| replace(disk, &folder, &file, &content))
+            .await
+        {
             tracing::warn!(path = %path.display(), %error, "the state of a prompt cannot be saved");
         }
     }
@@ -154,26 +180,44 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let store = PromptFiles::new(root.path().join("deep/prompts"));
         let long = SessionKey::from(format!("slack:{}", "x".repeat(500)));
-        let keys = [SessionKey::from("telegram:1"), SessionKey::from("telegram_1"), long];
+        let keys = [
+            SessionKey::from("telegram:1"),
+            SessionKey::from("telegram_1"),
+            long,
+        ];
         for key in &keys {
             assert_eq!(store.load(key, Note::Prompt).await, None);
             store.save(key, Note::Prompt, b"old".to_vec()).await;
-            store.save(key, Note::Prompt, format!("prompt of {key}").into_bytes()).await;
+            store
+                .save(key, Note::Prompt, format!("prompt of {key}").into_bytes())
+                .await;
             store.save(key, Note::Prefix, b"prefix".to_vec()).await;
         }
         let again = PromptFiles::new(root.path().join("deep/prompts"));
         for key in &keys {
-            assert_eq!(again.load(key, Note::Prompt).await, Some(format!("prompt of {key}").into_bytes()));
-            assert_eq!(again.load(key, Note::Prefix).await.as_deref(), Some(b"prefix".as_slice()));
+            assert_eq!(
+                again.load(key, Note::Prompt).await,
+                Some(format!("prompt of {key}").into_bytes())
+            );
+            assert_eq!(
+                again.load(key, Note::Prefix).await.as_deref(),
+                Some(b"prefix".as_slice())
+            );
         }
-        let files: Vec<PathBuf> =
-            std::fs::read_dir(root.path().join("deep/prompts")).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let files: Vec<PathBuf> = std::fs::read_dir(root.path().join("deep/prompts"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
         assert_eq!(files.len(), 6, "{files:?}");
         assert!(files.iter().all(|file| PromptFiles::names_like(file)));
         #[cfg(unix)]
         for file in &files {
             use std::os::unix::fs::PermissionsExt as _;
-            assert_eq!(file.metadata().unwrap().permissions().mode() & 0o077, 0, "for its owner alone");
+            assert_eq!(
+                file.metadata().unwrap().permissions().mode() & 0o077,
+                0,
+                "for its owner alone"
+            );
         }
     }
 
@@ -183,7 +227,9 @@ mod tests {
         let occupied = root.path().join("prompts");
         std::fs::write(&occupied, "a file where a folder belongs").unwrap();
         let store = PromptFiles::new(&occupied);
-        store.save(&"s".into(), Note::Prompt, b"lost".to_vec()).await;
+        store
+            .save(&"s".into(), Note::Prompt, b"lost".to_vec())
+            .await;
         assert_eq!(store.load(&"s".into(), Note::Prompt).await, None);
     }
 }

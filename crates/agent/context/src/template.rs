@@ -11,12 +11,30 @@ use crate::ContextError;
 
 /// Name below the workspace, and content.
 const TEMPLATES: [(&str, &str); 7] = [
-    ("AGENTS.md", include_str!("../../../../workspace-template/AGENTS.md")),
-    ("SOUL.md", include_str!("../../../../workspace-template/SOUL.md")),
-    ("USER.md", include_str!("../../../../workspace-template/USER.md")),
-    ("TOOLS.md", include_str!("../../../../workspace-template/TOOLS.md")),
-    ("HEARTBEAT.md", include_str!("../../../../workspace-template/HEARTBEAT.md")),
-    ("memory/MEMORY.md", include_str!("../../../../workspace-template/memory/MEMORY.md")),
+    (
+        "AGENTS.md",
+        include_str!("../../../../workspace-template/AGENTS.md"),
+    ),
+    (
+        "SOUL.md",
+        include_str!("../../../../workspace-template/SOUL.md"),
+    ),
+    (
+        "USER.md",
+        include_str!("../../../../workspace-template/USER.md"),
+    ),
+    (
+        "TOOLS.md",
+        include_str!("../../../../workspace-template/TOOLS.md"),
+    ),
+    (
+        "HEARTBEAT.md",
+        include_str!("../../../../workspace-template/HEARTBEAT.md"),
+    ),
+    (
+        "memory/MEMORY.md",
+        include_str!("../../../../workspace-template/memory/MEMORY.md"),
+    ),
     ("memory/HISTORY.md", ""),
 ];
 
@@ -58,7 +76,10 @@ fn create(path: &Path, content: &str) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
         Err(error) => return Err(error),
     };
-    if let Err(error) = file.write_all(content.as_bytes()).and_then(|()| file.sync_all()) {
+    if let Err(error) = file
+        .write_all(content.as_bytes())
+        .and_then(|()| file.sync_all())
+    {
         drop(file);
         // The disk is probably full. A half-written template would never be completed.
         if let Err(error) = std::fs::remove_file(path) {

@@ -1,6 +1,10 @@
 //! What a model is told: layers, stability, files, and a fresh workspace.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
 
 #[path = "context/audiences.rs"]
 mod audiences;
@@ -12,12 +16,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::NaiveDate;
 use nanobot_context::{
-    ContextBuilder, ContextError, ContextSettings, Note, PromptFiles, PromptStore as _, Renewal, Renewed, SessionFacts,
-    Stability, sync_templates,
+    ContextBuilder, ContextError, ContextSettings, Note, PromptFiles, PromptStore as _, Renewal,
+    Renewed, SessionFacts, Stability, sync_templates,
 };
 use nanobot_memory::{DayNote, Facts, MemoryError, MemoryStore, Reason, Revision, Scope};
 use nanobot_skill::{Blocker, Skill, SkillOrigin, SkillSource};
-use nanobot_types::{ChatMessage, Content, MediaRef, SessionKey, Timestamp, Transcript, UserMessage};
+use nanobot_types::{
+    ChatMessage, Content, MediaRef, SessionKey, Timestamp, Transcript, UserMessage,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -34,12 +40,25 @@ impl MemoryStore for FixedMemory {
     async fn facts(&self, _: &Scope) -> Result<Facts, MemoryError> {
         if self.broken {
             let path = PathBuf::from("memory/MEMORY.md");
-            return Err(MemoryError::Io { action: "read", path, source: std::io::ErrorKind::PermissionDenied.into() });
+            return Err(MemoryError::Io {
+                action: "read",
+                path,
+                source: std::io::ErrorKind::PermissionDenied.into(),
+            });
         }
-        Ok(Facts { text: self.facts.lock().unwrap().clone(), revision: Revision(0) })
+        Ok(Facts {
+            text: self.facts.lock().unwrap().clone(),
+            revision: Revision(0),
+        })
     }
 
-    async fn replace_facts(&self, _: &Scope, text: String, _: Revision, _: &Reason) -> Result<Revision, MemoryError> {
+    async fn replace_facts(
+        &self,
+        _: &Scope,
+        text: String,
+        _: Revision,
+        _: &Reason,
+    ) -> Result<Revision, MemoryError> {
         *self.facts.lock().unwrap() = text;
         Ok(Revision(1))
     }
@@ -54,7 +73,10 @@ impl MemoryStore for FixedMemory {
 
     async fn day_note(&self, _: &Scope, date: NaiveDate) -> Result<Option<DayNote>, MemoryError> {
         let note = self.note.filter(|_| date == today());
-        Ok(note.map(|text| DayNote { date, text: text.to_owned() }))
+        Ok(note.map(|text| DayNote {
+            date,
+            text: text.to_owned(),
+        }))
     }
 
     async fn recent(&self, _: &Scope, _: u32) -> Result<Vec<DayNote>, MemoryError> {
@@ -67,7 +89,10 @@ fn today() -> NaiveDate {
 }
 
 fn settings(workspace: &TempDir) -> ContextSettings {
-    ContextSettings { today, ..ContextSettings::new(workspace.path()) }
+    ContextSettings {
+        today,
+        ..ContextSettings::new(workspace.path())
+    }
 }
 
 fn builder(workspace: &TempDir, memory: FixedMemory) -> ContextBuilder {
@@ -108,7 +133,10 @@ fn skill(name: &str, description: &str, body: &str) -> Skill {
 }
 
 fn facts(text: &str) -> FixedMemory {
-    FixedMemory { facts: Mutex::new(text.to_owned()), ..FixedMemory::default() }
+    FixedMemory {
+        facts: Mutex::new(text.to_owned()),
+        ..FixedMemory::default()
+    }
 }
 
 #[tokio::test]
@@ -116,18 +144,36 @@ async fn the_layers_stand_in_order() {
     let workspace = tempfile::tempdir().unwrap();
     write(workspace.path(), "SOUL.md", "Calm.\n");
     write(workspace.path(), "AGENTS.md", "Be kind.\n");
-    let needy = vec![Blocker::Program("no-such-program".to_owned()), Blocker::Variable("NO_SUCH_VARIABLE".to_owned())];
+    let needy = vec![
+        Blocker::Program("no-such-program".to_owned()),
+        Blocker::Variable("NO_SUCH_VARIABLE".to_owned()),
+    ];
     let skills = FixedSkills(vec![
-        Skill { always: true, ..skill("memory", "How to remember", "Use grep.") },
-        Skill { blockers: needy, ..skill("needy", "needy", "") },
+        Skill {
+            always: true,
+            ..skill("memory", "How to remember", "Use grep.")
+        },
+        Skill {
+            blockers: needy,
+            ..skill("needy", "needy", "")
+        },
         skill("weather", "Rain & <sun>", "Body of weather."),
     ]);
-    let settings = ContextSettings { skills: Arc::new(skills), ..settings(&workspace) };
-    let memory = FixedMemory { note: Some("Met Ada.\n"), ..facts("Likes tea.\n") };
+    let settings = ContextSettings {
+        skills: Arc::new(skills),
+        ..settings(&workspace)
+    };
+    let memory = FixedMemory {
+        note: Some("Met Ada.\n"),
+        ..facts("Likes tea.\n")
+    };
     let builder = ContextBuilder::new(settings, Arc::new(memory));
     let prompt = builder.system(&"cli:direct".into()).await;
 
-    let sections: Vec<_> = prompt.sections().map(|(name, stability, _)| (name, stability)).collect();
+    let sections: Vec<_> = prompt
+        .sections()
+        .map(|(name, stability, _)| (name, stability))
+        .collect();
     assert_eq!(
         sections,
         [
@@ -139,7 +185,10 @@ async fn the_layers_stand_in_order() {
         ]
     );
     let (identity, rest) = prompt.text().split_once("\n\n---\n\n").unwrap();
-    assert!(identity.starts_with("# nanobot 🐈\n") && identity.contains(workspace.path().to_str().unwrap()));
+    assert!(
+        identity.starts_with("# nanobot 🐈\n")
+            && identity.contains(workspace.path().to_str().unwrap())
+    );
     let (layers, list) = rest.split_once("<skills>").unwrap();
     let (layers, how_to) = layers.split_once("# Skills\n\n").unwrap();
     assert_eq!(
@@ -187,7 +236,10 @@ async fn memory_is_shown_where_there_is_some() {
     for (memory, expected) in table {
         let workspace = tempfile::tempdir().unwrap();
         let prompt = builder(&workspace, memory).system(&"s".into()).await;
-        let memory = prompt.text().split_once("\n\n---\n\n").map(|(_, memory)| memory.to_owned());
+        let memory = prompt
+            .text()
+            .split_once("\n\n---\n\n")
+            .map(|(_, memory)| memory.to_owned());
         assert_eq!(memory, expected);
     }
 }
@@ -197,15 +249,32 @@ async fn a_session_keeps_its_prompt_until_it_is_renewed_or_cold() {
     let workspace = tempfile::tempdir().unwrap();
     let soul = write(workspace.path(), "SOUL.md", "Calm.");
     let memory = Arc::new(facts("Likes tea."));
-    let settings = ContextSettings { cold_after: Duration::from_secs(600), ..settings(&workspace) };
+    let settings = ContextSettings {
+        cold_after: Duration::from_secs(600),
+        ..settings(&workspace)
+    };
     let builder = ContextBuilder::new(settings.clone(), memory.clone());
-    let (first, second) = (SessionKey::from("telegram:1"), SessionKey::from("telegram:2"));
+    let (first, second) = (
+        SessionKey::from("telegram:1"),
+        SessionKey::from("telegram:2"),
+    );
     let before = builder.system(&first).await;
 
     std::fs::write(soul, "Wild.").unwrap();
-    memory.replace_facts(&Scope::Shared, "Likes coffee.".to_owned(), Revision(0), &Reason::Found).await.unwrap();
+    memory
+        .replace_facts(
+            &Scope::Shared,
+            "Likes coffee.".to_owned(),
+            Revision(0),
+            &Reason::Found,
+        )
+        .await
+        .unwrap();
     tokio::time::advance(Duration::from_secs(599)).await;
-    assert!(Arc::ptr_eq(&before, &builder.system(&first).await), "neither the clock nor the files matter");
+    assert!(
+        Arc::ptr_eq(&before, &builder.system(&first).await),
+        "neither the clock nor the files matter"
+    );
 
     let other = builder.system(&second).await;
     assert!(other.text().contains("Likes coffee.") && other.text().contains("Wild."));
@@ -213,15 +282,30 @@ async fn a_session_keeps_its_prompt_until_it_is_renewed_or_cold() {
     assert_eq!(difference.section, "bootstrap");
 
     builder.renew(&first);
-    assert!(Arc::ptr_eq(&other, &builder.system(&first).await), "equal prompts are one");
+    assert!(
+        Arc::ptr_eq(&other, &builder.system(&first).await),
+        "equal prompts are one"
+    );
 
-    memory.replace_facts(&Scope::Shared, "Likes water.".to_owned(), Revision(0), &Reason::Found).await.unwrap();
+    memory
+        .replace_facts(
+            &Scope::Shared,
+            "Likes water.".to_owned(),
+            Revision(0),
+            &Reason::Found,
+        )
+        .await
+        .unwrap();
     tokio::time::advance(Duration::from_secs(600)).await;
     let cold = builder.system(&first).await;
     assert!(cold.text().contains("Likes water."));
 
     let restarted = ContextBuilder::new(settings, memory);
-    assert_eq!(restarted.system(&first).await, cold, "a restart builds the same bytes");
+    assert_eq!(
+        restarted.system(&first).await,
+        cold,
+        "a restart builds the same bytes"
+    );
 }
 
 #[tokio::test]
@@ -230,8 +314,9 @@ async fn a_restart_goes_on_with_the_prompt_that_was_sent() {
     let memory = Arc::new(facts("Likes tea."));
     let settings = settings(&workspace);
     let notes = Arc::new(PromptFiles::new(workspace.path().join("prompts")));
-    let process =
-        |settings: &ContextSettings| ContextBuilder::new(settings.clone(), memory.clone()).with_notes(notes.clone());
+    let process = |settings: &ContextSettings| {
+        ContextBuilder::new(settings.clone(), memory.clone()).with_notes(notes.clone())
+    };
     let session = SessionKey::from("telegram:1");
     let at = |cursor, minutes: u64| SessionFacts {
         cursor: Some(cursor),
@@ -239,20 +324,44 @@ async fn a_restart_goes_on_with_the_prompt_that_was_sent() {
         ..SessionFacts::default()
     };
     let first = process(&settings).epoch(&session, at(0, 0)).await;
-    assert_eq!(first.renewed, Some(Renewed { why: Renewal::Unknown, difference: None }));
-    memory.replace_facts(&Scope::Shared, "Likes coffee.".to_owned(), Revision(0), &Reason::Found).await.unwrap();
+    assert_eq!(
+        first.renewed,
+        Some(Renewed {
+            why: Renewal::Unknown,
+            difference: None
+        })
+    );
+    memory
+        .replace_facts(
+            &Scope::Shared,
+            "Likes coffee.".to_owned(),
+            Revision(0),
+            &Reason::Found,
+        )
+        .await
+        .unwrap();
     write(workspace.path(), "AGENTS.md", "Edited.");
 
     let warm = process(&settings).epoch(&session, at(0, 59)).await;
     assert_eq!((warm.prompt, warm.renewed), (first.prompt.clone(), None));
-    let few = ContextSettings { sessions_kept: 1, ..settings.clone() };
+    let few = ContextSettings {
+        sessions_kept: 1,
+        ..settings.clone()
+    };
     let crowded = process(&few);
     for key in ["telegram:1", "telegram:2", "telegram:1"] {
         crowded.epoch(&key.into(), at(0, 0)).await;
     }
-    assert_eq!(crowded.system(&session).await, first.prompt, "what others push out comes back");
+    assert_eq!(
+        crowded.system(&session).await,
+        first.prompt,
+        "what others push out comes back"
+    );
 
-    let renamed = ContextSettings { bot_name: "Mika".to_owned(), ..settings.clone() };
+    let renamed = ContextSettings {
+        bot_name: "Mika".to_owned(),
+        ..settings.clone()
+    };
     let table = [
         (&settings, at(0, 60), Renewal::Cold, "bootstrap"),
         (&settings, at(4, 0), Renewal::Moved, "bootstrap"),
@@ -260,12 +369,27 @@ async fn a_restart_goes_on_with_the_prompt_that_was_sent() {
     ];
     let saved = notes.load(&session, Note::Prompt).await.unwrap();
     for (settings, facts, why, section) in table {
-        let renewed = process(settings).epoch(&session, facts).await.renewed.unwrap();
-        assert_eq!((renewed.why, renewed.difference.unwrap().section), (why, section.to_owned()));
+        let renewed = process(settings)
+            .epoch(&session, facts)
+            .await
+            .renewed
+            .unwrap();
+        assert_eq!(
+            (renewed.why, renewed.difference.unwrap().section),
+            (why, section.to_owned())
+        );
         notes.save(&session, Note::Prompt, saved.clone()).await;
     }
     notes.save(&session, Note::Prompt, b"torn".to_vec()).await;
-    assert_eq!(process(&settings).epoch(&session, at(0, 0)).await.renewed.unwrap().why, Renewal::Unknown);
+    assert_eq!(
+        process(&settings)
+            .epoch(&session, at(0, 0))
+            .await
+            .renewed
+            .unwrap()
+            .why,
+        Renewal::Unknown
+    );
 }
 
 #[tokio::test]
@@ -273,25 +397,45 @@ async fn a_message_that_names_a_skill_brings_what_it_says() {
     let workspace = tempfile::tempdir().unwrap();
     let needy = vec![Blocker::Program("no-such-program".to_owned())];
     let skills = FixedSkills(vec![
-        Skill { blockers: needy, ..skill("needy", "needy", "Never.") },
+        Skill {
+            blockers: needy,
+            ..skill("needy", "needy", "Never.")
+        },
         skill("weather", "Rain", "Body of weather."),
     ]);
-    let settings = ContextSettings { skills: Arc::new(skills), ..settings(&workspace) };
+    let settings = ContextSettings {
+        skills: Arc::new(skills),
+        ..settings(&workspace)
+    };
     let builder = ContextBuilder::new(settings, Arc::new(facts("")));
     let block = "[Skill weather, named in this message; its file: /skills/weather/SKILL.md]\nBody of weather.\n[/Skill weather]";
-    assert_eq!(builder.named_skills("do it as $weather says").await.as_deref(), Some(block));
+    assert_eq!(
+        builder
+            .named_skills("do it as $weather says")
+            .await
+            .as_deref(),
+        Some(block)
+    );
     for text in ["it costs $5", "echo $HOME", "$needy", "$unknown", "weather"] {
         assert_eq!(builder.named_skills(text).await, None, "{text}");
     }
 }
 
 fn user(content: impl Into<Content>, media: &[&Path]) -> Arc<ChatMessage> {
-    let media = media.iter().map(|path| MediaRef::new(path.to_str().unwrap())).collect();
-    Arc::new(ChatMessage::User(UserMessage { content: content.into(), media }))
+    let media = media
+        .iter()
+        .map(|path| MediaRef::new(path.to_str().unwrap()))
+        .collect();
+    Arc::new(ChatMessage::User(UserMessage {
+        content: content.into(),
+        media,
+    }))
 }
 
 async fn rendered(builder: &ContextBuilder, message: &Arc<ChatMessage>) -> (Value, Vec<String>) {
-    let rendered = builder.render(Transcript::repair([message.clone()]).transcript).await;
+    let rendered = builder
+        .render(Transcript::repair([message.clone()]).transcript)
+        .await;
     let message = serde_json::to_value(&*rendered.transcript.messages()[0]).unwrap();
     (message["content"].clone(), rendered.images_dropped)
 }
@@ -310,8 +454,15 @@ async fn images_stand_before_the_text_and_other_files_are_named() {
     let text = write(root, "notes.png", "no image");
     let missing = root.join("report.pdf");
     let gone = root.join("gone.JPG");
-    let large = write(root, "large.gif", [b"GIF89a".as_slice(), &vec![0; 5 * 1024 * 1024]].concat());
-    let (png_url, gif_url) = ("data:image/png;base64,iVBORw0KGgo=", "data:image/gif;base64,R0lGODlh");
+    let large = write(
+        root,
+        "large.gif",
+        [b"GIF89a".as_slice(), &vec![0; 5 * 1024 * 1024]].concat(),
+    );
+    let (png_url, gif_url) = (
+        "data:image/png;base64,iVBORw0KGgo=",
+        "data:image/gif;base64,R0lGODlh",
+    );
     let named = |path: &Path| format!("[file: {}]", path.display());
     let lost = format!("[image: {} (no longer available)]", gone.display());
     let told = format!("see {}", text.display());
@@ -326,17 +477,30 @@ async fn images_stand_before_the_text_and_other_files_are_named() {
         (user("", &[&png]), json!([image(png_url)]), vec![]),
         (user("", &[&text]), json!(named(&text)), vec![]),
         (user(told.as_str(), &[&text]), json!(told), vec![]),
-        (user("hi", &[&missing]), json!(format!("{}\n\nhi", named(&missing))), vec![]),
-        (user("hi", &[&gone]), json!(format!("{lost}\n\nhi")), vec![gone.display().to_string()]),
+        (
+            user("hi", &[&missing]),
+            json!(format!("{}\n\nhi", named(&missing))),
+            vec![],
+        ),
+        (
+            user("hi", &[&gone]),
+            json!(format!("{lost}\n\nhi")),
+            vec![gone.display().to_string()],
+        ),
         (user("hi", &[&gone]), json!(format!("{lost}\n\nhi")), vec![]),
         (
             user("hi", &[&large]),
-            json!(format!("[image: {} (larger than 5 MB, not shown)]\n\nhi", large.display())),
+            json!(format!(
+                "[image: {} (larger than 5 MB, not shown)]\n\nhi",
+                large.display()
+            )),
             vec![],
         ),
         (
             user(
-                Content::Blocks(vec![nanobot_types::ContentBlock::Text { text: "[image]".to_owned() }]),
+                Content::Blocks(vec![nanobot_types::ContentBlock::Text {
+                    text: "[image]".to_owned(),
+                }]),
                 &[&png, &text],
             ),
             json!([image(png_url), {"type": "text", "text": named(&text)}, {"type": "text", "text": "[image]"}]),
@@ -344,7 +508,11 @@ async fn images_stand_before_the_text_and_other_files_are_named() {
         ),
     ];
     for (message, content, dropped) in table {
-        assert_eq!(rendered(&builder, &message).await, (content, dropped), "{message:?}");
+        assert_eq!(
+            rendered(&builder, &message).await,
+            (content, dropped),
+            "{message:?}"
+        );
     }
 }
 
@@ -359,10 +527,20 @@ async fn a_replayed_image_is_the_same_bytes_until_the_program_restarts() {
     assert_eq!(rendered(&running, &message).await, before);
 
     let restarted = builder(&workspace, facts(""));
-    let lost = json!(format!("[image: {} (no longer available)]\n\nhi", png.display()));
-    assert_eq!(rendered(&restarted, &message).await, (lost.clone(), vec![png.display().to_string()]));
+    let lost = json!(format!(
+        "[image: {} (no longer available)]\n\nhi",
+        png.display()
+    ));
+    assert_eq!(
+        rendered(&restarted, &message).await,
+        (lost.clone(), vec![png.display().to_string()])
+    );
     write(workspace.path(), "a.png", b"\x89PNG\r\n\x1a\n");
-    assert_eq!(rendered(&restarted, &message).await, (lost, vec![]), "what is lost stays lost");
+    assert_eq!(
+        rendered(&restarted, &message).await,
+        (lost, vec![]),
+        "what is lost stays lost"
+    );
 }
 
 #[tokio::test]
@@ -370,8 +548,15 @@ async fn a_fresh_workspace_is_complete_and_cheap() {
     let parent = tempfile::tempdir().unwrap();
     let workspace = parent.path().join("deep/workspace");
     let created = sync_templates(&workspace).unwrap();
-    let names =
-        ["AGENTS.md", "SOUL.md", "USER.md", "TOOLS.md", "HEARTBEAT.md", "memory/MEMORY.md", "memory/HISTORY.md"];
+    let names = [
+        "AGENTS.md",
+        "SOUL.md",
+        "USER.md",
+        "TOOLS.md",
+        "HEARTBEAT.md",
+        "memory/MEMORY.md",
+        "memory/HISTORY.md",
+    ];
     assert_eq!(created, names.map(|name| workspace.join(name)));
     assert!(workspace.join("skills").is_dir());
 
@@ -379,7 +564,11 @@ async fn a_fresh_workspace_is_complete_and_cheap() {
     let builder = ContextBuilder::new(ContextSettings::new(&workspace), Arc::new(memory));
     let prompt = builder.system(&"cli:direct".into()).await;
     let sections: Vec<_> = prompt.sections().map(|(name, ..)| name).collect();
-    assert_eq!(sections, ["identity", "bootstrap"], "forms that nobody has filled in are left out");
+    assert_eq!(
+        sections,
+        ["identity", "bootstrap"],
+        "forms that nobody has filled in are left out"
+    );
     assert!(prompt.text().len() <= 2500, "{} bytes", prompt.text().len());
 }
 
@@ -392,12 +581,20 @@ fn templates_never_overwrite_and_come_back() {
     assert_eq!(sync_templates(workspace).unwrap().len(), 5);
     assert_eq!(sync_templates(workspace).unwrap(), Vec::<PathBuf>::new());
     std::fs::remove_file(workspace.join("USER.md")).unwrap();
-    assert_eq!(sync_templates(workspace).unwrap(), [workspace.join("USER.md")]);
+    assert_eq!(
+        sync_templates(workspace).unwrap(),
+        [workspace.join("USER.md")]
+    );
     assert_eq!(std::fs::read_to_string(soul).unwrap(), "mine");
-    assert_eq!(std::fs::read_to_string(history).unwrap(), "[2026-01-01] something\n");
+    assert_eq!(
+        std::fs::read_to_string(history).unwrap(),
+        "[2026-01-01] something\n"
+    );
 
     let occupied = tempfile::tempdir().unwrap();
     write(occupied.path(), "memory", "a file where a folder belongs");
     let refused = sync_templates(occupied.path());
-    assert!(matches!(refused, Err(ContextError::Create { path, .. }) if path == occupied.path().join("memory")));
+    assert!(
+        matches!(refused, Err(ContextError::Create { path, .. }) if path == occupied.path().join("memory"))
+    );
 }

@@ -27,19 +27,50 @@ struct Field {
     names: &'static [&'static str],
 }
 
-const MINUTE: Field = Field { name: "minute", lowest: 0, highest: 59, names: &[] };
-const HOUR: Field = Field { name: "hour", lowest: 0, highest: 23, names: &[] };
-const DAY: Field = Field { name: "day of month", lowest: 1, highest: 31, names: &[] };
+const MINUTE: Field = Field {
+    name: "minute",
+    lowest: 0,
+    highest: 59,
+    names: &[],
+};
+const HOUR: Field = Field {
+    name: "hour",
+    lowest: 0,
+    highest: 23,
+    names: &[],
+};
+const DAY: Field = Field {
+    name: "day of month",
+    lowest: 1,
+    highest: 31,
+    names: &[],
+};
 const MONTH: Field = Field {
     name: "month",
     lowest: 1,
     highest: 12,
-    names: &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
+    names: &[
+        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+    ],
 };
-const WEEKDAY: Field =
-    Field { name: "day of week", lowest: 0, highest: 7, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] };
-const SECOND: Field = Field { name: "second", lowest: 0, highest: 59, names: &[] };
-const YEAR: Field = Field { name: "year", lowest: 1970, highest: 2099, names: &[] };
+const WEEKDAY: Field = Field {
+    name: "day of week",
+    lowest: 0,
+    highest: 7,
+    names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"],
+};
+const SECOND: Field = Field {
+    name: "second",
+    lowest: 0,
+    highest: 59,
+    names: &[],
+};
+const YEAR: Field = Field {
+    name: "year",
+    lowest: 1970,
+    highest: 2099,
+    names: &[],
+};
 
 /// An expression that can be searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,9 +97,18 @@ impl Expression {
         let parts: Vec<&str> = text.split_whitespace().collect();
         let (minute, hour, day, month, weekday, second, year) = match *parts.as_slice() {
             [minute, hour, day, month, weekday] => (minute, hour, day, month, weekday, "0", "*"),
-            [minute, hour, day, month, weekday, second] => (minute, hour, day, month, weekday, second, "*"),
-            [minute, hour, day, month, weekday, second, year] => (minute, hour, day, month, weekday, second, year),
-            _ => return Err(format!("it has {} fields instead of 5 (or 6 with seconds at the end)", parts.len())),
+            [minute, hour, day, month, weekday, second] => {
+                (minute, hour, day, month, weekday, second, "*")
+            }
+            [minute, hour, day, month, weekday, second, year] => {
+                (minute, hour, day, month, weekday, second, year)
+            }
+            _ => {
+                return Err(format!(
+                    "it has {} fields instead of 5 (or 6 with seconds at the end)",
+                    parts.len()
+                ));
+            }
         };
         let hours = HOUR.read(hour)?;
         // `*/24` and larger steps leave one hour a day.
@@ -84,7 +124,9 @@ impl Expression {
             // Without an end, a day that never comes would be looked for during thousands of years.
             YEAR.read(if year == "*" { "1970-2099" } else { year })?,
         ];
-        let cron = CronParser::new().parse(&canonical.join(" ")).map_err(|error| error.to_string())?;
+        let cron = CronParser::new()
+            .parse(&canonical.join(" "))
+            .map_err(|error| error.to_string())?;
         Ok(Self { cron, names_hours })
     }
 
@@ -97,7 +139,11 @@ impl Expression {
         }
         let mut civil = local.naive_local();
         for _ in 0..MOST_PAST {
-            civil = self.cron.find_next_occurrence(&civil.and_utc(), false).ok()?.naive_utc();
+            civil = self
+                .cron
+                .find_next_occurrence(&civil.and_utc(), false)
+                .ok()?
+                .naive_utc();
             let at = instant_of(civil, zone)?;
             if at > after {
                 return Some(at);
@@ -116,7 +162,10 @@ impl Field {
         }
         let mut values: Vec<String> = Vec::new();
         for item in text.split(',') {
-            values.extend(self.item(item).ok_or_else(|| format!("{item:?} is no {}", self.name))?);
+            values.extend(
+                self.item(item)
+                    .ok_or_else(|| format!("{item:?} is no {}", self.name))?,
+            );
         }
         Ok(values.join(","))
     }
@@ -150,11 +199,29 @@ impl Field {
             (first..=last).step_by(step).collect()
         } else {
             // From Friday to Monday. Sunday is there once.
-            let highest = if self.name == WEEKDAY.name { 6 } else { self.highest };
-            (first..=highest).chain(self.lowest..=last).step_by(step).collect()
+            let highest = if self.name == WEEKDAY.name {
+                6
+            } else {
+                self.highest
+            };
+            (first..=highest)
+                .chain(self.lowest..=last)
+                .step_by(step)
+                .collect()
         };
-        let shown = |value: u32| if self.name == WEEKDAY.name { value % 7 } else { value };
-        Some(values.into_iter().map(|value| shown(value).to_string()).collect())
+        let shown = |value: u32| {
+            if self.name == WEEKDAY.name {
+                value % 7
+            } else {
+                value
+            }
+        };
+        Some(
+            values
+                .into_iter()
+                .map(|value| shown(value).to_string())
+                .collect(),
+        )
     }
 
     fn value(&self, text: &str) -> Option<u32> {
@@ -162,6 +229,8 @@ impl Field {
             return self.lowest.checked_add(u32::try_from(position).ok()?);
         }
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        text.parse().ok().filter(|value| is_number && (self.lowest..=self.highest).contains(value))
+        text.parse()
+            .ok()
+            .filter(|value| is_number && (self.lowest..=self.highest).contains(value))
     }
 }

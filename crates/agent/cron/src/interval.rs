@@ -7,10 +7,15 @@ use crate::ScheduleError;
 /// # Errors
 /// [`ScheduleError::Words`] for everything else, and for more seconds than can be counted.
 pub fn interval_seconds(text: &str) -> Result<i64, ScheduleError> {
-    let unreadable = || ScheduleError::Words { text: text.to_owned() };
+    let unreadable = || ScheduleError::Words {
+        text: text.to_owned(),
+    };
     let words = text.trim().to_ascii_lowercase();
     let words = words.strip_prefix("every ").unwrap_or(&words).trim();
-    let digits = words.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'-').count();
+    let digits = words
+        .bytes()
+        .take_while(|byte| byte.is_ascii_digit() || *byte == b'-')
+        .count();
     let (number, unit) = words.split_at_checked(digits).ok_or_else(unreadable)?;
     let unit = match unit.trim() {
         "" | "s" | "sec" | "secs" | "second" | "seconds" => 1,
@@ -20,8 +25,15 @@ pub fn interval_seconds(text: &str) -> Result<i64, ScheduleError> {
         _ => return Err(unreadable()),
     };
     // `every hour`
-    let number = if number.is_empty() && unit > 1 { Ok(1) } else { number.parse::<i64>() };
-    number.ok().and_then(|number| number.checked_mul(unit)).ok_or_else(unreadable)
+    let number = if number.is_empty() && unit > 1 {
+        Ok(1)
+    } else {
+        number.parse::<i64>()
+    };
+    number
+        .ok()
+        .and_then(|number| number.checked_mul(unit))
+        .ok_or_else(unreadable)
 }
 
 #[cfg(test)]

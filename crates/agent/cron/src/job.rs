@@ -213,20 +213,33 @@ impl When {
     /// Once.
     #[must_use]
     pub fn at(at: DateTime<Utc>) -> Self {
-        Self { kind: "at".to_owned(), at_ms: Some(at.timestamp_millis()), ..Self::default() }
+        Self {
+            kind: "at".to_owned(),
+            at_ms: Some(at.timestamp_millis()),
+            ..Self::default()
+        }
     }
 
     /// After an interval of so many seconds.
     #[must_use]
     pub fn every_seconds(seconds: i64) -> Self {
-        Self { kind: "every".to_owned(), every_ms: Some(seconds.saturating_mul(1000)), ..Self::default() }
+        Self {
+            kind: "every".to_owned(),
+            every_ms: Some(seconds.saturating_mul(1000)),
+            ..Self::default()
+        }
     }
 
     /// By an expression, in a zone.
     #[must_use]
     pub fn cron(expression: &str, zone: Zone) -> Self {
         let (expr, tz) = (Some(expression.to_owned()), Some(zone.name().to_owned()));
-        Self { kind: "cron".to_owned(), expr, tz, ..Self::default() }
+        Self {
+            kind: "cron".to_owned(),
+            expr,
+            tz,
+            ..Self::default()
+        }
     }
 
     /// The schedule; `zone` where an expression has none.
@@ -234,11 +247,18 @@ impl When {
     /// # Errors
     /// [`ScheduleError`].
     pub fn schedule(&self, zone: Zone) -> Result<Schedule, ScheduleError> {
-        match (self.kind.as_str(), self.at_ms.and_then(DateTime::from_timestamp_millis), self.every_ms, &self.expr) {
+        match (
+            self.kind.as_str(),
+            self.at_ms.and_then(DateTime::from_timestamp_millis),
+            self.every_ms,
+            &self.expr,
+        ) {
             ("at", Some(at), _, _) => Ok(Schedule::At(at)),
             ("every", _, Some(milliseconds), _) => Schedule::every_ms(milliseconds),
             ("cron", _, _, Some(expression)) => Schedule::cron(expression, self.zone(zone)?),
-            _ => Err(ScheduleError::Incomplete { kind: self.kind.clone() }),
+            _ => Err(ScheduleError::Incomplete {
+                kind: self.kind.clone(),
+            }),
         }
     }
 
@@ -247,7 +267,10 @@ impl When {
     /// # Errors
     /// [`ScheduleError::Zone`].
     pub fn zone(&self, zone: Zone) -> Result<Zone, ScheduleError> {
-        self.tz.as_deref().filter(|name| !name.is_empty()).map_or(Ok(zone), zone_named)
+        self.tz
+            .as_deref()
+            .filter(|name| !name.is_empty())
+            .map_or(Ok(zone), zone_named)
     }
 
     /// The keys that are set and change nothing, because the kind of this schedule does not use
@@ -259,19 +282,38 @@ impl When {
             ("everyMs", self.every_ms.is_some(), self.kind == "every"),
             ("expr", self.expr.is_some(), self.kind == "cron"),
             // A single run is shown in its zone.
-            ("tz", self.tz.as_deref().is_some_and(|name| !name.is_empty()), self.kind != "every"),
+            (
+                "tz",
+                self.tz.as_deref().is_some_and(|name| !name.is_empty()),
+                self.kind != "every",
+            ),
         ];
-        set.into_iter().filter(|(_, is_set, is_used)| *is_set && !is_used).map(|(key, ..)| key).collect()
+        set.into_iter()
+            .filter(|(_, is_set, is_used)| *is_set && !is_used)
+            .map(|(key, ..)| key)
+            .collect()
     }
 
     /// When, in words: `every 60 s`, `0 9 * * * (Europe/Paris)`; a zone as it is written.
     #[must_use]
     pub fn shown(&self, zone: Zone) -> String {
-        let said = self.tz.as_deref().filter(|name| !name.is_empty()).unwrap_or(zone.name());
-        match (self.at_ms.and_then(DateTime::from_timestamp_millis), self.every_ms, &self.expr) {
+        let said = self
+            .tz
+            .as_deref()
+            .filter(|name| !name.is_empty())
+            .unwrap_or(zone.name());
+        match (
+            self.at_ms.and_then(DateTime::from_timestamp_millis),
+            self.every_ms,
+            &self.expr,
+        ) {
             (_, _, Some(expression)) if self.kind == "cron" => format!("{expression} ({said})"),
-            (_, Some(milliseconds), _) if self.kind == "every" => format!("every {} s", milliseconds / 1000),
-            (Some(at), _, _) if self.kind == "at" => format!("at {}", in_words(at, self.zone(zone).unwrap_or(zone))),
+            (_, Some(milliseconds), _) if self.kind == "every" => {
+                format!("every {} s", milliseconds / 1000)
+            }
+            (Some(at), _, _) if self.kind == "at" => {
+                format!("at {}", in_words(at, self.zone(zone).unwrap_or(zone)))
+            }
             _ => "never".to_owned(),
         }
     }
@@ -281,7 +323,11 @@ impl When {
 #[must_use]
 pub fn in_words(at: DateTime<Utc>, zone: Zone) -> String {
     let local = at.with_timezone(&zone).naive_local();
-    let clock = if at.timestamp() % 60 == 0 { "%a %Y-%m-%d %H:%M" } else { "%a %Y-%m-%d %H:%M:%S" };
+    let clock = if at.timestamp() % 60 == 0 {
+        "%a %Y-%m-%d %H:%M"
+    } else {
+        "%a %Y-%m-%d %H:%M:%S"
+    };
     format!("{} {zone}", local.format(clock))
 }
 
@@ -301,7 +347,12 @@ impl Job {
     /// A job with a new id, made at `now`.
     #[must_use]
     pub fn new(name: &str, schedule: When, payload: Payload, now: DateTime<Utc>) -> Self {
-        let id: String = uuid::Uuid::new_v4().simple().to_string().chars().take(8).collect();
+        let id: String = uuid::Uuid::new_v4()
+            .simple()
+            .to_string()
+            .chars()
+            .take(8)
+            .collect();
         let now = now.timestamp_millis();
         Self {
             id: id.into(),
@@ -323,7 +374,11 @@ impl Job {
     /// When it is due next, in the words of its zone.
     #[must_use]
     pub fn next_in_words(&self, zone: Zone) -> Option<String> {
-        let next = self.state.next_run_at_ms.filter(|_| self.enabled).and_then(DateTime::from_timestamp_millis)?;
+        let next = self
+            .state
+            .next_run_at_ms
+            .filter(|_| self.enabled)
+            .and_then(DateTime::from_timestamp_millis)?;
         Some(in_words(next, self.schedule.zone(zone).unwrap_or(zone)))
     }
 }
@@ -356,7 +411,11 @@ fn first_version() -> u32 {
 
 impl Default for Jobs {
     fn default() -> Self {
-        Self { version: KNOWN_VERSION, jobs: Vec::new(), extra: Map::new() }
+        Self {
+            version: KNOWN_VERSION,
+            jobs: Vec::new(),
+            extra: Map::new(),
+        }
     }
 }
 
@@ -368,18 +427,33 @@ impl Jobs {
 
     /// Those that can be read, in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = &Job> {
-        self.jobs.iter().filter_map(|slot| if let Slot::Job(job) = slot { Some(&**job) } else { None })
+        self.jobs.iter().filter_map(|slot| {
+            if let Slot::Job(job) = slot {
+                Some(&**job)
+            } else {
+                None
+            }
+        })
     }
 
     /// The same, to be changed.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Job> {
-        self.jobs.iter_mut().filter_map(|slot| if let Slot::Job(job) = slot { Some(&mut **job) } else { None })
+        self.jobs.iter_mut().filter_map(|slot| {
+            if let Slot::Job(job) = slot {
+                Some(&mut **job)
+            } else {
+                None
+            }
+        })
     }
 
     /// How many entries cannot be read as jobs; they stay in the file and do not run.
     #[must_use]
     pub fn unreadable(&self) -> usize {
-        self.jobs.iter().filter(|slot| matches!(slot, Slot::Unknown(_))).count()
+        self.jobs
+            .iter()
+            .filter(|slot| matches!(slot, Slot::Unknown(_)))
+            .count()
     }
 
     /// The job of that id.

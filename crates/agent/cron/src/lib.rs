@@ -17,7 +17,9 @@ mod tool;
 mod zone;
 
 pub use interval::interval_seconds;
-pub use job::{Catchup, Job, JobState, Jobs, Overlap, Payload, RunRecord, RunStatus, Running, When, in_words};
+pub use job::{
+    Catchup, Job, JobState, Jobs, Overlap, Payload, RunRecord, RunStatus, Running, When, in_words,
+};
 pub use manage::time_in;
 pub use schedule::{CronExpression, Schedule, ScheduleError};
 pub use service::{Clock, CronParts, CronService, CronSettings, Runs, SystemClock};

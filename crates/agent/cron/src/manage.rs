@@ -8,7 +8,12 @@ use crate::zone::{Zone, instant_of};
 use crate::{CronError, JobStore, ScheduleError};
 
 /// How local times may be written.
-const CLOCKS: [&str; 4] = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M"];
+const CLOCKS: [&str; 4] = [
+    "%Y-%m-%dT%H:%M:%S%.f",
+    "%Y-%m-%dT%H:%M",
+    "%Y-%m-%d %H:%M:%S%.f",
+    "%Y-%m-%d %H:%M",
+];
 
 impl JobStore {
     /// Adds a job that is going to be due, and returns it as it is kept. Blocks.
@@ -16,8 +21,14 @@ impl JobStore {
     /// # Errors
     /// [`CronError::Schedule`] when it would never run, [`CronError::TooLong`]; else as [`JobStore::edit`].
     pub fn add(&self, mut job: Job, now: DateTime<Utc>, zone: Zone) -> Result<Job, CronError> {
-        let texts = [("message", &job.payload.message, LONGEST_MESSAGE), ("name", &job.name, LONGEST_NAME)];
-        if let Some((what, _, limit)) = texts.into_iter().find(|(_, text, limit)| text.chars().count() > *limit) {
+        let texts = [
+            ("message", &job.payload.message, LONGEST_MESSAGE),
+            ("name", &job.name, LONGEST_NAME),
+        ];
+        if let Some((what, _, limit)) = texts
+            .into_iter()
+            .find(|(_, text, limit)| text.chars().count() > *limit)
+        {
             return Err(CronError::TooLong { what, limit });
         }
         let schedule = job.schedule.schedule(zone)?;
@@ -40,8 +51,12 @@ impl JobStore {
     /// # Errors
     /// As [`JobStore::remove`].
     pub fn remove_if(&self, id: &str, meant: impl FnOnce(&Job) -> bool) -> Result<Job, CronError> {
-        let removed =
-            self.edit(|jobs| jobs.find(id).is_some_and(|job| meant(job)).then(|| jobs.remove(id)).flatten())?;
+        let removed = self.edit(|jobs| {
+            jobs.find(id)
+                .is_some_and(|job| meant(job))
+                .then(|| jobs.remove(id))
+                .flatten()
+        })?;
         removed.ok_or_else(|| unknown(id))
     }
 
@@ -50,12 +65,23 @@ impl JobStore {
     ///
     /// # Errors
     /// As [`JobStore::remove`], and [`CronError::Schedule`] when it would never run.
-    pub fn enable(&self, id: &str, enabled: bool, now: DateTime<Utc>, zone: Zone) -> Result<Job, CronError> {
+    pub fn enable(
+        &self,
+        id: &str,
+        enabled: bool,
+        now: DateTime<Utc>,
+        zone: Zone,
+    ) -> Result<Job, CronError> {
         self.edit(|jobs| {
             let job = jobs.find(id).ok_or_else(|| unknown(id))?;
             // Whatever is wrong with its schedule is no reason to let it be.
             let next = match enabled {
-                true => Some(job.schedule.schedule(zone)?.next_after(now, now).ok_or(ScheduleError::Never)?),
+                true => Some(
+                    job.schedule
+                        .schedule(zone)?
+                        .next_after(now, now)
+                        .ok_or(ScheduleError::Never)?,
+                ),
                 false => None,
             };
             job.enabled = enabled;
@@ -73,7 +99,11 @@ impl JobStore {
         self.edit(|jobs| {
             let job = jobs.find(id).ok_or_else(|| unknown(id))?;
             let now = now.timestamp_millis();
-            job.state.running.push(Running { at_ms: now, fired_at_ms: now, message: None });
+            job.state.running.push(Running {
+                at_ms: now,
+                fired_at_ms: now,
+                message: None,
+            });
             Ok(job.clone())
         })?
     }
@@ -98,9 +128,17 @@ pub fn time_in(text: &str, zone: Zone) -> Result<DateTime<Utc>, ScheduleError> {
     if let Some(at) = CLOCKS.into_iter().find_map(with_offset) {
         return Ok(at.to_utc());
     }
-    let clock = CLOCKS.into_iter().find_map(|format| NaiveDateTime::parse_from_str(text, format).ok());
-    let date = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().map(|date| date.and_time(NaiveTime::MIN));
-    let unreadable = || ScheduleError::Time { text: text.to_owned() };
+    let clock = CLOCKS
+        .into_iter()
+        .find_map(|format| NaiveDateTime::parse_from_str(text, format).ok());
+    let date = || {
+        NaiveDate::parse_from_str(text, "%Y-%m-%d")
+            .ok()
+            .map(|date| date.and_time(NaiveTime::MIN))
+    };
+    let unreadable = || ScheduleError::Time {
+        text: text.to_owned(),
+    };
     let civil = clock.or_else(date).ok_or_else(unreadable)?;
     instant_of(civil, zone).ok_or_else(unreadable)
 }

@@ -22,7 +22,9 @@ const MOST_MISSED: usize = 100_000;
 /// Begins what is due at `now` by entering it as running, and tells what comes next. `zone` is
 /// where the assistant lives.
 pub(crate) fn begin_due(jobs: &mut Jobs, now: DateTime<Utc>, settings: CronSettings, zone: Zone) {
-    jobs.iter_mut().filter(|job| job.enabled).for_each(|job| begin(job, now, settings, zone));
+    jobs.iter_mut()
+        .filter(|job| job.enabled)
+        .for_each(|job| begin(job, now, settings, zone));
 }
 
 fn begin(job: &mut Job, now: DateTime<Utc>, settings: CronSettings, zone: Zone) {
@@ -33,35 +35,53 @@ fn begin(job: &mut Job, now: DateTime<Utc>, settings: CronSettings, zone: Zone) 
     if let Schedule::At(at) = schedule {
         return begin_once(job, at, now);
     }
-    let stored = job.state.next_run_at_ms.and_then(DateTime::from_timestamp_millis);
+    let stored = job
+        .state
+        .next_run_at_ms
+        .and_then(DateTime::from_timestamp_millis);
     let Some(first) = stored.filter(|next| *next <= now) else {
-        job.state.next_run_at_ms = upcoming(&schedule, stored, now).map(|next| next.timestamp_millis());
+        job.state.next_run_at_ms =
+            upcoming(&schedule, stored, now).map(|next| next.timestamp_millis());
         return;
     };
     let due = missed(&schedule, first, now);
-    let next = due.last().and_then(|last| schedule.next_after(now.max(*last), *last));
+    let next = due
+        .last()
+        .and_then(|last| schedule.next_after(now.max(*last), *last));
     job.state.next_run_at_ms = next.map(|next| next.timestamp_millis());
     let wanted = match job.catchup.unwrap_or(settings.catchup) {
         Catchup::All => due.len().min(MOST_AT_ONCE),
         Catchup::One => 1,
         Catchup::Skip => usize::from(due.last().is_some_and(|last| now - *last < ON_TIME)),
     };
-    let overlaps = !job.state.running.is_empty() && job.overlap.unwrap_or(settings.overlap) == Overlap::Skip;
+    let overlaps =
+        !job.state.running.is_empty() && job.overlap.unwrap_or(settings.overlap) == Overlap::Skip;
     let from = due.len().saturating_sub(if overlaps { 0 } else { wanted });
     if let Some(last) = due.get(..from).and_then(<[_]>::last) {
-        let why = if overlaps { "the run before was not done" } else { "missed" };
+        let why = if overlaps {
+            "the run before was not done"
+        } else {
+            "missed"
+        };
         skip(job, *last, why);
     }
-    due.get(from..).unwrap_or_default().iter().for_each(|at| run(job, *at, now));
+    due.get(from..)
+        .unwrap_or_default()
+        .iter()
+        .for_each(|at| run(job, *at, now));
 }
 
 /// When a repeating job comes, if it is not due.
-fn upcoming(schedule: &Schedule, stored: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+fn upcoming(
+    schedule: &Schedule,
+    stored: Option<DateTime<Utc>>,
+    now: DateTime<Utc>,
+) -> Option<DateTime<Utc>> {
     match schedule {
         // Its beat is what is stored, unless that is further away than the interval is long.
-        Schedule::Every(interval) => {
-            stored.filter(|next| *next - now <= *interval).or_else(|| schedule.next_after(now, now))
-        }
+        Schedule::Every(interval) => stored
+            .filter(|next| *next - now <= *interval)
+            .or_else(|| schedule.next_after(now, now)),
         _ => schedule.next_after(now, now),
     }
 }
@@ -71,11 +91,24 @@ fn missed(schedule: &Schedule, first: DateTime<Utc>, now: DateTime<Utc>) -> Vec<
     // A short interval over years is not looked at one by one.
     if let Schedule::Every(interval) = schedule {
         let beats = (now - first).num_milliseconds() / interval.num_milliseconds().max(1);
-        let past = i64::try_from(MOST_AT_ONCE).map_or(0, |most| beats - most).max(0);
-        let skipped = interval.num_milliseconds().checked_mul(past).and_then(TimeDelta::try_milliseconds);
-        due = vec![skipped.and_then(|skipped| first.checked_add_signed(skipped)).unwrap_or(first)];
+        let past = i64::try_from(MOST_AT_ONCE)
+            .map_or(0, |most| beats - most)
+            .max(0);
+        let skipped = interval
+            .num_milliseconds()
+            .checked_mul(past)
+            .and_then(TimeDelta::try_milliseconds);
+        due = vec![
+            skipped
+                .and_then(|skipped| first.checked_add_signed(skipped))
+                .unwrap_or(first),
+        ];
     }
-    while let Some(next) = due.last().and_then(|last| schedule.next_after(*last, *last)).filter(|next| *next <= now) {
+    while let Some(next) = due
+        .last()
+        .and_then(|last| schedule.next_after(*last, *last))
+        .filter(|next| *next <= now)
+    {
         due.push(next);
         if due.len() > MOST_MISSED {
             // So many that nobody wants each of them: go on from now.
@@ -100,11 +133,20 @@ fn begin_once(job: &mut Job, at: DateTime<Utc>, now: DateTime<Utc>) {
 }
 
 fn run(job: &mut Job, at: DateTime<Utc>, now: DateTime<Utc>) {
-    let running = Running { at_ms: at.timestamp_millis(), fired_at_ms: now.timestamp_millis(), message: None };
+    let running = Running {
+        at_ms: at.timestamp_millis(),
+        fired_at_ms: now.timestamp_millis(),
+        message: None,
+    };
     job.state.running.push(running);
 }
 
 fn skip(job: &mut Job, at: DateTime<Utc>, why: &str) {
     let (run_at_ms, error) = (at.timestamp_millis(), Some(why.to_owned()));
-    job.state.record(RunRecord { run_at_ms, status: RunStatus::Skipped, duration_ms: 0, error });
+    job.state.record(RunRecord {
+        run_at_ms,
+        status: RunStatus::Skipped,
+        duration_ms: 0,
+        error,
+    });
 }

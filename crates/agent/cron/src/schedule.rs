@@ -32,7 +32,9 @@ pub enum ScheduleError {
         text: String,
     },
     /// It runs more often than is allowed.
-    #[error("it would run every {seconds} s, and at most every {allowed} s is allowed here (cron.minIntervalSeconds)")]
+    #[error(
+        "it would run every {seconds} s, and at most every {allowed} s is allowed here (cron.minIntervalSeconds)"
+    )]
     TooOften {
         /// The shortest time between two runs.
         seconds: i64,
@@ -82,7 +84,8 @@ impl Schedule {
     /// # Errors
     /// [`ScheduleError::Interval`] for less than a second, and for more than the calendar holds.
     pub fn every_ms(milliseconds: i64) -> Result<Self, ScheduleError> {
-        let interval = TimeDelta::try_milliseconds(milliseconds).filter(|interval| *interval >= TimeDelta::seconds(1));
+        let interval = TimeDelta::try_milliseconds(milliseconds)
+            .filter(|interval| *interval >= TimeDelta::seconds(1));
         interval.map(Self::Every).ok_or(ScheduleError::Interval)
     }
 
@@ -92,8 +95,14 @@ impl Schedule {
     /// [`ScheduleError::Expression`] when it cannot be read.
     pub fn cron(expression: &str, zone: Zone) -> Result<Self, ScheduleError> {
         let read = Expression::parse(expression);
-        let read = read.map_err(|why| ScheduleError::Expression { expression: expression.to_owned(), why })?;
-        Ok(Self::Cron { expression: CronExpression(Box::new(read)), zone })
+        let read = read.map_err(|why| ScheduleError::Expression {
+            expression: expression.to_owned(),
+            why,
+        })?;
+        Ok(Self::Cron {
+            expression: CronExpression(Box::new(read)),
+            zone,
+        })
     }
 
     /// The shortest time between two runs; `None` for a single run.
@@ -117,7 +126,9 @@ impl Schedule {
     pub fn next_after(&self, after: DateTime<Utc>, anchor: DateTime<Utc>) -> Option<DateTime<Utc>> {
         match self {
             Self::At(at) => Some(*at).filter(|at| *at > after),
-            Self::Every(interval) if anchor > after => anchor.checked_add_signed(*interval).map(|_| anchor),
+            Self::Every(interval) if anchor > after => {
+                anchor.checked_add_signed(*interval).map(|_| anchor)
+            }
             Self::Every(interval) => {
                 let step = interval.num_milliseconds().max(1);
                 let steps = (after - anchor).num_milliseconds() / step + 1;

@@ -127,7 +127,12 @@ impl CronService {
     /// A service that did nothing yet.
     #[must_use]
     pub fn new(parts: CronParts) -> Self {
-        Self { parts, seen: None, idle: None, next_due: None }
+        Self {
+            parts,
+            seen: None,
+            idle: None,
+            next_due: None,
+        }
     }
 
     /// Fires jobs until it is told to end. A fault is logged, and tried again. `watch` tells of
@@ -141,7 +146,10 @@ impl CronService {
             if let Err(error) = &outcome
                 && !failing
             {
-                tracing::error!(error = error as &dyn std::error::Error, "jobs cannot be looked at");
+                tracing::error!(
+                    error = error as &dyn std::error::Error,
+                    "jobs cannot be looked at"
+                );
             }
             failing = outcome.is_err();
             let is_changed = async {
@@ -174,7 +182,11 @@ impl CronService {
         let store = self.parts.store.clone();
         let stamp = store.stamp();
         let is_idle = |idle: &Idle| {
-            idle.stamp == stamp && now >= idle.since && idle.until.is_none_or(|until| now.timestamp_millis() < until)
+            idle.stamp == stamp
+                && now >= idle.since
+                && idle
+                    .until
+                    .is_none_or(|until| now.timestamp_millis() < until)
         };
         if self.idle.as_ref().is_some_and(is_idle) {
             return Ok(());
@@ -190,17 +202,30 @@ impl CronService {
                 let mut begun = unpublished(jobs);
                 begun.retain(|(_, at)| !old.iter().any(|(_, known)| known == at));
                 let begun = begun.into_iter().map(|(job, at)| (job, at, true));
-                (old.into_iter().map(|(job, at)| (job, at, false)).chain(begun).collect::<Vec<_>>(), jobs.clone())
+                (
+                    old.into_iter()
+                        .map(|(job, at)| (job, at, false))
+                        .chain(begun)
+                        .collect::<Vec<_>>(),
+                    jobs.clone(),
+                )
             })
         })
         .await?;
         self.seen = stamp;
         // What is due and was not begun now waits for something else than time.
         let is_ahead = |due: &i64| *due > now.timestamp_millis();
-        let dues = jobs.iter().filter(|job| job.enabled).filter_map(|job| job.state.next_run_at_ms);
+        let dues = jobs
+            .iter()
+            .filter(|job| job.enabled)
+            .filter_map(|job| job.state.next_run_at_ms);
         self.next_due = dues.filter(is_ahead).min();
         if begun.is_empty() && jobs.iter().all(|job| job.state.running.is_empty()) {
-            self.idle = Some(Idle { stamp, since: now, until: self.next_due });
+            self.idle = Some(Idle {
+                stamp,
+                since: now,
+                until: self.next_due,
+            });
         }
         self.publish(begun, now).await
     }
@@ -212,29 +237,44 @@ impl CronService {
             Duration::from_millis(u64::try_from(left).unwrap_or(0)).min(LONGEST_PAUSE)
         });
         let is_idle = self.idle.is_some();
-        left.into_iter().chain((!is_idle).then_some(LOOK_WHILE_RUNNING)).min()
+        left.into_iter()
+            .chain((!is_idle).then_some(LOOK_WHILE_RUNNING))
+            .min()
     }
 
     async fn ended(&self, jobs: Jobs) -> Vec<Ended> {
         let mut ended = Vec::new();
         for job in jobs.iter() {
             for running in &job.state.running {
-                let Some(message) = &running.message else { continue };
+                let Some(message) = &running.message else {
+                    continue;
+                };
                 if let Some(outcome) = self.parts.runs.ended(&session_of(&job.id), message).await {
-                    ended.push(Ended { job: job.id.clone(), at_ms: running.at_ms, outcome });
+                    ended.push(Ended {
+                        job: job.id.clone(),
+                        at_ms: running.at_ms,
+                        outcome,
+                    });
                 }
             }
         }
         ended
     }
 
-    async fn publish(&self, begun: Vec<(Job, i64, bool)>, now: DateTime<Utc>) -> Result<(), CronError> {
+    async fn publish(
+        &self,
+        begun: Vec<(Job, i64, bool)>,
+        now: DateTime<Utc>,
+    ) -> Result<(), CronError> {
         for (job, at, is_new) in begun {
             let published = self.publish_one(&job, at, is_new, now).await;
             let id = job.id.clone();
             match published {
                 Ok(message) => {
-                    blocking(&self.parts.store, move |store| store.edit(|jobs| enter(jobs, &id, at, message))).await?;
+                    blocking(&self.parts.store, move |store| {
+                        store.edit(|jobs| enter(jobs, &id, at, message))
+                    })
+                    .await?;
                 }
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
@@ -253,7 +293,11 @@ impl CronService {
         is_new: bool,
         now: DateTime<Utc>,
     ) -> Result<Option<MessageId>, BusError> {
-        let is_ours = self.parts.claims.claim_once(&format!("cron:{}:{at}", job.id)).await?;
+        let is_ours = self
+            .parts
+            .claims
+            .claim_once(&format!("cron:{}:{at}", job.id))
+            .await?;
         // What was begun before a crash may be claimed and not published.
         if is_new && !is_ours {
             return Ok(None);
@@ -270,7 +314,9 @@ impl CronService {
 async fn run_ended(events: &mut broadcast::Receiver<Event>) {
     loop {
         match events.recv().await {
-            Ok(Event::MessageSettled { session }) if session.as_str().starts_with(SESSIONS) => return,
+            Ok(Event::MessageSettled { session }) if session.as_str().starts_with(SESSIONS) => {
+                return;
+            }
             Ok(_) => {}
             // Whatever was lost, that may have been among it.
             Err(RecvError::Lagged(_)) => return,
@@ -293,38 +339,77 @@ async fn blocking<T: Send + 'static>(
     let store = store.clone();
     let path = store.path().to_owned();
     let done = tokio::task::spawn_blocking(move || work(&store)).await;
-    done.map_err(|error| CronError::Io { path, source: std::io::Error::other(error) })?
+    done.map_err(|error| CronError::Io {
+        path,
+        source: std::io::Error::other(error),
+    })?
 }
 
 fn unpublished(jobs: &Jobs) -> Vec<(Job, i64)> {
     let runs = |job: &Job| {
-        let waiting = job.state.running.iter().filter(|running| running.message.is_none());
-        waiting.map(|running| (job.clone(), running.at_ms)).collect::<Vec<_>>()
+        let waiting = job
+            .state
+            .running
+            .iter()
+            .filter(|running| running.message.is_none());
+        waiting
+            .map(|running| (job.clone(), running.at_ms))
+            .collect::<Vec<_>>()
     };
     jobs.iter().flat_map(runs).collect()
 }
 
 /// Remembers the message of a run, or that it is not one of ours.
 fn enter(jobs: &mut Jobs, id: &JobId, at: i64, message: Option<MessageId>) {
-    let Some(job) = jobs.find(id.as_str()) else { return };
+    let Some(job) = jobs.find(id.as_str()) else {
+        return;
+    };
     match message {
         Some(message) => {
-            let meant = job.state.running.iter_mut().find(|running| running.at_ms == at);
+            let meant = job
+                .state
+                .running
+                .iter_mut()
+                .find(|running| running.at_ms == at);
             if let Some(running) = meant {
                 running.message = Some(message);
             }
         }
-        None => job.state.running.retain(|running| running.at_ms != at || running.message.is_some()),
+        None => job
+            .state
+            .running
+            .retain(|running| running.at_ms != at || running.message.is_some()),
     }
 }
 
 fn finish(jobs: &mut Jobs, end: Ended, now: DateTime<Utc>) {
-    let Some(job) = jobs.find(end.job.as_str()) else { return };
-    let Some(place) = job.state.running.iter().position(|running| running.at_ms == end.at_ms) else { return };
+    let Some(job) = jobs.find(end.job.as_str()) else {
+        return;
+    };
+    let Some(place) = job
+        .state
+        .running
+        .iter()
+        .position(|running| running.at_ms == end.at_ms)
+    else {
+        return;
+    };
     let running = job.state.running.remove(place);
-    let status = if end.outcome.is_ok() { RunStatus::Ok } else { RunStatus::Error };
-    let duration_ms = now.timestamp_millis().saturating_sub(running.fired_at_ms).max(0);
-    job.state.record(RunRecord { run_at_ms: end.at_ms, status, duration_ms, error: end.outcome.err() });
+    let status = if end.outcome.is_ok() {
+        RunStatus::Ok
+    } else {
+        RunStatus::Error
+    };
+    let duration_ms = now
+        .timestamp_millis()
+        .saturating_sub(running.fired_at_ms)
+        .max(0);
+    job.state.record(RunRecord {
+        run_at_ms: end.at_ms,
+        status,
+        duration_ms,
+        error: end.outcome.err(),
+    });
     let is_done = !job.enabled && job.delete_after_run && job.state.running.is_empty();
     if is_done {
         jobs.remove(end.job.as_str());
@@ -348,7 +433,9 @@ fn message_of(job: &Job, at: i64, now: DateTime<Utc>) -> InboundMessage {
     message.id = Some(format!("cron-{}-{at}", job.id).into());
     message.timestamp = now.fixed_offset();
     message.session_key_override = Some(session_of(&job.id));
-    message.origin = Origin::Cron { job: job.id.clone() };
+    message.origin = Origin::Cron {
+        job: job.id.clone(),
+    };
     if !job.payload.deliver {
         message.metadata.insert("deliver".to_owned(), false.into());
     }

@@ -53,7 +53,9 @@ pub enum CronError {
     #[error(transparent)]
     Schedule(#[from] crate::ScheduleError),
     /// A text of a job is too long.
-    #[error("the {what} of a job has at most {limit} characters; put more into a file and name that")]
+    #[error(
+        "the {what} of a job has at most {limit} characters; put more into a file and name that"
+    )]
     TooLong {
         /// Its message or its name.
         what: &'static str,
@@ -85,7 +87,9 @@ pub struct JobStore {
 impl JobStore {
     /// The jobs in `path`, which need not exist.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into().into() }
+        Self {
+            path: path.into().into(),
+        }
     }
 
     /// Where they are.
@@ -109,10 +113,16 @@ impl JobStore {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Jobs::default()),
             read => read.map_err(|source| self.failed(source))?,
         };
-        let jobs: Jobs = serde_json::from_slice(&bytes)
-            .map_err(|source| CronError::Unreadable { path: self.path().to_owned(), source })?;
+        let jobs: Jobs =
+            serde_json::from_slice(&bytes).map_err(|source| CronError::Unreadable {
+                path: self.path().to_owned(),
+                source,
+            })?;
         if jobs.version() > KNOWN_VERSION {
-            return Err(CronError::TooNew { path: self.path().to_owned(), version: jobs.version() });
+            return Err(CronError::TooNew {
+                path: self.path().to_owned(),
+                version: jobs.version(),
+            });
         }
         Ok(jobs)
     }
@@ -131,8 +141,12 @@ impl JobStore {
         change: impl FnOnce(&mut Jobs) -> T,
     ) -> Result<(T, Option<Stamp>), CronError> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
-        NewFolders::default().ensure(&LocalDisk, folder).map_err(|source| self.failed(source))?;
-        let guard = LocalDisk.open(&self.beside("lock"), Access::Append).map_err(|source| self.failed(source))?;
+        NewFolders::default()
+            .ensure(&LocalDisk, folder)
+            .map_err(|source| self.failed(source))?;
+        let guard = LocalDisk
+            .open(&self.beside("lock"), Access::Append)
+            .map_err(|source| self.failed(source))?;
         guard.lock().map_err(|source| self.failed(source))?;
         let before = self.read()?;
         let mut jobs = before.clone();
@@ -160,6 +174,9 @@ impl JobStore {
     }
 
     fn failed(&self, source: io::Error) -> CronError {
-        CronError::Io { path: self.path().to_owned(), source }
+        CronError::Io {
+            path: self.path().to_owned(),
+            source,
+        }
     }
 }

@@ -10,7 +10,9 @@ use serde::Deserialize;
 
 use crate::job::{Job, Payload, RunStatus, When};
 use crate::zone::{Zone, zone_named};
-use crate::{Clock, CronError, CronSettings, JobStore, Schedule, ScheduleError, interval_seconds, time_in};
+use crate::{
+    Clock, CronError, CronSettings, JobStore, Schedule, ScheduleError, interval_seconds, time_in,
+};
 
 /// How much of a message is a job's name.
 const NAME_LENGTH: usize = 30;
@@ -45,8 +47,8 @@ impl Asker {
     /// `true` if a job is theirs. One without an owner belongs to the chat that it writes to.
     fn owns(&self, job: &Job) -> bool {
         let Some(own) = &self.owner else { return true };
-        let writes_here =
-            job.payload.channel.as_ref() == Some(&self.channel) && job.payload.to.as_ref() == Some(&self.chat);
+        let writes_here = job.payload.channel.as_ref() == Some(&self.channel)
+            && job.payload.to.as_ref() == Some(&self.chat);
         job.owner.as_ref().map_or(writes_here, |owner| owner == own)
     }
 }
@@ -65,7 +67,13 @@ impl CronTool {
     /// A tool that changes `store`; times without a zone are meant in `zone`.
     #[must_use]
     pub fn new(store: JobStore, clock: Arc<dyn Clock>, settings: CronSettings, zone: Zone) -> Self {
-        Self { store, clock, settings, zone, owners: Arc::new(Shared) }
+        Self {
+            store,
+            clock,
+            settings,
+            zone,
+            owners: Arc::new(Shared),
+        }
     }
 
     /// The same, with jobs that only their owner's conversations list and remove.
@@ -115,7 +123,11 @@ impl TypedTool for CronTool {
         "Reminders and repeating tasks. To add, give one of at, every_seconds, cron_expr.";
     const EFFECT: Effect = Effect::Irreversible;
 
-    async fn call(&self, arguments: CronArguments, context: &ToolContext) -> Result<String, ToolError> {
+    async fn call(
+        &self,
+        arguments: CronArguments,
+        context: &ToolContext,
+    ) -> Result<String, ToolError> {
         let asker = Asker {
             owner: self.owners.owner(&context.session).await,
             channel: context.channel.to_string(),
@@ -132,23 +144,32 @@ impl TypedTool for CronTool {
             (Action::Remove, _) => own.remove(id.as_deref(), &asker),
             (Action::List | Action::Add, _) => own.list(&asker),
         });
-        done.await.map_err(|error| ToolError::new(error.to_string()))?
+        done.await
+            .map_err(|error| ToolError::new(error.to_string()))?
     }
 }
 
 impl CronArguments {
     /// A sentence about the arguments that change nothing beside the one that counts.
     fn note(&self) -> String {
-        let is_set = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.trim().is_empty());
-        let (every, cron, at) = (self.every_seconds.is_some(), is_set(&self.cron_expr), is_set(&self.at));
+        let is_set =
+            |text: &Option<String>| text.as_deref().is_some_and(|text| !text.trim().is_empty());
+        let (every, cron, at) = (
+            self.every_seconds.is_some(),
+            is_set(&self.cron_expr),
+            is_set(&self.at),
+        );
         let others = [
             ("cron_expr", cron && every),
             ("at", at && (every || cron)),
             ("schedule", is_set(&self.schedule) && (every || cron || at)),
             ("tz", is_set(&self.tz) && every),
         ];
-        let ignored: Vec<&str> =
-            others.into_iter().filter(|(_, is_ignored)| *is_ignored).map(|(name, _)| name).collect();
+        let ignored: Vec<&str> = others
+            .into_iter()
+            .filter(|(_, is_ignored)| *is_ignored)
+            .map(|(name, _)| name)
+            .collect();
         match ignored.as_slice() {
             [] => String::new(),
             names => {
@@ -167,16 +188,27 @@ impl CronArguments {
 
 impl CronTool {
     fn job(&self, arguments: &CronArguments, context: &ToolContext) -> Result<Job, ToolError> {
-        let in_job = matches!(context.origin, Origin::Cron { .. }) || context.session.as_str().starts_with("cron:");
+        let in_job = matches!(context.origin, Origin::Cron { .. })
+            || context.session.as_str().starts_with("cron:");
         if in_job && !self.settings.jobs_may_add_jobs {
-            return Err("cannot schedule new jobs from within a scheduled job; its own schedule goes on".into());
+            return Err(
+                "cannot schedule new jobs from within a scheduled job; its own schedule goes on"
+                    .into(),
+            );
         }
-        let message = arguments.message.as_deref().map(str::trim).filter(|message| !message.is_empty());
+        let message = arguments
+            .message
+            .as_deref()
+            .map(str::trim)
+            .filter(|message| !message.is_empty());
         let message = message.ok_or("message is required for add")?;
         let schedule = self.when(arguments).map_err(|error| told(&error))?;
         self.bounded(&schedule).map_err(|error| told(&error))?;
         let name: String = message.chars().take(NAME_LENGTH).collect();
-        let delivery = DeliveryContext { reply_to: None, ..context.delivery.clone() };
+        let delivery = DeliveryContext {
+            reply_to: None,
+            ..context.delivery.clone()
+        };
         let payload = Payload {
             message: message.to_owned(),
             deliver: true,
@@ -189,7 +221,11 @@ impl CronTool {
     }
 
     fn when(&self, arguments: &CronArguments) -> Result<When, CronError> {
-        let zone = arguments.tz.as_deref().filter(|name| !name.is_empty()).map_or(Ok(self.zone), zone_named)?;
+        let zone = arguments
+            .tz
+            .as_deref()
+            .filter(|name| !name.is_empty())
+            .map_or(Ok(self.zone), zone_named)?;
         let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
         if let Some(seconds) = arguments.every_seconds {
             return Ok(When::every_seconds(seconds));
@@ -212,23 +248,39 @@ impl CronTool {
 
     /// Refuses a schedule that runs too often: each run is a turn of a model.
     fn bounded(&self, when: &When) -> Result<(), CronError> {
-        let gap = when.schedule(self.zone)?.shortest_gap(self.clock.now()).map(|gap| gap.num_milliseconds());
+        let gap = when
+            .schedule(self.zone)?
+            .shortest_gap(self.clock.now())
+            .map(|gap| gap.num_milliseconds());
         let allowed = self.settings.min_interval_seconds;
         match gap.filter(|gap| *gap < i64::from(allowed) * 1000) {
-            Some(gap) => Err(ScheduleError::TooOften { seconds: gap / 1000, allowed }.into()),
+            Some(gap) => Err(ScheduleError::TooOften {
+                seconds: gap / 1000,
+                allowed,
+            }
+            .into()),
             None => Ok(()),
         }
     }
 
     fn add(&self, mut job: Job, owner: Option<String>, note: &str) -> Result<String, ToolError> {
         job.owner = owner;
-        let job = self.store.add(job, self.clock.now(), self.zone).map_err(|error| told(&error))?;
+        let job = self
+            .store
+            .add(job, self.clock.now(), self.zone)
+            .map_err(|error| told(&error))?;
         let next = job.next_in_words(self.zone).unwrap_or_default();
-        Ok(format!("Created job '{}' (id: {}). Next run: {next}.{note}", job.name, job.id))
+        Ok(format!(
+            "Created job '{}' (id: {}). Next run: {next}.{note}",
+            job.name, job.id
+        ))
     }
 
     fn remove(&self, id: Option<&str>, asker: &Asker) -> Result<String, ToolError> {
-        let id = id.map(str::trim).filter(|id| !id.is_empty()).ok_or("job_id is required for remove")?;
+        let id = id
+            .map(str::trim)
+            .filter(|id| !id.is_empty())
+            .ok_or("job_id is required for remove")?;
         match self.store.remove_if(id, |job| asker.owns(job)) {
             Ok(job) => Ok(format!("Removed job {}", job.id)),
             Err(error) => Err(told(&error)),
@@ -237,7 +289,11 @@ impl CronTool {
 
     fn list(&self, asker: &Asker) -> Result<String, ToolError> {
         let jobs = self.store.read().map_err(|error| told(&error))?;
-        let lines: Vec<String> = jobs.iter().filter(|job| asker.owns(job)).map(|job| self.line(job)).collect();
+        let lines: Vec<String> = jobs
+            .iter()
+            .filter(|job| asker.owns(job))
+            .map(|job| self.line(job))
+            .collect();
         if lines.is_empty() {
             return Ok("No scheduled jobs.".to_owned());
         }
@@ -245,20 +301,26 @@ impl CronTool {
     }
 
     fn line(&self, job: &Job) -> String {
-        let next =
-            job.next_in_words(self.zone).map_or_else(|| "does not run".to_owned(), |next| format!("next: {next}"));
+        let next = job
+            .next_in_words(self.zone)
+            .map_or_else(|| "does not run".to_owned(), |next| format!("next: {next}"));
         let last = match (job.state.last_status, &job.state.last_error) {
             (None, _) => String::new(),
             (Some(RunStatus::Ok), _) => ", last: ok".to_owned(),
             (Some(_), why) => format!(", last: {}", why.as_deref().unwrap_or("failed")),
         };
         let (name, id, kind) = (&job.name, &job.id, &job.schedule.kind);
-        format!("- {name} (id: {id}, {kind}): {}, {next}{last}", job.schedule.shown(self.zone))
+        format!(
+            "- {name} (id: {id}, {kind}): {}, {next}{last}",
+            job.schedule.shown(self.zone)
+        )
     }
 }
 
 /// An error with its cause, in one line.
 fn told(error: &CronError) -> ToolError {
-    let why = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
+    let why = std::error::Error::source(error)
+        .map(|source| format!(": {source}"))
+        .unwrap_or_default();
     ToolError::new(format!("{error}{why}"))
 }

@@ -8,8 +8,8 @@ use std::fmt;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use chrono::{
-    DateTime, Datelike as _, FixedOffset, LocalResult, NaiveDate, NaiveDateTime, NaiveTime, Offset as _, Timelike as _,
-    Utc,
+    DateTime, Datelike as _, FixedOffset, LocalResult, NaiveDate, NaiveDateTime, NaiveTime,
+    Offset as _, Timelike as _, Utc,
 };
 use jiff::Timestamp;
 use jiff::civil;
@@ -40,7 +40,11 @@ impl Zone {
         let rules = TimeZoneDatabase::bundled().get(name).ok()?;
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let name = rules.iana_name()?.to_owned();
-        Some(*known.entry(name).or_insert_with(|| Self(Box::leak(Box::new(rules)))))
+        Some(
+            *known
+                .entry(name)
+                .or_insert_with(|| Self(Box::leak(Box::new(rules)))),
+        )
     }
 
     fn local(self, offset: Offset) -> LocalOffset {
@@ -52,9 +56,24 @@ impl Zone {
     fn offset_of(self, civil: NaiveDateTime) -> Option<AmbiguousOffset> {
         let (date, time) = (civil.date(), civil.time());
         let part = |number: u32| i8::try_from(number).ok();
-        let date = civil::Date::new(i16::try_from(date.year()).ok()?, part(date.month())?, part(date.day())?).ok()?;
-        let time = civil::Time::new(part(time.hour())?, part(time.minute())?, part(time.second())?, 0).ok()?;
-        Some(self.0.to_ambiguous_timestamp(date.to_datetime(time)).offset())
+        let date = civil::Date::new(
+            i16::try_from(date.year()).ok()?,
+            part(date.month())?,
+            part(date.day())?,
+        )
+        .ok()?;
+        let time = civil::Time::new(
+            part(time.hour())?,
+            part(time.minute())?,
+            part(time.second())?,
+            0,
+        )
+        .ok()?;
+        Some(
+            self.0
+                .to_ambiguous_timestamp(date.to_datetime(time))
+                .offset(),
+        )
     }
 }
 
@@ -96,7 +115,9 @@ impl chrono::TimeZone for Zone {
 
     fn offset_from_local_datetime(&self, local: &NaiveDateTime) -> LocalResult<LocalOffset> {
         match self.offset_of(*local) {
-            Some(AmbiguousOffset::Unambiguous { offset }) => LocalResult::Single(self.local(offset)),
+            Some(AmbiguousOffset::Unambiguous { offset }) => {
+                LocalResult::Single(self.local(offset))
+            }
             Some(AmbiguousOffset::Fold { before, after }) => {
                 LocalResult::Ambiguous(self.local(before), self.local(after))
             }
@@ -119,15 +140,23 @@ impl chrono::TimeZone for Zone {
 /// # Errors
 /// [`ScheduleError::Zone`] when there is none.
 pub fn zone_named(name: &str) -> Result<Zone, ScheduleError> {
-    Zone::named(name.trim()).ok_or_else(|| ScheduleError::Zone { name: name.to_owned() })
+    Zone::named(name.trim()).ok_or_else(|| ScheduleError::Zone {
+        name: name.to_owned(),
+    })
 }
 
 /// The zone of this process: the one that `TZ` names, otherwise that of the computer; UTC where neither
 /// can be told. A container has no zone but `TZ`.
 #[must_use]
 pub fn host_zone() -> Zone {
-    let said = std::env::var("TZ").ok().and_then(|value| zone_of_variable(&value));
-    let computers = || iana_time_zone::get_timezone().ok().and_then(|name| Zone::named(&name));
+    let said = std::env::var("TZ")
+        .ok()
+        .and_then(|value| zone_of_variable(&value));
+    let computers = || {
+        iana_time_zone::get_timezone()
+            .ok()
+            .and_then(|name| Zone::named(&name))
+    };
     said.or_else(computers).unwrap_or(Zone::UTC)
 }
 
@@ -142,7 +171,9 @@ fn zone_of_variable(value: &str) -> Option<Zone> {
 pub(crate) fn instant_of(civil: NaiveDateTime, zone: Zone) -> Option<DateTime<Utc>> {
     let at = |offset: Offset| civil.and_utc().timestamp() - i64::from(offset.seconds());
     let seconds = match zone.offset_of(civil)? {
-        AmbiguousOffset::Unambiguous { offset } | AmbiguousOffset::Fold { before: offset, .. } => at(offset),
+        AmbiguousOffset::Unambiguous { offset } | AmbiguousOffset::Fold { before: offset, .. } => {
+            at(offset)
+        }
         AmbiguousOffset::Gap { before, .. } => {
             // By the old offset it is after the jump, and no later one lies between.
             let behind = Timestamp::from_second(at(before) + 1).ok()?;
@@ -166,7 +197,11 @@ mod tests {
             ("CET-1CEST,M3.5.0,M10.5.0/3", None),
             ("", None),
         ] {
-            assert_eq!(zone_of_variable(value).map(Zone::name), expected, "{value:?}");
+            assert_eq!(
+                zone_of_variable(value).map(Zone::name),
+                expected,
+                "{value:?}"
+            );
         }
     }
 }

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nanobot_provider::{CallContext, ChatRequest, Generation, ProviderRouter, ToolChoice, handed_over};
+use nanobot_provider::{
+    CallContext, ChatRequest, Generation, ProviderRouter, ToolChoice, handed_over,
+};
 use nanobot_types::{
-    ChatMessage, Effect, FinishReason, LlmResponse, Map, ModelId, ToolSource, ToolSpec, TraceId, Transcript,
+    ChatMessage, Effect, FinishReason, LlmResponse, Map, ModelId, ToolSource, ToolSpec, TraceId,
+    Transcript,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -30,16 +33,33 @@ pub(crate) async fn ask(
     question: &Question<'_>,
     cancel: &CancellationToken,
 ) -> Result<Map, String> {
-    let forced = call(router, question, ToolChoice::Tool(question.tool.0.into()), cancel).await?;
+    let forced = call(
+        router,
+        question,
+        ToolChoice::Tool(question.tool.0.into()),
+        cancel,
+    )
+    .await?;
     let response = match forced.finish_reason {
         // Some models refuse a forced choice.
-        FinishReason::Error if !cancel.is_cancelled() => call(router, question, ToolChoice::Auto, cancel).await?,
+        FinishReason::Error if !cancel.is_cancelled() => {
+            call(router, question, ToolChoice::Auto, cancel).await?
+        }
         _ => forced,
     };
     match response.finish_reason {
         FinishReason::Error | FinishReason::ContextOverflow => {
-            let words = response.content.as_deref().unwrap_or("the model did not answer");
-            Err(words.lines().next().unwrap_or_default().chars().take(200).collect())
+            let words = response
+                .content
+                .as_deref()
+                .unwrap_or("the model did not answer");
+            Err(words
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .chars()
+                .take(200)
+                .collect())
         }
         _ => handed_over(&response, question.tool.0),
     }
@@ -62,13 +82,18 @@ async fn call(
     let request = ChatRequest {
         model: ModelId::from(""),
         system: question.system.into(),
-        transcript: Transcript::repair([Arc::new(ChatMessage::user(question.text.clone()))]).transcript,
+        transcript: Transcript::repair([Arc::new(ChatMessage::user(question.text.clone()))])
+            .transcript,
         tools: Arc::new([tool]),
         tool_choice,
         generation: Generation::default(),
         cache_key: None,
     };
-    let context = CallContext { trace: TraceId::from(question.name), deltas: None, cancel: cancel.child_token() };
+    let context = CallContext {
+        trace: TraceId::from(question.name),
+        deltas: None,
+        cancel: cancel.child_token(),
+    };
     tokio::time::timeout(DEADLINE, router.chat_with_failover(request, &context))
         .await
         .map_err(|_elapsed| format!("no answer within {} s", DEADLINE.as_secs()))

@@ -50,14 +50,29 @@ impl Decider {
         let question = Question {
             name: "heartbeat decision",
             system: SYSTEM,
-            text: format!("Current time: {}\n\n# Tasks\n\n{tasks}", now.format("%Y-%m-%d %H:%M (%A) %:z")),
-            tool: (TOOL, "Say whether any task is to be worked on now.", parameters()),
+            text: format!(
+                "Current time: {}\n\n# Tasks\n\n{tasks}",
+                now.format("%Y-%m-%d %H:%M (%A) %:z")
+            ),
+            tool: (
+                TOOL,
+                "Say whether any task is to be worked on now.",
+                parameters(),
+            ),
         };
         let answer = ask(&self.router, &question, cancel).await?;
-        let field = |name: &str| answer.get(name).and_then(Value::as_str).map(str::trim).unwrap_or_default();
+        let field = |name: &str| {
+            answer
+                .get(name)
+                .and_then(Value::as_str)
+                .map(str::trim)
+                .unwrap_or_default()
+        };
         Ok(match field("action") {
             "run" => {
-                let wanted = Some(field("tasks")).filter(|wanted| !wanted.is_empty()).unwrap_or(tasks);
+                let wanted = Some(field("tasks"))
+                    .filter(|wanted| !wanted.is_empty())
+                    .unwrap_or(tasks);
                 Decision::Run(wanted.to_owned())
             }
             _ => Decision::Skip,

@@ -31,12 +31,20 @@ impl Evaluator {
     /// workspace where there are any.
     #[must_use]
     pub fn new(router: Arc<ProviderRouter>, workspace: &Path) -> Self {
-        Self { router, instructions: workspace.join("prompts").join("evaluator.md") }
+        Self {
+            router,
+            instructions: workspace.join("prompts").join("evaluator.md"),
+        }
     }
 
     /// What of an answer is to be sent to a person, if anything is. Where no model can say, all of
     /// it is: what was found must not be lost. Signs of silence are never sent.
-    pub async fn worth_telling(&self, task: &str, answer: &str, cancel: &CancellationToken) -> Option<String> {
+    pub async fn worth_telling(
+        &self,
+        task: &str,
+        answer: &str,
+        cancel: &CancellationToken,
+    ) -> Option<String> {
         let answer = without_signs(answer)?;
         let own = tokio::fs::read_to_string(&self.instructions).await.ok();
         let own = own.as_deref().map(str::trim).filter(|own| !own.is_empty());
@@ -44,17 +52,27 @@ impl Evaluator {
             name: "heartbeat evaluation",
             system: own.unwrap_or(SYSTEM),
             text: format!("# Task\n\n{task}\n\n# Answer\n\n{answer}"),
-            tool: (TOOL, "Say whether the answer is sent to its owner.", parameters()),
+            tool: (
+                TOOL,
+                "Say whether the answer is sent to its owner.",
+                parameters(),
+            ),
         };
         let is_worth = match ask(&self.router, &question, cancel).await {
             Ok(said) => {
                 let is_worth = said.get("should_notify").and_then(truth).unwrap_or(true);
-                let reason = said.get("reason").and_then(Value::as_str).unwrap_or_default();
+                let reason = said
+                    .get("reason")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default();
                 tracing::info!(is_worth, reason, "the answer of a heartbeat was looked at");
                 is_worth
             }
             Err(error) => {
-                tracing::warn!(error, "nobody could say whether the answer of a heartbeat is worth telling");
+                tracing::warn!(
+                    error,
+                    "nobody could say whether the answer of a heartbeat is worth telling"
+                );
                 true
             }
         };
@@ -82,7 +100,9 @@ fn without_sign(line: &str) -> Option<String> {
         return Some(left);
     }
     let is_dressing = |c: char| c.is_whitespace() || c.is_ascii_punctuation() || c == '—';
-    left.chars().any(char::is_alphanumeric).then(|| left.trim_matches(is_dressing).to_owned())
+    left.chars()
+        .any(char::is_alphanumeric)
+        .then(|| left.trim_matches(is_dressing).to_owned())
 }
 
 /// A truth, also as the text that some models write.
@@ -111,14 +131,24 @@ mod tests {
 
     #[test]
     fn signs_of_silence_are_never_told() {
-        for text in
-            ["HEARTBEAT_OK", " heartbeat_ok.\n", "**HEARTBEAT_OK**", "`HEARTBEAT_OK`", "NO_REPLY", "", "👍", "..."]
-        {
+        for text in [
+            "HEARTBEAT_OK",
+            " heartbeat_ok.\n",
+            "**HEARTBEAT_OK**",
+            "`HEARTBEAT_OK`",
+            "NO_REPLY",
+            "",
+            "👍",
+            "...",
+        ] {
             assert_eq!(without_signs(text), None, "{text}");
         }
         let table = [
             ("ok", "ok"),
-            ("HEARTBEAT_OK, but the disk is full.", "but the disk is full"),
+            (
+                "HEARTBEAT_OK, but the disk is full.",
+                "but the disk is full",
+            ),
             ("**Mail:** 3 new.\n\n**HEARTBEAT_OK**", "**Mail:** 3 new."),
             (" - one\n - two. ", "- one\n - two."),
             ("NO_REPLY\nHEARTBEAT_OK: disk full!", "disk full"),

@@ -14,5 +14,7 @@ mod tasks;
 
 pub use decision::{Decider, Decision};
 pub use evaluation::Evaluator;
-pub use service::{Beat, HeartbeatParts, HeartbeatService, HeartbeatSettings, LONGEST_FILE, Place, Places};
+pub use service::{
+    Beat, HeartbeatParts, HeartbeatService, HeartbeatSettings, LONGEST_FILE, Place, Places,
+};
 pub use tasks::active_tasks;

@@ -7,7 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nanobot_bus::{Bus, BusError, Ledger, LedgerFilter, Queue};
 use nanobot_types::{
-    ChannelName, ChatId, ChatKind, DeliveryContext, HEARTBEAT_SESSION, InboundMessage, Origin, SessionKey, Timestamp,
+    ChannelName, ChatId, ChatKind, DeliveryContext, HEARTBEAT_SESSION, InboundMessage, Origin,
+    SessionKey, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -34,7 +35,11 @@ pub struct HeartbeatSettings {
 impl Default for HeartbeatSettings {
     /// Every half hour, with eight messages.
     fn default() -> Self {
-        Self { enabled: true, interval_s: 1800, keep_recent_messages: 8 }
+        Self {
+            enabled: true,
+            interval_s: 1800,
+            keep_recent_messages: 8,
+        }
     }
 }
 
@@ -109,7 +114,11 @@ impl HeartbeatService {
         if !self.parts.settings.enabled {
             return;
         }
-        while end.run_until_cancelled(tokio::time::sleep(interval)).await.is_some() {
+        while end
+            .run_until_cancelled(tokio::time::sleep(interval))
+            .await
+            .is_some()
+        {
             match self.beat(chrono::Local::now().fixed_offset(), &end).await {
                 Ok(beat) => tracing::debug!(?beat, "a heartbeat"),
                 Err(error) => tracing::warn!(error, "a heartbeat came to nothing"),
@@ -122,7 +131,9 @@ impl HeartbeatService {
     /// # Errors
     /// Why nothing could be decided or begun.
     pub async fn beat(&self, now: Timestamp, end: &CancellationToken) -> Result<Beat, String> {
-        let Some(tasks) = self.tasks().await? else { return Ok(Beat::Idle) };
+        let Some(tasks) = self.tasks().await? else {
+            return Ok(Beat::Idle);
+        };
         if self.is_busy().await.map_err(|error| error.to_string())? {
             return Ok(Beat::Busy);
         }
@@ -130,7 +141,11 @@ impl HeartbeatService {
             return Ok(Beat::Skipped);
         };
         let message = self.message(&work, now).await;
-        self.parts.bus.publish_inbound(message).await.map_err(|error| error.to_string())?;
+        self.parts
+            .bus
+            .publish_inbound(message)
+            .await
+            .map_err(|error| error.to_string())?;
         Ok(Beat::Begun)
     }
 
@@ -141,7 +156,10 @@ impl HeartbeatService {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(unreadable(error)),
             Ok(metadata) if metadata.len() > LONGEST_FILE => {
-                return Err(format!("{}: longer than {LONGEST_FILE} bytes", file.display()));
+                return Err(format!(
+                    "{}: longer than {LONGEST_FILE} bytes",
+                    file.display()
+                ));
             }
             Ok(_) => {}
         }
@@ -150,7 +168,11 @@ impl HeartbeatService {
     }
 
     async fn is_busy(&self) -> Result<bool, BusError> {
-        let open = self.parts.ledger.list(Queue::Inbound, LedgerFilter::Open, LOOKED_AT).await?;
+        let open = self
+            .parts
+            .ledger
+            .list(Queue::Inbound, LedgerFilter::Open, LOOKED_AT)
+            .await?;
         let mut inbound = open.iter().filter_map(|entry| entry.inbound.as_ref());
         Ok(inbound.any(|message| message.origin == Origin::Heartbeat))
     }

@@ -23,13 +23,21 @@ pub fn active_tasks(text: &str) -> Option<String> {
     let text = without_comments(text);
     let lines = parts(&text);
     let is_divided = lines.iter().any(|(part, _)| *part == Part::Active);
-    let is_wanted = |part: Part| if is_divided { part == Part::Active } else { part != Part::Done };
+    let is_wanted = |part: Part| {
+        if is_divided {
+            part == Part::Active
+        } else {
+            part != Part::Done
+        }
+    };
     let kept: Vec<&str> = lines
         .iter()
         .filter(|(part, line)| is_wanted(*part) && !is_nothing(line))
         .map(|(_, line)| line.trim_end())
         .collect();
-    kept.iter().any(|line| heading(line).is_none()).then(|| kept.join("\n"))
+    kept.iter()
+        .any(|line| heading(line).is_none())
+        .then(|| kept.join("\n"))
 }
 
 /// Every line with the part of the file it belongs to. A heading that names no part belongs to the
@@ -58,7 +66,8 @@ fn heading(line: &str) -> Option<(usize, &str)> {
     let line = line.trim_start();
     let title = line.trim_start_matches('#');
     let level = line.len() - title.len();
-    let is_heading = (1..=6).contains(&level) && (title.is_empty() || title.starts_with([' ', '\t']));
+    let is_heading =
+        (1..=6).contains(&level) && (title.is_empty() || title.starts_with([' ', '\t']));
     is_heading.then(|| (level, title.trim()))
 }
 
@@ -77,8 +86,13 @@ fn part_of(title: &str) -> Option<Part> {
 /// Whether a line asks for nothing: blank, a rule, an empty item, a box that is ticked.
 fn is_nothing(line: &str) -> bool {
     let line = line.trim();
-    let is_rule = line.chars().all(|c| matches!(c, '-' | '*' | '_' | '=' | ' '));
-    let item = line.strip_prefix(['-', '*', '+']).unwrap_or(line).trim_start();
+    let is_rule = line
+        .chars()
+        .all(|c| matches!(c, '-' | '*' | '_' | '=' | ' '));
+    let item = line
+        .strip_prefix(['-', '*', '+'])
+        .unwrap_or(line)
+        .trim_start();
     let is_ticked = item.starts_with("[x]") || item.starts_with("[X]");
     let words = item.strip_prefix("[ ]").unwrap_or(item);
     is_rule || is_ticked || words.trim().is_empty()
@@ -121,12 +135,18 @@ mod tests {
         let table = [
             ("- water the plants", "- water the plants"),
             ("Look at the mail.\n## Done\n- bread", "Look at the mail."),
-            ("Words.\n## Active Tasks\n- [ ] mail <!-- hourly -->\n- [x] bread\n## Notes\nmore", "- [ ] mail"),
+            (
+                "Words.\n## Active Tasks\n- [ ] mail <!-- hourly -->\n- [x] bread\n## Notes\nmore",
+                "- [ ] mail",
+            ),
             (
                 "## Active Tasks\n### Daily\n- news\n#### Completed\n- x\n### Weekly\n- bins",
                 "### Daily\n- news\n### Weekly\n- bins",
             ),
-            ("## TODO\n```\n# not a heading\n```", "```\n# not a heading\n```"),
+            (
+                "## TODO\n```\n# not a heading\n```",
+                "```\n# not a heading\n```",
+            ),
             ("## 待办\n- 查看邮件", "- 查看邮件"),
             ("#hashtag", "#hashtag"),
         ];

@@ -7,7 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, FixedOffset};
 use nanobot_bus::{Bus as _, Ledger as _, LedgerFilter, MemoryBus, Queue};
-use nanobot_heartbeat::{Beat, Decider, Evaluator, HeartbeatParts, HeartbeatService, HeartbeatSettings, Place, Places};
+use nanobot_heartbeat::{
+    Beat, Decider, Evaluator, HeartbeatParts, HeartbeatService, HeartbeatSettings, Place, Places,
+};
 use nanobot_provider::{Candidate, Generation, ProviderRouter, RetryPolicy, ToolChoice};
 use nanobot_testkit::{Reply, ScriptedProvider};
 use nanobot_types::{DeliveryContext, InboundMessage, Origin};
@@ -23,8 +25,16 @@ struct OneChat;
 #[async_trait]
 impl Places for OneChat {
     async fn latest(&self) -> Option<Place> {
-        let delivery = DeliveryContext { thread: Some("5".to_owned()), ..DeliveryContext::default() };
-        Some(Place { channel: "telegram".into(), chat_id: "7".into(), delivery, chat: None })
+        let delivery = DeliveryContext {
+            thread: Some("5".to_owned()),
+            ..DeliveryContext::default()
+        };
+        Some(Place {
+            channel: "telegram".into(),
+            chat_id: "7".into(),
+            delivery,
+            chat: None,
+        })
     }
 }
 
@@ -48,10 +58,22 @@ struct World {
 impl World {
     fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
         let model = Arc::new(ScriptedProvider::scripted(replies));
-        let candidate = Candidate { provider: model.clone(), model: "m".into(), generation: Generation::default() };
-        let policy = RetryPolicy { pauses: Vec::new(), ..RetryPolicy::default() };
+        let candidate = Candidate {
+            provider: model.clone(),
+            model: "m".into(),
+            generation: Generation::default(),
+        };
+        let policy = RetryPolicy {
+            pauses: Vec::new(),
+            ..RetryPolicy::default()
+        };
         let router = Arc::new(ProviderRouter::new([candidate], policy));
-        Self { home: TempDir::new().unwrap(), model, router, bus: Arc::new(MemoryBus::new()) }
+        Self {
+            home: TempDir::new().unwrap(),
+            model,
+            router,
+            bus: Arc::new(MemoryBus::new()),
+        }
     }
 
     fn write(&self, text: &str) {
@@ -65,22 +87,33 @@ impl World {
             bus: self.bus.clone(),
             ledger: self.bus.clone(),
             places,
-            settings: HeartbeatSettings { interval_s: 60, ..HeartbeatSettings::default() },
+            settings: HeartbeatSettings {
+                interval_s: 60,
+                ..HeartbeatSettings::default()
+            },
         })
     }
 
     async fn beat(&self) -> Result<Beat, String> {
-        self.service(Arc::new(OneChat)).beat(noon(), &CancellationToken::new()).await
+        self.service(Arc::new(OneChat))
+            .beat(noon(), &CancellationToken::new())
+            .await
     }
 
     async fn messages(&self) -> Vec<InboundMessage> {
-        let open = self.bus.list(Queue::Inbound, LedgerFilter::Open, 100).await.unwrap();
+        let open = self
+            .bus
+            .list(Queue::Inbound, LedgerFilter::Open, 100)
+            .await
+            .unwrap();
         open.into_iter().filter_map(|entry| entry.inbound).collect()
     }
 
     async fn told(&self, answer: &str) -> Option<String> {
         let evaluator = Evaluator::new(self.router.clone(), self.home.path());
-        evaluator.worth_telling("look at the mail", answer, &CancellationToken::new()).await
+        evaluator
+            .worth_telling("look at the mail", answer, &CancellationToken::new())
+            .await
     }
 }
 
@@ -103,27 +136,55 @@ async fn a_file_without_tasks_costs_nothing() {
 
 #[tokio::test]
 async fn what_is_due_becomes_a_message_to_where_somebody_wrote_last() {
-    let world = World::new([decided(&json!({"action": "run", "tasks": "look at the mail"}))]);
+    let world = World::new([decided(
+        &json!({"action": "run", "tasks": "look at the mail"}),
+    )]);
     world.write(TASKS);
     assert_eq!(world.beat().await, Ok(Beat::Begun));
     let messages = world.messages().await;
-    let [message] = messages.as_slice() else { panic!("{messages:?}") };
-    let place = (message.channel.as_str(), message.chat_id.as_str(), message.delivery.thread.as_deref());
+    let [message] = messages.as_slice() else {
+        panic!("{messages:?}")
+    };
+    let place = (
+        message.channel.as_str(),
+        message.chat_id.as_str(),
+        message.delivery.thread.as_deref(),
+    );
     assert_eq!(place, ("telegram", "7", Some("5")));
-    assert_eq!((message.session_key().as_str(), &message.origin), ("heartbeat", &Origin::Heartbeat));
-    assert!(message.content.ends_with("\n\nlook at the mail"), "{}", message.content);
+    assert_eq!(
+        (message.session_key().as_str(), &message.origin),
+        ("heartbeat", &Origin::Heartbeat)
+    );
+    assert!(
+        message.content.ends_with("\n\nlook at the mail"),
+        "{}",
+        message.content
+    );
     let requests = world.model.requests();
     let asked = format!("{:?}", requests[0].transcript);
-    assert!(asked.contains("2026-03-02 12:00 (Monday) +01:00") && asked.contains("look at the mail every hour"));
-    assert!(!asked.contains("Heartbeat"), "only the tasks are shown: {asked}");
-    assert_eq!(requests[0].tool_choice, ToolChoice::Tool("heartbeat".into()));
+    assert!(
+        asked.contains("2026-03-02 12:00 (Monday) +01:00")
+            && asked.contains("look at the mail every hour")
+    );
+    assert!(
+        !asked.contains("Heartbeat"),
+        "only the tasks are shown: {asked}"
+    );
+    assert_eq!(
+        requests[0].tool_choice,
+        ToolChoice::Tool("heartbeat".into())
+    );
     assert_eq!(world.beat().await, Ok(Beat::Busy), "the first is not done");
     assert_eq!(world.model.requests().len(), 1);
 }
 
 #[tokio::test]
 async fn nothing_is_begun_unless_the_model_says_so() {
-    for reply in [decided(&json!({"action": "skip"})), Reply::text("Nothing is due."), decided(&json!({}))] {
+    for reply in [
+        decided(&json!({"action": "skip"})),
+        Reply::text("Nothing is due."),
+        decided(&json!({})),
+    ] {
         let world = World::new([reply]);
         world.write(TASKS);
         let beat = world.beat().await;
@@ -134,11 +195,19 @@ async fn nothing_is_begun_unless_the_model_says_so() {
 
 #[tokio::test]
 async fn a_model_that_takes_no_forced_choice_is_asked_without() {
-    let world = World::new([Reply::error(400, "tool_choice is not supported"), decided(&json!({"action": "run"}))]);
+    let world = World::new([
+        Reply::error(400, "tool_choice is not supported"),
+        decided(&json!({"action": "run"})),
+    ]);
     world.write(TASKS);
     assert_eq!(world.beat().await, Ok(Beat::Begun));
     assert_eq!(world.model.requests()[1].tool_choice, ToolChoice::Auto);
-    assert!(world.messages().await[0].content.ends_with("- [ ] look at the mail every hour"), "all tasks are meant");
+    assert!(
+        world.messages().await[0]
+            .content
+            .ends_with("- [ ] look at the mail every hour"),
+        "all tasks are meant"
+    );
 }
 
 #[tokio::test]
@@ -146,9 +215,15 @@ async fn without_a_chat_the_work_is_done_for_nobody_to_read() {
     let world = World::new([decided(&json!({"action": "run", "tasks": "x"}))]);
     world.write(TASKS);
     let service = world.service(Arc::new(Nowhere));
-    assert_eq!(service.beat(noon(), &CancellationToken::new()).await, Ok(Beat::Begun));
+    assert_eq!(
+        service.beat(noon(), &CancellationToken::new()).await,
+        Ok(Beat::Begun)
+    );
     let message = world.messages().await.remove(0);
-    assert_eq!((message.channel.as_str(), message.chat_id.as_str()), ("cli", "direct"));
+    assert_eq!(
+        (message.channel.as_str(), message.chat_id.as_str()),
+        ("cli", "direct")
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -168,7 +243,11 @@ async fn the_first_beat_is_one_interval_after_the_start() {
         service.run(end.clone()),
     );
     assert_eq!(delivery.message.origin, Origin::Heartbeat);
-    assert!(began.elapsed() >= Duration::from_secs(60), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() >= Duration::from_secs(60),
+        "{:?}",
+        began.elapsed()
+    );
 }
 
 #[tokio::test]
@@ -177,7 +256,9 @@ async fn silence_is_decided_without_a_model_and_otherwise_by_one() {
     assert_eq!(silent.told("HEARTBEAT_OK").await, None);
     assert_eq!(silent.model.requests().len(), 0);
 
-    let verdict = |worth: &serde_json::Value| Reply::call("evaluate_notification", &json!({"should_notify": worth}));
+    let verdict = |worth: &serde_json::Value| {
+        Reply::call("evaluate_notification", &json!({"should_notify": worth}))
+    };
     let table = [
         (verdict(&json!(true)), Some("2 new mails")),
         (verdict(&json!(false)), None),
@@ -187,17 +268,31 @@ async fn silence_is_decided_without_a_model_and_otherwise_by_one() {
     ];
     for (reply, told) in table {
         let world = World::new([reply]);
-        assert_eq!(world.told("2 new mails\nHEARTBEAT_OK").await.as_deref(), told);
+        assert_eq!(
+            world.told("2 new mails\nHEARTBEAT_OK").await.as_deref(),
+            told
+        );
     }
     let down = World::new([Reply::error(401, "no"), Reply::error(401, "no")]);
-    assert_eq!(down.told("2 new mails").await.as_deref(), Some("2 new mails"), "nothing is lost");
+    assert_eq!(
+        down.told("2 new mails").await.as_deref(),
+        Some("2 new mails"),
+        "nothing is lost"
+    );
 }
 
 #[tokio::test]
 async fn the_workspace_may_say_what_is_worth_telling() {
-    let world = World::new([Reply::call("evaluate_notification", &json!({"should_notify": false}))]);
+    let world = World::new([Reply::call(
+        "evaluate_notification",
+        &json!({"should_notify": false}),
+    )]);
     std::fs::create_dir(world.home.path().join("prompts")).unwrap();
-    std::fs::write(world.home.path().join("prompts/evaluator.md"), "Only fires.").unwrap();
+    std::fs::write(
+        world.home.path().join("prompts/evaluator.md"),
+        "Only fires.",
+    )
+    .unwrap();
     assert_eq!(world.told("all is well").await, None);
     assert_eq!(&*world.model.requests()[0].system, "Only fires.");
 }

@@ -58,7 +58,10 @@ impl Provider for Anthropic {
                     self.refusals.learn(refused);
                     return Ok(stream);
                 }
-                Err(error) if self.refusals.add(&mut refused, request::OPTIONAL, &body, &error) => {}
+                Err(error)
+                    if self
+                        .refusals
+                        .add(&mut refused, request::OPTIONAL, &body, &error) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -68,8 +71,14 @@ impl Provider for Anthropic {
 impl Anthropic {
     async fn exchange(&self, body: &Value) -> Result<ChatStream, ProviderError> {
         let http = self.http.client_for(&self.url)?;
-        let request = http.post(self.url.clone()).headers(self.headers.clone()).json(body);
-        let response = request.send().await.map_err(|error| network_error(&self.url, error))?;
+        let request = http
+            .post(self.url.clone())
+            .headers(self.headers.clone())
+            .json(body);
+        let response = request
+            .send()
+            .await
+            .map_err(|error| network_error(&self.url, error))?;
         let status = response.status();
         if !status.is_success() {
             let headers = response.headers().clone();
@@ -77,10 +86,16 @@ impl Anthropic {
             return Err(self.faults.of_status(status.as_u16(), &headers, &body));
         }
         let frames = body::lines(response).await?.eventsource();
-        let state =
-            State { frames, reader: EventReader::new(self.faults.clone()), ready: VecDeque::new(), ended: false };
-        Ok(futures_util::stream::unfold(state, |mut state| async move { state.next().await.map(|item| (item, state)) })
-            .boxed())
+        let state = State {
+            frames,
+            reader: EventReader::new(self.faults.clone()),
+            ready: VecDeque::new(),
+            ended: false,
+        };
+        Ok(futures_util::stream::unfold(state, |mut state| async move {
+            state.next().await.map(|item| (item, state))
+        })
+        .boxed())
     }
 }
 
@@ -108,7 +123,9 @@ impl<S: Stream<Item = Result<Event, EventStreamError<ProviderError>>> + Unpin> S
                 }
             };
             match read {
-                Ok(events) if events.is_empty() => return (!self.ended).then(|| Ok(StreamEvent::Text(String::new()))),
+                Ok(events) if events.is_empty() => {
+                    return (!self.ended).then(|| Ok(StreamEvent::Text(String::new())));
+                }
                 Ok(events) => self.ready.extend(events),
                 Err(error) => {
                     self.ended = true;
@@ -122,8 +139,9 @@ impl<S: Stream<Item = Result<Event, EventStreamError<ProviderError>>> + Unpin> S
         if frame.data.trim() == "[DONE]" {
             return Ok(Vec::new());
         }
-        let event = json::from_str(&frame.data)
-            .map_err(|error| ProviderError::Malformed(format!("a piece of the answer is not JSON: {error}")))?;
+        let event = json::from_str(&frame.data).map_err(|error| {
+            ProviderError::Malformed(format!("a piece of the answer is not JSON: {error}"))
+        })?;
         self.reader.read(&event)
     }
 }

@@ -73,13 +73,19 @@ pub(crate) async fn lines(
     response: Response,
 ) -> Result<impl Stream<Item = Result<Bytes, ProviderError>> + Send + 'static, ProviderError> {
     let url = response.url().clone();
-    let mut chunks =
-        response.bytes_stream().map(move |chunk| chunk.map_err(|error| network_error(&url, error))).boxed();
+    let mut chunks = response
+        .bytes_stream()
+        .map(move |chunk| chunk.map_err(|error| network_error(&url, error)))
+        .boxed();
     let mut head = BytesMut::new();
     let first = loop {
         match chunks.next().await {
             Some(chunk) => head.extend_from_slice(&chunk?),
-            None => return Err(ProviderError::Malformed("the answer has no content".to_owned())),
+            None => {
+                return Err(ProviderError::Malformed(
+                    "the answer has no content".to_owned(),
+                ));
+            }
         }
         // The event parser panics on a mark that is left.
         while head.starts_with(BYTE_ORDER_MARK) {
@@ -93,7 +99,9 @@ pub(crate) async fn lines(
         }
     };
     if first == b'<' {
-        return Err(ProviderError::Malformed("the server answered with a web page".to_owned()));
+        return Err(ProviderError::Malformed(
+            "the server answered with a web page".to_owned(),
+        ));
     }
     if !matches!(first, b'{' | b'[' | b'n') {
         return Ok(Lines::new(chunks, head).into_stream().boxed());
@@ -101,19 +109,30 @@ pub(crate) async fn lines(
     while let Some(chunk) = chunks.next().await {
         head.extend_from_slice(&chunk?);
         if head.len() > DOCUMENT_LIMIT {
-            return Err(ProviderError::Malformed(format!("the answer is longer than {DOCUMENT_LIMIT} bytes")));
+            return Err(ProviderError::Malformed(format!(
+                "the answer is longer than {DOCUMENT_LIMIT} bytes"
+            )));
         }
     }
-    let frame = [Ok(Bytes::from_static(b"data: ")), Ok(one_line(head)?), Ok(Bytes::from_static(b"\n\n"))];
+    let frame = [
+        Ok(Bytes::from_static(b"data: ")),
+        Ok(one_line(head)?),
+        Ok(Bytes::from_static(b"\n\n")),
+    ];
     Ok(futures_util::stream::iter(frame).boxed())
 }
 
 /// A JSON document on one line, checked but not built.
 fn one_line(mut document: BytesMut) -> Result<Bytes, ProviderError> {
     let checked: Result<&RawValue, _> = json::from_slice(&document);
-    checked.map_err(|error| ProviderError::Malformed(format!("the answer is neither a stream nor JSON: {error}")))?;
+    checked.map_err(|error| {
+        ProviderError::Malformed(format!("the answer is neither a stream nor JSON: {error}"))
+    })?;
     // A line break inside a text would have been an error.
-    document.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
+    document
+        .iter_mut()
+        .filter(|byte| matches!(byte, b'\n' | b'\r'))
+        .for_each(|byte| *byte = b' ');
     Ok(document.freeze())
 }
 
@@ -125,7 +144,9 @@ pub(crate) async fn document(response: Response) -> Result<Vec<u8>, ProviderErro
     while let Some(chunk) = chunks.next().await {
         body.extend_from_slice(&chunk.map_err(|error| network_error(&url, error))?);
         if body.len() > DOCUMENT_LIMIT {
-            return Err(ProviderError::Malformed(format!("the answer is longer than {DOCUMENT_LIMIT} bytes")));
+            return Err(ProviderError::Malformed(format!(
+                "the answer is longer than {DOCUMENT_LIMIT} bytes"
+            )));
         }
     }
     Ok(body)
@@ -145,7 +166,9 @@ struct Lines<S> {
 
 impl<S: Stream<Item = Result<Bytes, ProviderError>> + Unpin + Send> Lines<S> {
     fn into_stream(self) -> impl Stream<Item = Result<Bytes, ProviderError>> + Send {
-        futures_util::stream::unfold(self, |mut lines| async move { lines.next().await.map(|item| (item, lines)) })
+        futures_util::stream::unfold(self, |mut lines| async move {
+            lines.next().await.map(|item| (item, lines))
+        })
     }
 
     async fn next(&mut self) -> Option<Result<Bytes, ProviderError>> {
@@ -187,7 +210,14 @@ impl<S: Stream<Item = Result<Bytes, ProviderError>> + Unpin + Send> Lines<S> {
 
 impl<S> Lines<S> {
     fn new(chunks: S, pending: BytesMut) -> Self {
-        Self { chunks, pending, frame: 0, values: MemoryEstimate::default(), is_last: false, ended: false }
+        Self {
+            chunks,
+            pending,
+            frame: 0,
+            values: MemoryEstimate::default(),
+            is_last: false,
+            ended: false,
+        }
     }
 
     /// The end of the lines that are passed on next, of which there is none before `searched`: one
@@ -205,9 +235,16 @@ impl<S> Lines<S> {
 
     /// Adds lines to the estimate of their frame.
     fn weigh(&mut self, lines: &[u8]) -> Result<(), ProviderError> {
-        let lines = lines.strip_suffix(b"\n").unwrap_or(lines).split(|byte| *byte == b'\n');
+        let lines = lines
+            .strip_suffix(b"\n")
+            .unwrap_or(lines)
+            .split(|byte| *byte == b'\n');
         // A carriage return ends a line as well, unless it is a part of its end.
-        let lines = lines.flat_map(|line| line.strip_suffix(b"\r").unwrap_or(line).split(|byte| *byte == b'\r'));
+        let lines = lines.flat_map(|line| {
+            line.strip_suffix(b"\r")
+                .unwrap_or(line)
+                .split(|byte| *byte == b'\r')
+        });
         for line in lines {
             if line.is_empty() {
                 self.values = MemoryEstimate::default();
@@ -216,7 +253,9 @@ impl<S> Lines<S> {
             }
             if self.values.bytes() > json::MEMORY_LIMIT {
                 self.ended = true;
-                return Err(ProviderError::Malformed("a part of the answer holds too many values".to_owned()));
+                return Err(ProviderError::Malformed(
+                    "a part of the answer holds too many values".to_owned(),
+                ));
             }
         }
         Ok(())
@@ -226,9 +265,18 @@ impl<S> Lines<S> {
     /// they are how some servers say that they are still at work.
     fn alive(&mut self, lines: Bytes) -> Bytes {
         let is_comment = self.frame == 0 && lines.starts_with(b":");
-        let ends_frame = lines.ends_with(b"\n\n") || lines.ends_with(b"\n\r\n") || lines.trim_ascii().is_empty();
-        self.frame = if ends_frame { 0 } else { self.frame + lines.len() };
-        if is_comment { Bytes::from([b"data: {}\n\n", &*lines].concat()) } else { lines }
+        let ends_frame =
+            lines.ends_with(b"\n\n") || lines.ends_with(b"\n\r\n") || lines.trim_ascii().is_empty();
+        self.frame = if ends_frame {
+            0
+        } else {
+            self.frame + lines.len()
+        };
+        if is_comment {
+            Bytes::from([b"data: {}\n\n", &*lines].concat())
+        } else {
+            lines
+        }
     }
 
     fn too_long(&mut self, limit: usize) -> ProviderError {
@@ -270,7 +318,10 @@ mod tests {
         assert!(length == 0 && error.is_some(), "{length} {error:?}");
         let endless_frame = vec![mib("\n"); 20];
         let (length, error) = read(endless_frame).await;
-        assert!(length <= FRAME_LIMIT && error.is_some(), "{length} {error:?}");
+        assert!(
+            length <= FRAME_LIMIT && error.is_some(),
+            "{length} {error:?}"
+        );
         let frames = vec![mib("\n\n"); 20];
         let (length, error) = read(frames).await;
         assert_eq!((length, error), (20 * ((1 << 20) + 2) + 2, None));
@@ -289,7 +340,8 @@ mod tests {
         ];
         for text in table {
             let (_, error) = read(vec![Bytes::from(text.clone())]).await;
-            let expected = ProviderError::Malformed("a part of the answer holds too many values".to_owned());
+            let expected =
+                ProviderError::Malformed("a part of the answer holds too many values".to_owned());
             assert_eq!(error, Some(expected), "{:?}", text.get(..40));
         }
         let frames = format!("data: [{per_line}\n\n").repeat(1000);
@@ -303,29 +355,50 @@ mod tests {
             let chunks = futures_util::stream::iter([Ok(Bytes::from(body.clone()))]);
             let lines = Lines::new(chunks, BytesMut::new()).into_stream();
             let batches: Vec<Bytes> = lines.map(Result::unwrap).collect().await;
-            assert!(batches.iter().all(|batch| batch.len() <= BATCH + 1), "{unit:?}");
-            assert_eq!(batches.concat(), [body.as_bytes(), b"\n\n"].concat(), "{unit:?}");
+            assert!(
+                batches.iter().all(|batch| batch.len() <= BATCH + 1),
+                "{unit:?}"
+            );
+            assert_eq!(
+                batches.concat(),
+                [body.as_bytes(), b"\n\n"].concat(),
+                "{unit:?}"
+            );
         }
     }
 
     #[test]
     fn a_document_becomes_one_line_and_is_refused_before_it_is_built() {
-        let read = |text: &str| one_line(BytesMut::from(text)).map(|line| String::from_utf8(line.to_vec()).unwrap());
+        let read = |text: &str| {
+            one_line(BytesMut::from(text)).map(|line| String::from_utf8(line.to_vec()).unwrap())
+        };
         assert_eq!(read("{\r\n \"a\\n\": 1\n}").unwrap(), "{   \"a\\n\": 1 }");
-        for text in ["{\"a\nb\": 1}".to_owned(), format!("[{}0]", "[],".repeat(1 << 20)), "[".repeat(1 << 20)] {
-            assert!(one_line(BytesMut::from(&*text)).is_err(), "{:?}", text.get(..20));
+        for text in [
+            "{\"a\nb\": 1}".to_owned(),
+            format!("[{}0]", "[],".repeat(1 << 20)),
+            "[".repeat(1 << 20),
+        ] {
+            assert!(
+                one_line(BytesMut::from(&*text)).is_err(),
+                "{:?}",
+                text.get(..20)
+            );
         }
     }
 
     #[tokio::test]
     async fn comments_between_frames_are_signs_of_life() {
         let table = [
-            (vec![": hi\n\n", "data: 1\n\n"], "data: {}\n\n: hi\n\ndata: 1\n\n\n\n"),
+            (
+                vec![": hi\n\n", "data: 1\n\n"],
+                "data: {}\n\n: hi\n\ndata: 1\n\n\n\n",
+            ),
             (vec!["data: 1\n", ": hi\n", "\n"], "data: 1\n: hi\n\n\n\n"),
             (vec!["da", "ta: 1"], "data: 1\n\n"),
         ];
         for (chunks, expected) in table {
-            let chunks = futures_util::stream::iter(chunks.into_iter().map(|chunk| Ok(Bytes::from(chunk))));
+            let chunks =
+                futures_util::stream::iter(chunks.into_iter().map(|chunk| Ok(Bytes::from(chunk))));
             let lines = Lines::new(chunks, BytesMut::new()).into_stream();
             let passed: Vec<Bytes> = lines.map(Result::unwrap).collect().await;
             assert_eq!(String::from_utf8(passed.concat()).unwrap(), expected);

@@ -36,7 +36,9 @@ enum Way {
 impl fmt::Debug for HttpClients {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let has_proxy = matches!(self.way, Way::Through(_));
-        f.debug_struct("HttpClients").field("has_proxy", &has_proxy).finish_non_exhaustive()
+        f.debug_struct("HttpClients")
+            .field("has_proxy", &has_proxy)
+            .finish_non_exhaustive()
     }
 }
 
@@ -56,11 +58,15 @@ impl HttpClients {
             None => Way::AsTheEnvironmentSays,
             Some("") => Way::Straight,
             Some(address) => {
-                let proxy = Proxy::all(address).map_err(|error| ProxyError(innermost(&error.without_url())))?;
+                let proxy = Proxy::all(address)
+                    .map_err(|error| ProxyError(innermost(&error.without_url())))?;
                 Way::Through(Box::new(proxy.no_proxy(NoProxy::from_env())))
             }
         };
-        Ok(Self { way, ..Self::default() })
+        Ok(Self {
+            way,
+            ..Self::default()
+        })
     }
 
     /// The client for this address.
@@ -87,13 +93,19 @@ fn common() -> ClientBuilder {
         .redirect(Policy::none())
 }
 
-fn built(cell: &OnceLock<Client>, builder: impl FnOnce() -> ClientBuilder) -> Result<Client, ProviderError> {
+fn built(
+    cell: &OnceLock<Client>,
+    builder: impl FnOnce() -> ClientBuilder,
+) -> Result<Client, ProviderError> {
     if let Some(client) = cell.get() {
         return Ok(client.clone());
     }
-    let client = builder()
-        .build()
-        .map_err(|error| ProviderError::Network(format!("the HTTP client cannot be set up: {}", innermost(&error))))?;
+    let client = builder().build().map_err(|error| {
+        ProviderError::Network(format!(
+            "the HTTP client cannot be set up: {}",
+            innermost(&error)
+        ))
+    })?;
     Ok(cell.get_or_init(|| client).clone())
 }
 
@@ -107,8 +119,11 @@ fn is_local(url: &Url) -> bool {
 pub(crate) fn network_error(url: &Url, error: reqwest::Error) -> ProviderError {
     let origin = url.origin().ascii_serialization();
     let error = error.without_url();
-    let what =
-        if error.is_connect() { format!("cannot reach {origin}") } else { format!("talking to {origin} failed") };
+    let what = if error.is_connect() {
+        format!("cannot reach {origin}")
+    } else {
+        format!("talking to {origin} failed")
+    };
     ProviderError::Network(format!("{what} ({})", innermost(&error)))
 }
 
@@ -146,19 +161,28 @@ mod tests {
     fn a_bad_proxy_is_refused() {
         assert!(HttpClients::new(Some("::not a url::")).is_err());
         let clients = HttpClients::new(Some("socks5://me:secret@127.0.0.1:1080")).unwrap();
-        assert_eq!(format!("{clients:?}"), "HttpClients { has_proxy: true, .. }");
+        assert_eq!(
+            format!("{clients:?}"),
+            "HttpClients { has_proxy: true, .. }"
+        );
         assert!(HttpClients::new(Some(" ")).is_ok());
     }
 
     #[test]
     fn only_without_a_word_about_it_the_proxy_of_the_environment_is_asked() {
-        let test = "client::tests::only_without_a_word_about_it_the_proxy_of_the_environment_is_asked";
+        let test =
+            "client::tests::only_without_a_word_about_it_the_proxy_of_the_environment_is_asked";
         // Encrypted, because what is not counts as a server on this machine.
         check_ways(test, "https", |own, server| {
             drop(rustls::crypto::ring::default_provider().install_default());
             let (clients, server) = (HttpClients::new(own).unwrap(), Url::parse(server).unwrap());
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(clients.client_for(&server).unwrap().get(server).send()).unwrap_err();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime
+                .block_on(clients.client_for(&server).unwrap().get(server).send())
+                .unwrap_err();
         })
         .unwrap();
     }

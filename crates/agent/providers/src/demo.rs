@@ -59,9 +59,16 @@ fn answer(request: &ChatRequest) -> Vec<StreamEvent> {
     let newest = asked.last().cloned().unwrap_or_default();
     let words = Words::in_language_of(&newest.text);
     // "Again" means the request before it.
-    let meant = asked.iter().rev().map(|asked| Intent::of(&asked.text)).find(|intent| *intent != Intent::Again);
+    let meant = asked
+        .iter()
+        .rev()
+        .map(|asked| Intent::of(&asked.text))
+        .find(|intent| *intent != Intent::Again);
     let intent = meant.unwrap_or(Intent::Help);
-    let newest_turn = messages.rsplit(|message| message.role() == "user").next().unwrap_or_default();
+    let newest_turn = messages
+        .rsplit(|message| message.role() == "user")
+        .next()
+        .unwrap_or_default();
     let results: Vec<(ToolName, String)> = newest_turn
         .iter()
         .filter_map(|message| match &**message {
@@ -69,7 +76,12 @@ fn answer(request: &ChatRequest) -> Vec<StreamEvent> {
             _ => None,
         })
         .collect();
-    let plan = Plan { words, time: newest.time, tools: &request.tools, results: &results };
+    let plan = Plan {
+        words,
+        time: newest.time,
+        tools: &request.tools,
+        results: &results,
+    };
     match plan.next(&intent) {
         Step::Call { tool, arguments } => call(messages.len(), tool, arguments),
         Step::Say(text) => say(&format!("{} {text}", words.label())),
@@ -86,17 +98,24 @@ struct Asked {
 impl Asked {
     fn read(message: &str) -> Self {
         // The note stands behind the text, so its line is the last of the kind.
-        let time = message.lines().rev().find_map(|line| line.strip_prefix("Current Time:"));
+        let time = message
+            .lines()
+            .rev()
+            .find_map(|line| line.strip_prefix("Current Time:"));
         let time = time.map(|time| time.trim().to_owned());
         let text = match message.split_once("[Runtime Context") {
             // Older histories have the note in front, without a closing tag.
-            Some((before, note)) if before.trim().is_empty() => {
-                note.split_once("\n\n").map(|(_, text)| text).unwrap_or_default()
-            }
+            Some((before, note)) if before.trim().is_empty() => note
+                .split_once("\n\n")
+                .map(|(_, text)| text)
+                .unwrap_or_default(),
             Some((before, _)) => before,
             None => message,
         };
-        Self { text: text.trim().to_owned(), time }
+        Self {
+            text: text.trim().to_owned(),
+            time,
+        }
     }
 }
 
@@ -117,6 +136,10 @@ fn call(position: usize, tool: &'static str, arguments: String) -> Vec<StreamEve
 
 fn say(text: &str) -> Vec<StreamEvent> {
     let chars: Vec<char> = text.chars().collect();
-    let pieces = chars.chunks(PIECE).map(|piece| StreamEvent::Text(piece.iter().collect()));
-    pieces.chain([StreamEvent::Finished(FinishReason::Stop)]).collect()
+    let pieces = chars
+        .chunks(PIECE)
+        .map(|piece| StreamEvent::Text(piece.iter().collect()));
+    pieces
+        .chain([StreamEvent::Finished(FinishReason::Stop)])
+        .collect()
 }

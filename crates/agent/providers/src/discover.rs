@@ -12,8 +12,12 @@ use crate::{HttpClients, body};
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// The usual ports, the preferred server first.
-pub const LOCAL_SERVERS: &[(&str, u16)] =
-    &[("ollama", 11434), ("lm_studio", 1234), ("vllm", 8000), ("llama_cpp", 8080)];
+pub const LOCAL_SERVERS: &[(&str, u16)] = &[
+    ("ollama", 11434),
+    ("lm_studio", 1234),
+    ("vllm", 8000),
+    ("llama_cpp", 8080),
+];
 
 /// A model server that answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,11 +37,22 @@ pub async fn discover_local(servers: &[(&str, u16)], http: &HttpClients) -> Opti
 }
 
 /// The same with another limit than 300 ms, for who knows that the servers are slow.
-pub async fn discover_within(servers: &[(&str, u16)], http: &HttpClients, patience: Duration) -> Option<Found> {
+pub async fn discover_within(
+    servers: &[(&str, u16)],
+    http: &HttpClients,
+    patience: Duration,
+) -> Option<Found> {
     let probes = servers.iter().map(|(provider, port)| async move {
-        tokio::time::timeout(patience, probe(provider, *port, http)).await.ok().flatten()
+        tokio::time::timeout(patience, probe(provider, *port, http))
+            .await
+            .ok()
+            .flatten()
     });
-    futures_util::future::join_all(probes).await.into_iter().flatten().next()
+    futures_util::future::join_all(probes)
+        .await
+        .into_iter()
+        .flatten()
+        .next()
 }
 
 async fn probe(provider: &str, port: u16, http: &HttpClients) -> Option<Found> {
@@ -48,7 +63,17 @@ async fn probe(provider: &str, port: u16, http: &HttpClients) -> Option<Found> {
         return None;
     }
     let models: Value = json::from_slice(&body::document(response).await.ok()?).ok()?;
-    let models = models.get("data")?.as_array()?.iter().filter_map(|model| model.get("id")?.as_str());
-    let model = models.into_iter().find(|model| !model.to_lowercase().contains("embed"))?;
-    Some(Found { provider: provider.into(), api_base, model: model.into() })
+    let models = models
+        .get("data")?
+        .as_array()?
+        .iter()
+        .filter_map(|model| model.get("id")?.as_str());
+    let model = models
+        .into_iter()
+        .find(|model| !model.to_lowercase().contains("embed"))?;
+    Some(Found {
+        provider: provider.into(),
+        api_base,
+        model: model.into(),
+    })
 }

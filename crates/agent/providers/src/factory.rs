@@ -30,8 +30,15 @@ pub struct ProviderSettings {
 /// Without the header fields, which may hold keys of their own.
 impl fmt::Debug for ProviderSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { api_key, api_base, extra_headers: _ } = self;
-        f.debug_struct("ProviderSettings").field("api_key", api_key).field("api_base", api_base).finish_non_exhaustive()
+        let Self {
+            api_key,
+            api_base,
+            extra_headers: _,
+        } = self;
+        f.debug_struct("ProviderSettings")
+            .field("api_key", api_key)
+            .field("api_base", api_base)
+            .finish_non_exhaustive()
     }
 }
 
@@ -56,7 +63,9 @@ pub enum BuildError {
         section: String,
     },
     /// There is no address.
-    #[error("the address of {label} is not known: set providers.{section}.apiBase in the configuration")]
+    #[error(
+        "the address of {label} is not known: set providers.{section}.apiBase in the configuration"
+    )]
     NoBase {
         /// The vendor's name for people.
         label: &'static str,
@@ -102,7 +111,12 @@ pub fn build(
     let Selection { name, spec } = selection;
     let provider: Arc<dyn Provider> = match spec.wire {
         Wire::Demo => Arc::new(Demo::new(name.clone())),
-        Wire::Unsupported(why) => return Err(BuildError::Unsupported { label: spec.label, why }),
+        Wire::Unsupported(why) => {
+            return Err(BuildError::Unsupported {
+                label: spec.label,
+                why,
+            });
+        }
         Wire::Anthropic => Arc::new(Anthropic {
             name: name.clone(),
             url: messages_url(base(name, spec, settings)?),
@@ -121,24 +135,49 @@ pub fn build(
             refusals: Refusals::default(),
         }),
     };
-    Ok(Connection { provider, model: wire_model(spec, model).into() })
+    Ok(Connection {
+        provider,
+        model: wire_model(spec, model).into(),
+    })
 }
 
 fn faults(spec: &'static ProviderSpec, settings: &ProviderSettings) -> Faults {
-    Faults { key: settings.api_key.clone(), key_hint: spec.key_hint }
+    Faults {
+        key: settings.api_key.clone(),
+        key_hint: spec.key_hint,
+    }
 }
 
 /// The configured address or the usual one, without what people paste too much of.
-pub(crate) fn base(name: &ProviderName, spec: &ProviderSpec, settings: &ProviderSettings) -> Result<Url, BuildError> {
+pub(crate) fn base(
+    name: &ProviderName,
+    spec: &ProviderSpec,
+    settings: &ProviderSettings,
+) -> Result<Url, BuildError> {
     let section = || section_key(name);
-    let configured = settings.api_base.as_deref().map(str::trim).filter(|base| !base.is_empty());
+    let configured = settings
+        .api_base
+        .as_deref()
+        .map(str::trim)
+        .filter(|base| !base.is_empty());
     // The usual address of `custom` is not that of a server with a name of its own.
-    let usual = spec.base.filter(|_| spec.name != CUSTOM.name || name.as_str() == CUSTOM.name);
-    let text = configured.or(usual).ok_or_else(|| BuildError::NoBase { label: spec.label, section: section() })?;
-    let bad = || BuildError::BadBase { section: section(), base: text.to_owned() };
+    let usual = spec
+        .base
+        .filter(|_| spec.name != CUSTOM.name || name.as_str() == CUSTOM.name);
+    let text = configured.or(usual).ok_or_else(|| BuildError::NoBase {
+        label: spec.label,
+        section: section(),
+    })?;
+    let bad = || BuildError::BadBase {
+        section: section(),
+        base: text.to_owned(),
+    };
     let mut trimmed = text.trim_end_matches('/');
     for ending in ["/chat/completions", "/api/chat", "/messages"] {
-        trimmed = trimmed.strip_suffix(ending).unwrap_or(trimmed).trim_end_matches('/');
+        trimmed = trimmed
+            .strip_suffix(ending)
+            .unwrap_or(trimmed)
+            .trim_end_matches('/');
     }
     let mut url = Url::parse(trimmed).map_err(|_not_an_url| bad())?;
     if !matches!(url.scheme(), "http" | "https") || url.cannot_be_a_base() {
@@ -153,7 +192,11 @@ pub(crate) fn base(name: &ProviderName, spec: &ProviderSpec, settings: &Provider
 
 fn messages_url(mut base: Url) -> Url {
     let path = base.path().trim_end_matches('/');
-    let path = if path.ends_with("/v1") { format!("{path}/messages") } else { format!("{path}/v1/messages") };
+    let path = if path.ends_with("/v1") {
+        format!("{path}/messages")
+    } else {
+        format!("{path}/v1/messages")
+    };
     base.set_path(&path);
     base
 }
@@ -167,24 +210,43 @@ pub(crate) fn headers(
     match &settings.api_key {
         Some(key) => {
             let (field, value) = match spec.wire {
-                Wire::Anthropic => (HeaderName::from_static("x-api-key"), key.expose().to_owned()),
+                Wire::Anthropic => (
+                    HeaderName::from_static("x-api-key"),
+                    key.expose().to_owned(),
+                ),
                 Wire::Azure => (HeaderName::from_static("api-key"), key.expose().to_owned()),
-                Wire::OpenAi | Wire::Demo | Wire::Unsupported(_) => (AUTHORIZATION, format!("Bearer {}", key.expose())),
+                Wire::OpenAi | Wire::Demo | Wire::Unsupported(_) => {
+                    (AUTHORIZATION, format!("Bearer {}", key.expose()))
+                }
             };
-            let mut value = HeaderValue::from_str(&value)
-                .map_err(|_checked_before| BuildError::NoKey { label: spec.label, section: section_key(name) })?;
+            let mut value =
+                HeaderValue::from_str(&value).map_err(|_checked_before| BuildError::NoKey {
+                    label: spec.label,
+                    section: section_key(name),
+                })?;
             value.set_sensitive(true);
             headers.insert(field, value);
         }
         // A server that people named themselves may need none; it will say so.
         None if spec.is_keyless() || spec.name == CUSTOM.name => {}
-        None => return Err(BuildError::NoKey { label: spec.label, section: section_key(name) }),
+        None => {
+            return Err(BuildError::NoKey {
+                label: spec.label,
+                section: section_key(name),
+            });
+        }
     }
     if spec.wire == Wire::Anthropic {
-        headers.insert("anthropic-version", HeaderValue::from_static(anthropic::VERSION));
+        headers.insert(
+            "anthropic-version",
+            HeaderValue::from_static(anthropic::VERSION),
+        );
     }
     for (header, value) in &settings.extra_headers {
-        let bad = || BuildError::BadHeader { section: section_key(name), header: header.clone() };
+        let bad = || BuildError::BadHeader {
+            section: section_key(name),
+            header: header.clone(),
+        };
         let field = HeaderName::from_bytes(header.as_bytes()).map_err(|_not_a_name| bad())?;
         let mut value = HeaderValue::from_str(value).map_err(|_not_a_value| bad())?;
         value.set_sensitive(true);
@@ -214,12 +276,23 @@ mod tests {
     }
 
     fn at(address: &str) -> ProviderSettings {
-        ProviderSettings { api_base: Some(address.to_owned()), ..ProviderSettings::default() }
+        ProviderSettings {
+            api_base: Some(address.to_owned()),
+            ..ProviderSettings::default()
+        }
     }
 
     fn built(name: &str, settings: &ProviderSettings) -> Result<Connection, BuildError> {
-        let selection = Selection { name: name.into(), spec: spec(name) };
-        build(&selection, settings, "model", Arc::new(HttpClients::default()))
+        let selection = Selection {
+            name: name.into(),
+            spec: spec(name),
+        };
+        build(
+            &selection,
+            settings,
+            "model",
+            Arc::new(HttpClients::default()),
+        )
     }
 
     #[test]
@@ -227,18 +300,45 @@ mod tests {
         let table = [
             ("openai", "", "https://api.openai.com/v1"),
             ("openai", " https://x.example/v1/ ", "https://x.example/v1"),
-            ("custom", "https://x.example/v1/chat/completions", "https://x.example/v1"),
-            ("ollama", "http://localhost:11434", "http://localhost:11434/v1"),
-            ("ollama", "http://localhost:11434/api/chat", "http://localhost:11434/v1"),
+            (
+                "custom",
+                "https://x.example/v1/chat/completions",
+                "https://x.example/v1",
+            ),
+            (
+                "ollama",
+                "http://localhost:11434",
+                "http://localhost:11434/v1",
+            ),
+            (
+                "ollama",
+                "http://localhost:11434/api/chat",
+                "http://localhost:11434/v1",
+            ),
             ("vllm", "http://box:8000/v1", "http://box:8000/v1"),
         ];
         for (name, address, expected) in table {
-            assert_eq!(base(&name.into(), spec(name), &at(address)).unwrap().as_str(), expected, "{name} {address}");
+            assert_eq!(
+                base(&name.into(), spec(name), &at(address))
+                    .unwrap()
+                    .as_str(),
+                expected,
+                "{name} {address}"
+            );
         }
         for (base, expected) in [
-            ("https://api.anthropic.com", "https://api.anthropic.com/v1/messages"),
-            ("https://api.kimi.com/coding/v1", "https://api.kimi.com/coding/v1/messages"),
-            ("https://api.minimax.io/anthropic", "https://api.minimax.io/anthropic/v1/messages"),
+            (
+                "https://api.anthropic.com",
+                "https://api.anthropic.com/v1/messages",
+            ),
+            (
+                "https://api.kimi.com/coding/v1",
+                "https://api.kimi.com/coding/v1/messages",
+            ),
+            (
+                "https://api.minimax.io/anthropic",
+                "https://api.minimax.io/anthropic/v1/messages",
+            ),
         ] {
             assert_eq!(messages_url(Url::parse(base).unwrap()).as_str(), expected);
         }
@@ -246,15 +346,32 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named_with_its_key() {
-        let key = ProviderSettings { api_key: ApiKey::parse("k").unwrap(), ..ProviderSettings::default() };
-        let header = ProviderSettings { extra_headers: BTreeMap::from([("a b".into(), "c".into())]), ..key.clone() };
+        let key = ProviderSettings {
+            api_key: ApiKey::parse("k").unwrap(),
+            ..ProviderSettings::default()
+        };
+        let header = ProviderSettings {
+            extra_headers: BTreeMap::from([("a b".into(), "c".into())]),
+            ..key.clone()
+        };
         let table = [
-            ("volcengine_coding_plan", ProviderSettings::default(), "providers.volcengineCodingPlan.apiKey"),
+            (
+                "volcengine_coding_plan",
+                ProviderSettings::default(),
+                "providers.volcengineCodingPlan.apiKey",
+            ),
             ("azure_openai", key.clone(), "providers.azureOpenai.apiBase"),
-            ("vllm", ProviderSettings::default(), "providers.vllm.apiBase"),
+            (
+                "vllm",
+                ProviderSettings::default(),
+                "providers.vllm.apiBase",
+            ),
             (
                 "openai",
-                ProviderSettings { api_base: Some("localhost".into()), ..key.clone() },
+                ProviderSettings {
+                    api_base: Some("localhost".into()),
+                    ..key.clone()
+                },
                 "providers.openai.apiBase",
             ),
             ("openai", header, "providers.openai.extraHeaders.a b"),
@@ -265,8 +382,13 @@ mod tests {
             let error = built(name, &settings).unwrap_err().to_string();
             assert!(error.contains(expected), "{name}: {error}");
         }
-        let own = Selection { name: "my_box".into(), spec: &CUSTOM };
-        let error = build(&own, &ProviderSettings::default(), "m", Arc::default()).unwrap_err().to_string();
+        let own = Selection {
+            name: "my_box".into(),
+            spec: &CUSTOM,
+        };
+        let error = build(&own, &ProviderSettings::default(), "m", Arc::default())
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("providers.myBox.apiBase"), "{error}");
         for name in ["custom", "ollama", "demo"] {
             assert!(built(name, &ProviderSettings::default()).is_ok(), "{name}");

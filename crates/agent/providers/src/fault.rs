@@ -75,9 +75,20 @@ const WRONG_KEY: &[&str] = &[
     "authentication_error",
 ];
 
-const BUSY: &[&str] = &["rate_limit", "rate limit", "too many requests", "速率限制", "访问量过大"];
+const BUSY: &[&str] = &[
+    "rate_limit",
+    "rate limit",
+    "too many requests",
+    "速率限制",
+    "访问量过大",
+];
 
-const OVERLOADED: &[&str] = &["overloaded", "server_error", "api_error", "temporarily unavailable"];
+const OVERLOADED: &[&str] = &[
+    "overloaded",
+    "server_error",
+    "api_error",
+    "temporarily unavailable",
+];
 
 /// Reads errors for one provider.
 #[derive(Clone, Debug)]
@@ -92,10 +103,14 @@ impl Faults {
     pub(crate) fn of_status(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> ProviderError {
         let json: Option<Value> = json::from_slice(body).ok();
         let body = String::from_utf8_lossy(body);
-        let report = json.as_ref().map_or_else(|| Report::of_text(&body), Report::of_json);
+        let report = json
+            .as_ref()
+            .map_or_else(|| Report::of_text(&body), Report::of_json);
         let retry_after = retry_after(headers, Utc::now()).or(report.retry_after);
         if (300..400).contains(&status) {
-            return ProviderError::BadRequest(format!("the server redirects ({status}); correct apiBase"));
+            return ProviderError::BadRequest(format!(
+                "the server redirects ({status}); correct apiBase"
+            ));
         }
         self.judge(status, &report, retry_after)
     }
@@ -116,15 +131,25 @@ impl Faults {
     fn judge(&self, status: u16, report: &Report, retry_after: Option<Duration>) -> ProviderError {
         let message = self.words(status, report);
         match status {
-            400 | 422 | 500 | 200 if report.says(TOO_LONG) => ProviderError::ContextOverflow(message),
-            400 | 404 | 415 | 422 | 500 | 200 if report.says(NO_IMAGES) => ProviderError::ImagesUnsupported(message),
+            400 | 422 | 500 | 200 if report.says(TOO_LONG) => {
+                ProviderError::ContextOverflow(message)
+            }
+            400 | 404 | 415 | 422 | 500 | 200 if report.says(NO_IMAGES) => {
+                ProviderError::ImagesUnsupported(message)
+            }
             413 => ProviderError::ContextOverflow(message),
             402 => ProviderError::Quota(message),
             400 | 403 | 429 | 200 if report.says(NO_MONEY) => ProviderError::Quota(message),
             401 | 403 => ProviderError::Auth(self.with_hint(message)),
             400 | 200 if report.says(WRONG_KEY) => ProviderError::Auth(self.with_hint(message)),
-            429 => ProviderError::RateLimited { retry_after, message },
-            503 | 529 if retry_after.is_some() => ProviderError::RateLimited { retry_after, message },
+            429 => ProviderError::RateLimited {
+                retry_after,
+                message,
+            },
+            503 | 529 if retry_after.is_some() => ProviderError::RateLimited {
+                retry_after,
+                message,
+            },
             408 | 409 | 425 => ProviderError::Server { status, message },
             400..500 => ProviderError::BadRequest(message),
             _ => ProviderError::Server { status, message },
@@ -132,12 +157,20 @@ impl Faults {
     }
 
     fn with_hint(&self, message: String) -> String {
-        if self.key_hint.is_empty() { message } else { format!("{message}. {}", self.key_hint) }
+        if self.key_hint.is_empty() {
+            message
+        } else {
+            format!("{message}. {}", self.key_hint)
+        }
     }
 
     fn words(&self, status: u16, report: &Report) -> String {
         let words = self.without_keys(report.message.trim());
-        if words.is_empty() { format!("status {status} without a word of explanation") } else { words }
+        if words.is_empty() {
+            format!("status {status} without a word of explanation")
+        } else {
+            words
+        }
     }
 
     /// The text without the key, without anything that looks like a part of one, and not too long.
@@ -146,16 +179,25 @@ impl Faults {
             Some(key) => text.replace(key.expose(), "***"),
             None => text.to_owned(),
         };
-        let words =
-            text.split_inclusive(char::is_whitespace).map(|word| if looks_like_key(word) { "*** " } else { word });
-        words.collect::<String>().chars().take(WORDS_LIMIT).collect::<String>().trim_end().to_owned()
+        let words = text
+            .split_inclusive(char::is_whitespace)
+            .map(|word| if looks_like_key(word) { "*** " } else { word });
+        words
+            .collect::<String>()
+            .chars()
+            .take(WORDS_LIMIT)
+            .collect::<String>()
+            .trim_end()
+            .to_owned()
     }
 }
 
 /// `sk-…` and the like, also half hidden by the vendor.
 fn looks_like_key(word: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
-    ["sk-", "gsk_", "hf_", "nvapi-", "AIza"].iter().any(|mark| word.starts_with(mark) && word.len() > mark.len() + 3)
+    ["sk-", "gsk_", "hf_", "nvapi-", "AIza"]
+        .iter()
+        .any(|mark| word.starts_with(mark) && word.len() > mark.len() + 3)
 }
 
 /// An error as a vendor told it.
@@ -171,14 +213,29 @@ impl Report {
     fn of_text(text: &str) -> Self {
         let start = text.trim_start();
         let is_html = start.starts_with('<');
-        let message = if is_html { "the server answered with a web page".to_owned() } else { text.to_owned() };
-        Self { searched: message.to_lowercase(), message, code: None, retry_after: None }
+        let message = if is_html {
+            "the server answered with a web page".to_owned()
+        } else {
+            text.to_owned()
+        };
+        Self {
+            searched: message.to_lowercase(),
+            message,
+            code: None,
+            retry_after: None,
+        }
     }
 
     /// `{"error": {…}}`, `{"error": "…"}`, `{"message": "…"}`, `{"detail": …}`, or a list of one.
     fn of_json(json: &Value) -> Self {
-        let json = json.as_array().and_then(|list| list.first()).unwrap_or(json);
-        let error = json.get("error").filter(|error| !error.is_null()).unwrap_or(json);
+        let json = json
+            .as_array()
+            .and_then(|list| list.first())
+            .unwrap_or(json);
+        let error = json
+            .get("error")
+            .filter(|error| !error.is_null())
+            .unwrap_or(json);
         let text = |key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default();
         let detail = error.pointer("/metadata/raw").and_then(Value::as_str);
         let message = match error {
@@ -187,14 +244,42 @@ impl Report {
                 Some(detail) => format!("{}: {detail}", text("message")),
                 None => text("message").to_owned(),
             },
-            _ => error.get("detail").or_else(|| error.get("msg")).map(compact).unwrap_or_default(),
+            _ => error
+                .get("detail")
+                .or_else(|| error.get("msg"))
+                .map(compact)
+                .unwrap_or_default(),
         };
-        let code = error.get("code").and_then(|code| code.as_u64().or_else(|| code.as_str()?.parse().ok()));
-        let searched = format!("{} {} {} {message}", text("code"), text("type"), text("status")).to_lowercase();
-        let delay = error.get("details").and_then(Value::as_array).into_iter().flatten();
-        let delay = delay.filter_map(|detail| detail.get("retryDelay")?.as_str()?.strip_suffix('s')?.parse().ok());
+        let code = error
+            .get("code")
+            .and_then(|code| code.as_u64().or_else(|| code.as_str()?.parse().ok()));
+        let searched = format!(
+            "{} {} {} {message}",
+            text("code"),
+            text("type"),
+            text("status")
+        )
+        .to_lowercase();
+        let delay = error
+            .get("details")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        let delay = delay.filter_map(|detail| {
+            detail
+                .get("retryDelay")?
+                .as_str()?
+                .strip_suffix('s')?
+                .parse()
+                .ok()
+        });
         let retry_after = delay.max_by(f64::total_cmp).and_then(wait);
-        Self { message, searched, code, retry_after }
+        Self {
+            message,
+            searched,
+            code,
+            retry_after,
+        }
     }
 
     fn says(&self, words: &[&str]) -> bool {
@@ -203,17 +288,26 @@ impl Report {
 
     /// The code, where it is an HTTP status.
     fn status(&self) -> Option<u16> {
-        self.code.and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code))
+        self.code
+            .and_then(|code| u16::try_from(code).ok())
+            .filter(|code| (400..600).contains(code))
     }
 }
 
 fn compact(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// `Retry-After` in seconds or as a date (RFC 9110 §10.2.3), or `retry-after-ms`.
 pub(crate) fn retry_after(headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let text = |name: &str| {
+        headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .map(str::trim)
+    };
     let milliseconds = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok());
     if let Some(milliseconds) = milliseconds {
         return wait(milliseconds / 1000.0);
@@ -223,12 +317,19 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: DateTime<Utc>) -> Option<Dur
         return wait(seconds);
     }
     let date = DateTime::parse_from_rfc2822(value).ok()?;
-    Some((date.with_timezone(&Utc) - now).to_std().unwrap_or_default().min(CLOCK_LIMIT))
+    Some(
+        (date.with_timezone(&Utc) - now)
+            .to_std()
+            .unwrap_or_default()
+            .min(CLOCK_LIMIT),
+    )
 }
 
 /// A wait in seconds; `None` for what is no number of seconds. Longer ones count as [`CLOCK_LIMIT`].
 fn wait(seconds: f64) -> Option<Duration> {
-    Duration::try_from_secs_f64(seconds).ok().map(|wait| wait.min(CLOCK_LIMIT))
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .map(|wait| wait.min(CLOCK_LIMIT))
 }
 
 #[cfg(test)]
@@ -239,7 +340,10 @@ mod tests {
     use super::*;
 
     fn faults() -> Faults {
-        Faults { key: ApiKey::parse("my-own-key").unwrap(), key_hint: "" }
+        Faults {
+            key: ApiKey::parse("my-own-key").unwrap(),
+            key_hint: "",
+        }
     }
 
     fn of(status: u16, body: &str) -> ProviderError {
@@ -262,22 +366,58 @@ mod tests {
     #[test]
     fn statuses_and_words_are_told_apart() {
         let table = [
-            (400, r#"{"error":{"code":"context_length_exceeded","message":"x"}}"#, "ContextOverflow"),
-            (400, r#"{"error":{"message":"prompt is too long: 210000 tokens"}}"#, "ContextOverflow"),
-            (400, r#"{"error":{"message":"max_tokens must be at most 5000 tokens"}}"#, "BadRequest"),
-            (400, r#"{"error":{"message":"This model does not support image input"}}"#, "ImagesUnsupported"),
-            (400, r#"[{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT"}}]"#, "Auth"),
-            (400, r#"{"error":{"message":"Your credit balance is too low"}}"#, "Quota"),
+            (
+                400,
+                r#"{"error":{"code":"context_length_exceeded","message":"x"}}"#,
+                "ContextOverflow",
+            ),
+            (
+                400,
+                r#"{"error":{"message":"prompt is too long: 210000 tokens"}}"#,
+                "ContextOverflow",
+            ),
+            (
+                400,
+                r#"{"error":{"message":"max_tokens must be at most 5000 tokens"}}"#,
+                "BadRequest",
+            ),
+            (
+                400,
+                r#"{"error":{"message":"This model does not support image input"}}"#,
+                "ImagesUnsupported",
+            ),
+            (
+                400,
+                r#"[{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT"}}]"#,
+                "Auth",
+            ),
+            (
+                400,
+                r#"{"error":{"message":"Your credit balance is too low"}}"#,
+                "Quota",
+            ),
             (401, "nope", "Auth"),
             (402, "{}", "Quota"),
-            (404, r#"{"error":{"message":"model x not found"}}"#, "BadRequest"),
+            (
+                404,
+                r#"{"error":{"message":"model x not found"}}"#,
+                "BadRequest",
+            ),
             (408, "", "Server 408"),
             (413, "too large", "ContextOverflow"),
             (429, r#"{"error":{"message":"slow down"}}"#, "RateLimited"),
-            (429, r#"{"error":{"type":"insufficient_quota","message":"x"}}"#, "Quota"),
+            (
+                429,
+                r#"{"error":{"type":"insufficient_quota","message":"x"}}"#,
+                "Quota",
+            ),
             (429, r#"{"error":{"message":"余额不足"}}"#, "Quota"),
             (503, "upstream connect error", "Server 503"),
-            (529, r#"{"error":{"type":"overloaded_error","message":"x"}}"#, "Server 529"),
+            (
+                529,
+                r#"{"error":{"type":"overloaded_error","message":"x"}}"#,
+                "Server 529",
+            ),
             (307, "", "BadRequest"),
         ];
         for (status, body, expected) in table {
@@ -289,10 +429,22 @@ mod tests {
     #[test]
     fn errors_inside_ordinary_answers_are_told_apart() {
         let table = [
-            (serde_json::json!({"error": {"message": "Rate limit", "code": 429}}), "RateLimited"),
-            (serde_json::json!({"error": {"message": "x", "code": "502"}}), "Server 502"),
-            (serde_json::json!({"error": {"type": "overloaded_error", "message": "overloaded"}}), "Server 503"),
-            (serde_json::json!({"error": {"code": "1305", "message": "访问量过大"}}), "RateLimited"),
+            (
+                serde_json::json!({"error": {"message": "Rate limit", "code": 429}}),
+                "RateLimited",
+            ),
+            (
+                serde_json::json!({"error": {"message": "x", "code": "502"}}),
+                "Server 502",
+            ),
+            (
+                serde_json::json!({"error": {"type": "overloaded_error", "message": "overloaded"}}),
+                "Server 503",
+            ),
+            (
+                serde_json::json!({"error": {"code": "1305", "message": "访问量过大"}}),
+                "RateLimited",
+            ),
             (serde_json::json!({"error": "something"}), "Server 200"),
         ];
         for (object, expected) in table {
@@ -307,9 +459,18 @@ mod tests {
             of(502, "<html>\n<h1>502 Bad Gateway</h1></html>").to_string(),
             "server error 502: the server answered with a web page"
         );
-        let error = of(401, r#"{"error":{"message":"Incorrect key my-own-key or sk-ab***yz given"}}"#);
-        assert_eq!(error.to_string(), "not authorised: Incorrect key *** or *** given");
-        assert_eq!(of(500, "").to_string(), "server error 500: status 500 without a word of explanation");
+        let error = of(
+            401,
+            r#"{"error":{"message":"Incorrect key my-own-key or sk-ab***yz given"}}"#,
+        );
+        assert_eq!(
+            error.to_string(),
+            "not authorised: Incorrect key *** or *** given"
+        );
+        assert_eq!(
+            of(500, "").to_string(),
+            "server error 500: status 500 without a word of explanation"
+        );
         assert!(of(400, &"长".repeat(5000)).to_string().chars().count() < 450);
     }
 
@@ -336,16 +497,29 @@ mod tests {
             ("retry-after", "Fri, 31 Dec 9999 23:59:59 GMT", Some(YEAR)),
         ];
         for (name, value, expected) in table {
-            let headers =
-                HeaderMap::from_iter([(http::HeaderName::from_static(name), HeaderValue::from_static(value))]);
-            assert_eq!(retry_after(&headers, now), expected.map(Duration::from_millis), "{name}: {value}");
+            let headers = HeaderMap::from_iter([(
+                http::HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            )]);
+            assert_eq!(
+                retry_after(&headers, now),
+                expected.map(Duration::from_millis),
+                "{name}: {value}"
+            );
         }
         let body = r#"{"error":{"code":429,"message":"x","details":[{"retryDelay":"34s"}]}}"#;
         assert!(
             matches!(of(429, body), ProviderError::RateLimited { retry_after: Some(pause), .. } if pause.as_secs() == 34)
         );
-        for (delay, expected) in [("1e18s", Some(CLOCK_LIMIT)), ("1e308s", None), ("NaNs", None), ("-1s", None)] {
-            let body = format!(r#"{{"error":{{"code":429,"message":"x","details":[{{"retryDelay":"{delay}"}}]}}}}"#);
+        for (delay, expected) in [
+            ("1e18s", Some(CLOCK_LIMIT)),
+            ("1e308s", None),
+            ("NaNs", None),
+            ("-1s", None),
+        ] {
+            let body = format!(
+                r#"{{"error":{{"code":429,"message":"x","details":[{{"retryDelay":"{delay}"}}]}}}}"#
+            );
             assert!(
                 matches!(of(429, &body), ProviderError::RateLimited { retry_after, .. } if retry_after == expected),
                 "{delay}"

@@ -27,7 +27,10 @@ pub fn refusal(status: u16, body: &[u8]) -> ProviderError {
 }
 
 fn faults() -> Faults {
-    Faults { key: None, key_hint: "" }
+    Faults {
+        key: None,
+        key_hint: "",
+    }
 }
 
 async fn read(chunks: Vec<Vec<u8>>, is_anthropic: bool) -> Result<Folded, ProviderError> {
@@ -45,10 +48,18 @@ async fn read(chunks: Vec<Vec<u8>>, is_anthropic: bool) -> Result<Folded, Provid
             continue;
         }
         let value: Value = serde_json::from_str(&frame.data).map_err(|error| malformed(&error))?;
-        let events = if is_anthropic { anthropic.read(&value) } else { openai.read(&value) };
+        let events = if is_anthropic {
+            anthropic.read(&value)
+        } else {
+            openai.read(&value)
+        };
         events?.into_iter().for_each(|event| fold.push(event));
     }
-    let last = if is_anthropic { anthropic.end() } else { openai.end(done) };
+    let last = if is_anthropic {
+        anthropic.end()
+    } else {
+        openai.end(done)
+    };
     last?.into_iter().for_each(|event| fold.push(event));
     Ok(fold.finish())
 }

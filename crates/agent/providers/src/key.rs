@@ -53,12 +53,18 @@ mod tests {
 
     #[test]
     fn only_what_fits_into_a_header_is_a_key() {
-        assert_eq!(ApiKey::parse(" sk-abc\n").unwrap().unwrap().expose(), "sk-abc");
+        assert_eq!(
+            ApiKey::parse(" sk-abc\n").unwrap().unwrap().expose(),
+            "sk-abc"
+        );
         assert!(ApiKey::parse("  ").unwrap().is_none());
         assert_eq!(ApiKey::parse("sk-a\nbc").unwrap_err(), KeyError::LineBreak);
         assert_eq!(ApiKey::parse("sk-a bc").unwrap_err(), KeyError::NotAscii);
         assert_eq!(ApiKey::parse("密钥").unwrap_err(), KeyError::NotAscii);
         let shown = format!("{:?}", ApiKey::parse("sk-secret").unwrap());
-        assert!(!shown.contains("secret-") && !shown.contains("sk-"), "{shown}");
+        assert!(
+            !shown.contains("secret-") && !shown.contains("sk-"),
+            "{shown}"
+        );
     }
 }

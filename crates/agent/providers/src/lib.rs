@@ -33,6 +33,6 @@ pub use key::{ApiKey, KeyError};
 pub use render::{Rendered, render};
 pub use speech::{Speech, SpeechError, SpeechPatience, SpeechSettings};
 pub use table::{
-    CUSTOM, DEMO, Kind, ModelRule, ProviderSpec, Quirks, Section, SelectError, Selection, TABLE, Thinking, Wire,
-    context_window, select, wire_model,
+    CUSTOM, DEMO, Kind, ModelRule, ProviderSpec, Quirks, Section, SelectError, Selection, TABLE,
+    Thinking, Wire, context_window, select, wire_model,
 };

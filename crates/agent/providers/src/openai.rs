@@ -66,7 +66,10 @@ impl Provider for OpenAi {
                     self.refusals.learn(refused);
                     return Ok(stream);
                 }
-                Err(error) if self.refusals.add(&mut refused, request::OPTIONAL, &body, &error) => {}
+                Err(error)
+                    if self
+                        .refusals
+                        .add(&mut refused, request::OPTIONAL, &body, &error) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -78,7 +81,10 @@ impl OpenAi {
         let mut url = self.base.clone();
         {
             let mut path = url.path_segments_mut().map_err(|()| {
-                ProviderError::BadRequest(format!("{} cannot be the address of a model API", self.base))
+                ProviderError::BadRequest(format!(
+                    "{} cannot be the address of a model API",
+                    self.base
+                ))
             })?;
             path.pop_if_empty();
             if self.spec.wire == Wire::Azure {
@@ -87,12 +93,17 @@ impl OpenAi {
             path.extend(["chat", "completions"]);
         }
         if self.spec.wire == Wire::Azure {
-            url.query_pairs_mut().append_pair("api-version", AZURE_VERSION);
+            url.query_pairs_mut()
+                .append_pair("api-version", AZURE_VERSION);
         }
         Ok(url)
     }
 
-    async fn exchange(&self, request: &ChatRequest, body: &Value) -> Result<ChatStream, ProviderError> {
+    async fn exchange(
+        &self,
+        request: &ChatRequest,
+        body: &Value,
+    ) -> Result<ChatStream, ProviderError> {
         let url = self.url(request)?;
         let http = self.http.client_for(&url)?;
         let call = Arc::new(Call {
@@ -105,13 +116,24 @@ impl OpenAi {
             let (http, call) = (http.clone(), Arc::clone(&call));
             tower::service_fn(move |factory: HttpRequestFactory| {
                 let (http, call) = (http.clone(), Arc::clone(&call));
-                async move { call.send(&http, &factory).await.map_err(|error| OpenAIError::Boxed(Box::new(error))) }
+                async move {
+                    call.send(&http, &factory)
+                        .await
+                        .map_err(|error| OpenAIError::Boxed(Box::new(error)))
+                }
             })
         };
-        let endpoint = Endpoint { url: url.to_string(), headers: self.headers.clone(), key: SecretString::default() };
+        let endpoint = Endpoint {
+            url: url.to_string(),
+            headers: self.headers.clone(),
+            key: SecretString::default(),
+        };
         let client = Client::build(http, endpoint).with_http_service(service);
-        let chunks =
-            client.chat().create_stream_byot::<&Value, Value>(body).await.map_err(|error| call.error(error))?;
+        let chunks = client
+            .chat()
+            .create_stream_byot::<&Value, Value>(body)
+            .await
+            .map_err(|error| call.error(error))?;
         Ok(events(chunks, call).boxed())
     }
 }
@@ -166,7 +188,10 @@ impl Call {
     ) -> Result<reqwest::Response, ProviderError> {
         let request = factory.build().await.map_err(|error| self.error(error))?;
         let url = request.url().clone();
-        let response = http.execute(request).await.map_err(|error| network_error(&url, error))?;
+        let response = http
+            .execute(request)
+            .await
+            .map_err(|error| network_error(&url, error))?;
         let status = response.status();
         if !status.is_success() {
             let headers = response.headers().clone();
@@ -199,18 +224,18 @@ impl Call {
             OpenAIError::JSONDeserialize(error, _frame) => {
                 ProviderError::Malformed(format!("a piece of the answer is not JSON: {error}"))
             }
-            other => self
-                .trouble
-                .take()
-                .unwrap_or_else(|| ProviderError::Malformed(self.faults.without_keys(&other.to_string()))),
+            other => self.trouble.take().unwrap_or_else(|| {
+                ProviderError::Malformed(self.faults.without_keys(&other.to_string()))
+            }),
         }
     }
 }
 
 fn says_done(lines: &[u8]) -> bool {
-    lines
-        .split(|byte| *byte == b'\n')
-        .any(|line| line.strip_prefix(b"data:").is_some_and(|data| data.trim_ascii() == b"[DONE]"))
+    lines.split(|byte| *byte == b'\n').any(|line| {
+        line.strip_prefix(b"data:")
+            .is_some_and(|data| data.trim_ascii() == b"[DONE]")
+    })
 }
 
 struct State<S> {
@@ -221,13 +246,24 @@ struct State<S> {
     ended: bool,
 }
 
-fn events<S>(chunks: S, call: Arc<Call>) -> impl Stream<Item = Result<StreamEvent, ProviderError>> + Send
+fn events<S>(
+    chunks: S,
+    call: Arc<Call>,
+) -> impl Stream<Item = Result<StreamEvent, ProviderError>> + Send
 where
     S: Stream<Item = Result<Value, OpenAIError>> + Unpin + Send,
 {
     let reader = ChunkReader::new(call.faults.clone());
-    let state = State { chunks, call, reader, ready: VecDeque::new(), ended: false };
-    futures_util::stream::unfold(state, |mut state| async move { state.next().await.map(|item| (item, state)) })
+    let state = State {
+        chunks,
+        call,
+        reader,
+        ready: VecDeque::new(),
+        ended: false,
+    };
+    futures_util::stream::unfold(state, |mut state| async move {
+        state.next().await.map(|item| (item, state))
+    })
 }
 
 impl<S: Stream<Item = Result<Value, OpenAIError>> + Unpin> State<S> {
@@ -246,11 +282,15 @@ impl<S: Stream<Item = Result<Value, OpenAIError>> + Unpin> State<S> {
                 None => {
                     self.ended = true;
                     let done = self.call.done.load(Ordering::Relaxed);
-                    self.reader.end(done).map(|event| event.into_iter().collect())
+                    self.reader
+                        .end(done)
+                        .map(|event| event.into_iter().collect())
                 }
             };
             match read {
-                Ok(events) if events.is_empty() => return (!self.ended).then(|| Ok(StreamEvent::Text(String::new()))),
+                Ok(events) if events.is_empty() => {
+                    return (!self.ended).then(|| Ok(StreamEvent::Text(String::new())));
+                }
                 Ok(events) => self.ready.extend(events),
                 Err(error) => {
                     self.ended = true;

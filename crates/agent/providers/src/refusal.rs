@@ -22,13 +22,19 @@ pub(crate) struct Refusals(Mutex<Members>);
 
 impl Refusals {
     pub(crate) fn known(&self) -> Members {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Remembers what had to be left out of a request that was then taken.
     pub(crate) fn learn(&self, members: Members) {
         if !members.is_empty() {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(members);
+            self.0
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .extend(members);
         }
     }
 
@@ -41,8 +47,12 @@ impl Refusals {
         body: &Value,
         error: &ProviderError,
     ) -> bool {
-        let ProviderError::BadRequest(words) = error else { return false };
-        let named = optional.iter().find(|member| body.get(**member).is_some() && words.contains(**member));
+        let ProviderError::BadRequest(words) = error else {
+            return false;
+        };
+        let named = optional
+            .iter()
+            .find(|member| body.get(**member).is_some() && words.contains(**member));
         let Some(member) = named else { return false };
         tracing::debug!(member, "sending again without a refused member");
         members.len() < self.known().len() + MOST && members.insert(member)
@@ -59,15 +69,27 @@ mod tests {
     fn a_refusal_names_what_was_sent() {
         let body = json!({ "max_tokens": 1, "temperature": 0.1 });
         let table = [
-            ("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", Some("max_tokens")),
+            (
+                "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
+                Some("max_tokens"),
+            ),
             ("temperature must be 1", Some("temperature")),
             ("stream_options is unknown", None),
         ];
-        let optional = ["stream_options", "temperature", "max_completion_tokens", "max_tokens"];
+        let optional = [
+            "stream_options",
+            "temperature",
+            "max_completion_tokens",
+            "max_tokens",
+        ];
         for (words, expected) in table {
             let mut members = Members::new();
             let error = ProviderError::BadRequest(words.to_owned());
-            assert_eq!(Refusals::default().add(&mut members, &optional, &body, &error), expected.is_some(), "{words}");
+            assert_eq!(
+                Refusals::default().add(&mut members, &optional, &body, &error),
+                expected.is_some(),
+                "{words}"
+            );
             assert_eq!(members.first().copied(), expected, "{words}");
         }
     }

@@ -34,7 +34,9 @@ pub struct Rendered {
 pub fn render(spec: &ProviderSpec, name: &ProviderName, request: &ChatRequest) -> Rendered {
     match spec.wire {
         Wire::Anthropic => anthropic::render(name, request),
-        Wire::OpenAi | Wire::Azure | Wire::Demo | Wire::Unsupported(_) => openai::render(spec, name, request),
+        Wire::OpenAi | Wire::Azure | Wire::Demo | Wire::Unsupported(_) => {
+            openai::render(spec, name, request)
+        }
     }
 }
 
@@ -45,19 +47,35 @@ pub(crate) fn texts(values: &[Value]) -> Vec<String> {
 /// A call's arguments as an object; a call whose stored text is none keeps the text inside one.
 pub(crate) fn arguments(call: &ToolCall) -> Map {
     serde_json::from_str(&call.arguments).unwrap_or_else(|_not_an_object| {
-        Map::from_iter([("_malformed".to_owned(), Value::String(call.arguments.clone()))])
+        Map::from_iter([(
+            "_malformed".to_owned(),
+            Value::String(call.arguments.clone()),
+        )])
     })
 }
 
 /// A tool's name as vendors take it back, whatever an old history says.
 pub(crate) fn tool_name(name: &str) -> String {
-    let sound = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-    if name.is_empty() { "unnamed_tool".to_owned() } else { name.chars().take(64).map(sound).collect() }
+    let sound = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '-' {
+            c
+        } else {
+            '_'
+        }
+    };
+    if name.is_empty() {
+        "unnamed_tool".to_owned()
+    } else {
+        name.chars().take(64).map(sound).collect()
+    }
 }
 
 /// The number that the decimal text of an `f32` means, without the digits that widening adds.
 pub(crate) fn number(value: f32) -> f64 {
-    value.to_string().parse().unwrap_or_else(|_not_a_number| f64::from(value))
+    value
+        .to_string()
+        .parse()
+        .unwrap_or_else(|_not_a_number| f64::from(value))
 }
 
 /// Ids of calls as a vendor takes them: in its characters, at most 64 of them, each used once, and each result under
@@ -71,14 +89,22 @@ pub(crate) struct CallIds<'a> {
 
 impl<'a> CallIds<'a> {
     pub(crate) fn new(spell: fn(&str) -> String) -> Self {
-        Self { spell, latest: HashMap::new(), taken: HashSet::new() }
+        Self {
+            spell,
+            latest: HashMap::new(),
+            taken: HashSet::new(),
+        }
     }
 
     /// The id of the next call. One that `is_own` came from this vendor and keeps its characters.
     pub(crate) fn call(&mut self, id: &'a CallId, is_own: bool) -> String {
         // An older session may hold what no vendor takes.
         let short = bounded_id(id.as_str());
-        let mut spelled = if is_own { short.clone().into_owned() } else { (self.spell)(&short) };
+        let mut spelled = if is_own {
+            short.clone().into_owned()
+        } else {
+            (self.spell)(&short)
+        };
         let mut count = 1;
         while !self.taken.insert(spelled.clone()) {
             count += 1;
@@ -90,20 +116,31 @@ impl<'a> CallIds<'a> {
 
     /// The id under which a result goes.
     pub(crate) fn result(&self, id: &CallId) -> String {
-        self.latest.get(id).cloned().unwrap_or_else(|| (self.spell)(&bounded_id(id.as_str())))
+        self.latest
+            .get(id)
+            .cloned()
+            .unwrap_or_else(|| (self.spell)(&bounded_id(id.as_str())))
     }
 }
 
 /// The id itself where it is plain letters, digits, `_` and `-`; else one made of it.
 pub(crate) fn plain_id(id: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if !id.is_empty() && id.chars().all(is_plain) { id.to_owned() } else { format!("call_{}", digest(id)) }
+    if !id.is_empty() && id.chars().all(is_plain) {
+        id.to_owned()
+    } else {
+        format!("call_{}", digest(id))
+    }
 }
 
 /// The id itself where it is nine letters and digits; else nine made of it.
 pub(crate) fn short_id(id: &str) -> String {
     let is_short = id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric());
-    if is_short { id.to_owned() } else { digest(id).chars().take(9).collect() }
+    if is_short {
+        id.to_owned()
+    } else {
+        digest(id).chars().take(9).collect()
+    }
 }
 
 /// The longest id of a call that vendors take, in bytes.
@@ -112,12 +149,19 @@ const ID_LIMIT: usize = 64;
 /// Shortens an id of more than [`ID_LIMIT`] bytes to a hash of it, the same for every provider. Short ids
 /// stay as they are. Should two ids get the same hash, [`CallIds`] tells them apart.
 pub(crate) fn bounded_id(id: &str) -> Cow<'_, str> {
-    if id.len() <= ID_LIMIT { Cow::Borrowed(id) } else { Cow::Owned(format!("id_{}", digest(id))) }
+    if id.len() <= ID_LIMIT {
+        Cow::Borrowed(id)
+    } else {
+        Cow::Owned(format!("id_{}", digest(id)))
+    }
 }
 
 /// Forty characters that stand for a text.
 pub(crate) fn digest(text: &str) -> String {
-    Sha1::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha1::digest(text)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 #[cfg(test)]
@@ -149,11 +193,20 @@ mod tests {
     fn an_id_used_again_is_told_apart() {
         let (id, odd) = (CallId::from("c"), CallId::from("a|b"));
         let mut ids = CallIds::new(plain_id);
-        assert_eq!((ids.call(&id, false), ids.result(&id)), ("c".to_owned(), "c".to_owned()));
-        assert_eq!((ids.call(&id, false), ids.result(&id)), ("c_2".to_owned(), "c_2".to_owned()));
+        assert_eq!(
+            (ids.call(&id, false), ids.result(&id)),
+            ("c".to_owned(), "c".to_owned())
+        );
+        assert_eq!(
+            (ids.call(&id, false), ids.result(&id)),
+            ("c_2".to_owned(), "c_2".to_owned())
+        );
         assert_eq!(ids.call(&odd, true), "a|b");
         let long = CallId::from("x".repeat(64));
-        assert_eq!([true, false].map(|own| ids.call(&long, own).len() <= 64), [true; 2]);
+        assert_eq!(
+            [true, false].map(|own| ids.call(&long, own).len() <= 64),
+            [true; 2]
+        );
         let longer = CallId::from("x".repeat(500));
         for own in [true, false] {
             let sent = ids.call(&longer, own);

@@ -199,7 +199,11 @@ impl Speech {
         let vendor = Vendor::of(spec.name);
         let mut url = base(name, spec, provider)?;
         let path = url.path().trim_end_matches('/').to_owned();
-        let whole = vendor.protocol.endpoints().iter().find_map(|endpoint| path.strip_suffix(endpoint));
+        let whole = vendor
+            .protocol
+            .endpoints()
+            .iter()
+            .find_map(|endpoint| path.strip_suffix(endpoint));
         url.set_path(whole.unwrap_or(&path));
         let mut headers = headers(name, spec, provider)?;
         if let (Protocol::Job, Some(key)) = (vendor.protocol, &provider.api_key)
@@ -208,13 +212,21 @@ impl Speech {
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
-        settings.max_bytes = vendor.largest.map_or(settings.max_bytes, |largest| largest.min(settings.max_bytes));
+        settings.max_bytes = vendor.largest.map_or(settings.max_bytes, |largest| {
+            largest.min(settings.max_bytes)
+        });
         Ok(Self {
             base: url,
             headers,
-            faults: Faults { key: provider.api_key.clone(), key_hint: spec.key_hint },
+            faults: Faults {
+                key: provider.api_key.clone(),
+                key_hint: spec.key_hint,
+            },
             protocol: vendor.protocol,
-            model: settings.model.clone().unwrap_or_else(|| vendor.model.to_owned()),
+            model: settings
+                .model
+                .clone()
+                .unwrap_or_else(|| vendor.model.to_owned()),
             settings,
             http,
         })
@@ -226,7 +238,10 @@ impl Speech {
     /// # Errors
     /// [`SpeechError`].
     pub async fn transcribe(&self, path: &Path, mime: Option<&str>) -> Result<String, SpeechError> {
-        let (bytes, limit) = (tokio::fs::metadata(path).await?.len(), self.settings.max_bytes);
+        let (bytes, limit) = (
+            tokio::fs::metadata(path).await?.len(),
+            self.settings.max_bytes,
+        );
         if bytes > limit {
             return Err(SpeechError::TooLarge { bytes, limit });
         }
@@ -260,7 +275,11 @@ impl Speech {
             http: &self.http,
             patience,
             began: Instant::now(),
-            total: if self.protocol == Protocol::Job { patience.total_of_job } else { patience.total },
+            total: if self.protocol == Protocol::Job {
+                patience.total_of_job
+            } else {
+                patience.total
+            },
         }
     }
 }

@@ -148,11 +148,16 @@ impl ProviderSpec {
     #[must_use]
     pub fn find(name: &str) -> Option<&'static Self> {
         let folded = fold_name(name);
-        TABLE.iter().find(|spec| fold_name(spec.name) == folded || (spec.name == "opencode" && folded == "opencodezen"))
+        TABLE.iter().find(|spec| {
+            fold_name(spec.name) == folded || (spec.name == "opencode" && folded == "opencodezen")
+        })
     }
 }
 
 /// A name without the marks that set its spellings apart.
 fn fold_name(name: &str) -> String {
-    name.chars().filter(|c| !matches!(c, '_' | '-')).flat_map(char::to_lowercase).collect()
+    name.chars()
+        .filter(|c| !matches!(c, '_' | '-'))
+        .flat_map(char::to_lowercase)
+        .collect()
 }

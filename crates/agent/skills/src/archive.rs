@@ -26,22 +26,47 @@ pub(crate) fn read(path: &Path) -> Result<Package, SkillsError> {
 }
 
 /// Reads the archive `file` that was found at `source`.
-pub(crate) fn read_from(source: PathBuf, mut file: impl Read + Seek) -> Result<Package, SkillsError> {
-    let failed = |error: ZipError| SkillsError::Archive { path: source.clone(), source: error };
-    let size = file.seek(SeekFrom::End(0)).map_err(|error| failed(ZipError::Io(error)))?;
+pub(crate) fn read_from(
+    source: PathBuf,
+    mut file: impl Read + Seek,
+) -> Result<Package, SkillsError> {
+    let failed = |error: ZipError| SkillsError::Archive {
+        path: source.clone(),
+        source: error,
+    };
+    let size = file
+        .seek(SeekFrom::End(0))
+        .map_err(|error| failed(ZipError::Io(error)))?;
     if size > ARCHIVE_LIMIT {
-        return Err(SkillsError::TooLarge(format!("an archive of more than {} MB", ARCHIVE_LIMIT >> 20)));
+        return Err(SkillsError::TooLarge(format!(
+            "an archive of more than {} MB",
+            ARCHIVE_LIMIT >> 20
+        )));
     }
     match directory::oversized(&mut file).map_err(|error| failed(ZipError::Io(error)))? {
-        Some(Oversized::Entries) => return Err(SkillsError::TooLarge(format!("more than {ENTRIES} entries"))),
-        Some(Oversized::Names) => return Err(SkillsError::TooLarge("a directory of more than 4 MB".to_owned())),
+        Some(Oversized::Entries) => {
+            return Err(SkillsError::TooLarge(format!(
+                "more than {ENTRIES} entries"
+            )));
+        }
+        Some(Oversized::Names) => {
+            return Err(SkillsError::TooLarge(
+                "a directory of more than 4 MB".to_owned(),
+            ));
+        }
         None => {}
     }
     let mut archive = ZipArchive::new(file).map_err(failed)?;
     if archive.len() > ENTRIES {
-        return Err(SkillsError::TooLarge(format!("more than {ENTRIES} entries")));
+        return Err(SkillsError::TooLarge(format!(
+            "more than {ENTRIES} entries"
+        )));
     }
-    let stem = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let stem = source
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     let mut files = Vec::new();
     let mut total = 0;
     for index in 0..archive.len() {
@@ -56,7 +81,10 @@ pub(crate) fn read_from(source: PathBuf, mut file: impl Read + Seek) -> Result<P
             continue;
         }
         if entry.is_symlink() {
-            return Err(SkillsError::Unsafe { entry: name, why: "it is a link or no ordinary file" });
+            return Err(SkillsError::Unsafe {
+                entry: name,
+                why: "it is a link or no ordinary file",
+            });
         }
         let executable = entry.unix_mode().is_some_and(|mode| mode & 0o111 != 0);
         let mut bytes = Vec::new();
@@ -68,7 +96,10 @@ pub(crate) fn read_from(source: PathBuf, mut file: impl Read + Seek) -> Result<P
         }
         total += bytes.len() as u64;
         if total > TOTAL_LIMIT {
-            return Err(SkillsError::TooLarge(format!("more than {} MB", TOTAL_LIMIT >> 20)));
+            return Err(SkillsError::TooLarge(format!(
+                "more than {} MB",
+                TOTAL_LIMIT >> 20
+            )));
         }
         files.push((name, bytes, executable));
     }
@@ -76,18 +107,30 @@ pub(crate) fn read_from(source: PathBuf, mut file: impl Read + Seek) -> Result<P
 }
 
 /// Puts the files of an archive together; a folder that holds them all is its name.
-fn package(source: PathBuf, stem: String, files: Vec<(String, Vec<u8>, bool)>) -> Result<Package, SkillsError> {
-    let folder = files.iter().find_map(|(name, ..)| name.strip_suffix(SKILL_FILE)?.strip_suffix('/'));
+fn package(
+    source: PathBuf,
+    stem: String,
+    files: Vec<(String, Vec<u8>, bool)>,
+) -> Result<Package, SkillsError> {
+    let folder = files
+        .iter()
+        .find_map(|(name, ..)| name.strip_suffix(SKILL_FILE)?.strip_suffix('/'));
     let is_flat = files.iter().any(|(name, ..)| name == SKILL_FILE);
-    let folder = folder.filter(|folder| !is_flat && !folder.contains('/')).map(str::to_owned);
+    let folder = folder
+        .filter(|folder| !is_flat && !folder.contains('/'))
+        .map(str::to_owned);
     let mut package = Package::new(source, folder.clone().unwrap_or(stem));
     for (name, bytes, executable) in files {
         let inner = match &folder {
             None => name,
             Some(folder) => {
-                let inner = name.strip_prefix(folder.as_str()).and_then(|rest| rest.strip_prefix('/'));
+                let inner = name
+                    .strip_prefix(folder.as_str())
+                    .and_then(|rest| rest.strip_prefix('/'));
                 let why = "it lies beside the folder of the skill";
-                inner.map(str::to_owned).ok_or(SkillsError::Unsafe { entry: name, why })?
+                inner
+                    .map(str::to_owned)
+                    .ok_or(SkillsError::Unsafe { entry: name, why })?
             }
         };
         package.add(inner, bytes, executable)?;

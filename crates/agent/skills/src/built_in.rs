@@ -13,10 +13,19 @@ pub(crate) const BUILT_IN: [(&str, &str); 7] = [
     ("cron", include_str!("../../../../skills/cron/SKILL.md")),
     ("github", include_str!("../../../../skills/github/SKILL.md")),
     ("memory", include_str!("../../../../skills/memory/SKILL.md")),
-    ("skill-creator", include_str!("../../../../skills/skill-creator/SKILL.md")),
-    ("summarize", include_str!("../../../../skills/summarize/SKILL.md")),
+    (
+        "skill-creator",
+        include_str!("../../../../skills/skill-creator/SKILL.md"),
+    ),
+    (
+        "summarize",
+        include_str!("../../../../skills/summarize/SKILL.md"),
+    ),
     ("tmux", include_str!("../../../../skills/tmux/SKILL.md")),
-    ("weather", include_str!("../../../../skills/weather/SKILL.md")),
+    (
+        "weather",
+        include_str!("../../../../skills/weather/SKILL.md"),
+    ),
 ];
 
 /// Writes what is missing or different below `root`.

@@ -8,11 +8,14 @@ use crate::package::{Package, PackedFile};
 use crate::requirement::Requirements;
 
 /// Endings of files that programs run.
-const SCRIPT_ENDINGS: [&str; 13] =
-    ["sh", "bash", "zsh", "py", "rb", "pl", "js", "mjs", "ts", "ps1", "bat", "cmd", "lua"];
+const SCRIPT_ENDINGS: [&str; 13] = [
+    "sh", "bash", "zsh", "py", "rb", "pl", "js", "mjs", "ts", "ps1", "bat", "cmd", "lua",
+];
 
 /// Programs that run what is piped into them.
-const INTERPRETERS: [&str; 8] = ["sh", "bash", "zsh", "dash", "python", "python3", "node", "perl"];
+const INTERPRETERS: [&str; 8] = [
+    "sh", "bash", "zsh", "dash", "python", "python3", "node", "perl",
+];
 
 /// Most addresses that are shown.
 const SHOWN: usize = 20;
@@ -46,7 +49,10 @@ impl Package {
             Header::Read(fields) => (Requirements::of(&fields), fields.always()),
             _ => (Requirements::default(), false),
         };
-        let scripts = self.files().iter().filter(|(path, file)| is_script(path, file));
+        let scripts = self
+            .files()
+            .iter()
+            .filter(|(path, file)| is_script(path, file));
         let scripts = scripts.map(|(path, _)| path.clone()).collect();
         let mut addresses = BTreeSet::new();
         let mut piped_downloads = Vec::new();
@@ -61,7 +67,11 @@ impl Package {
         Capabilities {
             files: (self.files().len(), self.bytes()),
             scripts,
-            programs: requirements.programs.into_iter().chain(requirements.any_program).collect(),
+            programs: requirements
+                .programs
+                .into_iter()
+                .chain(requirements.any_program)
+                .collect(),
             variables: requirements.variables,
             systems: requirements.systems,
             always,
@@ -73,7 +83,13 @@ impl Package {
 
 impl fmt::Display for Capabilities {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let listed = |items: &[String]| if items.is_empty() { "none".to_owned() } else { items.join(", ") };
+        let listed = |items: &[String]| {
+            if items.is_empty() {
+                "none".to_owned()
+            } else {
+                items.join(", ")
+            }
+        };
         writeln!(f, "  files: {} ({} bytes)", self.files.0, self.files.1)?;
         writeln!(f, "  scripts: {}", listed(&self.scripts))?;
         writeln!(f, "  runs programs: {}", listed(&self.programs))?;
@@ -81,7 +97,15 @@ impl fmt::Display for Capabilities {
         if !self.systems.is_empty() {
             writeln!(f, "  only on: {}", self.systems.join(", "))?;
         }
-        writeln!(f, "  in every prompt: {}", if self.always { "yes, it asks for that" } else { "no" })?;
+        writeln!(
+            f,
+            "  in every prompt: {}",
+            if self.always {
+                "yes, it asks for that"
+            } else {
+                "no"
+            }
+        )?;
         let shown: Vec<String> = self.addresses.iter().take(SHOWN).cloned().collect();
         let rest = match self.addresses.len().saturating_sub(SHOWN) {
             0 => String::new(),
@@ -89,14 +113,20 @@ impl fmt::Display for Capabilities {
         };
         write!(f, "  addresses: {}{rest}", listed(&shown))?;
         if !self.piped_downloads.is_empty() {
-            write!(f, "\n  downloads straight into an interpreter: {}", self.piped_downloads.join(", "))?;
+            write!(
+                f,
+                "\n  downloads straight into an interpreter: {}",
+                self.piped_downloads.join(", ")
+            )?;
         }
         Ok(())
     }
 }
 
 fn is_script(path: &str, file: &PackedFile) -> bool {
-    let ending = path.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
+    let ending = path
+        .rsplit_once('.')
+        .map(|(_, ending)| ending.to_ascii_lowercase());
     file.executable
         || path.starts_with("scripts/")
         || file.bytes.starts_with(b"#!")
@@ -104,21 +134,39 @@ fn is_script(path: &str, file: &PackedFile) -> bool {
 }
 
 fn addresses_in(line: &str) -> Vec<String> {
-    let starts = line.match_indices("http").map(|(start, _)| line.get(start..).unwrap_or_default());
-    let addresses = starts.filter(|rest| rest.starts_with("http://") || rest.starts_with("https://"));
+    let starts = line
+        .match_indices("http")
+        .map(|(start, _)| line.get(start..).unwrap_or_default());
+    let addresses =
+        starts.filter(|rest| rest.starts_with("http://") || rest.starts_with("https://"));
     let ends = |character: char| {
-        character.is_whitespace() || character.is_control() || "\"'<>()[]{}|\\^`，。；、".contains(character)
+        character.is_whitespace()
+            || character.is_control()
+            || "\"'<>()[]{}|\\^`，。；、".contains(character)
     };
-    let whole = addresses
-        .map(|rest| rest.split(ends).next().unwrap_or_default().trim_end_matches(['.', ',', ';', ':', '!', '?', '*']));
-    whole.filter(|address| !address.ends_with('/') || address.len() > "https://".len()).map(str::to_owned).collect()
+    let whole = addresses.map(|rest| {
+        rest.split(ends)
+            .next()
+            .unwrap_or_default()
+            .trim_end_matches(['.', ',', ';', ':', '!', '?', '*'])
+    });
+    whole
+        .filter(|address| !address.ends_with('/') || address.len() > "https://".len())
+        .map(str::to_owned)
+        .collect()
 }
 
 fn is_piped_download(line: &str) -> bool {
-    let Some((before, after)) = line.split_once('|') else { return false };
-    let downloads = ["curl", "wget", "Invoke-WebRequest", "iwr"].iter().any(|program| before.contains(program));
+    let Some((before, after)) = line.split_once('|') else {
+        return false;
+    };
+    let downloads = ["curl", "wget", "Invoke-WebRequest", "iwr"]
+        .iter()
+        .any(|program| before.contains(program));
     let runs = after.split('|').any(|command| {
-        let mut words = command.split_whitespace().filter(|word| !["sudo", "env"].contains(word));
+        let mut words = command
+            .split_whitespace()
+            .filter(|word| !["sudo", "env"].contains(word));
         let program = words.next().unwrap_or_default().trim_matches('`');
         INTERPRETERS.contains(&program.rsplit('/').next().unwrap_or_default())
     });
@@ -132,7 +180,9 @@ mod tests {
     fn package(files: &[(&str, &str, bool)]) -> Package {
         let mut package = Package::default();
         for (path, text, executable) in files {
-            package.add((*path).to_owned(), text.as_bytes().to_vec(), *executable).unwrap();
+            package
+                .add((*path).to_owned(), text.as_bytes().to_vec(), *executable)
+                .unwrap();
         }
         package
     }
@@ -151,7 +201,12 @@ mod tests {
             ("assets/x", "", true),
             ("assets/y.txt", "https://example.org/a", false),
         ]);
-        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let words = |words: &[&str]| {
+            words
+                .iter()
+                .map(|word| (*word).to_owned())
+                .collect::<Vec<_>>()
+        };
         let capabilities = package.capabilities();
         assert_eq!(
             capabilities,
@@ -162,18 +217,38 @@ mod tests {
                 variables: words(&["TOKEN"]),
                 systems: words(&["linux"]),
                 always: true,
-                addresses: words(&["https://example.org/a", "https://example.org/b", "https://install.example/x.sh"]),
+                addresses: words(&[
+                    "https://example.org/a",
+                    "https://example.org/b",
+                    "https://install.example/x.sh"
+                ]),
                 piped_downloads: words(&["SKILL.md:8"]),
             }
         );
-        assert!(capabilities.to_string().contains("in every prompt: yes"), "{capabilities}");
+        assert!(
+            capabilities.to_string().contains("in every prompt: yes"),
+            "{capabilities}"
+        );
     }
 
     #[test]
     fn a_plain_skill_asks_for_nothing() {
-        let package = package(&[("SKILL.md", "---\nname: x\ndescription: y\n---\na | b, curl | less\n", false)]);
+        let package = package(&[(
+            "SKILL.md",
+            "---\nname: x\ndescription: y\n---\na | b, curl | less\n",
+            false,
+        )]);
         let capabilities = package.capabilities();
-        assert_eq!(capabilities, Capabilities { files: (1, package.bytes()), ..Capabilities::default() });
-        assert!(capabilities.to_string().contains("scripts: none"), "{capabilities}");
+        assert_eq!(
+            capabilities,
+            Capabilities {
+                files: (1, package.bytes()),
+                ..Capabilities::default()
+            }
+        );
+        assert!(
+            capabilities.to_string().contains("scripts: none"),
+            "{capabilities}"
+        );
     }
 }

@@ -29,11 +29,17 @@ pub struct Finding {
 
 impl Finding {
     fn error(what: impl Into<String>) -> Self {
-        Self { what: what.into(), is_error: true }
+        Self {
+            what: what.into(),
+            is_error: true,
+        }
     }
 
     fn remark(what: impl Into<String>) -> Self {
-        Self { what: what.into(), is_error: false }
+        Self {
+            what: what.into(),
+            is_error: false,
+        }
     }
 }
 
@@ -56,22 +62,32 @@ impl Package {
             )));
         }
         match document.header {
-            Header::Missing => findings.push(Finding::error("it has no complete header between two `---` lines")),
+            Header::Missing => findings.push(Finding::error(
+                "it has no complete header between two `---` lines",
+            )),
             Header::Broken(why) | Header::TooLarge(why) => findings.push(Finding::error(why)),
             Header::Read(fields) => {
                 let description = fields.text("description").unwrap_or_default();
                 if description.is_empty() || is_to_do(&description) {
-                    findings.push(Finding::error("its description does not say yet what it is for"));
+                    findings.push(Finding::error(
+                        "its description does not say yet what it is for",
+                    ));
                 }
                 if description.chars().count() > DESCRIPTION {
-                    let what = format!("its description is longer than the {DESCRIPTION} characters that prompts show");
+                    let what = format!(
+                        "its description is longer than the {DESCRIPTION} characters that prompts show"
+                    );
                     findings.push(Finding::remark(what));
                 }
                 if fields.text("name").is_none() {
-                    findings.push(Finding::remark("its header has no name; the folder's counts"));
+                    findings.push(Finding::remark(
+                        "its header has no name; the folder's counts",
+                    ));
                 }
                 if fields.by_line {
-                    findings.push(Finding::remark("its header is no YAML; put texts with a colon in quotes"));
+                    findings.push(Finding::remark(
+                        "its header is no YAML; put texts with a colon in quotes",
+                    ));
                 }
             }
         }
@@ -87,13 +103,18 @@ impl Package {
         let mut findings = Vec::new();
         for (path, file) in self.files() {
             if path == SKILL_FILE && file.bytes.len() as u64 > FILE_LIMIT {
-                findings.push(Finding::error(format!("its {SKILL_FILE} has more than {FILE_LIMIT} bytes")));
+                findings.push(Finding::error(format!(
+                    "its {SKILL_FILE} has more than {FILE_LIMIT} bytes"
+                )));
             }
             if path == SKILL_FILE && std::str::from_utf8(&file.bytes).is_err() {
                 findings.push(Finding::remark(format!("its {SKILL_FILE} is not UTF-8")));
             }
         }
-        let at_top = self.files().keys().map(|path| path.split('/').next().unwrap_or_default());
+        let at_top = self
+            .files()
+            .keys()
+            .map(|path| path.split('/').next().unwrap_or_default());
         let mut strays: Vec<&str> = at_top.filter(|name| !is_expected(name)).collect();
         strays.dedup();
         if !strays.is_empty() {
@@ -114,7 +135,9 @@ impl Skills {
     pub fn check(&self, name: &str) -> Result<Vec<Finding>, SkillsError> {
         let survey = self.survey();
         let found = survey.into_iter().find(|found| found.name == name);
-        self.check_found(&found.ok_or_else(|| SkillsError::Unknown { name: name.to_owned() })?)
+        self.check_found(&found.ok_or_else(|| SkillsError::Unknown {
+            name: name.to_owned(),
+        })?)
     }
 
     /// The same for something that [`Skills::survey`] found.
@@ -128,13 +151,18 @@ impl Skills {
             _ => Vec::new(),
         };
         Lock::read(&self.settings().workspace)?;
-        let Some(folder) = found.location.parent() else { return Ok(findings) };
+        let Some(folder) = found.location.parent() else {
+            return Ok(findings);
+        };
         if findings.is_empty() {
             match Package::read_folder(folder) {
                 Ok(package) => {
                     findings.extend(package.findings());
                     if package.name() != package.folder() {
-                        let what = format!("its header calls it `{}`; the folder's name counts", package.name());
+                        let what = format!(
+                            "its header calls it `{}`; the folder's name counts",
+                            package.name()
+                        );
                         findings.push(Finding::remark(what));
                     }
                     if self.has_changed(found) {
@@ -150,13 +178,19 @@ impl Skills {
 }
 
 fn is_to_do(description: &str) -> bool {
-    let upper = description.trim_start_matches(['[', '<', '(', ' ']).to_uppercase();
-    upper.strip_prefix("TODO").is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
+    let upper = description
+        .trim_start_matches(['[', '<', '(', ' '])
+        .to_uppercase();
+    upper
+        .strip_prefix("TODO")
+        .is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
 }
 
 fn is_expected(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default();
-    name == SKILL_FILE || FOLDERS.contains(&name) || ["LICENSE", "LICENCE", "NOTICE"].contains(&stem)
+    name == SKILL_FILE
+        || FOLDERS.contains(&name)
+        || ["LICENSE", "LICENCE", "NOTICE"].contains(&stem)
 }
 
 #[cfg(test)]
@@ -166,30 +200,73 @@ mod tests {
     fn findings(files: &[(&str, &str)]) -> Vec<(bool, String)> {
         let mut package = Package::new(std::path::PathBuf::new(), "folder".to_owned());
         for (path, text) in files {
-            package.add((*path).to_owned(), text.as_bytes().to_vec(), false).unwrap();
+            package
+                .add((*path).to_owned(), text.as_bytes().to_vec(), false)
+                .unwrap();
         }
-        package.findings().into_iter().map(|finding| (finding.is_error, finding.what)).collect()
+        package
+            .findings()
+            .into_iter()
+            .map(|finding| (finding.is_error, finding.what))
+            .collect()
     }
 
     #[test]
     fn what_is_to_be_mended_is_said() {
         let good = "---\nname: good-1\ndescription: Does good.\n---\nBody.";
-        assert_eq!(findings(&[("SKILL.md", good), ("scripts/a.py", ""), ("LICENSE.txt", "")]), []);
+        assert_eq!(
+            findings(&[
+                ("SKILL.md", good),
+                ("scripts/a.py", ""),
+                ("LICENSE.txt", "")
+            ]),
+            []
+        );
         let table = [
-            ("---\nname: Bad Name\ndescription: x\n---\nBody.", true, "the name `Bad Name`"),
+            (
+                "---\nname: Bad Name\ndescription: x\n---\nBody.",
+                true,
+                "the name `Bad Name`",
+            ),
             ("Just text.", true, "no complete header"),
             ("---\nname: [x\n---\nBody.", true, "no YAML"),
             ("---\nname: x\n---\nBody.", true, "does not say yet"),
-            ("---\nname: x\ndescription: '[TODO: say it]'\n---\nBody.", true, "does not say yet"),
-            ("---\nname: x\ndescription: Todoist tasks\n---\n", false, "says nothing"),
+            (
+                "---\nname: x\ndescription: '[TODO: say it]'\n---\nBody.",
+                true,
+                "does not say yet",
+            ),
+            (
+                "---\nname: x\ndescription: Todoist tasks\n---\n",
+                false,
+                "says nothing",
+            ),
             ("---\ndescription: x\n---\nBody.", false, "no name"),
-            ("---\nname: x\ndescription: when: so\n---\nBody.", false, "in quotes"),
+            (
+                "---\nname: x\ndescription: when: so\n---\nBody.",
+                false,
+                "in quotes",
+            ),
         ];
         for (text, is_error, part) in table {
             let found = findings(&[("SKILL.md", text)]);
-            assert!(found.len() == 1 && found[0].0 == is_error && found[0].1.contains(part), "{text:?}: {found:?}");
+            assert!(
+                found.len() == 1 && found[0].0 == is_error && found[0].1.contains(part),
+                "{text:?}: {found:?}"
+            );
         }
-        let strays = findings(&[("SKILL.md", good), ("notes.txt", ""), ("src/a", ""), ("src/b", "")]);
-        assert_eq!(strays, [(false, "unknown beside its SKILL.md: notes.txt, src".to_owned())]);
+        let strays = findings(&[
+            ("SKILL.md", good),
+            ("notes.txt", ""),
+            ("src/a", ""),
+            ("src/b", ""),
+        ]);
+        assert_eq!(
+            strays,
+            [(
+                false,
+                "unknown beside its SKILL.md: notes.txt, src".to_owned()
+            )]
+        );
     }
 }

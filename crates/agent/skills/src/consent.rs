@@ -40,7 +40,9 @@ impl Found {
     /// not in use, asks for nothing, or has consent.
     #[must_use]
     pub fn unagreed(&self) -> Option<String> {
-        let consent = self.consent.filter(|_| matches!(self.standing, Standing::InUse(_)))?;
+        let consent = self
+            .consent
+            .filter(|_| matches!(self.standing, Standing::InUse(_)))?;
         let why = match consent {
             Consent::Given | Consent::Listed => return None,
             Consent::Missing => "which was not agreed to",
@@ -85,9 +87,13 @@ impl Skills {
         let folder = self.removable(name)?;
         let package = Package::read_folder(&folder)?;
         let survey = self.survey();
-        let own = survey.iter().find(|found| found.name == name && found.origin == SkillOrigin::Workspace);
+        let own = survey
+            .iter()
+            .find(|found| found.name == name && found.origin == SkillOrigin::Workspace);
         if own.is_none_or(|found| found.consent.is_none()) {
-            return Err(SkillsError::AsksForNothing { name: name.to_owned() });
+            return Err(SkillsError::AsksForNothing {
+                name: name.to_owned(),
+            });
         }
         Ok(ConsentPlan {
             name: name.to_owned(),
@@ -105,8 +111,19 @@ impl Skills {
     pub fn agree(&self, plan: &ConsentPlan, at: DateTime<FixedOffset>) -> Result<(), SkillsError> {
         let folder = &self.settings().workspace;
         let mut lock = Lock::read(folder)?;
-        let source = lock.get(&plan.name).map_or_else(|| plan.folder.display().to_string(), |pin| pin.source.clone());
-        lock.put(&plan.name, Pin { digest: plan.digest.clone(), source, installed_at: at, always: true });
+        let source = lock.get(&plan.name).map_or_else(
+            || plan.folder.display().to_string(),
+            |pin| pin.source.clone(),
+        );
+        lock.put(
+            &plan.name,
+            Pin {
+                digest: plan.digest.clone(),
+                source,
+                installed_at: at,
+                always: true,
+            },
+        );
         lock.write(folder)
     }
 }

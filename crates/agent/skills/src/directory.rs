@@ -34,11 +34,19 @@ pub(crate) fn oversized(file: &mut (impl Read + Seek)) -> io::Result<Option<Over
     let mut window = Vec::with_capacity(CHUNK + ENTRY);
     loop {
         let read = file.by_ref().take(CHUNK as u64).read_to_end(&mut window)?;
-        for entry in window.windows(ENTRY).filter(|entry| entry.starts_with(&SIGNATURE)) {
+        for entry in window
+            .windows(ENTRY)
+            .filter(|entry| entry.starts_with(&SIGNATURE))
+        {
             entries += 1;
             let lengths = entry.get(28..34).unwrap_or_default().chunks(2);
-            names +=
-                lengths.map(|two| two.iter().rev().fold(0, |sum, byte| sum << 8 | usize::from(*byte))).sum::<usize>();
+            names += lengths
+                .map(|two| {
+                    two.iter()
+                        .rev()
+                        .fold(0, |sum, byte| sum << 8 | usize::from(*byte))
+                })
+                .sum::<usize>();
         }
         if entries > ENTRIES {
             return Ok(Some(Oversized::Entries));

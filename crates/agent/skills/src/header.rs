@@ -52,8 +52,14 @@ impl Document {
     pub(crate) fn parse(text: &str) -> Self {
         let text = text.replace("\r\n", "\n");
         match split(&text) {
-            Some((header, body)) => Self { header: Header::parse(header), body: body.trim().to_owned() },
-            None => Self { header: Header::Missing, body: text.trim().to_owned() },
+            Some((header, body)) => Self {
+                header: Header::parse(header),
+                body: body.trim().to_owned(),
+            },
+            None => Self {
+                header: Header::Missing,
+                body: text.trim().to_owned(),
+            },
         }
     }
 }
@@ -64,12 +70,20 @@ impl Header {
             return Self::TooLarge(format!("its header is larger than {LIMIT} bytes"));
         }
         let mut fields = match yaml::parse(text) {
-            Ok(Value::Object(members)) => Fields { members, by_line: false },
+            Ok(Value::Object(members)) => Fields {
+                members,
+                by_line: false,
+            },
             Ok(Value::Null) => Fields::default(),
             Ok(_) => return Self::Broken("its header is not made of keys and values".to_owned()),
-            Err(YamlError::TooLarge) => return Self::TooLarge(format!("its header: {}", YamlError::TooLarge)),
+            Err(YamlError::TooLarge) => {
+                return Self::TooLarge(format!("its header: {}", YamlError::TooLarge));
+            }
             Err(error) => match by_line(text) {
-                Some(members) => Fields { members, by_line: true },
+                Some(members) => Fields {
+                    members,
+                    by_line: true,
+                },
                 None => return Self::Broken(format!("its header is no YAML ({error})")),
             },
         };
@@ -83,31 +97,44 @@ impl Header {
 impl Fields {
     /// A field as text on as many lines as it has; nothing when it is empty or no text.
     pub(crate) fn text(&self, key: &str) -> Option<String> {
-        self.members.get(key).and_then(word).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+        self.members
+            .get(key)
+            .and_then(word)
+            .map(|text| text.trim().to_owned())
+            .filter(|text| !text.is_empty())
     }
 
     /// Whether it asks to stand in every prompt, at the top or in its metadata.
     pub(crate) fn always(&self) -> bool {
-        [self.members.get("always"), self.settings().and_then(|settings| settings.get("always"))]
-            .into_iter()
-            .flatten()
-            .any(is_true)
+        [
+            self.members.get("always"),
+            self.settings().and_then(|settings| settings.get("always")),
+        ]
+        .into_iter()
+        .flatten()
+        .any(is_true)
     }
 
     /// A setting: from the metadata, else from the top.
     pub(crate) fn setting(&self, key: &str) -> Option<&Value> {
-        self.settings().and_then(|settings| settings.get(key)).or_else(|| self.members.get(key))
+        self.settings()
+            .and_then(|settings| settings.get(key))
+            .or_else(|| self.members.get(key))
     }
 
     fn settings(&self) -> Option<&Map<String, Value>> {
         let metadata = self.members.get("metadata")?;
-        METADATA_KEYS.iter().find_map(|key| metadata.get(key)?.as_object())
+        METADATA_KEYS
+            .iter()
+            .find_map(|key| metadata.get(key)?.as_object())
     }
 
     /// Reads JSON that stands in quotes or on one line, and says what cannot be read.
     fn unfold(&mut self) -> Option<String> {
         for key in ["metadata", "requires"] {
-            let Some(Value::String(text)) = self.members.get(key) else { continue };
+            let Some(Value::String(text)) = self.members.get(key) else {
+                continue;
+            };
             let text = text.trim();
             if !text.starts_with(['{', '[']) {
                 continue;
@@ -125,7 +152,9 @@ impl Fields {
 fn is_true(value: &Value) -> bool {
     match value {
         Value::Bool(is_true) => *is_true,
-        Value::String(text) => ["true", "yes", "on"].contains(&text.trim().to_ascii_lowercase().as_str()),
+        Value::String(text) => {
+            ["true", "yes", "on"].contains(&text.trim().to_ascii_lowercase().as_str())
+        }
         _ => false,
     }
 }
@@ -151,11 +180,16 @@ fn split(text: &str) -> Option<(&str, &str)> {
 fn by_line(text: &str) -> Option<Map<String, Value>> {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_".contains(character);
     let mut members = Map::new();
-    for line in text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
+    for line in text
+        .lines()
+        .filter(|line| !line.trim().is_empty() && !line.starts_with('#'))
+    {
         let (key, value) = line.split_once(':')?;
         let value = value.trim();
         let is_json = ["metadata", "requires"].contains(&key) && value.starts_with('{');
-        if key.is_empty() || !key.chars().all(is_plain) || (value.starts_with(|mark| MARKS.contains(mark)) && !is_json)
+        if key.is_empty()
+            || !key.chars().all(is_plain)
+            || (value.starts_with(|mark| MARKS.contains(mark)) && !is_json)
         {
             return None;
         }
@@ -172,7 +206,10 @@ mod tests {
 
     fn read(header: &str) -> Fields {
         match Document::parse(&format!("---\n{header}\n---\nBody.")) {
-            Document { header: Header::Read(fields), body } if body == "Body." => fields,
+            Document {
+                header: Header::Read(fields),
+                body,
+            } if body == "Body." => fields,
             other => panic!("{header}: {other:?}"),
         }
     }
@@ -187,15 +224,30 @@ mod tests {
             "quoted": "it's", "always": false, "long": "two lines", "plain": "starts and goes on",
             "nested": {"deep": 1}, "list": ["one"],
         });
-        let fields = Fields { members: members.as_object().unwrap().clone(), by_line: false };
-        let document = Document { header: Header::Read(fields), body: "Body.\n---\nrest".to_owned() };
+        let fields = Fields {
+            members: members.as_object().unwrap().clone(),
+            by_line: false,
+        };
+        let document = Document {
+            header: Header::Read(fields),
+            body: "Body.\n---\nrest".to_owned(),
+        };
         assert_eq!(Document::parse(file), document);
     }
 
     #[test]
     fn a_file_without_a_complete_header_is_all_body() {
-        for file in ["Just text", "---\nname: a\n", "--- x\nname: a\n---\n", "", "---"] {
-            let document = Document { header: Header::Missing, body: file.trim().to_owned() };
+        for file in [
+            "Just text",
+            "---\nname: a\n",
+            "--- x\nname: a\n---\n",
+            "",
+            "---",
+        ] {
+            let document = Document {
+                header: Header::Missing,
+                body: file.trim().to_owned(),
+            };
             assert_eq!(Document::parse(file), document, "{file:?}");
         }
     }
@@ -235,15 +287,26 @@ mod tests {
             ("1", false),
             ("[true]", false),
         ] {
-            assert_eq!(read(&format!("always: {value}")).always(), always, "{value}");
-            assert_eq!(read(&format!("metadata: {{nanobot: {{always: {value}}}}}")).always(), always, "{value}");
+            assert_eq!(
+                read(&format!("always: {value}")).always(),
+                always,
+                "{value}"
+            );
+            assert_eq!(
+                read(&format!("metadata: {{nanobot: {{always: {value}}}}}")).always(),
+                always,
+                "{value}"
+            );
         }
     }
 
     #[test]
     fn plain_lines_that_are_no_yaml_are_read_line_by_line_and_nothing_else_is() {
         let fields = read("name: a\ndescription: Use when: it rains");
-        assert_eq!((fields.by_line, fields.text("description").as_deref()), (true, Some("Use when: it rains")));
+        assert_eq!(
+            (fields.by_line, fields.text("description").as_deref()),
+            (true, Some("Use when: it rains"))
+        );
         for header in [
             "name: [unclosed",
             "description: \"unclosed",
@@ -255,7 +318,10 @@ mod tests {
             "just words",
         ] {
             let document = Document::parse(&format!("---\n{header}\n---\nBody."));
-            assert!(matches!(document.header, Header::Broken(_)), "{header}: {document:?}");
+            assert!(
+                matches!(document.header, Header::Broken(_)),
+                "{header}: {document:?}"
+            );
         }
     }
 }

@@ -54,7 +54,10 @@ impl Skills {
     /// changes of its own; [`SkillsError::Lock`].
     pub fn plan(&self, package: Package) -> Result<InstallPlan, SkillsError> {
         let name = package.name();
-        let (errors, remarks): (Vec<_>, Vec<_>) = package.findings().into_iter().partition(|finding| finding.is_error);
+        let (errors, remarks): (Vec<_>, Vec<_>) = package
+            .findings()
+            .into_iter()
+            .partition(|finding| finding.is_error);
         if !errors.is_empty() {
             let problems = errors.into_iter().map(|finding| finding.what).collect();
             return Err(SkillsError::Invalid { name, problems });
@@ -62,16 +65,37 @@ impl Skills {
         let target = self.settings().workspace.join(&name);
         let digest = package.digest();
         let change = self.change(&name, &target, &package, &digest)?;
-        let hides = self.survey().into_iter().find(|found| found.name == name).map(|found| found.origin);
+        let hides = self
+            .survey()
+            .into_iter()
+            .find(|found| found.name == name)
+            .map(|found| found.origin);
         let hides = hides.filter(|origin| *origin != SkillOrigin::Workspace);
-        Ok(InstallPlan { capabilities: package.capabilities(), package, name, digest, remarks, change, hides })
+        Ok(InstallPlan {
+            capabilities: package.capabilities(),
+            package,
+            name,
+            digest,
+            remarks,
+            change,
+            hides,
+        })
     }
 
-    fn change(&self, name: &str, target: &Path, package: &Package, digest: &str) -> Result<Change, SkillsError> {
+    fn change(
+        &self,
+        name: &str,
+        target: &Path,
+        package: &Package,
+        digest: &str,
+    ) -> Result<Change, SkillsError> {
         if target.symlink_metadata().is_err() {
             return Ok(Change::New);
         }
-        if target.canonicalize().is_ok_and(|target| target == package.source()) {
+        if target
+            .canonicalize()
+            .is_ok_and(|target| target == package.source())
+        {
             return Ok(Change::PinsInPlace);
         }
         let there = Package::read_folder(target)?.digest();
@@ -79,7 +103,9 @@ impl Skills {
         match lock.get(name) {
             Some(pin) if pin.digest == there && digest == there => Ok(Change::Same),
             Some(pin) if pin.digest == there => Ok(Change::Replaces),
-            _ => Err(SkillsError::Taken { name: name.to_owned() }),
+            _ => Err(SkillsError::Taken {
+                name: name.to_owned(),
+            }),
         }
     }
 
@@ -88,7 +114,11 @@ impl Skills {
     ///
     /// # Errors
     /// [`SkillsError::Io`], [`SkillsError::Lock`].
-    pub fn install(&self, plan: &InstallPlan, at: DateTime<FixedOffset>) -> Result<PathBuf, SkillsError> {
+    pub fn install(
+        &self,
+        plan: &InstallPlan,
+        at: DateTime<FixedOffset>,
+    ) -> Result<PathBuf, SkillsError> {
         let folder = &self.settings().workspace;
         std::fs::create_dir_all(folder).map_err(SkillsError::io("create", folder))?;
         let mut lock = Lock::read(folder)?;
@@ -117,8 +147,14 @@ impl Skills {
         let target = self.removable(name)?;
         let folder = &self.settings().workspace;
         let mut lock = Lock::read(folder)?;
-        let is_link = target.symlink_metadata().is_ok_and(|found| found.is_symlink());
-        let removed = if is_link { std::fs::remove_file(&target) } else { std::fs::remove_dir_all(&target) };
+        let is_link = target
+            .symlink_metadata()
+            .is_ok_and(|found| found.is_symlink());
+        let removed = if is_link {
+            std::fs::remove_file(&target)
+        } else {
+            std::fs::remove_dir_all(&target)
+        };
         removed.map_err(SkillsError::io("remove", &target))?;
         if lock.remove(name) {
             lock.write(folder)?;
@@ -131,12 +167,23 @@ impl Skills {
     /// # Errors
     /// [`SkillsError::Unknown`], [`SkillsError::NotOfWorkspace`].
     pub fn removable(&self, name: &str) -> Result<PathBuf, SkillsError> {
-        let found: Vec<_> = self.survey().into_iter().filter(|found| found.name == name).collect();
-        let own = found.iter().find(|found| found.origin == SkillOrigin::Workspace);
+        let found: Vec<_> = self
+            .survey()
+            .into_iter()
+            .filter(|found| found.name == name)
+            .collect();
+        let own = found
+            .iter()
+            .find(|found| found.origin == SkillOrigin::Workspace);
         match (own.and_then(|found| found.location.parent()), found.first()) {
             (Some(folder), _) => Ok(folder.to_owned()),
-            (None, Some(other)) => Err(SkillsError::NotOfWorkspace { name: name.to_owned(), origin: other.origin }),
-            (None, None) => Err(SkillsError::Unknown { name: name.to_owned() }),
+            (None, Some(other)) => Err(SkillsError::NotOfWorkspace {
+                name: name.to_owned(),
+                origin: other.origin,
+            }),
+            (None, None) => Err(SkillsError::Unknown {
+                name: name.to_owned(),
+            }),
         }
     }
 }
@@ -144,7 +191,10 @@ impl Skills {
 /// Writes a package beside its place and moves it there; what was there goes last.
 fn put(folder: &Path, target: &Path, package: &Package) -> Result<(), SkillsError> {
     let hidden = |prefix: &str| {
-        tempfile::Builder::new().prefix(prefix).tempdir_in(folder).map_err(SkillsError::io("write to", folder))
+        tempfile::Builder::new()
+            .prefix(prefix)
+            .tempdir_in(folder)
+            .map_err(SkillsError::io("write to", folder))
     };
     let fresh = hidden(".installing-")?;
     let inner = fresh.path().join("skill");

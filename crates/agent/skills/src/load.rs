@@ -19,9 +19,13 @@ pub(crate) const FILE_LIMIT: u64 = 1 << 20;
 /// Why a folder is no skill.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
-    #[error("its folder's name is not one of letters, digits, spaces and -_. only, or longer than 64 characters")]
+    #[error(
+        "its folder's name is not one of letters, digits, spaces and -_. only, or longer than 64 characters"
+    )]
     Folder,
-    #[error("the name in its header is not one of letters, digits, spaces and -_. only, or longer than 64 characters")]
+    #[error(
+        "the name in its header is not one of letters, digits, spaces and -_. only, or longer than 64 characters"
+    )]
     Name,
     #[error("its file lies outside its folder, or its folder outside the folder of skills")]
     Outside,
@@ -56,13 +60,20 @@ pub(crate) fn load(root: &Path, folder: &str, origin: SkillOrigin) -> Result<Loa
     let text = String::from_utf8_lossy(&bytes);
     let mut loaded = understand(&text, folder, origin, location)?;
     if std::str::from_utf8(&bytes).is_err() {
-        loaded.notes.push("its file is not UTF-8; unreadable bytes are replaced".to_owned());
+        loaded
+            .notes
+            .push("its file is not UTF-8; unreadable bytes are replaced".to_owned());
     }
     Ok(loaded)
 }
 
 /// Makes a skill of the text of a file.
-pub(crate) fn understand(text: &str, folder: &str, origin: SkillOrigin, location: PathBuf) -> Result<Loaded, Refusal> {
+pub(crate) fn understand(
+    text: &str,
+    folder: &str,
+    origin: SkillOrigin,
+    location: PathBuf,
+) -> Result<Loaded, Refusal> {
     let document = Document::parse(text.trim_start_matches('\u{feff}'));
     let mut notes = Vec::new();
     let skill = Skill {
@@ -76,7 +87,11 @@ pub(crate) fn understand(text: &str, folder: &str, origin: SkillOrigin, location
     };
     let skill = match document.header {
         Header::TooLarge(why) => return Err(Refusal::Header(why)),
-        Header::Broken(why) => Skill { body: String::new(), blockers: vec![Blocker::Broken(why)], ..skill },
+        Header::Broken(why) => Skill {
+            body: String::new(),
+            blockers: vec![Blocker::Broken(why)],
+            ..skill
+        },
         Header::Missing => {
             notes.push("it has no complete header; its folder names it".to_owned());
             skill
@@ -87,14 +102,24 @@ pub(crate) fn understand(text: &str, folder: &str, origin: SkillOrigin, location
                 return Err(Refusal::Name);
             }
             if let Some(other) = named.filter(|name| name != folder) {
-                notes.push(format!("its header calls it `{other}`; the folder's name counts"));
+                notes.push(format!(
+                    "its header calls it `{other}`; the folder's name counts"
+                ));
             }
             if fields.by_line {
-                notes.push("its header is no YAML and was read line by line; put such texts in quotes".to_owned());
+                notes.push(
+                    "its header is no YAML and was read line by line; put such texts in quotes"
+                        .to_owned(),
+                );
             }
             let blockers = Requirements::of(&fields).blockers();
             let description = fields.text("description").unwrap_or(skill.description);
-            Skill { description, always: fields.always(), blockers, ..skill }
+            Skill {
+                description,
+                always: fields.always(),
+                blockers,
+                ..skill
+            }
         }
     };
     Ok(Loaded { skill, notes })
@@ -104,9 +129,14 @@ pub(crate) fn understand(text: &str, folder: &str, origin: SkillOrigin, location
 /// refused, because reading one may never end.
 pub(crate) fn read_bounded(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
     if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a regular file",
+        ));
     }
     let mut bytes = Vec::new();
-    File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    File::open(path)?
+        .take(limit.saturating_add(1))
+        .read_to_end(&mut bytes)?;
     Ok(Some(bytes).filter(|bytes| bytes.len() as u64 <= limit))
 }

@@ -8,13 +8,19 @@ const LIMIT: usize = 64;
 pub(crate) fn is_usable(name: &str) -> bool {
     let is_plain = |character: char| character.is_alphanumeric() || " -_.".contains(character);
     let length = name.chars().count();
-    !name.starts_with('.') && name.trim() == name && (1..=LIMIT).contains(&length) && name.chars().all(is_plain)
+    !name.starts_with('.')
+        && name.trim() == name
+        && (1..=LIMIT).contains(&length)
+        && name.chars().all(is_plain)
 }
 
 /// Whether a name is what new skills are called: small Latin letters, digits and single hyphens.
 pub(crate) fn is_good(name: &str) -> bool {
     let is_plain = |character: char| character.is_ascii_lowercase() || character.is_ascii_digit();
-    name.len() <= LIMIT && name.split('-').all(|part| !part.is_empty() && part.chars().all(is_plain))
+    name.len() <= LIMIT
+        && name
+            .split('-')
+            .all(|part| !part.is_empty() && part.chars().all(is_plain))
 }
 
 #[cfg(test)]

@@ -62,16 +62,26 @@ impl Package {
         let is_archive = path
             .extension()
             .and_then(|ending| ending.to_str())
-            .is_some_and(|ending| ["skill", "zip"].iter().any(|known| ending.eq_ignore_ascii_case(known)));
+            .is_some_and(|ending| {
+                ["skill", "zip"]
+                    .iter()
+                    .any(|known| ending.eq_ignore_ascii_case(known))
+            });
         let package = match std::fs::metadata(path).map_err(SkillsError::io("read", path))? {
             found if found.is_dir() => Self::read(path, &LEFT_OUT)?,
             found if found.is_file() && is_archive => archive::read(path)?,
-            _ => return Err(SkillsError::NotASkill { path: path.to_owned() }),
+            _ => {
+                return Err(SkillsError::NotASkill {
+                    path: path.to_owned(),
+                });
+            }
         };
         if package.files.contains_key(SKILL_FILE) {
             return Ok(package);
         }
-        Err(SkillsError::NotASkill { path: path.to_owned() })
+        Err(SkillsError::NotASkill {
+            path: path.to_owned(),
+        })
     }
 
     /// Reads a folder as it is, every file of it.
@@ -80,8 +90,14 @@ impl Package {
     }
 
     fn read(folder: &Path, left_out: &[&str]) -> Result<Self, SkillsError> {
-        let real = folder.canonicalize().map_err(SkillsError::io("read", folder))?;
-        let name = real.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let real = folder
+            .canonicalize()
+            .map_err(SkillsError::io("read", folder))?;
+        let name = real
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         let mut package = Self::new(real, name);
         let mut pending = vec![(package.source.clone(), String::new())];
         while let Some((directory, prefix)) = pending.pop() {
@@ -93,17 +109,23 @@ impl Package {
                     continue;
                 }
                 let inner = format!("{prefix}{name}");
-                let kind = entry.file_type().map_err(SkillsError::io("read", &entry.path()))?;
+                let kind = entry
+                    .file_type()
+                    .map_err(SkillsError::io("read", &entry.path()))?;
                 if kind.is_dir() {
                     check_path(&inner)?;
                     pending.push((entry.path(), format!("{inner}/")));
                 } else if kind.is_file() {
                     let file = entry.path();
-                    let bytes = read_bounded(&file, FILE_LIMIT).map_err(SkillsError::io("read", &file))?;
+                    let bytes =
+                        read_bounded(&file, FILE_LIMIT).map_err(SkillsError::io("read", &file))?;
                     let bytes = bytes.ok_or_else(|| too_large(&inner))?;
                     package.add(inner, bytes, is_executable(&file))?;
                 } else {
-                    return Err(SkillsError::Unsafe { entry: inner, why: "it is a link or no ordinary file" });
+                    return Err(SkillsError::Unsafe {
+                        entry: inner,
+                        why: "it is a link or no ordinary file",
+                    });
                 }
             }
         }
@@ -111,18 +133,32 @@ impl Package {
     }
 
     pub(crate) fn new(source: PathBuf, folder: String) -> Self {
-        Self { source, folder, ..Self::default() }
+        Self {
+            source,
+            folder,
+            ..Self::default()
+        }
     }
 
     /// Adds a file under a path with `/` between its parts.
-    pub(crate) fn add(&mut self, path: String, bytes: Vec<u8>, executable: bool) -> Result<(), SkillsError> {
+    pub(crate) fn add(
+        &mut self,
+        path: String,
+        bytes: Vec<u8>,
+        executable: bool,
+    ) -> Result<(), SkillsError> {
         check_path(&path)?;
         if !self.folded.insert(path.to_lowercase()) {
-            return Err(SkillsError::Unsafe { entry: path, why: "there are two of that name" });
+            return Err(SkillsError::Unsafe {
+                entry: path,
+                why: "there are two of that name",
+            });
         }
         self.bytes += bytes.len() as u64;
         if self.bytes > TOTAL_LIMIT || self.files.len() >= FILES {
-            return Err(SkillsError::TooLarge(format!("more than {TOTAL_LIMIT} bytes or {FILES} files")));
+            return Err(SkillsError::TooLarge(format!(
+                "more than {TOTAL_LIMIT} bytes or {FILES} files"
+            )));
         }
         self.files.insert(path, PackedFile { bytes, executable });
         Ok(())
@@ -161,7 +197,11 @@ impl Package {
 
     /// Its SKILL.md, taken apart.
     pub(crate) fn document(&self) -> Document {
-        let text = self.files.get(SKILL_FILE).map(|file| String::from_utf8_lossy(&file.bytes)).unwrap_or_default();
+        let text = self
+            .files
+            .get(SKILL_FILE)
+            .map(|file| String::from_utf8_lossy(&file.bytes))
+            .unwrap_or_default();
         Document::parse(text.trim_start_matches('\u{feff}'))
     }
 
@@ -187,14 +227,22 @@ pub(crate) fn too_large(path: &str) -> SkillsError {
 
 /// A path inside a skill: relative, going down only, plain on every system.
 pub(crate) fn check_path(path: &str) -> Result<(), SkillsError> {
-    let refused = |why| Err(SkillsError::Unsafe { entry: path.to_owned(), why });
+    let refused = |why| {
+        Err(SkillsError::Unsafe {
+            entry: path.to_owned(),
+            why,
+        })
+    };
     if path.len() > PATH_LIMIT || path.split('/').count() > DEPTH {
         return refused("its path is too long");
     }
     if path.split('/').any(|part| ["", ".", ".."].contains(&part)) {
         return refused("its path leads out of the skill");
     }
-    if path.chars().any(|character| character.is_control() || "\\:*?\"<>|".contains(character)) {
+    if path
+        .chars()
+        .any(|character| character.is_control() || "\\:*?\"<>|".contains(character))
+    {
         return refused("its path has characters that are no part of a name everywhere");
     }
     Ok(())
@@ -217,12 +265,26 @@ mod tests {
 
     #[test]
     fn paths_go_down_only() {
-        for path in ["SKILL.md", "scripts/run.py", "a/b/c/d/e/f/g/h", "references/天气.md"] {
+        for path in [
+            "SKILL.md",
+            "scripts/run.py",
+            "a/b/c/d/e/f/g/h",
+            "references/天气.md",
+        ] {
             check_path(path).unwrap();
         }
-        for path in
-            ["", "/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a\\..\\b", "C:x", "a\nb", "a/b/c/d/e/f/g/h/i"]
-        {
+        for path in [
+            "",
+            "/etc/passwd",
+            "../x",
+            "a/../../x",
+            "a//b",
+            "./a",
+            "a\\..\\b",
+            "C:x",
+            "a\nb",
+            "a/b/c/d/e/f/g/h/i",
+        ] {
             assert!(check_path(path).is_err(), "{path:?}");
         }
         assert!(check_path(&"x".repeat(201)).is_err());
@@ -233,7 +295,9 @@ mod tests {
         let package = |files: &[(&str, &str)]| {
             let mut package = Package::default();
             for (path, text) in files {
-                package.add((*path).to_owned(), text.as_bytes().to_vec(), false).unwrap();
+                package
+                    .add((*path).to_owned(), text.as_bytes().to_vec(), false)
+                    .unwrap();
             }
             package.digest()
         };
@@ -245,13 +309,22 @@ mod tests {
             package(&[("a", ""), ("b", "c")]),
         ];
         assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
-        assert_eq!(package(&[("b", "2"), ("a", "1")]), package(&[("a", "1"), ("b", "2")]));
+        assert_eq!(
+            package(&[("b", "2"), ("a", "1")]),
+            package(&[("a", "1"), ("b", "2")])
+        );
     }
 
     #[test]
     fn two_names_that_are_one_elsewhere_are_refused() {
         let mut package = Package::default();
-        package.add("README.md".to_owned(), Vec::new(), false).unwrap();
-        assert!(package.add("readme.md".to_owned(), Vec::new(), false).is_err());
+        package
+            .add("README.md".to_owned(), Vec::new(), false)
+            .unwrap();
+        assert!(
+            package
+                .add("readme.md".to_owned(), Vec::new(), false)
+                .is_err()
+        );
     }
 }

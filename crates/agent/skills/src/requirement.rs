@@ -38,12 +38,23 @@ impl Requirements {
     pub(crate) fn blockers(&self) -> Vec<Blocker> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let is_missing = |name: &&String| !is_on_path(name, &path);
-        let mut blockers: Vec<Blocker> =
-            self.programs.iter().filter(is_missing).cloned().map(Blocker::Program).collect();
+        let mut blockers: Vec<Blocker> = self
+            .programs
+            .iter()
+            .filter(is_missing)
+            .cloned()
+            .map(Blocker::Program)
+            .collect();
         if !self.any_program.is_empty() && self.any_program.iter().all(|name| is_missing(&name)) {
             blockers.push(Blocker::Program(self.any_program.join(" or ")));
         }
-        blockers.extend(self.variables.iter().filter(|name| !is_set(name)).cloned().map(Blocker::Variable));
+        blockers.extend(
+            self.variables
+                .iter()
+                .filter(|name| !is_set(name))
+                .cloned()
+                .map(Blocker::Variable),
+        );
         if !self.systems.is_empty() && !self.systems.iter().any(|name| is_this_system(name)) {
             blockers.push(Blocker::System(self.systems.join(" or ")));
         }
@@ -54,7 +65,11 @@ impl Requirements {
 /// A list of names, or one name alone.
 fn names(value: Option<&Value>) -> Vec<String> {
     match value {
-        Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Some(Value::Array(items)) => items
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
         Some(Value::String(name)) => vec![name.clone()],
         _ => Vec::new(),
     }
@@ -67,7 +82,8 @@ fn is_this_system(name: &str) -> bool {
         "linux" => &["linux"],
         other => &[other],
     };
-    ours.iter().any(|system| system.eq_ignore_ascii_case(name.trim()))
+    ours.iter()
+        .any(|system| system.eq_ignore_ascii_case(name.trim()))
 }
 
 /// Whether a variable has a value. A name that no variable can have is not set.
@@ -84,14 +100,16 @@ fn is_on_path(name: &str, path: &OsStr) -> bool {
     }
     std::env::split_paths(path).any(|folder| {
         let candidate = folder.join(name);
-        is_program(&candidate) || (cfg!(windows) && is_program(&candidate.with_added_extension("exe")))
+        is_program(&candidate)
+            || (cfg!(windows) && is_program(&candidate.with_added_extension("exe")))
     })
 }
 
 #[cfg(unix)]
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
-    std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+    std::fs::metadata(path)
+        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(not(unix))]
@@ -106,7 +124,11 @@ mod tests {
 
     fn blockers(header: &str) -> Vec<String> {
         match Document::parse(&format!("---\n{header}\n---\n")).header {
-            Header::Read(fields) => Requirements::of(&fields).blockers().iter().map(Blocker::to_string).collect(),
+            Header::Read(fields) => Requirements::of(&fields)
+                .blockers()
+                .iter()
+                .map(Blocker::to_string)
+                .collect(),
             other => panic!("{header}: {other:?}"),
         }
     }

@@ -78,7 +78,10 @@ impl Skills {
     /// The skills at these places. Touches no disk.
     #[must_use]
     pub fn new(settings: SkillSettings) -> Self {
-        Self { settings, told: Mutex::default() }
+        Self {
+            settings,
+            told: Mutex::default(),
+        }
     }
 
     /// Where they are and what is said about them.
@@ -104,10 +107,12 @@ impl Skills {
             self.tell(&self.settings.workspace, &error.to_string());
             Lock::default()
         });
-        let own = in_folder(&self.settings.workspace, SkillOrigin::Workspace).into_iter().map(|mut found| {
-            self.ask_for_consent(&mut found, &lock);
-            found
-        });
+        let own = in_folder(&self.settings.workspace, SkillOrigin::Workspace)
+            .into_iter()
+            .map(|mut found| {
+                self.ask_for_consent(&mut found, &lock);
+                found
+            });
         let libraries = self.settings.libraries.iter();
         let libraries = libraries.flat_map(|folder| in_folder(folder, SkillOrigin::Library));
         let mut taken = BTreeMap::new();
@@ -140,13 +145,17 @@ impl Skills {
 
     /// Lets a skill of the workspace into every prompt only where a person said so.
     fn ask_for_consent(&self, found: &mut Found, lock: &Lock) {
-        let Standing::InUse(skill) = &mut found.standing else { return };
+        let Standing::InUse(skill) = &mut found.standing else {
+            return;
+        };
         if !skill.always {
             return;
         }
         let is_listed = self.settings.always.contains(&skill.name);
         let consent = match lock.get(&skill.name) {
-            Some(pin) if !is_unchanged(&self.settings.workspace.join(&skill.name), pin) => Consent::Outdated,
+            Some(pin) if !is_unchanged(&self.settings.workspace.join(&skill.name), pin) => {
+                Consent::Outdated
+            }
             Some(pin) if pin.always => Consent::Given,
             _ if is_listed => Consent::Listed,
             _ => Consent::Missing,
@@ -159,13 +168,18 @@ impl Skills {
     #[must_use]
     pub fn has_changed(&self, found: &Found) -> bool {
         let lock = Lock::read(&self.settings.workspace).unwrap_or_default();
-        let pin = lock.get(&found.name).filter(|_| found.origin == SkillOrigin::Workspace);
+        let pin = lock
+            .get(&found.name)
+            .filter(|_| found.origin == SkillOrigin::Workspace);
         pin.is_some_and(|pin| !is_unchanged(&self.settings.workspace.join(&found.name), pin))
     }
 
     fn tell(&self, path: &Path, remark: &str) {
-        let fresh =
-            self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(format!("{}\0{remark}", path.display()));
+        let fresh = self
+            .told
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(format!("{}\0{remark}", path.display()));
         if fresh {
             tracing::warn!(path = %path.display(), remark, "about a skill");
         }
@@ -175,9 +189,15 @@ impl Skills {
         match &found.standing {
             Standing::Refused(why) => self.tell(&found.location, &format!("it is left out: {why}")),
             Standing::Hidden { by } => {
-                self.tell(&found.location, &format!("it is hidden by a skill of the same name ({by})"));
+                self.tell(
+                    &found.location,
+                    &format!("it is hidden by a skill of the same name ({by})"),
+                );
             }
-            Standing::InUse(_) => found.remarks().iter().for_each(|note| self.tell(&found.location, note)),
+            Standing::InUse(_) => found
+                .remarks()
+                .iter()
+                .for_each(|note| self.tell(&found.location, note)),
             Standing::Disabled => {}
         }
     }
@@ -216,9 +236,13 @@ fn in_folder(root: &Path, origin: SkillOrigin) -> Vec<Found> {
             return Vec::new();
         }
     };
-    let files = folders.into_iter().map(|name| (root.join(&name).join(SKILL_FILE), name));
+    let files = folders
+        .into_iter()
+        .map(|name| (root.join(&name).join(SKILL_FILE), name));
     let there = files.filter(|(location, _)| location.symlink_metadata().is_ok());
-    there.map(|(location, name)| found(name.clone(), origin, location, load(root, &name, origin))).collect()
+    there
+        .map(|(location, name)| found(name.clone(), origin, location, load(root, &name, origin)))
+        .collect()
 }
 
 fn built_in(root: &Path) -> impl Iterator<Item = Found> {
@@ -230,12 +254,24 @@ fn built_in(root: &Path) -> impl Iterator<Item = Found> {
     })
 }
 
-fn found(name: String, origin: SkillOrigin, location: PathBuf, loaded: Result<Loaded, Refusal>) -> Found {
+fn found(
+    name: String,
+    origin: SkillOrigin,
+    location: PathBuf,
+    loaded: Result<Loaded, Refusal>,
+) -> Found {
     let (standing, notes) = match loaded {
         Ok(loaded) => (Standing::InUse(loaded.skill), loaded.notes),
         Err(refusal) => (Standing::Refused(refusal.to_string()), Vec::new()),
     };
-    Found { name, origin, location, standing, notes, consent: None }
+    Found {
+        name,
+        origin,
+        location,
+        standing,
+        notes,
+        consent: None,
+    }
 }
 
 /// The names in a folder, sorted, but for hidden ones; none when there is no such folder.
@@ -245,7 +281,9 @@ fn folders(root: &Path) -> io::Result<Vec<String>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let names = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok());
     let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
     names.sort();
     Ok(names)

@@ -42,8 +42,15 @@ pub(crate) enum YamlError {
 
 /// A collection that is not closed yet.
 enum Open {
-    List { items: Vec<Value>, anchor: usize },
-    Table { members: Map<String, Value>, key: Option<String>, anchor: usize },
+    List {
+        items: Vec<Value>,
+        anchor: usize,
+    },
+    Table {
+        members: Map<String, Value>,
+        key: Option<String>,
+        anchor: usize,
+    },
 }
 
 /// Builds a value from events.
@@ -59,8 +66,10 @@ struct Builder {
 pub(crate) fn parse(text: &str) -> Result<Value, YamlError> {
     let mut builder = Builder::default();
     for event in Parser::new_from_str(text) {
-        let (event, span) =
-            event.map_err(|error| YamlError::Syntax { line: error.marker().line(), why: error.info().to_owned() })?;
+        let (event, span) = event.map_err(|error| YamlError::Syntax {
+            line: error.marker().line(),
+            why: error.info().to_owned(),
+        })?;
         builder.take(event, span.start.line())?;
         if builder.done.is_some() {
             break;
@@ -76,25 +85,40 @@ impl Builder {
                 self.grow(1)?;
                 self.put(scalar(text, style, tag.as_deref()), anchor, 1, line)
             }
-            Event::SequenceStart(anchor, _) => self.open(Open::List { items: Vec::new(), anchor }),
-            Event::MappingStart(anchor, _) => self.open(Open::Table { members: Map::new(), key: None, anchor }),
+            Event::SequenceStart(anchor, _) => self.open(Open::List {
+                items: Vec::new(),
+                anchor,
+            }),
+            Event::MappingStart(anchor, _) => self.open(Open::Table {
+                members: Map::new(),
+                key: None,
+                anchor,
+            }),
             Event::SequenceEnd | Event::MappingEnd => self.close(line),
             Event::Alias(anchor) => {
                 let known = self.anchors.get(&anchor).cloned();
-                let (value, nodes) =
-                    known.ok_or(YamlError::Shape { line, why: "an alias repeats something that is not complete" })?;
+                let (value, nodes) = known.ok_or(YamlError::Shape {
+                    line,
+                    why: "an alias repeats something that is not complete",
+                })?;
                 self.grow(nodes)?;
                 self.put(value, 0, nodes, line)
             }
-            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentStart(_) | Event::DocumentEnd => {
-                Ok(())
-            }
+            Event::Nothing
+            | Event::StreamStart
+            | Event::StreamEnd
+            | Event::DocumentStart(_)
+            | Event::DocumentEnd => Ok(()),
         }
     }
 
     fn grow(&mut self, nodes: usize) -> Result<(), YamlError> {
         self.nodes = self.nodes.saturating_add(nodes);
-        if self.nodes > NODES { Err(YamlError::TooLarge) } else { Ok(()) }
+        if self.nodes > NODES {
+            Err(YamlError::TooLarge)
+        } else {
+            Ok(())
+        }
     }
 
     fn open(&mut self, collection: Open) -> Result<(), YamlError> {
@@ -109,14 +133,22 @@ impl Builder {
     fn close(&mut self, line: usize) -> Result<(), YamlError> {
         let (value, anchor) = match self.open.pop() {
             Some(Open::List { items, anchor }) => (Value::Array(items), anchor),
-            Some(Open::Table { members, anchor, .. }) => (Value::Object(members), anchor),
+            Some(Open::Table {
+                members, anchor, ..
+            }) => (Value::Object(members), anchor),
             None => return Ok(()),
         };
         let nodes = count(&value);
         self.put(value, anchor, nodes, line)
     }
 
-    fn put(&mut self, value: Value, anchor: usize, nodes: usize, line: usize) -> Result<(), YamlError> {
+    fn put(
+        &mut self,
+        value: Value,
+        anchor: usize,
+        nodes: usize,
+        line: usize,
+    ) -> Result<(), YamlError> {
         if anchor != 0 {
             self.anchors.insert(anchor, (value.clone(), nodes));
         }
@@ -128,7 +160,10 @@ impl Builder {
                     members.insert(key, value);
                 }
                 None => {
-                    *key = Some(word(&value).ok_or(YamlError::Shape { line, why: "a key is not a plain value" })?);
+                    *key = Some(word(&value).ok_or(YamlError::Shape {
+                        line,
+                        why: "a key is not a plain value",
+                    })?);
                 }
             },
         }
@@ -194,9 +229,18 @@ mod tests {
                 "a: 'true'\nb: !!str 5\nc: -1.5\nd: 1.2.3\ne: .x",
                 json!({"a": "true", "b": "5", "c": -1.5, "d": "1.2.3", "e": ".x"}),
             ),
-            ("{\"a\":{\"b\":[\"c\"]},\"d\":\"😀\"}", json!({"a": {"b": ["c"]}, "d": "😀"})),
-            ("a: &x {k: v}\nb: *x\n1: one", json!({"a": {"k": "v"}, "b": {"k": "v"}, "1": "one"})),
-            ("a: >-\n  two\n  lines\nb: |\n  kept\n  so\n", json!({"a": "two lines", "b": "kept\nso\n"})),
+            (
+                "{\"a\":{\"b\":[\"c\"]},\"d\":\"😀\"}",
+                json!({"a": {"b": ["c"]}, "d": "😀"}),
+            ),
+            (
+                "a: &x {k: v}\nb: *x\n1: one",
+                json!({"a": {"k": "v"}, "b": {"k": "v"}, "1": "one"}),
+            ),
+            (
+                "a: >-\n  two\n  lines\nb: |\n  kept\n  so\n",
+                json!({"a": "two lines", "b": "kept\nso\n"}),
+            ),
             ("a: 1\n...\nb: 2", json!({"a": 1})),
         ];
         for (text, value) in table {
@@ -209,7 +253,12 @@ mod tests {
         let bomb: String = "a: &a [x,x,x,x,x,x,x,x,x]\n".to_owned()
             + &('b'..='i')
                 .zip('a'..)
-                .map(|(name, of)| format!("{name}: &{name} [{}]\n", vec![format!("*{of}"); 9].join(",")))
+                .map(|(name, of)| {
+                    format!(
+                        "{name}: &{name} [{}]\n",
+                        vec![format!("*{of}"); 9].join(",")
+                    )
+                })
                 .collect::<String>();
         let deep = "[".repeat(100);
         let wide = "- x\n".repeat(5000);
@@ -228,16 +277,25 @@ mod tests {
 
     #[test]
     fn what_is_no_yaml_says_where() {
-        for (text, line) in
-            [("a: b\nc: [d", 2), ("a: b: c", 1), ("a: \"b", 1), ("ok: 1\n\tx: 2", 1), ("a: *nothing", 1)]
-        {
+        for (text, line) in [
+            ("a: b\nc: [d", 2),
+            ("a: b: c", 1),
+            ("a: \"b", 1),
+            ("ok: 1\n\tx: 2", 1),
+            ("a: *nothing", 1),
+        ] {
             match parse(text) {
-                Err(YamlError::Syntax { line: found, .. }) => assert!(found >= line, "{text:?} line {found}"),
+                Err(YamlError::Syntax { line: found, .. }) => {
+                    assert!(found >= line, "{text:?} line {found}")
+                }
                 other => panic!("{text:?}: {other:?}"),
             }
         }
         for text in ["? [a]\n: b", "a: &x [*x]"] {
-            assert!(matches!(parse(text), Err(YamlError::Shape { .. })), "{text:?}");
+            assert!(
+                matches!(parse(text), Err(YamlError::Shape { .. })),
+                "{text:?}"
+            );
         }
     }
 }

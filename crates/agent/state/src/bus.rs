@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nanobot_bus::{
-    Accepted, Backlog, Bus, BusError, Consumer, Consumers, Delivery, Handout, HandoutGuard, Look, MOST_HANDED_OUT,
-    Queue, Queued, REDELIVERY_DELAY, Settle, Settlement, Subscription,
+    Accepted, Backlog, Bus, BusError, Consumer, Consumers, Delivery, Handout, HandoutGuard, Look,
+    MOST_HANDED_OUT, Queue, Queued, REDELIVERY_DELAY, Settle, Settlement, Subscription,
 };
 use nanobot_types::{ChannelName, InboundMessage, OutboundMessage};
 
@@ -52,10 +52,16 @@ impl SqliteBus {
         let now = db.clock().now();
         let latest_due = now.saturating_add(millis(LONGEST_WAIT_ACROSS_RESTART));
         let latest = db
-            .write(Durability::Process, move |connection| rows::resume(connection, latest_due))
+            .write(Durability::Process, move |connection| {
+                rows::resume(connection, latest_due)
+            })
             .await
             .map_err(|refusal| refusal.state(db.path(), "read the ledger"))?;
-        Ok(Self { db, consumers: Arc::new(Consumers::new(latest)), serials: Arc::default() })
+        Ok(Self {
+            db,
+            consumers: Arc::new(Consumers::new(latest)),
+            serials: Arc::default(),
+        })
     }
 
     /// Ends every subscription, finishes what was asked before, and closes the database.
@@ -75,7 +81,9 @@ impl SqliteBus {
         loop {
             let batch = self
                 .db
-                .write(Durability::Process, move |connection| rows::prune(connection, before, PRUNE_BATCH))
+                .write(Durability::Process, move |connection| {
+                    rows::prune(connection, before, PRUNE_BATCH)
+                })
                 .await
                 .map_err(|refusal| refusal.bus("forget settled entries"))?;
             forgotten = forgotten.saturating_add(batch);
@@ -88,8 +96,10 @@ impl SqliteBus {
     async fn publish<T: Queued>(&self, mut message: T) -> Result<Accepted, BusError> {
         const ACTION: &str = "accept a message";
         message.complete();
-        let body = serde_json::to_string(&message)
-            .map_err(|source| BusError::Store { action: ACTION, source: Box::new(source) })?;
+        let body = serde_json::to_string(&message).map_err(|source| BusError::Store {
+            action: ACTION,
+            source: Box::new(source),
+        })?;
         let channel = message.consumer().cloned();
         let place = Place::of::<T>(channel.as_ref());
         let consumers = Arc::clone(&self.consumers);
@@ -106,7 +116,11 @@ impl SqliteBus {
             )
             .await
             .map_err(|refusal| refusal.bus(ACTION))?;
-        Ok(if entry.is_some() { Accepted::New } else { Accepted::Duplicate })
+        Ok(if entry.is_some() {
+            Accepted::New
+        } else {
+            Accepted::Duplicate
+        })
     }
 
     async fn subscribe<T: Queued>(
@@ -116,9 +130,15 @@ impl SqliteBus {
     ) -> Result<Subscription<T>, BusError> {
         let seat = consumer.take_seat()?;
         let place = Place::of::<T>(channel);
-        let lane = Lane { bus: self.clone(), consumer, place: place.clone() };
+        let lane = Lane {
+            bus: self.clone(),
+            consumer,
+            place: place.clone(),
+        };
         self.db
-            .write(Durability::Process, move |connection| rows::take_back_all(connection, &place))
+            .write(Durability::Process, move |connection| {
+                rows::take_back_all(connection, &place)
+            })
             .await
             .map_err(|refusal| refusal.bus("begin to consume"))?;
         Ok(seat.subscribe(lane))
@@ -136,11 +156,16 @@ impl Bus for SqliteBus {
     }
 
     async fn inbound(&self) -> Result<Subscription<InboundMessage>, BusError> {
-        self.subscribe(Arc::clone(self.consumers.inbound()), None).await
+        self.subscribe(Arc::clone(self.consumers.inbound()), None)
+            .await
     }
 
-    async fn outbound(&self, channel: &ChannelName) -> Result<Subscription<OutboundMessage>, BusError> {
-        self.subscribe(self.consumers.outbound(channel), Some(channel)).await
+    async fn outbound(
+        &self,
+        channel: &ChannelName,
+    ) -> Result<Subscription<OutboundMessage>, BusError> {
+        self.subscribe(self.consumers.outbound(channel), Some(channel))
+            .await
     }
 
     fn offer(&self, message: OutboundMessage) {
@@ -160,7 +185,11 @@ impl<T: Queued> Backlog<T> for Lane<T> {
     async fn take(&self, returned: &[Handout]) -> Result<Look<T>, BusError> {
         let clock = self.bus.db.clock();
         let (now, again) = (clock.now(), clock.after(REDELIVERY_DELAY));
-        let (place, returned, serials) = (self.place.clone(), returned.to_vec(), Arc::clone(&self.bus.serials));
+        let (place, returned, serials) = (
+            self.place.clone(),
+            returned.to_vec(),
+            Arc::clone(&self.bus.serials),
+        );
         let (taken, next_due) = self
             .bus
             .db
@@ -175,11 +204,20 @@ impl<T: Queued> Backlog<T> for Lane<T> {
             .await
             .map_err(|refusal| refusal.bus("hand out messages"))?;
         let deliver = |(handout, message, progress): rows::Taken<T>| {
-            let held = Held { bus: self.bus.clone(), guard: self.consumer.watch(handout) };
-            (handout.entry, Delivery::durable(message, progress, Box::new(held)))
+            let held = Held {
+                bus: self.bus.clone(),
+                guard: self.consumer.watch(handout),
+            };
+            (
+                handout.entry,
+                Delivery::durable(message, progress, Box::new(held)),
+            )
         };
         let deliveries = taken.into_iter().map(deliver).collect();
-        Ok(Look { deliveries, next_due: next_due.map(|due| clock.instant(due)) })
+        Ok(Look {
+            deliveries,
+            next_due: next_due.map(|due| clock.instant(due)),
+        })
     }
 }
 

@@ -20,7 +20,10 @@ pub(crate) struct Clock {
 
 impl Clock {
     pub(crate) fn start() -> Self {
-        Self { wall: chrono::Utc::now().timestamp_millis(), start: Instant::now() }
+        Self {
+            wall: chrono::Utc::now().timestamp_millis(),
+            start: Instant::now(),
+        }
     }
 
     pub(crate) fn now(&self) -> Millis {
@@ -29,7 +32,9 @@ impl Clock {
 
     /// The first millisecond that is at least `delay` from now.
     pub(crate) fn after(&self, delay: Duration) -> Millis {
-        self.now().saturating_add(millis(delay.min(LONGEST_DELAY))).saturating_add(1)
+        self.now()
+            .saturating_add(millis(delay.min(LONGEST_DELAY)))
+            .saturating_add(1)
     }
 
     /// A stored moment on the monotonic clock, at most [`LONGEST_DELAY`] from now; moments before the
@@ -38,7 +43,9 @@ impl Clock {
         let since_start = u64::try_from(moment.saturating_sub(self.wall)).unwrap_or(0);
         let latest = Instant::now() + LONGEST_DELAY;
         // Clocks cannot add just any number that may be in a file.
-        self.start.checked_add(Duration::from_millis(since_start)).map_or(latest, |moment| moment.min(latest))
+        self.start
+            .checked_add(Duration::from_millis(since_start))
+            .map_or(latest, |moment| moment.min(latest))
     }
 }
 

@@ -57,19 +57,32 @@ impl StateDb {
     ///
     /// # Errors
     /// As [`StateDb::open`].
-    pub async fn open_for(path: impl Into<PathBuf>, survives: Survives) -> Result<Self, StateError> {
+    pub async fn open_for(
+        path: impl Into<PathBuf>,
+        survives: Survives,
+    ) -> Result<Self, StateError> {
         let path = path.into();
         let (commands, queue) = mpsc::channel(QUEUE);
         let (opened, opening) = oneshot::channel();
         let file = path.clone();
         let thread = std::thread::Builder::new().name("nanobot-state".to_owned());
-        thread.spawn(move || serve(&file, survives, opened, queue)).map_err(|source| StateError::Io {
-            action: "start the thread for",
-            path: path.clone(),
-            source,
-        })?;
-        let moved_aside = opening.await.map_err(|_gone| StateError::Closed)??.map(Arc::from);
-        Ok(Self { commands, clock: Clock::start(), path: path.into(), moved_aside })
+        thread
+            .spawn(move || serve(&file, survives, opened, queue))
+            .map_err(|source| StateError::Io {
+                action: "start the thread for",
+                path: path.clone(),
+                source,
+            })?;
+        let moved_aside = opening
+            .await
+            .map_err(|_gone| StateError::Closed)??
+            .map(Arc::from);
+        Ok(Self {
+            commands,
+            clock: Clock::start(),
+            path: path.into(),
+            moved_aside,
+        })
     }
 
     /// Looks at the file, and changes nothing: what is damaged in it, if anything is. Blocks, the
@@ -125,15 +138,29 @@ impl StateDb {
         then: impl FnOnce(&T) + Send + 'static,
     ) -> Result<T, Refusal> {
         let (answer, answered) = oneshot::channel();
-        let task = Task { durability, work: Some(work), then, done: None, answer };
-        self.commands.send(Command::Run(Box::new(task))).await.map_err(|_closed| Refusal::Closed)?;
-        answered.await.map_err(|_closed| Refusal::Closed)?.map_err(Refusal::Failed)
+        let task = Task {
+            durability,
+            work: Some(work),
+            then,
+            done: None,
+            answer,
+        };
+        self.commands
+            .send(Command::Run(Box::new(task)))
+            .await
+            .map_err(|_closed| Refusal::Closed)?;
+        answered
+            .await
+            .map_err(|_closed| Refusal::Closed)?
+            .map_err(Refusal::Failed)
     }
 }
 
 impl fmt::Debug for StateDb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StateDb").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("StateDb")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
     }
 }
 
@@ -175,14 +202,21 @@ impl Refusal {
     pub(crate) fn bus(self, action: &'static str) -> BusError {
         match self {
             Self::Closed => BusError::Closed,
-            Self::Failed(fault) => BusError::Store { action, source: Box::new(fault) },
+            Self::Failed(fault) => BusError::Store {
+                action,
+                source: Box::new(fault),
+            },
         }
     }
 
     pub(crate) fn state(self, path: &Path, action: &'static str) -> StateError {
         match self {
             Self::Closed => StateError::Closed,
-            Self::Failed(fault) => StateError::Database { action, path: path.to_owned(), source: Box::new(fault) },
+            Self::Failed(fault) => StateError::Database {
+                action,
+                path: path.to_owned(),
+                source: Box::new(fault),
+            },
         }
     }
 }
@@ -214,7 +248,9 @@ where
     }
 
     fn finish(self: Box<Self>, outcome: Result<(), Fault>) {
-        let Self { then, done, answer, .. } = *self;
+        let Self {
+            then, done, answer, ..
+        } = *self;
         let result = match (outcome, done) {
             (Ok(()), Some(done)) => {
                 then(&done);

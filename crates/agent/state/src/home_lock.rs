@@ -48,7 +48,11 @@ impl HomeLock {
         let path = home.join(FILE);
         let fault = |action| {
             let path = path.clone();
-            move |source: io::Error| StateError::Io { action, path, source }
+            move |source: io::Error| StateError::Io {
+                action,
+                path,
+                source,
+            }
         };
         private::create_folder(home).map_err(fault("make the folder of"))?;
         let mut file = private::options(OpenOptions::new().read(true).write(true).create(true))
@@ -79,7 +83,11 @@ impl HomeLock {
     /// [`StateError::Io`].
     pub fn holder(home: &Path) -> Result<Option<Holder>, StateError> {
         let path = home.join(FILE);
-        let fault = |source| StateError::Io { action: "look at the lock", path: path.clone(), source };
+        let fault = |source| StateError::Io {
+            action: "look at the lock",
+            path: path.clone(),
+            source,
+        };
         let mut file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -90,7 +98,9 @@ impl HomeLock {
                 drop(file.unlock());
                 Ok(None)
             }
-            Err(TryLockError::WouldBlock) => Ok(Some(Holder { pid: read_pid(&mut file) })),
+            Err(TryLockError::WouldBlock) => Ok(Some(Holder {
+                pid: read_pid(&mut file),
+            })),
             Err(TryLockError::Error(source)) => Err(fault(source)),
         }
     }
@@ -133,7 +143,9 @@ mod owner {
 
     /// Whether a process of that id runs. Nobody's name is nobody's life.
     pub(super) fn may_live(pid: Option<u32>) -> bool {
-        let pid = pid.and_then(|pid| i32::try_from(pid).ok()).filter(|pid| *pid > 0);
+        let pid = pid
+            .and_then(|pid| i32::try_from(pid).ok())
+            .filter(|pid| *pid > 0);
         pid.is_some_and(|pid| kill(Pid::from_raw(pid), None) != Err(Errno::ESRCH))
     }
 }

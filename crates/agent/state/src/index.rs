@@ -18,7 +18,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use nanobot_memory::{MemoryError, MemoryFolders, MemoryHit, MemorySearch, Scope};
-use nanobot_session::{Seq, SessionHit, SessionPaths, SessionReach, SessionSearch, SessionSearchError};
+use nanobot_session::{
+    Seq, SessionHit, SessionPaths, SessionReach, SessionSearch, SessionSearchError,
+};
 use rusqlite::Connection;
 
 use database::Family;
@@ -46,8 +48,15 @@ impl SearchIndex {
     /// An index in the file `path` over these folders.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>, memory: MemoryFolders, sessions: SessionPaths) -> Self {
-        let shared = Shared { path: path.into(), memory, sessions, connection: Mutex::default() };
-        Self { shared: Arc::new(shared) }
+        let shared = Shared {
+            path: path.into(),
+            memory,
+            sessions,
+            connection: Mutex::default(),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
     }
 
     /// Runs file work on a thread that may block.
@@ -74,7 +83,10 @@ impl Shared {
         if terms.is_empty() || limit == 0 {
             return Ok(Vec::new());
         }
-        let mut slot = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self
+            .connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let ask = |slot: &mut Option<Connection>| {
             let mut connection = match slot.take() {
                 Some(connection) => connection,
@@ -102,8 +114,16 @@ impl Shared {
 
 #[async_trait]
 impl MemorySearch for SearchIndex {
-    async fn search(&self, scopes: &[Scope], query: &str, limit: usize) -> Result<Vec<MemoryHit>, MemoryError> {
-        let folders = scopes.iter().map(|scope| self.shared.memory.of(scope)).collect::<Result<Vec<_>, _>>()?;
+    async fn search(
+        &self,
+        scopes: &[Scope],
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<MemoryHit>, MemoryError> {
+        let folders = scopes
+            .iter()
+            .map(|scope| self.shared.memory.of(scope))
+            .collect::<Result<Vec<_>, _>>()?;
         let query = query.to_owned();
         let asked = self.blocking(move |shared| {
             let within = Within::Folders(folders.clone());
@@ -112,12 +132,21 @@ impl MemorySearch for SearchIndex {
         let found = asked.await.map_err(MemoryError::Search)?;
         Ok(found
             .into_iter()
-            .map(|Found { place: Place { path, line, score, .. }, excerpt, .. }| MemoryHit {
-                path,
-                line,
-                excerpt,
-                score,
-            })
+            .map(
+                |Found {
+                     place:
+                         Place {
+                             path, line, score, ..
+                         },
+                     excerpt,
+                     ..
+                 }| MemoryHit {
+                    path,
+                    line,
+                    excerpt,
+                    score,
+                },
+            )
             .collect())
     }
 }
@@ -133,14 +162,38 @@ impl SessionSearch for SearchIndex {
         let (reach, query) = (reach.clone(), query.to_owned());
         let asked = self.blocking(move |shared| {
             let folders = shared.sessions.searched();
-            let within = Within::Sessions { folders: folders.clone(), reach };
+            let within = Within::Sessions {
+                folders: folders.clone(),
+                reach,
+            };
             shared.ask(Family::Sessions, &folders, &query, &within, limit)
         });
         let found = asked.await.map_err(SessionSearchError)?;
         let hit = |found: Found| {
-            let Found { place, excerpt, role, at } = found;
-            let Place { path, line, seq, session, score, .. } = place;
-            Some(SessionHit { session: session?.into(), seq: Seq(seq), role, at, path, line, excerpt, score })
+            let Found {
+                place,
+                excerpt,
+                role,
+                at,
+            } = found;
+            let Place {
+                path,
+                line,
+                seq,
+                session,
+                score,
+                ..
+            } = place;
+            Some(SessionHit {
+                session: session?.into(),
+                seq: Seq(seq),
+                role,
+                at,
+                path,
+                line,
+                excerpt,
+                score,
+            })
         };
         Ok(found.into_iter().filter_map(hit).collect())
     }

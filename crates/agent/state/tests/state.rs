@@ -26,7 +26,9 @@ use nanobot_testkit::WAIT_LIMIT;
 use nanobot_types::{InboundMessage, OutboundKey, OutboundKind, OutboundMessage};
 
 async fn open(path: &Path) -> SqliteBus {
-    SqliteBus::open(StateDb::open(path).await.unwrap()).await.unwrap()
+    SqliteBus::open(StateDb::open(path).await.unwrap())
+        .await
+        .unwrap()
 }
 
 fn said(id: &str) -> InboundMessage {
@@ -36,10 +38,21 @@ fn said(id: &str) -> InboundMessage {
 }
 
 fn reply(turn: &str, position: u32) -> OutboundMessage {
-    let key = OutboundKey { turn: turn.into(), position };
-    OutboundMessage::in_reply_to(&said(turn), key, OutboundKind::Final, "an answer".to_owned())
+    let key = OutboundKey {
+        turn: turn.into(),
+        position,
+    };
+    OutboundMessage::in_reply_to(
+        &said(turn),
+        key,
+        OutboundKind::Final,
+        "an answer".to_owned(),
+    )
 }
 
 async fn next<T>(subscription: &mut Subscription<T>) -> Delivery<T> {
-    tokio::time::timeout(WAIT_LIMIT, subscription.next()).await.unwrap().unwrap()
+    tokio::time::timeout(WAIT_LIMIT, subscription.next())
+        .await
+        .unwrap()
+        .unwrap()
 }

@@ -35,11 +35,22 @@ pub fn builtin(
     }
     if config.exec.enable {
         let urls = Arc::clone(http.guard());
-        tools.push(tool(Exec::new(config.exec.clone(), Arc::clone(policy), urls, runner)?));
+        tools.push(tool(Exec::new(
+            config.exec.clone(),
+            Arc::clone(policy),
+            urls,
+            runner,
+        )?));
     }
     if config.web.enable {
-        tools.push(tool(WebSearch::new(config.web.search.clone(), Arc::clone(http))));
-        tools.push(tool(WebFetch::new(config.web.fetch.clone(), Arc::clone(http))));
+        tools.push(tool(WebSearch::new(
+            config.web.search.clone(),
+            Arc::clone(http),
+        )));
+        tools.push(tool(WebFetch::new(
+            config.web.fetch.clone(),
+            Arc::clone(http),
+        )));
     }
     Ok(tools)
 }

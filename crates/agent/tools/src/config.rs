@@ -72,9 +72,16 @@ impl ToolsConfig {
     /// [`ToolsError::Network`] for an entry of `ssrfWhitelist` that is not a network.
     pub fn url_guard(&self) -> Result<UrlGuard, ToolsError> {
         let parse = |network: &String| {
-            network.parse().map_err(|source| ToolsError::Network { network: network.clone(), source })
+            network.parse().map_err(|source| ToolsError::Network {
+                network: network.clone(),
+                source,
+            })
         };
-        let opened = self.ssrf_whitelist.iter().map(parse).collect::<Result<_, _>>()?;
+        let opened = self
+            .ssrf_whitelist
+            .iter()
+            .map(parse)
+            .collect::<Result<_, _>>()?;
         Ok(UrlGuard::new(Arc::new(SystemResolver), opened))
     }
 }
@@ -171,7 +178,10 @@ pub struct FetchConfig {
 
 impl Default for FetchConfig {
     fn default() -> Self {
-        Self { use_jina_reader: false, jina_reader_base: "https://r.jina.ai".to_owned() }
+        Self {
+            use_jina_reader: false,
+            jina_reader_base: "https://r.jina.ai".to_owned(),
+        }
     }
 }
 
@@ -253,6 +263,10 @@ impl From<&str> for ApiKey {
 
 impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_empty() { "ApiKey(none)" } else { "ApiKey(…)" })
+        f.write_str(if self.0.is_empty() {
+            "ApiKey(none)"
+        } else {
+            "ApiKey(…)"
+        })
     }
 }

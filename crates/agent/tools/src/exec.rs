@@ -100,11 +100,23 @@ impl Exec {
         runner: Arc<dyn CommandRunner>,
     ) -> Result<Self, ToolsError> {
         let guard = Arc::new(CommandGuard::new(&config, Arc::clone(&policy), urls)?);
-        Ok(Self { config, policy, guard, runner })
+        Ok(Self {
+            config,
+            policy,
+            guard,
+            runner,
+        })
     }
 
-    async fn execute(&self, arguments: &Arguments, context: &ToolContext) -> Result<ToolResult, String> {
-        let policy = self.policy.within(context.session.as_str()).map_err(|denied| denied.to_string())?;
+    async fn execute(
+        &self,
+        arguments: &Arguments,
+        context: &ToolContext,
+    ) -> Result<ToolResult, String> {
+        let policy = self
+            .policy
+            .within(context.session.as_str())
+            .map_err(|denied| denied.to_string())?;
         let directory = directory(&policy, arguments.working_dir.as_deref())?;
         if let Err(refusal) = self.guard.check(&arguments.command, &directory).await? {
             return Err(format!("Command blocked by safety guard ({refusal})"));
@@ -114,7 +126,9 @@ impl Exec {
             .command(&arguments.command, &directory)
             .map_err(|error| format!("cannot run commands: {error}"))?;
         command.env_clear().envs(environment::minimal(&self.config));
-        let seconds = arguments.timeout.map_or(self.config.timeout, |given| given.max(1));
+        let seconds = arguments
+            .timeout
+            .map_or(self.config.timeout, |given| given.max(1));
         let limit = (seconds > 0).then(|| Duration::from_secs(seconds.min(MAX_TIMEOUT)));
         let finished = process::run(command, limit, &context.cancel)
             .await
@@ -140,20 +154,42 @@ fn directory(policy: &PathPolicy, given: Option<&str>) -> Result<PathBuf, String
     Ok(directory.path().to_owned())
 }
 
-fn result(Finished { stdout, stderr, end }: &Finished, max_chars: usize) -> ToolResult {
+fn result(
+    Finished {
+        stdout,
+        stderr,
+        end,
+    }: &Finished,
+    max_chars: usize,
+) -> ToolResult {
     let limit = output::LIMIT.min(max_chars.saturating_sub(AROUND));
     let stopped = |reason: String| {
         let Rendered { text, whole } = output::render(stdout, stderr, None, limit);
-        let before = if text.is_empty() { text } else { format!("\n\nOutput until then:\n{text}") };
-        ToolResult { whole, ..ToolResult::error(format!("Error: {reason}{before}")) }
+        let before = if text.is_empty() {
+            text
+        } else {
+            format!("\n\nOutput until then:\n{text}")
+        };
+        ToolResult {
+            whole,
+            ..ToolResult::error(format!("Error: {reason}{before}"))
+        }
     };
     match end {
         End::Exited(code) => {
             let Rendered { text, whole } = output::render(stdout, stderr, Some(*code), limit);
             let severity = (*code != 0).then_some(Severity::Warning);
-            ToolResult { success: *code == 0, severity, whole, ..ToolResult::ok(text) }
+            ToolResult {
+                success: *code == 0,
+                severity,
+                whole,
+                ..ToolResult::ok(text)
+            }
         }
-        End::TimedOut(limit) => stopped(format!("Command timed out after {} seconds", limit.as_secs())),
+        End::TimedOut(limit) => stopped(format!(
+            "Command timed out after {} seconds",
+            limit.as_secs()
+        )),
         End::Cancelled => stopped("Command was stopped".to_owned()),
     }
 }
@@ -177,7 +213,9 @@ impl Operation for Exec {
     }
 
     async fn run(&self, arguments: Arguments, context: &ToolContext) -> ToolResult {
-        self.execute(&arguments, context).await.unwrap_or_else(|reason| answer(Err(reason)))
+        self.execute(&arguments, context)
+            .await
+            .unwrap_or_else(|reason| answer(Err(reason)))
     }
 }
 

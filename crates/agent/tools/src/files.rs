@@ -32,19 +32,34 @@ async fn judged<T: Send + 'static>(
     work: impl FnOnce(&PathPolicy) -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
     let (policy, session) = (Arc::clone(policy), context.session.clone());
-    blocking(move || work(&policy.within(session.as_str()).map_err(|denied| denied.to_string())?)).await
+    blocking(move || {
+        work(
+            &policy
+                .within(session.as_str())
+                .map_err(|denied| denied.to_string())?,
+        )
+    })
+    .await
 }
 
 /// The whole text of a file that is small enough to be edited.
 fn whole_text(path: &str, file: &ResolvedPath) -> Result<String, String> {
     let file = file.open().map_err(|error| unreadable(path, &error))?;
-    let size = file.metadata().map_err(|error| unreadable(path, &error))?.len();
+    let size = file
+        .metadata()
+        .map_err(|error| unreadable(path, &error))?
+        .len();
     if size > MAX_EDITED {
-        return Err(format!("{path} is too large to edit ({size} bytes, at most {MAX_EDITED})"));
+        return Err(format!(
+            "{path} is too large to edit ({size} bytes, at most {MAX_EDITED})"
+        ));
     }
     let mut bytes = Vec::new();
-    file.take(MAX_EDITED).read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
-    String::from_utf8(bytes).map_err(|error| not_utf8(path, error.utf8_error().valid_up_to() as u64))
+    file.take(MAX_EDITED)
+        .read_to_end(&mut bytes)
+        .map_err(|error| unreadable(path, &error))?;
+    String::from_utf8(bytes)
+        .map_err(|error| not_utf8(path, error.utf8_error().valid_up_to() as u64))
 }
 
 fn not_utf8(path: &str, offset: u64) -> String {
@@ -68,5 +83,8 @@ fn unwritable(path: &str, error: &io::Error) -> String {
 
 /// Counts the places of `wanted` in `content`, and says why there are none.
 pub(crate) fn locate_and_explain(content: &str, wanted: &str) -> (usize, String) {
-    (locate::matches(content, wanted).len(), locate::explain_absence("file", content, wanted))
+    (
+        locate::matches(content, wanted).len(),
+        locate::explain_absence("file", content, wanted),
+    )
 }

@@ -21,7 +21,10 @@ mod web;
 
 pub use crate::{
     builtin::builtin,
-    config::{ApiKey, ExecConfig, FetchConfig, FileConfig, SearchConfig, SearchEndpoints, ToolsConfig, WebConfig},
+    config::{
+        ApiKey, ExecConfig, FetchConfig, FileConfig, SearchConfig, SearchEndpoints, ToolsConfig,
+        WebConfig,
+    },
     error::ToolsError,
     exec::{CommandRunner, DirectRunner},
     web::HttpClients,

@@ -23,7 +23,11 @@ pub(crate) trait Operation: Send + Sync + 'static {
     /// The JSON schema of the arguments.
     fn parameters() -> Value;
 
-    fn run(&self, arguments: Self::Arguments, context: &ToolContext) -> impl Future<Output = ToolResult> + Send;
+    fn run(
+        &self,
+        arguments: Self::Arguments,
+        context: &ToolContext,
+    ) -> impl Future<Output = ToolResult> + Send;
 }
 
 /// Makes a tool of an operation.
@@ -45,7 +49,9 @@ struct BuiltIn<T> {
 
 impl<T> fmt::Debug for BuiltIn<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BuiltIn").field("name", &self.spec.name).finish_non_exhaustive()
+        f.debug_struct("BuiltIn")
+            .field("name", &self.spec.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -60,7 +66,9 @@ impl<T: Operation> Tool for BuiltIn<T> {
             Ok(arguments) => self.operation.run(arguments, context).await,
             Err(error) => {
                 let name = T::NAME;
-                ToolResult::error(format!("Error: Invalid parameters for tool '{name}': {error}"))
+                ToolResult::error(format!(
+                    "Error: Invalid parameters for tool '{name}': {error}"
+                ))
             }
         }
     }

@@ -5,7 +5,15 @@
 pub(crate) fn breaks_line(character: char) -> bool {
     matches!(
         character,
-        '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}' | '\u{1d}' | '\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+        '\n' | '\r'
+            | '\u{b}'
+            | '\u{c}'
+            | '\u{1c}'
+            | '\u{1d}'
+            | '\u{1e}'
+            | '\u{85}'
+            | '\u{2028}'
+            | '\u{2029}'
     )
 }
 
@@ -33,7 +41,9 @@ pub(crate) fn lines_with_ends(text: &str) -> impl Iterator<Item = &str> {
 
 /// `line` without its terminator.
 pub(crate) fn without_end(line: &str) -> &str {
-    line.strip_suffix("\r\n").or_else(|| line.strip_suffix(breaks_line)).unwrap_or(line)
+    line.strip_suffix("\r\n")
+        .or_else(|| line.strip_suffix(breaks_line))
+        .unwrap_or(line)
 }
 
 /// `number` with a comma between groups of three digits.
@@ -72,7 +82,10 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped_and_text_is_clipped_by_characters() {
-        assert_eq!([grouped(7), grouped(1234), grouped(1_234_567)], ["7", "1,234", "1,234,567"]);
+        assert_eq!(
+            [grouped(7), grouped(1234), grouped(1_234_567)],
+            ["7", "1,234", "1,234,567"]
+        );
         assert_eq!(clipped("咖啡☕", 2), ("咖啡", true));
         assert_eq!(clipped("咖啡", 2), ("咖啡", false));
     }

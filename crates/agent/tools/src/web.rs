@@ -24,36 +24,54 @@ struct WebError {
 impl WebError {
     /// An error of circumstances.
     fn passing(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), may_pass: true }
+        Self {
+            reason: reason.into(),
+            may_pass: true,
+        }
     }
 
     /// An answer with a status that is no success.
     fn of_status(status: reqwest::StatusCode) -> Self {
         let may_pass = matches!(status.as_u16(), 408 | 425 | 429 | 500 | 502 | 503 | 504);
-        Self { reason: format!("HTTP {status}"), may_pass }
+        Self {
+            reason: format!("HTTP {status}"),
+            may_pass,
+        }
     }
 
     /// The same with other words.
     fn said(self, words: impl FnOnce(String) -> String) -> Self {
-        Self { reason: words(self.reason), ..self }
+        Self {
+            reason: words(self.reason),
+            ..self
+        }
     }
 
     /// A failed result of a tool with this output.
     fn result(&self, output: String) -> ToolResult {
-        ToolResult { should_retry: self.may_pass, ..ToolResult::error(output) }
+        ToolResult {
+            should_retry: self.may_pass,
+            ..ToolResult::error(output)
+        }
     }
 }
 
 /// What nothing but another call helps against.
 impl From<String> for WebError {
     fn from(reason: String) -> Self {
-        Self { reason, may_pass: false }
+        Self {
+            reason,
+            may_pass: false,
+        }
     }
 }
 
 impl From<UrlDenied> for WebError {
     fn from(denied: UrlDenied) -> Self {
-        Self { reason: format!("URL validation failed: {denied}"), may_pass: denied.is_transient() }
+        Self {
+            reason: format!("URL validation failed: {denied}"),
+            may_pass: denied.is_transient(),
+        }
     }
 }
 
@@ -67,9 +85,13 @@ impl From<reqwest::Error> for WebError {
             denied = denied.or_else(|| error.downcast_ref::<UrlDenied>());
             cause = error.source();
         }
-        let is_passing = error.is_timeout() || error.is_connect() || error.is_request() || error.is_body();
+        let is_passing =
+            error.is_timeout() || error.is_connect() || error.is_request() || error.is_body();
         let may_pass = is_passing && denied.is_none_or(UrlDenied::is_transient);
-        Self { reason: failure(error), may_pass }
+        Self {
+            reason: failure(error),
+            may_pass,
+        }
     }
 }
 

@@ -1,5 +1,9 @@
 //! Behaviour of the built-in tools, called the way an agent calls them: through the registry.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot set itself up has failed")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test that cannot set itself up has failed"
+)]
 
 #[path = "tools/exec.rs"]
 mod exec;

@@ -35,7 +35,13 @@ impl Loader {
     /// A loader of `paths.config_file` for the sections of `schema`.
     #[must_use]
     pub fn new(schema: Schema, paths: Paths, environment: Environment) -> Self {
-        Self { schema, paths, environment, overrides: Vec::new(), may_be_missing: false }
+        Self {
+            schema,
+            paths,
+            environment,
+            overrides: Vec::new(),
+            may_be_missing: false,
+        }
     }
 
     /// Adds a setting of the command line: a dotted key (any spelling) and its text, which is
@@ -75,7 +81,9 @@ impl Loader {
             Some(bytes) => match document::parse(&file, bytes)? {
                 Document::Object(node) => Some(node),
                 Document::Empty => {
-                    findings.push(Finding::EmptyFile { origin: file_start(&file) });
+                    findings.push(Finding::EmptyFile {
+                        origin: file_start(&file),
+                    });
                     None
                 }
             },
@@ -88,11 +96,19 @@ impl Loader {
         let from_file = Layer::file(fold::values(&root, &shape), &file);
         let from_environment = Layer::environment(&self.environment, &mut shape, &mut findings)?;
         let from_command_line = Layer::command_line(&self.overrides, &mut shape)?;
-        let layers = vec![Layer::defaults(&shape), from_file, from_environment, from_command_line];
+        let layers = vec![
+            Layer::defaults(&shape),
+            from_file,
+            from_environment,
+            from_command_line,
+        ];
         let figment = layers.iter().fold(Figment::new(), Figment::merge);
         let merged = figment
             .find_value("")
-            .map_err(|error| ConfigError::Defaults { section: "(all)".to_owned(), reason: error.to_string() })?;
+            .map_err(|error| ConfigError::Defaults {
+                section: "(all)".to_owned(),
+                reason: error.to_string(),
+            })?;
         Ok(Config {
             shape,
             layers,
@@ -113,12 +129,19 @@ pub(crate) fn read(file: &Path) -> Result<Option<Vec<u8>>, ConfigError> {
     match fs::read(file) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(ConfigError::Read { path: file.to_path_buf(), source }),
+        Err(source) => Err(ConfigError::Read {
+            path: file.to_path_buf(),
+            source,
+        }),
     }
 }
 
 fn file_start(file: &Path) -> Origin {
-    Origin::File { path: file.to_path_buf(), line: 1, column: 1 }
+    Origin::File {
+        path: file.to_path_buf(),
+        line: 1,
+        column: 1,
+    }
 }
 
 /// A configuration, read once; hands out typed sections and says where every value is from.
@@ -254,7 +277,12 @@ impl Config {
     /// written, nothing from the environment or the command line.
     #[must_use]
     pub fn draft(&self) -> Draft {
-        Draft::new(self.paths.config_file.clone(), self.original.clone(), self.root.clone(), self.shape.clone())
+        Draft::new(
+            self.paths.config_file.clone(),
+            self.original.clone(),
+            self.root.clone(),
+            self.shape.clone(),
+        )
     }
 
     /// Copies the configuration file as it was read to `<name>.bak-<time>` beside it, readable by
@@ -276,7 +304,10 @@ impl Config {
 
     fn extraction(&self, key: &str) -> Result<Extraction<'_>, ConfigError> {
         let path = self.path(key)?;
-        let value = self.find(&path).cloned().unwrap_or_else(|| FigmentValue::from(figment::value::Dict::new()));
+        let value = self
+            .find(&path)
+            .cloned()
+            .unwrap_or_else(|| FigmentValue::from(figment::value::Dict::new()));
         Extraction::resolve(self, &path, value)
     }
 
@@ -285,11 +316,16 @@ impl Config {
     }
 
     pub(crate) fn find(&self, path: &KeyPath) -> Option<&FigmentValue> {
-        path.parts().iter().try_fold(&self.merged, |value, part| value.as_dict()?.get(part))
+        path.parts()
+            .iter()
+            .try_fold(&self.merged, |value, part| value.as_dict()?.get(part))
     }
 
     pub(crate) fn source_of(&self, tag: Tag) -> Source {
-        let name = self.figment.get_metadata(tag).map(|layer| layer.name.as_ref());
+        let name = self
+            .figment
+            .get_metadata(tag)
+            .map(|layer| layer.name.as_ref());
         self.layers
             .iter()
             .map(|layer| layer.source)
@@ -301,7 +337,11 @@ impl Config {
     pub(crate) fn origin_of(&self, path: &KeyPath) -> Origin {
         let mut here = Some(path.clone());
         while let Some(key) = here {
-            let layer = self.layers.iter().rev().find(|layer| layer.value(key.parts()).is_some());
+            let layer = self
+                .layers
+                .iter()
+                .rev()
+                .find(|layer| layer.value(key.parts()).is_some());
             if let Some(layer) = layer {
                 return layer.origin(&key);
             }

@@ -47,7 +47,11 @@ pub(crate) struct Member {
 impl Member {
     /// The key that a save writes.
     pub(crate) fn saved_name(&self) -> &str {
-        if self.known { &self.name } else { &self.written }
+        if self.known {
+            &self.name
+        } else {
+            &self.written
+        }
     }
 }
 
@@ -66,7 +70,10 @@ impl Node {
                     .collect(),
             ),
             Value::Array(items) => Self::List(items.iter().map(Self::from_value).collect()),
-            scalar => Self::Scalar { value: scalar.clone(), token: scalar.to_string() },
+            scalar => Self::Scalar {
+                value: scalar.clone(),
+                token: scalar.to_string(),
+            },
         }
     }
 
@@ -106,7 +113,13 @@ impl Node {
         };
         let mut below = Self::Object(Vec::new());
         let put = below.put(rest, place, value);
-        members.push(Member { name: name.clone(), written: name.clone(), known: true, place, value: below });
+        members.push(Member {
+            name: name.clone(),
+            written: name.clone(),
+            known: true,
+            place,
+            value: below,
+        });
         put
     }
 
@@ -125,7 +138,10 @@ impl Node {
 
     pub(crate) fn member_at(&self, path: &[String]) -> Option<&Member> {
         let (name, above) = path.split_last()?;
-        self.at(above)?.members().iter().find(|member| member.name == *name)
+        self.at(above)?
+            .members()
+            .iter()
+            .find(|member| member.name == *name)
     }
 
     pub(crate) fn at(&self, path: &[String]) -> Option<&Self> {
@@ -145,7 +161,13 @@ impl Node {
 
     /// `false`, which switches a key off.
     pub(crate) fn is_false(&self) -> bool {
-        matches!(self, Self::Scalar { value: Value::Bool(false), .. })
+        matches!(
+            self,
+            Self::Scalar {
+                value: Value::Bool(false),
+                ..
+            }
+        )
     }
 
     /// `""`, which is a value for a few keys.
@@ -158,9 +180,12 @@ impl Node {
         match self {
             Self::Scalar { value, .. } => value.clone(),
             Self::List(items) => Value::Array(items.iter().map(Self::to_value).collect()),
-            Self::Object(members) => {
-                Value::Object(members.iter().map(|member| (member.name.clone(), member.value.to_value())).collect())
-            }
+            Self::Object(members) => Value::Object(
+                members
+                    .iter()
+                    .map(|member| (member.name.clone(), member.value.to_value()))
+                    .collect(),
+            ),
         }
     }
 
@@ -223,7 +248,11 @@ pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Document, ConfigError> 
         let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
         let before = String::from_utf8_lossy(valid);
         let Place { line, column } = end_of(&before);
-        ConfigError::NotUtf8 { path: path.to_path_buf(), line, column }
+        ConfigError::NotUtf8 {
+            path: path.to_path_buf(),
+            line,
+            column,
+        }
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() {
@@ -248,13 +277,24 @@ pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Document, ConfigError> 
 pub(crate) fn scan(text: &str) -> Result<Node, (Place, String)> {
     serde_json::from_str::<Value>(text).map_err(|error| {
         let message = error.to_string();
-        let reason = message.split_once(" at line ").map_or(message.as_str(), |(reason, _)| reason).to_owned();
+        let reason = message
+            .split_once(" at line ")
+            .map_or(message.as_str(), |(reason, _)| reason)
+            .to_owned();
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX).max(1);
-        let place = Place { line: count(error.line()), column: count(error.column()) };
+        let place = Place {
+            line: count(error.line()),
+            column: count(error.column()),
+        };
         (place, reason)
     })?;
-    let mut scanner = Scanner { rest: text.chars().peekable(), place: Place { line: 1, column: 1 } };
-    scanner.value().ok_or_else(|| (scanner.place, "the text ends too early".to_owned()))
+    let mut scanner = Scanner {
+        rest: text.chars().peekable(),
+        place: Place { line: 1, column: 1 },
+    };
+    scanner
+        .value()
+        .ok_or_else(|| (scanner.place, "the text ends too early".to_owned()))
 }
 
 fn end_of(text: &str) -> Place {
@@ -379,7 +419,13 @@ impl Scanner<'_> {
         self.peek()?;
         self.next()?;
         let value = self.value()?;
-        Some(Member { name: written.clone(), written, known: false, place, value })
+        Some(Member {
+            name: written.clone(),
+            written,
+            known: false,
+            place,
+            value,
+        })
     }
 }
 
@@ -394,10 +440,19 @@ mod tests {
         let places: Vec<_> = node
             .members()
             .iter()
-            .map(|member| (member.written.as_str(), member.place.line, member.place.column))
+            .map(|member| {
+                (
+                    member.written.as_str(),
+                    member.place.line,
+                    member.place.column,
+                )
+            })
             .collect();
         assert_eq!(places, [("b", 2, 3), ("å", 3, 3), ("a", 3, 12)]);
-        assert_eq!(node.render(), "{\n  \"b\": 1.50,\n  \"å\": [],\n  \"a\": {\n    \"x\": \"\\u00e9é\"\n  }\n}\n");
+        assert_eq!(
+            node.render(),
+            "{\n  \"b\": 1.50,\n  \"å\": [],\n  \"a\": {\n    \"x\": \"\\u00e9é\"\n  }\n}\n"
+        );
     }
 
     #[test]

@@ -43,7 +43,12 @@ const NEW: Place = Place { line: 0, column: 0 };
 
 impl Draft {
     pub(crate) fn new(file: PathBuf, original: Option<Vec<u8>>, root: Node, shape: Shape) -> Self {
-        Self { file, original, root, shape }
+        Self {
+            file,
+            original,
+            root,
+            shape,
+        }
     }
 
     /// Sets a key, in place if it is there. The key may be in any spelling.
@@ -61,7 +66,10 @@ impl Draft {
             return Ok(());
         }
         let reason = "something above it is not an object";
-        Err(ConfigError::BadKey { key: path.to_string(), reason })
+        Err(ConfigError::BadKey {
+            key: path.to_string(),
+            reason,
+        })
     }
 
     /// Adds what is not there yet, at any depth; what is there stays, blank or not.
@@ -75,9 +83,9 @@ impl Draft {
 
     fn fill_at(&mut self, path: &KeyPath, value: &Value) -> Result<(), ConfigError> {
         match (self.root.at(path.parts()), value) {
-            (Some(Node::Object(_)), Value::Object(map)) => {
-                map.iter().try_for_each(|(name, value)| self.fill_at(&path.child(name), value))
-            }
+            (Some(Node::Object(_)), Value::Object(map)) => map
+                .iter()
+                .try_for_each(|(name, value)| self.fill_at(&path.child(name), value)),
             (Some(_), _) => Ok(()),
             (None, _) => self.set_at(path, value),
         }
@@ -131,17 +139,27 @@ impl Draft {
 
 impl std::fmt::Debug for Draft {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Draft").field("file", &self.file).finish_non_exhaustive()
+        formatter
+            .debug_struct("Draft")
+            .field("file", &self.file)
+            .finish_non_exhaustive()
     }
 }
 
 /// Copies what a file held to a name beside it; `None` if there was no file.
-pub(crate) fn back_up(file: &Path, content: Option<&[u8]>, now: DateTime<Utc>) -> Result<Option<PathBuf>, ConfigError> {
+pub(crate) fn back_up(
+    file: &Path,
+    content: Option<&[u8]>,
+    now: DateTime<Utc>,
+) -> Result<Option<PathBuf>, ConfigError> {
     let Some(bytes) = content else {
         return Ok(None);
     };
     let copied = write_backup(file, bytes, now);
-    copied.map(Some).map_err(|source| ConfigError::Write { path: file.to_path_buf(), source })
+    copied.map(Some).map_err(|source| ConfigError::Write {
+        path: file.to_path_buf(),
+        source,
+    })
 }
 
 /// Writes the old content under a name that nobody has; it is on disk when this returns.
@@ -150,7 +168,11 @@ fn write_backup(file: &Path, bytes: &[u8], now: DateTime<Utc>) -> io::Result<Pat
     let stamp = now.format("%Y%m%dT%H%M%SZ");
     let mut attempt: u32 = 1;
     loop {
-        let suffix = if attempt == 1 { String::new() } else { format!("-{attempt}") };
+        let suffix = if attempt == 1 {
+            String::new()
+        } else {
+            format!("-{attempt}")
+        };
         let backup = file.with_file_name(format!("{name}.bak-{stamp}{suffix}"));
         match private_file().write(true).create_new(true).open(&backup) {
             Ok(mut copy) => {
@@ -181,7 +203,9 @@ fn private_file() -> OpenOptions {
 
 /// A temporary file is private to its owner from the start, and so is what it becomes.
 fn replace(directory: &Path, file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut temporary = tempfile::Builder::new().prefix(".config-").tempfile_in(directory)?;
+    let mut temporary = tempfile::Builder::new()
+        .prefix(".config-")
+        .tempfile_in(directory)?;
     temporary.write_all(bytes)?;
     temporary.as_file().sync_all()?;
     temporary.persist(file).map_err(|error| error.error)?;

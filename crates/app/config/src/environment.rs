@@ -21,7 +21,11 @@ impl Environment {
         let variables = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
-        Self { variables, user_home: std::env::home_dir(), current_dir: std::env::current_dir().unwrap_or_default() }
+        Self {
+            variables,
+            user_home: std::env::home_dir(),
+            current_dir: std::env::current_dir().unwrap_or_default(),
+        }
     }
 
     /// An environment made of the given parts: relative paths are taken from `current_dir`.
@@ -31,7 +35,11 @@ impl Environment {
         user_home: Option<PathBuf>,
         current_dir: PathBuf,
     ) -> Self {
-        Self { variables: variables.into_iter().collect(), user_home, current_dir }
+        Self {
+            variables: variables.into_iter().collect(),
+            user_home,
+            current_dir,
+        }
     }
 
     /// The value of a variable that is set, even if it is empty.
@@ -42,7 +50,9 @@ impl Environment {
 
     /// All variables, in the order of their names.
     pub fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+        self.variables
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     /// The person's home directory, if it is known.

@@ -200,5 +200,7 @@ impl ConfigError {
 
 /// The tail of a message about a key that does not exist.
 pub(crate) fn meant(nearest: Option<&str>) -> String {
-    nearest.map_or_else(String::new, |nearest| format!("; did you mean `{nearest}`?"))
+    nearest.map_or_else(String::new, |nearest| {
+        format!("; did you mean `{nearest}`?")
+    })
 }

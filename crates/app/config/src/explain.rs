@@ -43,8 +43,10 @@ impl fmt::Display for Explanation {
         write!(formatter, "{} = {}", self.key, shown(self.value.as_ref()))?;
         write!(formatter, "\n  set by     {}", self.origin)?;
         write!(formatter, "\n  default    {}", shown(self.default.as_ref()))?;
-        let others =
-            self.statements.iter().filter(|other| other.origin != self.origin && other.origin != Origin::Default);
+        let others = self
+            .statements
+            .iter()
+            .filter(|other| other.origin != self.origin && other.origin != Origin::Default);
         for Statement { origin, value } in others {
             match value {
                 Some(value) => write!(formatter, "\n  overrides  {value} from {origin}")?,
@@ -72,9 +74,15 @@ impl Config {
         }
         let is_known = self.json_at(&path).is_some()
             || self.shape.at(path.parts()).is_some()
-            || self.layers.iter().any(|layer| layer.blanks.contains_key(&path));
+            || self
+                .layers
+                .iter()
+                .any(|layer| layer.blanks.contains_key(&path));
         if !is_known {
-            return Err(ConfigError::UnknownKey { key: key.to_owned(), nearest: self.nearest(&path) });
+            return Err(ConfigError::UnknownKey {
+                key: key.to_owned(),
+                nearest: self.nearest(&path),
+            });
         }
         Ok(leaves.iter().map(|leaf| self.explain_leaf(leaf)).collect())
     }
@@ -91,9 +99,15 @@ impl Config {
         let mut statements = Vec::new();
         for layer in self.layers.iter().rev() {
             if let Some(value) = layer.value(path.parts()) {
-                statements.push(Statement { origin: layer.origin(path), value: Some(hidden(value)) });
+                statements.push(Statement {
+                    origin: layer.origin(path),
+                    value: Some(hidden(value)),
+                });
             } else if let Some(origin) = layer.blanks.get(path) {
-                statements.push(Statement { origin: origin.clone(), value: None });
+                statements.push(Statement {
+                    origin: origin.clone(),
+                    value: None,
+                });
             }
         }
         let shape = self.shape.at(path.parts());
@@ -101,14 +115,21 @@ impl Config {
             key: path.to_string(),
             value: self.json_at(path).as_ref().map(hidden),
             origin: self.origin_of_set(path),
-            default: shape.and_then(|shape| shape.defaults()).as_ref().map(hidden),
+            default: shape
+                .and_then(|shape| shape.defaults())
+                .as_ref()
+                .map(hidden),
             statements,
             not_read: self.is_not_read(path),
         }
     }
 
     fn origin_of_set(&self, path: &KeyPath) -> Origin {
-        if self.find(path).is_some() { self.origin_of(path) } else { Origin::Default }
+        if self.find(path).is_some() {
+            self.origin_of(path)
+        } else {
+            Origin::Default
+        }
     }
 
     /// Whether a section has this key, or it is data inside one.
@@ -128,7 +149,11 @@ impl Config {
     fn is_not_read(&self, path: &KeyPath) -> bool {
         let mut here = Some(path.clone());
         while let Some(key) = here {
-            if self.shape.at(key.parts()).is_some_and(|shape| shape.is_later()) {
+            if self
+                .shape
+                .at(key.parts())
+                .is_some_and(|shape| shape.is_later())
+            {
                 return true;
             }
             here = key.parent();

@@ -29,7 +29,11 @@ pub(crate) struct Extraction<'a> {
 }
 
 impl<'a> Extraction<'a> {
-    pub(crate) fn resolve(config: &'a Config, path: &KeyPath, value: FigmentValue) -> Result<Self, ConfigError> {
+    pub(crate) fn resolve(
+        config: &'a Config,
+        path: &KeyPath,
+        value: FigmentValue,
+    ) -> Result<Self, ConfigError> {
         let mut extraction = Self {
             config,
             path: path.clone(),
@@ -41,7 +45,11 @@ impl<'a> Extraction<'a> {
         Ok(extraction)
     }
 
-    fn resolve_value(&mut self, value: FigmentValue, path: &KeyPath) -> Result<FigmentValue, ConfigError> {
+    fn resolve_value(
+        &mut self,
+        value: FigmentValue,
+        path: &KeyPath,
+    ) -> Result<FigmentValue, ConfigError> {
         match value {
             FigmentValue::Dict(tag, dict) => {
                 let dict = dict
@@ -57,7 +65,9 @@ impl<'a> Extraction<'a> {
                 let items = items
                     .into_iter()
                     .enumerate()
-                    .map(|(index, value)| self.resolve_value(value, &path.child(&index.to_string())))
+                    .map(|(index, value)| {
+                        self.resolve_value(value, &path.child(&index.to_string()))
+                    })
                     .collect::<Result<_, ConfigError>>()?;
                 Ok(FigmentValue::Array(tag, items))
             }
@@ -73,7 +83,12 @@ impl<'a> Extraction<'a> {
         }
     }
 
-    fn resolve_text(&mut self, source: Source, text: String, path: &KeyPath) -> Result<Value, ConfigError> {
+    fn resolve_text(
+        &mut self,
+        source: Source,
+        text: String,
+        path: &KeyPath,
+    ) -> Result<Value, ConfigError> {
         if source.is_text() {
             self.texts.insert(path.clone());
         }
@@ -81,13 +96,20 @@ impl<'a> Extraction<'a> {
             return Ok(Value::from(text));
         }
         let environment = self.config.environment();
-        let resolved = substitute(&text, |name| environment.variable(name)).map_err(|reference| {
-            let (key, origin) = (path.to_string(), self.config.origin_of(path));
-            match reference {
-                BadReference::Unset(variable) => ConfigError::UnsetVariable { variable, key, origin },
-                BadReference::Nested(text) => ConfigError::NestedReference { text, key, origin },
-            }
-        })?;
+        let resolved =
+            substitute(&text, |name| environment.variable(name)).map_err(|reference| {
+                let (key, origin) = (path.to_string(), self.config.origin_of(path));
+                match reference {
+                    BadReference::Unset(variable) => ConfigError::UnsetVariable {
+                        variable,
+                        key,
+                        origin,
+                    },
+                    BadReference::Nested(text) => {
+                        ConfigError::NestedReference { text, key, origin }
+                    }
+                }
+            })?;
         if resolved != text {
             self.resolved.insert(path.clone());
         }
@@ -111,7 +133,10 @@ impl<'a> Extraction<'a> {
                 Err(error) => error,
             };
             let place = self.path.join(&error.path);
-            let is_text = matches!(&error.kind, Kind::InvalidType(figment::error::Actual::Str(_), _));
+            let is_text = matches!(
+                &error.kind,
+                Kind::InvalidType(figment::error::Actual::Str(_), _)
+            );
             if !is_text || !self.texts.remove(&place) || !self.read_as_json(&error.path)? {
                 return Err(self.refusal(&error, &place));
             }
@@ -140,13 +165,17 @@ impl<'a> Extraction<'a> {
         let origin = self.config.origin_of(path);
         let hidden = is_secret(path.parts()) || self.resolved.contains(path);
         match &error.kind {
-            Kind::InvalidType(found, wanted) | Kind::InvalidValue(found, wanted) => ConfigError::WrongType {
-                key,
-                origin,
-                found: describe::actual(found, hidden),
-                wanted: describe::wanted(wanted),
-            },
-            Kind::UnknownVariant(_, allowed) if hidden => unacceptable(key, origin, one_of(allowed)),
+            Kind::InvalidType(found, wanted) | Kind::InvalidValue(found, wanted) => {
+                ConfigError::WrongType {
+                    key,
+                    origin,
+                    found: describe::actual(found, hidden),
+                    wanted: describe::wanted(wanted),
+                }
+            }
+            Kind::UnknownVariant(_, allowed) if hidden => {
+                unacceptable(key, origin, one_of(allowed))
+            }
             Kind::UnknownVariant(found, allowed) => ConfigError::WrongType {
                 key,
                 origin,
@@ -160,7 +189,11 @@ impl<'a> Extraction<'a> {
 }
 
 fn unacceptable(key: String, origin: Origin, reason: String) -> ConfigError {
-    ConfigError::Unacceptable { key, origin, reason }
+    ConfigError::Unacceptable {
+        key,
+        origin,
+        reason,
+    }
 }
 
 fn one_of(allowed: &[&str]) -> String {
@@ -178,12 +211,18 @@ fn step<'v>(value: &'v mut FigmentValue, part: &String) -> Option<&'v mut Figmen
 
 /// Refuses values whose JSON type is not that of their default: all that can be checked of a
 /// section whose type is not known. A default of `null` allows everything.
-pub(crate) fn check_classes(config: &Config, path: &KeyPath, value: &Value) -> Result<(), ConfigError> {
+pub(crate) fn check_classes(
+    config: &Config,
+    path: &KeyPath,
+    value: &Value,
+) -> Result<(), ConfigError> {
     let shape = config.shape.at(path.parts());
     if let Value::Object(map) = value
         && shape.is_none_or(|shape| shape.is_section())
     {
-        return map.iter().try_for_each(|(name, value)| check_classes(config, &path.child(name), value));
+        return map
+            .iter()
+            .try_for_each(|(name, value)| check_classes(config, &path.child(name), value));
     }
     let Some(default) = shape.and_then(|shape| shape.defaults()) else {
         return Ok(());

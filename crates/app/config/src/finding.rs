@@ -92,12 +92,15 @@ impl Finding {
     #[must_use]
     pub fn severity(&self) -> Severity {
         match self {
-            Self::EmptyFile { .. } | Self::UnknownKey { .. } | Self::Repeated { .. } | Self::Outdated { .. } => {
-                Severity::Warning
-            }
+            Self::EmptyFile { .. }
+            | Self::UnknownKey { .. }
+            | Self::Repeated { .. }
+            | Self::Outdated { .. } => Severity::Warning,
             Self::Unprotected { .. } => Severity::Fault,
             Self::Superseded { successor_set, .. } if !successor_set => Severity::Warning,
-            Self::NotRead { .. } | Self::Migrated { .. } | Self::Superseded { .. } => Severity::Note,
+            Self::NotRead { .. } | Self::Migrated { .. } | Self::Superseded { .. } => {
+                Severity::Note
+            }
         }
     }
 }
@@ -106,35 +109,68 @@ impl fmt::Display for Finding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::EmptyFile { origin } => {
-                write!(formatter, "{origin}: the file is empty; the defaults are used")
+                write!(
+                    formatter,
+                    "{origin}: the file is empty; the defaults are used"
+                )
             }
-            Self::UnknownKey { key, origin, nearest } => {
+            Self::UnknownKey {
+                key,
+                origin,
+                nearest,
+            } => {
                 let meant = crate::error::meant(nearest.as_deref());
-                write!(formatter, "{origin}: unknown key `{key}` is kept but has no effect{meant}")
+                write!(
+                    formatter,
+                    "{origin}: unknown key `{key}` is kept but has no effect{meant}"
+                )
             }
             Self::NotRead { key, origin } => {
-                write!(formatter, "{origin}: `{key}` is kept but not read by this version")
+                write!(
+                    formatter,
+                    "{origin}: `{key}` is kept but not read by this version"
+                )
             }
             Self::Unprotected { key, origin } => {
-                write!(formatter, "{origin}: `{key}` is set, but this version has no such protection: it works without")
+                write!(
+                    formatter,
+                    "{origin}: `{key}` is set, but this version has no such protection: it works without"
+                )
             }
             Self::Migrated { from, to, origin } => {
                 write!(formatter, "{origin}: `{from}` is read as `{to}`")
             }
-            Self::Superseded { key, by, origin, successor_set: true } => {
+            Self::Superseded {
+                key,
+                by,
+                origin,
+                successor_set: true,
+            } => {
                 write!(formatter, "{origin}: `{key}` has no effect; `{by}` counts")
             }
-            Self::Superseded { key, by, origin, .. } => {
+            Self::Superseded {
+                key, by, origin, ..
+            } => {
                 write!(
                     formatter,
                     "{origin}: `{key}` has no effect any more; set `{by}` instead (`nanobot onboard` refreshes the file)"
                 )
             }
             Self::Outdated { key, by, origin } => {
-                write!(formatter, "{origin}: `{key}` is still read, but `{by}` measures better: set that instead")
+                write!(
+                    formatter,
+                    "{origin}: `{key}` is still read, but `{by}` measures better: set that instead"
+                )
             }
-            Self::Repeated { key, origin, first_line } => {
-                write!(formatter, "{origin}: `{key}` was already set to the same value in line {first_line}")
+            Self::Repeated {
+                key,
+                origin,
+                first_line,
+            } => {
+                write!(
+                    formatter,
+                    "{origin}: `{key}` was already set to the same value in line {first_line}"
+                )
             }
         }
     }

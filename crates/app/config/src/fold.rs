@@ -30,7 +30,12 @@ struct Folding<'a> {
 }
 
 impl Folding<'_> {
-    fn node(&mut self, node: &mut Node, mut shape: Option<&mut Shape>, path: &KeyPath) -> Result<(), ConfigError> {
+    fn node(
+        &mut self,
+        node: &mut Node,
+        mut shape: Option<&mut Shape>,
+        path: &KeyPath,
+    ) -> Result<(), ConfigError> {
         match node {
             Node::Scalar { .. } => Ok(()),
             Node::List(items) => {
@@ -47,7 +52,9 @@ impl Folding<'_> {
                     return Ok(());
                 }
                 for member in members {
-                    let below = shape.as_deref_mut().and_then(|shape| shape.child_mut(&member.name));
+                    let below = shape
+                        .as_deref_mut()
+                        .and_then(|shape| shape.child_mut(&member.name));
                     self.node(&mut member.value, below, &path.child(&member.name))?;
                 }
                 Ok(())
@@ -56,7 +63,11 @@ impl Folding<'_> {
     }
 
     /// Leaves one member per name.
-    fn merge_repeated(&mut self, members: &mut Vec<Member>, path: &KeyPath) -> Result<(), ConfigError> {
+    fn merge_repeated(
+        &mut self,
+        members: &mut Vec<Member>,
+        path: &KeyPath,
+    ) -> Result<(), ConfigError> {
         let mut seen: Vec<Member> = Vec::with_capacity(members.len());
         for member in members.drain(..) {
             let Some(first) = seen.iter().find(|first| first.name == member.name) else {
@@ -117,17 +128,31 @@ pub(crate) fn review(node: &Node, shape: &Shape, file: &Path, findings: &mut Vec
     review_below(node, shape, file, &KeyPath::default(), findings);
 }
 
-fn review_below(node: &Node, shape: &Shape, file: &Path, path: &KeyPath, findings: &mut Vec<Finding>) {
+fn review_below(
+    node: &Node,
+    shape: &Shape,
+    file: &Path,
+    path: &KeyPath,
+    findings: &mut Vec<Finding>,
+) {
     if !shape.is_section() || shape.is_data() {
         return;
     }
-    for member in node.members().iter().filter(|member| !member.value.is_blank()) {
+    for member in node
+        .members()
+        .iter()
+        .filter(|member| !member.value.is_blank())
+    {
         let origin = in_file(file, member.place);
         match shape.child(&member.name) {
             None => {
                 let key = path.child(&member.written).to_string();
                 let nearest = shape.nearest(&member.written);
-                findings.push(Finding::UnknownKey { key, origin, nearest });
+                findings.push(Finding::UnknownKey {
+                    key,
+                    origin,
+                    nearest,
+                });
             }
             Some(child) if child.is_later() => {
                 let key = path.child(&member.name).to_string();
@@ -138,7 +163,13 @@ fn review_below(node: &Node, shape: &Shape, file: &Path, path: &KeyPath, finding
                 });
             }
             Some(child) => {
-                review_below(&member.value, child, file, &path.child(&member.name), findings);
+                review_below(
+                    &member.value,
+                    child,
+                    file,
+                    &path.child(&member.name),
+                    findings,
+                );
             }
         }
     }
@@ -167,8 +198,13 @@ impl Values {
         let mut tree = Map::new();
         for member in node.members() {
             let key = path.child(&member.name);
-            let below = if is_data { shape } else { shape.and_then(|shape| shape.child(&member.name)) };
-            let says_none = below.is_some_and(Shape::empty_is_a_value) && member.value.is_empty_text();
+            let below = if is_data {
+                shape
+            } else {
+                shape.and_then(|shape| shape.child(&member.name))
+            };
+            let says_none =
+                below.is_some_and(Shape::empty_is_a_value) && member.value.is_empty_text();
             if member.value.is_blank() && !is_data && !says_none {
                 self.blanks.insert(key, member.place);
                 continue;
@@ -185,5 +221,9 @@ impl Values {
 }
 
 pub(crate) fn in_file(file: &Path, place: Place) -> Origin {
-    Origin::File { path: file.to_path_buf(), line: place.line, column: place.column }
+    Origin::File {
+        path: file.to_path_buf(),
+        line: place.line,
+        column: place.column,
+    }
 }

@@ -11,7 +11,12 @@ pub fn document(bytes: &[u8]) -> bool {
 
 /// Reads and renders a text as the editor of the file does.
 pub fn scan(text: &str) {
-    let Ok(node) = document::scan(text) else { return };
+    let Ok(node) = document::scan(text) else {
+        return;
+    };
     let rendered = node.render();
-    assert!(document::scan(&rendered).is_ok(), "what was rendered cannot be read");
+    assert!(
+        document::scan(&rendered).is_ok(),
+        "what was rendered cannot be read"
+    );
 }

@@ -40,26 +40,39 @@ impl HomeContents {
             .filter(|directory| directory.is_dir() && *directory != own)
             .map(|directory| count(&directory))
             .sum();
-        let legacy = if paths.legacy_sessions == own { 0 } else { count(&paths.legacy_sessions) };
-        let stores = [paths.cron_store.clone(), workspace.join("cron").join("jobs.json")];
+        let legacy = if paths.legacy_sessions == own {
+            0
+        } else {
+            count(&paths.legacy_sessions)
+        };
+        let stores = [
+            paths.cron_store.clone(),
+            workspace.join("cron").join("jobs.json"),
+        ];
         Self {
             workspace: workspace.to_path_buf(),
             sessions: count(&own),
             older_sessions: legacy + by_workspace,
             memory: names(entries(&workspace.join("memory")).filter(|path| path.is_file())),
-            skills: names(entries(&workspace.join("skills")).filter(|path| path.join("SKILL.md").is_file())),
+            skills: names(
+                entries(&workspace.join("skills")).filter(|path| path.join("SKILL.md").is_file()),
+            ),
             cron_jobs: stores.iter().map(|store| jobs_in(store)).sum(),
         }
     }
 }
 
 fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> {
-    fs::read_dir(directory).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()))
+    fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
 }
 
 fn names(paths: impl Iterator<Item = PathBuf>) -> Vec<String> {
-    let mut names: Vec<String> =
-        paths.filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned())).collect();
+    let mut names: Vec<String> = paths
+        .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
+        .collect();
     names.sort();
     names
 }
@@ -110,8 +123,14 @@ impl ImportReport {
         };
         for finding in config.findings() {
             match finding {
-                Finding::UnknownKey { key, origin: crate::Origin::File { .. }, .. } => report.kept.push(key.clone()),
-                Finding::NotRead { key, .. } | Finding::Unprotected { key, .. } | Finding::Superseded { key, .. } => {
+                Finding::UnknownKey {
+                    key,
+                    origin: crate::Origin::File { .. },
+                    ..
+                } => report.kept.push(key.clone()),
+                Finding::NotRead { key, .. }
+                | Finding::Unprotected { key, .. }
+                | Finding::Superseded { key, .. } => {
                     report.ignored.push(key.clone());
                 }
                 Finding::Migrated { from, to, .. } => {
@@ -128,7 +147,8 @@ impl ImportReport {
             let value = crate::layer::value_at(&tree, path.parts());
             let is_leaf = value.is_some_and(|value| !value.is_object());
             let key = path.to_string();
-            let is_elsewhere = |other: &String| key == *other || key.starts_with(&format!("{other}."));
+            let is_elsewhere =
+                |other: &String| key == *other || key.starts_with(&format!("{other}."));
             let is_read = config.is_read(path);
             if is_leaf && is_read && !report.ignored.iter().any(is_elsewhere) {
                 report.read.push(key);
@@ -144,7 +164,11 @@ impl fmt::Display for ImportReport {
         list(formatter, "read", &self.read)?;
         list(formatter, "kept, unknown", &self.kept)?;
         list(formatter, "ignored", &self.ignored)?;
-        let moves: Vec<String> = self.migrated.iter().map(|(from, to)| format!("{from} → {to}")).collect();
+        let moves: Vec<String> = self
+            .migrated
+            .iter()
+            .map(|(from, to)| format!("{from} → {to}"))
+            .collect();
         list(formatter, "migrated", &moves)?;
         for finding in &self.findings {
             writeln!(formatter, "  {finding}")?;
@@ -166,6 +190,10 @@ impl fmt::Display for ImportReport {
 }
 
 fn list(formatter: &mut fmt::Formatter<'_>, title: &str, items: &[String]) -> fmt::Result {
-    let shown = if items.is_empty() { "none".to_owned() } else { items.join(", ") };
+    let shown = if items.is_empty() {
+        "none".to_owned()
+    } else {
+        items.join(", ")
+    };
     writeln!(formatter, "  {title}: {shown}")
 }

@@ -16,7 +16,10 @@ pub(crate) struct KeyPath(Vec<String>);
 impl KeyPath {
     /// Reads `a.b.c`; a part that itself has dots is written in double quotes: `a."b.c".d`.
     pub(crate) fn parse(text: &str) -> Result<Self, ConfigError> {
-        let bad = |reason| ConfigError::BadKey { key: text.to_owned(), reason };
+        let bad = |reason| ConfigError::BadKey {
+            key: text.to_owned(),
+            reason,
+        };
         let mut parts = Vec::new();
         let mut part = String::new();
         let mut quoted = false;
@@ -89,7 +92,9 @@ impl fmt::Display for KeyPath {
 /// that is not a key in one of the three spellings comes back as it was.
 pub(crate) fn camel(key: &str) -> String {
     let is_key = key.starts_with(|first: char| first.is_ascii_lowercase())
-        && key.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-'));
+        && key
+            .chars()
+            .all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-'));
     let words: Vec<&str> = key.split(['_', '-']).collect();
     if !is_key || words.iter().any(|word| word.is_empty()) {
         return key.to_owned();
@@ -109,16 +114,27 @@ pub(crate) fn camel(key: &str) -> String {
 
 /// What two spellings have in common when case is lost, as in names of environment variables.
 pub(crate) fn flat(key: &str) -> String {
-    key.chars().filter(|letter| !matches!(letter, '_' | '-')).flat_map(char::to_lowercase).collect()
+    key.chars()
+        .filter(|letter| !matches!(letter, '_' | '-'))
+        .flat_map(char::to_lowercase)
+        .collect()
 }
 
 /// The candidate that was most likely meant, if any is near enough to say so.
-pub(crate) fn nearest<'a>(written: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
+pub(crate) fn nearest<'a>(
+    written: &str,
+    candidates: impl Iterator<Item = &'a str>,
+) -> Option<String> {
     let flat_written = flat(written);
     candidates
         // What is written so already cannot be meant instead: something else is wrong with it.
         .filter(|candidate| *candidate != written)
-        .map(|candidate| (strsim::jaro_winkler(&flat_written, &flat(candidate)), candidate))
+        .map(|candidate| {
+            (
+                strsim::jaro_winkler(&flat_written, &flat(candidate)),
+                candidate,
+            )
+        })
         .filter(|(likeness, _)| *likeness >= 0.85)
         .max_by(|(left, _), (right, _)| left.total_cmp(right))
         .map(|(_, candidate)| candidate.to_owned())

@@ -55,7 +55,12 @@ pub(crate) struct Layer {
 
 impl Layer {
     fn new(source: Source) -> Self {
-        Self { source, tree: Map::new(), blanks: BTreeMap::new(), origins: BTreeMap::new() }
+        Self {
+            source,
+            tree: Map::new(),
+            blanks: BTreeMap::new(),
+            origins: BTreeMap::new(),
+        }
     }
 
     /// The built-in values; last to be made, when all entries of maps are known.
@@ -69,9 +74,17 @@ impl Layer {
 
     pub(crate) fn file(values: Values, file: &Path) -> Self {
         let placed = |places: BTreeMap<KeyPath, Place>| {
-            places.into_iter().map(|(key, place)| (key, in_file(file, place))).collect()
+            places
+                .into_iter()
+                .map(|(key, place)| (key, in_file(file, place)))
+                .collect()
         };
-        Self { source: Source::File, tree: values.tree, blanks: placed(values.blanks), origins: placed(values.places) }
+        Self {
+            source: Source::File,
+            tree: values.tree,
+            blanks: placed(values.blanks),
+            origins: placed(values.places),
+        }
     }
 
     /// `NANOBOT_A__B_C=…` sets `a.bC`. A variable without `__` is a setting only if its name is
@@ -92,7 +105,9 @@ impl Layer {
             if parts.iter().any(|part| part.is_empty()) || (parts.len() < 2 && !is_object) {
                 continue;
             }
-            let origin = Origin::Environment { variable: variable.to_owned() };
+            let origin = Origin::Environment {
+                variable: variable.to_owned(),
+            };
             let spoken = Spoken::from_variable(shape, &parts, is_object);
             if parts.len() < 2 && spoken.unknown {
                 continue;
@@ -110,22 +125,36 @@ impl Layer {
     }
 
     /// Dotted keys and their texts, later ones over earlier ones.
-    pub(crate) fn command_line(overrides: &[(String, String)], shape: &mut Shape) -> Result<Self, ConfigError> {
+    pub(crate) fn command_line(
+        overrides: &[(String, String)],
+        shape: &mut Shape,
+    ) -> Result<Self, ConfigError> {
         let mut layer = Self::new(Source::CommandLine);
         for (option, text) in overrides {
             let path = KeyPath::parse(option)?;
             let is_object = text.trim_start().starts_with('{');
             let spoken = Spoken::from_key(shape, &path, is_object);
             if spoken.unknown {
-                return Err(ConfigError::UnknownKey { key: option.clone(), nearest: spoken.nearest });
+                return Err(ConfigError::UnknownKey {
+                    key: option.clone(),
+                    nearest: spoken.nearest,
+                });
             }
-            let origin = Origin::CommandLine { option: option.clone() };
+            let origin = Origin::CommandLine {
+                option: option.clone(),
+            };
             layer.say(spoken.key, text, origin, shape)?;
         }
         Ok(layer)
     }
 
-    fn say(&mut self, key: KeyPath, text: &str, origin: Origin, shape: &mut Shape) -> Result<(), ConfigError> {
+    fn say(
+        &mut self,
+        key: KeyPath,
+        text: &str,
+        origin: Origin,
+        shape: &mut Shape,
+    ) -> Result<(), ConfigError> {
         if text.is_empty() {
             self.blanks.insert(key, origin);
             return Ok(());
@@ -154,7 +183,10 @@ impl Layer {
             }
             here = key.parent();
         }
-        let inside = self.origins.iter().find(|(key, _)| key.parts().starts_with(path.parts()));
+        let inside = self
+            .origins
+            .iter()
+            .find(|(key, _)| key.parts().starts_with(path.parts()));
         inside.map_or(Origin::Default, |(_, origin)| origin.clone())
     }
 
@@ -166,7 +198,8 @@ impl Layer {
 /// The value at a path of keys.
 pub(crate) fn value_at<'a>(tree: &'a Map<String, Value>, path: &[String]) -> Option<&'a Value> {
     let (first, rest) = path.split_first()?;
-    rest.iter().try_fold(tree.get(first)?, |value, part| value.get(part))
+    rest.iter()
+        .try_fold(tree.get(first)?, |value, part| value.get(part))
 }
 
 impl Provider for Layer {
@@ -175,7 +208,9 @@ impl Provider for Layer {
     }
 
     fn data(&self) -> Result<ProfileMap<Profile, Dict>, figment::Error> {
-        let dict = FigmentValue::serialize(&self.tree)?.into_dict().unwrap_or_default();
+        let dict = FigmentValue::serialize(&self.tree)?
+            .into_dict()
+            .unwrap_or_default();
         Ok(Profile::Default.collect(dict))
     }
 }
@@ -219,13 +254,24 @@ impl Spoken {
         Self::find(shape, &parts, is_object, |_, part| part.to_owned())
     }
 
-    fn find(shape: &mut Shape, parts: &[&str], is_object: bool, name_of: impl Fn(&Shape, &str) -> String) -> Self {
+    fn find(
+        shape: &mut Shape,
+        parts: &[&str],
+        is_object: bool,
+        name_of: impl Fn(&Shape, &str) -> String,
+    ) -> Self {
         let mut level = Some(shape);
-        let mut spoken = Self { key: KeyPath::default(), unknown: false, nearest: None };
+        let mut spoken = Self {
+            key: KeyPath::default(),
+            unknown: false,
+            nearest: None,
+        };
         let empty = Value::Object(Map::new());
         for (index, part) in parts.iter().enumerate() {
             let Some(here) = level.take() else {
-                spoken.key = spoken.key.child(&crate::key::camel(&name_of(&Shape::default(), part)));
+                spoken.key = spoken
+                    .key
+                    .child(&crate::key::camel(&name_of(&Shape::default(), part)));
                 continue;
             };
             if here.is_data() {

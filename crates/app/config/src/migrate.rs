@@ -29,21 +29,38 @@ pub(crate) fn migrate(root: &mut Node, file: &Path, findings: &mut Vec<Finding>)
                 successor_set: true,
             });
         } else if root.put(&to, member.place, member.value.clone()) {
-            findings.push(Finding::Migrated { from: renamed.from.to_owned(), to: renamed.to.to_owned(), origin });
+            findings.push(Finding::Migrated {
+                from: renamed.from.to_owned(),
+                to: renamed.to.to_owned(),
+                origin,
+            });
         } else {
             root.put(&from, member.place, member.value);
         }
     }
-    let Some(member) = root.member_at(&parts(OUTDATED.from)) else { return };
-    let (key, by, origin) = (OUTDATED.from.to_owned(), OUTDATED.to.to_owned(), in_file(file, member.place));
+    let Some(member) = root.member_at(&parts(OUTDATED.from)) else {
+        return;
+    };
+    let (key, by, origin) = (
+        OUTDATED.from.to_owned(),
+        OUTDATED.to.to_owned(),
+        in_file(file, member.place),
+    );
     let is_blank = member.value.is_blank();
-    let successor_set = root.at(&parts(OUTDATED.to)).is_some_and(|node| !node.is_blank());
+    let successor_set = root
+        .at(&parts(OUTDATED.to))
+        .is_some_and(|node| !node.is_blank());
     if is_blank || successor_set {
         root.take(&parts(OUTDATED.from));
     }
     match (is_blank, successor_set) {
         (true, _) => {}
-        (false, true) => findings.push(Finding::Superseded { key, by, origin, successor_set }),
+        (false, true) => findings.push(Finding::Superseded {
+            key,
+            by,
+            origin,
+            successor_set,
+        }),
         (false, false) => findings.push(Finding::Outdated { key, by, origin }),
     }
 }

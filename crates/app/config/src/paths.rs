@@ -52,13 +52,22 @@ impl Paths {
     /// [`ConfigError::NoHome`] when neither `NANOBOT_HOME` nor a home directory is known.
     pub fn resolve(environment: &Environment, config: Option<&Path>) -> Result<Self, ConfigError> {
         let user_home = environment.user_home().map(Path::to_path_buf);
-        let absolute = |path: &Path| environment.current_dir().join(tilde(path, user_home.as_deref()));
+        let absolute = |path: &Path| {
+            environment
+                .current_dir()
+                .join(tilde(path, user_home.as_deref()))
+        };
         let home = match environment.variable(HOME_VARIABLE) {
             Some(home) if !home.is_empty() => absolute(Path::new(home)),
-            _ => user_home.as_deref().ok_or(ConfigError::NoHome)?.join(HOME_NAME),
+            _ => user_home
+                .as_deref()
+                .ok_or(ConfigError::NoHome)?
+                .join(HOME_NAME),
         };
         let config_file = config.map_or_else(|| home.join("config.json"), absolute);
-        let data_dir = config_file.parent().map_or_else(|| home.clone(), Path::to_path_buf);
+        let data_dir = config_file
+            .parent()
+            .map_or_else(|| home.clone(), Path::to_path_buf);
         Ok(Self {
             default_workspace: home.join("workspace"),
             logs: data_dir.join("logs"),
@@ -91,7 +100,11 @@ impl Paths {
         if let Ok(rest) = path.strip_prefix(Path::new("~").join(HOME_NAME)) {
             return without_dots(&self.home.join(rest));
         }
-        without_dots(&self.current_dir.join(tilde(path, self.user_home.as_deref())))
+        without_dots(
+            &self
+                .current_dir
+                .join(tilde(path, self.user_home.as_deref())),
+        )
     }
 }
 
@@ -104,5 +117,7 @@ fn tilde(path: &Path, user_home: Option<&Path>) -> PathBuf {
 
 /// Drops `.` parts and what an empty tail leaves behind; `..` stays, links may be in the way.
 fn without_dots(path: &Path) -> PathBuf {
-    path.components().filter(|part| !matches!(part, Component::CurDir)).collect()
+    path.components()
+        .filter(|part| !matches!(part, Component::CurDir))
+        .collect()
 }

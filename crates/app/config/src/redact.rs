@@ -17,13 +17,18 @@ use crate::reference::is_sole_reference;
 const SECRET_MAPS: &[&str] = &["env", "headers", "extraheaders", "extraquery", "extrabody"];
 
 /// Names that end so say where something is, or which variable holds it.
-const WHERE: &[&str] = &["url", "uri", "endpoint", "path", "file", "envkey", "envkeys"];
+const WHERE: &[&str] = &[
+    "url", "uri", "endpoint", "path", "file", "envkey", "envkeys",
+];
 
 /// Stricter than for texts: a list of tokens holds tokens, and numbers of them are shown anyway.
 fn is_secret_name(name: &str) -> bool {
     let flat = flat(name);
     let ends = |ends: &[&str]| ends.iter().any(|end| flat.ends_with(end));
-    !ends(WHERE) && (flat.contains("token") || ends(&["key", "keys"]) || nanobot_redact::is_secret_name(&flat))
+    !ends(WHERE)
+        && (flat.contains("token")
+            || ends(&["key", "keys"])
+            || nanobot_redact::is_secret_name(&flat))
 }
 
 /// Whether what is at this path is hidden for its keys.
@@ -31,7 +36,10 @@ pub(crate) fn is_secret(path: &[String]) -> bool {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     let path = below_chosen_names(&path);
     let above = path.split_last().map_or(&[][..], |(_, above)| above);
-    path.iter().any(|part| is_secret_name(part)) || above.iter().any(|part| SECRET_MAPS.contains(&flat(part).as_str()))
+    path.iter().any(|part| is_secret_name(part))
+        || above
+            .iter()
+            .any(|part| SECRET_MAPS.contains(&flat(part).as_str()))
 }
 
 /// The path below the name that somebody chose for a channel, a provider and the like.
@@ -90,9 +98,14 @@ pub(crate) fn secrets_in(path: &[String], text: &str, after_flag: bool) -> Vec<S
     let looks_secret = is_issued && nanobot_redact::without_secrets(text) == HIDDEN;
     if looks_secret || after_flag || is_named_secret(path) {
         // `Authorization: Bearer …`: the token alone is the secret, too.
-        let credential = text.split_once(' ').map(|(_, credential)| credential.trim());
+        let credential = text
+            .split_once(' ')
+            .map(|(_, credential)| credential.trim());
         let is_one_word = |word: &&str| !word.contains(char::is_whitespace);
-        return std::iter::once(text).chain(credential.filter(is_one_word)).map(str::to_owned).collect();
+        return std::iter::once(text)
+            .chain(credential.filter(is_one_word))
+            .map(str::to_owned)
+            .collect();
     }
     if let Some((name, value)) = text.split_once('=')
         && text.starts_with('-')
@@ -112,7 +125,10 @@ pub(crate) fn is_secret_flag(text: &str) -> bool {
 fn is_named_secret(path: &[String]) -> bool {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     let path = below_chosen_names(&path);
-    match path.iter().rposition(|part| SECRET_MAPS.contains(&flat(part).as_str())) {
+    match path
+        .iter()
+        .rposition(|part| SECRET_MAPS.contains(&flat(part).as_str()))
+    {
         Some(map) => path.iter().skip(map + 1).any(|part| is_secret_name(part)),
         None => path.iter().any(|part| is_secret_name(part)),
     }
@@ -122,11 +138,25 @@ fn is_named_secret(path: &[String]) -> bool {
 fn secrets_of_address(text: &str) -> Vec<String> {
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let password = authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':')).map(|(_, password)| password);
-    let query = rest.split_once('?').map(|(_, query)| query.split('#').next().unwrap_or_default());
-    let parameters = query.into_iter().flat_map(|query| query.split('&')).filter_map(|one| one.split_once('='));
-    let secret = parameters.filter(|(name, _)| is_secret_name(name)).map(|(_, value)| value);
-    password.into_iter().chain(secret).flat_map(|value| [value.to_owned(), decoded(value)]).collect()
+    let password = authority
+        .rsplit_once('@')
+        .and_then(|(user, _)| user.split_once(':'))
+        .map(|(_, password)| password);
+    let query = rest
+        .split_once('?')
+        .map(|(_, query)| query.split('#').next().unwrap_or_default());
+    let parameters = query
+        .into_iter()
+        .flat_map(|query| query.split('&'))
+        .filter_map(|one| one.split_once('='));
+    let secret = parameters
+        .filter(|(name, _)| is_secret_name(name))
+        .map(|(_, value)| value);
+    password
+        .into_iter()
+        .chain(secret)
+        .flat_map(|value| [value.to_owned(), decoded(value)])
+        .collect()
 }
 
 /// Percent-decoded; what is no encoding stays.
@@ -134,7 +164,9 @@ fn decoded(text: &str) -> String {
     let mut pieces = text.split('%');
     let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
     for piece in pieces {
-        let digits = piece.split_at_checked(2).filter(|(digits, _)| digits.bytes().all(|b| b.is_ascii_hexdigit()));
+        let digits = piece
+            .split_at_checked(2)
+            .filter(|(digits, _)| digits.bytes().all(|b| b.is_ascii_hexdigit()));
         match digits.and_then(|(digits, rest)| Some((u8::from_str_radix(digits, 16).ok()?, rest))) {
             Some((byte, rest)) => {
                 bytes.push(byte);
@@ -147,7 +179,11 @@ fn decoded(text: &str) -> String {
 }
 
 fn hide(text: &str) -> String {
-    if text.is_empty() || is_sole_reference(text) { text.to_owned() } else { HIDDEN.to_owned() }
+    if text.is_empty() || is_sole_reference(text) {
+        text.to_owned()
+    } else {
+        HIDDEN.to_owned()
+    }
 }
 
 fn redacted_text(path: &[String], text: &str) -> String {
@@ -263,7 +299,10 @@ mod tests {
             "secretFile",
             "channels.telegram.groups",
         ];
-        let table = hidden.map(|key| (key, true)).into_iter().chain(shown.map(|key| (key, false)));
+        let table = hidden
+            .map(|key| (key, true))
+            .into_iter()
+            .chain(shown.map(|key| (key, false)));
         for (key, is_hidden) in table {
             let path: Vec<String> = key.split('.').map(str::to_owned).collect();
             assert_eq!(is_secret(&path), is_hidden, "{key}");
@@ -273,6 +312,9 @@ mod tests {
     #[test]
     fn the_password_of_a_proxy_is_hidden_without_a_scheme_too() {
         let value = json!({"proxy": "me:w@rd@proxy:80", "address": "me@proxy"});
-        assert_eq!(redacted(&[], &value), json!({"proxy": "***@proxy:80", "address": "me@proxy"}));
+        assert_eq!(
+            redacted(&[], &value),
+            json!({"proxy": "***@proxy:80", "address": "me@proxy"})
+        );
     }
 }

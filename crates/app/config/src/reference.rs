@@ -14,7 +14,10 @@ pub(crate) enum BadReference {
 }
 
 /// Returns the text with its references replaced.
-pub(crate) fn substitute<'a>(text: &str, lookup: impl Fn(&str) -> Option<&'a str>) -> Result<String, BadReference> {
+pub(crate) fn substitute<'a>(
+    text: &str,
+    lookup: impl Fn(&str) -> Option<&'a str>,
+) -> Result<String, BadReference> {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
@@ -24,7 +27,9 @@ pub(crate) fn substitute<'a>(text: &str, lookup: impl Fn(&str) -> Option<&'a str
                 result.push_str(lookup(name).ok_or_else(|| BadReference::Unset(name.to_owned()))?);
                 rest = tail;
             }
-            Some((name, _)) if is_nested(name) => return Err(BadReference::Nested(format!("${{{name}}}"))),
+            Some((name, _)) if is_nested(name) => {
+                return Err(BadReference::Nested(format!("${{{name}}}")));
+            }
             _ => {
                 result.push_str("${");
                 rest = after;
@@ -38,22 +43,32 @@ pub(crate) fn substitute<'a>(text: &str, lookup: impl Fn(&str) -> Option<&'a str
 /// The variables that a text refers to, in order.
 pub(crate) fn references(text: &str) -> impl Iterator<Item = &str> {
     let pieces = text.split("${").skip(1);
-    pieces.filter_map(|piece| piece.split_once('}').map(|(name, _)| name).filter(|name| is_identifier(name)))
+    pieces.filter_map(|piece| {
+        piece
+            .split_once('}')
+            .map(|(name, _)| name)
+            .filter(|name| is_identifier(name))
+    })
 }
 
 /// Whether the text is one reference and nothing else, so that it holds no secret of its own.
 pub(crate) fn is_sole_reference(text: &str) -> bool {
-    text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).is_some_and(is_identifier)
+    text.strip_prefix("${")
+        .and_then(|rest| rest.strip_suffix('}'))
+        .is_some_and(is_identifier)
 }
 
 /// `true` if another reference begins where a name should go on or end.
 fn is_nested(name: &str) -> bool {
-    name.split_once("${").is_some_and(|(outer, _)| outer.is_empty() || is_identifier(outer))
+    name.split_once("${")
+        .is_some_and(|(outer, _)| outer.is_empty() || is_identifier(outer))
 }
 
 fn is_identifier(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+        && name
+            .chars()
+            .all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
 #[cfg(test)]
@@ -78,12 +93,22 @@ mod tests {
             ("echo ${ x ${A}", Ok("echo ${ x 1")),
         ];
         for (text, expected) in table {
-            assert_eq!(substitute(text, lookup), expected.map(str::to_owned), "{text}");
+            assert_eq!(
+                substitute(text, lookup),
+                expected.map(str::to_owned),
+                "{text}"
+            );
         }
-        assert_eq!(substitute("ß${NONE}", lookup), Err(BadReference::Unset("NONE".to_owned())));
+        assert_eq!(
+            substitute("ß${NONE}", lookup),
+            Err(BadReference::Unset("NONE".to_owned()))
+        );
         for nested in ["${${A}}", "${A${A}}", "${${${A}}}"] {
             let refusal = substitute(&format!("x{nested}"), lookup).unwrap_err();
-            assert!(matches!(refusal, BadReference::Nested(_)), "{nested}: {refusal:?}");
+            assert!(
+                matches!(refusal, BadReference::Nested(_)),
+                "{nested}: {refusal:?}"
+            );
         }
     }
 }

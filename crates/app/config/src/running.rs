@@ -25,7 +25,11 @@ pub struct RunningProgram {
 /// A process that names another configuration file, or whose home directory is known and is
 /// another one, does not count; one whose home cannot be read does.
 #[must_use]
-pub fn running_python_program(proc_root: &Path, own_pid: u32, paths: &Paths) -> Option<RunningProgram> {
+pub fn running_python_program(
+    proc_root: &Path,
+    own_pid: u32,
+    paths: &Paths,
+) -> Option<RunningProgram> {
     let mut processes: Vec<(u32, PathBuf)> = fs::read_dir(proc_root)
         .ok()?
         .filter_map(|entry| {
@@ -39,7 +43,10 @@ pub fn running_python_program(proc_root: &Path, own_pid: u32, paths: &Paths) -> 
     processes.into_iter().find_map(|(pid, process)| {
         let arguments = texts(&process.join("cmdline"))?;
         let command = python_command(&arguments)?;
-        is_on_home(&process, &arguments, paths).then(|| RunningProgram { pid, command: command.to_owned() })
+        is_on_home(&process, &arguments, paths).then(|| RunningProgram {
+            pid,
+            command: command.to_owned(),
+        })
     })
 }
 
@@ -47,7 +54,11 @@ pub fn running_python_program(proc_root: &Path, own_pid: u32, paths: &Paths) -> 
 fn texts(file: &Path) -> Option<Vec<String>> {
     let bytes = fs::read(file).ok()?;
     let texts = bytes.split(|byte| *byte == 0);
-    Some(texts.map(|text| String::from_utf8_lossy(text).into_owned()).collect())
+    Some(
+        texts
+            .map(|text| String::from_utf8_lossy(text).into_owned())
+            .collect(),
+    )
 }
 
 /// The subcommand, if these are the arguments of a Python interpreter that runs nanobot.
@@ -60,8 +71,13 @@ fn python_command(arguments: &[String]) -> Option<&str> {
     if !name(interpreter).starts_with("python") {
         return None;
     }
-    let script = rest.iter().position(|argument| name(argument) == "nanobot")?;
-    rest.iter().skip(script + 1).map(String::as_str).find(|argument| matches!(*argument, "gateway" | "agent"))
+    let script = rest
+        .iter()
+        .position(|argument| name(argument) == "nanobot")?;
+    rest.iter()
+        .skip(script + 1)
+        .map(String::as_str)
+        .find(|argument| matches!(*argument, "gateway" | "agent"))
 }
 
 fn is_on_home(process: &Path, arguments: &[String], paths: &Paths) -> bool {
@@ -84,6 +100,10 @@ fn is_on_home(process: &Path, arguments: &[String], paths: &Paths) -> bool {
         after_flag = matches!(argument.as_str(), "--config" | "-c");
     }
     let environment = texts(&process.join("environ")).unwrap_or_default();
-    let home = environment.iter().find_map(|variable| variable.strip_prefix("HOME="));
-    home.is_none_or(|home| Path::new(home).join(".nanobot").join("config.json") == paths.config_file)
+    let home = environment
+        .iter()
+        .find_map(|variable| variable.strip_prefix("HOME="));
+    home.is_none_or(|home| {
+        Path::new(home).join(".nanobot").join("config.json") == paths.config_file
+    })
 }

@@ -90,7 +90,11 @@ impl Schema {
         for (kind, defaults) in kinds {
             let shape = Shape::of(&format!("{path}.{kind}"), &defaults)?;
             let not_read = match level.child(kind).is_some_and(|child| child.later) {
-                true => level.children.remove(kind).map(|older| older.children).unwrap_or_default(),
+                true => level
+                    .children
+                    .remove(kind)
+                    .map(|older| older.children)
+                    .unwrap_or_default(),
                 false => BTreeMap::new(),
             };
             let known = level.entries().kinds.entry(kind.to_owned()).or_default();
@@ -189,20 +193,32 @@ pub(crate) enum Standing {
 
 impl Shape {
     fn of(section: &str, defaults: &impl Serialize) -> Result<Self, ConfigError> {
-        let failed = |reason: String| ConfigError::Defaults { section: section.to_owned(), reason };
+        let failed = |reason: String| ConfigError::Defaults {
+            section: section.to_owned(),
+            reason,
+        };
         match serde_json::to_value(defaults).map_err(|error| failed(error.to_string()))? {
             value @ Value::Object(_) => Ok(Self::from_default(value)),
-            other => Err(failed(format!("{} is not an object", crate::describe::json(&other, true)))),
+            other => Err(failed(format!(
+                "{} is not an object",
+                crate::describe::json(&other, true)
+            ))),
         }
     }
 
     fn from_default(value: Value) -> Self {
         match value {
             Value::Object(map) if !map.is_empty() => Self {
-                children: map.into_iter().map(|(name, value)| (name, Self::from_default(value))).collect(),
+                children: map
+                    .into_iter()
+                    .map(|(name, value)| (name, Self::from_default(value)))
+                    .collect(),
                 ..Self::default()
             },
-            leaf => Self { default: Some(leaf), ..Self::default() },
+            leaf => Self {
+                default: Some(leaf),
+                ..Self::default()
+            },
         }
     }
 
@@ -226,7 +242,9 @@ impl Shape {
         match parts.split_first() {
             None => self.empty_counts = true,
             Some((part, rest)) if *part == ANY => {
-                let Entries { template, kinds, .. } = self.entries();
+                let Entries {
+                    template, kinds, ..
+                } = self.entries();
                 for shape in kinds.values_mut().chain([template]) {
                     shape.let_empty_count(rest);
                 }
@@ -241,7 +259,13 @@ impl Shape {
 
     fn merge(&mut self, other: Self) {
         for (name, child) in other.children {
-            self.children.entry(name).or_insert_with(|| Self { later: child.later, ..Self::default() }).merge(child);
+            self.children
+                .entry(name)
+                .or_insert_with(|| Self {
+                    later: child.later,
+                    ..Self::default()
+                })
+                .merge(child);
         }
         if other.default.is_some() {
             self.default = other.default;
@@ -263,7 +287,8 @@ impl Shape {
     }
 
     pub(crate) fn at_mut(&mut self, path: &[String]) -> Option<&mut Self> {
-        path.iter().try_fold(self, |shape, part| shape.child_mut(part))
+        path.iter()
+            .try_fold(self, |shape, part| shape.child_mut(part))
     }
 
     pub(crate) fn at(&self, path: &[String]) -> Option<&Self> {
@@ -281,7 +306,11 @@ impl Shape {
 
     /// Whether what is below is people's data.
     pub(crate) fn is_data(&self) -> bool {
-        let empty_map = self.default.as_ref().and_then(Value::as_object).is_some_and(Map::is_empty);
+        let empty_map = self
+            .default
+            .as_ref()
+            .and_then(Value::as_object)
+            .is_some_and(Map::is_empty);
         self.verbatim || (empty_map && self.children.is_empty() && self.entries.is_none())
     }
 
@@ -301,13 +330,21 @@ impl Shape {
         if self.children.contains_key(written) {
             return Standing::Known(written.to_owned());
         }
-        if self.children.get(&folded).is_some_and(|child| !child.is_entry) {
+        if self
+            .children
+            .get(&folded)
+            .is_some_and(|child| !child.is_entry)
+        {
             return Standing::Known(folded);
         }
         let (Some(entries), Some(value)) = (&self.entries, value) else {
             return Standing::Unknown(folded);
         };
-        let name = if entries.names.contains(&folded) { folded } else { written.to_owned() };
+        let name = if entries.names.contains(&folded) {
+            folded
+        } else {
+            written.to_owned()
+        };
         match entries.shape_of(&name, value) {
             Some(shape) => {
                 self.children.insert(name.clone(), shape);
@@ -332,14 +369,24 @@ impl Shape {
     /// The known key that was most likely meant.
     pub(crate) fn nearest(&self, written: &str) -> Option<String> {
         let kinds = self.entries.iter().flat_map(|entries| entries.kinds.keys());
-        crate::key::nearest(written, self.children.keys().chain(kinds).map(String::as_str))
+        crate::key::nearest(
+            written,
+            self.children.keys().chain(kinds).map(String::as_str),
+        )
     }
 
     /// All defaults from here down, as one value; `None` if there are none.
     pub(crate) fn defaults(&self) -> Option<Value> {
-        let children: Map<String, Value> =
-            self.children.iter().filter_map(|(name, child)| Some((name.clone(), child.defaults()?))).collect();
-        if children.is_empty() { self.default.clone() } else { Some(Value::Object(children)) }
+        let children: Map<String, Value> = self
+            .children
+            .iter()
+            .filter_map(|(name, child)| Some((name.clone(), child.defaults()?)))
+            .collect();
+        if children.is_empty() {
+            self.default.clone()
+        } else {
+            Some(Value::Object(children))
+        }
     }
 
     /// The full path of `path` with every part in its canonical spelling, nothing added.
@@ -352,7 +399,13 @@ impl Shape {
                 Some(here) => here.spelling(part),
                 None => camel(part),
             };
-            shape = shape.and_then(|here| if here.is_data() { Some(here) } else { here.below(&name) });
+            shape = shape.and_then(|here| {
+                if here.is_data() {
+                    Some(here)
+                } else {
+                    here.below(&name)
+                }
+            });
             parts.push(name);
         }
         parts.into()
@@ -369,7 +422,10 @@ impl Shape {
 
     fn spelling(&self, part: &str) -> String {
         let folded = camel(part);
-        let is_name = self.entries.as_ref().is_some_and(|entries| !entries.names.contains(&folded));
+        let is_name = self
+            .entries
+            .as_ref()
+            .is_some_and(|entries| !entries.names.contains(&folded));
         if self.children.contains_key(part) || (is_name && !self.children.contains_key(&folded)) {
             part.to_owned()
         } else {
@@ -380,7 +436,11 @@ impl Shape {
 
 impl Entries {
     fn shape_of(&self, name: &str, value: &Value) -> Option<Shape> {
-        let said = self.discriminator.as_ref().and_then(|key| value.get(key)).and_then(Value::as_str);
+        let said = self
+            .discriminator
+            .as_ref()
+            .and_then(|key| value.get(key))
+            .and_then(Value::as_str);
         let kind = self.kinds.get(said.unwrap_or(name));
         if kind.is_none() && !self.open {
             return None;

@@ -22,7 +22,9 @@ pub struct SecretValue {
 
 impl fmt::Debug for SecretValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SecretValue").field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("SecretValue")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
     }
 }
 
@@ -35,13 +37,23 @@ impl Config {
     pub fn secrets(&self) -> Vec<SecretValue> {
         let mut found = BTreeSet::new();
         self.collect(&self.merged, &KeyPath::default(), false, &mut found);
-        found.into_iter().filter(|secret| !secret.value.is_empty()).collect()
+        found
+            .into_iter()
+            .filter(|secret| !secret.value.is_empty())
+            .collect()
     }
 
-    fn collect(&self, value: &FigmentValue, path: &KeyPath, after_flag: bool, found: &mut BTreeSet<SecretValue>) {
+    fn collect(
+        &self,
+        value: &FigmentValue,
+        path: &KeyPath,
+        after_flag: bool,
+        found: &mut BTreeSet<SecretValue>,
+    ) {
         match value {
             FigmentValue::Dict(_, dict) => {
-                dict.iter().for_each(|(name, value)| self.collect(value, &path.child(name), false, found));
+                dict.iter()
+                    .for_each(|(name, value)| self.collect(value, &path.child(name), false, found));
             }
             FigmentValue::Array(_, items) => {
                 let mut after_flag = false;
@@ -51,7 +63,8 @@ impl Config {
                 }
             }
             FigmentValue::String(tag, text) if self.source_of(*tag) != Source::Defaults => {
-                let is_resolved = matches!(self.source_of(*tag), Source::File | Source::CommandLine);
+                let is_resolved =
+                    matches!(self.source_of(*tag), Source::File | Source::CommandLine);
                 let variable = |name: &str| self.environment().variable(name).or(Some(""));
                 let resolved = match substitute(text, variable) {
                     Ok(resolved) if is_resolved => resolved,
@@ -59,11 +72,15 @@ impl Config {
                 };
                 let mut values = secrets_in(path.parts(), &resolved, after_flag);
                 if is_resolved && !values.is_empty() {
-                    let held = references(text).filter_map(|name| self.environment().variable(name));
+                    let held =
+                        references(text).filter_map(|name| self.environment().variable(name));
                     values.extend(held.map(str::to_owned));
                 }
                 let key = path.to_string();
-                found.extend(values.into_iter().map(|value| SecretValue { key: key.clone(), value }));
+                found.extend(values.into_iter().map(|value| SecretValue {
+                    key: key.clone(),
+                    value,
+                }));
             }
             _ => {}
         }

@@ -108,16 +108,42 @@ pub(crate) struct Renamed {
 
 /// Older keys in the order in which they are looked for.
 pub(crate) const RENAMED: &[Renamed] = &[
-    Renamed { from: "tools.exec.restrictToWorkspace", to: "tools.restrictToWorkspace" },
-    Renamed { from: "tools.myEnabled", to: "tools.my.enable" },
-    Renamed { from: "tools.mySet", to: "tools.my.allowSet" },
-    Renamed { from: "agents.defaults.sessionTtlMinutes", to: "agents.defaults.idleCompactAfterMinutes" },
-    Renamed { from: "channels.transcriptionProvider", to: "transcription.provider" },
-    Renamed { from: "channels.transcriptionLanguage", to: "transcription.language" },
-    Renamed { from: "tools.allowLocalPreviewAccess", to: "tools.webuiAllowLocalServiceAccess" },
-    Renamed { from: "agents.defaults.dream.model", to: "agents.defaults.dream.modelOverride" },
+    Renamed {
+        from: "tools.exec.restrictToWorkspace",
+        to: "tools.restrictToWorkspace",
+    },
+    Renamed {
+        from: "tools.myEnabled",
+        to: "tools.my.enable",
+    },
+    Renamed {
+        from: "tools.mySet",
+        to: "tools.my.allowSet",
+    },
+    Renamed {
+        from: "agents.defaults.sessionTtlMinutes",
+        to: "agents.defaults.idleCompactAfterMinutes",
+    },
+    Renamed {
+        from: "channels.transcriptionProvider",
+        to: "transcription.provider",
+    },
+    Renamed {
+        from: "channels.transcriptionLanguage",
+        to: "transcription.language",
+    },
+    Renamed {
+        from: "tools.allowLocalPreviewAccess",
+        to: "tools.webuiAllowLocalServiceAccess",
+    },
+    Renamed {
+        from: "agents.defaults.dream.model",
+        to: "agents.defaults.dream.modelOverride",
+    },
 ];
 
 /// An older key that is read only while its successor is not set.
-pub(crate) const OUTDATED: Renamed =
-    Renamed { from: "agents.defaults.memoryWindow", to: "agents.defaults.contextWindowTokens" };
+pub(crate) const OUTDATED: Renamed = Renamed {
+    from: "agents.defaults.memoryWindow",
+    to: "agents.defaults.contextWindowTokens",
+};

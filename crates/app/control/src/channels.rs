@@ -48,11 +48,24 @@ pub(crate) async fn send_and_watch(
     bus.publish_outbound(message).await?;
     let deadline = Instant::now() + LONGEST_TEST;
     loop {
-        let newest = ledger.list(Queue::Outbound, LedgerFilter::All, NEWEST).await?;
-        let is_it = |entry: &LedgerEntry| entry.outbound.as_ref().is_some_and(|message| message.key == key);
+        let newest = ledger
+            .list(Queue::Outbound, LedgerFilter::All, NEWEST)
+            .await?;
+        let is_it = |entry: &LedgerEntry| {
+            entry
+                .outbound
+                .as_ref()
+                .is_some_and(|message| message.key == key)
+        };
         match newest.into_iter().find(is_it) {
-            Some(entry) if !entry.state.is_open() || Instant::now() >= deadline => return Ok(entry),
-            None if Instant::now() >= deadline => return Err(BusError::Unknown { id: key.to_string() }),
+            Some(entry) if !entry.state.is_open() || Instant::now() >= deadline => {
+                return Ok(entry);
+            }
+            None if Instant::now() >= deadline => {
+                return Err(BusError::Unknown {
+                    id: key.to_string(),
+                });
+            }
             _ => tokio::time::sleep(LOOK_EVERY).await,
         }
     }

@@ -36,11 +36,16 @@ struct Line {
 impl Line {
     async fn open(path: &Path) -> Result<Self, ControlError> {
         let (reader, writer) = tokio::io::split(connect(path).await?);
-        Ok(Self { answers: LineReader::new(reader, ANSWER_LIMIT), writer })
+        Ok(Self {
+            answers: LineReader::new(reader, ANSWER_LIMIT),
+            writer,
+        })
     }
 
     async fn ask(&mut self, request: &Request) -> Result<(), ControlError> {
-        lines::write(&mut self.writer, request).await.map_err(ControlError::Broken)
+        lines::write(&mut self.writer, request)
+            .await
+            .map_err(ControlError::Broken)
     }
 
     async fn next(&mut self) -> Result<Answer, ControlError> {
@@ -60,12 +65,17 @@ impl ControlClient {
             let mut line = Line::open(path).await?;
             line.ask(&Request::Ping).await?;
             match line.next().await? {
-                Answer::Pong(about) => Ok(Self { path: path.to_owned(), about }),
+                Answer::Pong(about) => Ok(Self {
+                    path: path.to_owned(),
+                    about,
+                }),
                 other => Err(unexpected(&other)),
             }
         };
         let late = |_elapsed| ControlError::Broken(io::ErrorKind::TimedOut.into());
-        tokio::time::timeout(INTRODUCTION, introduced).await.map_err(late)?
+        tokio::time::timeout(INTRODUCTION, introduced)
+            .await
+            .map_err(late)?
     }
 
     /// Who answers.
@@ -79,7 +89,10 @@ impl ControlClient {
     /// # Errors
     /// [`ControlError::Unreachable`].
     pub async fn converse(&self, session: impl Into<String>) -> Result<Conversation, ControlError> {
-        Ok(Conversation { line: Line::open(&self.path).await?, session: session.into() })
+        Ok(Conversation {
+            line: Line::open(&self.path).await?,
+            session: session.into(),
+        })
     }
 
     /// How the gateway's channels are, in the order of their names.
@@ -120,13 +133,26 @@ impl ControlClient {
         chat: &ChatId,
         text: String,
     ) -> Result<LedgerEntry, BusError> {
-        let request = Request::ChannelTest { channel: channel.clone(), chat: chat.clone(), text };
+        let request = Request::ChannelTest {
+            channel: channel.clone(),
+            chat: chat.clone(),
+            text,
+        };
         let entries = self.request("send a test message", &request).await?;
-        entries.into_iter().next().ok_or_else(|| BusError::Unknown { id: channel.to_string() })
+        entries.into_iter().next().ok_or_else(|| BusError::Unknown {
+            id: channel.to_string(),
+        })
     }
 
-    async fn request(&self, action: &'static str, request: &Request) -> Result<Vec<LedgerEntry>, BusError> {
-        let broken = |error: ControlError| BusError::Store { action, source: Box::new(error) };
+    async fn request(
+        &self,
+        action: &'static str,
+        request: &Request,
+    ) -> Result<Vec<LedgerEntry>, BusError> {
+        let broken = |error: ControlError| BusError::Store {
+            action,
+            source: Box::new(error),
+        };
         let mut line = Line::open(&self.path).await.map_err(broken)?;
         line.ask(request).await.map_err(broken)?;
         let mut entries = Vec::new();
@@ -141,7 +167,12 @@ impl ControlClient {
                 Answer::Done => return Ok(entries),
                 Answer::Unknown { id } => return Err(BusError::Unknown { id }),
                 Answer::Conflict { id, state } => return Err(BusError::Conflict { id, state }),
-                Answer::Refused { why } => return Err(BusError::Store { action, source: why.into() }),
+                Answer::Refused { why } => {
+                    return Err(BusError::Store {
+                        action,
+                        source: why.into(),
+                    });
+                }
                 other => return Err(broken(unexpected(&other))),
             }
         }
@@ -150,21 +181,58 @@ impl ControlClient {
 
 #[async_trait]
 impl Ledger for ControlClient {
-    async fn list(&self, queue: Queue, filter: LedgerFilter, limit: usize) -> Result<Vec<LedgerEntry>, BusError> {
-        self.request("list the ledger", &Request::InboxList { queue, filter, limit }).await
+    async fn list(
+        &self,
+        queue: Queue,
+        filter: LedgerFilter,
+        limit: usize,
+    ) -> Result<Vec<LedgerEntry>, BusError> {
+        self.request(
+            "list the ledger",
+            &Request::InboxList {
+                queue,
+                filter,
+                limit,
+            },
+        )
+        .await
     }
 
     async fn show(&self, id: &str) -> Result<LedgerEntry, BusError> {
-        let entries = self.request("show a ledger entry", &Request::InboxShow { entry: id.to_owned() }).await?;
-        entries.into_iter().next().ok_or_else(|| BusError::Unknown { id: id.to_owned() })
+        let entries = self
+            .request(
+                "show a ledger entry",
+                &Request::InboxShow {
+                    entry: id.to_owned(),
+                },
+            )
+            .await?;
+        entries
+            .into_iter()
+            .next()
+            .ok_or_else(|| BusError::Unknown { id: id.to_owned() })
     }
 
     async fn retry(&self, id: &str) -> Result<(), BusError> {
-        self.request("retry a ledger entry", &Request::InboxRetry { entry: id.to_owned() }).await.map(drop)
+        self.request(
+            "retry a ledger entry",
+            &Request::InboxRetry {
+                entry: id.to_owned(),
+            },
+        )
+        .await
+        .map(drop)
     }
 
     async fn discard(&self, id: &str) -> Result<(), BusError> {
-        self.request("discard a ledger entry", &Request::InboxDiscard { entry: id.to_owned() }).await.map(drop)
+        self.request(
+            "discard a ledger entry",
+            &Request::InboxDiscard {
+                entry: id.to_owned(),
+            },
+        )
+        .await
+        .map(drop)
     }
 }
 
@@ -182,8 +250,17 @@ impl ControlClient {
 
 #[async_trait]
 impl Cuts for ControlClient {
-    async fn fork(&self, session: &str, at: Option<u64>, to: Option<&str>) -> Result<String, CutError> {
-        let request = Request::SessionFork { session: session.to_owned(), at, to: to.map(str::to_owned) };
+    async fn fork(
+        &self,
+        session: &str,
+        at: Option<u64>,
+        to: Option<&str>,
+    ) -> Result<String, CutError> {
+        let request = Request::SessionFork {
+            session: session.to_owned(),
+            at,
+            to: to.map(str::to_owned),
+        };
         match self.cut(&request).await? {
             Answer::Copied { session } => Ok(session),
             other => Err(unexpected(&other).into()),
@@ -191,7 +268,13 @@ impl Cuts for ControlClient {
     }
 
     async fn rewind(&self, session: &str, to: u64) -> Result<(), CutError> {
-        match self.cut(&Request::SessionRewind { session: session.to_owned(), to }).await? {
+        match self
+            .cut(&Request::SessionRewind {
+                session: session.to_owned(),
+                to,
+            })
+            .await?
+        {
             Answer::Done => Ok(()),
             other => Err(unexpected(&other).into()),
         }
@@ -226,9 +309,19 @@ impl Conversation {
     /// # Errors
     /// [`ControlError::Broken`] when the gateway is gone.
     pub async fn say(&mut self, text: &str) -> Result<TraceId, ControlError> {
-        let message = said(&self.session, text, Some(uuid::Uuid::new_v4().to_string().into()));
-        let turn = message.journal_id().map_or_else(|| TraceId::from(""), |id| TraceId::from(id.as_str()));
-        let request = Request::Say { session: self.session.clone(), text: message.content, id: message.id };
+        let message = said(
+            &self.session,
+            text,
+            Some(uuid::Uuid::new_v4().to_string().into()),
+        );
+        let turn = message
+            .journal_id()
+            .map_or_else(|| TraceId::from(""), |id| TraceId::from(id.as_str()));
+        let request = Request::Say {
+            session: self.session.clone(),
+            text: message.content,
+            id: message.id,
+        };
         self.line.ask(&request).await?;
         Ok(turn)
     }
@@ -245,8 +338,15 @@ impl Conversation {
             }
             Answer::TurnFinished => Ok(Told::TurnFinished),
             Answer::Refused { why } => {
-                let event = TerminalEvent::Reply { text: why, streamed: false, ok: false };
-                Ok(Told::Event { event, is_answer: true })
+                let event = TerminalEvent::Reply {
+                    text: why,
+                    streamed: false,
+                    ok: false,
+                };
+                Ok(Told::Event {
+                    event,
+                    is_answer: true,
+                })
             }
             other => Err(unexpected(&other)),
         }
@@ -255,5 +355,8 @@ impl Conversation {
 
 fn unexpected(answer: &Answer) -> ControlError {
     tracing::debug!(?answer, "the gateway answered something else");
-    ControlError::Broken(io::Error::new(io::ErrorKind::InvalidData, "it answered something else"))
+    ControlError::Broken(io::Error::new(
+        io::ErrorKind::InvalidData,
+        "it answered something else",
+    ))
 }

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use nanobot_bus::{BusError, LedgerEntry};
 use nanobot_types::{
-    ChannelName, ChatId, InboundMessage, MessageId, OutboundKey, OutboundKind, OutboundMessage, TraceId,
+    ChannelName, ChatId, InboundMessage, MessageId, OutboundKey, OutboundKind, OutboundMessage,
+    TraceId,
 };
 use tokio::io::AsyncWrite;
 use tokio::sync::mpsc;
@@ -54,7 +55,12 @@ impl Connection {
     pub(crate) async fn serve(shared: Arc<Shared>, stream: Stream, seat: Seat) {
         let number = shared.terminals.number();
         let end = seat.end.clone();
-        let mut connection = Self { shared, number, talk: None, seat };
+        let mut connection = Self {
+            shared,
+            number,
+            talk: None,
+            seat,
+        };
         if let Some(Err(error)) = end.run_until_cancelled(connection.converse(stream)).await {
             tracing::debug!(%error, "a client of the socket is gone");
         }
@@ -66,7 +72,9 @@ impl Connection {
         let mut requests = LineReader::new(reader, REQUEST_LIMIT);
         loop {
             // A conversation waits for its turn, everything else is over with its answer.
-            self.seat.is_idle.store(self.talk.is_none(), Ordering::Relaxed);
+            self.seat
+                .is_idle
+                .store(self.talk.is_none(), Ordering::Relaxed);
             tokio::select! {
                 request = requests.next_bounded::<Request>() => match request {
                     Ok(Some(request)) => {
@@ -91,36 +99,63 @@ impl Connection {
         }
     }
 
-    async fn answer(&mut self, request: Request, writer: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+    async fn answer(
+        &mut self,
+        request: Request,
+        writer: &mut (impl AsyncWrite + Unpin),
+    ) -> io::Result<()> {
         let ledger = &self.shared.parts.ledger;
         let answer = match request {
             Request::Ping => Answer::Pong(self.shared.parts.about.clone()),
-            Request::InboxList { queue, filter, limit } => {
-                match ledger.list(queue, filter, limit.min(LONGEST_LIST)).await {
-                    Ok(entries) => {
-                        for entry in entries {
-                            write(writer, &Answer::Entry(Box::new(entry))).await?;
-                        }
-                        Answer::Done
+            Request::InboxList {
+                queue,
+                filter,
+                limit,
+            } => match ledger.list(queue, filter, limit.min(LONGEST_LIST)).await {
+                Ok(entries) => {
+                    for entry in entries {
+                        write(writer, &Answer::Entry(Box::new(entry))).await?;
                     }
-                    Err(error) => failed(error),
+                    Answer::Done
                 }
-            }
+                Err(error) => failed(error),
+            },
             Request::InboxShow { entry } => match ledger.show(&entry).await {
                 Ok(entry) => Answer::Entry(Box::new(entry)),
                 Err(error) => failed(error),
             },
-            Request::InboxRetry { entry } => ledger.retry(&entry).await.map_or_else(failed, |()| Answer::Done),
-            Request::InboxDiscard { entry } => ledger.discard(&entry).await.map_or_else(failed, |()| Answer::Done),
+            Request::InboxRetry { entry } => ledger
+                .retry(&entry)
+                .await
+                .map_or_else(failed, |()| Answer::Done),
+            Request::InboxDiscard { entry } => ledger
+                .discard(&entry)
+                .await
+                .map_or_else(failed, |()| Answer::Done),
             Request::SessionFork { session, at, to } => {
-                let copied = self.shared.parts.cuts.fork(&session, at, to.as_deref()).await;
+                let copied = self
+                    .shared
+                    .parts
+                    .cuts
+                    .fork(&session, at, to.as_deref())
+                    .await;
                 copied.map_or_else(Answer::NotCut, |session| Answer::Copied { session })
             }
-            Request::SessionRewind { session, to } => {
-                self.shared.parts.cuts.rewind(&session, to).await.map_or_else(Answer::NotCut, |()| Answer::Done)
-            }
-            Request::Channels => Answer::Channels { channels: self.shared.parts.channels.states() },
-            Request::ChannelTest { channel, chat, text } => match self.test(channel, chat, text).await {
+            Request::SessionRewind { session, to } => self
+                .shared
+                .parts
+                .cuts
+                .rewind(&session, to)
+                .await
+                .map_or_else(Answer::NotCut, |()| Answer::Done),
+            Request::Channels => Answer::Channels {
+                channels: self.shared.parts.channels.states(),
+            },
+            Request::ChannelTest {
+                channel,
+                chat,
+                text,
+            } => match self.test(channel, chat, text).await {
                 Ok(entry) => Answer::Entry(Box::new(entry)),
                 Err(error) => failed(error),
             },
@@ -138,26 +173,58 @@ impl Connection {
         write(writer, &answer).await
     }
 
-    async fn test(&self, channel: ChannelName, chat: ChatId, text: String) -> Result<LedgerEntry, BusError> {
+    async fn test(
+        &self,
+        channel: ChannelName,
+        chat: ChatId,
+        text: String,
+    ) -> Result<LedgerEntry, BusError> {
         let parts = &self.shared.parts;
-        if !parts.channels.states().iter().any(|state| state.name == channel) {
-            return Err(BusError::Unknown { id: channel.to_string() });
+        if !parts
+            .channels
+            .states()
+            .iter()
+            .any(|state| state.name == channel)
+        {
+            return Err(BusError::Unknown {
+                id: channel.to_string(),
+            });
         }
-        let place = InboundMessage { chat_id: chat, channel, ..InboundMessage::text("", "", "", "") };
-        let key = OutboundKey { turn: TraceId::from(format!("test {}", Uuid::new_v4())), position: 0 };
+        let place = InboundMessage {
+            chat_id: chat,
+            channel,
+            ..InboundMessage::text("", "", "", "")
+        };
+        let key = OutboundKey {
+            turn: TraceId::from(format!("test {}", Uuid::new_v4())),
+            position: 0,
+        };
         let message = OutboundMessage::in_reply_to(&place, key, OutboundKind::Notice, text);
         channels::send_and_watch(&*parts.bus, &*parts.ledger, message).await
     }
 
-    async fn say(&mut self, session: String, text: &str, id: Option<MessageId>) -> Result<(), BusError> {
+    async fn say(
+        &mut self,
+        session: String,
+        text: &str,
+        id: Option<MessageId>,
+    ) -> Result<(), BusError> {
         if self.shared.closing.is_cancelled() {
             return Err(BusError::Closed);
         }
         let message = said(&session, text, id);
-        if self.talk.as_ref().is_none_or(|talk| talk.session != session) {
+        if self
+            .talk
+            .as_ref()
+            .is_none_or(|talk| talk.session != session)
+        {
             let (sender, answers) = mpsc::channel(WAITING);
             self.shared.terminals.watch(self.number, &message, sender);
-            self.talk = Some(Talk { session, unanswered: 0, answers });
+            self.talk = Some(Talk {
+                session,
+                unanswered: 0,
+                answers,
+            });
         }
         self.shared.parts.bus.publish_inbound(message).await?;
         if let Some(talk) = &mut self.talk {
@@ -167,7 +234,14 @@ impl Connection {
     }
 
     fn count(&mut self, answer: &Answer) {
-        if let (Answer::Event { event: TerminalEvent::Reply { .. }, .. }, Some(talk)) = (answer, &mut self.talk) {
+        if let (
+            Answer::Event {
+                event: TerminalEvent::Reply { .. },
+                ..
+            },
+            Some(talk),
+        ) = (answer, &mut self.talk)
+        {
             talk.unanswered = talk.unanswered.saturating_sub(1);
         }
     }
@@ -176,11 +250,24 @@ impl Connection {
     /// else watches it.
     async fn leave(self) {
         let is_last = self.shared.terminals.leave(self.number);
-        let Some(Talk { session, unanswered: 1.., .. }) = self.talk else { return };
+        let Some(Talk {
+            session,
+            unanswered: 1..,
+            ..
+        }) = self.talk
+        else {
+            return;
+        };
         if !is_last || self.shared.closing.is_cancelled() {
             return;
         }
-        if let Err(error) = self.shared.parts.bus.publish_inbound(said(&session, "/stop", None)).await {
+        if let Err(error) = self
+            .shared
+            .parts
+            .bus
+            .publish_inbound(said(&session, "/stop", None))
+            .await
+        {
             tracing::warn!(%error, "the turn of a terminal that is gone goes on");
         }
     }
@@ -189,7 +276,9 @@ impl Connection {
 /// Writes an answer. A client that does not read it in time is gone: what waits for it is memory.
 async fn write<W: AsyncWrite + Unpin>(writer: &mut W, answer: &Answer) -> io::Result<()> {
     let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the client does not read");
-    tokio::time::timeout(PATIENCE, lines::write(writer, answer)).await.map_err(late)?
+    tokio::time::timeout(PATIENCE, lines::write(writer, answer))
+        .await
+        .map_err(late)?
 }
 
 /// The next that happens where the client talks. Cancel-safe.
@@ -204,9 +293,10 @@ fn failed(error: BusError) -> Answer {
     match error {
         BusError::Unknown { id } => Answer::Unknown { id },
         BusError::Conflict { id, state } => Answer::Conflict { id, state },
-        BusError::Store { .. } | BusError::Full { .. } | BusError::Consumed { .. } | BusError::Closed => {
-            refused(&error)
-        }
+        BusError::Store { .. }
+        | BusError::Full { .. }
+        | BusError::Consumed { .. }
+        | BusError::Closed => refused(&error),
     }
 }
 
@@ -228,7 +318,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_does_not_read_is_given_up() {
         let (mut ours, theirs) = tokio::io::duplex(64);
-        let answer = Answer::Refused { why: "x".repeat(1000) };
+        let answer = Answer::Refused {
+            why: "x".repeat(1000),
+        };
         let written = write(&mut ours, &answer).await;
         assert_eq!(written.unwrap_err().kind(), io::ErrorKind::TimedOut);
         drop(theirs);

@@ -44,7 +44,9 @@ pub enum CutError {
 impl From<ControlError> for CutError {
     fn from(error: ControlError) -> Self {
         let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
-        Self::Failed { why: format!("{error}{}", source.unwrap_or_default()) }
+        Self::Failed {
+            why: format!("{error}{}", source.unwrap_or_default()),
+        }
     }
 }
 
@@ -56,7 +58,12 @@ pub trait Cuts: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// [`CutError`]; a copy that was begun is shorter.
-    async fn fork(&self, session: &str, at: Option<u64>, to: Option<&str>) -> Result<String, CutError>;
+    async fn fork(
+        &self,
+        session: &str,
+        at: Option<u64>,
+        to: Option<&str>,
+    ) -> Result<String, CutError>;
 
     /// Undoes everything behind message `to`. Not beside a turn.
     ///

@@ -7,7 +7,9 @@
 use std::path::PathBuf;
 
 use nanobot_bus::{EntryState, LedgerEntry, LedgerFilter, Queue};
-use nanobot_types::{ChannelName, ChatId, MessageId, OutboundKind, OutboundMessage, Timestamp, TraceId};
+use nanobot_types::{
+    ChannelName, ChatId, MessageId, OutboundKind, OutboundMessage, Timestamp, TraceId,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{ChannelState, CutError};
@@ -206,9 +208,20 @@ impl From<OutboundMessage> for TerminalEvent {
             OutboundKind::Withdrawn { .. } => Self::StreamEnd { resuming: true },
             OutboundKind::Progress => Self::Progress(text),
             OutboundKind::ToolHint => Self::ToolHint(text),
-            OutboundKind::TurnEnd { unfinished } => Self::TurnEnd { turn: message.key.turn, unfinished },
-            OutboundKind::Final => Self::Reply { text, streamed: message.completes.is_some(), ok: true },
-            OutboundKind::Notice => Self::Reply { text, streamed: false, ok: false },
+            OutboundKind::TurnEnd { unfinished } => Self::TurnEnd {
+                turn: message.key.turn,
+                unfinished,
+            },
+            OutboundKind::Final => Self::Reply {
+                text,
+                streamed: message.completes.is_some(),
+                ok: true,
+            },
+            OutboundKind::Notice => Self::Reply {
+                text,
+                streamed: false,
+                ok: false,
+            },
         }
     }
 }
@@ -224,19 +237,35 @@ mod tests {
             (r#"{"request":"channels"}"#, Request::Channels),
             (
                 r#"{"request":"inbox_list","queue":"outbound","filter":"failed","limit":5}"#,
-                Request::InboxList { queue: Queue::Outbound, filter: LedgerFilter::Failed, limit: 5 },
+                Request::InboxList {
+                    queue: Queue::Outbound,
+                    filter: LedgerFilter::Failed,
+                    limit: 5,
+                },
             ),
-            (r#"{"request":"inbox_retry","entry":"7"}"#, Request::InboxRetry { entry: "7".to_owned() }),
+            (
+                r#"{"request":"inbox_retry","entry":"7"}"#,
+                Request::InboxRetry {
+                    entry: "7".to_owned(),
+                },
+            ),
             (
                 r#"{"request":"say","session":"cli:direct","text":"hi"}"#,
-                Request::Say { session: "cli:direct".to_owned(), text: "hi".to_owned(), id: None },
+                Request::Say {
+                    session: "cli:direct".to_owned(),
+                    text: "hi".to_owned(),
+                    id: None,
+                },
             ),
         ];
         for (line, request) in table {
             assert_eq!(serde_json::from_str::<Request>(line).unwrap(), request);
             assert_eq!(serde_json::to_string(&request).unwrap(), line);
         }
-        let event = Answer::Event { position: 0, event: TerminalEvent::StreamEnd { resuming: true } };
+        let event = Answer::Event {
+            position: 0,
+            event: TerminalEvent::StreamEnd { resuming: true },
+        };
         let line = r#"{"answer":"event","position":0,"event":{"event":"stream_end","data":{"resuming":true}}}"#;
         assert_eq!(serde_json::to_string(&event).unwrap(), line);
         assert_eq!(serde_json::from_str::<Answer>(line).unwrap(), event);

@@ -18,7 +18,11 @@ pub(crate) struct LineReader<R> {
 impl<R: AsyncRead + Unpin> LineReader<R> {
     /// Reads from `reader`.
     pub(crate) fn new(reader: R, limit: usize) -> Self {
-        Self { reader: BufReader::new(reader), line: Vec::new(), limit }
+        Self {
+            reader: BufReader::new(reader),
+            line: Vec::new(),
+            limit,
+        }
     }
 
     /// The next value; `None` when the other side hung up. Cancel-safe.
@@ -28,21 +32,29 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     /// no such value.
     pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         let line = self.next_line().await?;
-        line.map(|line| serde_json::from_slice(&line)).transpose().map_err(io::Error::from)
+        line.map(|line| serde_json::from_slice(&line))
+            .transpose()
+            .map_err(io::Error::from)
     }
 
     /// The same for a value of a client that is not trusted: of bounded depth and size.
     pub(crate) async fn next_bounded<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         let line = self.next_line().await?;
         let invalid = |error: serde_json::Error| io::Error::new(io::ErrorKind::InvalidData, error);
-        line.map(|line| json::from_slice(&line)).transpose().map_err(invalid)
+        line.map(|line| json::from_slice(&line))
+            .transpose()
+            .map_err(invalid)
     }
 
     async fn next_line(&mut self) -> io::Result<Option<Vec<u8>>> {
         loop {
             let available = self.reader.fill_buf().await?;
             if available.is_empty() {
-                return if self.line.is_empty() { Ok(None) } else { Err(invalid("the last line is cut off")) };
+                return if self.line.is_empty() {
+                    Ok(None)
+                } else {
+                    Err(invalid("the last line is cut off"))
+                };
             }
             let (taken, ends) = match available.iter().position(|byte| *byte == b'\n') {
                 Some(index) => (index.saturating_add(1), true),
@@ -68,7 +80,10 @@ fn invalid(why: &'static str) -> io::Error {
 ///
 /// # Errors
 /// As the system says.
-pub(crate) async fn write<W: AsyncWrite + Unpin>(writer: &mut W, value: &impl Serialize) -> io::Result<()> {
+pub(crate) async fn write<W: AsyncWrite + Unpin>(
+    writer: &mut W,
+    value: &impl Serialize,
+) -> io::Result<()> {
     let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');
     writer.write_all(&line).await?;

@@ -35,7 +35,11 @@ pub(crate) struct Seats {
 impl Seats {
     /// Free seats whose clients all go when `end` fires.
     pub(crate) fn new(end: CancellationToken) -> Self {
-        Self { free: Arc::new(Semaphore::new(CLIENTS)), taken: Mutex::default(), end }
+        Self {
+            free: Arc::new(Semaphore::new(CLIENTS)),
+            taken: Mutex::default(),
+            end,
+        }
     }
 
     /// Takes a seat, where needed from a client that is idle. `None` if no client is.
@@ -44,7 +48,10 @@ impl Seats {
             Ok(permit) => permit,
             Err(_taken) => {
                 self.evict()?;
-                self.end.run_until_cancelled(Arc::clone(&self.free).acquire_owned()).await?.ok()?
+                self.end
+                    .run_until_cancelled(Arc::clone(&self.free).acquire_owned())
+                    .await?
+                    .ok()?
             }
         };
         let (end, is_idle) = (self.end.child_token(), Arc::new(AtomicBool::new(true)));
@@ -53,14 +60,20 @@ impl Seats {
         taken.retain(|(_, is_idle)| Arc::strong_count(is_idle) > 1);
         taken.push_back((end.clone(), Arc::clone(&is_idle)));
         drop(taken);
-        Some(Seat { end, is_idle, _permit: permit })
+        Some(Seat {
+            end,
+            is_idle,
+            _permit: permit,
+        })
     }
 
     /// Has the oldest idle client go.
     fn evict(&self) -> Option<()> {
         let mut taken = self.taken();
         taken.retain(|(_, is_idle)| Arc::strong_count(is_idle) > 1);
-        let oldest = taken.iter().position(|(_, is_idle)| is_idle.load(Ordering::Relaxed));
+        let oldest = taken
+            .iter()
+            .position(|(_, is_idle)| is_idle.load(Ordering::Relaxed));
         match oldest {
             Some(oldest) => {
                 let (end, _) = taken.remove(oldest)?;

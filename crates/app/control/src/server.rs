@@ -78,7 +78,9 @@ impl ControlServer {
     /// # Errors
     /// [`ControlError::Bind`], [`ControlError::Unsupported`].
     pub async fn bind(path: &Path) -> Result<Self, ControlError> {
-        Ok(Self { listener: Listener::bind(path).await? })
+        Ok(Self {
+            listener: Listener::bind(path).await?,
+        })
     }
 
     /// Takes the queue of replies to terminals. Nothing said is taken after `closing` fires.
@@ -90,26 +92,51 @@ impl ControlServer {
         parts: ControlParts,
         closing: CancellationToken,
     ) -> Result<RunningControl, ControlError> {
-        let replies = parts.bus.outbound(&ChannelName::from(TERMINAL_CHANNEL)).await?;
+        let replies = parts
+            .bus
+            .outbound(&ChannelName::from(TERMINAL_CHANNEL))
+            .await?;
         let events = parts.events.subscribe();
-        let shared = Arc::new(Shared { parts, terminals: Terminals::default(), closing });
-        Ok(RunningControl { listener: self.listener, shared, replies, events })
+        let shared = Arc::new(Shared {
+            parts,
+            terminals: Terminals::default(),
+            closing,
+        });
+        Ok(RunningControl {
+            listener: self.listener,
+            shared,
+            replies,
+            events,
+        })
     }
 }
 
 impl RunningControl {
     /// Serves clients until `end` fires; returns when every connection is closed.
     pub async fn run(self, end: CancellationToken) {
-        let Self { listener, shared, replies, events } = self;
+        let Self {
+            listener,
+            shared,
+            replies,
+            events,
+        } = self;
         let clients = TaskTracker::new();
         let accepting = accept(&listener, &shared, &clients, &end);
-        tokio::join!(accepting, shared.terminals.run(replies, events, end.clone()));
+        tokio::join!(
+            accepting,
+            shared.terminals.run(replies, events, end.clone())
+        );
         clients.close();
         clients.wait().await;
     }
 }
 
-async fn accept(listener: &Listener, shared: &Arc<Shared>, clients: &TaskTracker, end: &CancellationToken) {
+async fn accept(
+    listener: &Listener,
+    shared: &Arc<Shared>,
+    clients: &TaskTracker,
+    end: &CancellationToken,
+) {
     let seats = Seats::new(end.clone());
     while let Some(accepted) = end.run_until_cancelled(listener.accept()).await {
         match accepted {

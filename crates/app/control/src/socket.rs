@@ -33,13 +33,22 @@ mod unix {
         /// Listens on `path`. A socket that nobody listens on any more is replaced; anything else
         /// that is there is left alone.
         pub(crate) async fn bind(path: &Path) -> Result<Self, ControlError> {
-            let fault = |source| ControlError::Bind { path: path.to_owned(), source };
+            let fault = |source| ControlError::Bind {
+                path: path.to_owned(),
+                source,
+            };
             clear(path).await.map_err(fault)?;
-            let listener = Reachable::of(path).and_then(|socket| UnixListener::bind(&socket.path)).map_err(fault)?;
+            let listener = Reachable::of(path)
+                .and_then(|socket| UnixListener::bind(&socket.path))
+                .map_err(fault)?;
             // Who connects before this is done is still told apart by the user.
             std::fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(fault)?;
             let owner = std::fs::metadata(path).map_err(fault)?.uid();
-            Ok(Self { listener, path: path.to_owned(), owner })
+            Ok(Self {
+                listener,
+                path: path.to_owned(),
+                owner,
+            })
         }
 
         /// The next connection of the socket's owner. Others are hung up on.
@@ -68,12 +77,18 @@ mod unix {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(error),
             Ok(metadata) if !metadata.file_type().is_socket() => {
-                return Err(io::Error::new(io::ErrorKind::AlreadyExists, "something that is no socket is there"));
+                return Err(io::Error::new(
+                    io::ErrorKind::AlreadyExists,
+                    "something that is no socket is there",
+                ));
             }
             Ok(_) => {}
         }
         match Stream::connect(&Reachable::of(path)?.path).await {
-            Ok(_) => Err(io::Error::new(io::ErrorKind::AddrInUse, "another process listens there")),
+            Ok(_) => Err(io::Error::new(
+                io::ErrorKind::AddrInUse,
+                "another process listens there",
+            )),
             Err(_) => std::fs::remove_file(path),
         }
     }
@@ -84,7 +99,10 @@ mod unix {
             Ok(socket) => Stream::connect(&socket.path).await,
             Err(error) => Err(error),
         };
-        connected.map_err(|source| ControlError::Unreachable { path: path.to_owned(), source })
+        connected.map_err(|source| ControlError::Unreachable {
+            path: path.to_owned(),
+            source,
+        })
     }
 
     /// The longest path that every system takes for a socket (`sun_path` is 104 bytes on macOS, 108
@@ -104,11 +122,19 @@ mod unix {
                 return Err(io::ErrorKind::InvalidInput.into());
             };
             if !cfg!(target_os = "linux") || path.as_os_str().len() <= LONGEST_PATH {
-                return Ok(Self { path: path.to_owned(), _folder: None });
+                return Ok(Self {
+                    path: path.to_owned(),
+                    _folder: None,
+                });
             }
             let folder = File::open(folder)?;
-            let path = Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name);
-            Ok(Self { path, _folder: Some(folder) })
+            let path = Path::new("/proc/self/fd")
+                .join(folder.as_raw_fd().to_string())
+                .join(name);
+            Ok(Self {
+                path,
+                _folder: Some(folder),
+            })
         }
     }
 }

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use nanobot_bus::{Delivery, Settle, Subscription};
-use nanobot_types::{ChatId, ChatKind, Event, InboundMessage, MessageId, OutboundMessage, SessionKey};
+use nanobot_types::{
+    ChatId, ChatKind, Event, InboundMessage, MessageId, OutboundMessage, SessionKey,
+};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -32,7 +34,12 @@ pub fn said(session: &str, text: &str, id: Option<MessageId>) -> InboundMessage 
     let session_key_override = own.is_none().then(|| SessionKey::from(session));
     // At a terminal sits one person; who else hears a session of another channel is not known here.
     let chat = own.is_some().then_some(ChatKind::Direct);
-    InboundMessage { id, session_key_override, chat, ..message }
+    InboundMessage {
+        id,
+        session_key_override,
+        chat,
+        ..message
+    }
 }
 
 /// The connections that wait for replies.
@@ -56,15 +63,26 @@ impl Terminals {
     }
 
     /// Lets a connection see the replies to what `message` belongs to, and no others.
-    pub(crate) fn watch(&self, connection: u64, message: &InboundMessage, answers: mpsc::Sender<Answer>) {
-        let watcher = Watcher { chat: message.chat_id.clone(), session: message.session_key(), answers };
+    pub(crate) fn watch(
+        &self,
+        connection: u64,
+        message: &InboundMessage,
+        answers: mpsc::Sender<Answer>,
+    ) {
+        let watcher = Watcher {
+            chat: message.chat_id.clone(),
+            session: message.session_key(),
+            answers,
+        };
         self.lock().insert(connection, watcher);
     }
 
     /// Forgets a connection; whether nobody else sees the same chat.
     pub(crate) fn leave(&self, connection: u64) -> bool {
         let mut watchers = self.lock();
-        let Some(gone) = watchers.remove(&connection) else { return false };
+        let Some(gone) = watchers.remove(&connection) else {
+            return false;
+        };
         !watchers.values().any(|watcher| watcher.chat == gone.chat)
     }
 
@@ -97,9 +115,14 @@ impl Terminals {
 
     async fn pass_on(&self, delivery: Delivery<OutboundMessage>) {
         let message = &delivery.message;
-        let answer = Answer::Event { position: message.key.position, event: message.clone().into() };
+        let answer = Answer::Event {
+            position: message.key.position,
+            event: message.clone().into(),
+        };
         let outcome = match self.tell(|watcher| watcher.chat == message.chat_id, &answer) {
-            0 => Settle::Discard("nobody is at this terminal any more; the session holds what was said".to_owned()),
+            0 => Settle::Discard(
+                "nobody is at this terminal any more; the session holds what was said".to_owned(),
+            ),
             _ => Settle::Ack,
         };
         if let Err(error) = delivery.settle(outcome).await {
@@ -139,7 +162,10 @@ mod tests {
             ("telegram:7", "telegram:7", "telegram:7"),
         ] {
             let message = said(session, "hi", None);
-            assert_eq!((message.channel.as_str(), message.chat_id.as_str()), (TERMINAL_CHANNEL, chat));
+            assert_eq!(
+                (message.channel.as_str(), message.chat_id.as_str()),
+                (TERMINAL_CHANNEL, chat)
+            );
             assert_eq!(message.session_key(), SessionKey::from(key));
         }
     }

@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nanobot_bus::{
-    Bus as _, BusError, EntryState, EventFeed, Ledger as _, LedgerFilter, MemoryBus, Queue, Settle, Subscription,
+    Bus as _, BusError, EntryState, EventFeed, Ledger as _, LedgerFilter, MemoryBus, Queue, Settle,
+    Subscription,
 };
 use nanobot_control::{
-    About, ChannelState, Channels, ControlClient, ControlError, ControlParts, ControlServer, Conversation, CutError,
-    Cuts, Ending, TerminalEvent, Told,
+    About, ChannelState, Channels, ControlClient, ControlError, ControlParts, ControlServer,
+    Conversation, CutError, Cuts, Ending, TerminalEvent, Told,
 };
 use nanobot_types::{Event, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, StreamId};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -37,17 +38,31 @@ struct Scissors;
 
 #[async_trait]
 impl Cuts for Scissors {
-    async fn fork(&self, session: &str, at: Option<u64>, to: Option<&str>) -> Result<String, CutError> {
+    async fn fork(
+        &self,
+        session: &str,
+        at: Option<u64>,
+        to: Option<&str>,
+    ) -> Result<String, CutError> {
         match to {
-            Some("taken") => Err(CutError::Taken { session: "taken".to_owned() }),
+            Some("taken") => Err(CutError::Taken {
+                session: "taken".to_owned(),
+            }),
             _ => Ok(format!("{session} at {at:?} to {to:?}")),
         }
     }
 
     async fn rewind(&self, session: &str, to: u64) -> Result<(), CutError> {
         match session {
-            "busy" => Err(CutError::AtWork { session: session.to_owned() }),
-            _ if to > 5 => Err(CutError::OutOfReach { session: session.to_owned(), position: to, first: 0, last: 5 }),
+            "busy" => Err(CutError::AtWork {
+                session: session.to_owned(),
+            }),
+            _ if to > 5 => Err(CutError::OutOfReach {
+                session: session.to_owned(),
+                position: to,
+                first: 0,
+                last: 5,
+            }),
             _ => Ok(()),
         }
     }
@@ -66,13 +81,18 @@ impl Channels for TwoChannels {
             why: why.map(str::to_owned),
             since,
         };
-        vec![state("mail", "degraded", Some("no route"), Some(since)), state("telegram", "running", None, None)]
+        vec![
+            state("mail", "degraded", Some("no route"), Some(since)),
+            state("telegram", "running", None, None),
+        ]
     }
 }
 
 /// A folder whose path leaves room for sockets that these tests make and reach by themselves.
 fn short_folder() -> tempfile::TempDir {
-    tempfile::tempdir_in("/tmp").or_else(|_| tempfile::tempdir()).unwrap()
+    tempfile::tempdir_in("/tmp")
+        .or_else(|_| tempfile::tempdir())
+        .unwrap()
 }
 
 fn about() -> About {
@@ -91,7 +111,10 @@ impl Gateway {
         let (bus, events) = (MemoryBus::new(), EventFeed::new());
         let inbound = bus.inbound().await.unwrap();
         let (closing, end) = (CancellationToken::new(), CancellationToken::new());
-        let ending = Ending { stop: CancellationToken::new(), restart: CancellationToken::new() };
+        let ending = Ending {
+            stop: CancellationToken::new(),
+            restart: CancellationToken::new(),
+        };
         let parts = ControlParts {
             bus: Arc::new(bus.clone()),
             ledger: Arc::new(bus.clone()),
@@ -101,10 +124,27 @@ impl Gateway {
             ending: ending.clone(),
             about: about(),
         };
-        let server = ControlServer::bind(&home.path().join("gateway.sock")).await.unwrap();
+        let server = ControlServer::bind(&home.path().join("gateway.sock"))
+            .await
+            .unwrap();
         let tasks = TaskTracker::new();
-        tasks.spawn(server.prepare(parts, closing.clone()).await.unwrap().run(end.clone()));
-        Self { home, bus, inbound, events, tasks, closing, end, ending }
+        tasks.spawn(
+            server
+                .prepare(parts, closing.clone())
+                .await
+                .unwrap()
+                .run(end.clone()),
+        );
+        Self {
+            home,
+            bus,
+            inbound,
+            events,
+            tasks,
+            closing,
+            end,
+            ending,
+        }
     }
 
     fn socket(&self) -> PathBuf {
@@ -131,7 +171,10 @@ impl Gateway {
 }
 
 fn reply(said: &InboundMessage, position: u32, kind: OutboundKind, text: &str) -> OutboundMessage {
-    let key = OutboundKey { turn: said.journal_id().unwrap().as_str().into(), position };
+    let key = OutboundKey {
+        turn: said.journal_id().unwrap().as_str().into(),
+        position,
+    };
     OutboundMessage::in_reply_to(said, key, kind, text.to_owned())
 }
 
@@ -140,7 +183,11 @@ fn shown(event: TerminalEvent, is_answer: bool) -> Told {
 }
 
 fn whole(text: &str) -> TerminalEvent {
-    TerminalEvent::Reply { text: text.to_owned(), streamed: false, ok: true }
+    TerminalEvent::Reply {
+        text: text.to_owned(),
+        streamed: false,
+        ok: true,
+    }
 }
 
 async fn say(client: &ControlClient, session: &str, text: &str) -> Conversation {
@@ -156,18 +203,54 @@ async fn a_conversation_shows_what_its_session_is_told_and_nothing_else() {
     assert_eq!(client.about(), &about());
     let mut here = say(&client, "cli:direct", "hello").await;
     let said = gateway.heard().await;
-    assert_eq!((said.content.as_str(), said.session_key().as_str()), ("hello", "cli:direct"));
+    assert_eq!(
+        (said.content.as_str(), said.session_key().as_str()),
+        ("hello", "cli:direct")
+    );
     let mut there = say(&client, "telegram:7", "and you?").await;
     let said_there = gateway.heard().await;
-    assert_eq!((said_there.channel.as_str(), said_there.session_key().as_str()), ("cli", "telegram:7"));
+    assert_eq!(
+        (
+            said_there.channel.as_str(),
+            said_there.session_key().as_str()
+        ),
+        ("cli", "telegram:7")
+    );
 
     let stream = || StreamId::from("s");
-    gateway.bus.offer(reply(&said, 0, OutboundKind::Delta { stream: stream() }, "Hel"));
-    gateway.bus.offer(reply(&said, 0, OutboundKind::StreamEnd { stream: stream(), resuming: true }, ""));
-    gateway.bus.offer(reply(&said, 0, OutboundKind::ToolHint, "exec"));
-    gateway.bus.publish_outbound(reply(&said, 3, OutboundKind::Final, "by the tool")).await.unwrap();
-    gateway.bus.publish_outbound(reply(&said_there, 0, OutboundKind::Notice, "no")).await.unwrap();
-    gateway.bus.publish_outbound(reply(&said, 0, OutboundKind::Final, "Hello.")).await.unwrap();
+    gateway.bus.offer(reply(
+        &said,
+        0,
+        OutboundKind::Delta { stream: stream() },
+        "Hel",
+    ));
+    gateway.bus.offer(reply(
+        &said,
+        0,
+        OutboundKind::StreamEnd {
+            stream: stream(),
+            resuming: true,
+        },
+        "",
+    ));
+    gateway
+        .bus
+        .offer(reply(&said, 0, OutboundKind::ToolHint, "exec"));
+    gateway
+        .bus
+        .publish_outbound(reply(&said, 3, OutboundKind::Final, "by the tool"))
+        .await
+        .unwrap();
+    gateway
+        .bus
+        .publish_outbound(reply(&said_there, 0, OutboundKind::Notice, "no"))
+        .await
+        .unwrap();
+    gateway
+        .bus
+        .publish_outbound(reply(&said, 0, OutboundKind::Final, "Hello."))
+        .await
+        .unwrap();
     for expected in [
         shown(TerminalEvent::Delta("Hel".to_owned()), false),
         shown(TerminalEvent::StreamEnd { resuming: true }, false),
@@ -177,14 +260,25 @@ async fn a_conversation_shows_what_its_session_is_told_and_nothing_else() {
     ] {
         assert_eq!(here.next().await.unwrap(), expected);
     }
-    let refusal = TerminalEvent::Reply { text: "no".to_owned(), streamed: false, ok: false };
+    let refusal = TerminalEvent::Reply {
+        text: "no".to_owned(),
+        streamed: false,
+        ok: false,
+    };
     assert_eq!(there.next().await.unwrap(), shown(refusal, true));
-    gateway.events.send(Event::TurnFinished { session: said_there.session_key(), trace: "t".into() });
+    gateway.events.send(Event::TurnFinished {
+        session: said_there.session_key(),
+        trace: "t".into(),
+    });
     assert_eq!(there.next().await.unwrap(), Told::TurnFinished);
 
     gateway.closing.cancel();
     here.say("one more").await.unwrap();
-    let closed = TerminalEvent::Reply { text: "the bus is closed".to_owned(), streamed: false, ok: false };
+    let closed = TerminalEvent::Reply {
+        text: "the bus is closed".to_owned(),
+        streamed: false,
+        ok: false,
+    };
     assert_eq!(here.next().await.unwrap(), shown(closed, true));
     gateway.stop().await;
     assert!(matches!(here.next().await, Err(ControlError::Broken(_))));
@@ -198,9 +292,18 @@ async fn a_terminal_that_goes_before_its_reply_stops_the_turn() {
     let said = gateway.heard().await;
     drop(conversation);
     assert_eq!(gateway.heard().await.content, "/stop");
-    gateway.bus.publish_outbound(reply(&said, 0, OutboundKind::Final, "too late")).await.unwrap();
+    gateway
+        .bus
+        .publish_outbound(reply(&said, 0, OutboundKind::Final, "too late"))
+        .await
+        .unwrap();
     let entry = loop {
-        let entry = gateway.bus.list(Queue::Outbound, LedgerFilter::All, 1).await.unwrap().remove(0);
+        let entry = gateway
+            .bus
+            .list(Queue::Outbound, LedgerFilter::All, 1)
+            .await
+            .unwrap()
+            .remove(0);
         if !entry.state.is_open() {
             break entry;
         }
@@ -211,8 +314,15 @@ async fn a_terminal_that_goes_before_its_reply_stops_the_turn() {
     // One that has its reply goes without a word.
     let mut conversation = say(&client, "cli:direct", "quick").await;
     let said = gateway.heard().await;
-    gateway.bus.publish_outbound(reply(&said, 0, OutboundKind::Final, "done")).await.unwrap();
-    assert_eq!(conversation.next().await.unwrap(), shown(whole("done"), true));
+    gateway
+        .bus
+        .publish_outbound(reply(&said, 0, OutboundKind::Final, "done"))
+        .await
+        .unwrap();
+    assert_eq!(
+        conversation.next().await.unwrap(),
+        shown(whole("done"), true)
+    );
     drop(conversation);
     let _conversation = say(&client, "cli:direct", "next").await;
     assert_eq!(gateway.heard().await.content, "next");
@@ -224,15 +334,24 @@ async fn channels_are_known_and_tried_by_the_gateways_own_way() {
     let gateway = Gateway::start().await;
     let client = gateway.client().await;
     assert_eq!(client.channels().await.unwrap(), TwoChannels.states());
-    let unknown = client.test_channel(&"slack".into(), &"7".into(), "hi".to_owned()).await;
+    let unknown = client
+        .test_channel(&"slack".into(), &"7".into(), "hi".to_owned())
+        .await;
     assert!(matches!(unknown, Err(BusError::Unknown { id }) if id == "slack"));
     let mut queue = gateway.bus.outbound(&"telegram".into()).await.unwrap();
-    for (outcome, state) in
-        [(Settle::Ack, EntryState::Sent), (Settle::Fail("no such chat".to_owned()), EntryState::Failed)]
-    {
+    for (outcome, state) in [
+        (Settle::Ack, EntryState::Sent),
+        (Settle::Fail("no such chat".to_owned()), EntryState::Failed),
+    ] {
         let send = async {
             let delivery = queue.next().await.unwrap();
-            assert_eq!((delivery.message.chat_id.as_str(), delivery.message.content.as_str()), ("7", "hi"));
+            assert_eq!(
+                (
+                    delivery.message.chat_id.as_str(),
+                    delivery.message.content.as_str()
+                ),
+                ("7", "hi")
+            );
             delivery.settle(outcome).await.unwrap();
         };
         let (telegram, chat) = ("telegram".into(), "7".into());
@@ -248,7 +367,13 @@ async fn a_gateway_is_told_to_end_and_to_begin_again() {
     let gateway = Gateway::start().await;
     let client = gateway.client().await;
     client.end(true).await.unwrap();
-    assert_eq!((gateway.ending.restart.is_cancelled(), gateway.ending.stop.is_cancelled()), (true, false));
+    assert_eq!(
+        (
+            gateway.ending.restart.is_cancelled(),
+            gateway.ending.stop.is_cancelled()
+        ),
+        (true, false)
+    );
     client.end(false).await.unwrap();
     assert!(gateway.ending.stop.is_cancelled());
 }
@@ -258,43 +383,86 @@ async fn the_ledger_is_the_gateways() {
     let mut gateway = Gateway::start().await;
     let client = gateway.client().await;
     for text in ["one", "two"] {
-        gateway.bus.publish_inbound(InboundMessage::text("telegram", "u", "7", text)).await.unwrap();
+        gateway
+            .bus
+            .publish_inbound(InboundMessage::text("telegram", "u", "7", text))
+            .await
+            .unwrap();
     }
     let failing = gateway.inbound.next().await.unwrap();
-    failing.settle(Settle::Fail("no luck".to_owned())).await.unwrap();
-    for filter in [LedgerFilter::All, LedgerFilter::Failed, LedgerFilter::Open, LedgerFilter::Uncertain] {
+    failing
+        .settle(Settle::Fail("no luck".to_owned()))
+        .await
+        .unwrap();
+    for filter in [
+        LedgerFilter::All,
+        LedgerFilter::Failed,
+        LedgerFilter::Open,
+        LedgerFilter::Uncertain,
+    ] {
         let expected = gateway.bus.list(Queue::Inbound, filter, 10).await.unwrap();
-        assert_eq!(client.list(Queue::Inbound, filter, 10).await.unwrap(), expected, "{filter:?}");
+        assert_eq!(
+            client.list(Queue::Inbound, filter, 10).await.unwrap(),
+            expected,
+            "{filter:?}"
+        );
     }
-    let failed = client.list(Queue::Inbound, LedgerFilter::Failed, 10).await.unwrap().remove(0);
+    let failed = client
+        .list(Queue::Inbound, LedgerFilter::Failed, 10)
+        .await
+        .unwrap()
+        .remove(0);
     assert_eq!(client.show(&failed.id).await.unwrap(), failed);
     client.retry(&failed.id).await.unwrap();
     let conflict = client.retry(&failed.id).await.unwrap_err();
-    assert!(matches!(conflict, BusError::Conflict { id, state: EntryState::Pending } if id == failed.id));
+    assert!(
+        matches!(conflict, BusError::Conflict { id, state: EntryState::Pending } if id == failed.id)
+    );
     client.discard(&failed.id).await.unwrap();
-    assert_eq!(gateway.bus.show(&failed.id).await.unwrap().state, EntryState::Dropped);
+    assert_eq!(
+        gateway.bus.show(&failed.id).await.unwrap().state,
+        EntryState::Dropped
+    );
     assert!(matches!(client.show("99").await, Err(BusError::Unknown { id }) if id == "99"));
     gateway.stop().await;
-    assert!(matches!(client.show("1").await, Err(BusError::Store { .. })));
+    assert!(matches!(
+        client.show("1").await,
+        Err(BusError::Store { .. })
+    ));
 }
 
 #[tokio::test]
 async fn the_socket_is_private_and_replaced_only_when_nobody_listens() {
     let gateway = Gateway::start().await;
     let socket = gateway.socket();
-    assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
-    assert!(matches!(ControlServer::bind(&socket).await, Err(ControlError::Bind { .. })), "somebody listens");
+    assert_eq!(
+        std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    assert!(
+        matches!(
+            ControlServer::bind(&socket).await,
+            Err(ControlError::Bind { .. })
+        ),
+        "somebody listens"
+    );
     gateway.client().await;
     gateway.stop().await;
 
     let home = short_folder();
     let stale = home.path().join("gateway.sock");
     drop(UnixListener::bind(&stale).unwrap());
-    assert!(matches!(ControlClient::reach(&stale).await, Err(ControlError::Unreachable { .. })));
+    assert!(matches!(
+        ControlClient::reach(&stale).await,
+        Err(ControlError::Unreachable { .. })
+    ));
     drop(ControlServer::bind(&stale).await.unwrap());
     assert!(!stale.exists());
     std::fs::write(&stale, "mine").unwrap();
-    assert!(matches!(ControlServer::bind(&stale).await, Err(ControlError::Bind { .. })));
+    assert!(matches!(
+        ControlServer::bind(&stale).await,
+        Err(ControlError::Bind { .. })
+    ));
     assert_eq!(std::fs::read_to_string(&stale).unwrap(), "mine");
 }
 
@@ -308,23 +476,39 @@ async fn a_home_with_a_long_path_has_a_socket_too() {
     let socket = folder.join("gateway.sock");
     let server = ControlServer::bind(&socket).await.unwrap();
     assert!(socket.exists());
-    assert!(matches!(ControlServer::bind(&socket).await, Err(ControlError::Bind { .. })), "somebody listens");
+    assert!(
+        matches!(
+            ControlServer::bind(&socket).await,
+            Err(ControlError::Bind { .. })
+        ),
+        "somebody listens"
+    );
     drop(server);
     assert!(!socket.exists());
-    assert!(matches!(ControlClient::reach(&socket).await, Err(ControlError::Unreachable { .. })));
+    assert!(matches!(
+        ControlClient::reach(&socket).await,
+        Err(ControlError::Unreachable { .. })
+    ));
 }
 
 #[tokio::test]
 async fn what_is_no_request_is_refused_and_ends_the_connection() {
     let gateway = Gateway::start().await;
-    for bad in [b"{\"request\":\"format_disk\"}\n".to_vec(), b"hello\n".to_vec(), vec![b'x'; 2 << 20]] {
+    for bad in [
+        b"{\"request\":\"format_disk\"}\n".to_vec(),
+        b"hello\n".to_vec(),
+        vec![b'x'; 2 << 20],
+    ] {
         let mut stream = UnixStream::connect(gateway.socket()).await.unwrap();
         // A line that is too long is hung up on before it ends.
         drop(stream.write_all(&bad).await);
         let mut answer = String::new();
         drop(stream.read_to_string(&mut answer).await);
         if bad.len() < 100 {
-            assert!(answer.starts_with(r#"{"answer":"refused","why":"#), "{answer}");
+            assert!(
+                answer.starts_with(r#"{"answer":"refused","why":"#),
+                "{answer}"
+            );
         }
     }
     gateway.client().await;
@@ -335,16 +519,40 @@ async fn what_is_no_request_is_refused_and_ends_the_connection() {
 async fn conversations_are_cut_by_the_gateway_and_refusals_come_back_as_they_are() {
     let gateway = Gateway::start().await;
     let client = gateway.client().await;
-    assert_eq!(client.fork("cli:a", Some(3), Some("cli:b")).await.unwrap(), "cli:a at Some(3) to Some(\"cli:b\")");
-    assert_eq!(client.fork("cli:a", None, None).await.unwrap(), "cli:a at None to None");
+    assert_eq!(
+        client.fork("cli:a", Some(3), Some("cli:b")).await.unwrap(),
+        "cli:a at Some(3) to Some(\"cli:b\")"
+    );
+    assert_eq!(
+        client.fork("cli:a", None, None).await.unwrap(),
+        "cli:a at None to None"
+    );
     let taken = client.fork("cli:a", None, Some("taken")).await;
-    assert_eq!(taken, Err(CutError::Taken { session: "taken".to_owned() }));
+    assert_eq!(
+        taken,
+        Err(CutError::Taken {
+            session: "taken".to_owned()
+        })
+    );
     client.rewind("cli:a", 5).await.unwrap();
-    let far = CutError::OutOfReach { session: "cli:a".to_owned(), position: 6, first: 0, last: 5 };
+    let far = CutError::OutOfReach {
+        session: "cli:a".to_owned(),
+        position: 6,
+        first: 0,
+        last: 5,
+    };
     assert_eq!(client.rewind("cli:a", 6).await, Err(far));
-    assert_eq!(client.rewind("busy", 1).await, Err(CutError::AtWork { session: "busy".to_owned() }));
+    assert_eq!(
+        client.rewind("busy", 1).await,
+        Err(CutError::AtWork {
+            session: "busy".to_owned()
+        })
+    );
     gateway.stop().await;
-    assert!(matches!(client.rewind("cli:a", 1).await, Err(CutError::Failed { .. })));
+    assert!(matches!(
+        client.rewind("cli:a", 1).await,
+        Err(CutError::Failed { .. })
+    ));
 }
 
 /// Programs of the same user that connect and say nothing, or never end their line.
@@ -372,26 +580,37 @@ async fn silent_clients_keep_no_command_away() {
 #[test]
 fn lines_of_clients_are_read_in_bounded_memory() {
     let units = ["[],", "{},", "0,", "{\"\":0},", "[[[[", "{\"a\":"];
-    let lines =
-        units.map(|unit| format!("{{\"request\":\"ping\",\"odd\":[{}", unit.repeat((1 << 20) / unit.len() - 100)));
-    nanobot_testkit::check_bounded("lines_of_clients_are_read_in_bounded_memory", lines, |line| {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let gateway = Gateway::start().await;
-            let mut clients = Vec::new();
-            for _ in 0..30 {
-                let mut stream = UnixStream::connect(gateway.socket()).await.unwrap();
-                stream.write_all(line.as_bytes()).await.unwrap();
-                clients.push(stream);
-            }
-            for stream in &mut clients {
-                // Refused, or hung up on: then writing fails as well.
-                drop(stream.write_all(b"0]}\n").await);
-                drop(stream.read(&mut [0; 1024]).await);
-            }
-            ControlClient::reach(&gateway.socket()).await.unwrap();
-            gateway.stop().await;
-        });
-    })
+    let lines = units.map(|unit| {
+        format!(
+            "{{\"request\":\"ping\",\"odd\":[{}",
+            unit.repeat((1 << 20) / unit.len() - 100)
+        )
+    });
+    nanobot_testkit::check_bounded(
+        "lines_of_clients_are_read_in_bounded_memory",
+        lines,
+        |line| {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                let gateway = Gateway::start().await;
+                let mut clients = Vec::new();
+                for _ in 0..30 {
+                    let mut stream = UnixStream::connect(gateway.socket()).await.unwrap();
+                    stream.write_all(line.as_bytes()).await.unwrap();
+                    clients.push(stream);
+                }
+                for stream in &mut clients {
+                    // Refused, or hung up on: then writing fails as well.
+                    drop(stream.write_all(b"0]}\n").await);
+                    drop(stream.read(&mut [0; 1024]).await);
+                }
+                ControlClient::reach(&gateway.socket()).await.unwrap();
+                gateway.stop().await;
+            });
+        },
+    )
     .unwrap();
 }

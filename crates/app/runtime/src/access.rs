@@ -35,7 +35,10 @@ impl HomeAccess {
     /// [`RuntimeError::Config`].
     pub fn of(config: &Config) -> Result<Self, RuntimeError> {
         let store = PairingStore::in_folder(&config.paths().data_dir);
-        Ok(Self { store, loader: config.loader(schema()?) })
+        Ok(Self {
+            store,
+            loader: config.loader(schema()?),
+        })
     }
 
     /// Who was approved, and who waits for it. Its methods block.
@@ -50,8 +53,15 @@ impl HomeAccess {
     /// [`RuntimeError::Config`].
     pub fn rules(&self) -> Result<BTreeMap<ChannelName, AccessRules>, RuntimeError> {
         let settings = wanted(&self.loader.clone().load()?)?.into_iter();
-        let settings = settings.filter_map(|channel| channel.settings().ok().map(|settings| (channel.name, settings)));
-        Ok(settings.map(|(name, settings)| (name, settings.access)).collect())
+        let settings = settings.filter_map(|channel| {
+            channel
+                .settings()
+                .ok()
+                .map(|settings| (channel.name, settings))
+        });
+        Ok(settings
+            .map(|(name, settings)| (name, settings.access))
+            .collect())
     }
 
     /// Whether the rules let somebody write in a direct chat who was approved, or was not; `None`
@@ -62,8 +72,11 @@ impl HomeAccess {
     pub fn is_let_in(&self, person: &Person, approved: bool) -> Result<Option<bool>, RuntimeError> {
         let chat = ChatId::from(person.sender.as_str());
         let rules = self.rules()?;
-        let verdict = |rules: &AccessRules| rules.judge(&person.sender, &chat, &Arrival::direct(), approved);
-        Ok(rules.get(&person.channel).map(|rules| verdict(rules) == Verdict::Allowed))
+        let verdict =
+            |rules: &AccessRules| rules.judge(&person.sender, &chat, &Arrival::direct(), approved);
+        Ok(rules
+            .get(&person.channel)
+            .map(|rules| verdict(rules) == Verdict::Allowed))
     }
 
     /// Takes an approval back.
@@ -79,15 +92,29 @@ impl HomeAccess {
                 return Ok(Revoked::StillLetIn);
             }
         }
-        Ok(if was_approved { Revoked::Done } else { Revoked::WasNotApproved })
+        Ok(if was_approved {
+            Revoked::Done
+        } else {
+            Revoked::WasNotApproved
+        })
     }
 
     /// Whether somebody may say who else is let in: the rules know who they are and let them in. Who
     /// is let in only as everybody is, may not.
-    pub(crate) fn may_approve(&self, channel: &ChannelName, sender: &SenderId) -> Result<bool, RuntimeError> {
-        let person = Person { channel: channel.clone(), sender: sender.clone() };
+    pub(crate) fn may_approve(
+        &self,
+        channel: &ChannelName,
+        sender: &SenderId,
+    ) -> Result<bool, RuntimeError> {
+        let person = Person {
+            channel: channel.clone(),
+            sender: sender.clone(),
+        };
         let is_approved = self.store.is_approved(channel, sender)?;
-        let is_named = self.rules()?.get(channel).is_some_and(|rules| rules.names(sender));
+        let is_named = self
+            .rules()?
+            .get(channel)
+            .is_some_and(|rules| rules.names(sender));
         Ok((is_approved || is_named) && self.is_let_in(&person, is_approved)? == Some(true))
     }
 }
@@ -105,7 +132,10 @@ mod tests {
 
     fn home(folder: &std::path::Path, rules: &Value) -> HomeAccess {
         let mut section = json!({ "enabled": true, "token": "1:a" });
-        section.as_object_mut().unwrap().extend(rules.as_object().unwrap().clone());
+        section
+            .as_object_mut()
+            .unwrap()
+            .extend(rules.as_object().unwrap().clone());
         std::fs::create_dir_all(folder.join(".nanobot")).unwrap();
         let config = json!({ "channels": { "telegram": section } }).to_string();
         std::fs::write(folder.join(".nanobot/config.json"), config).unwrap();
@@ -127,22 +157,57 @@ mod tests {
             (json!({"allowFrom": ["*", "7"]}), "7", false, true),
             (json!({"allowFrom": ["*"]}), "8", true, true),
             (json!({"allowFrom": []}), "8", true, false),
-            (json!({"allowFrom": ["7"], "dm": {"enabled": false}}), "7", false, false),
+            (
+                json!({"allowFrom": ["7"], "dm": {"enabled": false}}),
+                "7",
+                false,
+                false,
+            ),
             (json!({"dm": {"policy": "open"}}), "8", false, false),
-            (json!({"allowFrom": ["7"], "dm": {"policy": "allowlist", "allowFrom": ["9"]}}), "7", false, false),
-            (json!({"allowFrom": ["7"], "dm": {"policy": "allowlist", "allowFrom": ["9"]}}), "9", false, true),
-            (json!({"groupAllowFrom": ["8"], "groups": {"8": {"allowFrom": ["8"]}}}), "8", false, false),
+            (
+                json!({"allowFrom": ["7"], "dm": {"policy": "allowlist", "allowFrom": ["9"]}}),
+                "7",
+                false,
+                false,
+            ),
+            (
+                json!({"allowFrom": ["7"], "dm": {"policy": "allowlist", "allowFrom": ["9"]}}),
+                "9",
+                false,
+                true,
+            ),
+            (
+                json!({"groupAllowFrom": ["8"], "groups": {"8": {"allowFrom": ["8"]}}}),
+                "8",
+                false,
+                false,
+            ),
         ];
         for (rules, sender, is_approved, expected) in table {
             let folder = tempfile::tempdir().unwrap();
             let access = home(folder.path(), &rules);
             let sender = SenderId::from(sender);
-            let ask = || access.pairing().ask(&telegram, &sender, &sender.as_str().into(), Utc::now()).unwrap();
+            let ask = || {
+                access
+                    .pairing()
+                    .ask(&telegram, &sender, &sender.as_str().into(), Utc::now())
+                    .unwrap()
+            };
             if is_approved && let Asked::Code(code) = ask() {
-                access.pairing().approve(&code, Some(&telegram), Utc::now()).unwrap();
+                access
+                    .pairing()
+                    .approve(&code, Some(&telegram), Utc::now())
+                    .unwrap();
             }
-            assert_eq!(access.may_approve(&telegram, &sender).unwrap(), expected, "{rules} {sender} {is_approved}");
-            assert!(!access.may_approve(&"other".into(), &sender).unwrap(), "of no other channel");
+            assert_eq!(
+                access.may_approve(&telegram, &sender).unwrap(),
+                expected,
+                "{rules} {sender} {is_approved}"
+            );
+            assert!(
+                !access.may_approve(&"other".into(), &sender).unwrap(),
+                "of no other channel"
+            );
         }
     }
 
@@ -150,12 +215,18 @@ mod tests {
     fn the_rules_are_those_of_now() {
         let folder = tempfile::tempdir().unwrap();
         let access = home(folder.path(), &json!({"allowFrom": ["7"]}));
-        let ann = Person { channel: "telegram".into(), sender: "7|ann".into() };
+        let ann = Person {
+            channel: "telegram".into(),
+            sender: "7|ann".into(),
+        };
         assert_eq!(access.is_let_in(&ann, false).unwrap(), Some(true));
         home(folder.path(), &json!({"allowFrom": ["8"]}));
         assert_eq!(access.is_let_in(&ann, false).unwrap(), Some(false));
         assert_eq!(access.revoke(&ann).unwrap(), Revoked::WasNotApproved);
-        let other = Person { channel: "other".into(), ..ann };
+        let other = Person {
+            channel: "other".into(),
+            ..ann
+        };
         assert_eq!(access.is_let_in(&other, true).unwrap(), None);
     }
 }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nanobot_agent_core::{
-    Agent, AgentParts, AgentSettings, MessageTool, Outbox, SpawnTool, Spawner, SubagentSettings, Subagents, TurnOptions,
+    Agent, AgentParts, AgentSettings, MessageTool, Outbox, SpawnTool, Spawner, SubagentSettings,
+    Subagents, TurnOptions,
 };
 use nanobot_bus::EventFeed;
 use nanobot_config::Config;
@@ -23,7 +24,9 @@ use crate::cron::Scheduling;
 use crate::fences::path_rules;
 use crate::prompts::prompt_notes;
 use crate::settings::AgentDefaults;
-use crate::{ModelChoice, RuntimeError, budget, memory_store, model, recollection, session_store, skills};
+use crate::{
+    ModelChoice, RuntimeError, budget, memory_store, model, recollection, session_store, skills,
+};
 
 /// The variable of the Python program for the number of turns at a time.
 const CONCURRENCY_VARIABLE: &str = "NANOBOT_MAX_CONCURRENT_REQUESTS";
@@ -61,7 +64,10 @@ impl Assistant {
         let router = Arc::new(model::router(config, &defaults, &model));
         let data = &config.paths().data_dir;
         let settings = AgentSettings {
-            options: TurnOptions { token_budget, ..defaults.turn_options() },
+            options: TurnOptions {
+                token_budget,
+                ..defaults.turn_options()
+            },
             max_concurrent_turns: concurrency(config, &defaults),
             model: model.to_string().into(),
             consolidation,
@@ -77,17 +83,33 @@ impl Assistant {
             context: Arc::new(contexts.for_subagents()),
             events,
         };
-        let bounds =
-            SubagentSettings { max_concurrent: defaults.max_concurrent_subagents, ..SubagentSettings::default() };
-        let own =
-            AgentSettings { options: TurnOptions { token_budget, ..defaults.subagent_options() }, ..settings.clone() };
+        let bounds = SubagentSettings {
+            max_concurrent: defaults.max_concurrent_subagents,
+            ..SubagentSettings::default()
+        };
+        let own = AgentSettings {
+            options: TurnOptions {
+                token_budget,
+                ..defaults.subagent_options()
+            },
+            ..settings.clone()
+        };
         let subagents = Arc::new(Subagents::new(parts.clone(), own, bounds));
         let spawner = (defaults.max_concurrent_subagents > 0).then(|| spawner(subagents.clone()));
         let registry = tools.for_assistant(outbox, spawner);
         let context = Arc::new(contexts.for_assistant(&registry));
-        let parts = AgentParts { registry, context, ..parts };
+        let parts = AgentParts {
+            registry,
+            context,
+            ..parts
+        };
         let agent = Agent::new(parts, settings).with_subagents(subagents);
-        Ok(Self { agent: Arc::new(agent), model, router, created })
+        Ok(Self {
+            agent: Arc::new(agent),
+            model,
+            router,
+            created,
+        })
     }
 }
 
@@ -103,15 +125,23 @@ pub(crate) fn outbox_folder(config: &Config) -> PathBuf {
 
 /// Makes the workspace and what is missing in it.
 pub(crate) fn prepare(workspace: &Path) -> Result<Vec<PathBuf>, RuntimeError> {
-    let unusable = |source| RuntimeError::Workspace { path: workspace.to_owned(), source };
+    let unusable = |source| RuntimeError::Workspace {
+        path: workspace.to_owned(),
+        source,
+    };
     std::fs::create_dir_all(workspace).map_err(unusable)?;
     std::fs::read_dir(workspace).map_err(unusable)?;
     Ok(sync_templates(workspace)?)
 }
 
 fn concurrency(config: &Config, defaults: &AgentDefaults) -> usize {
-    let said = config.environment().variable(CONCURRENCY_VARIABLE).and_then(|text| text.trim().parse::<i64>().ok());
-    said.map_or(defaults.max_concurrent_turns, |count| usize::try_from(count).unwrap_or(0))
+    let said = config
+        .environment()
+        .variable(CONCURRENCY_VARIABLE)
+        .and_then(|text| text.trim().parse::<i64>().ok());
+    said.map_or(defaults.max_concurrent_turns, |count| {
+        usize::try_from(count).unwrap_or(0)
+    })
 }
 
 /// What prompts are built from.
@@ -122,7 +152,11 @@ struct Contexts {
 }
 
 impl Contexts {
-    fn of(config: &Config, workspace: &Path, defaults: &AgentDefaults) -> Result<Self, RuntimeError> {
+    fn of(
+        config: &Config,
+        workspace: &Path,
+        defaults: &AgentDefaults,
+    ) -> Result<Self, RuntimeError> {
         let skills = skills(config)?;
         skills::lay_out(&skills);
         let settings = ContextSettings {
@@ -132,16 +166,34 @@ impl Contexts {
             ..ContextSettings::new(workspace)
         };
         let memory = Arc::new(memory_store(config)?);
-        Ok(Self { settings, memory, notes: prompt_notes(config) })
+        Ok(Self {
+            settings,
+            memory,
+            notes: prompt_notes(config),
+        })
     }
 
     fn for_assistant(self, registry: &Registry) -> ContextBuilder {
-        let tools = registry.specs().iter().map(|spec| spec.name.clone()).collect();
-        ContextBuilder::new(ContextSettings { tools, ..self.settings }, self.memory).with_notes(self.notes)
+        let tools = registry
+            .specs()
+            .iter()
+            .map(|spec| spec.name.clone())
+            .collect();
+        ContextBuilder::new(
+            ContextSettings {
+                tools,
+                ..self.settings
+            },
+            self.memory,
+        )
+        .with_notes(self.notes)
     }
 
     fn for_subagents(&self) -> ContextBuilder {
-        let settings = ContextSettings { purpose: Purpose::Subagent, ..self.settings.clone() };
+        let settings = ContextSettings {
+            purpose: Purpose::Subagent,
+            ..self.settings.clone()
+        };
         ContextBuilder::new(settings, self.memory.clone()).with_notes(self.notes.clone())
     }
 }
@@ -159,11 +211,19 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    pub(crate) fn of(config: &Config, workspace: &Path, secrets: &Secrets) -> Result<Self, RuntimeError> {
+    pub(crate) fn of(
+        config: &Config,
+        workspace: &Path,
+        secrets: &Secrets,
+    ) -> Result<Self, RuntimeError> {
         let tools: ToolsConfig = config.section("tools")?;
         let policy = Arc::new(PathPolicy::new(path_rules(config, &tools, workspace)?));
         let reader = Arc::new(HelperProcess::of_this_program());
-        let http = Arc::new(HttpClients::new(&tools.web, Arc::new(tools.url_guard()?), reader));
+        let http = Arc::new(HttpClients::new(
+            &tools.web,
+            Arc::new(tools.url_guard()?),
+            reader,
+        ));
         let tools = builtin(&tools, &policy, &http, Arc::new(DirectRunner))?;
         let mut lookups = recollection::tools(config)?;
         lookups.extend(Scheduling::of(config)?.tool(recollection::audiences(config)?));
@@ -178,10 +238,16 @@ impl Tools {
     }
 
     /// These, and those with which an assistant remembers, talks to people and starts subagents.
-    pub(crate) fn for_assistant(&self, outbox: Arc<dyn Outbox>, spawner: Option<Arc<dyn Spawner>>) -> Arc<Registry> {
-        let message = MessageTool::new(outbox, self.policy.clone(), self.outbox.clone()).hiding(self.secrets.clone());
+    pub(crate) fn for_assistant(
+        &self,
+        outbox: Arc<dyn Outbox>,
+        spawner: Option<Arc<dyn Spawner>>,
+    ) -> Arc<Registry> {
+        let message = MessageTool::new(outbox, self.policy.clone(), self.outbox.clone())
+            .hiding(self.secrets.clone());
         let message: Arc<dyn Tool> = Arc::new(Typed::new(message));
-        let spawn = spawner.map(|spawner| Arc::new(Typed::new(SpawnTool::new(spawner))) as Arc<dyn Tool>);
+        let spawn =
+            spawner.map(|spawner| Arc::new(Typed::new(SpawnTool::new(spawner))) as Arc<dyn Tool>);
         self.registry(self.lookups.iter().cloned().chain([message]).chain(spawn))
     }
 

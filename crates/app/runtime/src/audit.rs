@@ -41,14 +41,23 @@ pub(crate) struct AuditLog {
 impl AuditLog {
     /// The log of a home. Nothing is opened before the first line.
     pub(crate) fn of(config: &Config, secrets: Secrets) -> Result<Self, RuntimeError> {
-        let file = RotatingFile::new(config.paths().logs.join("audit.log"), config.section("logs")?);
-        Ok(Self { file: Arc::new(Mutex::new(file)), is_failing: AtomicBool::new(false), secrets })
+        let file = RotatingFile::new(
+            config.paths().logs.join("audit.log"),
+            config.section("logs")?,
+        );
+        Ok(Self {
+            file: Arc::new(Mutex::new(file)),
+            is_failing: AtomicBool::new(false),
+            secrets,
+        })
     }
 
     fn judge(&self, failure: Option<&(dyn std::error::Error + 'static)>) {
         let was_failing = self.is_failing.swap(failure.is_some(), Ordering::Relaxed);
         match failure {
-            Some(error) if !was_failing => tracing::error!(error, "runs of tools are missing from the audit log"),
+            Some(error) if !was_failing => {
+                tracing::error!(error, "runs of tools are missing from the audit log")
+            }
             None if was_failing => tracing::info!("the audit log is written again"),
             _ => {}
         }
@@ -58,14 +67,23 @@ impl AuditLog {
 #[async_trait]
 impl ToolWatch for AuditLog {
     async fn ran(&self, run: ToolRun<'_>) {
-        let (file, record, arguments) = (self.file.clone(), Record::of(&run), run.call.arguments.clone());
+        let (file, record, arguments) = (
+            self.file.clone(),
+            Record::of(&run),
+            run.call.arguments.clone(),
+        );
         let secrets = self.secrets.clone();
         let writing = tokio::task::spawn_blocking(move || {
-            let line = serde_json::to_string(&Record { arguments: bounded(&arguments, &secrets), ..record })?;
+            let line = serde_json::to_string(&Record {
+                arguments: bounded(&arguments, &secrets),
+                ..record
+            })?;
             let line = visible_json(&line)
                 + "
 ";
-            file.lock().unwrap_or_else(PoisonError::into_inner).append(line.as_bytes())
+            file.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .append(line.as_bytes())
         });
         match tokio::time::timeout(PATIENCE, writing).await {
             Ok(Ok(Ok(()))) => self.judge(None),
@@ -120,31 +138,47 @@ impl Record {
             arguments: Value::Null,
             success: run.result.success,
             duration_ms: u64::try_from(run.elapsed.as_millis()).unwrap_or(u64::MAX),
-            output: Outcome { bytes: run.result.output.len(), sha256: digest(&run.result.output) },
+            output: Outcome {
+                bytes: run.result.output.len(),
+                sha256: digest(&run.result.output),
+            },
         }
     }
 }
 
 /// SHA-256 in lower-case hexadecimal digits.
 fn digest(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(text.as_bytes())
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// Arguments without secrets, cut to a size that a log can hold; what is no JSON stays a text.
 fn bounded(arguments: &str, secrets: &Secrets) -> Value {
     // Secrets first: half a secret no longer looks like one.
     let text = |plain: &str| cut(&without_secrets(&secrets.hide(plain)), TEXT_LIMIT);
-    let Ok(value) = serde_json::from_str::<Value>(arguments) else { return text(arguments).into() };
+    let Ok(value) = serde_json::from_str::<Value>(arguments) else {
+        return text(arguments).into();
+    };
     let value = redacted(&secrets.hide_in(&value), &text);
     let whole = value.to_string();
-    if whole.chars().count() > ARGUMENTS_LIMIT { cut(&whole, ARGUMENTS_LIMIT).into() } else { value }
+    if whole.chars().count() > ARGUMENTS_LIMIT {
+        cut(&whole, ARGUMENTS_LIMIT).into()
+    } else {
+        value
+    }
 }
 
 /// The beginning of a text, and how long it was.
 fn cut(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         Some((end, _)) => {
-            format!("{}… ({} characters)", text.get(..end).unwrap_or_default(), text.chars().count())
+            format!(
+                "{}… ({} characters)",
+                text.get(..end).unwrap_or_default(),
+                text.chars().count()
+            )
         }
         None => text.to_owned(),
     }
@@ -165,21 +199,35 @@ mod tests {
         let long = "x".repeat(600);
         let cut = format!("{}… (600 characters)", "x".repeat(500));
         for (arguments, expected) in [
-            (json!({"path": "a", "n": 3}).to_string(), json!({"path": "a", "n": 3})),
+            (
+                json!({"path": "a", "n": 3}).to_string(),
+                json!({"path": "a", "n": 3}),
+            ),
             (
                 json!({"command": "curl -H 'Authorization: Bearer abc'", "token": "t"}).to_string(),
                 json!({"command": "curl -H 'Authorization: Bearer ***'", "token": "***"}),
             ),
-            (json!({"open sesame": "say open sesame"}).to_string(), json!({"***": "say ***"})),
-            (json!({"content": long}).to_string(), json!({"content": cut})),
+            (
+                json!({"open sesame": "say open sesame"}).to_string(),
+                json!({"***": "say ***"}),
+            ),
+            (
+                json!({"content": long}).to_string(),
+                json!({"content": cut}),
+            ),
             ("{\"apiKey\": \"abc".to_owned(), json!("{\"apiKey\": \"***")),
             (String::new(), json!("")),
         ] {
             assert_eq!(bounded(&arguments, &secrets), expected, "{arguments}");
         }
         let many: Vec<String> = (0..1000).map(|number| format!("word {number}")).collect();
-        let Value::String(text) = bounded(&json!({"words": many}).to_string(), &secrets) else { panic!("not cut") };
-        assert!(text.chars().count() < ARGUMENTS_LIMIT + 40 && text.ends_with(" characters)"), "{text}");
+        let Value::String(text) = bounded(&json!({"words": many}).to_string(), &secrets) else {
+            panic!("not cut")
+        };
+        assert!(
+            text.chars().count() < ARGUMENTS_LIMIT + 40 && text.ends_with(" characters)"),
+            "{text}"
+        );
     }
 
     fn log_at(path: std::path::PathBuf) -> AuditLog {
@@ -193,10 +241,20 @@ mod tests {
 
     async fn run(log: &AuditLog) {
         let call = ToolCall::new("1", "exec", r#"{"command":"ls"}"#);
-        let context = ToolContext { sender: Some("ann".into()), ..ToolContext::detached("cli:direct") };
+        let context = ToolContext {
+            sender: Some("ann".into()),
+            ..ToolContext::detached("cli:direct")
+        };
         let (result, elapsed) = (ToolResult::ok("hi"), Duration::from_millis(7));
         let effect = Some(Effect::Irreversible);
-        log.ran(ToolRun { call: &call, effect, context: &context, result: &result, elapsed }).await;
+        log.ran(ToolRun {
+            call: &call,
+            effect,
+            context: &context,
+            result: &result,
+            elapsed,
+        })
+        .await;
     }
 
     #[tokio::test]
@@ -209,7 +267,10 @@ mod tests {
         let text = std::fs::read_to_string(path).unwrap();
         let mut line: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
         let time = line.as_object_mut().unwrap().remove("time").unwrap();
-        assert!(chrono::DateTime::parse_from_rfc3339(time.as_str().unwrap()).is_ok(), "{time}");
+        assert!(
+            chrono::DateTime::parse_from_rfc3339(time.as_str().unwrap()).is_ok(),
+            "{time}"
+        );
         let expected = json!({
             "session": "cli:direct", "trace": "detached", "channel": "cli", "chat": "direct", "sender": "ann",
             "origin": {"kind": "user"}, "tool": "exec", "effect": "irreversible", "arguments": {"command": "ls"},
@@ -230,6 +291,12 @@ mod tests {
         std::fs::remove_file(&blocked).unwrap();
         run(&log).await;
         assert!(!log.is_failing.load(Ordering::Relaxed));
-        assert_eq!(std::fs::read_to_string(blocked.join("audit.log")).unwrap().lines().count(), 1);
+        assert_eq!(
+            std::fs::read_to_string(blocked.join("audit.log"))
+                .unwrap()
+                .lines()
+                .count(),
+            1
+        );
     }
 }

@@ -46,7 +46,11 @@ pub(crate) struct Surroundings<'a> {
 
 impl Background {
     /// What `config` asks for; nothing is begun.
-    pub(crate) fn of(config: &Config, bus: &SqliteBus, router: Arc<ProviderRouter>) -> Result<Self, RuntimeError> {
+    pub(crate) fn of(
+        config: &Config,
+        bus: &SqliteBus,
+        router: Arc<ProviderRouter>,
+    ) -> Result<Self, RuntimeError> {
         Ok(Self {
             keeper: Keeper::new(config, bus.clone())?,
             scheduling: Scheduling::of(config)?,
@@ -64,18 +68,41 @@ impl Background {
 
     /// Begins all of it.
     pub(crate) fn start(self, tasks: &TaskTracker, surroundings: &Surroundings<'_>) {
-        let Surroundings { bus, agent, health, watch, cancel, end } = *surroundings;
+        let Surroundings {
+            bus,
+            agent,
+            health,
+            watch,
+            cancel,
+            end,
+        } = *surroundings;
         let ledger: Arc<dyn Ledger> = Arc::new(bus.clone());
         let shared: Arc<dyn Bus> = Arc::new(bus.clone());
         tasks.spawn(self.keeper.run(end.clone()));
-        let notices = Notices { settings: self.lifecycle, health: health.clone(), bus: shared.clone() };
+        let notices = Notices {
+            settings: self.lifecycle,
+            health: health.clone(),
+            bus: shared.clone(),
+        };
         tasks.spawn(notices.run(cancel.clone()));
         tasks.spawn(Welcome::new(self.access, shared.clone()).run(watch.clone(), cancel.clone()));
-        let places = SessionPlaces { sessions: self.sessions.clone(), channels: health.clone() };
-        let heartbeat = self.heartbeat.service(shared.clone(), ledger.clone(), Arc::new(places));
+        let places = SessionPlaces {
+            sessions: self.sessions.clone(),
+            channels: health.clone(),
+        };
+        let heartbeat = self
+            .heartbeat
+            .service(shared.clone(), ledger.clone(), Arc::new(places));
         tasks.spawn(heartbeat.run(cancel.clone()));
-        let runs = JobRuns { agent: agent.clone(), sessions: self.sessions, ledger };
-        if let Some(service) = self.scheduling.service(shared, Arc::new(bus.clone()), Arc::new(runs)) {
+        let runs = JobRuns {
+            agent: agent.clone(),
+            sessions: self.sessions,
+            ledger,
+        };
+        if let Some(service) =
+            self.scheduling
+                .service(shared, Arc::new(bus.clone()), Arc::new(runs))
+        {
             tasks.spawn(service.run(watch.clone(), agent.events().clone(), cancel.clone()));
         }
     }

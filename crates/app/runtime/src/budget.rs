@@ -20,7 +20,8 @@ pub(crate) fn consolidation(
 ) -> Result<ConsolidationSettings, RuntimeError> {
     let configured = usize::try_from(defaults.context_window_tokens).unwrap_or(0);
     let is_configured = config.is_set(WINDOW)?;
-    let window = match context_window(&model.model).and_then(|window| usize::try_from(window).ok()) {
+    let window = match context_window(&model.model).and_then(|window| usize::try_from(window).ok())
+    {
         Some(window) if !is_configured => match model.source {
             // Servers at home are started with less than the model was made for.
             ModelSource::Local { .. } => window.min(configured),
@@ -55,8 +56,13 @@ mod tests {
 
     fn settings(keys: Keys<'_>, model: &str) -> Read {
         let environment = Environment::new([], Some("/nowhere".into()), "/".into());
-        let overrides = keys.iter().map(|(key, value)| (format!("agents.defaults.{key}"), (*value).to_owned()));
-        let options = LoadOptions { overrides: overrides.collect(), ..LoadOptions::default() };
+        let overrides = keys
+            .iter()
+            .map(|(key, value)| (format!("agents.defaults.{key}"), (*value).to_owned()));
+        let options = LoadOptions {
+            overrides: overrides.collect(),
+            ..LoadOptions::default()
+        };
         let config = load_in(environment, &options).unwrap();
         let defaults: AgentDefaults = config.section("agents.defaults").unwrap();
         let choice = ModelChoice::of_gateway(model.to_owned());
@@ -69,10 +75,26 @@ mod tests {
         let table: [(Keys<'_>, &str, Read); 6] = [
             (&[], "gpt-4o", (128_000, None, true)),
             (&[], "somebody's own", (65_536, None, true)),
-            (&[("contextWindowTokens", "20000")], "gpt-4o", (20_000, None, true)),
-            (&[("contextWindowTokens", "0"), ("consolidate", "false")], "gpt-4o", (0, None, false)),
-            (&[("memoryWindow", "50")], "gpt-4o", (128_000, Some(50), true)),
-            (&[("memoryWindow", "50"), ("contextWindowTokens", "20000")], "gpt-4o", (20_000, None, true)),
+            (
+                &[("contextWindowTokens", "20000")],
+                "gpt-4o",
+                (20_000, None, true),
+            ),
+            (
+                &[("contextWindowTokens", "0"), ("consolidate", "false")],
+                "gpt-4o",
+                (0, None, false),
+            ),
+            (
+                &[("memoryWindow", "50")],
+                "gpt-4o",
+                (128_000, Some(50), true),
+            ),
+            (
+                &[("memoryWindow", "50"), ("contextWindowTokens", "20000")],
+                "gpt-4o",
+                (20_000, None, true),
+            ),
         ];
         for (keys, model, expected) in table {
             assert_eq!(settings(keys, model), expected, "{keys:?} {model}");

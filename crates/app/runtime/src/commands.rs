@@ -12,14 +12,20 @@ use crate::restart::{self, Restart};
 
 /// All of them.
 pub(crate) fn table(restart: &Restart, access: HomeAccess) -> Result<CommandTable, RuntimeError> {
-    let more: [Arc<dyn Command>; 2] = [Arc::new(PairingCommand { access }), Arc::new(restart.clone())];
+    let more: [Arc<dyn Command>; 2] = [
+        Arc::new(PairingCommand { access }),
+        Arc::new(restart.clone()),
+    ];
     Ok(CommandTable::built_in().with(more)?)
 }
 
 /// What people are told about each of them, for help and completion at a terminal.
 #[must_use]
 pub fn command_infos() -> Vec<CommandInfo> {
-    CommandTable::built_in().infos().chain([pairing::INFO, restart::INFO]).collect()
+    CommandTable::built_in()
+        .infos()
+        .chain([pairing::INFO, restart::INFO])
+        .collect()
 }
 
 /// Whether a line that a person typed is a command, known or not, and no message to the model.

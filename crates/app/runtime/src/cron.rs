@@ -10,7 +10,8 @@ use nanobot_agent_core::{Agent, Audiences};
 use nanobot_bus::{Bus, Claims, Ledger, LedgerEntry, LedgerFilter, Queue};
 use nanobot_config::Config;
 use nanobot_cron::{
-    CronParts, CronService, CronSettings, CronTool, JobStore, Owners, Runs, SystemClock, Zone, host_zone, zone_named,
+    CronParts, CronService, CronSettings, CronTool, JobStore, Owners, Runs, SystemClock, Zone,
+    host_zone, zone_named,
 };
 use nanobot_session::{Entry, ReadFrom, SessionStore, TurnEnd, TurnOutcome};
 use nanobot_tool::{Tool, Typed};
@@ -38,7 +39,11 @@ pub(crate) struct CronConfig {
 
 impl Default for CronConfig {
     fn default() -> Self {
-        Self { enabled: true, timezone: None, settings: CronSettings::default() }
+        Self {
+            enabled: true,
+            timezone: None,
+            settings: CronSettings::default(),
+        }
     }
 }
 
@@ -59,17 +64,37 @@ impl Scheduling {
     /// # Errors
     /// [`RuntimeError::Config`] when `cron` cannot be used, [`RuntimeError::Zone`] when its zone is none.
     pub fn of(config: &Config) -> Result<Self, RuntimeError> {
-        let CronConfig { enabled, timezone, settings } = config.section("cron")?;
-        let AgentDefaults { timezone: usual, .. } = config.section("agents.defaults")?;
-        let zone = timezone.or(usual).as_deref().map_or_else(|| Ok(host_zone()), zone_named)?;
-        Ok(Self { store: JobStore::new(config.paths().cron_store.clone()), zone, enabled, settings })
+        let CronConfig {
+            enabled,
+            timezone,
+            settings,
+        } = config.section("cron")?;
+        let AgentDefaults {
+            timezone: usual, ..
+        } = config.section("agents.defaults")?;
+        let zone = timezone
+            .or(usual)
+            .as_deref()
+            .map_or_else(|| Ok(host_zone()), zone_named)?;
+        Ok(Self {
+            store: JobStore::new(config.paths().cron_store.clone()),
+            zone,
+            enabled,
+            settings,
+        })
     }
 
     /// The tool that sets them, unless they are switched off.
     pub(crate) fn tool(&self, audiences: Audiences) -> Option<Arc<dyn Tool>> {
-        let tool = CronTool::new(self.store.clone(), Arc::new(SystemClock), self.settings, self.zone)
-            .owned(Arc::new(AudienceOwners(audiences)));
-        self.enabled.then(|| Arc::new(Typed::new(tool)) as Arc<dyn Tool>)
+        let tool = CronTool::new(
+            self.store.clone(),
+            Arc::new(SystemClock),
+            self.settings,
+            self.zone,
+        )
+        .owned(Arc::new(AudienceOwners(audiences)));
+        self.enabled
+            .then(|| Arc::new(Typed::new(tool)) as Arc<dyn Tool>)
     }
 
     /// What fires them, unless they are switched off.
@@ -79,8 +104,21 @@ impl Scheduling {
         claims: Arc<dyn Claims>,
         runs: Arc<dyn Runs>,
     ) -> Option<CronService> {
-        let Self { store, zone, enabled, settings } = self;
-        let parts = CronParts { store, bus, claims, runs, clock: Arc::new(SystemClock), settings, zone };
+        let Self {
+            store,
+            zone,
+            enabled,
+            settings,
+        } = self;
+        let parts = CronParts {
+            store,
+            bus,
+            claims,
+            runs,
+            clock: Arc::new(SystemClock),
+            settings,
+            zone,
+        };
         enabled.then(|| CronService::new(parts))
     }
 }
@@ -106,10 +144,23 @@ pub(crate) struct JobRuns {
 
 impl JobRuns {
     /// The entry of a message among those that match.
-    async fn entry(&self, filter: LedgerFilter, message: &MessageId) -> Option<Option<LedgerEntry>> {
-        let entries = self.ledger.list(Queue::Inbound, filter, LOOKED_AT).await.ok()?;
+    async fn entry(
+        &self,
+        filter: LedgerFilter,
+        message: &MessageId,
+    ) -> Option<Option<LedgerEntry>> {
+        let entries = self
+            .ledger
+            .list(Queue::Inbound, filter, LOOKED_AT)
+            .await
+            .ok()?;
         let is_meant = |entry: &LedgerEntry| {
-            entry.inbound.as_ref().and_then(|inbound| inbound.journal_id()).as_ref() == Some(message)
+            entry
+                .inbound
+                .as_ref()
+                .and_then(|inbound| inbound.journal_id())
+                .as_ref()
+                == Some(message)
         };
         Some(entries.into_iter().find(is_meant))
     }
@@ -120,22 +171,32 @@ impl Runs for JobRuns {
     async fn ended(&self, session: &SessionKey, message: &MessageId) -> Option<Result<(), String>> {
         // Settled first: a turn that ends is recorded before that.
         let is_open = self.entry(LedgerFilter::Open, message).await?.is_some();
-        let has_helpers = self.agent.subagents().is_some_and(|subagents| !subagents.of_session(session).is_empty());
+        let has_helpers = self
+            .agent
+            .subagents()
+            .is_some_and(|subagents| !subagents.of_session(session).is_empty());
         if is_open || has_helpers {
             return None;
         }
         let view = self.sessions.read(session, ReadFrom::Cursor).await.ok()?;
-        let ends = view.records.iter().rev().filter_map(|record| match &record.entry {
-            Entry::TurnEnded(end) => Some(end),
-            _ => None,
-        });
+        let ends = view
+            .records
+            .iter()
+            .rev()
+            .filter_map(|record| match &record.entry {
+                Entry::TurnEnded(end) => Some(end),
+                _ => None,
+            });
         if let Some(end) = ends.into_iter().find(|end| end.inbound.contains(message)) {
             return Some(told(end));
         }
         if view.answered.contains(message) {
             return Some(Ok(()));
         }
-        let failed = self.entry(LedgerFilter::Failed, message).await?.and_then(|entry| entry.why);
+        let failed = self
+            .entry(LedgerFilter::Failed, message)
+            .await?
+            .and_then(|entry| entry.why);
         Some(Err(failed.unwrap_or_else(|| "it was given up".to_owned())))
     }
 }
@@ -144,8 +205,9 @@ fn told(end: &TurnEnd) -> Result<(), String> {
     match end.outcome {
         TurnOutcome::Replied | TurnOutcome::Suppressed => Ok(()),
         TurnOutcome::Stopped => Err("stopped".to_owned()),
-        TurnOutcome::Failed | TurnOutcome::Limited => {
-            Err(end.visible.clone().unwrap_or_else(|| "the turn failed".to_owned()))
-        }
+        TurnOutcome::Failed | TurnOutcome::Limited => Err(end
+            .visible
+            .clone()
+            .unwrap_or_else(|| "the turn failed".to_owned())),
     }
 }

@@ -100,7 +100,8 @@ pub enum RuntimeError {
 }
 
 fn process(pid: Option<u32>) -> String {
-    pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
+    pid.map(|pid| format!(" (process {pid})"))
+        .unwrap_or_default()
 }
 
 fn silent_remedy(pid: Option<u32>) -> String {

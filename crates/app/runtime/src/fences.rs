@@ -17,21 +17,40 @@ use crate::assistant::results_folder;
 use crate::{RuntimeError, control_socket, memory_store, recollection, skills};
 
 /// Folders in the data folder or the home that only the program itself reads.
-const PRIVATE_FOLDERS: [&str; 6] = ["channels", "cron", "history", "outbox", "prompts", "sessions"];
+const PRIVATE_FOLDERS: [&str; 6] = [
+    "channels", "cron", "history", "outbox", "prompts", "sessions",
+];
 
 /// The rules for file tools and for the command guard.
-pub(crate) fn path_rules(config: &Config, tools: &ToolsConfig, workspace: &Path) -> Result<PathRules, RuntimeError> {
+pub(crate) fn path_rules(
+    config: &Config,
+    tools: &ToolsConfig,
+    workspace: &Path,
+) -> Result<PathRules, RuntimeError> {
     let paths = config.paths();
     let skills = skills(config)?;
     let folders = [&paths.data_dir, &paths.home];
     // Its codes let people in.
     let pairing = PairingStore::in_folder(&paths.data_dir).path().to_owned();
-    let mut secret_paths = vec![paths.config_file.clone(), paths.state_db.clone(), control_socket(config), pairing];
-    secret_paths.extend(folders.iter().flat_map(|folder| PRIVATE_FOLDERS.map(|name| folder.join(name))));
+    let mut secret_paths = vec![
+        paths.config_file.clone(),
+        paths.state_db.clone(),
+        control_socket(config),
+        pairing,
+    ];
+    secret_paths.extend(
+        folders
+            .iter()
+            .flat_map(|folder| PRIVATE_FOLDERS.map(|name| folder.join(name))),
+    );
     secret_paths.extend(CREDENTIAL_PATHS.map(PathBuf::from));
     secret_paths.extend(recollection::private_paths(config)?);
     let mut read_only_roots = skills::read_only(&skills);
-    read_only_roots.extend([paths.data_dir.join("library"), paths.media.clone(), results_folder(config)]);
+    read_only_roots.extend([
+        paths.data_dir.join("library"),
+        paths.media.clone(),
+        results_folder(config),
+    ]);
     read_only_roots.push(paths.logs.clone());
     let mut rules = tools.path_rules(workspace);
     // A workspace that is or holds the data folder opens nothing in it but the usual place.
@@ -41,7 +60,9 @@ pub(crate) fn path_rules(config: &Config, tools: &ToolsConfig, workspace: &Path)
     }
     rules.protected_paths.push(paths.logs.clone());
     rules.protected_paths.push(skills::protected(&skills));
-    rules.protected_paths.push(memory_store(config)?.folders().versions());
+    rules
+        .protected_paths
+        .push(memory_store(config)?.folders().versions());
     // Their names are made of what is in them: who was given one may read the file, and no one else
     // finds it.
     let unlisted_roots = match memory_store(config)?.is_divided() {
@@ -49,5 +70,11 @@ pub(crate) fn path_rules(config: &Config, tools: &ToolsConfig, workspace: &Path)
         false => Vec::new(),
     };
     let closed_roots = folders.into_iter().cloned().collect();
-    Ok(PathRules { secret_paths, read_only_roots, unlisted_roots, closed_roots, ..rules })
+    Ok(PathRules {
+        secret_paths,
+        read_only_roots,
+        unlisted_roots,
+        closed_roots,
+        ..rules
+    })
 }

@@ -4,10 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nanobot_agent_core::{AgentError, AgentLoop, BusSpawner, LoopSettings, Outbox, Spawner, StepLog};
+use nanobot_agent_core::{
+    AgentError, AgentLoop, BusSpawner, LoopSettings, Outbox, Spawner, StepLog,
+};
 use nanobot_bus::{Bus, EventFeed, Ledger};
 use nanobot_channel::Transcriber;
-use nanobot_channels::{AccessNotice, ChannelManager, ChannelManagerParts, Health, MediaSettings, Stickers};
+use nanobot_channels::{
+    AccessNotice, ChannelManager, ChannelManagerParts, Health, MediaSettings, Stickers,
+};
 use nanobot_config::Config;
 use nanobot_control::{About, ControlParts, ControlServer, Ending, RunningControl};
 use nanobot_guard::PathPolicy;
@@ -29,7 +33,8 @@ use crate::health::GatewayHealth;
 use crate::load::schema;
 use crate::restart::{self, Restart};
 use crate::{
-    FirstVisit, ModelChoice, RuntimeError, commands, control_socket, ledger_survives, model, secrets, transcription,
+    FirstVisit, ModelChoice, RuntimeError, commands, control_socket, ledger_survives, model,
+    secrets, transcription,
 };
 
 /// Notes of the steps under way, in the home.
@@ -90,7 +95,8 @@ impl Gateway {
         let first_visit = FirstVisit::pay(config).await?;
         let server_config: ServerConfig = config.section("gateway")?;
         let server = HealthServer::bind(&server_config).await?;
-        let database = StateDb::open_for(&config.paths().state_db, ledger_survives(config)?).await?;
+        let database =
+            StateDb::open_for(&config.paths().state_db, ledger_survives(config)?).await?;
         if let Some(aside) = database.moved_aside() {
             tracing::warn!(aside = %aside.display(), "the state database was damaged and has been moved aside");
         }
@@ -100,7 +106,14 @@ impl Gateway {
         let events = EventFeed::new();
         let tasks: Arc<dyn Bus> = Arc::new(bus.clone());
         let spawner = |subagents| Arc::new(BusSpawner::new(tasks, subagents)) as Arc<dyn Spawner>;
-        let assistant = Assistant::build(config, model, outbox, spawner, events.clone(), secrets.clone())?;
+        let assistant = Assistant::build(
+            config,
+            model,
+            outbox,
+            spawner,
+            events.clone(),
+            secrets.clone(),
+        )?;
         let about = About {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
@@ -110,8 +123,16 @@ impl Gateway {
         };
         let control = listen(&control_socket(config)).await;
         let background = Background::of(config, &bus, assistant.router.clone())?;
-        let channels = wanted(config)?.into_iter().map(|wanted| wanted.teaching(&secrets)).collect();
-        let following = Following::new(config, config.loader(schema()?), make_all(channels), secrets);
+        let channels = wanted(config)?
+            .into_iter()
+            .map(|wanted| wanted.teaching(&secrets))
+            .collect();
+        let following = Following::new(
+            config,
+            config.loader(schema()?),
+            make_all(channels),
+            secrets,
+        );
         let media = MediaSettings::below(config.paths().media.clone());
         let started = Instant::now();
         Ok(Self {
@@ -144,17 +165,42 @@ impl Gateway {
             format!("Model: {}", self.assistant.model),
             format!("Health: http://{}/health", self.server.address()),
         ];
-        lines.extend(self.assistant.created.iter().map(|path| format!("Created {}", path.display())));
-        lines.extend(self.following.channels().iter().map(|(name, (_, made))| match made {
-            Ok(_) => format!("Channel {name}: enabled"),
-            Err(why) => format!("Channel {name}: failed ({why})"),
-        }));
-        let made = self.following.channels().iter().filter_map(|(name, (_, made))| Some((name, made.as_ref().ok()?)));
+        lines.extend(
+            self.assistant
+                .created
+                .iter()
+                .map(|path| format!("Created {}", path.display())),
+        );
+        lines.extend(
+            self.following
+                .channels()
+                .iter()
+                .map(|(name, (_, made))| match made {
+                    Ok(_) => format!("Channel {name}: enabled"),
+                    Err(why) => format!("Channel {name}: failed ({why})"),
+                }),
+        );
+        let made = self
+            .following
+            .channels()
+            .iter()
+            .filter_map(|(name, (_, made))| Some((name, made.as_ref().ok()?)));
         let notices = made.flat_map(|(name, made)| made.settings.borrow().access.notices(name));
-        lines.extend(notices.filter(AccessNotice::is_warning).map(|notice| format!("Warning: {notice}")));
-        lines.extend(self.short_secrets.iter().map(|key| format!("Warning: {}", secrets::short_warning(key))));
+        lines.extend(
+            notices
+                .filter(AccessNotice::is_warning)
+                .map(|notice| format!("Warning: {notice}")),
+        );
+        lines.extend(
+            self.short_secrets
+                .iter()
+                .map(|key| format!("Warning: {}", secrets::short_warning(key))),
+        );
         if self.following.channels().is_empty() {
-            lines.push("No channel is enabled: set channels.<name>.enabled to true in the configuration.".to_owned());
+            lines.push(
+                "No channel is enabled: set channels.<name>.enabled to true in the configuration."
+                    .to_owned(),
+            );
         }
         lines
     }
@@ -181,14 +227,22 @@ impl Gateway {
         let bus: Arc<dyn Bus> = Arc::new(self.bus.clone());
         let ledger: Arc<dyn Ledger> = Arc::new(self.bus.clone());
         let (tasks, end) = (TaskTracker::new(), CancellationToken::new());
-        let health = Arc::new(GatewayHealth { channels: Health::default(), started: self.started });
+        let health = Arc::new(GatewayHealth {
+            channels: Health::default(),
+            started: self.started,
+        });
         let parts = ControlParts {
             bus: bus.clone(),
             ledger: ledger.clone(),
             channels: health.clone(),
-            cuts: Arc::new(AgentCuts { agent: self.assistant.agent.clone() }),
+            cuts: Arc::new(AgentCuts {
+                agent: self.assistant.agent.clone(),
+            }),
             events: self.events,
-            ending: Ending { stop: cancel.clone(), restart: self.restart.wanted().clone() },
+            ending: Ending {
+                stop: cancel.clone(),
+                restart: self.restart.wanted().clone(),
+            },
             about: self.about,
         };
         let commands = commands::table(&self.restart, self.access)?;
@@ -244,17 +298,27 @@ impl Gateway {
             manager.close_intake();
         };
         let following = cancel.run_until_cancelled(self.following.run(&manager, &watch));
-        let (outcome, (), _) = tokio::join!(end_with(turns.run(cancel.clone()), &cancel), close_intake, following);
+        let (outcome, (), _) = tokio::join!(
+            end_with(turns.run(cancel.clone()), &cancel),
+            close_intake,
+            following
+        );
         stop_channels(manager).await;
         end.cancel();
-        serving.await.unwrap_or_else(|error| tracing::error!(%error, "the health endpoint ended badly"));
+        serving
+            .await
+            .unwrap_or_else(|error| tracing::error!(%error, "the health endpoint ended badly"));
         tasks.close();
         if tokio::time::timeout(END_GRACE, tasks.wait()).await.is_err() {
             tracing::warn!("something does not end; it is left behind");
         }
         self.bus.close().await;
         outcome?;
-        Ok(if wanted.is_cancelled() { Ended::ToRestart } else { Ended::Stopped })
+        Ok(if wanted.is_cancelled() {
+            Ended::ToRestart
+        } else {
+            Ended::Stopped
+        })
     }
 }
 
@@ -264,7 +328,10 @@ async fn listen(path: &Path) -> Option<ControlServer> {
         Ok(control) => Some(control),
         Err(error) => {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, "other commands cannot reach this gateway: there is no socket");
+            tracing::warn!(
+                error,
+                "other commands cannot reach this gateway: there is no socket"
+            );
             None
         }
     }

@@ -21,13 +21,18 @@ pub fn harden_process() {
 /// Takes away what other users may do to files of the installation. Returns a sentence for a person
 /// where something was too wide, which it is not at the next call.
 #[must_use]
-#[cfg_attr(not(unix), expect(unused_variables, reason = "a user's folder is that user's there"))]
+#[cfg_attr(
+    not(unix),
+    expect(unused_variables, reason = "a user's folder is that user's there")
+)]
 pub fn tighten(config: &Config) -> Option<String> {
     #[cfg(unix)]
     {
         let tightened = unix::tighten(config.paths());
         let (count, first) = (tightened.len(), tightened.first()?.display());
-        Some(format!("other users could read {count} files and folders of this home; no longer (the first: {first})"))
+        Some(format!(
+            "other users could read {count} files and folders of this home; no longer (the first: {first})"
+        ))
     }
     #[cfg(not(unix))]
     None
@@ -44,7 +49,15 @@ mod unix {
     use nix::fcntl::OFlag;
 
     /// Folders of the data folder whose content is the program's own, with `logs` and `media`.
-    const OWN: [&str; 7] = ["channels", "cron", "history", "outbox", "prompts", "sessions", "tool-results"];
+    const OWN: [&str; 7] = [
+        "channels",
+        "cron",
+        "history",
+        "outbox",
+        "prompts",
+        "sessions",
+        "tool-results",
+    ];
 
     /// Entries that are looked at; a home with more is left to `doctor`.
     const MAX_ENTRIES: usize = 100_000;
@@ -57,8 +70,11 @@ mod unix {
             tighten_one(&paths.home, &mut tightened);
         }
         let is_state = |name: &str| name.starts_with("state.db") || name.starts_with("config.json");
-        let kept =
-            [paths.config_file.clone(), paths.data_dir.join("pairing.json"), paths.data_dir.join("restart.json")];
+        let kept = [
+            paths.config_file.clone(),
+            paths.data_dir.join("pairing.json"),
+            paths.data_dir.join("restart.json"),
+        ];
         for path in kept {
             tighten_one(&path, &mut tightened);
         }
@@ -69,7 +85,10 @@ mod unix {
         }
         let own = OWN.map(|name| paths.data_dir.join(name));
         // Below a tight home only what lies in it counts; elsewhere a folder may be another's.
-        for folder in own.into_iter().chain([paths.logs.clone(), paths.media.clone()]) {
+        for folder in own
+            .into_iter()
+            .chain([paths.logs.clone(), paths.media.clone()])
+        {
             if paths.data_dir == paths.home {
                 tighten_below(folder, &mut left, &mut tightened);
             }
@@ -80,12 +99,17 @@ mod unix {
     fn tighten_below(folder: PathBuf, left: &mut usize, tightened: &mut Vec<PathBuf>) {
         let mut folders = vec![folder];
         while let Some(folder) = folders.pop() {
-            if !folder.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
+            if !folder
+                .symlink_metadata()
+                .is_ok_and(|metadata| metadata.is_dir())
+            {
                 continue;
             }
             tighten_one(&folder, tightened);
             for entry in folder.read_dir().into_iter().flatten().flatten() {
-                let Some(rest) = left.checked_sub(1) else { return };
+                let Some(rest) = left.checked_sub(1) else {
+                    return;
+                };
                 *left = rest;
                 match entry.file_type() {
                     Ok(kind) if kind.is_dir() => folders.push(entry.path()),
@@ -101,18 +125,24 @@ mod unix {
             Ok(true) => tightened.push(path.to_owned()),
             Ok(false) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => tracing::debug!(path = %path.display(), %error, "a mode could not be tightened"),
+            Err(error) => {
+                tracing::debug!(path = %path.display(), %error, "a mode could not be tightened")
+            }
         }
     }
 
     /// Takes group and others their rights, on the opened file, so that no link is followed.
     fn without_others(path: &Path) -> io::Result<bool> {
         let metadata = path.symlink_metadata()?;
-        if metadata.permissions().mode() & 0o077 == 0 || !(metadata.is_dir() || metadata.is_file()) {
+        if metadata.permissions().mode() & 0o077 == 0 || !(metadata.is_dir() || metadata.is_file())
+        {
             return Ok(false);
         }
         let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
-        let file = OpenOptions::new().read(true).custom_flags(flags.bits()).open(path)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(flags.bits())
+            .open(path)?;
         let mode = file.metadata()?.permissions().mode();
         file.set_permissions(Permissions::from_mode(mode & 0o7700))?;
         Ok(true)

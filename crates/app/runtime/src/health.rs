@@ -15,7 +15,12 @@ pub(crate) struct GatewayHealth {
 
 impl HealthSource for GatewayHealth {
     fn health(&self) -> HealthReport {
-        let health = |ChannelState { name, state, why, since }| (name, ChannelHealth { state, why, since });
+        let health = |ChannelState {
+                          name,
+                          state,
+                          why,
+                          since,
+                      }| (name, ChannelHealth { state, why, since });
         HealthReport {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             uptime_s: self.started.elapsed().as_secs(),
@@ -33,7 +38,12 @@ impl Channels for GatewayHealth {
                 HealthState::Degraded { why, since } => ("degraded", Some(why), Some(since)),
                 HealthState::Failed { why } => ("failed", Some(why), None),
             };
-            ChannelState { name, state: state.to_owned(), why, since }
+            ChannelState {
+                name,
+                state: state.to_owned(),
+                why,
+                since,
+            }
         };
         self.channels.snapshot().into_iter().map(state).collect()
     }

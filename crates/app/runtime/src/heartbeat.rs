@@ -7,7 +7,9 @@ use nanobot_agent_core::{Judge, SessionPlace};
 use nanobot_bus::{Bus, Ledger};
 use nanobot_channels::{Health, HealthState};
 use nanobot_config::Config;
-use nanobot_heartbeat::{Decider, Evaluator, HeartbeatParts, HeartbeatService, HeartbeatSettings, Place, Places};
+use nanobot_heartbeat::{
+    Decider, Evaluator, HeartbeatParts, HeartbeatService, HeartbeatSettings, Place, Places,
+};
 use nanobot_provider::ProviderRouter;
 use nanobot_session::{SessionInfo, SessionStore};
 use tokio_util::sync::CancellationToken;
@@ -25,7 +27,11 @@ pub(crate) struct Heartbeat {
 impl Heartbeat {
     /// The heartbeat of `config`, which asks the models of `router`.
     pub(crate) fn of(config: &Config, router: Arc<ProviderRouter>) -> Result<Self, RuntimeError> {
-        Ok(Self { settings: config.section("gateway.heartbeat")?, workspace: config.workspace()?, router })
+        Ok(Self {
+            settings: config.section("gateway.heartbeat")?,
+            workspace: config.workspace()?,
+            router,
+        })
     }
 
     /// What beats.
@@ -47,7 +53,10 @@ impl Heartbeat {
 
     /// Who decides what is told of it.
     pub(crate) fn judge(&self) -> Arc<dyn Judge> {
-        Arc::new(HeartbeatJudge(Evaluator::new(self.router.clone(), &self.workspace)))
+        Arc::new(HeartbeatJudge(Evaluator::new(
+            self.router.clone(),
+            &self.workspace,
+        )))
     }
 }
 
@@ -58,7 +67,9 @@ struct HeartbeatJudge(Evaluator);
 impl Judge for HeartbeatJudge {
     async fn worth_telling(&self, task: &str, answer: &str) -> Option<String> {
         // Who asks gives up by itself when the program goes down.
-        self.0.worth_telling(task, answer, &CancellationToken::new()).await
+        self.0
+            .worth_telling(task, answer, &CancellationToken::new())
+            .await
     }
 }
 
@@ -81,11 +92,23 @@ impl Places for SessionPlaces {
 
 impl SessionPlaces {
     fn place(&self, session: &SessionInfo) -> Option<Place> {
-        let SessionPlace { channel, chat_id, delivery, chat } = SessionPlace::of(&session.key, &session.metadata)?;
+        let SessionPlace {
+            channel,
+            chat_id,
+            delivery,
+            chat,
+        } = SessionPlace::of(&session.key, &session.metadata)?;
         let is_usable = match self.channels.snapshot().get(&channel) {
             None | Some(HealthState::Failed { .. }) => false,
-            Some(HealthState::Starting | HealthState::Running | HealthState::Degraded { .. }) => true,
+            Some(HealthState::Starting | HealthState::Running | HealthState::Degraded { .. }) => {
+                true
+            }
         };
-        is_usable.then_some(Place { channel, chat_id, delivery, chat })
+        is_usable.then_some(Place {
+            channel,
+            chat_id,
+            delivery,
+            chat,
+        })
     }
 }

@@ -27,22 +27,35 @@ impl Inbox {
     /// that has the home does not answer.
     pub async fn open(config: &Config) -> Result<Self, RuntimeError> {
         if let Some(gateway) = remote::connect(config).await? {
-            return Ok(Self { ledger: Arc::new(gateway), file: None });
+            return Ok(Self {
+                ledger: Arc::new(gateway),
+                file: None,
+            });
         }
         let paths = config.paths();
         if !paths.state_db.exists() {
-            return Ok(Self { ledger: Arc::new(MemoryBus::new()), file: None });
+            return Ok(Self {
+                ledger: Arc::new(MemoryBus::new()),
+                file: None,
+            });
         }
         let lock = HomeLock::acquire(&paths.data_dir)?;
         let bus = SqliteBus::open(StateDb::open(&paths.state_db).await?).await?;
-        Ok(Self { ledger: Arc::new(bus.clone()), file: Some((bus, lock)) })
+        Ok(Self {
+            ledger: Arc::new(bus.clone()),
+            file: Some((bus, lock)),
+        })
     }
 
     /// The newest `limit` entries that match any of `filters`, newest first, of both queues.
     ///
     /// # Errors
     /// [`RuntimeError::Ledger`].
-    pub async fn entries(&self, filters: &[LedgerFilter], limit: usize) -> Result<Vec<LedgerEntry>, RuntimeError> {
+    pub async fn entries(
+        &self,
+        filters: &[LedgerFilter],
+        limit: usize,
+    ) -> Result<Vec<LedgerEntry>, RuntimeError> {
         let mut entries = Vec::new();
         for queue in [Queue::Inbound, Queue::Outbound] {
             for filter in filters {

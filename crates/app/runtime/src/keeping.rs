@@ -54,7 +54,14 @@ pub struct RetentionSettings {
 
 impl Default for RetentionSettings {
     fn default() -> Self {
-        Self { ledger_days: 30, media_days: 30, log_days: 14, subagent_days: 30, tool_result_days: 30, prompt_days: 30 }
+        Self {
+            ledger_days: 30,
+            media_days: 30,
+            log_days: 14,
+            subagent_days: 30,
+            tool_result_days: 30,
+            prompt_days: 30,
+        }
     }
 }
 
@@ -90,7 +97,10 @@ impl Keeper {
             media: paths.media.clone(),
             logs: paths.logs.clone(),
             workspace,
-            sessions: [sessions.sessions].into_iter().chain(sessions.external).collect(),
+            sessions: [sessions.sessions]
+                .into_iter()
+                .chain(sessions.external)
+                .collect(),
             prompts: prompts_folder(config),
             results: results_folder(config),
             outbox: outbox_folder(config),
@@ -113,7 +123,11 @@ impl Keeper {
     /// Attachments of messages that are not known to be sent, which a person may have sent again;
     /// `None` where there are too many, or the ledger does not say.
     async fn wanted_attachments(&self) -> Option<HashSet<PathBuf>> {
-        let entries = match self.bus.list(Queue::Outbound, LedgerFilter::All, LOOKED_AT).await {
+        let entries = match self
+            .bus
+            .list(Queue::Outbound, LedgerFilter::All, LOOKED_AT)
+            .await
+        {
             Ok(entries) if entries.len() < LOOKED_AT => entries,
             Ok(_) => return None,
             Err(error) => {
@@ -121,40 +135,60 @@ impl Keeper {
                 return None;
             }
         };
-        let unsent = entries.into_iter().filter(|entry| entry.state != EntryState::Sent);
-        let media = unsent.filter_map(|entry| entry.outbound).flat_map(|message| message.media);
+        let unsent = entries
+            .into_iter()
+            .filter(|entry| entry.state != EntryState::Sent);
+        let media = unsent
+            .filter_map(|entry| entry.outbound)
+            .flat_map(|message| message.media);
         Some(media.map(|media| PathBuf::from(media.location)).collect())
     }
 
     async fn look(&self) {
         recollection::tend(&self.memory).await;
-        let RetentionSettings { ledger_days, media_days, log_days, subagent_days, tool_result_days, prompt_days } =
-            self.settings;
+        let RetentionSettings {
+            ledger_days,
+            media_days,
+            log_days,
+            subagent_days,
+            tool_result_days,
+            prompt_days,
+        } = self.settings;
         if let Some(age) = age(ledger_days) {
             match self.bus.prune(age).await {
                 Ok(entries) => tracing::debug!(entries, "old ledger entries were forgotten"),
                 Err(error) => tracing::warn!(%error, "old ledger entries could not be forgotten"),
             }
         }
-        let (media, logs, workspace) = (self.media.clone(), self.logs.clone(), self.workspace.clone());
+        let (media, logs, workspace) = (
+            self.media.clone(),
+            self.logs.clone(),
+            self.workspace.clone(),
+        );
         let (sessions, prompts) = (self.sessions.clone(), self.prompts.clone());
         let results = self.results.clone();
         let (outbox, wanted) = (self.outbox.clone(), self.wanted_attachments().await);
         let removing = tokio::task::spawn_blocking(move || {
             if let Some(age) = age(media_days) {
-                remove_older(&media, age, |path| FileMediaStore::names_like(path) && !path.starts_with(&workspace));
+                remove_older(&media, age, |path| {
+                    FileMediaStore::names_like(path) && !path.starts_with(&workspace)
+                });
             }
             if let Some(wanted) = wanted {
                 remove_sent(&outbox, &wanted);
             }
             if let Some(age) = age(tool_result_days) {
-                remove_older(&results, age, |path| path.extension().is_some_and(|extension| extension == "txt"));
+                remove_older(&results, age, |path| {
+                    path.extension().is_some_and(|extension| extension == "txt")
+                });
             }
             if let Some(age) = age(log_days) {
                 remove_older(&logs, age, was_put_aside);
             }
             if let Some(age) = age(subagent_days) {
-                sessions.iter().for_each(|folder| remove_older(folder, age, is_of_subagent));
+                sessions
+                    .iter()
+                    .for_each(|folder| remove_older(folder, age, is_of_subagent));
             }
             if let Some(age) = age(prompt_days) {
                 remove_older(&prompts, age, PromptFiles::names_like);
@@ -188,24 +222,33 @@ fn remove_sent(outbox: &Path, wanted: &HashSet<PathBuf>) {
 
 /// Whether a file is a log that nobody writes any more: `gateway.log.1`.
 fn was_put_aside(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("gateway.log."))
+    path.file_name()
+        .is_some_and(|name| name.to_string_lossy().starts_with("gateway.log."))
 }
 
 /// Whether a file is the session of a subagent, in either of the two spellings of its key: the id
 /// behind it has twelve digits.
 fn is_of_subagent(path: &Path) -> bool {
-    let stem = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".jsonl"));
+    let stem = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .and_then(|name| name.strip_suffix(".jsonl"));
     let is_plain = |stem: &str| {
         let id = stem.strip_prefix("subagent_");
         id.is_some_and(|id| id.len() == 12 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
     };
     // `subagent:` in base64, and sixteen characters for the id.
-    let is_encoded = |stem: &str| stem.strip_prefix("c3ViYWdlbnQ6").is_some_and(|id| id.len() == 16);
+    let is_encoded = |stem: &str| {
+        stem.strip_prefix("c3ViYWdlbnQ6")
+            .is_some_and(|id| id.len() == 16)
+    };
     stem.is_some_and(|stem| is_plain(stem) || is_encoded(stem))
 }
 
 fn remove_older(root: &Path, age: Duration, is_ours: impl Fn(&Path) -> bool) {
-    let Some(before) = SystemTime::now().checked_sub(age) else { return };
+    let Some(before) = SystemTime::now().checked_sub(age) else {
+        return;
+    };
     let mut removed: usize = 0;
     let walked = walk(root, &mut |path, metadata| {
         if !is_ours(path) || metadata.modified().is_ok_and(|modified| modified >= before) {
@@ -213,7 +256,9 @@ fn remove_older(root: &Path, age: Duration, is_ours: impl Fn(&Path) -> bool) {
         }
         match std::fs::remove_file(path) {
             Ok(()) => removed = removed.saturating_add(1),
-            Err(error) => tracing::warn!(path = %path.display(), %error, "an old file could not be removed"),
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "an old file could not be removed")
+            }
         }
     });
     if let Err(error) = walked {
@@ -225,7 +270,9 @@ fn remove_older(root: &Path, age: Duration, is_ours: impl Fn(&Path) -> bool) {
 /// The bytes in the regular files below a folder; what cannot be read counts nothing.
 pub(crate) fn size_of(root: &Path) -> u64 {
     let mut bytes: u64 = 0;
-    let walked = walk(root, &mut |_, metadata| bytes = bytes.saturating_add(metadata.len()));
+    let walked = walk(root, &mut |_, metadata| {
+        bytes = bytes.saturating_add(metadata.len())
+    });
     if let Err(error) = walked {
         tracing::debug!(folder = %root.display(), %error, "a folder could not be measured");
     }
@@ -266,7 +313,12 @@ mod tests {
     fn file(path: &Path, days_old: u32) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, "1234").unwrap();
-        File::options().append(true).open(path).unwrap().set_modified(SystemTime::now() - DAY * days_old).unwrap();
+        File::options()
+            .append(true)
+            .open(path)
+            .unwrap()
+            .set_modified(SystemTime::now() - DAY * days_old)
+            .unwrap();
     }
 
     #[test]
@@ -284,7 +336,10 @@ mod tests {
         remove_older(&media, DAY * 30, |path| !path.starts_with(&workspace));
         assert_eq!(size_of(&media), 8);
         assert!(!media.join("chat/old").exists());
-        assert!(home.path().join("elsewhere/old").exists(), "links are not followed");
+        assert!(
+            home.path().join("elsewhere/old").exists(),
+            "links are not followed"
+        );
         remove_older(&home.path().join("nowhere"), DAY, |_| true);
     }
 
@@ -296,17 +351,33 @@ mod tests {
             file(&place(name), days);
         }
         fs::create_dir(place("emptied")).unwrap();
-        File::open(place("emptied")).unwrap().set_modified(SystemTime::now() - DAY).unwrap();
+        File::open(place("emptied"))
+            .unwrap()
+            .set_modified(SystemTime::now() - DAY)
+            .unwrap();
         remove_sent(outbox.path(), &HashSet::from([place("waiting/b.txt")]));
-        for (name, stays) in [("sent/a.txt", false), ("waiting/b.txt", true), ("new/c.txt", true), ("emptied", false)] {
+        for (name, stays) in [
+            ("sent/a.txt", false),
+            ("waiting/b.txt", true),
+            ("new/c.txt", true),
+            ("emptied", false),
+        ] {
             assert_eq!(place(name).exists(), stays, "{name}");
         }
     }
 
     #[test]
     fn the_log_that_is_written_stays() {
-        for (name, expected) in [("gateway.log", false), ("gateway.log.1", true), ("audit.log", false)] {
-            assert_eq!(was_put_aside(&Path::new("logs").join(name)), expected, "{name}");
+        for (name, expected) in [
+            ("gateway.log", false),
+            ("gateway.log.1", true),
+            ("audit.log", false),
+        ] {
+            assert_eq!(
+                was_put_aside(&Path::new("logs").join(name)),
+                expected,
+                "{name}"
+            );
         }
     }
 
@@ -320,7 +391,11 @@ mod tests {
             ("subagent_0123456789ab.jsonl.torn-20260101T000000", false),
             ("c3ViYWdlbnQ6bm90ZXM.jsonl", false),
         ] {
-            assert_eq!(is_of_subagent(&Path::new("sessions").join(name)), expected, "{name}");
+            assert_eq!(
+                is_of_subagent(&Path::new("sessions").join(name)),
+                expected,
+                "{name}"
+            );
         }
     }
 

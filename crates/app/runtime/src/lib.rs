@@ -45,7 +45,8 @@ mod visit;
 pub use self::cron::Scheduling;
 pub use access::{HomeAccess, Revoked};
 pub use channels::{
-    ChannelLogin, ChannelReport, ChannelTest, LifecycleNotices, PendingLesson, Probed, TestOutcome, channels_status,
+    ChannelLogin, ChannelReport, ChannelTest, LifecycleNotices, PendingLesson, Probed, TestOutcome,
+    channels_status,
 };
 pub use commands::{command_infos, is_command};
 pub use cuts::cuts;
@@ -71,7 +72,9 @@ pub use tasks_file::OlderTasks;
 pub use terminal::{Answer, Terminal, TerminalOptions, TerminalProgress, ask};
 pub use visit::FirstVisit;
 
-pub use nanobot_agent_core::{Bundle, Redactor, TurnChoice, TurnReplay, is_subagent_session, replay_session};
+pub use nanobot_agent_core::{
+    Bundle, Redactor, TurnChoice, TurnReplay, is_subagent_session, replay_session,
+};
 pub use nanobot_bus as bus;
 pub use nanobot_channel::Credential;
 pub use nanobot_channels::{
@@ -84,8 +87,8 @@ pub use nanobot_memory as memory;
 pub use nanobot_redact::Secrets;
 pub use nanobot_session as session;
 pub use nanobot_skills::{
-    Blocker, Change, Consent, ConsentPlan, Finding, Found, InstallPlan, Package, Skill, SkillOrigin, Skills,
-    SkillsError, Standing,
+    Blocker, Change, Consent, ConsentPlan, Finding, Found, InstallPlan, Package, Skill,
+    SkillOrigin, Skills, SkillsError, Standing,
 };
 pub use nanobot_types as types;
 
@@ -108,7 +111,10 @@ fn control_socket(config: &Config) -> PathBuf {
 /// # Errors
 /// [`RuntimeError::Config`] when `logs` cannot be used.
 pub fn gateway_log(config: &Config) -> Result<RotatingFile, RuntimeError> {
-    Ok(RotatingFile::new(config.paths().logs.join("gateway.log"), config.section("logs")?))
+    Ok(RotatingFile::new(
+        config.paths().logs.join("gateway.log"),
+        config.section("logs")?,
+    ))
 }
 
 /// The sessions of a configuration's workspace.
@@ -120,13 +126,17 @@ pub fn session_store(config: &Config) -> Result<Arc<dyn SessionStore>, RuntimeEr
     let workspace = config.workspace()?;
     let settings: SessionsConfig = config.section("sessions")?;
     let sessions = SessionPaths::discover(&workspace, &paths.data_dir, &paths.home);
-    Ok(Arc::new(JsonlStore::new(sessions).with_durability(settings.durability)))
+    Ok(Arc::new(
+        JsonlStore::new(sessions).with_durability(settings.durability),
+    ))
 }
 
 /// What the ledger of a gateway survives: as much as its sessions.
 fn ledger_survives(config: &Config) -> Result<Survives, RuntimeError> {
-    Ok(match config.section::<SessionsConfig>("sessions")?.durability {
-        Durability::Disk => Survives::PowerCut,
-        Durability::Os => Survives::ProcessEnd,
-    })
+    Ok(
+        match config.section::<SessionsConfig>("sessions")?.durability {
+            Durability::Disk => Survives::PowerCut,
+            Durability::Os => Survives::ProcessEnd,
+        },
+    )
 }

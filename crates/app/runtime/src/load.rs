@@ -35,7 +35,10 @@ pub struct LoadOptions {
 /// Makes ring the crypto library of this process. Call it once before anything connects; calling
 /// it again does nothing.
 pub fn install_tls() {
-    if rustls::crypto::ring::default_provider().install_default().is_err() {
+    if rustls::crypto::ring::default_provider()
+        .install_default()
+        .is_err()
+    {
         tracing::trace!("a crypto library was installed before");
     }
 }
@@ -69,8 +72,14 @@ pub fn load_in(environment: Environment, options: &LoadOptions) -> Result<Config
 
 /// Keys of channels at which `""` means none: no proxy, not the one of the environment; no reaction, not
 /// the usual one.
-const EMPTY_IS_NONE: [&str; 6] =
-    ["proxy", "reactEmoji", "doneEmoji", "readReceiptEmoji", "workingEmoji", "subjectPrefix"];
+const EMPTY_IS_NONE: [&str; 6] = [
+    "proxy",
+    "reactEmoji",
+    "doneEmoji",
+    "readReceiptEmoji",
+    "workingEmoji",
+    "subjectPrefix",
+];
 
 pub(crate) fn schema() -> Result<Schema, ConfigError> {
     let known_providers = nanobot_providers::TABLE.iter().map(|spec| spec.name);
@@ -80,7 +89,10 @@ pub(crate) fn schema() -> Result<Schema, ConfigError> {
         .names("providers", known_providers)
         .section("channels", &DeliverySettings::default())?
         .variants("channels", "kind", channel_sections())?
-        .section(&format!("channels.{LIFECYCLE_NOTICES}"), &LifecycleNotices::default())?
+        .section(
+            &format!("channels.{LIFECYCLE_NOTICES}"),
+            &LifecycleNotices::default(),
+        )?
         .section("tools", &ToolsConfig::default())?
         .section("gateway", &ServerConfig::default())?
         .section("gateway.heartbeat", &HeartbeatSettings::default())?
@@ -92,13 +104,18 @@ pub(crate) fn schema() -> Result<Schema, ConfigError> {
         .section("logs", &LogSettings::default())?
         .section("retention", &RetentionSettings::default())?;
     let schema = schema.empty_counts("tools.web.proxy");
-    Ok(EMPTY_IS_NONE.iter().fold(schema, |schema, key| schema.empty_counts(&format!("channels.*.{key}"))))
+    Ok(EMPTY_IS_NONE.iter().fold(schema, |schema, key| {
+        schema.empty_counts(&format!("channels.*.{key}"))
+    }))
 }
 
 /// The sections of platforms with the keys that every channel has, so that these are known.
 fn channel_sections() -> Vec<(&'static str, Value)> {
     let mut sections = platforms::defaults();
-    for section in sections.iter_mut().filter_map(|(_, section)| section.as_object_mut()) {
+    for section in sections
+        .iter_mut()
+        .filter_map(|(_, section)| section.as_object_mut())
+    {
         for key in shared_keys() {
             let nothing = match key.as_str() {
                 // The ids of groups are people's own words.
@@ -122,25 +139,43 @@ mod tests {
     fn every_section_can_be_registered_and_read_back() {
         let environment = Environment::new([], Some("/nowhere".into()), "/".into());
         let paths = Paths::resolve(&environment, None).unwrap();
-        let config = Loader::new(schema().unwrap(), paths, environment).load().unwrap();
-        assert_eq!(config.section::<AgentDefaults>("agents.defaults").unwrap(), AgentDefaults::default());
-        assert_eq!(config.section::<ToolsConfig>("tools").unwrap(), ToolsConfig::default());
-        assert_eq!(config.section::<DeliverySettings>("channels").unwrap(), DeliverySettings::default());
-        assert_eq!(config.section::<SkillsConfig>("skills").unwrap(), SkillsConfig::default());
+        let config = Loader::new(schema().unwrap(), paths, environment)
+            .load()
+            .unwrap();
+        assert_eq!(
+            config.section::<AgentDefaults>("agents.defaults").unwrap(),
+            AgentDefaults::default()
+        );
+        assert_eq!(
+            config.section::<ToolsConfig>("tools").unwrap(),
+            ToolsConfig::default()
+        );
+        assert_eq!(
+            config.section::<DeliverySettings>("channels").unwrap(),
+            DeliverySettings::default()
+        );
+        assert_eq!(
+            config.section::<SkillsConfig>("skills").unwrap(),
+            SkillsConfig::default()
+        );
     }
 
     /// Every key that is known, as one value, with what `leaf` makes of its default.
     fn every_key(leaf: &impl Fn(&Value) -> Value) -> Value {
         fn filled(value: &Value, leaf: &impl Fn(&Value) -> Value) -> Value {
             match value {
-                Value::Object(map) if !map.is_empty() => {
-                    Value::Object(map.iter().map(|(name, value)| (name.clone(), filled(value, leaf))).collect())
-                }
+                Value::Object(map) if !map.is_empty() => Value::Object(
+                    map.iter()
+                        .map(|(name, value)| (name.clone(), filled(value, leaf)))
+                        .collect(),
+                ),
                 default => leaf(default),
             }
         }
         let environment = Environment::new([], Some("/nowhere".into()), "/".into());
-        let mut keys = load_in(environment, &LoadOptions::default()).unwrap().show();
+        let mut keys = load_in(environment, &LoadOptions::default())
+            .unwrap()
+            .show();
         for (kind, section) in channel_sections() {
             keys["channels"][kind] = section;
         }
@@ -151,9 +186,15 @@ mod tests {
     fn hidden_below(path: &str, value: &Value, hidden: &mut Vec<String>) {
         match value {
             Value::Object(map) => map.iter().for_each(|(name, value)| {
-                hidden_below(format!("{path}.{name}").trim_start_matches('.'), value, hidden);
+                hidden_below(
+                    format!("{path}.{name}").trim_start_matches('.'),
+                    value,
+                    hidden,
+                );
             }),
-            Value::Array(items) => items.iter().for_each(|item| hidden_below(path, item, hidden)),
+            Value::Array(items) => items
+                .iter()
+                .for_each(|item| hidden_below(path, item, hidden)),
             Value::String(text) if text == "***" => hidden.push(path.to_owned()),
             Value::String(text) => assert_eq!(text, "said", "{path}"),
             Value::Null | Value::Number(_) | Value::Bool(_) => {}
@@ -172,9 +213,16 @@ mod tests {
         let file = home.path().join("config.json");
         std::fs::write(&file, said.to_string()).unwrap();
         let environment = Environment::new([], Some(home.path().into()), "/".into());
-        let options = LoadOptions { config: Some(file), ..LoadOptions::default() };
+        let options = LoadOptions {
+            config: Some(file),
+            ..LoadOptions::default()
+        };
         let mut hidden = Vec::new();
-        hidden_below("", &load_in(environment, &options).unwrap().show(), &mut hidden);
+        hidden_below(
+            "",
+            &load_in(environment, &options).unwrap().show(),
+            &mut hidden,
+        );
         hidden.sort_unstable();
         let expected = [
             "channels.discord.proxyPassword",
@@ -194,10 +242,19 @@ mod tests {
             "tools.web.search.apiKey",
         ];
         let is_built_in = |key: &&str| {
-            let kind = key.strip_prefix("channels.").and_then(|key| key.split('.').next());
-            kind.is_none_or(|kind| platforms::defaults().iter().any(|(known, _)| *known == kind))
+            let kind = key
+                .strip_prefix("channels.")
+                .and_then(|key| key.split('.').next());
+            kind.is_none_or(|kind| {
+                platforms::defaults()
+                    .iter()
+                    .any(|(known, _)| *known == kind)
+            })
         };
-        assert_eq!(hidden, expected.into_iter().filter(is_built_in).collect::<Vec<_>>());
+        assert_eq!(
+            hidden,
+            expected.into_iter().filter(is_built_in).collect::<Vec<_>>()
+        );
     }
 
     #[test]
@@ -207,14 +264,24 @@ mod tests {
         let mut said = json!({ "tools": { "web": { "proxy": "" } }, "channels": {} });
         let mut expected = Vec::new();
         for (kind, section) in channel_sections() {
-            for key in EMPTY_IS_NONE.into_iter().filter(|key| section.get(key).is_some()) {
+            for key in EMPTY_IS_NONE
+                .into_iter()
+                .filter(|key| section.get(key).is_some())
+            {
                 said["channels"][kind][key] = json!("");
                 expected.push((kind, key));
             }
         }
         std::fs::write(&file, said.to_string()).unwrap();
         let environment = Environment::new([], Some(home.path().into()), "/".into());
-        let config = load_in(environment, &LoadOptions { config: Some(file), ..LoadOptions::default() }).unwrap();
+        let config = load_in(
+            environment,
+            &LoadOptions {
+                config: Some(file),
+                ..LoadOptions::default()
+            },
+        )
+        .unwrap();
         let web: nanobot_tools::WebConfig = config.section("tools.web").unwrap();
         assert_eq!(web.proxy.as_deref(), Some(""));
         for (kind, key) in expected {
@@ -228,18 +295,28 @@ mod tests {
         let load = |word: Option<&str>| {
             let environment = Environment::new([], Some("/nowhere".into()), "/".into());
             let overrides = word.map(|word| ("sessions.durability".to_owned(), word.to_owned()));
-            let options = LoadOptions { overrides: overrides.into_iter().collect(), ..LoadOptions::default() };
+            let options = LoadOptions {
+                overrides: overrides.into_iter().collect(),
+                ..LoadOptions::default()
+            };
             load_in(environment, &options).unwrap()
         };
-        for (word, durability) in
-            [(None, Durability::Disk), (Some("disk"), Durability::Disk), (Some("os"), Durability::Os)]
-        {
+        for (word, durability) in [
+            (None, Durability::Disk),
+            (Some("disk"), Durability::Disk),
+            (Some("os"), Durability::Os),
+        ] {
             let sessions = load(word).section::<SessionsConfig>("sessions").unwrap();
             assert_eq!(sessions, SessionsConfig { durability });
             let store = format!("{:?}", crate::session_store(&load(word)).unwrap());
-            assert!(store.contains(&format!("durability: {durability:?}")), "{word:?} reaches the store: {store}");
+            assert!(
+                store.contains(&format!("durability: {durability:?}")),
+                "{word:?} reaches the store: {store}"
+            );
         }
-        let error = crate::session_store(&load(Some("never"))).unwrap_err().to_string();
+        let error = crate::session_store(&load(Some("never")))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("sessions.durability"), "{error}");
     }
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use nanobot_config::{Config, ConfigError};
 use nanobot_provider::{Candidate, ProviderRouter, RetryPolicy};
 use nanobot_providers::{
-    ApiKey, Connection, DEMO, Found, HttpClients, Kind, LOCAL_SERVERS, ProviderSettings, ProviderSpec, Section,
-    SelectError, Selection, TABLE, build, discover_local, select,
+    ApiKey, Connection, DEMO, Found, HttpClients, Kind, LOCAL_SERVERS, ProviderSettings,
+    ProviderSpec, Section, SelectError, Selection, TABLE, build, discover_local, select,
 };
 use nanobot_tools::WebConfig;
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,9 @@ impl ProviderSection {
 
 impl fmt::Debug for ProviderSection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ProviderSection").field("api_base", &self.api_base).finish_non_exhaustive()
+        f.debug_struct("ProviderSection")
+            .field("api_base", &self.api_base)
+            .finish_non_exhaustive()
     }
 }
 
@@ -83,7 +85,12 @@ pub struct ModelChoice {
 impl ModelChoice {
     /// What a gateway says of its model.
     pub(crate) fn of_gateway(model: String) -> Self {
-        Self { provider: "gateway".to_owned(), model, source: ModelSource::Gateway, connection: None }
+        Self {
+            provider: "gateway".to_owned(),
+            model,
+            source: ModelSource::Gateway,
+            connection: None,
+        }
     }
 }
 
@@ -93,7 +100,11 @@ impl fmt::Display for ModelChoice {
             ModelSource::Gateway => f.write_str(&self.model),
             ModelSource::Configured => write!(f, "{} ({})", self.model, self.provider),
             ModelSource::Local { base } => {
-                write!(f, "{} ({} at {base}, found on this machine)", self.model, self.provider)
+                write!(
+                    f,
+                    "{} ({} at {base}, found on this machine)",
+                    self.model, self.provider
+                )
             }
             ModelSource::Demo { .. } => write!(f, "demo (built in: no real model)"),
             ModelSource::Nobody { why } => write!(f, "none ({why})"),
@@ -114,12 +125,16 @@ pub(crate) async fn choose(config: &Config, demo: bool) -> Result<ModelChoice, R
 
 /// Chooses for the gateway: the demo never answers in people's chats by itself.
 pub(crate) async fn choose_for_gateway(config: &Config) -> Result<ModelChoice, RuntimeError> {
-    Ok(choose_real(config).await?.unwrap_or_else(|why| ModelChoice {
-        provider: "none".to_owned(),
-        model: "none".to_owned(),
-        source: ModelSource::Nobody { why: why.to_string() },
-        connection: None,
-    }))
+    Ok(choose_real(config)
+        .await?
+        .unwrap_or_else(|why| ModelChoice {
+            provider: "none".to_owned(),
+            model: "none".to_owned(),
+            source: ModelSource::Nobody {
+                why: why.to_string(),
+            },
+            connection: None,
+        }))
 }
 
 /// What the configuration says about the model, without asking anybody.
@@ -128,7 +143,10 @@ pub(crate) fn describe(config: &Config) -> Result<String, RuntimeError> {
     Ok(match Sections::read(config)?.select(&defaults) {
         Ok(selection) => format!("{} ({})", defaults.model, selection.name),
         Err(SelectError::NotConfigured { .. }) => {
-            format!("{} (no key is set: `nanobot agent` looks for a local server, else shows the demo)", defaults.model)
+            format!(
+                "{} (no key is set: `nanobot agent` looks for a local server, else shows the demo)",
+                defaults.model
+            )
         }
         Err(error) => format!("{} ({error})", defaults.model),
     })
@@ -142,13 +160,20 @@ pub(crate) fn providers(config: &Config) -> Result<Vec<ProviderStatus>, RuntimeE
         let key = entry.key.as_ref().map(|_| "key set".to_owned());
         let address = entry.base.clone();
         let parts: Vec<String> = key.into_iter().chain(address).collect();
-        (!parts.is_empty()).then(|| ProviderStatus { label: label.to_owned(), state: parts.join(", ") })
+        (!parts.is_empty()).then(|| ProviderStatus {
+            label: label.to_owned(),
+            state: parts.join(", "),
+        })
     });
     Ok(shown.collect())
 }
 
 /// The router for a choice. Nothing is connected.
-pub(crate) fn router(config: &Config, defaults: &AgentDefaults, choice: &ModelChoice) -> ProviderRouter {
+pub(crate) fn router(
+    config: &Config,
+    defaults: &AgentDefaults,
+    choice: &ModelChoice,
+) -> ProviderRouter {
     let candidates = choice.connection.iter().map(|connection| Candidate {
         provider: connection.provider.clone(),
         model: connection.model.clone(),
@@ -159,8 +184,12 @@ pub(crate) fn router(config: &Config, defaults: &AgentDefaults, choice: &ModelCh
 
 fn patience(config: &Config) -> RetryPolicy {
     let seconds = |name: &str, longest: u64| {
-        let said = config.environment().variable(name).and_then(|text| text.trim().parse::<u64>().ok());
-        said.filter(|seconds| *seconds > 0).map(|seconds| Duration::from_secs(seconds.min(longest)))
+        let said = config
+            .environment()
+            .variable(name)
+            .and_then(|text| text.trim().parse::<u64>().ok());
+        said.filter(|seconds| *seconds > 0)
+            .map(|seconds| Duration::from_secs(seconds.min(longest)))
     };
     let policy = RetryPolicy::default();
     RetryPolicy {
@@ -199,7 +228,9 @@ fn configured(
     let settings = Sections::settings(config, selection)?;
     let connection = build(selection, &settings, &defaults.model, http)?;
     let source = match selection.spec.name == DEMO.name {
-        true => ModelSource::Demo { why: "the configuration names it".to_owned() },
+        true => ModelSource::Demo {
+            why: "the configuration names it".to_owned(),
+        },
         false => ModelSource::Configured,
     };
     Ok(ModelChoice {
@@ -212,20 +243,36 @@ fn configured(
 
 fn local(found: &Found, http: Arc<HttpClients>) -> Result<ModelChoice, RuntimeError> {
     let spec = ProviderSpec::find(found.provider.as_str()).unwrap_or(&nanobot_providers::CUSTOM);
-    let selection = Selection { name: found.provider.clone(), spec };
-    let settings = ProviderSettings { api_base: Some(found.api_base.clone()), ..ProviderSettings::default() };
+    let selection = Selection {
+        name: found.provider.clone(),
+        spec,
+    };
+    let settings = ProviderSettings {
+        api_base: Some(found.api_base.clone()),
+        ..ProviderSettings::default()
+    };
     let connection = build(&selection, &settings, found.model.as_str(), http)?;
     Ok(ModelChoice {
         provider: found.provider.to_string(),
         model: connection.model.to_string(),
-        source: ModelSource::Local { base: found.api_base.clone() },
+        source: ModelSource::Local {
+            base: found.api_base.clone(),
+        },
         connection: Some(connection),
     })
 }
 
 fn demo_choice(config: &Config, why: String) -> Result<ModelChoice, RuntimeError> {
-    let selection = Selection { name: DEMO.name.into(), spec: &DEMO };
-    let connection = build(&selection, &ProviderSettings::default(), DEMO.name, clients(config)?)?;
+    let selection = Selection {
+        name: DEMO.name.into(),
+        spec: &DEMO,
+    };
+    let connection = build(
+        &selection,
+        &ProviderSettings::default(),
+        DEMO.name,
+        clients(config)?,
+    )?;
     Ok(ModelChoice {
         provider: DEMO.name.to_owned(),
         model: DEMO.name.to_owned(),
@@ -237,14 +284,22 @@ fn demo_choice(config: &Config, why: String) -> Result<ModelChoice, RuntimeError
 /// Whether there is a key for a vendor.
 pub(crate) fn has_key(config: &Config, vendor: &str) -> bool {
     let spec = ProviderSpec::find(vendor);
-    let is_it = |entry: &SectionEntry| entry.key.is_some() && ProviderSpec::find(&entry.name) == spec;
-    spec.is_some() && Sections::read(config).is_ok_and(|sections| sections.entries.iter().any(is_it))
+    let is_it =
+        |entry: &SectionEntry| entry.key.is_some() && ProviderSpec::find(&entry.name) == spec;
+    spec.is_some()
+        && Sections::read(config).is_ok_and(|sections| sections.entries.iter().any(is_it))
 }
 
 /// What is configured for a provider, for other services of it than models.
-pub(crate) fn settings_of(config: &Config, vendor: &str) -> Result<(Selection, ProviderSettings), RuntimeError> {
+pub(crate) fn settings_of(
+    config: &Config,
+    vendor: &str,
+) -> Result<(Selection, ProviderSettings), RuntimeError> {
     let spec = ProviderSpec::find(vendor).unwrap_or(&nanobot_providers::CUSTOM);
-    let selection = Selection { name: vendor.into(), spec };
+    let selection = Selection {
+        name: vendor.into(),
+        spec,
+    };
     let settings = Sections::settings(config, &selection)?;
     Ok((selection, settings))
 }
@@ -267,15 +322,33 @@ impl Sections {
     fn read(config: &Config) -> Result<Self, ConfigError> {
         let mut entries = Vec::new();
         for name in config.names("providers")? {
-            let section: ProviderSection = config.section(&format!("providers.{name}")).unwrap_or_default();
-            let key = section.api_key.as_deref().and_then(|text| ApiKey::parse(text).ok().flatten());
+            let section: ProviderSection = config
+                .section(&format!("providers.{name}"))
+                .unwrap_or_default();
+            let key = section
+                .api_key
+                .as_deref()
+                .and_then(|text| ApiKey::parse(text).ok().flatten());
             let base = section.api_base.filter(|base| !base.trim().is_empty());
-            entries.push(SectionEntry { key: key.or_else(|| environment_key(config, &name)), name, base });
+            entries.push(SectionEntry {
+                key: key.or_else(|| environment_key(config, &name)),
+                name,
+                base,
+            });
         }
-        for spec in TABLE.iter().filter(|spec| matches!(spec.kind, Kind::Vendor | Kind::Gateway | Kind::Speech)) {
-            let named = entries.iter().any(|entry| ProviderSpec::find(&entry.name) == Some(spec));
+        for spec in TABLE
+            .iter()
+            .filter(|spec| matches!(spec.kind, Kind::Vendor | Kind::Gateway | Kind::Speech))
+        {
+            let named = entries
+                .iter()
+                .any(|entry| ProviderSpec::find(&entry.name) == Some(spec));
             if let Some(key) = environment_key(config, spec.name).filter(|_| !named) {
-                entries.push(SectionEntry { name: spec.name.to_owned(), key: Some(key), base: None });
+                entries.push(SectionEntry {
+                    name: spec.name.to_owned(),
+                    key: Some(key),
+                    base: None,
+                });
             }
         }
         Ok(Self { entries })
@@ -311,9 +384,14 @@ impl Sections {
             .as_deref()
             .map(ApiKey::parse)
             .transpose()
-            .map_err(|source| RuntimeError::Key { section: selection.name.to_string(), source })?;
+            .map_err(|source| RuntimeError::Key {
+                section: selection.name.to_string(),
+                source,
+            })?;
         Ok(ProviderSettings {
-            api_key: written.flatten().or_else(|| environment_key(config, selection.name.as_str())),
+            api_key: written
+                .flatten()
+                .or_else(|| environment_key(config, selection.name.as_str())),
             api_base: section.api_base,
             extra_headers: section.extra_headers.unwrap_or_default(),
         })
@@ -323,6 +401,9 @@ impl Sections {
 /// A key under the vendor's own name in the environment.
 fn environment_key(config: &Config, provider: &str) -> Option<ApiKey> {
     let spec = ProviderSpec::find(provider)?;
-    let text = spec.environment.iter().find_map(|name| config.environment().variable(name))?;
+    let text = spec
+        .environment
+        .iter()
+        .find_map(|name| config.environment().variable(name))?;
     ApiKey::parse(text).ok().flatten()
 }

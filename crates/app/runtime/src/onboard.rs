@@ -45,7 +45,11 @@ impl fmt::Display for OnboardPlan {
         } else {
             write!(f, "{} would be created.", self.report.config_file.display())?;
         }
-        write!(f, "\nWorkspace: {} (missing files would be created, none changed)", self.workspace.display())
+        write!(
+            f,
+            "\nWorkspace: {} (missing files would be created, none changed)",
+            self.workspace.display()
+        )
     }
 }
 
@@ -73,7 +77,10 @@ pub fn plan_onboarding(config: &Config) -> Result<OnboardPlan, RuntimeError> {
         report: ImportReport::new(config)?,
         exists: config.has_file(),
         workspace: config.workspace()?,
-        tasks: config.is_first_visit().then(|| OlderTasks::look(config)).flatten(),
+        tasks: config
+            .is_first_visit()
+            .then(|| OlderTasks::look(config))
+            .flatten(),
     })
 }
 
@@ -107,7 +114,13 @@ pub async fn onboard(
         _ => (false, None),
     };
     let config_file = config.paths().config_file.clone();
-    Ok(OnboardReport { config_file, backup, written, workspace, created })
+    Ok(OnboardReport {
+        config_file,
+        backup,
+        written,
+        workspace,
+        created,
+    })
 }
 
 fn root_keys(text: &str) -> Vec<String> {
@@ -133,8 +146,9 @@ fn defaults() -> Vec<(String, Value)> {
         ("providers.openrouter".to_owned(), json!({ "apiKey": "" })),
         ("tools".to_owned(), json!({ "restrictToWorkspace": true })),
     ];
-    let channels =
-        platforms::defaults().into_iter().map(|(kind, section)| (format!("channels.{kind}"), without_nulls(section)));
+    let channels = platforms::defaults()
+        .into_iter()
+        .map(|(kind, section)| (format!("channels.{kind}"), without_nulls(section)));
     sections.extend(channels);
     sections
 }
@@ -142,7 +156,11 @@ fn defaults() -> Vec<(String, Value)> {
 /// A key whose default is nothing is left out: an empty `allowFrom` would mean nobody for ever.
 fn without_nulls(section: Value) -> Value {
     match section {
-        Value::Object(map) => Value::Object(map.into_iter().filter(|(_, value)| !value.is_null()).collect()),
+        Value::Object(map) => Value::Object(
+            map.into_iter()
+                .filter(|(_, value)| !value.is_null())
+                .collect(),
+        ),
         other => other,
     }
 }

@@ -46,7 +46,8 @@ impl Command for PairingCommand {
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
         let (access, message) = (self.access.clone(), context.message.clone());
         let arguments = context.arguments.to_owned();
-        let answer = tokio::task::spawn_blocking(move || answer(&access, &message, &arguments)).await;
+        let answer =
+            tokio::task::spawn_blocking(move || answer(&access, &message, &arguments)).await;
         Ok(answer.unwrap_or_else(|_| FAILED.to_owned()).into())
     }
 }
@@ -61,7 +62,8 @@ fn answer(access: &HomeAccess, message: &InboundMessage, arguments: &str) -> Str
         match access.may_approve(&message.channel, &message.sender_id) {
             Ok(true) => {}
             Ok(false) => {
-                return "Only people who were approved, or are named in allowFrom, may do that.".to_owned();
+                return "Only people who were approved, or are named in allowFrom, may do that."
+                    .to_owned();
             }
             Err(error) => return failed(&error),
         }
@@ -84,7 +86,11 @@ fn failed(error: &RuntimeError) -> String {
     FAILED.to_owned()
 }
 
-fn act(access: &HomeAccess, only: Option<&ChannelName>, arguments: &str) -> Result<String, RuntimeError> {
+fn act(
+    access: &HomeAccess,
+    only: Option<&ChannelName>,
+    arguments: &str,
+) -> Result<String, RuntimeError> {
     let (store, now) = (access.pairing(), Utc::now());
     let words: Vec<&str> = arguments.split_whitespace().collect();
     Ok(match (words.as_slice(), only) {
@@ -106,40 +112,67 @@ fn act(access: &HomeAccess, only: Option<&ChannelName>, arguments: &str) -> Resu
         }
         (["revoke", id], Some(channel)) => revoke(access, channel, id)?,
         (["revoke", channel, id], None) => revoke(access, &ChannelName::from(*channel), id)?,
-        (["revoke", channel, id], Some(only)) if *channel == only.as_str() => revoke(access, only, id)?,
+        (["revoke", channel, id], Some(only)) if *channel == only.as_str() => {
+            revoke(access, only, id)?
+        }
         (["revoke", ..], None) => "/pairing revoke CHANNEL ID takes an approval back.".to_owned(),
         _ => USAGE.to_owned(),
     })
 }
 
 fn revoke(access: &HomeAccess, channel: &ChannelName, id: &str) -> Result<String, RuntimeError> {
-    let revoked = access.revoke(&Person { channel: channel.clone(), sender: id.into() })?;
+    let revoked = access.revoke(&Person {
+        channel: channel.clone(),
+        sender: id.into(),
+    })?;
     tracing::info!(%channel, sender = id, ?revoked, "an approval was to be taken back in a chat");
     let id = literal(id);
     Ok(match revoked {
         Revoked::Done => format!("{id} is not let in on {channel} any more."),
-        Revoked::StillLetIn => format!("The configuration of {channel} lets {id} in, so they still are."),
-        Revoked::WasNotApproved => format!("{id} was not approved on {channel}. /pairing lists who was."),
+        Revoked::StillLetIn => {
+            format!("The configuration of {channel} lets {id} in, so they still are.")
+        }
+        Revoked::WasNotApproved => {
+            format!("{id} was not approved on {channel}. /pairing lists who was.")
+        }
     })
 }
 
 /// An id that is shown as it is, whatever markup its owner chose as a name.
 fn literal(id: &str) -> String {
-    format!("`{}`", id.chars().filter(|c| !c.is_control() && *c != '`').collect::<String>())
+    format!(
+        "`{}`",
+        id.chars()
+            .filter(|c| !c.is_control() && *c != '`')
+            .collect::<String>()
+    )
 }
 
 fn listed(pairings: &Pairings, only: Option<&ChannelName>) -> String {
     let is_meant = |person: &Person| only.is_none_or(|channel| person.channel == *channel);
-    let waiting = pairings.pending.iter().filter(|pending| is_meant(&pending.person)).map(|pending| {
-        let Person { channel, sender } = &pending.person;
-        format!("· `{}` · {channel} · {}", pending.code, literal(sender.as_str()))
-    });
+    let waiting = pairings
+        .pending
+        .iter()
+        .filter(|pending| is_meant(&pending.person))
+        .map(|pending| {
+            let Person { channel, sender } = &pending.person;
+            format!(
+                "· `{}` · {channel} · {}",
+                pending.code,
+                literal(sender.as_str())
+            )
+        });
     let approved = pairings.approved.iter().filter(|person| is_meant(person));
-    let approved = approved.map(|person| format!("· {} · {}", person.channel, literal(person.sender.as_str())));
+    let approved = approved
+        .map(|person| format!("· {} · {}", person.channel, literal(person.sender.as_str())));
     let (waiting, approved): (Vec<_>, Vec<_>) = (waiting.collect(), approved.collect());
     let block = |title: &str, lines: &[String]| match lines {
         [] => format!("{title}: nobody"),
         lines => format!("{title}:\n{}", lines.join("\n")),
     };
-    format!("{}\n{}\n{USAGE}", block("Waiting", &waiting), block("Approved", &approved))
+    format!(
+        "{}\n{}\n{USAGE}",
+        block("Waiting", &waiting),
+        block("Approved", &approved)
+    )
 }

@@ -12,7 +12,9 @@ fn factories() -> Vec<Arc<dyn ChannelFactory>> {
         #[cfg(feature = "discord")]
         Arc::new(nanobot_channel_discord::DiscordFactory),
         #[cfg(feature = "email")]
-        Arc::new(nanobot_channel_email::EmailFactory::new(Arc::new(nanobot_extract::HelperProcess::of_this_program()))),
+        Arc::new(nanobot_channel_email::EmailFactory::new(Arc::new(
+            nanobot_extract::HelperProcess::of_this_program(),
+        ))),
         #[cfg(feature = "slack")]
         Arc::new(nanobot_channel_slack::SlackFactory),
         #[cfg(feature = "telegram")]
@@ -35,15 +37,23 @@ pub(crate) fn registry() -> ChannelRegistry {
 
 /// Every platform with the section that a new configuration gets.
 pub(crate) fn defaults() -> Vec<(&'static str, Value)> {
-    factories().iter().map(|factory| (factory.kind(), factory.default_config())).collect()
+    factories()
+        .iter()
+        .map(|factory| (factory.kind(), factory.default_config()))
+        .collect()
 }
 
 /// Whether a platform lets everybody in unless its section says otherwise.
 pub(crate) fn is_open_by_default(kind: &str) -> bool {
     let is_open = |section: &Value| {
-        section.get("allowFrom").and_then(Value::as_array).is_some_and(|ids| ids.contains(&"*".into()))
+        section
+            .get("allowFrom")
+            .and_then(Value::as_array)
+            .is_some_and(|ids| ids.contains(&"*".into()))
     };
-    defaults().iter().any(|(known, section)| *known == kind && is_open(section))
+    defaults()
+        .iter()
+        .any(|(known, section)| *known == kind && is_open(section))
 }
 
 #[cfg(test)]
@@ -57,9 +67,20 @@ mod tests {
     fn no_platforms_defaults_let_a_stranger_in() {
         for (kind, section) in defaults() {
             let shared = DeliverySettings::default();
-            let settings = registry().settings(kind, &kind.into(), &shared, &RawConfig::new(section)).unwrap();
-            let is_open = [Arrival::direct(), Arrival::group(true), Arrival::group(false)].iter().any(|arrival| {
-                let verdict = settings.access.judge(&"stranger".into(), &"somewhere".into(), arrival, false);
+            let settings = registry()
+                .settings(kind, &kind.into(), &shared, &RawConfig::new(section))
+                .unwrap();
+            let is_open = [
+                Arrival::direct(),
+                Arrival::group(true),
+                Arrival::group(false),
+            ]
+            .iter()
+            .any(|arrival| {
+                let verdict =
+                    settings
+                        .access
+                        .judge(&"stranger".into(), &"somewhere".into(), arrival, false);
                 verdict == Verdict::Allowed
             });
             // Whoever has the token of that may say who they are.

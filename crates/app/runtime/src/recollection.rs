@@ -30,7 +30,11 @@ pub fn memory_store(config: &Config) -> Result<MarkdownStore, RuntimeError> {
 /// # Errors
 /// As [`memory_store`].
 pub fn search_index(config: &Config) -> Result<SearchIndex, RuntimeError> {
-    Ok(SearchIndex::new(index_file(config), memory_store(config)?.folders().clone(), session_paths(config)?))
+    Ok(SearchIndex::new(
+        index_file(config),
+        memory_store(config)?.folders().clone(),
+        session_paths(config)?,
+    ))
 }
 
 fn index_file(config: &Config) -> PathBuf {
@@ -39,7 +43,11 @@ fn index_file(config: &Config) -> PathBuf {
 
 fn session_paths(config: &Config) -> Result<SessionPaths, RuntimeError> {
     let paths = config.paths();
-    Ok(SessionPaths::discover(&config.workspace()?, &paths.data_dir, &paths.home))
+    Ok(SessionPaths::discover(
+        &config.workspace()?,
+        &paths.data_dir,
+        &paths.home,
+    ))
 }
 
 /// What no file tool may read: the words of everybody in the index, and, where memory is divided,
@@ -62,7 +70,10 @@ pub(crate) fn private_paths(config: &Config) -> Result<Vec<PathBuf>, RuntimeErro
 /// # Errors
 /// As [`memory_store`].
 pub(crate) fn audiences(config: &Config) -> Result<Audiences, RuntimeError> {
-    Ok(Audiences::new(session_store(config)?, memory_store(config)?.is_divided()))
+    Ok(Audiences::new(
+        session_store(config)?,
+        memory_store(config)?.is_divided(),
+    ))
 }
 
 /// The tools that search, and where memory is divided the one that writes to it.
@@ -72,11 +83,22 @@ pub(crate) fn tools(config: &Config) -> Result<Vec<Arc<dyn Tool>>, RuntimeError>
     let audiences = audiences(config)?;
     let index = Arc::new(search_index(config)?);
     let mut tools: Vec<Arc<dyn Tool>> = vec![
-        Arc::new(Typed::new(MemorySearchTool::new(index.clone(), audiences.clone(), &workspace))),
-        Arc::new(Typed::new(SessionSearchTool::new(index, audiences.clone(), &workspace))),
+        Arc::new(Typed::new(MemorySearchTool::new(
+            index.clone(),
+            audiences.clone(),
+            &workspace,
+        ))),
+        Arc::new(Typed::new(SessionSearchTool::new(
+            index,
+            audiences.clone(),
+            &workspace,
+        ))),
     ];
     if memory.is_divided() {
-        tools.push(Arc::new(Typed::new(RememberTool::new(Arc::new(memory), audiences))));
+        tools.push(Arc::new(Typed::new(RememberTool::new(
+            Arc::new(memory),
+            audiences,
+        ))));
     }
     Ok(tools)
 }
@@ -85,7 +107,11 @@ pub(crate) fn tools(config: &Config) -> Result<Vec<Arc<dyn Tool>>, RuntimeError>
 /// next time.
 pub(crate) async fn tend(memory: &MarkdownStore) {
     match memory.tend(chrono::Local::now().date_naive()).await {
-        Ok(tended) => tracing::debug!(tended.rolled_up, tended.expired, "old day notes were looked through"),
+        Ok(tended) => tracing::debug!(
+            tended.rolled_up,
+            tended.expired,
+            "old day notes were looked through"
+        ),
         Err(error) => {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(error, "old day notes could not be put together");

@@ -34,7 +34,9 @@ pub(crate) async fn connect(config: &Config) -> Result<Option<ControlClient>, Ru
             Err(ControlError::Unsupported) => return Ok(None),
             Err(error) => error,
         };
-        let Some(Holder { pid }) = HomeLock::holder(home)? else { return Ok(None) };
+        let Some(Holder { pid }) = HomeLock::holder(home)? else {
+            return Ok(None);
+        };
         if begun.elapsed() >= ANSWER_WITHIN {
             return Err(RuntimeError::Silent { pid, source: why });
         }
@@ -56,7 +58,10 @@ impl RemoteGateway {
     /// [`RuntimeError::Silent`] when one runs and does not answer, [`RuntimeError::State`].
     pub async fn reach(config: &Config) -> Result<Option<Self>, RuntimeError> {
         let client = connect(config).await?;
-        Ok(client.map(|client| Self { client, socket: control_socket(config) }))
+        Ok(client.map(|client| Self {
+            client,
+            socket: control_socket(config),
+        }))
     }
 
     /// Who it is.
@@ -81,7 +86,10 @@ impl RemoteGateway {
         self.client.end(false).await?;
         let gone = async {
             // One that hangs up or is slow to answer is at its end, but not gone.
-            while !matches!(ControlClient::reach(&self.socket).await, Err(ControlError::Unreachable { .. })) {
+            while !matches!(
+                ControlClient::reach(&self.socket).await,
+                Err(ControlError::Unreachable { .. })
+            ) {
                 tokio::time::sleep(LOOK_EVERY).await;
             }
         };
@@ -132,7 +140,10 @@ mod tests {
             workspace: PathBuf::from("/w"),
             started_at: None,
         };
-        for (request, answer) in [(Request::Ping, Answer::Pong(about)), (Request::End { again: false }, Answer::Done)] {
+        for (request, answer) in [
+            (Request::Ping, Answer::Pong(about)),
+            (Request::End { again: false }, Answer::Done),
+        ] {
             let (stream, _) = listener.accept().await.unwrap();
             let mut stream = BufReader::new(stream);
             let mut asked = String::new();
@@ -152,9 +163,15 @@ mod tests {
     async fn a_gateway_that_hangs_up_while_it_ends_is_not_gone_yet() {
         let home = tempfile::tempdir().unwrap();
         let socket = home.path().join("gateway.sock");
-        let (listener, is_gone) = (UnixListener::bind(&socket).unwrap(), Arc::new(AtomicBool::new(false)));
+        let (listener, is_gone) = (
+            UnixListener::bind(&socket).unwrap(),
+            Arc::new(AtomicBool::new(false)),
+        );
         TaskTracker::new().spawn(dying(listener, socket.clone(), Arc::clone(&is_gone)));
-        let gateway = RemoteGateway { client: ControlClient::reach(&socket).await.unwrap(), socket };
+        let gateway = RemoteGateway {
+            client: ControlClient::reach(&socket).await.unwrap(),
+            socket,
+        };
         assert!(gateway.stop(Duration::from_secs(60)).await.unwrap());
         assert!(is_gone.load(Ordering::SeqCst));
     }

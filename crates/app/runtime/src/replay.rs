@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nanobot_agent_core::{
-    Outbox, OutboxError, ReplayOptions, SpawnError, Spawner, Started, SubagentEnd, SubagentSettings, SubagentTask,
-    TurnChoice,
+    Outbox, OutboxError, ReplayOptions, SpawnError, Spawner, Started, SubagentEnd,
+    SubagentSettings, SubagentTask, TurnChoice,
 };
 use nanobot_config::Config;
 use nanobot_redact::Secrets;
@@ -26,10 +26,15 @@ pub fn replay_options(
     turns: TurnChoice,
 ) -> Result<(ReplayOptions, Arc<[ToolSpec]>), RuntimeError> {
     let defaults: AgentDefaults = config.section("agents.defaults")?;
-    let spawner = (defaults.max_concurrent_subagents > 0).then(|| Arc::new(Nowhere) as Arc<dyn Spawner>);
-    let registry =
-        Tools::of(config, &config.workspace()?, &Secrets::default())?.for_assistant(Arc::new(Nowhere), spawner);
-    let options = ReplayOptions { turns, turn_options: defaults.turn_options(), ..ReplayOptions::new(session) };
+    let spawner =
+        (defaults.max_concurrent_subagents > 0).then(|| Arc::new(Nowhere) as Arc<dyn Spawner>);
+    let registry = Tools::of(config, &config.workspace()?, &Secrets::default())?
+        .for_assistant(Arc::new(Nowhere), spawner);
+    let options = ReplayOptions {
+        turns,
+        turn_options: defaults.turn_options(),
+        ..ReplayOptions::new(session)
+    };
     Ok((options, registry.specs()))
 }
 
@@ -40,14 +45,22 @@ struct Nowhere;
 #[async_trait]
 impl Outbox for Nowhere {
     async fn put(&self, _: OutboundMessage) -> Result<(), OutboxError> {
-        Err(OutboxError::Unreachable("nothing is sent in a replay".to_owned()))
+        Err(OutboxError::Unreachable(
+            "nothing is sent in a replay".to_owned(),
+        ))
     }
 }
 
 #[async_trait]
 impl Spawner for Nowhere {
     fn settings(&self) -> &SubagentSettings {
-        const { &SubagentSettings { max_concurrent: 1, max_unfinished: 0, longest_chain: 0 } }
+        const {
+            &SubagentSettings {
+                max_concurrent: 1,
+                max_unfinished: 0,
+                longest_chain: 0,
+            }
+        }
     }
 
     async fn spawn(&self, _: &SubagentTask) -> Result<Started, SpawnError> {

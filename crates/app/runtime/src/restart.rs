@@ -12,7 +12,9 @@ use async_trait::async_trait;
 use nanobot_agent_core::{AgentError, Command, CommandContext, CommandReply, When};
 use nanobot_bus::Bus;
 use nanobot_control::TERMINAL_CHANNEL;
-use nanobot_types::{ChatKind, CommandInfo, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, TraceId};
+use nanobot_types::{
+    ChatKind, CommandInfo, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, TraceId,
+};
 use tokio_util::sync::CancellationToken;
 
 /// What is said first.
@@ -23,8 +25,12 @@ pub(crate) const RESTARTED: &str = "Restarted.";
 const NOTE: &str = "restart.json";
 
 /// What people are told about the command.
-pub(crate) const INFO: CommandInfo =
-    CommandInfo { name: "restart", aliases: &[], about: "Restart the assistant", usage: "" };
+pub(crate) const INFO: CommandInfo = CommandInfo {
+    name: "restart",
+    aliases: &[],
+    about: "Restart the assistant",
+    usage: "",
+};
 
 /// The command, and whether it was given.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +43,10 @@ pub(crate) struct Restart {
 impl Restart {
     /// One that leaves a note for the next process of this home.
     pub(crate) fn of_home(data_dir: &Path) -> Self {
-        Self { note: Some(data_dir.join(NOTE)), ..Self::default() }
+        Self {
+            note: Some(data_dir.join(NOTE)),
+            ..Self::default()
+        }
     }
 
     /// Fires when a restart is wanted and the answer to that is stored.
@@ -61,7 +70,10 @@ impl Command for Restart {
             return Ok("I can be restarted only by somebody who talks to me alone. Send me /restart there.".into());
         }
         // A terminal that waits finds out by itself.
-        if let Some(note) = self.note.as_ref().filter(|_| context.message.channel.as_str() != TERMINAL_CHANNEL)
+        if let Some(note) = self
+            .note
+            .as_ref()
+            .filter(|_| context.message.channel.as_str() != TERMINAL_CHANNEL)
             && let Err(error) = leave(note, context.message).await
         {
             tracing::warn!(%error, note = %note.display(), "nobody will be told that the restart is done");
@@ -72,7 +84,9 @@ impl Command for Restart {
 }
 
 async fn leave(note: &Path, asked: &InboundMessage) -> io::Result<()> {
-    let turn = asked.journal_id().map_or_else(|| TraceId::from("restart"), |id| TraceId::from(id.as_str()));
+    let turn = asked
+        .journal_id()
+        .map_or_else(|| TraceId::from("restart"), |id| TraceId::from(id.as_str()));
     // Behind the answer, which is at 0.
     let key = OutboundKey { turn, position: 1 };
     let told = OutboundMessage::in_reply_to(asked, key, OutboundKind::Final, RESTARTED.to_owned());
@@ -83,9 +97,15 @@ async fn leave(note: &Path, asked: &InboundMessage) -> io::Result<()> {
 /// often this is done, so they read it once.
 pub(crate) async fn tell(data_dir: &Path, bus: &dyn Bus) {
     let note = data_dir.join(NOTE);
-    let Ok(text) = tokio::fs::read(&note).await else { return };
+    let Ok(text) = tokio::fs::read(&note).await else {
+        return;
+    };
     let told = match serde_json::from_slice::<OutboundMessage>(&text) {
-        Ok(message) => bus.publish_outbound(message).await.map(drop).map_err(|error| error.to_string()),
+        Ok(message) => bus
+            .publish_outbound(message)
+            .await
+            .map(drop)
+            .map_err(|error| error.to_string()),
         // A power cut may have torn it; keeping it helps nobody.
         Err(error) => {
             tracing::warn!(%error, "who asked for the restart cannot be told any more");
@@ -93,7 +113,9 @@ pub(crate) async fn tell(data_dir: &Path, bus: &dyn Bus) {
         }
     };
     let removed = match told {
-        Ok(()) => tokio::fs::remove_file(&note).await.map_err(|error| error.to_string()),
+        Ok(()) => tokio::fs::remove_file(&note)
+            .await
+            .map_err(|error| error.to_string()),
         Err(error) => Err(error),
     };
     if let Err(error) = removed {
@@ -112,15 +134,26 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let bus = MemoryBus::new();
         tell(home.path(), &bus).await;
-        let asked = InboundMessage { id: Some("7".into()), ..InboundMessage::text("telegram", "ann", "1", "/restart") };
+        let asked = InboundMessage {
+            id: Some("7".into()),
+            ..InboundMessage::text("telegram", "ann", "1", "/restart")
+        };
         for _ in 0..2 {
             leave(&home.path().join(NOTE), &asked).await.unwrap();
             tell(home.path(), &bus).await;
         }
-        let told = bus.list(Queue::Outbound, LedgerFilter::Open, 9).await.unwrap();
-        let [told] = told.as_slice() else { panic!("{told:?}") };
+        let told = bus
+            .list(Queue::Outbound, LedgerFilter::Open, 9)
+            .await
+            .unwrap();
+        let [told] = told.as_slice() else {
+            panic!("{told:?}")
+        };
         let message = told.outbound.as_ref().unwrap();
-        assert_eq!((message.content.as_str(), message.chat_id.as_str()), (RESTARTED, "1"));
+        assert_eq!(
+            (message.content.as_str(), message.chat_id.as_str()),
+            (RESTARTED, "1")
+        );
         assert!(!home.path().join(NOTE).exists());
     }
 

@@ -23,7 +23,10 @@ pub struct LogSettings {
 impl Default for LogSettings {
     /// 10 MiB, 3 files.
     fn default() -> Self {
-        Self { max_bytes: 10 << 20, keep_files: 3 }
+        Self {
+            max_bytes: 10 << 20,
+            keep_files: 3,
+        }
     }
 }
 
@@ -39,7 +42,11 @@ pub struct RotatingFile {
 impl RotatingFile {
     /// The log of this name. Nothing is opened yet.
     pub fn new(path: impl Into<PathBuf>, settings: LogSettings) -> Self {
-        Self { path: path.into(), settings, file: None }
+        Self {
+            path: path.into(),
+            settings,
+            file: None,
+        }
     }
 
     /// Opens the log, to learn early that it cannot be.
@@ -57,7 +64,10 @@ impl RotatingFile {
     pub fn append(&mut self, line: &[u8]) -> io::Result<()> {
         let limit = self.settings.max_bytes;
         let size = self.current()?.metadata()?.len();
-        if limit > 0 && size > 0 && size.saturating_add(u64::try_from(line.len()).unwrap_or(u64::MAX)) > limit {
+        if limit > 0
+            && size > 0
+            && size.saturating_add(u64::try_from(line.len()).unwrap_or(u64::MAX)) > limit
+        {
             self.put_aside()?;
         }
         self.current()?.write_all(line)
@@ -128,7 +138,9 @@ fn open(path: &Path) -> io::Result<File> {
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-    let (Ok(open), Ok(named)) = (file.metadata(), fs::metadata(path)) else { return false };
+    let (Ok(open), Ok(named)) = (file.metadata(), fs::metadata(path)) else {
+        return false;
+    };
     identity(open) == identity(named)
 }
 
@@ -148,17 +160,29 @@ mod tests {
 
     #[test]
     fn full_files_are_put_aside_and_so_many_of_them_kept() {
-        for (keep_files, expected) in
-            [(0, ["4\n", "-", "-", "-"]), (1, ["4\n", "3\n", "-", "-"]), (2, ["4\n", "3\n", "2\n", "-"])]
-        {
+        for (keep_files, expected) in [
+            (0, ["4\n", "-", "-", "-"]),
+            (1, ["4\n", "3\n", "-", "-"]),
+            (2, ["4\n", "3\n", "2\n", "-"]),
+        ] {
             let home = tempfile::tempdir().unwrap();
             let path = home.path().join("logs").join("a.log");
-            let mut log = RotatingFile::new(&path, LogSettings { max_bytes: 3, keep_files });
+            let mut log = RotatingFile::new(
+                &path,
+                LogSettings {
+                    max_bytes: 3,
+                    keep_files,
+                },
+            );
             for number in 1..=4 {
                 log.append(format!("{number}\n").as_bytes()).unwrap();
             }
             let names = ["a.log", "a.log.1", "a.log.2", "a.log.3"];
-            assert_eq!(names.map(|name| read(&path.with_file_name(name))), expected, "{keep_files}");
+            assert_eq!(
+                names.map(|name| read(&path.with_file_name(name))),
+                expected,
+                "{keep_files}"
+            );
         }
     }
 
@@ -166,11 +190,26 @@ mod tests {
     fn a_line_is_never_parted_and_a_log_without_a_limit_grows() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("a.log");
-        let mut log = RotatingFile::new(&path, LogSettings { max_bytes: 3, keep_files: 1 });
+        let mut log = RotatingFile::new(
+            &path,
+            LogSettings {
+                max_bytes: 3,
+                keep_files: 1,
+            },
+        );
         log.append(b"longer than the limit\n").unwrap();
         log.append(b"b\n").unwrap();
-        assert_eq!([read(&path), read(&path.with_file_name("a.log.1"))], ["b\n", "longer than the limit\n"]);
-        let mut endless = RotatingFile::new(home.path().join("b.log"), LogSettings { max_bytes: 0, keep_files: 1 });
+        assert_eq!(
+            [read(&path), read(&path.with_file_name("a.log.1"))],
+            ["b\n", "longer than the limit\n"]
+        );
+        let mut endless = RotatingFile::new(
+            home.path().join("b.log"),
+            LogSettings {
+                max_bytes: 0,
+                keep_files: 1,
+            },
+        );
         endless.append(b"one\n").unwrap();
         endless.append(b"two\n").unwrap();
         assert_eq!(read(&home.path().join("b.log")), "one\ntwo\n");
@@ -182,13 +221,25 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("a.log");
-        let settings = LogSettings { max_bytes: 5, keep_files: 1 };
-        let [mut one, mut other] = [RotatingFile::new(&path, settings), RotatingFile::new(&path, settings)];
+        let settings = LogSettings {
+            max_bytes: 5,
+            keep_files: 1,
+        };
+        let [mut one, mut other] = [
+            RotatingFile::new(&path, settings),
+            RotatingFile::new(&path, settings),
+        ];
         one.append(b"1\n").unwrap();
         other.append(b"2\n").unwrap();
         one.append(b"3\n").unwrap();
         other.append(b"4\n").unwrap();
-        assert_eq!([read(&path), read(&path.with_file_name("a.log.1"))], ["3\n4\n", "1\n2\n"]);
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            [read(&path), read(&path.with_file_name("a.log.1"))],
+            ["3\n4\n", "1\n2\n"]
+        );
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
     }
 }

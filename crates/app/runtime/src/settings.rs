@@ -101,7 +101,10 @@ impl AgentDefaults {
 
     /// How turns of subagents are run.
     pub(crate) fn subagent_options(&self) -> TurnOptions {
-        TurnOptions { max_iterations: self.max_subagent_iterations.max(1), ..self.turn_options() }
+        TurnOptions {
+            max_iterations: self.max_subagent_iterations.max(1),
+            ..self.turn_options()
+        }
     }
 
     /// How models generate.

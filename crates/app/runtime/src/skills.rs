@@ -16,12 +16,19 @@ use crate::settings::{AgentDefaults, SkillsConfig};
 pub fn skills(config: &Config) -> Result<Skills, RuntimeError> {
     let section: SkillsConfig = config.section("skills")?;
     let defaults: AgentDefaults = config.section("agents.defaults")?;
-    let libraries = section.library_dirs.iter().map(|path| config.paths().expand(&path.to_string_lossy()));
+    let libraries = section
+        .library_dirs
+        .iter()
+        .map(|path| config.paths().expand(&path.to_string_lossy()));
     Ok(Skills::new(SkillSettings {
         workspace: config.workspace()?.join("skills"),
         built_in: config.paths().data_dir.join("library").join("skills"),
         libraries: libraries.collect(),
-        disabled: section.disabled.into_iter().chain(defaults.disabled_skills).collect(),
+        disabled: section
+            .disabled
+            .into_iter()
+            .chain(defaults.disabled_skills)
+            .collect(),
         always: section.always,
     }))
 }
@@ -30,8 +37,13 @@ pub fn skills(config: &Config) -> Result<Skills, RuntimeError> {
 #[must_use]
 pub fn unagreed_skills(config: &Config) -> Vec<String> {
     // The start reports a section that cannot be read.
-    let survey = skills(config).map(|skills| skills.survey()).unwrap_or_default();
-    survey.iter().filter_map(|found| Some(format!("skill {}: {}", found.name, found.unagreed()?))).collect()
+    let survey = skills(config)
+        .map(|skills| skills.survey())
+        .unwrap_or_default();
+    survey
+        .iter()
+        .filter_map(|found| Some(format!("skill {}: {}", found.name, found.unagreed()?)))
+        .collect()
 }
 
 /// Writes the built-in skills to where file tools can read them. A disk that takes nothing leaves
@@ -46,7 +58,12 @@ pub(crate) fn lay_out(skills: &Skills) {
 /// Folders of skills that tools may read and nobody writes to.
 pub(crate) fn read_only(skills: &Skills) -> Vec<PathBuf> {
     let settings = skills.settings();
-    settings.libraries.iter().chain([&settings.built_in]).cloned().collect()
+    settings
+        .libraries
+        .iter()
+        .chain([&settings.built_in])
+        .cloned()
+        .collect()
 }
 
 /// What a person agreed to about skills, which no tool may change.

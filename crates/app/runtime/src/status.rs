@@ -44,8 +44,17 @@ pub struct GatewayStatus {
 
 impl GatewayStatus {
     fn of(gateway: &ControlClient) -> Self {
-        let About { version, pid, model, .. } = gateway.about().clone();
-        Self { pid, version, model }
+        let About {
+            version,
+            pid,
+            model,
+            ..
+        } = gateway.about().clone();
+        Self {
+            pid,
+            version,
+            model,
+        }
     }
 }
 
@@ -135,7 +144,11 @@ impl Status {
     pub async fn of(config: &Config, probe: bool) -> Result<Self, RuntimeError> {
         let workspace = config.workspace()?;
         let config_file = config.paths().config_file.clone();
-        let sessions = session_store(config)?.list().await.map(|list| list.len()).unwrap_or_default();
+        let sessions = session_store(config)?
+            .list()
+            .await
+            .map(|list| list.len())
+            .unwrap_or_default();
         let tools: ToolsConfig = config.section("tools")?;
         let (gateway, running, gateway_fault) = match remote::connect(config).await {
             Ok(gateway) => {
@@ -146,19 +159,36 @@ impl Status {
         };
         let mut warnings: Vec<String> = config.findings().iter().map(ToString::to_string).collect();
         if !tools.restrict_to_workspace {
-            warnings.push("tools.restrictToWorkspace is false: tools may read and write files everywhere".to_owned());
+            warnings.push(
+                "tools.restrictToWorkspace is false: tools may read and write files everywhere"
+                    .to_owned(),
+            );
         }
         Ok(Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            config: Place { exists: config_file.exists(), path: config_file },
-            workspace: Place { exists: workspace.exists(), path: workspace },
+            config: Place {
+                exists: config_file.exists(),
+                path: config_file,
+            },
+            workspace: Place {
+                exists: workspace.exists(),
+                path: workspace,
+            },
             model: model::describe(config)?,
-            model_answers: if probe { Some(answers(config).await?) } else { None },
+            model_answers: if probe {
+                Some(answers(config).await?)
+            } else {
+                None
+            },
             gateway: gateway.as_ref().map(GatewayStatus::of),
             providers: model::providers(config)?,
             channels: reports(config, running, false).await?,
             sessions,
-            messages: if gateway_fault.is_none() { count(config).await } else { None },
+            messages: if gateway_fault.is_none() {
+                count(config).await
+            } else {
+                None
+            },
             gateway_fault,
             schedule: schedule(config)?,
             storage: storage(config),
@@ -178,7 +208,8 @@ fn fault(error: &RuntimeError) -> String {
 async fn count(config: &Config) -> Option<MessageCounts> {
     let counted = async {
         let inbox = Inbox::open(config).await?;
-        let of = async |filter| Ok::<_, RuntimeError>(inbox.entries(&[filter], COUNTED).await?.len());
+        let of =
+            async |filter| Ok::<_, RuntimeError>(inbox.entries(&[filter], COUNTED).await?.len());
         let counts = MessageCounts {
             pending: of(LedgerFilter::Open).await?,
             uncertain: of(LedgerFilter::Uncertain).await?,
@@ -187,17 +218,26 @@ async fn count(config: &Config) -> Option<MessageCounts> {
         inbox.close().await;
         Ok::<_, RuntimeError>(counts)
     };
-    counted.await.map_err(|error| tracing::debug!(%error, "the ledger does not answer")).ok()
+    counted
+        .await
+        .map_err(|error| tracing::debug!(%error, "the ledger does not answer"))
+        .ok()
 }
 
 fn schedule(config: &Config) -> Result<Schedule, RuntimeError> {
     let heartbeat: HeartbeatSettings = config.section("gateway.heartbeat")?;
     let scheduling = Scheduling::of(config)?;
     let jobs = scheduling.store.read().ok();
-    let due = jobs.iter().flat_map(Jobs::iter).filter(|job| job.enabled).filter_map(|job| job.state.next_run_at_ms);
+    let due = jobs
+        .iter()
+        .flat_map(Jobs::iter)
+        .filter(|job| job.enabled)
+        .filter_map(|job| job.state.next_run_at_ms);
     let next = due.min().and_then(DateTime::from_timestamp_millis);
     Ok(Schedule {
-        jobs: jobs.as_ref().map(|jobs| jobs.iter().filter(|job| job.enabled).count()),
+        jobs: jobs
+            .as_ref()
+            .map(|jobs| jobs.iter().filter(|job| job.enabled).count()),
         next: next.map(|at| in_words(at, scheduling.zone)),
         heartbeat_s: heartbeat.enabled.then_some(heartbeat.interval_s),
     })
@@ -210,7 +250,11 @@ fn storage(config: &Config) -> Storage {
         path.push(suffix);
         std::fs::metadata(path).map_or(0, |metadata| metadata.len())
     };
-    Storage { state_db: file("") + file("-wal"), media: size_of(&paths.media), logs: size_of(&paths.logs) }
+    Storage {
+        state_db: file("") + file("-wal"),
+        media: size_of(&paths.media),
+        logs: size_of(&paths.logs),
+    }
 }
 
 /// A time between two events for people.
@@ -238,16 +282,36 @@ impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mark = |there: bool| if there { "✓" } else { "✗" };
         writeln!(f, "🐈 nanobot {}", self.version)?;
-        writeln!(f, "Config: {} {}", self.config.path.display(), mark(self.config.exists))?;
-        writeln!(f, "Workspace: {} {}", self.workspace.path.display(), mark(self.workspace.exists))?;
+        writeln!(
+            f,
+            "Config: {} {}",
+            self.config.path.display(),
+            mark(self.config.exists)
+        )?;
+        writeln!(
+            f,
+            "Workspace: {} {}",
+            self.workspace.path.display(),
+            mark(self.workspace.exists)
+        )?;
         writeln!(f, "Model: {}", self.model)?;
         if let Some(answers) = &self.model_answers {
             writeln!(f, "  asked just now: {answers}")?;
         }
         match (&self.gateway, &self.gateway_fault) {
             (_, Some(fault)) => writeln!(f, "Gateway: {fault}")?,
-            (Some(GatewayStatus { pid, version, model }), None) => {
-                writeln!(f, "Gateway: running (pid {pid}, version {version}), answering with {model}")?;
+            (
+                Some(GatewayStatus {
+                    pid,
+                    version,
+                    model,
+                }),
+                None,
+            ) => {
+                writeln!(
+                    f,
+                    "Gateway: running (pid {pid}, version {version}), answering with {model}"
+                )?;
             }
             (None, None) => writeln!(f, "Gateway: not running")?,
         }
@@ -259,12 +323,23 @@ impl fmt::Display for Status {
         }
         writeln!(f, "Sessions: {}", self.sessions)?;
         match &self.messages {
-            Some(MessageCounts { pending, uncertain, failed }) => {
-                writeln!(f, "Messages: {pending} pending, {uncertain} uncertain, {failed} failed")?;
+            Some(MessageCounts {
+                pending,
+                uncertain,
+                failed,
+            }) => {
+                writeln!(
+                    f,
+                    "Messages: {pending} pending, {uncertain} uncertain, {failed} failed"
+                )?;
             }
             None => writeln!(f, "Messages: unknown (the ledger does not answer)")?,
         }
-        let Schedule { jobs, next, heartbeat_s } = &self.schedule;
+        let Schedule {
+            jobs,
+            next,
+            heartbeat_s,
+        } = &self.schedule;
         match (jobs, next) {
             (None, _) => writeln!(f, "Jobs: unknown (`nanobot doctor` says why)")?,
             (Some(jobs), None) => writeln!(f, "Jobs: {jobs}")?,
@@ -274,8 +349,18 @@ impl fmt::Display for Status {
             Some(seconds) => writeln!(f, "Heartbeat: every {}", interval(*seconds))?,
             None => writeln!(f, "Heartbeat: off")?,
         }
-        let Storage { state_db, media, logs } = self.storage;
-        write!(f, "On disk: state {}, media {}, logs {}", amount(state_db), amount(media), amount(logs))?;
+        let Storage {
+            state_db,
+            media,
+            logs,
+        } = self.storage;
+        write!(
+            f,
+            "On disk: state {}, media {}, logs {}",
+            amount(state_db),
+            amount(media),
+            amount(logs)
+        )?;
         for warning in &self.warnings {
             write!(f, "\nWarning: {warning}")?;
         }
@@ -290,6 +375,9 @@ mod tests {
     #[test]
     fn bytes_are_shown_in_the_unit_that_fits() {
         let shown = [0, 1023, 1024, 1_600, 5 << 20, (1 << 30) + (1 << 29)].map(amount);
-        assert_eq!(shown, ["0 B", "1023 B", "1.0 KiB", "1.5 KiB", "5.0 MiB", "1.5 GiB"]);
+        assert_eq!(
+            shown,
+            ["0 B", "1023 B", "1.0 KiB", "1.5 KiB", "5.0 MiB", "1.5 GiB"]
+        );
     }
 }

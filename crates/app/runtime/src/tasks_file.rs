@@ -42,17 +42,33 @@ pub enum OlderTasks {
 
 impl fmt::Display for OlderTasks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let jobs = |count: usize| if count == 1 { "1 job".to_owned() } else { format!("{count} jobs") };
+        let jobs = |count: usize| {
+            if count == 1 {
+                "1 job".to_owned()
+            } else {
+                format!("{count} jobs")
+            }
+        };
         let among = |known: usize| match known {
             0 => String::new(),
             1 => ", 1 is among the jobs already".to_owned(),
             known => format!(", {known} are among the jobs already"),
         };
         match self {
-            Self::Importable { new, known } => write!(f, "{FILE}: {} would be imported{}", jobs(*new), among(*known)),
+            Self::Importable { new, known } => write!(
+                f,
+                "{FILE}: {} would be imported{}",
+                jobs(*new),
+                among(*known)
+            ),
             Self::Imported { new, known } => {
                 let were = if *new == 1 { "was" } else { "were" };
-                write!(f, "{FILE}: {} {were} imported{}. The file stays as it is.", jobs(*new), among(*known))
+                write!(
+                    f,
+                    "{FILE}: {} {were} imported{}. The file stays as it is.",
+                    jobs(*new),
+                    among(*known)
+                )
             }
             Self::LeftAlone(why) => write!(f, "{FILE}: left alone, {why}"),
         }
@@ -68,8 +84,14 @@ impl OlderTasks {
         };
         match store.read() {
             Ok(mut there) => {
-                let known = jobs.iter().filter(|job| there.find(job.id.as_str()).is_some()).count();
-                Some(Self::Importable { new: jobs.len() - known, known })
+                let known = jobs
+                    .iter()
+                    .filter(|job| there.find(job.id.as_str()).is_some())
+                    .count();
+                Some(Self::Importable {
+                    new: jobs.len() - known,
+                    known,
+                })
             }
             Err(error) => Some(Self::LeftAlone(chain(&error))),
         }
@@ -83,13 +105,19 @@ impl OlderTasks {
         };
         let count = jobs.len();
         let added = store.edit(|there| {
-            let new: Vec<Job> = jobs.into_iter().filter(|job| there.find(job.id.as_str()).is_none()).collect();
+            let new: Vec<Job> = jobs
+                .into_iter()
+                .filter(|job| there.find(job.id.as_str()).is_none())
+                .collect();
             let added = new.len();
             new.into_iter().for_each(|job| there.add(job));
             added
         });
         Some(match added {
-            Ok(new) => Self::Imported { new, known: count - new },
+            Ok(new) => Self::Imported {
+                new,
+                known: count - new,
+            },
             Err(error) => Self::LeftAlone(chain(&error)),
         })
     }
@@ -101,7 +129,10 @@ fn found(config: &Config) -> Result<Option<(JobStore, Vec<Job>)>, String> {
         Some(jobs) if !jobs.is_empty() => jobs,
         _ => return Ok(None),
     };
-    Ok(Some((JobStore::new(config.paths().cron_store.clone()), jobs)))
+    Ok(Some((
+        JobStore::new(config.paths().cron_store.clone()),
+        jobs,
+    )))
 }
 
 fn read(path: &Path) -> Result<Option<Vec<Job>>, String> {
@@ -114,8 +145,14 @@ fn read(path: &Path) -> Result<Option<Vec<Job>>, String> {
         return Err(format!("it has more than {LONGEST} bytes"));
     }
     let bytes = std::fs::read(path).map_err(unreadable)?;
-    let value: Value = serde_json::from_slice(&bytes).map_err(|error| format!("it is no JSON: {error}"))?;
-    entries(value)?.into_iter().zip(1..).map(|(entry, number)| job(entry, number)).collect::<Result<_, _>>().map(Some)
+    let value: Value =
+        serde_json::from_slice(&bytes).map_err(|error| format!("it is no JSON: {error}"))?;
+    entries(value)?
+        .into_iter()
+        .zip(1..)
+        .map(|(entry, number)| job(entry, number))
+        .collect::<Result<_, _>>()
+        .map(Some)
 }
 
 fn entries(value: Value) -> Result<Vec<Value>, String> {
@@ -124,10 +161,16 @@ fn entries(value: Value) -> Result<Vec<Value>, String> {
         Value::Object(map) => map,
         _ => return Err("it has no list of jobs".to_owned()),
     };
-    if let Some(version) = map.get("version").filter(|version| version.as_u64() != Some(1)) {
+    if let Some(version) = map
+        .get("version")
+        .filter(|version| version.as_u64() != Some(1))
+    {
         return Err(format!("its version is {version}, not 1"));
     }
-    match ["jobs", "tasks"].into_iter().find_map(|key| map.remove(key)) {
+    match ["jobs", "tasks"]
+        .into_iter()
+        .find_map(|key| map.remove(key))
+    {
         Some(Value::Array(entries)) => Ok(entries),
         _ => Err("it has no list of jobs".to_owned()),
     }
@@ -137,7 +180,9 @@ fn entries(value: Value) -> Result<Vec<Value>, String> {
 fn job(entry: Value, number: usize) -> Result<Job, String> {
     let refused = |why: String| format!("entry {number} is no job: {why}");
     let job: Job = serde_json::from_value(entry).map_err(|error| refused(error.to_string()))?;
-    job.schedule.schedule(host_zone()).map_err(|error| refused(error.to_string()))?;
+    job.schedule
+        .schedule(host_zone())
+        .map_err(|error| refused(error.to_string()))?;
     match job.payload.message.trim() {
         "" => Err(refused("it has no message".to_owned())),
         _ => Ok(job),

@@ -13,11 +13,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nanobot_agent_core::{AgentError, AgentLoop, BusSpawner, LoopSettings, Outbox, OutboxError, Spawner, Subagents};
+use nanobot_agent_core::{
+    AgentError, AgentLoop, BusSpawner, LoopSettings, Outbox, OutboxError, Spawner, Subagents,
+};
 use nanobot_bus::{Bus, EventFeed, MemoryBus, Settle, Subscription};
 use nanobot_config::Config;
 use nanobot_control::{Conversation, TERMINAL_CHANNEL, TerminalEvent, Told};
-use nanobot_types::{ChannelName, ChatId, ChatKind, InboundMessage, OutboundMessage, SenderId, SessionKey, TraceId};
+use nanobot_types::{
+    ChannelName, ChatId, ChatKind, InboundMessage, OutboundMessage, SenderId, SessionKey, TraceId,
+};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -31,7 +35,8 @@ use crate::access::HomeAccess;
 use crate::assistant::Assistant;
 use crate::restart::{RESTARTED, RESTARTING, Restart};
 use crate::{
-    FirstVisit, LoadOptions, ModelChoice, RuntimeError, commands, is_command, model, recollection, secrets::secrets,
+    FirstVisit, LoadOptions, ModelChoice, RuntimeError, commands, is_command, model, recollection,
+    secrets::secrets,
 };
 
 /// Which conversation, with which model.
@@ -47,7 +52,11 @@ pub struct TerminalOptions {
 
 impl Default for TerminalOptions {
     fn default() -> Self {
-        Self { session: "cli:direct".to_owned(), demo: false, load: LoadOptions::default() }
+        Self {
+            session: "cli:direct".to_owned(),
+            demo: false,
+            load: LoadOptions::default(),
+        }
     }
 }
 
@@ -118,12 +127,22 @@ impl Terminal {
         let (channel, chat) = place(&options.session);
         let bus = Arc::new(MemoryBus::new());
         let shared: Arc<dyn Bus> = bus.clone();
-        let outbox = Arc::new(TerminalOutbox { bus: shared.clone(), channel: channel.clone() });
+        let outbox = Arc::new(TerminalOutbox {
+            bus: shared.clone(),
+            channel: channel.clone(),
+        });
         let model = model::choose(config, options.demo).await?;
         let tasks = shared.clone();
         let spawner = |subagents| Arc::new(BusSpawner::new(tasks, subagents)) as Arc<dyn Spawner>;
         recollection::look_after(config).await?;
-        let assistant = Assistant::build(config, model, outbox, spawner, EventFeed::new(), secrets(config))?;
+        let assistant = Assistant::build(
+            config,
+            model,
+            outbox,
+            spawner,
+            EventFeed::new(),
+            secrets(config),
+        )?;
         let replies = bus.outbound(&channel).await.map_err(AgentError::from)?;
         let subagents = assistant.agent.subagents().cloned();
         let agent_loop = AgentLoop::with_commands(
@@ -141,8 +160,23 @@ impl Terminal {
                 tracing::error!(%error, "the assistant ended");
             }
         });
-        let talk = Talk::Own(OwnTalk { bus, channel, chat, replies, subagents, restart, cancel, running });
-        Ok(Self::new(talk, options, assistant.model, assistant.created, first_visit))
+        let talk = Talk::Own(OwnTalk {
+            bus,
+            channel,
+            chat,
+            replies,
+            subagents,
+            restart,
+            cancel,
+            running,
+        });
+        Ok(Self::new(
+            talk,
+            options,
+            assistant.model,
+            assistant.created,
+            first_visit,
+        ))
     }
 
     fn new(
@@ -267,7 +301,10 @@ impl Terminal {
                     Ok(Told::TurnFinished) => continue,
                     Err(_) if self.is_restarting => None,
                     Err(error) => {
-                        tracing::error!(error = &error as &dyn std::error::Error, "the gateway is gone");
+                        tracing::error!(
+                            error = &error as &dyn std::error::Error,
+                            "the gateway is gone"
+                        );
                         return None;
                     }
                 },
@@ -278,8 +315,7 @@ impl Terminal {
                     if let TerminalEvent::TurnEnd { unfinished, .. } = event {
                         self.unfinished = unfinished;
                     }
-                    self.is_restarting |=
-                        matches!(&event, TerminalEvent::Reply { text, ok: true, .. } if text == RESTARTING);
+                    self.is_restarting |= matches!(&event, TerminalEvent::Reply { text, ok: true, .. } if text == RESTARTING);
                     return Some(event);
                 }
                 None => {
@@ -301,9 +337,16 @@ impl Terminal {
                 TerminalEvent::News(RESTARTED.to_owned())
             }
             Err(error) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "the assistant cannot begin again");
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "the assistant cannot begin again"
+                );
                 let text = format!("I cannot begin again: {error}.");
-                TerminalEvent::Reply { text, streamed: false, ok: false }
+                TerminalEvent::Reply {
+                    text,
+                    streamed: false,
+                    ok: false,
+                }
             }
         }
     }
@@ -317,7 +360,10 @@ impl Terminal {
 
 impl std::fmt::Debug for Terminal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Terminal").field("talk", &self.talk).field("model", &self.model).finish_non_exhaustive()
+        f.debug_struct("Terminal")
+            .field("talk", &self.talk)
+            .field("model", &self.model)
+            .finish_non_exhaustive()
     }
 }
 
@@ -334,18 +380,27 @@ impl Talk {
 impl OwnTalk {
     fn unfinished(&self) -> u32 {
         let session = SessionKey::of_chat(&self.channel, &self.chat);
-        let unfinished = self.subagents.as_ref().map_or(0, |subagents| subagents.of_session(&session).len());
+        let unfinished = self
+            .subagents
+            .as_ref()
+            .map_or(0, |subagents| subagents.of_session(&session).len());
         u32::try_from(unfinished).unwrap_or(u32::MAX)
     }
 
     async fn say(&self, text: &str) -> Result<TraceId, RuntimeError> {
         let sender = SenderId::from("user");
-        let mut message = InboundMessage::text(self.channel.clone(), sender, self.chat.clone(), text);
+        let mut message =
+            InboundMessage::text(self.channel.clone(), sender, self.chat.clone(), text);
         // Who else hears a session of another channel is not known here.
         message.chat = (self.channel.as_str() == TERMINAL_CHANNEL).then_some(ChatKind::Direct);
         message.id = Some(Uuid::new_v4().to_string().into());
-        let turn = message.journal_id().map_or_else(|| TraceId::from(""), |id| TraceId::from(id.as_str()));
-        self.bus.publish_inbound(message).await.map_err(AgentError::from)?;
+        let turn = message
+            .journal_id()
+            .map_or_else(|| TraceId::from(""), |id| TraceId::from(id.as_str()));
+        self.bus
+            .publish_inbound(message)
+            .await
+            .map_err(AgentError::from)?;
         Ok(turn)
     }
 
@@ -383,5 +438,7 @@ impl Outbox for TerminalOutbox {
 }
 
 fn elsewhere(channel: &ChannelName) -> OutboxError {
-    OutboxError::Unreachable(format!("the channel {channel} is not connected here; it is while `nanobot gateway` runs"))
+    OutboxError::Unreachable(format!(
+        "the channel {channel} is not connected here; it is while `nanobot gateway` runs"
+    ))
 }

@@ -53,12 +53,15 @@ impl Default for TranscriptionConfig {
 impl TranscriptionConfig {
     fn settings(&self) -> SpeechSettings {
         let is_language = |language: &&String| {
-            (2..=3).contains(&language.len()) && language.bytes().all(|letter| letter.is_ascii_lowercase())
+            (2..=3).contains(&language.len())
+                && language.bytes().all(|letter| letter.is_ascii_lowercase())
         };
         let language = said(self.language.as_ref());
         let known = language.filter(is_language).cloned();
         if known.is_none() && language.is_some() {
-            tracing::warn!("transcription.language has to be two or three small letters, such as `en`; it is left out");
+            tracing::warn!(
+                "transcription.language has to be two or three small letters, such as `en`; it is left out"
+            );
         }
         SpeechSettings {
             model: said(self.model.as_ref()).cloned(),
@@ -85,7 +88,9 @@ pub(crate) fn transcriber(config: &Config) -> Result<Option<Arc<dyn Transcriber>
             .find(|vendor| model::has_key(config, vendor))
             .map(|vendor| speech(config, &section, vendor)),
     };
-    let Some(speech) = speech else { return Ok(None) };
+    let Some(speech) = speech else {
+        return Ok(None);
+    };
     match speech {
         Ok(speech) => Ok(Some(Arc::new(Scribe(speech)))),
         Err(error) => {
@@ -95,12 +100,21 @@ pub(crate) fn transcriber(config: &Config) -> Result<Option<Arc<dyn Transcriber>
     }
 }
 
-fn speech(config: &Config, section: &TranscriptionConfig, vendor: &str) -> Result<Speech, RuntimeError> {
+fn speech(
+    config: &Config,
+    section: &TranscriptionConfig,
+    vendor: &str,
+) -> Result<Speech, RuntimeError> {
     let (selection, mut provider) = model::settings_of(config, vendor)?;
     if let Some(base) = said(section.api_base.as_ref()) {
         provider.api_base = Some(base.clone());
     }
-    Ok(Speech::new(&selection, &provider, section.settings(), model::clients(config)?)?)
+    Ok(Speech::new(
+        &selection,
+        &provider,
+        section.settings(),
+        model::clients(config)?,
+    )?)
 }
 
 /// An empty text says nothing.
@@ -116,10 +130,15 @@ struct Scribe(Speech);
 impl Transcriber for Scribe {
     async fn transcribe(&self, recording: &MediaRef) -> Result<String, TranscribeError> {
         let path = Path::new(&recording.location);
-        self.0.transcribe(path, recording.mime.as_deref()).await.map_err(|error| match error {
-            SpeechError::TooLong { .. } | SpeechError::TooLarge { .. } => TranscribeError::TooLong(error.to_string()),
-            other => TranscribeError::Failed(other.to_string()),
-        })
+        self.0
+            .transcribe(path, recording.mime.as_deref())
+            .await
+            .map_err(|error| match error {
+                SpeechError::TooLong { .. } | SpeechError::TooLarge { .. } => {
+                    TranscribeError::TooLong(error.to_string())
+                }
+                other => TranscribeError::Failed(other.to_string()),
+            })
     }
 }
 
@@ -131,35 +150,77 @@ mod tests {
     use crate::load::{LoadOptions, load_in};
 
     fn built(overrides: &[(&str, &str)], variables: &[(&str, &str)]) -> Option<String> {
-        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let variables = variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let environment = Environment::new(variables, Some("/nowhere".into()), "/".into());
-        let overrides = overrides.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        let config = load_in(environment, &LoadOptions { overrides, ..LoadOptions::default() }).unwrap();
-        transcriber(&config).unwrap().map(|transcriber| format!("{transcriber:?}"))
+        let overrides = overrides
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect();
+        let config = load_in(
+            environment,
+            &LoadOptions {
+                overrides,
+                ..LoadOptions::default()
+            },
+        )
+        .unwrap();
+        transcriber(&config)
+            .unwrap()
+            .map(|transcriber| format!("{transcriber:?}"))
     }
 
     #[test]
     fn the_first_vendor_with_a_key_writes_recordings_down() {
         assert_eq!(built(&[], &[]), None);
-        let groq = built(&[], &[("GROQ_API_KEY", "gsk_x"), ("OPENAI_API_KEY", "sk-x")]).unwrap();
-        assert!(groq.contains("api.groq.com") && groq.contains("whisper-large-v3"), "{groq}");
+        let groq = built(
+            &[],
+            &[("GROQ_API_KEY", "gsk_x"), ("OPENAI_API_KEY", "sk-x")],
+        )
+        .unwrap();
+        assert!(
+            groq.contains("api.groq.com") && groq.contains("whisper-large-v3"),
+            "{groq}"
+        );
         let openai = built(&[("providers.openai.apiKey", "sk-x")], &[]).unwrap();
-        assert!(openai.contains("api.openai.com") && openai.contains("whisper-1"), "{openai}");
+        assert!(
+            openai.contains("api.openai.com") && openai.contains("whisper-1"),
+            "{openai}"
+        );
         assert!(!openai.contains("sk-x"), "{openai}");
         let assembly = built(&[], &[("ASSEMBLYAI_API_KEY", "key-x")]).unwrap();
-        assert!(assembly.contains("api.assemblyai.com") && assembly.contains("universal-3-pro"), "{assembly}");
+        assert!(
+            assembly.contains("api.assemblyai.com") && assembly.contains("universal-3-pro"),
+            "{assembly}"
+        );
         assert!(!assembly.contains("key-x"), "{assembly}");
         let step = built(&[("providers.stepfun.apiKey", "sk-x")], &[]).unwrap();
-        assert!(step.contains("api.stepfun.com") && step.contains("stepaudio-2.5-asr"), "{step}");
-        let mimo = built(&[("providers.xiaomiMimo.apiKey", "sk-x"), ("transcription.provider", "xiaomi-mimo")], &[]);
-        assert!(mimo.is_some_and(|mimo| mimo.contains("api.xiaomimimo.com") && mimo.contains("mimo-v2.5-asr")));
+        assert!(
+            step.contains("api.stepfun.com") && step.contains("stepaudio-2.5-asr"),
+            "{step}"
+        );
+        let mimo = built(
+            &[
+                ("providers.xiaomiMimo.apiKey", "sk-x"),
+                ("transcription.provider", "xiaomi-mimo"),
+            ],
+            &[],
+        );
+        assert!(mimo.is_some_and(
+            |mimo| mimo.contains("api.xiaomimimo.com") && mimo.contains("mimo-v2.5-asr")
+        ));
     }
 
     #[test]
     fn what_is_configured_counts_and_what_is_wrong_turns_it_off() {
         let key = ("GROQ_API_KEY", "gsk_x");
         assert_eq!(built(&[("transcription.enabled", "false")], &[key]), None);
-        assert_eq!(built(&[("transcription.provider", "openai")], &[key]), None, "it has no key");
+        assert_eq!(
+            built(&[("transcription.provider", "openai")], &[key]),
+            None,
+            "it has no key"
+        );
         let own = built(
             &[
                 ("transcription.provider", "groq"),
@@ -171,7 +232,12 @@ mod tests {
             &[key],
         )
         .unwrap();
-        assert!(own.contains("127.0.0.1") && own.contains("\"own\"") && own.contains("max_seconds: 600"), "{own}");
+        assert!(
+            own.contains("127.0.0.1")
+                && own.contains("\"own\"")
+                && own.contains("max_seconds: 600"),
+            "{own}"
+        );
         assert!(own.contains("language: None"), "{own}");
     }
 }

@@ -1,6 +1,10 @@
 //! The whole gateway in one process: real sockets to a fake Telegram, a WebSocket client and a
 //! scripted model.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests"
+)]
 
 use std::path::Path;
 
@@ -20,7 +24,10 @@ fn configure(home: &Path, config: &Value) -> Config {
     install_tls();
     std::fs::create_dir_all(home).unwrap();
     std::fs::write(home.join("config.json"), config.to_string()).unwrap();
-    let variables = [("NANOBOT_HOME".to_owned(), home.to_string_lossy().into_owned())];
+    let variables = [(
+        "NANOBOT_HOME".to_owned(),
+        home.to_string_lossy().into_owned(),
+    )];
     let environment = Environment::new(variables, Some(home.to_owned()), home.to_owned());
     load_in(environment, &LoadOptions::default()).unwrap()
 }
@@ -75,23 +82,47 @@ fn ann() -> Person {
 async fn both_channels_get_streamed_replies() {
     let home = tempfile::tempdir().unwrap();
     let telegram = TelegramFake::start().await.unwrap();
-    let model = ModelServer::scripted([Reply::deltas(["Hello ", "from ", "**nanobot**."])]).await.unwrap();
+    let model = ModelServer::scripted([Reply::deltas(["Hello ", "from ", "**nanobot**."])])
+        .await
+        .unwrap();
     let port = ReservedPort::new().unwrap();
-    let running = Running::start(&configure(home.path(), &config(Some(&model), &telegram, port.number()))).await;
+    let running = Running::start(&configure(
+        home.path(),
+        &config(Some(&model), &telegram, port.number()),
+    ))
+    .await;
 
     let mut client = connect(port.number()).await;
-    client.send(&json!({"type": "message", "id": "m-1", "content": "hi"})).await.unwrap();
+    client
+        .send(&json!({"type": "message", "id": "m-1", "content": "hi"}))
+        .await
+        .unwrap();
     let events = client.receive_until("message").await.unwrap();
-    let acknowledged = events.iter().position(|event| event["event"] == "ack").unwrap();
-    let deltas: String =
-        events.iter().filter_map(|event| event["text"].as_str().filter(|_| event["event"] == "delta")).collect();
+    let acknowledged = events
+        .iter()
+        .position(|event| event["event"] == "ack")
+        .unwrap();
+    let deltas: String = events
+        .iter()
+        .filter_map(|event| event["text"].as_str().filter(|_| event["event"] == "delta"))
+        .collect();
     assert_eq!(deltas, "Hello from **nanobot**.");
     let reply = events.last().unwrap();
-    assert_eq!((&reply["text"], &reply["kind"]), (&json!("Hello from **nanobot**."), &json!("final")));
+    assert_eq!(
+        (&reply["text"], &reply["kind"]),
+        (&json!("Hello from **nanobot**."), &json!("final"))
+    );
     assert!(acknowledged < events.len() - 1);
-    client.send(&json!({"type": "message", "id": "m-1", "content": "hi"})).await.unwrap();
+    client
+        .send(&json!({"type": "message", "id": "m-1", "content": "hi"}))
+        .await
+        .unwrap();
     client.receive_until("ack").await.unwrap();
-    assert_eq!(model.requests().len(), 1, "the same message is answered once");
+    assert_eq!(
+        model.requests().len(),
+        1,
+        "the same message is answered once"
+    );
 
     let gate = Gate::new();
     model.push(Reply::deltas(["Moin ", "**Ann**."]).holding(&gate));
@@ -108,7 +139,10 @@ async fn both_channels_get_streamed_replies() {
         .await
         .unwrap();
     let sent = telegram.sent();
-    assert_eq!(sent[0].history[0], "Moin", "one message, edited while it grew: {sent:?}");
+    assert_eq!(
+        sent[0].history[0], "Moin",
+        "one message, edited while it grew: {sent:?}"
+    );
     running.stop().await;
     assert!(model.violations().is_empty(), "{:?}", model.violations());
 }
@@ -117,9 +151,18 @@ async fn both_channels_get_streamed_replies() {
 async fn strangers_are_not_heard_and_nothing_is_done_for_them() {
     let home = tempfile::tempdir().unwrap();
     let telegram = TelegramFake::start().await.unwrap();
-    let model = ModelServer::scripted([Reply::text("hi Ann")]).await.unwrap();
-    let running = Running::start(&configure(home.path(), &config(Some(&model), &telegram, ANY_PORT))).await;
-    let stranger = telegram.push(Incoming::private(&Person::new(8, "Eve", "eve"), "let me in"));
+    let model = ModelServer::scripted([Reply::text("hi Ann")])
+        .await
+        .unwrap();
+    let running = Running::start(&configure(
+        home.path(),
+        &config(Some(&model), &telegram, ANY_PORT),
+    ))
+    .await;
+    let stranger = telegram.push(Incoming::private(
+        &Person::new(8, "Eve", "eve"),
+        "let me in",
+    ));
     telegram.wait_for_acknowledged(stranger).await.unwrap();
     telegram.push(Incoming::private(&ann(), "hello"));
     telegram.wait_for_sent(1).await.unwrap();
@@ -151,8 +194,15 @@ async fn a_second_gateway_on_the_same_home_is_refused_with_the_first_ones_pid() 
     let telegram = TelegramFake::start().await.unwrap();
     let config = configure(home.path(), &config(None, &telegram, ANY_PORT));
     let first = Gateway::start(&config, Secrets::default()).await.unwrap();
-    let refusal = Gateway::start(&config, Secrets::default()).await.unwrap_err();
-    assert!(refusal.to_string().contains(&std::process::id().to_string()), "{refusal}");
+    let refusal = Gateway::start(&config, Secrets::default())
+        .await
+        .unwrap_err();
+    assert!(
+        refusal
+            .to_string()
+            .contains(&std::process::id().to_string()),
+        "{refusal}"
+    );
     assert!(refusal.remedy().unwrap().contains("kill"));
     drop(first);
     Gateway::start(&config, Secrets::default()).await.unwrap();
@@ -176,16 +226,25 @@ async fn what_was_accepted_before_a_stop_is_answered_after_it() {
     let sent = telegram.wait_for_sent(1).await.unwrap();
     assert_eq!(sent[0].text, "Yes.");
     running.stop().await;
-    let session = std::fs::read_to_string(home.path().join("workspace/sessions/telegram_7.jsonl")).unwrap();
-    assert_eq!(session.matches("are you there?").count(), 1, "asked once: {session}");
+    let session =
+        std::fs::read_to_string(home.path().join("workspace/sessions/telegram_7.jsonl")).unwrap();
+    assert_eq!(
+        session.matches("are you there?").count(),
+        1,
+        "asked once: {session}"
+    );
 }
 
 #[tokio::test]
 async fn what_may_have_arrived_follows_the_channels_policy() {
     let doubt = "I do not know whether my last message arrived. /pending shows it.";
-    for (policy, expected) in
-        [("ask", ["Moin.", doubt]), ("resend_marked", ["Moin.", "↻ This may be a repetition:\nMoin."])]
-    {
+    for (policy, expected) in [
+        ("ask", ["Moin.", doubt]),
+        (
+            "resend_marked",
+            ["Moin.", "↻ This may be a repetition:\nMoin."],
+        ),
+    ] {
         let home = tempfile::tempdir().unwrap();
         let telegram = TelegramFake::start().await.unwrap();
         let model = ModelServer::scripted([Reply::text("Moin.")]).await.unwrap();
@@ -200,7 +259,10 @@ async fn what_may_have_arrived_follows_the_channels_policy() {
         if policy == "ask" {
             telegram.push(Incoming::private(&ann(), "/pending"));
             let listed = telegram.wait_for_sent(3).await.unwrap().remove(2).text;
-            assert!(listed.contains("mine, may not have arrived") && listed.contains("Moin."), "{listed}");
+            assert!(
+                listed.contains("mine, may not have arrived") && listed.contains("Moin."),
+                "{listed}"
+            );
         }
         running.stop().await;
     }

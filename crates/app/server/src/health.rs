@@ -33,7 +33,9 @@ impl HealthReport {
     /// Whether every channel works at least in part.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
-        self.channels.values().all(|channel| channel.state != "failed")
+        self.channels
+            .values()
+            .all(|channel| channel.state != "failed")
     }
 }
 

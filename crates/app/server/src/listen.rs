@@ -16,7 +16,10 @@ use tokio_util::sync::CancellationToken;
 use crate::{HealthReport, HealthSource};
 
 /// Monitors are few; what listens is not to use up the files of the process.
-const SEATS: SeatLimits = SeatLimits { total: 64, per_address: 32 };
+const SEATS: SeatLimits = SeatLimits {
+    total: 64,
+    per_address: 32,
+};
 
 /// The length of a token below which it is warned about.
 const SHORT_TOKEN: usize = 16;
@@ -36,13 +39,20 @@ pub struct ServerConfig {
 
 impl Default for ServerConfig {
     fn default() -> Self {
-        Self { host: "127.0.0.1".to_owned(), port: 18790, token: String::new() }
+        Self {
+            host: "127.0.0.1".to_owned(),
+            port: 18790,
+            token: String::new(),
+        }
     }
 }
 
 impl std::fmt::Debug for ServerConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ServerConfig").field("host", &self.host).field("port", &self.port).finish_non_exhaustive()
+        f.debug_struct("ServerConfig")
+            .field("host", &self.host)
+            .field("port", &self.port)
+            .finish_non_exhaustive()
     }
 }
 
@@ -96,7 +106,11 @@ impl HealthServer {
         let bind_error = |source| ServerError::Bind { address, source };
         let listener = TcpListener::bind(address).await.map_err(bind_error)?;
         let address = listener.local_addr().map_err(bind_error)?;
-        Ok(Self { listener, address, token })
+        Ok(Self {
+            listener,
+            address,
+            token,
+        })
     }
 
     /// Where it listens.
@@ -113,10 +127,21 @@ impl HealthServer {
 
     /// Answers until `cancel` fires. Requests under way then have one second.
     pub async fn serve(self, source: Arc<dyn HealthSource>, cancel: CancellationToken) {
-        if self.token.as_ref().is_some_and(|token| token.chars().count() < SHORT_TOKEN) {
-            tracing::warn!("gateway.token is shorter than {SHORT_TOKEN} characters: it can be guessed");
+        if self
+            .token
+            .as_ref()
+            .is_some_and(|token| token.chars().count() < SHORT_TOKEN)
+        {
+            tracing::warn!(
+                "gateway.token is shorter than {SHORT_TOKEN} characters: it can be guessed"
+            );
         }
-        let router = Router::new().route("/health", get(health)).with_state(Shared { source, token: self.token });
+        let router = Router::new()
+            .route("/health", get(health))
+            .with_state(Shared {
+                source,
+                token: self.token,
+            });
         http::serve(self.listener, router, SEATS, cancel).await;
     }
 }
@@ -126,7 +151,9 @@ fn parse_host(host: &str) -> Result<IpAddr, ServerError> {
         "localhost" => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         other => {
             let trimmed = other.trim_start_matches('[').trim_end_matches(']');
-            trimmed.parse().ok().ok_or_else(|| ServerError::Host { host: host.to_owned() })
+            trimmed.parse().ok().ok_or_else(|| ServerError::Host {
+                host: host.to_owned(),
+            })
         }
     }
 }
@@ -140,27 +167,47 @@ async fn health(State(shared): State<Shared>, headers: HeaderMap) -> Response {
         return StatusCode::UNAUTHORIZED.into_response();
     }
     let report: HealthReport = shared.source.health();
-    let status = if report.is_healthy() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let status = if report.is_healthy() {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
     (status, Json(report)).into_response()
 }
 
 fn may_read(shared: &Shared, headers: &HeaderMap) -> bool {
-    let Some(token) = &shared.token else { return true };
-    let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    given.and_then(|value| value.strip_prefix("Bearer ")).is_some_and(|given| same(given.as_bytes(), token.as_bytes()))
+    let Some(token) = &shared.token else {
+        return true;
+    };
+    let given = headers
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok());
+    given
+        .and_then(|value| value.strip_prefix("Bearer "))
+        .is_some_and(|given| same(given.as_bytes(), token.as_bytes()))
 }
 
 /// `true` if the request is for a name of this machine. A page of the web can point its own name at
 /// it (DNS rebinding); where there is a token, that is what keeps such a page out.
 fn names_this_machine(headers: &HeaderMap) -> bool {
     let mut names = headers.get_all(header::HOST).iter();
-    let (Some(name), None) = (names.next(), names.next()) else { return false };
-    name.to_str().ok().and_then(host::of_header).is_some_and(|host| host::is_this_machine(&host))
+    let (Some(name), None) = (names.next(), names.next()) else {
+        return false;
+    };
+    name.to_str()
+        .ok()
+        .and_then(host::of_header)
+        .is_some_and(|host| host::is_this_machine(&host))
 }
 
 /// Compares in a time that depends on the lengths only.
 fn same(given: &[u8], wanted: &[u8]) -> bool {
-    given.len() == wanted.len() && given.iter().zip(wanted).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
+    given.len() == wanted.len()
+        && given
+            .iter()
+            .zip(wanted)
+            .fold(0, |difference, (a, b)| difference | (a ^ b))
+            == 0
 }
 
 #[cfg(test)]
@@ -174,7 +221,11 @@ mod tests {
 
     impl HealthSource for Fixed {
         fn health(&self) -> HealthReport {
-            let channel = ChannelHealth { state: self.0.to_owned(), why: None, since: None };
+            let channel = ChannelHealth {
+                state: self.0.to_owned(),
+                why: None,
+                since: None,
+            };
             HealthReport {
                 version: "1".to_owned(),
                 uptime_s: 2,
@@ -205,7 +256,10 @@ mod tests {
 
     #[tokio::test]
     async fn it_says_how_channels_do_and_fails_when_one_failed() {
-        let config = ServerConfig { port: 0, ..ServerConfig::default() };
+        let config = ServerConfig {
+            port: 0,
+            ..ServerConfig::default()
+        };
         let body = r#"{"version":"1","uptime_s":2,"channels":{"telegram":{"state":"running"}}}"#;
         assert_eq!(ask(&config, "running", None).await, (200, body.to_owned()));
         assert_eq!(ask(&config, "failed", None).await.0, 503);
@@ -213,18 +267,60 @@ mod tests {
 
     #[tokio::test]
     async fn an_open_address_without_a_token_becomes_loopback() {
-        let open = ServerConfig { host: "0.0.0.0".to_owned(), port: 0, ..ServerConfig::default() };
-        assert!(HealthServer::bind(&open).await.unwrap().address().ip().is_loopback());
-        let guarded = ServerConfig { token: "secret".to_owned(), ..open };
-        assert!(!HealthServer::bind(&guarded).await.unwrap().address().ip().is_loopback());
+        let open = ServerConfig {
+            host: "0.0.0.0".to_owned(),
+            port: 0,
+            ..ServerConfig::default()
+        };
+        assert!(
+            HealthServer::bind(&open)
+                .await
+                .unwrap()
+                .address()
+                .ip()
+                .is_loopback()
+        );
+        let guarded = ServerConfig {
+            token: "secret".to_owned(),
+            ..open
+        };
+        assert!(
+            !HealthServer::bind(&guarded)
+                .await
+                .unwrap()
+                .address()
+                .ip()
+                .is_loopback()
+        );
         assert_eq!(
-            ask(&ServerConfig { host: "localhost".to_owned(), ..guarded.clone() }, "running", None).await.0,
+            ask(
+                &ServerConfig {
+                    host: "localhost".to_owned(),
+                    ..guarded.clone()
+                },
+                "running",
+                None
+            )
+            .await
+            .0,
             401
         );
         if std::net::TcpListener::bind("[::1]:0").is_err() {
             eprintln!("SKIPPED: this machine has no IPv6");
             return;
         }
-        assert_eq!(ask(&ServerConfig { host: "::1".to_owned(), ..guarded }, "running", Some("secret")).await.0, 200);
+        assert_eq!(
+            ask(
+                &ServerConfig {
+                    host: "::1".to_owned(),
+                    ..guarded
+                },
+                "running",
+                Some("secret")
+            )
+            .await
+            .0,
+            200
+        );
     }
 }

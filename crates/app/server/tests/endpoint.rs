@@ -1,5 +1,9 @@
 //! The endpoint against strangers, over real sockets.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on has failed"
+)]
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -20,7 +24,11 @@ struct Well;
 
 impl HealthSource for Well {
     fn health(&self) -> HealthReport {
-        HealthReport { version: "1".to_owned(), uptime_s: 0, channels: BTreeMap::new() }
+        HealthReport {
+            version: "1".to_owned(),
+            uptime_s: 0,
+            channels: BTreeMap::new(),
+        }
     }
 }
 
@@ -31,11 +39,19 @@ struct Endpoint {
 }
 
 async fn start(token: &str) -> Endpoint {
-    let config = ServerConfig { port: 0, token: token.to_owned(), ..ServerConfig::default() };
+    let config = ServerConfig {
+        port: 0,
+        token: token.to_owned(),
+        ..ServerConfig::default()
+    };
     let server = HealthServer::bind(&config).await.unwrap();
     let (address, cancel) = (server.address(), CancellationToken::new());
     let serving = TaskTracker::new().spawn(server.serve(Arc::new(Well), cancel.clone()));
-    Endpoint { address, cancel, serving }
+    Endpoint {
+        address,
+        cancel,
+        serving,
+    }
 }
 
 impl Endpoint {
@@ -47,7 +63,11 @@ impl Endpoint {
     }
 
     async fn ask(&self, headers: &str) -> String {
-        let stream = self.send(&format!("GET /health HTTP/1.1\r\nConnection: close\r\n{headers}\r\n")).await;
+        let stream = self
+            .send(&format!(
+                "GET /health HTTP/1.1\r\nConnection: close\r\n{headers}\r\n"
+            ))
+            .await;
         rest(stream).await
     }
 }
@@ -74,13 +94,25 @@ async fn requests_for_other_hosts_are_refused_without_a_token() {
         ("", "421"),
     ] {
         let answer = endpoint.ask(headers).await;
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{headers:?}: {answer}");
-        assert_eq!(answer.contains("version"), status == "200", "{headers:?}: {answer}");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{headers:?}: {answer}"
+        );
+        assert_eq!(
+            answer.contains("version"),
+            status == "200",
+            "{headers:?}: {answer}"
+        );
     }
     let guarded = start("a-token-of-a-decent-length").await;
     let shown = "Host: nas.example\r\nAuthorization: Bearer a-token-of-a-decent-length\r\n";
     assert!(guarded.ask(shown).await.starts_with("HTTP/1.1 200 "));
-    assert!(guarded.ask("Host: nas.example\r\n").await.starts_with("HTTP/1.1 401 "));
+    assert!(
+        guarded
+            .ask("Host: nas.example\r\n")
+            .await
+            .starts_with("HTTP/1.1 401 ")
+    );
 }
 
 #[tokio::test]
@@ -88,9 +120,20 @@ async fn a_header_that_does_not_come_or_end_is_given_up() {
     let endpoint = start("").await;
     let silent = endpoint.send("").await;
     let partial = endpoint.send("GET /health HTTP/1.1\r\nHost: local").await;
-    let endless = endpoint.send(&format!("GET /health HTTP/1.1\r\nX: {}", "x".repeat(20 << 10))).await;
-    let many: String = (0..200).map(|number| format!("X-{number}: y\r\n")).collect();
-    let many = endpoint.send(&format!("GET /health HTTP/1.1\r\nHost: localhost\r\n{many}\r\n")).await;
+    let endless = endpoint
+        .send(&format!(
+            "GET /health HTTP/1.1\r\nX: {}",
+            "x".repeat(20 << 10)
+        ))
+        .await;
+    let many: String = (0..200)
+        .map(|number| format!("X-{number}: y\r\n"))
+        .collect();
+    let many = endpoint
+        .send(&format!(
+            "GET /health HTTP/1.1\r\nHost: localhost\r\n{many}\r\n"
+        ))
+        .await;
     let answers = tokio::join!(rest(silent), rest(partial), rest(endless), rest(many));
     for answer in [answers.0, answers.1, answers.2, answers.3] {
         assert!(!answer.contains("200 OK"), "{answer}");
@@ -100,12 +143,19 @@ async fn a_header_that_does_not_come_or_end_is_given_up() {
 #[tokio::test]
 async fn partial_requests_do_not_keep_it_from_ending() {
     let endpoint = start("").await;
-    let partial = endpoint.send("GET /health HTTP/1.1\r\nHost: localhost\r\nX-Slow: ").await;
-    let body = endpoint.send("POST /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nx").await;
+    let partial = endpoint
+        .send("GET /health HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
+        .await;
+    let body = endpoint
+        .send("POST /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nx")
+        .await;
     // It serves others meanwhile, and has accepted those two before.
     assert!(endpoint.ask("Host: localhost\r\n").await.contains("200 OK"));
     endpoint.cancel.cancel();
-    tokio::time::timeout(WAIT, endpoint.serving).await.expect("it ends").unwrap();
+    tokio::time::timeout(WAIT, endpoint.serving)
+        .await
+        .expect("it ends")
+        .unwrap();
     drop((partial, body));
 }
 
@@ -119,5 +169,11 @@ async fn silent_connections_keep_no_one_out() {
     assert!(endpoint.ask("Host: localhost\r\n").await.contains("200 OK"));
     // The oldest have lost their seats.
     let mut oldest = silent.remove(0);
-    assert_eq!(tokio::time::timeout(WAIT, oldest.read(&mut [0])).await.unwrap().unwrap_or(0), 0);
+    assert_eq!(
+        tokio::time::timeout(WAIT, oldest.read(&mut [0]))
+            .await
+            .unwrap()
+            .unwrap_or(0),
+        0
+    );
 }

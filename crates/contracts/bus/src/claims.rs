@@ -28,7 +28,12 @@ pub trait Claims: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// As [`Claims::claim_once`].
-    async fn lease(&self, name: &str, owner: &str, ttl: Duration) -> Result<Option<Lease>, BusError>;
+    async fn lease(
+        &self,
+        name: &str,
+        owner: &str,
+        ttl: Duration,
+    ) -> Result<Option<Lease>, BusError>;
 
     /// Gives `name` back if `owner` holds it.
     ///

@@ -69,7 +69,9 @@ impl Consumers {
         if outbound.closed {
             consumer.close();
         }
-        outbound.by_channel.insert(channel.clone(), Arc::clone(&consumer));
+        outbound
+            .by_channel
+            .insert(channel.clone(), Arc::clone(&consumer));
         consumer
     }
 
@@ -96,7 +98,10 @@ impl Consumers {
     /// Passes on a lossy message, behind every entry that was accepted before it. Drops it when
     /// nobody consumes the channel or too many wait.
     pub fn offer(&self, message: OutboundMessage) {
-        let consumer = lock(&self.outbound).by_channel.get(&message.channel).cloned();
+        let consumer = lock(&self.outbound)
+            .by_channel
+            .get(&message.channel)
+            .cloned();
         if let Some(consumer) = consumer {
             consumer.offer(self.latest.load(Ordering::Acquire), message);
         }
@@ -107,7 +112,10 @@ impl Consumers {
         self.inbound.close();
         let mut outbound = lock(&self.outbound);
         outbound.closed = true;
-        outbound.by_channel.values().for_each(|consumer| consumer.close());
+        outbound
+            .by_channel
+            .values()
+            .for_each(|consumer| consumer.close());
     }
 }
 
@@ -145,9 +153,18 @@ pub(crate) enum Step<T> {
 
 impl<T> Consumer<T> {
     fn new(queue: Queue) -> Self {
-        let waiting =
-            Waiting { live: false, closed: false, stale: true, offers: VecDeque::new(), returned: Vec::new() };
-        Self { queue, waiting: Mutex::new(waiting), wake: Notify::new() }
+        let waiting = Waiting {
+            live: false,
+            closed: false,
+            stale: true,
+            offers: VecDeque::new(),
+            returned: Vec::new(),
+        };
+        Self {
+            queue,
+            waiting: Mutex::new(waiting),
+            wake: Notify::new(),
+        }
     }
 
     /// Takes the one seat, until it or the subscription made from it is dropped.
@@ -164,12 +181,18 @@ impl<T> Consumer<T> {
         }
         waiting.live = true;
         waiting.stale = true;
-        Ok(Seat { consumer: Arc::clone(self) })
+        Ok(Seat {
+            consumer: Arc::clone(self),
+        })
     }
 
     /// Watches over a handout, for its settlement to hold.
     pub fn watch(self: &Arc<Self>, handout: Handout) -> HandoutGuard<T> {
-        HandoutGuard { consumer: Arc::clone(self), handout, ended: AtomicBool::new(false) }
+        HandoutGuard {
+            consumer: Arc::clone(self),
+            handout,
+            ended: AtomicBool::new(false),
+        }
     }
 
     fn give_back(&self, handout: Handout) {
@@ -204,7 +227,9 @@ impl<T> Consumer<T> {
 
 impl<T> fmt::Debug for Consumer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Consumer").field("queue", &self.queue).finish_non_exhaustive()
+        f.debug_struct("Consumer")
+            .field("queue", &self.queue)
+            .finish_non_exhaustive()
     }
 }
 
@@ -246,7 +271,9 @@ impl<T> Drop for HandoutGuard<T> {
 
 impl<T> fmt::Debug for HandoutGuard<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HandoutGuard").field("handout", &self.handout).finish_non_exhaustive()
+        f.debug_struct("HandoutGuard")
+            .field("handout", &self.handout)
+            .finish_non_exhaustive()
     }
 }
 
@@ -272,7 +299,10 @@ impl<T> Seat<T> {
                 waiting.stale = false;
                 Step::Take(std::mem::take(&mut waiting.returned))
             }
-            None => waiting.offers.pop_front().map_or(Step::Wait, |(_, message)| Step::Offer(message)),
+            None => waiting
+                .offers
+                .pop_front()
+                .map_or(Step::Wait, |(_, message)| Step::Offer(message)),
         }
     }
 

@@ -46,7 +46,11 @@ impl Settle {
     pub fn is_terminal(&self) -> bool {
         match self {
             Self::Ack | Self::Uncertain(_) | Self::Fail(_) | Self::Discard(_) => true,
-            Self::Begin | Self::PartSent(_) | Self::Extend(_) | Self::RetryIn(_) | Self::PutOff(_) => false,
+            Self::Begin
+            | Self::PartSent(_)
+            | Self::Extend(_)
+            | Self::RetryIn(_)
+            | Self::PutOff(_) => false,
         }
     }
 
@@ -108,13 +112,29 @@ pub struct Delivery<T> {
 impl<T> Delivery<T> {
     /// A delivery that a ledger wants settled.
     pub fn durable(message: T, progress: Progress, settlement: Box<dyn Settlement>) -> Self {
-        let Progress { attempt, parts_sent, in_doubt } = progress;
-        Self { message, attempt, parts_sent, in_doubt, settlement: Some(settlement) }
+        let Progress {
+            attempt,
+            parts_sent,
+            in_doubt,
+        } = progress;
+        Self {
+            message,
+            attempt,
+            parts_sent,
+            in_doubt,
+            settlement: Some(settlement),
+        }
     }
 
     /// A delivery nobody keeps a record of: settling it does nothing.
     pub fn lossy(message: T) -> Self {
-        Self { message, attempt: 1, parts_sent: 0, in_doubt: false, settlement: None }
+        Self {
+            message,
+            attempt: 1,
+            parts_sent: 0,
+            in_doubt: false,
+            settlement: None,
+        }
     }
 
     /// Whether a ledger waits for its settlement.
@@ -163,7 +183,9 @@ impl<T> Subscription<T> {
     /// Wraps a stream of deliveries. Dropping the subscription drops the stream, which is how
     /// the queue learns that its consumer is gone.
     pub fn new(deliveries: impl Stream<Item = Delivery<T>> + Send + 'static) -> Self {
-        Self { deliveries: Box::pin(deliveries) }
+        Self {
+            deliveries: Box::pin(deliveries),
+        }
     }
 
     /// The next delivery; `None` when the bus is closed. Cancel-safe.

@@ -16,7 +16,9 @@ impl EventFeed {
     /// A feed without observers.
     #[must_use]
     pub fn new() -> Self {
-        Self { sender: broadcast::Sender::new(BACKLOG) }
+        Self {
+            sender: broadcast::Sender::new(BACKLOG),
+        }
     }
 
     /// Tells whoever listens.

@@ -53,7 +53,12 @@ pub trait Backlog<T>: Send + Sync + 'static {
 impl<T: Send + 'static> Seat<T> {
     /// Begins to consume. Everything that was handed out before must have been taken back.
     pub fn subscribe(self, backlog: impl Backlog<T>) -> Subscription<T> {
-        let feed = Feed { seat: self, backlog, at_hand: VecDeque::new(), next_due: None };
+        let feed = Feed {
+            seat: self,
+            backlog,
+            at_hand: VecDeque::new(),
+            next_due: None,
+        };
         Subscription::new(stream::unfold(feed, |mut feed| async move {
             let delivery = feed.next().await?;
             Some((delivery, feed))
@@ -74,7 +79,10 @@ struct Feed<T, B> {
 impl<T, B: Backlog<T>> Feed<T, B> {
     async fn next(&mut self) -> Option<Delivery<T>> {
         loop {
-            match self.seat.step(self.at_hand.front().map(|(entry, _)| *entry)) {
+            match self
+                .seat
+                .step(self.at_hand.front().map(|(entry, _)| *entry))
+            {
                 Step::Offer(message) => return Some(Delivery::lossy(message)),
                 Step::Ready => return self.at_hand.pop_front().map(|(_, delivery)| delivery),
                 Step::Take(returned) => self.take(returned).await?,
@@ -96,7 +104,10 @@ impl<T, B: Backlog<T>> Feed<T, B> {
             }
             Err(BusError::Closed) => return None,
             Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "messages cannot be handed out for now");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "messages cannot be handed out for now"
+                );
                 self.seat.keep(returned);
                 self.next_due = Some(Instant::now() + PAUSE_AFTER_FAILURE);
             }

@@ -154,7 +154,12 @@ pub trait Ledger: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`BusError::Store`].
-    async fn list(&self, queue: Queue, filter: LedgerFilter, limit: usize) -> Result<Vec<LedgerEntry>, BusError>;
+    async fn list(
+        &self,
+        queue: Queue,
+        filter: LedgerFilter,
+        limit: usize,
+    ) -> Result<Vec<LedgerEntry>, BusError>;
 
     /// One entry.
     ///

@@ -129,7 +129,10 @@ pub trait Bus: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// [`BusError::Consumed`] while another subscription to this channel lives.
-    async fn outbound(&self, channel: &ChannelName) -> Result<Subscription<OutboundMessage>, BusError>;
+    async fn outbound(
+        &self,
+        channel: &ChannelName,
+    ) -> Result<Subscription<OutboundMessage>, BusError>;
 
     /// Hands over a delta, a progress line or a hint. Lossy: it is dropped when nobody consumes
     /// the channel or the consumer is behind, and it is never in the ledger.

@@ -19,8 +19,9 @@ use nanobot_types::{ChannelName, InboundMessage, OutboundMessage};
 
 use crate::consumer::lock;
 use crate::{
-    Accepted, Backlog, Bus, BusError, Claims, Consumer, Consumers, Delivery, Handout, HandoutGuard, Lease, Ledger,
-    LedgerEntry, LedgerFilter, Look, Queue, Queued, Settle, Settlement, Subscription,
+    Accepted, Backlog, Bus, BusError, Claims, Consumer, Consumers, Delivery, Handout, HandoutGuard,
+    Lease, Ledger, LedgerEntry, LedgerFilter, Look, Queue, Queued, Settle, Settlement,
+    Subscription,
 };
 use claims::ClaimTable;
 use table::Table;
@@ -61,7 +62,9 @@ impl MemoryBus {
             entries: AtomicU64::new(0),
             serials: AtomicU64::new(0),
         };
-        Self { shared: Arc::new(shared) }
+        Self {
+            shared: Arc::new(shared),
+        }
     }
 
     /// Ends every subscription. What is unsettled stays in the ledger.
@@ -72,7 +75,8 @@ impl MemoryBus {
     fn publish<T: Kept>(&self, mut message: T) -> Result<Accepted, BusError> {
         message.complete();
         let channel = message.consumer().cloned();
-        let accepted = lock(T::table(&self.shared)).accept(message, || next(&self.shared.entries))?;
+        let accepted =
+            lock(T::table(&self.shared)).accept(message, || next(&self.shared.entries))?;
         let Some(entry) = accepted else {
             return Ok(Accepted::Duplicate);
         };
@@ -87,7 +91,11 @@ impl MemoryBus {
     ) -> Result<Subscription<T>, BusError> {
         let seat = consumer.take_seat()?;
         lock(T::table(&self.shared)).take_back_all(channel.as_ref());
-        Ok(seat.subscribe(Lane { shared: Arc::clone(&self.shared), consumer, channel }))
+        Ok(seat.subscribe(Lane {
+            shared: Arc::clone(&self.shared),
+            consumer,
+            channel,
+        }))
     }
 }
 
@@ -137,11 +145,20 @@ impl<T: Kept> Backlog<T> for Lane<T> {
         }
         let taken = table.hand_out(channel, || next(&self.shared.serials));
         let deliver = |(handout, message, progress): (Handout, T, _)| {
-            let held = Held { shared: Arc::clone(&self.shared), guard: self.consumer.watch(handout) };
-            (handout.entry, Delivery::durable(message, progress, Box::new(held)))
+            let held = Held {
+                shared: Arc::clone(&self.shared),
+                guard: self.consumer.watch(handout),
+            };
+            (
+                handout.entry,
+                Delivery::durable(message, progress, Box::new(held)),
+            )
         };
         let deliveries = taken.map(deliver).into_iter().collect();
-        Ok(Look { deliveries, next_due: table.next_due(channel) })
+        Ok(Look {
+            deliveries,
+            next_due: table.next_due(channel),
+        })
     }
 }
 
@@ -177,8 +194,14 @@ impl Bus for MemoryBus {
         self.subscribe(Arc::clone(self.shared.consumers.inbound()), None)
     }
 
-    async fn outbound(&self, channel: &ChannelName) -> Result<Subscription<OutboundMessage>, BusError> {
-        self.subscribe(self.shared.consumers.outbound(channel), Some(channel.clone()))
+    async fn outbound(
+        &self,
+        channel: &ChannelName,
+    ) -> Result<Subscription<OutboundMessage>, BusError> {
+        self.subscribe(
+            self.shared.consumers.outbound(channel),
+            Some(channel.clone()),
+        )
     }
 
     fn offer(&self, message: OutboundMessage) {
@@ -188,7 +211,12 @@ impl Bus for MemoryBus {
 
 #[async_trait]
 impl Ledger for MemoryBus {
-    async fn list(&self, queue: Queue, filter: LedgerFilter, limit: usize) -> Result<Vec<LedgerEntry>, BusError> {
+    async fn list(
+        &self,
+        queue: Queue,
+        filter: LedgerFilter,
+        limit: usize,
+    ) -> Result<Vec<LedgerEntry>, BusError> {
         Ok(match queue {
             Queue::Inbound => lock(&self.shared.inbound).list(filter, limit),
             Queue::Outbound => lock(&self.shared.outbound).list(filter, limit),
@@ -230,7 +258,12 @@ impl Claims for MemoryBus {
         Ok(lock(&self.shared.claims).claim_once(slot))
     }
 
-    async fn lease(&self, name: &str, owner: &str, ttl: Duration) -> Result<Option<Lease>, BusError> {
+    async fn lease(
+        &self,
+        name: &str,
+        owner: &str,
+        ttl: Duration,
+    ) -> Result<Option<Lease>, BusError> {
         Ok(lock(&self.shared.claims).lease(name, owner, ttl))
     }
 
@@ -242,7 +275,8 @@ impl Claims for MemoryBus {
 
 /// The entry that a ledger id names.
 fn number(id: &str) -> Result<u64, BusError> {
-    id.parse().map_err(|_not_a_number| BusError::Unknown { id: id.to_owned() })
+    id.parse()
+        .map_err(|_not_a_number| BusError::Unknown { id: id.to_owned() })
 }
 
 /// The next of a row of numbers, from 1.

@@ -30,7 +30,8 @@ impl Queued for InboundMessage {
     const QUEUE: Queue = Queue::Inbound;
 
     fn complete(&mut self) {
-        self.id.get_or_insert_with(|| MessageId::from(uuid::Uuid::new_v4().to_string()));
+        self.id
+            .get_or_insert_with(|| MessageId::from(uuid::Uuid::new_v4().to_string()));
     }
 
     fn name(&self) -> String {
@@ -77,12 +78,19 @@ mod tests {
     #[test]
     fn names_tell_channel_chat_and_id_apart() {
         assert_eq!(named("a", "b:c", Some("d")).name(), r#"["a","b:c","d"]"#);
-        assert_ne!(named("a", "b:c", Some("d")).name(), named("a:b", "c", Some("d")).name());
+        assert_ne!(
+            named("a", "b:c", Some("d")).name(),
+            named("a:b", "c", Some("d")).name()
+        );
     }
 
     #[test]
     fn a_message_without_an_id_gets_one_of_its_own_and_others_keep_theirs() {
-        let mut messages = [named("a", "b", None), named("a", "b", None), named("a", "b", Some("42"))];
+        let mut messages = [
+            named("a", "b", None),
+            named("a", "b", None),
+            named("a", "b", Some("42")),
+        ];
         messages.iter_mut().for_each(Queued::complete);
         let [first, second, third] = messages.map(|message| message.id);
         assert!(first.is_some());

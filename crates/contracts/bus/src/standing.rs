@@ -24,7 +24,13 @@ impl Standing {
     /// An entry that was accepted just now.
     #[must_use]
     pub fn accepted() -> Self {
-        Self { state: EntryState::Pending, why: None, attempts: 0, parts_sent: 0, in_doubt: false }
+        Self {
+            state: EntryState::Pending,
+            why: None,
+            attempts: 0,
+            parts_sent: 0,
+            in_doubt: false,
+        }
     }
 
     /// What its next holder is told. Being handed out is no attempt: what waits with a consumer
@@ -32,7 +38,11 @@ impl Standing {
     #[must_use]
     pub fn hand_out(&self) -> Progress {
         let attempt = self.attempts.saturating_add(1);
-        Progress { attempt, parts_sent: self.parts_sent, in_doubt: self.in_doubt }
+        Progress {
+            attempt,
+            parts_sent: self.parts_sent,
+            in_doubt: self.in_doubt,
+        }
     }
 
     /// Takes it back from a consumer that ended without a word: what was begun is in doubt.
@@ -66,9 +76,13 @@ impl Standing {
             Settle::Extend(_) => {}
             Settle::RetryIn(_) | Settle::PutOff(_) => self.state = EntryState::Pending,
             Settle::Ack => self.end(queue, EntryState::Answered, EntryState::Sent, None),
-            Settle::Uncertain(why) => self.end(queue, EntryState::Failed, EntryState::Uncertain, Some(why)),
+            Settle::Uncertain(why) => {
+                self.end(queue, EntryState::Failed, EntryState::Uncertain, Some(why))
+            }
             Settle::Fail(why) => self.end(queue, EntryState::Failed, EntryState::Failed, Some(why)),
-            Settle::Discard(why) => self.end(queue, EntryState::Dropped, EntryState::Expired, Some(why)),
+            Settle::Discard(why) => {
+                self.end(queue, EntryState::Dropped, EntryState::Expired, Some(why))
+            }
         }
         true
     }
@@ -77,11 +91,19 @@ impl Standing {
     #[must_use]
     pub fn retry(&mut self) -> bool {
         match self.state {
-            EntryState::Uncertain | EntryState::Failed | EntryState::Dropped | EntryState::Expired => {
-                *self = Self { parts_sent: self.parts_sent, ..Self::accepted() };
+            EntryState::Uncertain
+            | EntryState::Failed
+            | EntryState::Dropped
+            | EntryState::Expired => {
+                *self = Self {
+                    parts_sent: self.parts_sent,
+                    ..Self::accepted()
+                };
                 true
             }
-            EntryState::Pending | EntryState::Sending | EntryState::Answered | EntryState::Sent => false,
+            EntryState::Pending | EntryState::Sending | EntryState::Answered | EntryState::Sent => {
+                false
+            }
         }
     }
 
@@ -89,12 +111,17 @@ impl Standing {
     #[must_use]
     pub fn discard(&mut self, queue: Queue) -> bool {
         match self.state {
-            EntryState::Pending | EntryState::Sending | EntryState::Uncertain | EntryState::Failed => {
+            EntryState::Pending
+            | EntryState::Sending
+            | EntryState::Uncertain
+            | EntryState::Failed => {
                 let why = DISCARDED.to_owned();
                 self.end(queue, EntryState::Dropped, EntryState::Expired, Some(&why));
                 true
             }
-            EntryState::Answered | EntryState::Sent | EntryState::Dropped | EntryState::Expired => false,
+            EntryState::Answered | EntryState::Sent | EntryState::Dropped | EntryState::Expired => {
+                false
+            }
         }
     }
 
@@ -104,7 +131,13 @@ impl Standing {
         }
     }
 
-    fn end(&mut self, queue: Queue, inbound: EntryState, outbound: EntryState, why: Option<&String>) {
+    fn end(
+        &mut self,
+        queue: Queue,
+        inbound: EntryState,
+        outbound: EntryState,
+        why: Option<&String>,
+    ) {
         self.state = match queue {
             Queue::Inbound => inbound,
             Queue::Outbound => outbound,
@@ -125,14 +158,38 @@ mod tests {
         let later = Duration::from_secs(1);
         let table = [
             (Settle::Begin, EntryState::Pending, EntryState::Sending),
-            (Settle::PartSent(0), EntryState::Pending, EntryState::Sending),
-            (Settle::Extend(later), EntryState::Pending, EntryState::Pending),
-            (Settle::RetryIn(later), EntryState::Pending, EntryState::Pending),
-            (Settle::PutOff(later), EntryState::Pending, EntryState::Pending),
+            (
+                Settle::PartSent(0),
+                EntryState::Pending,
+                EntryState::Sending,
+            ),
+            (
+                Settle::Extend(later),
+                EntryState::Pending,
+                EntryState::Pending,
+            ),
+            (
+                Settle::RetryIn(later),
+                EntryState::Pending,
+                EntryState::Pending,
+            ),
+            (
+                Settle::PutOff(later),
+                EntryState::Pending,
+                EntryState::Pending,
+            ),
             (Settle::Ack, EntryState::Answered, EntryState::Sent),
-            (Settle::Uncertain(why()), EntryState::Failed, EntryState::Uncertain),
+            (
+                Settle::Uncertain(why()),
+                EntryState::Failed,
+                EntryState::Uncertain,
+            ),
             (Settle::Fail(why()), EntryState::Failed, EntryState::Failed),
-            (Settle::Discard(why()), EntryState::Dropped, EntryState::Expired),
+            (
+                Settle::Discard(why()),
+                EntryState::Dropped,
+                EntryState::Expired,
+            ),
         ];
         for (outcome, inbound, outbound) in table {
             for (queue, expected) in [(Queue::Inbound, inbound), (Queue::Outbound, outbound)] {
@@ -141,7 +198,10 @@ mod tests {
                 assert_eq!(standing.state, expected, "{queue} {outcome:?}");
                 if !expected.is_open() {
                     let settled = standing.clone();
-                    assert!(!standing.settle(queue, &Settle::Begin, 1), "{queue} {outcome:?} is terminal");
+                    assert!(
+                        !standing.settle(queue, &Settle::Begin, 1),
+                        "{queue} {outcome:?} is terminal"
+                    );
                     assert_eq!(standing, settled);
                 }
             }
@@ -150,7 +210,11 @@ mod tests {
 
     #[test]
     fn doubt_comes_from_a_begun_delivery_that_vanished_and_ends_with_a_part_sent() {
-        let told = |attempt, parts_sent, in_doubt| Progress { attempt, parts_sent, in_doubt };
+        let told = |attempt, parts_sent, in_doubt| Progress {
+            attempt,
+            parts_sent,
+            in_doubt,
+        };
         let mut standing = Standing::accepted();
         assert_eq!(standing.hand_out(), told(1, 0, false));
         standing.give_back();
@@ -176,14 +240,23 @@ mod tests {
             (&[Settle::Begin, Settle::PutOff(later)], 2),
             (&[Settle::Begin], 3),
             (&[Settle::RetryIn(later)], 3),
-            (&[Settle::Begin, Settle::Extend(later), Settle::RetryIn(later)], 3),
+            (
+                &[Settle::Begin, Settle::Extend(later), Settle::RetryIn(later)],
+                3,
+            ),
             (&[Settle::Begin, Settle::Begin, Settle::Ack], 4),
         ];
         for (outcomes, attempts) in table {
-            let mut standing = Standing { attempts: 2, ..Standing::accepted() };
+            let mut standing = Standing {
+                attempts: 2,
+                ..Standing::accepted()
+            };
             let Progress { attempt, .. } = standing.hand_out();
             for outcome in outcomes {
-                assert!(standing.settle(Queue::Inbound, outcome, attempt), "{outcomes:?}");
+                assert!(
+                    standing.settle(Queue::Inbound, outcome, attempt),
+                    "{outcomes:?}"
+                );
             }
             assert_eq!(standing.attempts, attempts, "{outcomes:?}");
         }
@@ -192,13 +265,26 @@ mod tests {
     #[test]
     fn a_person_reopens_what_failed_and_nothing_else() {
         for state in EntryState::ALL {
-            let mut standing =
-                Standing { state, why: Some("because".into()), attempts: 4, parts_sent: 2, in_doubt: true };
+            let mut standing = Standing {
+                state,
+                why: Some("because".into()),
+                attempts: 4,
+                parts_sent: 2,
+                in_doubt: true,
+            };
             let before = standing.clone();
             let reopened = standing.retry();
-            let expected = if reopened { Standing { parts_sent: 2, ..Standing::accepted() } } else { before };
+            let expected = if reopened {
+                Standing {
+                    parts_sent: 2,
+                    ..Standing::accepted()
+                }
+            } else {
+                before
+            };
             assert_eq!(standing, expected, "{state}");
-            let open_or_done = state.is_open() || matches!(state, EntryState::Answered | EntryState::Sent);
+            let open_or_done =
+                state.is_open() || matches!(state, EntryState::Answered | EntryState::Sent);
             assert_eq!(reopened, !open_or_done, "{state}");
         }
     }
@@ -206,11 +292,19 @@ mod tests {
     #[test]
     fn a_person_gives_up_what_is_open_in_doubt_or_failed() {
         for state in EntryState::ALL {
-            let mut standing = Standing { state, ..Standing::accepted() };
+            let mut standing = Standing {
+                state,
+                ..Standing::accepted()
+            };
             let given_up = standing.discard(Queue::Outbound);
-            let expected = if given_up { (EntryState::Expired, Some(DISCARDED)) } else { (state, None) };
+            let expected = if given_up {
+                (EntryState::Expired, Some(DISCARDED))
+            } else {
+                (state, None)
+            };
             assert_eq!((standing.state, standing.why.as_deref()), expected);
-            let may_be = state.is_open() || matches!(state, EntryState::Uncertain | EntryState::Failed);
+            let may_be =
+                state.is_open() || matches!(state, EntryState::Uncertain | EntryState::Failed);
             assert_eq!(given_up, may_be, "{state}");
         }
     }

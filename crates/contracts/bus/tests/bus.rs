@@ -21,13 +21,27 @@ async fn a_full_queue_refuses_until_something_is_settled() -> anyhow::Result<()>
     bus.publish_inbound(said("1")).await?;
     bus.publish_inbound(said("2")).await?;
     let refused = bus.publish_inbound(said("3")).await;
-    assert!(matches!(refused, Err(BusError::Full { queue: Queue::Inbound, bound: 2 })), "{refused:?}");
+    assert!(
+        matches!(
+            refused,
+            Err(BusError::Full {
+                queue: Queue::Inbound,
+                bound: 2
+            })
+        ),
+        "{refused:?}"
+    );
     let mut subscription = bus.inbound().await?;
     if let Some(delivery) = subscription.next().await {
         delivery.ack().await?;
     }
     bus.publish_inbound(said("3")).await?;
-    assert_eq!(bus.list(Queue::Inbound, LedgerFilter::Open, 10).await?.len(), 2);
+    assert_eq!(
+        bus.list(Queue::Inbound, LedgerFilter::Open, 10)
+            .await?
+            .len(),
+        2
+    );
     Ok(())
 }
 
@@ -42,7 +56,15 @@ async fn a_closed_bus_ends_its_subscriptions_and_keeps_its_ledger() -> anyhow::R
     assert!(replies.next().await.is_none());
     drop(subscription);
     assert!(matches!(bus.inbound().await, Err(BusError::Closed)));
-    assert!(matches!(bus.outbound(&"other".into()).await, Err(BusError::Closed)));
-    assert_eq!(bus.list(Queue::Inbound, LedgerFilter::Open, 10).await?.len(), 1);
+    assert!(matches!(
+        bus.outbound(&"other".into()).await,
+        Err(BusError::Closed)
+    ));
+    assert_eq!(
+        bus.list(Queue::Inbound, LedgerFilter::Open, 10)
+            .await?
+            .len(),
+        1
+    );
     Ok(())
 }

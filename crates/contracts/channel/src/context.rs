@@ -38,13 +38,21 @@ impl Arrival {
     /// In a chat with one person.
     #[must_use]
     pub fn direct() -> Self {
-        Self { kind: ChatKind::Direct, addressed: true, parents: Vec::new() }
+        Self {
+            kind: ChatKind::Direct,
+            addressed: true,
+            parents: Vec::new(),
+        }
     }
 
     /// Where several people talk; `addressed` when the message means the assistant.
     #[must_use]
     pub fn group(addressed: bool) -> Self {
-        Self { kind: ChatKind::Group, addressed, parents: Vec::new() }
+        Self {
+            kind: ChatKind::Group,
+            addressed,
+            parents: Vec::new(),
+        }
     }
 }
 
@@ -128,7 +136,13 @@ pub trait MediaStore: Send + Sync {
     ///
     /// # Errors
     /// [`MediaError::TooLarge`] and [`MediaError::Io`]; nothing is kept then.
-    async fn keep(&self, id: &str, name: &str, mime: Option<&str>, bytes: &[u8]) -> Result<MediaRef, MediaError>;
+    async fn keep(
+        &self,
+        id: &str,
+        name: &str,
+        mime: Option<&str>,
+        bytes: &[u8],
+    ) -> Result<MediaRef, MediaError>;
 }
 
 /// Why a recording has no text.
@@ -180,6 +194,8 @@ pub struct ChannelContext {
 
 impl std::fmt::Debug for ChannelContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ChannelContext").field("cancelled", &self.cancel.is_cancelled()).finish_non_exhaustive()
+        f.debug_struct("ChannelContext")
+            .field("cancelled", &self.cancel.is_cancelled())
+            .finish_non_exhaustive()
     }
 }

@@ -64,12 +64,18 @@ impl ChannelError {
     #[must_use]
     pub fn recovery(&self) -> SendRecovery {
         match self {
-            Self::RateLimited { retry_after } => SendRecovery::Retry { after: Some(*retry_after) },
-            Self::Unavailable(_) | Self::Away(_) | Self::Conflict(_) => SendRecovery::Retry { after: None },
-            Self::Ambiguous(_) => SendRecovery::Uncertain,
-            Self::Config { .. } | Self::Auth(_) | Self::NotFound(_) | Self::TooLarge(_) | Self::Refused(_) => {
-                SendRecovery::GiveUp
+            Self::RateLimited { retry_after } => SendRecovery::Retry {
+                after: Some(*retry_after),
+            },
+            Self::Unavailable(_) | Self::Away(_) | Self::Conflict(_) => {
+                SendRecovery::Retry { after: None }
             }
+            Self::Ambiguous(_) => SendRecovery::Uncertain,
+            Self::Config { .. }
+            | Self::Auth(_)
+            | Self::NotFound(_)
+            | Self::TooLarge(_)
+            | Self::Refused(_) => SendRecovery::GiveUp,
         }
     }
 

@@ -17,8 +17,9 @@ use std::sync::Arc;
 
 pub use async_trait::async_trait;
 pub use nanobot_types::{
-    Button, ChannelName, ChatId, ChatKind, CommandInfo, DeliveryContext, InboundMessage, Map, MediaRef, MessageId,
-    Origin, OutboundKey, OutboundKind, OutboundMessage, SenderId, SessionKey, StreamId, Timestamp, TraceId, json,
+    Button, ChannelName, ChatId, ChatKind, CommandInfo, DeliveryContext, InboundMessage, Map,
+    MediaRef, MessageId, Origin, OutboundKey, OutboundKind, OutboundMessage, SenderId, SessionKey,
+    StreamId, Timestamp, TraceId, json,
 };
 pub use serde_json::Value;
 pub use tokio::sync::Semaphore;
@@ -26,14 +27,15 @@ pub use tokio_util::sync::CancellationToken;
 pub use tokio_util::task::TaskTracker;
 
 pub use context::{
-    Access, AccessDecision, Admission, Arrival, ChannelContext, Intake, MediaError, MediaStore, Progress,
-    TranscribeError, Transcriber,
+    Access, AccessDecision, Admission, Arrival, ChannelContext, Intake, MediaError, MediaStore,
+    Progress, TranscribeError, Transcriber,
 };
 pub use error::{ChannelError, SendRecovery};
 pub use lesson::{Lesson, Task};
 pub use notes::{Aside, LONGEST_ASIDE, LONGEST_NOTE, MOST_ASIDE, NoteError, Notes};
 pub use outbound::{
-    Block, DeliveryGuarantee, Dialect, Drafts, Measure, OutboundPart, Probe, Sent, Table, TextStyle, TurnEnds, Typing,
+    Block, DeliveryGuarantee, Dialect, Drafts, Measure, OutboundPart, Probe, Sent, Table,
+    TextStyle, TurnEnds, Typing,
 };
 
 /// One configured connection to a chat platform.
@@ -107,7 +109,11 @@ impl RawConfig {
     /// A section without a proxy, for a channel that keeps nothing before it runs.
     #[must_use]
     pub fn new(section: Value) -> Self {
-        Self { section, proxy: None, notes: None }
+        Self {
+            section,
+            proxy: None,
+            notes: None,
+        }
     }
 }
 
@@ -136,25 +142,45 @@ impl Credential {
     /// A secret by which the platform knows who receives, such as a bot's token.
     #[must_use]
     pub const fn token(key: &'static str, about: &'static str) -> Self {
-        Self { key, about, is_secret: true, is_identity: true }
+        Self {
+            key,
+            about,
+            is_secret: true,
+            is_identity: true,
+        }
     }
 
     /// A secret that says nothing about who receives.
     #[must_use]
     pub const fn secret(key: &'static str, about: &'static str) -> Self {
-        Self { key, about, is_secret: true, is_identity: false }
+        Self {
+            key,
+            about,
+            is_secret: true,
+            is_identity: false,
+        }
     }
 
     /// A name by which the platform knows who receives, such as a mailbox.
     #[must_use]
     pub const fn account(key: &'static str, about: &'static str) -> Self {
-        Self { key, about, is_secret: false, is_identity: true }
+        Self {
+            key,
+            about,
+            is_secret: false,
+            is_identity: true,
+        }
     }
 
     /// Something else that has to be known, such as the name of a server.
     #[must_use]
     pub const fn detail(key: &'static str, about: &'static str) -> Self {
-        Self { key, about, is_secret: false, is_identity: false }
+        Self {
+            key,
+            about,
+            is_secret: false,
+            is_identity: false,
+        }
     }
 }
 
@@ -176,5 +202,9 @@ pub trait ChannelFactory: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// [`ChannelError::Config`] naming the key.
-    fn create(&self, name: ChannelName, config: &RawConfig) -> Result<Arc<dyn Channel>, ChannelError>;
+    fn create(
+        &self,
+        name: ChannelName,
+        config: &RawConfig,
+    ) -> Result<Arc<dyn Channel>, ChannelError>;
 }

@@ -155,7 +155,11 @@ pub trait Drafts: Send + Sync {
     ///
     /// # Errors
     /// Why it could not be taken away.
-    async fn withdraw(&self, stream: &StreamId, message: &OutboundMessage) -> Result<(), ChannelError>;
+    async fn withdraw(
+        &self,
+        stream: &StreamId,
+        message: &OutboundMessage,
+    ) -> Result<(), ChannelError>;
 }
 
 /// Tells programs at the other end that a turn is over, also when it said nothing.

@@ -27,15 +27,29 @@ impl VersionText {
     /// too many; `None` if the text is the same as before.
     #[must_use]
     pub fn difference(&self) -> Option<String> {
-        let Self { version, before, text } = self;
+        let Self {
+            version,
+            before,
+            text,
+        } = self;
         let changed = Changed::of(before, text)?;
         if changed.lines() > MOST_LINES {
             let (removed, added) = (changed.old.len(), changed.new.len());
-            return Some(format!("{added} lines are in place of {removed}; they are too many to be shown.\n"));
+            return Some(format!(
+                "{added} lines are in place of {removed}; they are too many to be shown.\n"
+            ));
         }
-        let name =
-            |number: Option<u64>| number.map_or_else(|| "(nothing)".to_owned(), |number| format!("version {number}"));
-        let mut shown = format!("--- {}\n+++ {}\n", name(version.before), name(Some(version.number)));
+        let name = |number: Option<u64>| {
+            number.map_or_else(
+                || "(nothing)".to_owned(),
+                |number| format!("version {number}"),
+            )
+        };
+        let mut shown = format!(
+            "--- {}\n+++ {}\n",
+            name(version.before),
+            name(Some(version.number))
+        );
         changed.show(before, text, &mut shown);
         Some(shown)
     }
@@ -57,9 +71,17 @@ impl Changed {
         let is_same = |(old, new): &(&str, &str)| old == new;
         let head = lines(before).zip(lines(text)).take_while(is_same).count();
         let rest = old.min(new) - head;
-        let tail = lines(before).rev().zip(lines(text).rev()).take(rest).take_while(is_same).count();
+        let tail = lines(before)
+            .rev()
+            .zip(lines(text).rev())
+            .take(rest)
+            .take_while(is_same)
+            .count();
         let (first, left_out) = (head.saturating_sub(CONTEXT), tail.saturating_sub(CONTEXT));
-        Some(Self { old: first..old - left_out, new: first..new - left_out })
+        Some(Self {
+            old: first..old - left_out,
+            new: first..new - left_out,
+        })
     }
 
     fn lines(&self) -> usize {
@@ -67,12 +89,25 @@ impl Changed {
     }
 
     fn show(&self, before: &str, text: &str, shown: &mut String) {
-        let of = |text, span: &Range<usize>| lines(text).take(span.end).skip(span.start).collect::<Vec<_>>();
+        let of = |text, span: &Range<usize>| {
+            lines(text)
+                .take(span.end)
+                .skip(span.start)
+                .collect::<Vec<_>>()
+        };
         let (old, new) = (of(before, &self.old), of(text, &self.new));
         for group in group_diff_ops(operations(&old, &new), CONTEXT) {
-            let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
-            let old_span = span(self.old.start, first.old_range().start..last.old_range().end);
-            let new_span = span(self.new.start, first.new_range().start..last.new_range().end);
+            let (Some(first), Some(last)) = (group.first(), group.last()) else {
+                continue;
+            };
+            let old_span = span(
+                self.old.start,
+                first.old_range().start..last.old_range().end,
+            );
+            let new_span = span(
+                self.new.start,
+                first.new_range().start..last.new_range().end,
+            );
             shown.push_str(&format!("@@ -{old_span} +{new_span} @@\n"));
             for operation in &group {
                 if operation.tag() == DiffTag::Equal {
@@ -94,7 +129,15 @@ fn lines(text: &str) -> impl DoubleEndedIterator<Item = &str> {
 fn operations(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
     let mut found = Replace::new(Capture::new());
     let deadline = Some(Instant::now() + TIME_LIMIT);
-    match diff_deadline(Algorithm::Myers, &mut found, old, 0..old.len(), new, 0..new.len(), deadline) {
+    match diff_deadline(
+        Algorithm::Myers,
+        &mut found,
+        old,
+        0..old.len(),
+        new,
+        0..new.len(),
+        deadline,
+    ) {
         Ok(()) => found.into_inner().into_ops(),
         Err(never) => match never {},
     }
@@ -139,14 +182,22 @@ mod tests {
             before: (!before.is_empty()).then_some(1),
             removed: false,
         };
-        VersionText { version, before: before.to_owned(), text: text.to_owned() }.difference()
+        VersionText {
+            version,
+            before: before.to_owned(),
+            text: text.to_owned(),
+        }
+        .difference()
     }
 
     #[test]
     fn changes_are_shown_with_the_lines_around_them() {
         let numbers: Vec<String> = (1..=20).map(|number| number.to_string()).collect();
         let before = numbers.join("\n");
-        let text = format!("{}\n", before.replace("\n5\n", "\nfive\n").replace("\n17", ""));
+        let text = format!(
+            "{}\n",
+            before.replace("\n5\n", "\nfive\n").replace("\n17", "")
+        );
         let shown = "--- version 1\n+++ version 2\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n\
                      @@ -14,7 +14,6 @@\n 14\n 15\n 16\n-17\n 18\n 19\n-20\n\\ No newline at end of file\n+20\n";
         assert_eq!(difference(&before, &text).as_deref(), Some(shown));
@@ -159,13 +210,24 @@ mod tests {
     #[test]
     fn spans_are_those_of_the_lines_that_are_shown() {
         for (old, new) in (1..5).flat_map(|old| (1..5).map(move |new| (old, new))) {
-            let cycle = |length| (0..40).map(|line| format!("{}\n", line % length)).collect::<String>();
-            let Some(shown) = difference(&cycle(old), &cycle(new)) else { continue };
+            let cycle = |length| {
+                (0..40)
+                    .map(|line| format!("{}\n", line % length))
+                    .collect::<String>()
+            };
+            let Some(shown) = difference(&cycle(old), &cycle(new)) else {
+                continue;
+            };
             for hunk in shown.split("@@ -").skip(1) {
                 let (header, lines) = hunk.split_once(" @@\n").unwrap();
                 for (span, sign) in header.split(" +").zip(["-", "+"]) {
-                    let length = span.split_once(',').map_or(1, |(_, length)| length.parse().unwrap());
-                    let count = lines.lines().filter(|line| line.starts_with(' ') || line.starts_with(sign)).count();
+                    let length = span
+                        .split_once(',')
+                        .map_or(1, |(_, length)| length.parse().unwrap());
+                    let count = lines
+                        .lines()
+                        .filter(|line| line.starts_with(' ') || line.starts_with(sign))
+                        .count();
                     assert_eq!(count, length, "{old} {new}: {header}");
                 }
             }
@@ -177,6 +239,10 @@ mod tests {
         let (before, text) = ("a\n".repeat(MOST_LINES), "b\n".repeat(10));
         let sentence = "10 lines are in place of 200000; they are too many to be shown.\n";
         assert_eq!(difference(&before, &text).as_deref(), Some(sentence));
-        assert!(difference(&before, &format!("{before}b\n")).unwrap().ends_with(" a\n+b\n"));
+        assert!(
+            difference(&before, &format!("{before}b\n"))
+                .unwrap()
+                .ends_with(" a\n+b\n")
+        );
     }
 }

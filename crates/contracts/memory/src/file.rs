@@ -23,9 +23,16 @@ pub(crate) struct Text {
 }
 
 /// The error of an action on a path.
-pub(crate) fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> MemoryError + use<> {
+pub(crate) fn failed(
+    action: &'static str,
+    path: &Path,
+) -> impl FnOnce(io::Error) -> MemoryError + use<> {
     let path = path.to_owned();
-    move |source| MemoryError::Io { action, path, source }
+    move |source| MemoryError::Io {
+        action,
+        path,
+        source,
+    }
 }
 
 /// Reads text; `None` when there is no such file. A byte order mark is not part of it. Bytes that
@@ -50,7 +57,11 @@ pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Text>, MemoryE
     if text.starts_with(BYTE_ORDER_MARK) {
         text.remove(0);
     }
-    Ok(Some(Text { text, fingerprint, length }))
+    Ok(Some(Text {
+        text,
+        fingerprint,
+        length,
+    }))
 }
 
 /// How a file is now; `None` when there is none.
@@ -66,7 +77,15 @@ pub(crate) fn stamp(disk: &dyn Disk, path: &Path) -> Result<Option<Stamp>, Memor
 /// like a file that is not there.
 pub(crate) fn fingerprint(bytes: &[u8], length: u64) -> u64 {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    if length == 0 { 0 } else { length.to_le_bytes().iter().chain(bytes).fold(0xcbf2_9ce4_8422_2325, mix) }
+    if length == 0 {
+        0
+    } else {
+        length
+            .to_le_bytes()
+            .iter()
+            .chain(bytes)
+            .fold(0xcbf2_9ce4_8422_2325, mix)
+    }
 }
 
 /// Appends in one write, behind a blank line if the file does not end a line.
@@ -79,7 +98,11 @@ pub(crate) fn append(disk: &dyn Disk, path: &Path, text: &str) -> Result<(), Mem
             // Before anything is in it, so that a file with something in it has a durable name.
             sync_names(disk, path)?;
         }
-        let separator = if ends_a_line(&*file, length)? { "" } else { "\n\n" };
+        let separator = if ends_a_line(&*file, length)? {
+            ""
+        } else {
+            "\n\n"
+        };
         nanobot_disk::append(&mut *file, format!("{separator}{text}").as_bytes(), length)
     };
     written().map_err(failed("append to", path))
@@ -131,5 +154,6 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 fn sync_names(disk: &dyn Disk, path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), |folder| disk.sync_folder(folder))
+    path.parent()
+        .map_or(Ok(()), |folder| disk.sync_folder(folder))
 }

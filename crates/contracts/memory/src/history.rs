@@ -29,7 +29,12 @@ struct MirrorNumber {
 
 /// Appends an entry. `HISTORY.md` is what counts: that the mirror cannot be written is reported
 /// and is no failure, or trying again would write the entry twice.
-pub(crate) fn append(disk: &dyn Disk, folder: &Path, at: &Timestamp, entry: &str) -> Result<(), MemoryError> {
+pub(crate) fn append(
+    disk: &dyn Disk,
+    folder: &Path,
+    at: &Timestamp,
+    entry: &str,
+) -> Result<(), MemoryError> {
     file::append(disk, &folder.join("HISTORY.md"), &format!("{entry}\n\n"))?;
     if let Err(error) = mirror(disk, folder, at, entry) {
         tracing::warn!(folder = %folder.display(), %error, "history.jsonl is behind HISTORY.md");
@@ -43,11 +48,22 @@ fn mirror(disk: &dyn Disk, folder: &Path, at: &Timestamp, entry: &str) -> Result
     let Some(last) = last_number(disk, &path).map_err(file::failed("read", &path))? else {
         return Ok(());
     };
-    let counted = file::read(disk, &counter)?.and_then(|read| read.text.trim().parse().ok()).unwrap_or(0);
+    let counted = file::read(disk, &counter)?
+        .and_then(|read| read.text.trim().parse().ok())
+        .unwrap_or(0);
     let cursor = last.max(counted).saturating_add(1);
-    let timestamp = at.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string();
-    let line = serde_json::to_string(&MirrorLine { cursor, timestamp, content: entry });
-    let line = line.map_err(io::Error::from).map_err(file::failed("append to", &path))?;
+    let timestamp = at
+        .with_timezone(&Local)
+        .format("%Y-%m-%d %H:%M")
+        .to_string();
+    let line = serde_json::to_string(&MirrorLine {
+        cursor,
+        timestamp,
+        content: entry,
+    });
+    let line = line
+        .map_err(io::Error::from)
+        .map_err(file::failed("append to", &path))?;
     file::append(disk, &path, &format!("{line}\n"))?;
     file::write(disk, &counter, cursor.to_string().as_bytes())
 }
@@ -81,6 +97,13 @@ fn last_number(disk: &dyn Disk, path: &Path) -> io::Result<Option<u64>> {
         return Ok(None);
     }
     let tail = read_to_end(&*file, length.saturating_sub(TAIL), TAIL)?;
-    let numbers = tail.rsplit(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
-    Ok(Some(numbers.map(|MirrorNumber { cursor }| cursor).next().unwrap_or(0)))
+    let numbers = tail
+        .rsplit(|byte| *byte == b'\n')
+        .filter_map(|line| serde_json::from_slice(line).ok());
+    Ok(Some(
+        numbers
+            .map(|MirrorNumber { cursor }| cursor)
+            .next()
+            .unwrap_or(0),
+    ))
 }

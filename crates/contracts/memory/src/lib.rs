@@ -28,4 +28,7 @@ pub use overview::overview;
 pub use reason::Reason;
 pub use scope::{Audience, MemoryFolders, Scope};
 pub use settings::MemorySettings;
-pub use store::{DayNote, Facts, MemoryHit, MemorySearch, MemoryStore, MemoryVersions, Revision, Version, VersionText};
+pub use store::{
+    DayNote, Facts, MemoryHit, MemorySearch, MemoryStore, MemoryVersions, Revision, Version,
+    VersionText,
+};

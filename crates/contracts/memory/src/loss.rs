@@ -16,7 +16,9 @@ pub fn loses_too_much(old: &str, new: &str) -> bool {
 }
 
 fn informative(text: &str) -> usize {
-    text.chars().filter(|character| character.is_alphanumeric()).count()
+    text.chars()
+        .filter(|character| character.is_alphanumeric())
+        .count()
 }
 
 #[cfg(test)]
@@ -34,7 +36,11 @@ mod tests {
             (words(100), words(49), true),
             (words(101), words(50), true),
             (words(100), "  \r\n- #\n".repeat(1000), true),
-            (format!("{}{}", words(60), "\n".repeat(100_000)), words(60), false),
+            (
+                format!("{}{}", words(60), "\n".repeat(100_000)),
+                words(60),
+                false,
+            ),
             ("记".repeat(300), "忆".repeat(150), false),
             ("记".repeat(300), "忆".repeat(149), true),
             (words(100), words(10_000), false),

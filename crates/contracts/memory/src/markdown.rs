@@ -18,8 +18,8 @@ use tokio::sync::Mutex;
 
 use crate::versions::{Content, Versions};
 use crate::{
-    DayNote, Facts, MemoryError, MemoryFolders, MemorySettings, MemoryStore, MemoryVersions, Reason, Revision, Scope,
-    Tended, Version, VersionText, file, history, notes,
+    DayNote, Facts, MemoryError, MemoryFolders, MemorySettings, MemoryStore, MemoryVersions,
+    Reason, Revision, Scope, Tended, Version, VersionText, file, history, notes,
 };
 
 const FACTS: &str = "MEMORY.md";
@@ -63,13 +63,25 @@ impl MarkdownStore {
     /// The same with other settings.
     #[must_use]
     pub fn with_settings(self, settings: MemorySettings) -> Self {
-        Self::made(self.shared.disk.clone(), self.shared.folders.root().to_owned(), settings)
+        Self::made(
+            self.shared.disk.clone(),
+            self.shared.folders.root().to_owned(),
+            settings,
+        )
     }
 
     fn made(disk: Arc<dyn Disk>, root: PathBuf, settings: MemorySettings) -> Self {
         let folders = MemoryFolders::new(root, settings.scopes);
-        let shared = Shared { disk, folders, settings, seen: std::sync::Mutex::default() };
-        Self { shared: Arc::new(shared), writing: Arc::default() }
+        let shared = Shared {
+            disk,
+            folders,
+            settings,
+            seen: std::sync::Mutex::default(),
+        };
+        Self {
+            shared: Arc::new(shared),
+            writing: Arc::default(),
+        }
     }
 
     /// Where it keeps what.
@@ -90,10 +102,14 @@ impl MarkdownStore {
             return Ok(sum);
         }
         let shared = self.shared.clone();
-        let scopes = tokio::task::spawn_blocking(move || shared.folders.existing()).await.unwrap_or_default();
+        let scopes = tokio::task::spawn_blocking(move || shared.folders.existing())
+            .await
+            .unwrap_or_default();
         for scope in scopes {
             let tended = self
-                .writing(&scope, move |work| notes::tend(work.disk, work.folder, &work.versions(), &settings, today))
+                .writing(&scope, move |work| {
+                    notes::tend(work.disk, work.folder, &work.versions(), &settings, today)
+                })
                 .await?;
             sum.rolled_up += tended.rolled_up;
             sum.expired += tended.expired;
@@ -108,9 +124,15 @@ impl MarkdownStore {
     ) -> Result<T, MemoryError> {
         let folder = self.shared.folders.of(scope)?;
         let (shared, place) = (self.shared.clone(), folder.clone());
-        let done =
-            tokio::task::spawn_blocking(move || work(&Work { shared: &shared, disk: &*shared.disk, folder: &place }));
-        done.await.map_err(|error| file::failed("reach", &folder)(io::Error::other(error)))?
+        let done = tokio::task::spawn_blocking(move || {
+            work(&Work {
+                shared: &shared,
+                disk: &*shared.disk,
+                folder: &place,
+            })
+        });
+        done.await
+            .map_err(|error| file::failed("reach", &folder)(io::Error::other(error)))?
     }
 
     /// Like [`Self::reading`], with no other writer beside it, in this process or another. What
@@ -122,7 +144,9 @@ impl MarkdownStore {
     ) -> Result<T, MemoryError> {
         let alone = self.writing.clone().lock_owned().await;
         self.reading(scope, move |at| {
-            alone.ensure(at.disk, at.folder).map_err(file::failed("create", at.folder))?;
+            alone
+                .ensure(at.disk, at.folder)
+                .map_err(file::failed("create", at.folder))?;
             let _others_wait = at.versions().lock(&alone)?;
             work(at)
         })
@@ -137,17 +161,29 @@ impl Work<'_> {
 
     fn facts(&self) -> Result<Facts, MemoryError> {
         let read = file::read(self.disk, &self.folder.join(FACTS))?.unwrap_or_default();
-        Ok(Facts { revision: Revision(read.fingerprint), text: read.text })
+        Ok(Facts {
+            revision: Revision(read.fingerprint),
+            text: read.text,
+        })
     }
 
-    fn replace_facts(&self, text: &str, base: Revision, reason: &Reason) -> Result<Revision, MemoryError> {
+    fn replace_facts(
+        &self,
+        text: &str,
+        base: Revision,
+        reason: &Reason,
+    ) -> Result<Revision, MemoryError> {
         let path = self.folder.join(FACTS);
         let current = file::read(self.disk, &path)?.unwrap_or_default();
         if Revision(current.fingerprint) != base {
             return Err(MemoryError::Changed);
         }
         if current.length > file::READ_LIMIT {
-            return Err(MemoryError::TooLong { path, length: current.length, limit: file::READ_LIMIT });
+            return Err(MemoryError::TooLong {
+                path,
+                length: current.length,
+                limit: file::READ_LIMIT,
+            });
         }
         if current.text != text {
             self.put(FACTS, text.as_bytes(), reason)?;
@@ -160,13 +196,16 @@ impl Work<'_> {
         let versions = self.versions();
         versions.notice(name, &Reason::Found)?;
         let version = versions.commit(name, &Content::Bytes(bytes), reason)?;
-        file::replace(self.disk, &self.folder.join(name), bytes).inspect_err(|_| versions.withdraw(&version))?;
+        file::replace(self.disk, &self.folder.join(name), bytes)
+            .inspect_err(|_| versions.withdraw(&version))?;
         Ok(version)
     }
 
     fn restore(&self, number: u64) -> Result<Version, MemoryError> {
         let version = self.versions().find(number)?;
-        let is_name = Path::new(&version.file).file_name().is_some_and(|name| name == version.file.as_str());
+        let is_name = Path::new(&version.file)
+            .file_name()
+            .is_some_and(|name| name == version.file.as_str());
         if version.removed || !is_name {
             return Err(MemoryError::NoVersion { number });
         }
@@ -177,7 +216,8 @@ impl Work<'_> {
     fn version(&self, number: u64) -> Result<VersionText, MemoryError> {
         let versions = self.versions();
         let version = versions.find(number)?;
-        let text = |version: &Version| Ok(String::from_utf8_lossy(&versions.bytes(version)?).into_owned());
+        let text =
+            |version: &Version| Ok(String::from_utf8_lossy(&versions.bytes(version)?).into_owned());
         let before = version.before.and_then(|before| versions.find(before).ok());
         Ok(VersionText {
             before: before.as_ref().map(text).transpose()?.unwrap_or_default(),
@@ -190,7 +230,9 @@ impl Work<'_> {
     fn watched() -> Vec<String> {
         let today = Local::now().date_naive();
         let days = [Some(today), today.pred_opt()];
-        std::iter::once(FACTS.to_owned()).chain(days.into_iter().flatten().map(notes::name)).collect()
+        std::iter::once(FACTS.to_owned())
+            .chain(days.into_iter().flatten().map(notes::name))
+            .collect()
     }
 
     /// Those of [`Self::watched`] that are not as they were last seen.
@@ -218,7 +260,10 @@ impl Work<'_> {
     }
 
     fn seen(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Option<Stamp>>> {
-        self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared
+            .seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -239,21 +284,38 @@ impl MemoryStore for MarkdownStore {
         reason: &Reason,
     ) -> Result<Revision, MemoryError> {
         let reason = reason.clone();
-        self.writing(scope, move |work| work.replace_facts(&text, base, &reason)).await
+        self.writing(scope, move |work| work.replace_facts(&text, base, &reason))
+            .await
     }
 
-    async fn append_history(&self, scope: &Scope, at: Timestamp, entry: &str) -> Result<(), MemoryError> {
+    async fn append_history(
+        &self,
+        scope: &Scope,
+        at: Timestamp,
+        entry: &str,
+    ) -> Result<(), MemoryError> {
         let entry = entry.trim_end().to_owned();
-        self.writing(scope, move |work| history::append(work.disk, work.folder, &at, &entry)).await
+        self.writing(scope, move |work| {
+            history::append(work.disk, work.folder, &at, &entry)
+        })
+        .await
     }
 
     async fn has_history(&self, scope: &Scope, entry: &str) -> Result<bool, MemoryError> {
         let entry = entry.trim_end().to_owned();
-        self.reading(scope, move |work| history::holds(work.disk, work.folder, &entry)).await
+        self.reading(scope, move |work| {
+            history::holds(work.disk, work.folder, &entry)
+        })
+        .await
     }
 
-    async fn day_note(&self, scope: &Scope, date: NaiveDate) -> Result<Option<DayNote>, MemoryError> {
-        self.reading(scope, move |work| notes::note(work.disk, work.folder, date)).await
+    async fn day_note(
+        &self,
+        scope: &Scope,
+        date: NaiveDate,
+    ) -> Result<Option<DayNote>, MemoryError> {
+        self.reading(scope, move |work| notes::note(work.disk, work.folder, date))
+            .await
     }
 
     async fn recent(&self, scope: &Scope, days: u32) -> Result<Vec<DayNote>, MemoryError> {
@@ -262,9 +324,13 @@ impl MemoryStore for MarkdownStore {
                 return Ok(Vec::new());
             };
             let today = Local::now().date_naive();
-            let first = today.checked_sub_days(Days::new(before.into())).unwrap_or(NaiveDate::MIN);
+            let first = today
+                .checked_sub_days(Days::new(before.into()))
+                .unwrap_or(NaiveDate::MIN);
             let days = notes::noted_days(work.disk, work.folder, first, today)?;
-            days.into_iter().filter_map(|date| notes::note(work.disk, work.folder, date).transpose()).collect()
+            days.into_iter()
+                .filter_map(|date| notes::note(work.disk, work.folder, date).transpose())
+                .collect()
         })
         .await
     }
@@ -300,7 +366,10 @@ impl MemoryVersions for MarkdownStore {
         let reason = reason.clone();
         self.writing(scope, move |work| {
             let versions = work.versions();
-            touched.iter().filter_map(|name| versions.notice(name, &reason).transpose()).collect()
+            touched
+                .iter()
+                .filter_map(|name| versions.notice(name, &reason).transpose())
+                .collect()
         })
         .await
     }

@@ -28,7 +28,11 @@ pub(crate) fn merged(month: &[u8], notes: &[(NaiveDate, Vec<u8>)]) -> Vec<u8> {
             continue;
         }
         if !merged.is_empty() {
-            merged.extend_from_slice(if merged.ends_with(b"\n") { b"\n" } else { b"\n\n" });
+            merged.extend_from_slice(if merged.ends_with(b"\n") {
+                b"\n"
+            } else {
+                b"\n\n"
+            });
         }
         merged.extend_from_slice(&section);
     }
@@ -38,8 +42,13 @@ pub(crate) fn merged(month: &[u8], notes: &[(NaiveDate, Vec<u8>)]) -> Vec<u8> {
 /// Whether a section stands in the file, from the beginning of a line to the next heading of a
 /// day or the end.
 fn holds(month: &[u8], section: &[u8]) -> bool {
-    let starts =
-        std::iter::once(0).chain(month.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1));
+    let starts = std::iter::once(0).chain(
+        month
+            .iter()
+            .enumerate()
+            .filter(|(_, byte)| **byte == b'\n')
+            .map(|(at, _)| at + 1),
+    );
     starts
         .filter_map(|start| month.get(start..)?.strip_prefix(section))
         .any(|rest| rest.is_empty() || rest.starts_with(b"\n## "))
@@ -67,9 +76,18 @@ mod tests {
         assert_eq!(merged(&once, &notes), once);
         assert_eq!(merged(&once, &notes[1..2]), once);
         let changed = merged(&once, &[(day(1), b"- tea\n- milk\n".to_vec())]);
-        assert_eq!(changed, [text, b"\n## 2026-03-01\n\n- tea\n- milk\n"].concat());
+        assert_eq!(
+            changed,
+            [text, b"\n## 2026-03-01\n\n- tea\n- milk\n"].concat()
+        );
         let shorter = merged(&changed, &[(day(1), b"- te".to_vec())]);
-        assert_eq!(shorter.len(), changed.len() + b"\n## 2026-03-01\n\n- te\n".len());
-        assert_eq!(merged(b"what a person wrote", &notes[..1]), b"what a person wrote\n\n## 2026-03-01\n\n- tea\n");
+        assert_eq!(
+            shorter.len(),
+            changed.len() + b"\n## 2026-03-01\n\n- te\n".len()
+        );
+        assert_eq!(
+            merged(b"what a person wrote", &notes[..1]),
+            b"what a person wrote\n\n## 2026-03-01\n\n- tea\n"
+        );
     }
 }

@@ -33,9 +33,16 @@ pub(crate) fn name(date: NaiveDate) -> String {
     date.format("%Y-%m-%d.md").to_string()
 }
 
-pub(crate) fn note(disk: &dyn Disk, folder: &Path, date: NaiveDate) -> Result<Option<DayNote>, MemoryError> {
+pub(crate) fn note(
+    disk: &dyn Disk,
+    folder: &Path,
+    date: NaiveDate,
+) -> Result<Option<DayNote>, MemoryError> {
     let read = file::read(disk, &folder.join(name(date)))?;
-    Ok(read.map(|read| DayNote { date, text: read.text }))
+    Ok(read.map(|read| DayNote {
+        date,
+        text: read.text,
+    }))
 }
 
 /// The days with a note between `first` and `last`, the newest first.
@@ -70,14 +77,22 @@ pub(crate) fn tend(
     today: NaiveDate,
 ) -> Result<Tended, MemoryError> {
     let days = u64::from(settings.keep_daily_notes_days).max(RECENT);
-    let old = today.checked_sub_days(Days::new(days)).unwrap_or(NaiveDate::MIN);
+    let old = today
+        .checked_sub_days(Days::new(days))
+        .unwrap_or(NaiveDate::MIN);
     let notes = noted_days(disk, folder, NaiveDate::MIN, old)?;
     if !settings.roll_up_monthly {
-        return Ok(Tended { rolled_up: 0, expired: expire(disk, folder, versions, notes)? });
+        return Ok(Tended {
+            rolled_up: 0,
+            expired: expire(disk, folder, versions, notes)?,
+        });
     }
     let mut months: BTreeMap<(i32, u32), Vec<NaiveDate>> = BTreeMap::new();
     for day in notes.into_iter().filter(|day| ends_before(*day, old)) {
-        months.entry((day.year(), day.month())).or_default().push(day);
+        months
+            .entry((day.year(), day.month()))
+            .or_default()
+            .push(day);
     }
     let mut tended = Tended::default();
     for days in months.into_values() {
@@ -88,7 +103,9 @@ pub(crate) fn tend(
 
 /// Whether the month of a day ended before another day.
 fn ends_before(day: NaiveDate, other: NaiveDate) -> bool {
-    let next = day.with_day(1).and_then(|first| first.checked_add_months(Months::new(1)));
+    let next = day
+        .with_day(1)
+        .and_then(|first| first.checked_add_months(Months::new(1)));
     next.is_some_and(|next| next <= other)
 }
 
@@ -100,7 +117,9 @@ fn roll_up(
 ) -> Result<usize, MemoryError> {
     days.sort_unstable();
     let notes = texts(disk, folder, &days)?;
-    let Some((first, _)) = notes.first() else { return Ok(0) };
+    let Some((first, _)) = notes.first() else {
+        return Ok(0);
+    };
     let name = first.format("%Y-%m.md").to_string();
     let path = folder.join(&name);
     let before = whole(disk, &path)?.unwrap_or_default();
@@ -125,13 +144,21 @@ fn expire(
     if notes.is_empty() {
         return Ok(0);
     }
-    versions.commit(EXPIRED, &Content::Bytes(&month::merged(b"", &notes)), &Reason::Expired)?;
+    versions.commit(
+        EXPIRED,
+        &Content::Bytes(&month::merged(b"", &notes)),
+        &Reason::Expired,
+    )?;
     remove(disk, folder, &notes)?;
     Ok(notes.len())
 }
 
 /// The whole notes of some days. One that is a folder, or too long to be read whole, is left alone.
-fn texts(disk: &dyn Disk, folder: &Path, days: &[NaiveDate]) -> Result<Vec<(NaiveDate, Vec<u8>)>, MemoryError> {
+fn texts(
+    disk: &dyn Disk,
+    folder: &Path,
+    days: &[NaiveDate],
+) -> Result<Vec<(NaiveDate, Vec<u8>)>, MemoryError> {
     let mut texts = Vec::new();
     for day in days {
         match whole(disk, &folder.join(name(*day))) {
@@ -162,18 +189,31 @@ fn whole(disk: &dyn Disk, path: &Path) -> Result<Option<Vec<u8>>, MemoryError> {
     };
     let length = file.stamp().map_err(file::failed("read", path))?.length;
     if length > file::READ_LIMIT {
-        return Err(MemoryError::TooLong { path: path.to_owned(), length, limit: file::READ_LIMIT });
+        return Err(MemoryError::TooLong {
+            path: path.to_owned(),
+            length,
+            limit: file::READ_LIMIT,
+        });
     }
-    read_to_end(&*file, 0, file::READ_LIMIT).map(Some).map_err(file::failed("read", path))
+    read_to_end(&*file, 0, file::READ_LIMIT)
+        .map(Some)
+        .map_err(file::failed("read", path))
 }
 
-fn remove(disk: &dyn Disk, folder: &Path, notes: &[(NaiveDate, Vec<u8>)]) -> Result<(), MemoryError> {
+fn remove(
+    disk: &dyn Disk,
+    folder: &Path,
+    notes: &[(NaiveDate, Vec<u8>)],
+) -> Result<(), MemoryError> {
     for (day, _) in notes {
         let path = folder.join(name(*day));
         match disk.remove(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(file::failed("remove", &path)(error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(file::failed("remove", &path)(error));
+            }
             Ok(()) | Err(_) => {}
         }
     }
-    disk.sync_folder(folder).map_err(file::failed("tidy", folder))
+    disk.sync_folder(folder)
+        .map_err(file::failed("tidy", folder))
 }

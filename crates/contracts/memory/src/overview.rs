@@ -20,7 +20,10 @@ pub async fn overview(memory: &dyn MemoryStore, scopes: &[Scope], today: NaiveDa
         match of_scope(memory, scope, today).await {
             Ok(text) => lines.push(format!("{whose}: {text}")),
             Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "memory cannot be read");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "memory cannot be read"
+                );
                 lines.push(format!("{whose}: cannot be read ({error})"));
             }
         }
@@ -42,10 +45,22 @@ pub async fn overview(memory: &dyn MemoryStore, scopes: &[Scope], today: NaiveDa
     lines.join("\n")
 }
 
-async fn of_scope(memory: &dyn MemoryStore, scope: &Scope, today: NaiveDate) -> Result<String, MemoryError> {
+async fn of_scope(
+    memory: &dyn MemoryStore,
+    scope: &Scope,
+    today: NaiveDate,
+) -> Result<String, MemoryError> {
     let facts = memory.facts(scope).await?.text;
     let note = memory.day_note(scope, today).await?;
-    let (lines, characters) = (facts.lines().filter(|line| !line.trim().is_empty()).count(), facts.chars().count());
-    let note = note.map_or_else(|| "none".to_owned(), |note| format!("{} characters", note.text.chars().count()));
-    Ok(format!("{lines} lines, {characters} characters of facts in MEMORY.md; note of today: {note}"))
+    let (lines, characters) = (
+        facts.lines().filter(|line| !line.trim().is_empty()).count(),
+        facts.chars().count(),
+    );
+    let note = note.map_or_else(
+        || "none".to_owned(),
+        |note| format!("{} characters", note.text.chars().count()),
+    );
+    Ok(format!(
+        "{lines} lines, {characters} characters of facts in MEMORY.md; note of today: {note}"
+    ))
 }

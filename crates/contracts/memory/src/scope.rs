@@ -83,7 +83,10 @@ pub struct MemoryFolders {
 impl MemoryFolders {
     /// `<workspace>/memory`; `divided` when people and rooms have memory of their own below it.
     pub fn new(root: impl Into<PathBuf>, divided: bool) -> Self {
-        Self { root: root.into(), divided }
+        Self {
+            root: root.into(),
+            divided,
+        }
     }
 
     /// The folder of what is everybody's.
@@ -124,7 +127,9 @@ impl MemoryFolders {
         };
         let name = escaped(id);
         if !self.divided || name.is_empty() || name.len() > NAME_LIMIT {
-            return Err(MemoryError::Unsupported { scope: scope.to_string() });
+            return Err(MemoryError::Unsupported {
+                scope: scope.to_string(),
+            });
         }
         Ok(self.root.join(kind).join(name))
     }
@@ -134,8 +139,16 @@ impl MemoryFolders {
     pub fn existing(&self) -> Vec<Scope> {
         let mut scopes = vec![Scope::Shared];
         if self.divided {
-            scopes.extend(ids(&self.root.join(PEOPLE)).into_iter().map(|id| Scope::Person(id.into())));
-            scopes.extend(ids(&self.root.join(ROOMS)).into_iter().map(|id| Scope::Room(id.into())));
+            scopes.extend(
+                ids(&self.root.join(PEOPLE))
+                    .into_iter()
+                    .map(|id| Scope::Person(id.into())),
+            );
+            scopes.extend(
+                ids(&self.root.join(ROOMS))
+                    .into_iter()
+                    .map(|id| Scope::Room(id.into())),
+            );
         }
         scopes
     }
@@ -143,7 +156,9 @@ impl MemoryFolders {
 
 fn ids(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut ids: Vec<String> = entries.filter_map(|entry| unescaped(entry.file_name().to_str()?)).collect();
+    let mut ids: Vec<String> = entries
+        .filter_map(|entry| unescaped(entry.file_name().to_str()?))
+        .collect();
     ids.sort_unstable();
     ids
 }
@@ -182,11 +197,28 @@ mod tests {
 
     #[test]
     fn every_id_has_a_folder_of_its_own_and_comes_back() {
-        let ids = ["telegram:7", "telegram_7", "Ann", "ann", "../..", ".", "会", "a/b", "a_2fb", "con", "a b", "A\0"];
+        let ids = [
+            "telegram:7",
+            "telegram_7",
+            "Ann",
+            "ann",
+            "../..",
+            ".",
+            "会",
+            "a/b",
+            "a_2fb",
+            "con",
+            "a b",
+            "A\0",
+        ];
         let mut names: Vec<String> = ids.iter().map(|id| escaped(id)).collect();
         for (id, name) in ids.iter().zip(&names) {
             assert_eq!(unescaped(name).as_deref(), Some(*id));
-            assert!(name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')), "{name}");
+            assert!(
+                name.bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')),
+                "{name}"
+            );
         }
         names.sort();
         names.dedup_by_key(|name| name.to_ascii_lowercase());
@@ -199,13 +231,28 @@ mod tests {
     #[test]
     fn what_cannot_have_a_folder_has_none() {
         let folders = MemoryFolders::new("m", true);
-        assert_eq!(folders.of(&Scope::Person("a:1".into())).unwrap(), Path::new("m/people/a_3a1"));
-        assert_eq!(folders.of(&Scope::Room("a:1".into())).unwrap(), Path::new("m/rooms/a_3a1"));
-        for scope in [Scope::Person("".into()), Scope::Room("x".repeat(201).into())] {
-            assert!(matches!(folders.of(&scope), Err(MemoryError::Unsupported { .. })), "{scope}");
+        assert_eq!(
+            folders.of(&Scope::Person("a:1".into())).unwrap(),
+            Path::new("m/people/a_3a1")
+        );
+        assert_eq!(
+            folders.of(&Scope::Room("a:1".into())).unwrap(),
+            Path::new("m/rooms/a_3a1")
+        );
+        for scope in [
+            Scope::Person("".into()),
+            Scope::Room("x".repeat(201).into()),
+        ] {
+            assert!(
+                matches!(folders.of(&scope), Err(MemoryError::Unsupported { .. })),
+                "{scope}"
+            );
         }
         let undivided = MemoryFolders::new("m", false);
         assert_eq!(undivided.of(&Scope::Shared).unwrap(), Path::new("m"));
-        assert!(matches!(undivided.of(&Scope::Person("a".into())), Err(MemoryError::Unsupported { .. })));
+        assert!(matches!(
+            undivided.of(&Scope::Person("a".into())),
+            Err(MemoryError::Unsupported { .. })
+        ));
     }
 }

@@ -20,6 +20,11 @@ pub struct MemorySettings {
 
 impl Default for MemorySettings {
     fn default() -> Self {
-        Self { scopes: false, keep_daily_notes_days: 0, roll_up_monthly: false, keep_versions: 200 }
+        Self {
+            scopes: false,
+            keep_daily_notes_days: 0,
+            roll_up_monthly: false,
+            keep_versions: 200,
+        }
     }
 }

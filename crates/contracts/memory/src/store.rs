@@ -72,7 +72,12 @@ pub trait MemoryStore: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`MemoryError::Io`].
-    async fn append_history(&self, scope: &Scope, at: Timestamp, entry: &str) -> Result<(), MemoryError>;
+    async fn append_history(
+        &self,
+        scope: &Scope,
+        at: Timestamp,
+        entry: &str,
+    ) -> Result<(), MemoryError>;
 
     /// Whether an entry is among the last ones of the history: how one finds out after a crash
     /// what became of an append. White space at its end does not count.
@@ -85,7 +90,11 @@ pub trait MemoryStore: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`MemoryError::Io`].
-    async fn day_note(&self, scope: &Scope, date: NaiveDate) -> Result<Option<DayNote>, MemoryError>;
+    async fn day_note(
+        &self,
+        scope: &Scope,
+        date: NaiveDate,
+    ) -> Result<Option<DayNote>, MemoryError>;
 
     /// The notes of the last `days` days that exist, the newest first.
     ///
@@ -178,5 +187,10 @@ pub trait MemorySearch: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`MemoryError::Search`] and [`MemoryError::Unsupported`].
-    async fn search(&self, scopes: &[Scope], query: &str, limit: usize) -> Result<Vec<MemoryHit>, MemoryError>;
+    async fn search(
+        &self,
+        scopes: &[Scope],
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<MemoryHit>, MemoryError>;
 }

@@ -43,21 +43,34 @@ pub(crate) struct Versions<'a> {
 
 impl<'a> Versions<'a> {
     pub(crate) fn new(disk: &'a dyn Disk, files: &'a Path, keep: u32) -> Self {
-        Self { disk, files, keep: keep.max(1) }
+        Self {
+            disk,
+            files,
+            keep: keep.max(1),
+        }
     }
 
     /// Waits until no other process writes to this folder, which is made first if need be.
     pub(crate) fn lock(&self, folders: &NewFolders) -> Result<Box<dyn DiskFile>, MemoryError> {
         let folder = self.folder();
-        folders.ensure(self.disk, &folder).map_err(file::failed("create", &folder))?;
+        folders
+            .ensure(self.disk, &folder)
+            .map_err(file::failed("create", &folder))?;
         let path = folder.join(".lock");
-        let locked = self.disk.open(&path, Access::Append).and_then(|file| file.lock().map(|()| file));
+        let locked = self
+            .disk
+            .open(&path, Access::Append)
+            .and_then(|file| file.lock().map(|()| file));
         locked.map_err(file::failed("lock", &path))
     }
 
     /// All of them, the newest first. One that cannot be read is left out and reported.
     pub(crate) fn all(&self) -> Result<Vec<Version>, MemoryError> {
-        let mut all: Vec<Version> = self.numbers()?.into_iter().filter_map(|number| self.head(number)).collect();
+        let mut all: Vec<Version> = self
+            .numbers()?
+            .into_iter()
+            .filter_map(|number| self.head(number))
+            .collect();
         all.sort_unstable_by_key(|version| std::cmp::Reverse(version.number));
         Ok(all)
     }
@@ -68,7 +81,10 @@ impl<'a> Versions<'a> {
         let read = || {
             let file = self.disk.open(&path, Access::Read)?;
             let beginning = read_to_end(&*file, 0, HEAD_LIMIT)?;
-            let head = beginning.iter().position(|byte| *byte == b'\n').ok_or(io::ErrorKind::InvalidData)?;
+            let head = beginning
+                .iter()
+                .position(|byte| *byte == b'\n')
+                .ok_or(io::ErrorKind::InvalidData)?;
             read_to_end(&*file, head as u64 + 1, version.bytes)
         };
         read().map_err(file::failed("read", &path))
@@ -76,17 +92,29 @@ impl<'a> Versions<'a> {
 
     /// The version of that number with a text.
     pub(crate) fn find(&self, number: u64) -> Result<Version, MemoryError> {
-        let found = self.numbers()?.contains(&number).then(|| self.head(number)).flatten();
+        let found = self
+            .numbers()?
+            .contains(&number)
+            .then(|| self.head(number))
+            .flatten();
         found.ok_or(MemoryError::NoVersion { number })
     }
 
     /// Records a change of a file.
-    pub(crate) fn commit(&self, name: &str, content: &Content<'_>, reason: &Reason) -> Result<Version, MemoryError> {
+    pub(crate) fn commit(
+        &self,
+        name: &str,
+        content: &Content<'_>,
+        reason: &Reason,
+    ) -> Result<Version, MemoryError> {
         let all = self.all()?;
         // Numbers of versions that cannot be read are not given again.
         let last = self.numbers()?.into_iter().max().unwrap_or(0);
         let (bytes, digest) = match content {
-            Content::Bytes(bytes) => (bytes.len() as u64, file::fingerprint(bytes, bytes.len() as u64)),
+            Content::Bytes(bytes) => (
+                bytes.len() as u64,
+                file::fingerprint(bytes, bytes.len() as u64),
+            ),
             Content::Current(text) => (text.length, text.fingerprint),
             Content::Removed => (0, 0),
         };
@@ -97,7 +125,10 @@ impl<'a> Versions<'a> {
             reason: reason.clone(),
             bytes,
             digest: format!("{digest:016x}"),
-            before: all.iter().find(|version| version.file == name).map(|version| version.number),
+            before: all
+                .iter()
+                .find(|version| version.file == name)
+                .map(|version| version.number),
             removed: matches!(content, Content::Removed),
         };
         let path = self.path(version.number);
@@ -108,13 +139,22 @@ impl<'a> Versions<'a> {
     }
 
     fn write(&self, path: &Path, version: &Version, content: &Content<'_>) -> io::Result<()> {
-        let head = format!("{HEAD_OPEN}{}{HEAD_CLOSE}\n", serde_json::to_string(version)?);
+        let head = format!(
+            "{HEAD_OPEN}{}{HEAD_CLOSE}\n",
+            serde_json::to_string(version)?
+        );
         file::put(self.disk, path, |draft| {
             write_all(draft, head.as_bytes())?;
             match content {
                 Content::Bytes(bytes) => write_all(draft, bytes)?,
                 Content::Current(_) => {
-                    return copy(&*self.disk.open(&self.files.join(&version.file), Access::Read)?, 0, draft);
+                    return copy(
+                        &*self
+                            .disk
+                            .open(&self.files.join(&version.file), Access::Read)?,
+                        0,
+                        draft,
+                    );
                 }
                 Content::Removed => {}
             }
@@ -131,7 +171,11 @@ impl<'a> Versions<'a> {
     }
 
     /// Records that a file is not as its newest version says, if so.
-    pub(crate) fn notice(&self, name: &str, reason: &Reason) -> Result<Option<Version>, MemoryError> {
+    pub(crate) fn notice(
+        &self,
+        name: &str,
+        reason: &Reason,
+    ) -> Result<Option<Version>, MemoryError> {
         let current = file::read(self.disk, &self.files.join(name))?;
         if self.is_known(name, current.as_ref())? {
             return Ok(None);
@@ -144,7 +188,10 @@ impl<'a> Versions<'a> {
     pub(crate) fn is_known(&self, name: &str, current: Option<&Text>) -> Result<bool, MemoryError> {
         let mut numbers = self.numbers()?;
         numbers.sort_unstable_by(|a, b| b.cmp(a));
-        let newest = numbers.into_iter().filter_map(|number| self.head(number)).find(|version| version.file == name);
+        let newest = numbers
+            .into_iter()
+            .filter_map(|number| self.head(number))
+            .find(|version| version.file == name);
         Ok(match (current, newest) {
             (None, newest) => newest.is_none_or(|version| version.removed),
             (Some(text), None) => text.length == 0,
@@ -178,9 +225,13 @@ impl<'a> Versions<'a> {
         let path = self.path(number);
         let read = || -> io::Result<Version> {
             let beginning = read_to_end(&*self.disk.open(&path, Access::Read)?, 0, HEAD_LIMIT)?;
-            let line = beginning.split(|byte| *byte == b'\n').next().unwrap_or_default();
-            let json =
-                line.strip_prefix(HEAD_OPEN.as_bytes()).and_then(|line| line.strip_suffix(HEAD_CLOSE.as_bytes()));
+            let line = beginning
+                .split(|byte| *byte == b'\n')
+                .next()
+                .unwrap_or_default();
+            let json = line
+                .strip_prefix(HEAD_OPEN.as_bytes())
+                .and_then(|line| line.strip_suffix(HEAD_CLOSE.as_bytes()));
             Ok(serde_json::from_slice(json.unwrap_or_default())?)
         };
         let version = read().map_err(|error| {
@@ -196,7 +247,12 @@ impl<'a> Versions<'a> {
             files => files.map_err(file::failed("list", &folder))?,
         };
         let number_of = |file: &PathBuf| {
-            let number = file.file_name()?.to_str()?.strip_suffix(".md")?.parse().ok()?;
+            let number = file
+                .file_name()?
+                .to_str()?
+                .strip_suffix(".md")?
+                .parse()
+                .ok()?;
             (*file == self.path(number)).then_some(number)
         };
         Ok(files.iter().filter_map(number_of).collect())

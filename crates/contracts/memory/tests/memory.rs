@@ -14,14 +14,19 @@ mod versions;
 use std::path::Path;
 
 use chrono::{Days, Local, NaiveDate};
-use nanobot_memory::{DayNote, MarkdownStore, MemoryError, MemoryStore as _, MemoryVersions as _, Reason, Scope};
+use nanobot_memory::{
+    DayNote, MarkdownStore, MemoryError, MemoryStore as _, MemoryVersions as _, Reason, Scope,
+};
 use nanobot_testkit::conformance::memory_store;
 
 const SHARED: Scope = Scope::Shared;
 
 async fn replace(store: &MarkdownStore, text: &str) {
     let base = store.facts(&SHARED).await.unwrap().revision;
-    store.replace_facts(&SHARED, text.to_owned(), base, &Reason::Found).await.unwrap();
+    store
+        .replace_facts(&SHARED, text.to_owned(), base, &Reason::Found)
+        .await
+        .unwrap();
 }
 
 fn read(folder: &Path, name: &str) -> String {
@@ -29,8 +34,10 @@ fn read(folder: &Path, name: &str) -> String {
 }
 
 fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<String> =
-        std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }
@@ -38,7 +45,11 @@ fn names(folder: &Path) -> Vec<String> {
 #[tokio::test]
 async fn the_contract() {
     let root = tempfile::tempdir().unwrap();
-    let make = async || Ok(MarkdownStore::new(tempfile::tempdir_in(&root)?.keep().join("memory")));
+    let make = async || {
+        Ok(MarkdownStore::new(
+            tempfile::tempdir_in(&root)?.keep().join("memory"),
+        ))
+    };
     memory_store(make).await.unwrap();
 }
 
@@ -49,7 +60,9 @@ async fn facts_changed_by_somebody_else_are_not_overwritten() {
     replace(&store, "mine").await;
     let base = store.facts(&SHARED).await.unwrap().revision;
     std::fs::write(root.path().join("MEMORY.md"), "yours").unwrap();
-    let refused = store.replace_facts(&SHARED, "mine again".to_owned(), base, &Reason::Found).await;
+    let refused = store
+        .replace_facts(&SHARED, "mine again".to_owned(), base, &Reason::Found)
+        .await;
     assert!(matches!(refused, Err(MemoryError::Changed)), "{refused:?}");
     assert_eq!(read(root.path(), "MEMORY.md"), "yours");
 }
@@ -67,7 +80,10 @@ async fn a_linked_file_stays_a_link_and_keeps_its_permissions() {
     replace(&MarkdownStore::new(&folder), "new").await;
     assert!(folder.join("MEMORY.md").is_symlink());
     assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), "new");
-    assert_eq!(elsewhere.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        elsewhere.metadata().unwrap().permissions().mode() & 0o777,
+        0o600
+    );
 }
 
 #[tokio::test]
@@ -75,33 +91,70 @@ async fn damaged_and_huge_files_are_read_as_far_as_they_can_be() {
     let root = tempfile::tempdir().unwrap();
     let store = MarkdownStore::new(root.path());
     std::fs::write(root.path().join("MEMORY.md"), b"a\xff\xfeb").unwrap();
-    assert_eq!(store.facts(&SHARED).await.unwrap().text, "a\u{fffd}\u{fffd}b");
+    assert_eq!(
+        store.facts(&SHARED).await.unwrap().text,
+        "a\u{fffd}\u{fffd}b"
+    );
     replace(&store, "clean").await;
     store.restore(&SHARED, 1).await.unwrap();
-    assert_eq!(std::fs::read(root.path().join("MEMORY.md")).unwrap(), b"a\xff\xfeb", "byte by byte");
+    assert_eq!(
+        std::fs::read(root.path().join("MEMORY.md")).unwrap(),
+        b"a\xff\xfeb",
+        "byte by byte"
+    );
     let huge = "x".repeat(6 << 20);
     std::fs::write(root.path().join("MEMORY.md"), &huge).unwrap();
     let facts = store.facts(&SHARED).await.unwrap();
     assert_eq!(facts.text.len(), 5 << 20);
-    let refused = store.replace_facts(&SHARED, "short".to_owned(), facts.revision, &Reason::Found).await;
-    assert!(matches!(refused, Err(MemoryError::TooLong { length: 6_291_456, .. })), "{refused:?}");
+    let refused = store
+        .replace_facts(&SHARED, "short".to_owned(), facts.revision, &Reason::Found)
+        .await;
+    assert!(
+        matches!(
+            refused,
+            Err(MemoryError::TooLong {
+                length: 6_291_456,
+                ..
+            })
+        ),
+        "{refused:?}"
+    );
     let found = store.notice(&SHARED, &Reason::Found).await.unwrap();
     std::fs::write(root.path().join("MEMORY.md"), "gone wrong").unwrap();
     store.restore(&SHARED, found[0].number).await.unwrap();
-    assert_eq!(read(root.path(), "MEMORY.md"), huge, "all of it, not what is read of it");
+    assert_eq!(
+        read(root.path(), "MEMORY.md"),
+        huge,
+        "all of it, not what is read of it"
+    );
     std::fs::remove_file(root.path().join("MEMORY.md")).unwrap();
     std::fs::create_dir(root.path().join("MEMORY.md")).unwrap();
-    assert!(matches!(store.facts(&SHARED).await, Err(MemoryError::Io { .. })));
+    assert!(matches!(
+        store.facts(&SHARED).await,
+        Err(MemoryError::Io { .. })
+    ));
 }
 
 #[tokio::test]
 async fn marks_and_line_ends_of_other_systems_are_read() {
     let root = tempfile::tempdir().unwrap();
     let store = MarkdownStore::new(root.path());
-    std::fs::write(root.path().join("MEMORY.md"), "\u{feff}# Facts\r\n- tea\r\n").unwrap();
+    std::fs::write(
+        root.path().join("MEMORY.md"),
+        "\u{feff}# Facts\r\n- tea\r\n",
+    )
+    .unwrap();
     let facts = store.facts(&SHARED).await.unwrap();
     assert_eq!(facts.text, "# Facts\r\n- tea\r\n");
-    store.replace_facts(&SHARED, "# Facts\n- tea\n".to_owned(), facts.revision, &Reason::Found).await.unwrap();
+    store
+        .replace_facts(
+            &SHARED,
+            "# Facts\n- tea\n".to_owned(),
+            facts.revision,
+            &Reason::Found,
+        )
+        .await
+        .unwrap();
     assert_eq!(read(root.path(), "MEMORY.md"), "# Facts\n- tea\n");
 }
 
@@ -110,20 +163,32 @@ async fn history_is_appended_and_mirrored_only_where_a_mirror_is() {
     let root = tempfile::tempdir().unwrap();
     let store = MarkdownStore::new(root.path());
     let at = Local::now().fixed_offset();
-    store.append_history(&SHARED, at, "[2026-03-15 14:30] tea\n\n").await.unwrap();
+    store
+        .append_history(&SHARED, at, "[2026-03-15 14:30] tea\n\n")
+        .await
+        .unwrap();
     std::fs::write(root.path().join("history.jsonl"), "").unwrap();
     store.append_history(&SHARED, at, "coffee").await.unwrap();
-    assert_eq!(read(root.path(), "HISTORY.md"), "[2026-03-15 14:30] tea\n\ncoffee\n\n");
+    assert_eq!(
+        read(root.path(), "HISTORY.md"),
+        "[2026-03-15 14:30] tea\n\ncoffee\n\n"
+    );
     assert_eq!(read(root.path(), "history.jsonl"), "");
 
     let old = "{\"cursor\":7,\"timestamp\":\"2026-03-15 14:30\",\"content\":\"x\"}\n{\"cursor\":";
     std::fs::write(root.path().join("history.jsonl"), old).unwrap();
     std::fs::write(root.path().join("HISTORY.md"), "no newline").unwrap();
-    store.append_history(&SHARED, at, "\"water\"").await.unwrap();
+    store
+        .append_history(&SHARED, at, "\"water\"")
+        .await
+        .unwrap();
     std::fs::write(root.path().join(".cursor"), "40").unwrap();
     store.append_history(&SHARED, at, "milk").await.unwrap();
     let time = at.format("%Y-%m-%d %H:%M");
-    assert_eq!(read(root.path(), "HISTORY.md"), "no newline\n\n\"water\"\n\nmilk\n\n");
+    assert_eq!(
+        read(root.path(), "HISTORY.md"),
+        "no newline\n\n\"water\"\n\nmilk\n\n"
+    );
     assert_eq!(
         read(root.path(), "history.jsonl"),
         format!(
@@ -153,7 +218,10 @@ async fn notes_of_the_last_days_come_newest_first() {
 }
 
 fn note(today: NaiveDate, back: u64) -> DayNote {
-    DayNote { date: today - Days::new(back), text: format!("{back} days ago") }
+    DayNote {
+        date: today - Days::new(back),
+        text: format!("{back} days ago"),
+    }
 }
 
 /// The notes of so many days, on a day with notes around it.
@@ -164,13 +232,20 @@ async fn recent_notes(today: NaiveDate) -> Vec<(u32, Vec<DayNote>)> {
         let DayNote { date, text } = note(today, back);
         std::fs::write(root.path().join(format!("{date}.md")), text).unwrap();
     }
-    std::fs::write(root.path().join(format!("{}.md", today + Days::new(1))), "tomorrow").unwrap();
+    std::fs::write(
+        root.path().join(format!("{}.md", today + Days::new(1))),
+        "tomorrow",
+    )
+    .unwrap();
     std::fs::write(root.path().join("2026-3-5.md.txt"), "no note").unwrap();
     let mut seen = Vec::new();
     for days in [0, 1, 7, u32::MAX] {
         seen.push((days, store.recent(&SHARED, days).await.unwrap()));
     }
-    assert_eq!(store.day_note(&SHARED, today).await.unwrap(), Some(note(today, 0)));
+    assert_eq!(
+        store.day_note(&SHARED, today).await.unwrap(),
+        Some(note(today, 0))
+    );
     assert_eq!(store.day_note(&SHARED, NaiveDate::MIN).await.unwrap(), None);
     seen
 }

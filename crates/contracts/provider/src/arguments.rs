@@ -26,17 +26,30 @@ pub(crate) fn repair(raw: &str) -> Result<String, String> {
     if text.is_empty() || text == "null" {
         return Ok("{}".to_owned());
     }
-    let mut reader = Reader { text, chars: text.char_indices().peekable(), values: 0 };
+    let mut reader = Reader {
+        text,
+        chars: text.char_indices().peekable(),
+        values: 0,
+    };
     let value = reader.value(0)?;
     reader.skip_space();
     if let Some((position, _)) = reader.chars.peek() {
-        return Err(format!("the arguments go on after their end (at character {position}); send one JSON object"));
+        return Err(format!(
+            "the arguments go on after their end (at character {position}); send one JSON object"
+        ));
     }
     let Value::Object(map) = value else {
-        return Err(format!("the arguments must be one JSON object, not {}", kind(&value)));
+        return Err(format!(
+            "the arguments must be one JSON object, not {}",
+            kind(&value)
+        ));
     };
     let valid = serde_json::from_str::<Map>(text).is_ok();
-    Ok(if valid { text.to_owned() } else { Value::Object(map).to_string() })
+    Ok(if valid {
+        text.to_owned()
+    } else {
+        Value::Object(map).to_string()
+    })
 }
 
 fn kind(value: &Value) -> &'static str {
@@ -83,7 +96,9 @@ impl Reader<'_> {
         }
         self.values += 1;
         if self.values > VALUE_LIMIT {
-            return Err(format!("the arguments hold more than {VALUE_LIMIT} values; send less at once"));
+            return Err(format!(
+                "the arguments hold more than {VALUE_LIMIT} values; send less at once"
+            ));
         }
         match self.peek()? {
             '{' => self.object(depth),
@@ -100,12 +115,20 @@ impl Reader<'_> {
             match self.peek()? {
                 '}' => break,
                 '"' | '\'' => {}
-                other => return Err(format!("expected a quoted name in an object, found {other:?}")),
+                other => {
+                    return Err(format!(
+                        "expected a quoted name in an object, found {other:?}"
+                    ));
+                }
             }
             let name = self.string()?;
             match self.peek()? {
                 ':' => self.next()?,
-                other => return Err(format!("expected ':' after the name {name:?}, found {other:?}")),
+                other => {
+                    return Err(format!(
+                        "expected ':' after the name {name:?}, found {other:?}"
+                    ));
+                }
             };
             let value = self.value(depth + 1)?;
             if map.insert(name.clone(), value).is_some() {
@@ -162,7 +185,11 @@ impl Reader<'_> {
             'f' => '\u{c}',
             'u' => return self.unicode(),
             c @ ('"' | '\'' | '\\' | '/') => c,
-            c => return Err(format!("\\{c} is no escape of JSON; write \\\\{c} for a backslash")),
+            c => {
+                return Err(format!(
+                    "\\{c} is no escape of JSON; write \\\\{c} for a backslash"
+                ));
+            }
         })
     }
 
@@ -187,7 +214,9 @@ impl Reader<'_> {
         let mut code = 0;
         for _ in 0..4 {
             let c = self.next()?;
-            let digit = c.to_digit(16).ok_or_else(|| format!("{c:?} is no hexadecimal digit"))?;
+            let digit = c
+                .to_digit(16)
+                .ok_or_else(|| format!("{c:?} is no hexadecimal digit"))?;
             code = code * 16 + digit;
         }
         Ok(code)
@@ -195,10 +224,16 @@ impl Reader<'_> {
 
     /// A number or a constant.
     fn word(&mut self) -> Result<Value, String> {
-        let start = self.chars.peek().map_or(self.text.len(), |(position, _)| *position);
+        let start = self
+            .chars
+            .peek()
+            .map_or(self.text.len(), |(position, _)| *position);
         let is_part = |c: char| c.is_alphanumeric() || matches!(c, '+' | '-' | '.' | '_');
         while self.chars.next_if(|(_, c)| is_part(*c)).is_some() {}
-        let end = self.chars.peek().map_or(self.text.len(), |(position, _)| *position);
+        let end = self
+            .chars
+            .peek()
+            .map_or(self.text.len(), |(position, _)| *position);
         let word = self.text.get(start..end).unwrap_or_default();
         match word {
             "true" | "True" => Ok(Value::Bool(true)),
@@ -211,7 +246,11 @@ impl Reader<'_> {
                     let next = self.chars.peek().map(|(_, c)| *c).unwrap_or_default();
                     format!(
                         "expected a JSON value, found {:?}",
-                        if word.is_empty() { next.to_string() } else { word.to_owned() }
+                        if word.is_empty() {
+                            next.to_string()
+                        } else {
+                            word.to_owned()
+                        }
                     )
                 })
             }

@@ -73,12 +73,18 @@ impl ProviderError {
     #[must_use]
     pub fn recovery(&self) -> Recovery {
         match self {
-            Self::RateLimited { retry_after, .. } => Recovery::RetrySame { after: *retry_after },
+            Self::RateLimited { retry_after, .. } => Recovery::RetrySame {
+                after: *retry_after,
+            },
             Self::Server { .. } | Self::Network(_) | Self::Stalled(_) | Self::Malformed(_) => {
                 Recovery::RetrySame { after: None }
             }
-            Self::Quota(_) => Recovery::NextCandidate { cooldown: Duration::from_secs(3600) },
-            Self::Auth(_) => Recovery::NextCandidate { cooldown: Duration::from_secs(600) },
+            Self::Quota(_) => Recovery::NextCandidate {
+                cooldown: Duration::from_secs(3600),
+            },
+            Self::Auth(_) => Recovery::NextCandidate {
+                cooldown: Duration::from_secs(600),
+            },
             Self::ContextOverflow(_) => Recovery::Compact,
             Self::ImagesUnsupported(_) => Recovery::DropImages,
             Self::BadRequest(_) => Recovery::GiveUp,

@@ -8,7 +8,9 @@
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
-use nanobot_types::{CallId, ChatMessage, FinishReason, LlmResponse, Map, ToolCall, Transcript, Usage};
+use nanobot_types::{
+    CallId, ChatMessage, FinishReason, LlmResponse, Map, ToolCall, Transcript, Usage,
+};
 
 use crate::{StreamEvent, arguments};
 
@@ -66,11 +68,17 @@ impl Fold {
     /// calls before, which some vendors begin to count anew in each answer.
     #[must_use]
     pub fn answering(transcript: &Transcript) -> Self {
-        let calls = transcript.messages().iter().flat_map(|message| match &**message {
-            ChatMessage::Assistant(said) => said.tool_calls.as_slice(),
-            _ => &[],
-        });
-        Self { taken: calls.map(|call| call.id.to_string()).collect(), ..Self::default() }
+        let calls = transcript
+            .messages()
+            .iter()
+            .flat_map(|message| match &**message {
+                ChatMessage::Assistant(said) => said.tool_calls.as_slice(),
+                _ => &[],
+            });
+        Self {
+            taken: calls.map(|call| call.id.to_string()).collect(),
+            ..Self::default()
+        }
     }
 
     /// Takes the next event.
@@ -79,7 +87,14 @@ impl Fold {
             StreamEvent::Text(piece) => self.text.push_str(&piece),
             StreamEvent::Reasoning(piece) => self.reasoning.push_str(&piece),
             StreamEvent::ThinkingBlock(block) => self.thinking_blocks.push(block),
-            StreamEvent::ToolCall { index, id, name, arguments, extra, function_extra } => {
+            StreamEvent::ToolCall {
+                index,
+                id,
+                name,
+                arguments,
+                extra,
+                function_extra,
+            } => {
                 let call = self.calls.entry(index).or_default();
                 if let Some(id) = id.filter(|id| !id.is_empty()) {
                     call.id = id;
@@ -118,7 +133,10 @@ impl Fold {
     #[must_use]
     pub fn finish(self) -> Folded {
         let Some(reason) = self.finished else {
-            return Folded::Cut { text: self.text, usage: self.usage };
+            return Folded::Cut {
+                text: self.text,
+                usage: self.usage,
+            };
         };
         let tool_calls = match reason {
             FinishReason::Runaway => Vec::new(),
@@ -141,11 +159,18 @@ impl Fold {
     }
 }
 
-fn calls(pieces: impl Iterator<Item = Pieces>, mut taken: HashSet<String>, reason: &FinishReason) -> Vec<ToolCall> {
+fn calls(
+    pieces: impl Iterator<Item = Pieces>,
+    mut taken: HashSet<String>,
+    reason: &FinishReason,
+) -> Vec<ToolCall> {
     let mut calls = Vec::new();
     for pieces in pieces {
-        let id =
-            if pieces.id.is_empty() || taken.contains(&pieces.id) { made_up_id(&taken) } else { pieces.id.clone() };
+        let id = if pieces.id.is_empty() || taken.contains(&pieces.id) {
+            made_up_id(&taken)
+        } else {
+            pieces.id.clone()
+        };
         taken.insert(id.clone());
         calls.push(call(pieces, id, reason));
     }
@@ -170,7 +195,11 @@ fn call(pieces: Pieces, id: impl Into<CallId>, reason: &FinishReason) -> ToolCal
         Ok(arguments) => ToolCall::new(id, name, arguments),
         Err(why) => ToolCall::malformed(id, name, &pieces.arguments, &why),
     };
-    ToolCall { extra: pieces.extra, function_extra: pieces.function_extra, ..call }
+    ToolCall {
+        extra: pieces.extra,
+        function_extra: pieces.function_extra,
+        ..call
+    }
 }
 
 /// A name that every vendor takes back: letters, digits, `_` and `-`, at most 64 of them.
@@ -178,7 +207,13 @@ fn sound_name(name: &str) -> String {
     if name.is_empty() {
         return UNNAMED.to_owned();
     }
-    let sound = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let sound = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '-' {
+            c
+        } else {
+            '_'
+        }
+    };
     name.chars().take(NAME_LIMIT).map(sound).collect()
 }
 
@@ -188,7 +223,11 @@ fn made_up_id(taken: &HashSet<String>) -> String {
         let mut number = RandomState::new().build_hasher().finish();
         let mut id = String::with_capacity(9);
         for _ in 0..9 {
-            id.extend(u32::try_from(number % 36).ok().and_then(|digit| char::from_digit(digit, 36)));
+            id.extend(
+                u32::try_from(number % 36)
+                    .ok()
+                    .and_then(|digit| char::from_digit(digit, 36)),
+            );
             number /= 36;
         }
         if !taken.contains(&id) {
@@ -229,9 +268,22 @@ mod tests {
 
     #[test]
     fn an_answer_without_its_end_is_cut() {
-        let usage = Usage { prompt_tokens: 3, ..Usage::default() };
-        let events = [StreamEvent::Text("Hel".into()), StreamEvent::Usage(usage), piece(0, Some("1"), Some("x"), "{}")];
-        assert_eq!(fold(events), Folded::Cut { text: "Hel".into(), usage: Some(usage) });
+        let usage = Usage {
+            prompt_tokens: 3,
+            ..Usage::default()
+        };
+        let events = [
+            StreamEvent::Text("Hel".into()),
+            StreamEvent::Usage(usage),
+            piece(0, Some("1"), Some("x"), "{}"),
+        ];
+        assert_eq!(
+            fold(events),
+            Folded::Cut {
+                text: "Hel".into(),
+                usage: Some(usage)
+            }
+        );
     }
 
     #[test]
@@ -244,11 +296,17 @@ mod tests {
             piece(0, Some(""), None, "\"x\"}"),
             StreamEvent::Finished(FinishReason::Stop),
         ]);
-        let expected =
-            vec![ToolCall::new("a", "read_file", r#"{"path":"x"}"#), ToolCall::new("b", "list_dir", r#"{"path":"."}"#)];
+        let expected = vec![
+            ToolCall::new("a", "read_file", r#"{"path":"x"}"#),
+            ToolCall::new("b", "list_dir", r#"{"path":"."}"#),
+        ];
         assert_eq!(
             response,
-            LlmResponse { tool_calls: expected, finish_reason: FinishReason::ToolCalls, ..LlmResponse::default() }
+            LlmResponse {
+                tool_calls: expected,
+                finish_reason: FinishReason::ToolCalls,
+                ..LlmResponse::default()
+            }
         );
     }
 
@@ -260,7 +318,11 @@ mod tests {
             (FinishReason::ContentFilter, FinishReason::ContentFilter),
         ];
         for (said, expected) in table {
-            assert_eq!(whole([StreamEvent::Finished(said.clone())]).finish_reason, expected, "{said:?}");
+            assert_eq!(
+                whole([StreamEvent::Finished(said.clone())]).finish_reason,
+                expected,
+                "{said:?}"
+            );
         }
     }
 
@@ -274,7 +336,10 @@ mod tests {
             (FinishReason::ToolCalls, "exec", "[]", "a list"),
         ];
         for (reason, name, arguments, expected) in table {
-            let response = whole([piece(0, Some("1"), Some(name), arguments), StreamEvent::Finished(reason)]);
+            let response = whole([
+                piece(0, Some("1"), Some(name), arguments),
+                StreamEvent::Finished(reason),
+            ]);
             let why = response.tool_calls[0].parsed_arguments().unwrap_err();
             assert!(why.contains(expected), "{why}");
         }
@@ -288,11 +353,18 @@ mod tests {
             piece(2, None, Some("x"), ""),
             StreamEvent::Finished(FinishReason::ToolCalls),
         ]);
-        let ids: HashSet<&str> = response.tool_calls.iter().map(|call| call.id.as_str()).collect();
+        let ids: HashSet<&str> = response
+            .tool_calls
+            .iter()
+            .map(|call| call.id.as_str())
+            .collect();
         assert_eq!(ids.len(), 3);
         assert!(ids.contains("c1"));
         for id in ids.into_iter().filter(|id| *id != "c1") {
-            assert!(id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric()), "{id}");
+            assert!(
+                id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric()),
+                "{id}"
+            );
         }
     }
 
@@ -302,18 +374,26 @@ mod tests {
             tool_calls: vec![ToolCall::new("call_0", "x", "{}")],
             ..nanobot_types::AssistantMessage::default()
         };
-        let history = Transcript::repair([std::sync::Arc::new(ChatMessage::Assistant(said))]).transcript;
+        let history =
+            Transcript::repair([std::sync::Arc::new(ChatMessage::Assistant(said))]).transcript;
         let mut fold = Fold::answering(&history);
         fold.push(piece(0, Some("call_0"), Some("x"), ""));
         fold.push(StreamEvent::Finished(FinishReason::ToolCalls));
-        let Folded::Whole(response) = fold.finish() else { panic!("cut") };
+        let Folded::Whole(response) = fold.finish() else {
+            panic!("cut")
+        };
         assert_ne!(response.tool_calls[0].id.as_str(), "call_0");
     }
 
     #[test]
     fn names_are_ones_that_vendors_take_back() {
         let long = "x".repeat(100);
-        let table = [("read_file", "read_file"), ("functions.exec", "functions_exec"), ("读", "_"), ("", UNNAMED)];
+        let table = [
+            ("read_file", "read_file"),
+            ("functions.exec", "functions_exec"),
+            ("读", "_"),
+            ("", UNNAMED),
+        ];
         for (name, expected) in table {
             assert_eq!(sound_name(name), expected);
         }

@@ -15,14 +15,17 @@ const DEEPEST: usize = 3;
 /// # Errors
 /// Why there are none, for the log.
 pub fn handed_over(response: &LlmResponse, tool: &str) -> Result<Map, String> {
-    match response.tool_calls.iter().find(|call| call.name.as_str() == tool) {
+    match response
+        .tool_calls
+        .iter()
+        .find(|call| call.name.as_str() == tool)
+    {
         Some(call) => serde_json::from_str(&call.arguments)
             .ok()
             .and_then(|value| object_of(value, 0))
             .ok_or_else(|| format!("the arguments of {tool} are no object")),
-        None => {
-            in_text(response.content.as_deref().unwrap_or_default()).ok_or_else(|| format!("it did not call {tool}"))
-        }
+        None => in_text(response.content.as_deref().unwrap_or_default())
+            .ok_or_else(|| format!("it did not call {tool}")),
     }
 }
 
@@ -44,8 +47,13 @@ fn in_text(text: &str) -> Option<Map> {
     let begin = text.find('{')?;
     let end = text.rfind('}')?;
     let object: Map = serde_json::from_str(text.get(begin..=end)?).ok()?;
-    let arguments = object.get("arguments").or_else(|| object.get("parameters")).cloned();
-    arguments.and_then(|arguments| object_of(arguments, 0)).or(Some(object))
+    let arguments = object
+        .get("arguments")
+        .or_else(|| object.get("parameters"))
+        .cloned();
+    arguments
+        .and_then(|arguments| object_of(arguments, 0))
+        .or(Some(object))
 }
 
 #[cfg(test)]
@@ -56,11 +64,17 @@ mod tests {
     use super::*;
 
     fn said(text: &str) -> LlmResponse {
-        LlmResponse { finish_reason: FinishReason::Stop, ..LlmResponse::error(text) }
+        LlmResponse {
+            finish_reason: FinishReason::Stop,
+            ..LlmResponse::error(text)
+        }
     }
 
     fn called(arguments: &str) -> LlmResponse {
-        LlmResponse { tool_calls: vec![ToolCall::new("1", "decide", arguments)], ..said("") }
+        LlmResponse {
+            tool_calls: vec![ToolCall::new("1", "decide", arguments)],
+            ..said("")
+        }
     }
 
     #[test]
@@ -71,7 +85,10 @@ mod tests {
             called(object),
             called(&json!(object).to_string()),
             called(&format!("[{object}, 1]")),
-            LlmResponse { tool_calls: vec![malformed], ..said("") },
+            LlmResponse {
+                tool_calls: vec![malformed],
+                ..said("")
+            },
             said(object),
             said(&format!("Here you are:\n```json\n{object}\n```\nDone.")),
             said(&format!(r#"{{"name": "decide", "arguments": {object}}}"#)),
@@ -96,7 +113,11 @@ mod tests {
             (called("7"), "the arguments of decide are no object"),
         ];
         for (response, why) in table {
-            assert_eq!(handed_over(&response, "decide"), Err(why.to_owned()), "{response:?}");
+            assert_eq!(
+                handed_over(&response, "decide"),
+                Err(why.to_owned()),
+                "{response:?}"
+            );
         }
     }
 }

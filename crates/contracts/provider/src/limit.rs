@@ -46,9 +46,16 @@ pub(crate) struct AnswerLimit {
 impl AnswerLimit {
     /// The room of an answer to a request for this many tokens.
     pub(crate) fn of_tokens(max_tokens: u32) -> Self {
-        let wanted = usize::try_from(max_tokens).unwrap_or(usize::MAX).saturating_mul(BYTES_PER_TOKEN);
+        let wanted = usize::try_from(max_tokens)
+            .unwrap_or(usize::MAX)
+            .saturating_mul(BYTES_PER_TOKEN);
         let room = wanted.clamp(FLOOR, CEILING);
-        Self { text: room, reasoning: room, blocks: room, calls: room }
+        Self {
+            text: room,
+            reasoning: room,
+            blocks: room,
+            calls: room,
+        }
     }
 
     /// Takes the room that an event needs. Of one that does not fit as much is read as does, where a part
@@ -59,11 +66,24 @@ impl AnswerLimit {
             StreamEvent::Reasoning(text) => cut(text, &mut self.reasoning, StreamEvent::Reasoning),
             StreamEvent::ThinkingBlock(block) => {
                 let size = size_of(&block);
-                whole(StreamEvent::ThinkingBlock(block), spend(&mut self.blocks, size))
+                whole(
+                    StreamEvent::ThinkingBlock(block),
+                    spend(&mut self.blocks, size),
+                )
             }
             StreamEvent::ToolCall { index, .. } if index >= CALLS => Taken::Last(None),
-            StreamEvent::ToolCall { ref id, ref name, ref arguments, ref extra, ref function_extra, .. } => {
-                let names = [id, name].into_iter().flatten().map(|text| text.len().saturating_sub(FREE_NAME));
+            StreamEvent::ToolCall {
+                ref id,
+                ref name,
+                ref arguments,
+                ref extra,
+                ref function_extra,
+                ..
+            } => {
+                let names = [id, name]
+                    .into_iter()
+                    .flatten()
+                    .map(|text| text.len().saturating_sub(FREE_NAME));
                 let others = [extra, function_extra].into_iter().map(members);
                 let size = arguments.len() + names.chain(others).sum::<usize>();
                 whole(event, spend(&mut self.calls, size))
@@ -83,7 +103,11 @@ fn cut(mut text: String, room: &mut usize, event: impl Fn(String) -> StreamEvent
 }
 
 fn whole(event: StreamEvent, fits: bool) -> Taken {
-    if fits { Taken::Whole(event) } else { Taken::Last(None) }
+    if fits {
+        Taken::Whole(event)
+    } else {
+        Taken::Last(None)
+    }
 }
 
 /// `false` if there is less room than that; then none is left.
@@ -94,7 +118,9 @@ fn spend(room: &mut usize, size: usize) -> bool {
 }
 
 fn members(map: &Map) -> usize {
-    map.iter().map(|(name, value)| name.len() + size_of(value)).sum()
+    map.iter()
+        .map(|(name, value)| name.len() + size_of(value))
+        .sum()
 }
 
 /// About the length of a value as text.
@@ -151,14 +177,25 @@ mod tests {
             (StreamEvent::Text(String::new()), 10_000),
         ];
         for (event, expected) in table {
-            assert_eq!(fitting(1, &event).0, expected, "{:.60}", format!("{event:?}"));
+            assert_eq!(
+                fitting(1, &event).0,
+                expected,
+                "{:.60}",
+                format!("{event:?}")
+            );
         }
     }
 
     #[test]
     fn the_room_follows_the_tokens_within_limits() {
         let kilobyte = StreamEvent::Text("x".repeat(1024));
-        for (tokens, expected) in [(0, 64), (4_096, 64), (8_192, 128), (100_000, 1562), (u32::MAX, 2048)] {
+        for (tokens, expected) in [
+            (0, 64),
+            (4_096, 64),
+            (8_192, 128),
+            (100_000, 1562),
+            (u32::MAX, 2048),
+        ] {
             assert_eq!(fitting(tokens, &kilobyte).0, expected, "{tokens}");
         }
     }
@@ -166,6 +203,12 @@ mod tests {
     #[test]
     fn text_is_cut_between_characters() {
         let (count, rest) = fitting(1, &StreamEvent::Text("读".repeat(10_000)));
-        assert_eq!((count, rest), (2, Some(StreamEvent::Text("读".repeat((FLOOR - 60_000) / 3)))));
+        assert_eq!(
+            (count, rest),
+            (
+                2,
+                Some(StreamEvent::Text("读".repeat((FLOOR - 60_000) / 3)))
+            )
+        );
     }
 }

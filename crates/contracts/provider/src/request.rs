@@ -29,7 +29,11 @@ pub struct Generation {
 
 impl Default for Generation {
     fn default() -> Self {
-        Self { max_tokens: 8192, temperature: Some(0.1), reasoning_effort: None }
+        Self {
+            max_tokens: 8192,
+            temperature: Some(0.1),
+            reasoning_effort: None,
+        }
     }
 }
 

@@ -63,7 +63,9 @@ pub struct CallContext {
 
 impl fmt::Debug for CallContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CallContext").field("trace", &self.trace).finish_non_exhaustive()
+        f.debug_struct("CallContext")
+            .field("trace", &self.trace)
+            .finish_non_exhaustive()
     }
 }
 
@@ -121,8 +123,14 @@ impl ProviderRouter {
     /// A router over these candidates, the preferred one first, all of them awake.
     #[must_use]
     pub fn new(candidates: impl IntoIterator<Item = Candidate>, policy: RetryPolicy) -> Self {
-        let slots = candidates.into_iter().map(|candidate| Slot { candidate, health: Health::default() });
-        Self { slots: slots.collect(), policy }
+        let slots = candidates.into_iter().map(|candidate| Slot {
+            candidate,
+            health: Health::default(),
+        });
+        Self {
+            slots: slots.collect(),
+            policy,
+        }
     }
 
     /// The candidates, the preferred one first.
@@ -135,7 +143,11 @@ impl ProviderRouter {
     /// [`nanobot_types::FinishReason::ContextOverflow`] where a shorter conversation may help. The
     /// usage counts failed tries too. Each candidate gets the request with its own model, with its own way to generate
     /// unless the request brings one, and without the reasoning of other providers.
-    pub async fn chat_with_failover(&self, request: ChatRequest, context: &CallContext) -> LlmResponse {
+    pub async fn chat_with_failover(
+        &self,
+        request: ChatRequest,
+        context: &CallContext,
+    ) -> LlmResponse {
         let mut call = Call::new(self, request, context);
         match context.cancel.run_until_cancelled(call.run()).await {
             Some(response) => response,

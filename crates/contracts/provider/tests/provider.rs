@@ -1,5 +1,9 @@
 //! Behaviour of folding and of the router.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failing test may panic")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a failing test may panic"
+)]
 
 #[path = "provider/fold.rs"]
 mod fold;

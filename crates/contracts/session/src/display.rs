@@ -18,7 +18,9 @@ pub fn visible_text(message: &ChatMessage) -> String {
             let texts: Vec<&str> = blocks
                 .iter()
                 .filter_map(|block| match block {
-                    ContentBlock::Text { text } => Some(without_runtime(text)).filter(|text| !text.is_empty()),
+                    ContentBlock::Text { text } => {
+                        Some(without_runtime(text)).filter(|text| !text.is_empty())
+                    }
                     ContentBlock::ImageUrl { .. } | ContentBlock::Other(_) => None,
                 })
                 .collect();
@@ -69,9 +71,15 @@ mod tests {
     #[test]
     fn a_block_of_its_own_disappears() {
         let blocks = ["[Runtime Context — x]\nChannel: a", "[image]", "hello"];
-        let blocks = blocks.map(|text| ContentBlock::Text { text: text.to_owned() }).to_vec();
-        let message =
-            ChatMessage::User(nanobot_types::UserMessage { content: Content::Blocks(blocks), media: Vec::new() });
+        let blocks = blocks
+            .map(|text| ContentBlock::Text {
+                text: text.to_owned(),
+            })
+            .to_vec();
+        let message = ChatMessage::User(nanobot_types::UserMessage {
+            content: Content::Blocks(blocks),
+            media: Vec::new(),
+        });
         assert_eq!(visible_text(&message), "[image]\nhello");
     }
 }

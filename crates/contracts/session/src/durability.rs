@@ -25,12 +25,20 @@ pub enum Durability {
 impl Durability {
     /// Writes behind the end, which is at `length`. What is written of it when that fails is taken
     /// back, if the disk lets it.
-    pub(crate) fn append(self, file: &mut dyn DiskFile, bytes: &[u8], length: u64) -> io::Result<()> {
+    pub(crate) fn append(
+        self,
+        file: &mut dyn DiskFile,
+        bytes: &[u8],
+        length: u64,
+    ) -> io::Result<()> {
         match self {
             Self::Disk => append(file, bytes, length),
             Self::Os => write_all(file, bytes).map_err(|error| match file.truncate(length) {
                 Ok(()) => error,
-                Err(_) => io::Error::new(error.kind(), format!("{error}; what was written of it is still there")),
+                Err(_) => io::Error::new(
+                    error.kind(),
+                    format!("{error}; what was written of it is still there"),
+                ),
             }),
         }
     }

@@ -7,7 +7,9 @@ use nanobot_types::{ChatMessage, Map, MessageId, Timestamp, TraceId};
 use serde::{Deserialize, Serialize};
 
 /// A position in a session: the number of messages before it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Seq(pub u64);
 

@@ -8,7 +8,12 @@ use nanobot_disk::{Access, Disk, DiskFile, copy};
 use crate::paths::beside;
 
 /// Copies what lies behind `position` in the file at `path` to a file of its own beside it.
-pub(crate) fn keep_torn(disk: &dyn Disk, path: &Path, file: &dyn DiskFile, position: u64) -> io::Result<()> {
+pub(crate) fn keep_torn(
+    disk: &dyn Disk,
+    path: &Path,
+    file: &dyn DiskFile,
+    position: u64,
+) -> io::Result<()> {
     let aside = beside(disk, path, "torn")?;
     let mut twin = disk.open(&aside, Access::New)?;
     let copied = copy(file, position, &mut *twin);
@@ -26,7 +31,12 @@ pub(crate) fn keep_torn(disk: &dyn Disk, path: &Path, file: &dyn DiskFile, posit
 
 /// Puts a copy of `file`, which is at `old`, at `target`, whole or not at all. Its name is not
 /// durable yet.
-pub(crate) fn put_copy(disk: &dyn Disk, file: &dyn DiskFile, old: &Path, target: &Path) -> io::Result<()> {
+pub(crate) fn put_copy(
+    disk: &dyn Disk,
+    file: &dyn DiskFile,
+    old: &Path,
+    target: &Path,
+) -> io::Result<()> {
     let mut name = target.file_name().unwrap_or_default().to_owned();
     name.push(".draft");
     let draft = target.with_file_name(name);
@@ -44,5 +54,6 @@ pub(crate) fn put_away(disk: &dyn Disk, old: &Path) {
 
 /// Makes the names beside a path durable.
 pub(crate) fn sync_names(disk: &dyn Disk, path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), |folder| disk.sync_folder(folder))
+    path.parent()
+        .map_or(Ok(()), |folder| disk.sync_folder(folder))
 }

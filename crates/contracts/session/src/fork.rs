@@ -26,7 +26,12 @@ pub async fn fork(
 ) -> Result<Seq, SessionError> {
     let view = store.read(from, ReadFrom::Seq(Seq(0))).await?;
     if let Some(position) = at.filter(|position| *position > view.head) {
-        return Err(SessionError::OutOfReach { key: from.clone(), position, first: Seq(0), last: view.head });
+        return Err(SessionError::OutOfReach {
+            key: from.clone(),
+            position,
+            first: Seq(0),
+            last: view.head,
+        });
     }
     let mut head = Seq(0);
     for entries in copy(from, &view, at).chunks(TOGETHER) {
@@ -40,7 +45,11 @@ pub async fn fork(
 ///
 /// # Errors
 /// As [`fork`].
-pub async fn branch(store: &dyn SessionStore, from: &SessionKey, at: Option<Seq>) -> Result<SessionKey, SessionError> {
+pub async fn branch(
+    store: &dyn SessionStore,
+    from: &SessionKey,
+    at: Option<Seq>,
+) -> Result<SessionKey, SessionError> {
     let mut number = 0_u32;
     loop {
         number += 1;
@@ -59,21 +68,31 @@ pub async fn branch(store: &dyn SessionStore, from: &SessionKey, at: Option<Seq>
 /// The entries that make a new session what `view` was at a position.
 fn copy(from: &SessionKey, view: &SessionView, at: Option<Seq>) -> Vec<Entry> {
     let records = until(&view.records, at);
-    let messages: Vec<Seq> = records.iter().filter(|record| is_message(record)).map(|record| record.seq).collect();
+    let messages: Vec<Seq> = records
+        .iter()
+        .filter(|record| is_message(record))
+        .map(|record| record.seq)
+        .collect();
     // A line that was damaged is not copied, so what stood behind it moves up.
     let moved = |seq: Seq| Seq(messages.partition_point(|message| *message < seq) as u64);
     let mut entries = vec![Entry::Metadata(provenance(from, view, at))];
     for record in records {
         match &record.entry {
             Entry::Metadata(_) => {}
-            Entry::Consolidated { upto } => entries.push(Entry::Consolidated { upto: moved(*upto) }),
+            Entry::Consolidated { upto } => {
+                entries.push(Entry::Consolidated { upto: moved(*upto) })
+            }
             Entry::Rewound { to } => entries.push(Entry::Rewound { to: moved(*to) }),
-            Entry::Message(_) | Entry::TurnEnded(_) | Entry::Reset => entries.push(record.entry.clone()),
+            Entry::Message(_) | Entry::TurnEnded(_) | Entry::Reset => {
+                entries.push(record.entry.clone())
+            }
         }
     }
     // Other programs move the cursor without an entry.
     if at.is_none_or(|at| view.cursor < at) && view.cursor > Seq(0) {
-        entries.push(Entry::Consolidated { upto: moved(view.cursor) });
+        entries.push(Entry::Consolidated {
+            upto: moved(view.cursor),
+        });
     }
     entries
 }
@@ -84,7 +103,9 @@ fn until(records: &[Record], at: Option<Seq>) -> &[Record] {
     let Some(at) = at else { return records };
     let goes_on = |record: &Record| match record.entry {
         Entry::TurnEnded(_) | Entry::Metadata(_) => record.seq > at,
-        Entry::Message(_) | Entry::Consolidated { .. } | Entry::Reset | Entry::Rewound { .. } => record.seq >= at,
+        Entry::Message(_) | Entry::Consolidated { .. } | Entry::Reset | Entry::Rewound { .. } => {
+            record.seq >= at
+        }
     };
     let end = records.iter().position(goes_on).unwrap_or(records.len());
     records.get(..end).unwrap_or(records)
@@ -99,6 +120,9 @@ fn provenance(from: &SessionKey, view: &SessionView, at: Option<Seq>) -> Map {
     // What is being done with the original is not done with the copy as well.
     metadata.remove("_consolidation");
     metadata.insert("forked_from".to_owned(), Value::from(from.as_str()));
-    metadata.insert("forked_at".to_owned(), Value::from(at.unwrap_or(view.head).0));
+    metadata.insert(
+        "forked_at".to_owned(),
+        Value::from(at.unwrap_or(view.head).0),
+    );
     metadata
 }

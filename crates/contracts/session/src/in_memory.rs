@@ -36,11 +36,20 @@ impl InMemoryStore {
 
 #[async_trait]
 impl SessionStore for InMemoryStore {
-    async fn append(&self, key: &SessionKey, head: Seq, entries: Vec<Entry>) -> Result<Seq, SessionError> {
+    async fn append(
+        &self,
+        key: &SessionKey,
+        head: Seq,
+        entries: Vec<Entry>,
+    ) -> Result<Seq, SessionError> {
         let mut sessions = self.sessions();
         let actual = sessions.get(key).map_or(Seq(0), |session| session.head);
         if head != actual {
-            return Err(SessionError::Moved { key: key.clone(), expected: head, actual });
+            return Err(SessionError::Moved {
+                key: key.clone(),
+                expected: head,
+                actual,
+            });
         }
         if entries.is_empty() {
             return Ok(head);
@@ -68,7 +77,9 @@ impl SessionStore for InMemoryStore {
             ReadFrom::Seq(seq) | ReadFrom::Range { from: seq, .. } => seq,
         };
         let wanted = |record: &&Record| match wanted {
-            ReadFrom::Range { upto, .. } => record.seq < upto || matches!(record.entry, Entry::Rewound { .. }),
+            ReadFrom::Range { upto, .. } => {
+                record.seq < upto || matches!(record.entry, Entry::Rewound { .. })
+            }
             ReadFrom::Cursor | ReadFrom::Seq(_) => true,
         };
         let first = session.records.partition_point(|record| record.seq < from);
@@ -77,7 +88,13 @@ impl SessionStore for InMemoryStore {
             cursor: session.state.cursor,
             metadata: session.state.metadata.clone(),
             answered: session.state.answered_ids(),
-            records: session.records.iter().skip(first).filter(wanted).cloned().collect(),
+            records: session
+                .records
+                .iter()
+                .skip(first)
+                .filter(wanted)
+                .cloned()
+                .collect(),
         })
     }
 
@@ -93,7 +110,11 @@ impl SessionStore for InMemoryStore {
                 metadata: session.state.metadata.clone(),
             })
             .collect();
-        list.sort_by(|a, b| b.updated_at.cmp(&a.updated_at).then_with(|| a.key.cmp(&b.key)));
+        list.sort_by(|a, b| {
+            b.updated_at
+                .cmp(&a.updated_at)
+                .then_with(|| a.key.cmp(&b.key))
+        });
         Ok(list)
     }
 }

@@ -25,7 +25,9 @@ use crate::paths::{Location, SessionPaths};
 use crate::scan::{self, Ending, Marks, Span};
 use crate::slots::Slots;
 use crate::state::State;
-use crate::{Durability, Entry, ReadFrom, Seq, SessionError, SessionInfo, SessionStore, SessionView};
+use crate::{
+    Durability, Entry, ReadFrom, Seq, SessionError, SessionInfo, SessionStore, SessionView,
+};
 
 /// Bytes of messages that are read at the cursor, about; more than any model takes.
 const CURSOR_BYTES: u64 = 6 * 1024 * 1024;
@@ -88,8 +90,17 @@ impl JsonlStore {
     /// The same on another disk.
     #[must_use]
     pub fn on(disk: Arc<dyn Disk>, paths: SessionPaths) -> Self {
-        let shared = Shared { disk, paths, bytes_read: AtomicU64::new(0), folders: NewFolders::default() };
-        Self { shared: Arc::new(shared), slots: Slots::default(), durability: Durability::default() }
+        let shared = Shared {
+            disk,
+            paths,
+            bytes_read: AtomicU64::new(0),
+            folders: NewFolders::default(),
+        };
+        Self {
+            shared: Arc::new(shared),
+            slots: Slots::default(),
+            durability: Durability::default(),
+        }
     }
 
     /// The same with another promise about appends, instead of [`Durability::Disk`].
@@ -116,8 +127,16 @@ impl JsonlStore {
         let shared = self.shared.clone();
         let owned = key.clone();
         let durability = self.durability;
-        let done =
-            tokio::task::spawn_blocking(move || work(&Session { key: &owned, shared: &shared, durability }, &mut slot));
+        let done = tokio::task::spawn_blocking(move || {
+            work(
+                &Session {
+                    key: &owned,
+                    shared: &shared,
+                    durability,
+                },
+                &mut slot,
+            )
+        });
         done.await.map_err(|error| SessionError::Io {
             key: key.clone(),
             action: "reach",
@@ -129,17 +148,28 @@ impl JsonlStore {
 
 #[async_trait]
 impl SessionStore for JsonlStore {
-    async fn append(&self, key: &SessionKey, head: Seq, entries: Vec<Entry>) -> Result<Seq, SessionError> {
-        self.with_session(key, move |session, slot| session.append(slot, head, &entries)).await
+    async fn append(
+        &self,
+        key: &SessionKey,
+        head: Seq,
+        entries: Vec<Entry>,
+    ) -> Result<Seq, SessionError> {
+        self.with_session(key, move |session, slot| {
+            session.append(slot, head, &entries)
+        })
+        .await
     }
 
     async fn read(&self, key: &SessionKey, from: ReadFrom) -> Result<SessionView, SessionError> {
-        self.with_session(key, move |session, slot| session.read(slot, from)).await
+        self.with_session(key, move |session, slot| session.read(slot, from))
+            .await
     }
 
     async fn list(&self) -> Result<Vec<SessionInfo>, SessionError> {
         let shared = self.shared.clone();
-        let done = tokio::task::spawn_blocking(move || listing::list(&*shared.disk, &shared.paths, &shared.bytes_read));
+        let done = tokio::task::spawn_blocking(move || {
+            listing::list(&*shared.disk, &shared.paths, &shared.bytes_read)
+        });
         done.await.map_err(|error| SessionError::Store {
             path: self.shared.paths.sessions.clone(),
             source: io::Error::other(error),
@@ -167,13 +197,24 @@ impl Session<'_> {
         let file = self.shared.disk.open(&path, Access::Read).map_err(failed)?;
         let mut known = self.refresh(slot, &path, &*file).map_err(failed)?.clone();
         let span = match from {
-            ReadFrom::Cursor => Span { bytes: CURSOR_BYTES, ..Span::from(known.state.cursor) },
+            ReadFrom::Cursor => Span {
+                bytes: CURSOR_BYTES,
+                ..Span::from(known.state.cursor)
+            },
             ReadFrom::Seq(seq) => Span::from(seq),
-            ReadFrom::Range { from, upto } => Span { upto, ..Span::from(from) },
+            ReadFrom::Range { from, upto } => Span {
+                upto,
+                ..Span::from(from)
+            },
         };
-        let (records, unreadable) =
-            scan::records(&*file, (known.stamp.length, known.head), span, &mut known.marks, &self.shared.bytes_read)
-                .map_err(failed)?;
+        let (records, unreadable) = scan::records(
+            &*file,
+            (known.stamp.length, known.head),
+            span,
+            &mut known.marks,
+            &self.shared.bytes_read,
+        )
+        .map_err(failed)?;
         if let Some(remembered) = &mut slot.known {
             remembered.marks = known.marks;
         }
@@ -221,7 +262,9 @@ impl Session<'_> {
         }
         // Until the write is known to have worked, nothing is known.
         slot.known = None;
-        self.durability.append(&mut *file, &bytes, length).map_err(failed)?;
+        self.durability
+            .append(&mut *file, &bytes, length)
+            .map_err(failed)?;
         if let Ok(stamp) = file.stamp() {
             known.stamp = stamp;
             slot.known = Some(known.clone());
@@ -234,7 +277,9 @@ impl Session<'_> {
     fn bring(&self, slot: &mut Slot, old: &Path, target: PathBuf) -> Result<PathBuf, SessionError> {
         let disk = &*self.shared.disk;
         let failed = |source| self.failed("move", old, source);
-        let opened = disk.open(old, Access::Read).and_then(|file| file.lock().map(|()| file));
+        let opened = disk
+            .open(old, Access::Read)
+            .and_then(|file| file.lock().map(|()| file));
         if let Location::Here(path) = self.find()? {
             return Ok(path);
         }
@@ -250,12 +295,17 @@ impl Session<'_> {
     }
 
     fn create_folder(&self, path: &Path) -> io::Result<()> {
-        path.parent().map_or(Ok(()), |folder| self.shared.folders.ensure(&*self.shared.disk, folder))
+        path.parent().map_or(Ok(()), |folder| {
+            self.shared.folders.ensure(&*self.shared.disk, folder)
+        })
     }
 
     /// The lines of `entries`, and `known` as it is behind them.
     fn encode(&self, known: &mut Known, entries: &[Entry]) -> Result<Vec<u8>, SessionError> {
-        let failed = |source| SessionError::Encode { key: self.key.clone(), source };
+        let failed = |source| SessionError::Encode {
+            key: self.key.clone(),
+            source,
+        };
         let mut bytes = Vec::new();
         if known.ending != Ending::Clean {
             bytes.push(b'\n');
@@ -265,7 +315,8 @@ impl Session<'_> {
         if !known.counted {
             // A new file begins with this line; in a file of another program it spares the next
             // reader to count again.
-            line::write_state(&mut bytes, self.key, &known.state, known.head, None, false).map_err(failed)?;
+            line::write_state(&mut bytes, self.key, &known.state, known.head, None, false)
+                .map_err(failed)?;
             known.counted = true;
         }
         for (number, entry) in entries.iter().enumerate() {
@@ -284,8 +335,15 @@ impl Session<'_> {
                 | Entry::Reset
                 | Entry::Rewound { .. }
                 | Entry::Metadata(_) => {
-                    line::write_state(&mut bytes, self.key, &known.state, known.head, Some(entry), continues)
-                        .map_err(failed)?;
+                    line::write_state(
+                        &mut bytes,
+                        self.key,
+                        &known.state,
+                        known.head,
+                        Some(entry),
+                        continues,
+                    )
+                    .map_err(failed)?;
                 }
             }
         }
@@ -296,7 +354,9 @@ impl Session<'_> {
         let Shared { disk, paths, .. } = self.shared;
         if let Some(known) = &slot.known
             && !paths.is_legacy(&known.path)
-            && disk.exists(&known.path).map_err(|source| self.failed("find", &known.path, source))?
+            && disk
+                .exists(&known.path)
+                .map_err(|source| self.failed("find", &known.path, source))?
         {
             return Ok(Location::Here(known.path.clone()));
         }
@@ -305,13 +365,24 @@ impl Session<'_> {
 
     fn find(&self) -> Result<Location, SessionError> {
         let Shared { disk, paths, .. } = self.shared;
-        paths.locate(&**disk, self.key).map_err(|source| self.failed("find", &paths.sessions, source))
+        paths
+            .locate(&**disk, self.key)
+            .map_err(|source| self.failed("find", &paths.sessions, source))
     }
 
     /// What is known of an open file, read from it only if it is not as it was left.
-    fn refresh<'s>(&self, slot: &'s mut Slot, path: &Path, file: &dyn DiskFile) -> io::Result<&'s Known> {
+    fn refresh<'s>(
+        &self,
+        slot: &'s mut Slot,
+        path: &Path,
+        file: &dyn DiskFile,
+    ) -> io::Result<&'s Known> {
         let stamp = file.stamp()?;
-        if slot.known.as_ref().is_none_or(|known| known.path != path || known.stamp != stamp) {
+        if slot
+            .known
+            .as_ref()
+            .is_none_or(|known| known.path != path || known.stamp != stamp)
+        {
             let survey = scan::survey(file, stamp.length, &self.shared.bytes_read)?;
             self.report(slot, path, survey.unreadable);
             slot.known = None;
@@ -325,14 +396,20 @@ impl Session<'_> {
                 marks: Marks::default(),
             }));
         }
-        slot.known.as_ref().ok_or_else(|| io::Error::other("nothing is known of the session"))
+        slot.known
+            .as_ref()
+            .ok_or_else(|| io::Error::other("nothing is known of the session"))
     }
 
     fn check(&self, expected: Seq, actual: Seq) -> Result<(), SessionError> {
         if expected == actual {
             return Ok(());
         }
-        Err(SessionError::Moved { key: self.key.clone(), expected, actual })
+        Err(SessionError::Moved {
+            key: self.key.clone(),
+            expected,
+            actual,
+        })
     }
 
     fn report(&self, slot: &mut Slot, path: &Path, unreadable: u64) {
@@ -343,6 +420,11 @@ impl Session<'_> {
     }
 
     fn failed(&self, action: &'static str, path: &Path, source: io::Error) -> SessionError {
-        SessionError::Io { key: self.key.clone(), action, path: path.to_owned(), source }
+        SessionError::Io {
+            key: self.key.clone(),
+            action,
+            path: path.to_owned(),
+            source,
+        }
     }
 }

@@ -40,6 +40,7 @@ pub use paths::SessionPaths;
 pub use replay::{OpenTurn, Recorded, Replay, replay};
 pub use rewind::rewind;
 pub use search::{
-    AUDIENCE, SearchedLine, SessionHit, SessionReach, SessionSearch, SessionSearchError, session_files, session_of,
+    AUDIENCE, SearchedLine, SessionHit, SessionReach, SessionSearch, SessionSearchError,
+    session_files, session_of,
 };
 pub use store::{ReadFrom, SessionInfo, SessionStore, SessionView};

@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use nanobot_types::{
-    AssistantMessage, CallId, ChatMessage, Content, Map, MediaRef, MessageId, SessionKey, Timestamp, ToolCall,
-    ToolMessage, ToolName, UserMessage, json,
+    AssistantMessage, CallId, ChatMessage, Content, Map, MediaRef, MessageId, SessionKey,
+    Timestamp, ToolCall, ToolMessage, ToolName, UserMessage, json,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -61,18 +61,32 @@ pub(crate) fn parse(bytes: &[u8]) -> Parsed {
     let text = trim(bytes);
     if text.is_empty() {
         let line = if holed { Line::Bad } else { Line::Blank };
-        return Parsed { line, continues: false, holed };
+        return Parsed {
+            line,
+            continues: false,
+            holed,
+        };
     }
     let Ok(Value::Object(mut fields)) = json::from_slice(text) else {
-        return Parsed { line: Line::Bad, continues: false, holed };
+        return Parsed {
+            line: Line::Bad,
+            continues: false,
+            holed,
+        };
     };
     let continues = fields.remove("_continues").is_some();
     let line = match fields.get("_type") {
         None => Line::Message(fields),
-        Some(Value::String(kind)) if kind == "metadata" => Line::State(Box::new(state_line(fields))),
+        Some(Value::String(kind)) if kind == "metadata" => {
+            Line::State(Box::new(state_line(fields)))
+        }
         Some(_) => Line::Foreign,
     };
-    Parsed { line, continues, holed }
+    Parsed {
+        line,
+        continues,
+        holed,
+    }
 }
 
 fn trim(bytes: &[u8]) -> &[u8] {
@@ -92,20 +106,36 @@ fn trim(bytes: &[u8]) -> &[u8] {
 }
 
 fn state_line(mut fields: Map) -> StateLine {
-    let time = |value: Option<Value>| value.as_ref().and_then(Value::as_str).and_then(timestamp::parse);
+    let time = |value: Option<Value>| {
+        value
+            .as_ref()
+            .and_then(Value::as_str)
+            .and_then(timestamp::parse)
+    };
     fields.remove("_type");
     let metadata = match fields.remove("metadata") {
         Some(Value::Object(metadata)) => metadata,
         _ => Map::new(),
     };
     // The cursor by its name since v0.3, then by its first name.
-    let archived = fields.remove("last_archived").and_then(|value| value.as_u64());
-    let consolidated = fields.remove("last_consolidated").and_then(|value| value.as_u64());
-    let answered = fields.remove("_answered").and_then(|value| serde_json::from_value(value).ok());
-    let entry = fields.remove("_entry").and_then(|value| serde_json::from_value::<EntryField>(value).ok());
+    let archived = fields
+        .remove("last_archived")
+        .and_then(|value| value.as_u64());
+    let consolidated = fields
+        .remove("last_consolidated")
+        .and_then(|value| value.as_u64());
+    let answered = fields
+        .remove("_answered")
+        .and_then(|value| serde_json::from_value(value).ok());
+    let entry = fields
+        .remove("_entry")
+        .and_then(|value| serde_json::from_value::<EntryField>(value).ok());
     StateLine {
         key: take_text(&mut fields, "key").map(SessionKey::from),
-        count: fields.remove("_count").and_then(|value| value.as_u64()).map(Seq),
+        count: fields
+            .remove("_count")
+            .and_then(|value| value.as_u64())
+            .map(Seq),
         entry: entry.map(Entry::from),
         state: State {
             created_at: time(fields.remove("created_at")),
@@ -162,7 +192,8 @@ fn take_list(fields: &mut Map, key: &str) -> Vec<Value> {
 /// `true` if a message line has a role and its tool calls, if any, can be read. Other lines are
 /// reported, and kept all the same.
 pub(crate) fn is_sound(fields: &Map) -> bool {
-    fields.get("role").is_some_and(Value::is_string) && fields.get("tool_calls").is_none_or(are_calls)
+    fields.get("role").is_some_and(Value::is_string)
+        && fields.get("tool_calls").is_none_or(are_calls)
 }
 
 fn are_calls(value: &Value) -> bool {
@@ -175,7 +206,10 @@ fn are_calls(value: &Value) -> bool {
 
 /// The message of a line. One without a readable time is as old as the epoch.
 pub(crate) fn message_entry(mut fields: Map) -> MessageEntry {
-    let at = fields.get("timestamp").and_then(Value::as_str).and_then(timestamp::parse);
+    let at = fields
+        .get("timestamp")
+        .and_then(Value::as_str)
+        .and_then(timestamp::parse);
     if at.is_some() {
         fields.remove("timestamp");
     }
@@ -192,9 +226,15 @@ pub(crate) fn message_entry(mut fields: Map) -> MessageEntry {
 fn message(fields: &mut Map) -> ChatMessage {
     let role = take_text(fields, "role");
     match role.as_deref() {
-        Some("user") => ChatMessage::User(UserMessage { content: take_content(fields), media: take_media(fields) }),
+        Some("user") => ChatMessage::User(UserMessage {
+            content: take_content(fields),
+            media: take_media(fields),
+        }),
         Some("assistant") => ChatMessage::Assistant(AssistantMessage {
-            content: fields.remove("content").filter(|value| !value.is_null()).map(content),
+            content: fields
+                .remove("content")
+                .filter(|value| !value.is_null())
+                .map(content),
             tool_calls: take_calls(fields),
             reasoning_content: take_text(fields, "reasoning_content"),
             thinking_blocks: take_list(fields, "thinking_blocks"),
@@ -209,13 +249,17 @@ fn message(fields: &mut Map) -> ChatMessage {
             if let Some(role) = role.filter(|role| role != "system") {
                 fields.insert("role".to_owned(), Value::String(role));
             }
-            ChatMessage::System { content: take_content(fields) }
+            ChatMessage::System {
+                content: take_content(fields),
+            }
         }
     }
 }
 
 fn take_content(fields: &mut Map) -> Content {
-    fields.remove("content").map_or_else(|| Content::from(""), content)
+    fields
+        .remove("content")
+        .map_or_else(|| Content::from(""), content)
 }
 
 fn content(value: Value) -> Content {
@@ -232,14 +276,21 @@ fn content(value: Value) -> Content {
 
 /// Calls without an id or a name cannot be answered; they stay in the file only.
 fn take_calls(fields: &mut Map) -> Vec<ToolCall> {
-    take_list(fields, "tool_calls").into_iter().filter_map(|call| ToolCall::deserialize(call).ok()).collect()
+    take_list(fields, "tool_calls")
+        .into_iter()
+        .filter_map(|call| ToolCall::deserialize(call).ok())
+        .collect()
 }
 
 fn take_media(fields: &mut Map) -> Vec<MediaRef> {
     let mut types = take_list(fields, "_media_types").into_iter();
     let mut media = Vec::new();
     for value in take_list(fields, "media") {
-        let mime = types.next().as_ref().and_then(Value::as_str).map(str::to_owned);
+        let mime = types
+            .next()
+            .as_ref()
+            .and_then(Value::as_str)
+            .map(str::to_owned);
         if let Value::String(location) = value {
             media.push(MediaRef { location, mime });
         }
@@ -300,13 +351,25 @@ impl<'a> MessageLine<'a> {
         match &*entry.message {
             ChatMessage::System { content } => {
                 line.content = Some(content);
-                line.role = entry.extra.get("role").and_then(Value::as_str).unwrap_or(line.role);
+                line.role = entry
+                    .extra
+                    .get("role")
+                    .and_then(Value::as_str)
+                    .unwrap_or(line.role);
             }
             ChatMessage::User(user) => {
                 line.content = Some(&user.content);
-                line.media = user.media.iter().map(|media| media.location.as_str()).collect();
+                line.media = user
+                    .media
+                    .iter()
+                    .map(|media| media.location.as_str())
+                    .collect();
                 if user.media.iter().any(|media| media.mime.is_some()) {
-                    line.media_types = user.media.iter().map(|media| media.mime.as_deref()).collect();
+                    line.media_types = user
+                        .media
+                        .iter()
+                        .map(|media| media.mime.as_deref())
+                        .collect();
                 }
             }
             ChatMessage::Assistant(assistant) => {
@@ -371,7 +434,11 @@ struct MetadataLine<'a> {
 }
 
 /// Appends the line of a message to `buffer`; `continues` as in [`Parsed`].
-pub(crate) fn write_message(buffer: &mut Vec<u8>, entry: &MessageEntry, continues: bool) -> serde_json::Result<()> {
+pub(crate) fn write_message(
+    buffer: &mut Vec<u8>,
+    entry: &MessageEntry,
+    continues: bool,
+) -> serde_json::Result<()> {
     write_line(buffer, &MessageLine::new(entry, continues))
 }
 
@@ -391,7 +458,9 @@ pub(crate) fn write_state(
         Entry::Consolidated { upto } => Some(EntryField::Consolidated { upto: *upto }),
         Entry::Reset => Some(EntryField::Reset),
         Entry::Rewound { to } => Some(EntryField::Rewound { to: *to }),
-        Entry::Metadata(changes) => Some(EntryField::Metadata { changes: changes.clone() }),
+        Entry::Metadata(changes) => Some(EntryField::Metadata {
+            changes: changes.clone(),
+        }),
     });
     write_line(
         buffer,

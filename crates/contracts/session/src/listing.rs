@@ -22,7 +22,10 @@ pub(crate) fn list(
     let mut seen = HashSet::new();
     let mut sessions = Vec::new();
     for folder in paths.folders() {
-        let failed = |source| SessionError::Store { path: folder.to_owned(), source };
+        let failed = |source| SessionError::Store {
+            path: folder.to_owned(),
+            source,
+        };
         for path in files(disk, folder).map_err(failed)? {
             if let Some(info) = describe(disk, &path, bytes_read)
                 && seen.insert(info.key.clone())
@@ -31,7 +34,11 @@ pub(crate) fn list(
             }
         }
     }
-    sessions.sort_by(|a, b| b.updated_at.cmp(&a.updated_at).then_with(|| a.key.cmp(&b.key)));
+    sessions.sort_by(|a, b| {
+        b.updated_at
+            .cmp(&a.updated_at)
+            .then_with(|| a.key.cmp(&b.key))
+    });
     Ok(sessions)
 }
 
@@ -54,14 +61,26 @@ fn describe(disk: &dyn Disk, path: &Path, bytes_read: &AtomicU64) -> Option<Sess
         }),
         Err(error) => {
             tracing::warn!(session = %named, path = %path.display(), %error, "a session cannot be read");
-            Some(SessionInfo { key: named, created_at: None, updated_at: None, messages: 0, metadata: Map::new() })
+            Some(SessionInfo {
+                key: named,
+                created_at: None,
+                updated_at: None,
+                messages: 0,
+                metadata: Map::new(),
+            })
         }
     }
 }
 
-fn survey(disk: &dyn Disk, path: &Path, bytes_read: &AtomicU64) -> io::Result<(scan::Survey, Option<Timestamp>)> {
+fn survey(
+    disk: &dyn Disk,
+    path: &Path,
+    bytes_read: &AtomicU64,
+) -> io::Result<(scan::Survey, Option<Timestamp>)> {
     let file = disk.open(path, Access::Read)?;
     let stamp = file.stamp()?;
-    let modified = stamp.modified.map(|time| chrono::DateTime::<chrono::Local>::from(time).fixed_offset());
+    let modified = stamp
+        .modified
+        .map(|time| chrono::DateTime::<chrono::Local>::from(time).fixed_offset());
     Ok((scan::survey(&*file, stamp.length, bytes_read)?, modified))
 }

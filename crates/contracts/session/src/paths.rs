@@ -40,7 +40,11 @@ pub struct SessionPaths {
 impl SessionPaths {
     /// One folder and nothing else.
     pub fn only(sessions: impl Into<PathBuf>) -> Self {
-        Self { sessions: sessions.into(), legacy: None, external: None }
+        Self {
+            sessions: sessions.into(),
+            legacy: None,
+            external: None,
+        }
     }
 
     /// What is there for a workspace. `data` is the folder of the configuration file, `home` the
@@ -97,7 +101,11 @@ impl SessionPaths {
 
     /// The folders in the order in which they are asked.
     pub(crate) fn folders(&self) -> impl Iterator<Item = &Path> {
-        self.external.iter().chain([&self.sessions]).chain(&self.legacy).map(PathBuf::as_path)
+        self.external
+            .iter()
+            .chain([&self.sessions])
+            .chain(&self.legacy)
+            .map(PathBuf::as_path)
     }
 }
 
@@ -163,10 +171,12 @@ fn belongs(disk: &dyn Disk, path: &Path, key: &SessionKey) -> io::Result<bool> {
 /// The key on the first metadata line near the beginning.
 fn stored_key(disk: &dyn Disk, path: &Path) -> io::Result<Option<SessionKey>> {
     let beginning = read_to_end(&*disk.open(path, Access::Read)?, 0, KEY_WINDOW)?;
-    Ok(beginning.split(|byte| *byte == b'\n').find_map(|bytes| match line::parse(bytes).line {
-        Line::State(state) => state.key,
-        _ => None,
-    }))
+    Ok(beginning
+        .split(|byte| *byte == b'\n')
+        .find_map(|bytes| match line::parse(bytes).line {
+            Line::State(state) => state.key,
+            _ => None,
+        }))
 }
 
 /// The key of a file that was found by listing; `inside` is what its metadata says.
@@ -181,7 +191,10 @@ pub(crate) fn key_of_file(path: &Path, inside: Option<&SessionKey>) -> Option<Se
         return Some(key.clone());
     }
     let stem = path.file_stem()?.to_str()?;
-    let decoded = URL_SAFE_NO_PAD.decode(stem).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let decoded = URL_SAFE_NO_PAD
+        .decode(stem)
+        .ok()
+        .and_then(|bytes| String::from_utf8(bytes).ok());
     match decoded.filter(|key| key.contains(':')) {
         Some(key) => Some(SessionKey::from(key)),
         None => Some(SessionKey::from(stem.replacen('_', ":", 1))),
@@ -193,7 +206,13 @@ fn escaped_name(key: &SessionKey) -> String {
     let escaped: String = key
         .as_str()
         .chars()
-        .map(|char| if matches!(char, '<' | '>' | ':' | '"' | '/' | '\\' | '|' | '?' | '*') { '_' } else { char })
+        .map(|char| {
+            if matches!(char, '<' | '>' | ':' | '"' | '/' | '\\' | '|' | '?' | '*') {
+                '_'
+            } else {
+                char
+            }
+        })
         .collect();
     file_name(escaped.trim())
 }
@@ -219,7 +238,9 @@ fn file_name(stem: &str) -> String {
 
 /// FNV-1a: stable over programs and versions, which `std`'s hasher is not.
 fn fingerprint(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// A free name beside `path`: `<path>.<what>-<time>`.
@@ -258,7 +279,10 @@ mod tests {
         ] {
             assert_eq!(escaped_name(&key(text)), name);
         }
-        assert_eq!(encoded_name(&key("telegram:12345")), "dGVsZWdyYW06MTIzNDU.jsonl");
+        assert_eq!(
+            encoded_name(&key("telegram:12345")),
+            "dGVsZWdyYW06MTIzNDU.jsonl"
+        );
         let long = key(&format!("matrix:{}", "界".repeat(300)));
         assert!(escaped_name(&long).len() < 255 && encoded_name(&long).len() < 255);
     }
@@ -272,7 +296,11 @@ mod tests {
             ("dGVsZWdyYW06MTIzNDU.jsonl", None, Some("telegram:12345")),
             ("a.jsonl.torn-20260101T000000", None, None),
         ] {
-            assert_eq!(key_of_file(Path::new(name), inside.map(key).as_ref()), expected.map(key), "{name}");
+            assert_eq!(
+                key_of_file(Path::new(name), inside.map(key).as_ref()),
+                expected.map(key),
+                "{name}"
+            );
         }
     }
 
@@ -284,16 +312,35 @@ mod tests {
             std::fs::create_dir_all(&path).unwrap();
             path
         };
-        let (sessions, legacy, external) = (folder("sessions"), folder("legacy"), folder("external"));
-        let paths =
-            SessionPaths { sessions: sessions.clone(), legacy: Some(legacy.clone()), external: Some(external.clone()) };
+        let (sessions, legacy, external) =
+            (folder("sessions"), folder("legacy"), folder("external"));
+        let paths = SessionPaths {
+            sessions: sessions.clone(),
+            legacy: Some(legacy.clone()),
+            external: Some(external.clone()),
+        };
         let a = key("t:1");
         let canonical = external.join(encoded_name(&a));
-        assert_eq!(paths.locate(&LocalDisk, &a).unwrap(), Location::Nowhere { target: canonical.clone() });
+        assert_eq!(
+            paths.locate(&LocalDisk, &a).unwrap(),
+            Location::Nowhere {
+                target: canonical.clone()
+            }
+        );
         let old = legacy.join("t_1.jsonl");
         std::fs::write(&old, "").unwrap();
-        assert_eq!(paths.locate(&LocalDisk, &a).unwrap(), Location::Legacy { old, target: canonical.clone() });
-        for path in [sessions.join("t_1.jsonl"), sessions.join(encoded_name(&a)), canonical] {
+        assert_eq!(
+            paths.locate(&LocalDisk, &a).unwrap(),
+            Location::Legacy {
+                old,
+                target: canonical.clone()
+            }
+        );
+        for path in [
+            sessions.join("t_1.jsonl"),
+            sessions.join(encoded_name(&a)),
+            canonical,
+        ] {
             std::fs::write(&path, "").unwrap();
             assert_eq!(paths.locate(&LocalDisk, &a).unwrap(), Location::Here(path));
         }
@@ -305,23 +352,39 @@ mod tests {
         let paths = SessionPaths::only(root.path());
         let taken = root.path().join("a_b_c.jsonl");
         std::fs::write(&taken, "{\"_type\":\"metadata\",\"key\":\"a:b_c\"}\n").unwrap();
-        assert_eq!(paths.locate(&LocalDisk, &key("a:b_c")).unwrap(), Location::Here(taken));
+        assert_eq!(
+            paths.locate(&LocalDisk, &key("a:b_c")).unwrap(),
+            Location::Here(taken)
+        );
         let other = key("a_b:c");
         assert_eq!(
             paths.locate(&LocalDisk, &other).unwrap(),
-            Location::Nowhere { target: root.path().join(encoded_name(&other)) }
+            Location::Nowhere {
+                target: root.path().join(encoded_name(&other))
+            }
         );
     }
 
     #[test]
     fn sessions_of_dingtalk_groups_are_found_under_their_first_name() {
         let root = tempfile::tempdir().unwrap();
-        let paths =
-            SessionPaths { legacy: Some(root.path().to_owned()), ..SessionPaths::only(root.path().join("sessions")) };
+        let paths = SessionPaths {
+            legacy: Some(root.path().to_owned()),
+            ..SessionPaths::only(root.path().join("sessions"))
+        };
         let old = root.path().join("dingtalk_cid9.jsonl");
-        std::fs::write(&old, "{\"_type\":\"metadata\",\"created_at\":\"2026-02-01T00:00:00\"}\n").unwrap();
+        std::fs::write(
+            &old,
+            "{\"_type\":\"metadata\",\"created_at\":\"2026-02-01T00:00:00\"}\n",
+        )
+        .unwrap();
         let target = root.path().join("sessions/dingtalk_group_cid9.jsonl");
-        assert_eq!(paths.locate(&LocalDisk, &key("dingtalk:group:cid9")).unwrap(), Location::Legacy { old, target });
+        assert_eq!(
+            paths
+                .locate(&LocalDisk, &key("dingtalk:group:cid9"))
+                .unwrap(),
+            Location::Legacy { old, target }
+        );
     }
 
     #[test]
@@ -338,7 +401,11 @@ mod tests {
         assert_eq!(found(), None);
         std::fs::write(workspace.join(WORKSPACE_ID), format!("{id}\n")).unwrap();
         assert_eq!(found(), Some(store.clone()));
-        for (owner, expected) in [(&workspace, true), (&root.path().join("gone"), true), (&data, false)] {
+        for (owner, expected) in [
+            (&workspace, true),
+            (&root.path().join("gone"), true),
+            (&data, false),
+        ] {
             std::fs::write(store.join(BACK_MARKER), owner.to_str().unwrap()).unwrap();
             assert_eq!(found().is_some(), expected, "{}", owner.display());
         }

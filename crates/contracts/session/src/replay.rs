@@ -52,7 +52,10 @@ impl OpenTurn {
     /// Results to append when the turn will not go on.
     #[must_use]
     pub fn abandon(&self) -> Vec<Entry> {
-        self.pending.iter().map(|call| Entry::message(ChatMessage::tool(call, INTERRUPTED_RESULT))).collect()
+        self.pending
+            .iter()
+            .map(|call| Entry::message(ChatMessage::tool(call, INTERRUPTED_RESULT)))
+            .collect()
     }
 }
 
@@ -71,15 +74,23 @@ impl SessionView {
     /// What became of an inbound message, by its journal id.
     #[must_use]
     pub fn recorded(&self, inbound: &MessageId) -> Recorded {
-        let end = self.records.iter().rev().find_map(|record| match &record.entry {
-            Entry::TurnEnded(end) if end.inbound.contains(inbound) => Some(end.clone()),
-            _ => None,
-        });
+        let end = self
+            .records
+            .iter()
+            .rev()
+            .find_map(|record| match &record.entry {
+                Entry::TurnEnded(end) if end.inbound.contains(inbound) => Some(end.clone()),
+                _ => None,
+            });
         if end.is_some() || self.answered.contains(inbound) {
             return Recorded::Ended(end);
         }
         let is_it = |record: &Record| matches!(&record.entry, Entry::Message(message) if message.inbound.as_ref() == Some(inbound));
-        if self.records.iter().any(is_it) { Recorded::Open } else { Recorded::New }
+        if self.records.iter().any(is_it) {
+            Recorded::Open
+        } else {
+            Recorded::New
+        }
     }
 }
 
@@ -88,20 +99,33 @@ impl SessionView {
 pub fn replay(view: &SessionView) -> Replay {
     let open_turn = open_turn(view);
     let repaired = Transcript::repair(conversation(view));
-    let pending: HashSet<&CallId> = open_turn.iter().flat_map(|turn| &turn.pending).map(|call| &call.id).collect();
+    let pending: HashSet<&CallId> = open_turn
+        .iter()
+        .flat_map(|turn| &turn.pending)
+        .map(|call| &call.id)
+        .collect();
     let repairs = recordable(repaired.transcript.messages(), &repaired.synthesised)
         .filter(|(call, _)| !pending.contains(call))
         .map(|(_, result)| Entry::Message(MessageEntry::new(result.clone())))
         .collect();
-    Replay { transcript: repaired.transcript, repairs, open_turn }
+    Replay {
+        transcript: repaired.transcript,
+        repairs,
+        open_turn,
+    }
 }
 
 /// The messages to send: from the first that a person said, if there is one.
 fn conversation(view: &SessionView) -> Vec<Arc<ChatMessage>> {
     let standing = view.standing();
-    let sent = standing.into_iter().filter(|record| record.seq >= view.cursor).filter_map(sent_message);
+    let sent = standing
+        .into_iter()
+        .filter(|record| record.seq >= view.cursor)
+        .filter_map(sent_message);
     let mut messages: Vec<Arc<ChatMessage>> = sent.collect();
-    let first = messages.iter().position(|message| matches!(**message, ChatMessage::User(_)));
+    let first = messages
+        .iter()
+        .position(|message| matches!(**message, ChatMessage::User(_)));
     messages.drain(..first.unwrap_or(0));
     messages
 }
@@ -110,7 +134,10 @@ fn sent_message(record: &Record) -> Option<Arc<ChatMessage>> {
     let Entry::Message(entry) = &record.entry else {
         return None;
     };
-    let is_command = entry.extra.get("_command").is_some_and(|mark| *mark != Value::Bool(false) && !mark.is_null());
+    let is_command = entry
+        .extra
+        .get("_command")
+        .is_some_and(|mark| *mark != Value::Bool(false) && !mark.is_null());
     if is_command || says_nothing(&entry.message) {
         return None;
     }
@@ -121,7 +148,11 @@ fn sent_message(record: &Record) -> Option<Arc<ChatMessage>> {
 fn says_nothing(message: &ChatMessage) -> bool {
     match message {
         ChatMessage::Assistant(assistant) => {
-            assistant.tool_calls.is_empty() && assistant.content.as_ref().is_none_or(|content| content.is_empty())
+            assistant.tool_calls.is_empty()
+                && assistant
+                    .content
+                    .as_ref()
+                    .is_none_or(|content| content.is_empty())
         }
         ChatMessage::System { .. } | ChatMessage::User(_) | ChatMessage::Tool(_) => false,
     }
@@ -143,7 +174,9 @@ fn recordable<'a>(
     messages.iter().filter_map(move |message| match &**message {
         ChatMessage::Tool(result)
             if made_up.contains(&Arc::as_ptr(message))
-                && latest.get(&result.tool_call_id).is_some_and(|last| Arc::ptr_eq(last, message)) =>
+                && latest
+                    .get(&result.tool_call_id)
+                    .is_some_and(|last| Arc::ptr_eq(last, message)) =>
         {
             Some((&result.tool_call_id, message))
         }
@@ -152,7 +185,12 @@ fn recordable<'a>(
 }
 
 fn open_turn(view: &SessionView) -> Option<OpenTurn> {
-    let ends = |entry: &Entry| matches!(entry, Entry::TurnEnded(_) | Entry::Reset | Entry::Rewound { .. });
+    let ends = |entry: &Entry| {
+        matches!(
+            entry,
+            Entry::TurnEnded(_) | Entry::Reset | Entry::Rewound { .. }
+        )
+    };
     let ended = view.records.iter().rposition(|record| ends(&record.entry));
     let since: Vec<(Seq, &MessageEntry)> = view
         .records
@@ -199,8 +237,8 @@ impl OpenTurn {
                 self.model_calls += 1;
                 self.tool_calls += assistant.tool_calls.len();
                 self.pending = assistant.tool_calls.clone();
-                self.reply =
-                    (assistant.tool_calls.is_empty() && !says_nothing(&entry.message)).then(|| entry.message.text());
+                self.reply = (assistant.tool_calls.is_empty() && !says_nothing(&entry.message))
+                    .then(|| entry.message.text());
             }
             ChatMessage::Tool(result) => self.pending.retain(|call| call.id != result.tool_call_id),
         }

@@ -14,12 +14,25 @@ use crate::{Entry, ReadFrom, Record, Seq, SessionError, SessionStore, SessionVie
 /// # Errors
 /// [`SessionError::OutOfReach`] when `to` lies before the cursor, where the conversation is
 /// summarised or was left behind, or behind the head; what the store says.
-pub async fn rewind(store: &dyn SessionStore, key: &SessionKey, to: Seq) -> Result<Seq, SessionError> {
+pub async fn rewind(
+    store: &dyn SessionStore,
+    key: &SessionKey,
+    to: Seq,
+) -> Result<Seq, SessionError> {
     let view = store.read(key, ReadFrom::Cursor).await?;
     if to < view.cursor || to > view.head {
-        return Err(SessionError::OutOfReach { key: key.clone(), position: to, first: view.cursor, last: view.head });
+        return Err(SessionError::OutOfReach {
+            key: key.clone(),
+            position: to,
+            first: view.cursor,
+            last: view.head,
+        });
     }
-    let undone = if to == view.head { Vec::new() } else { vec![Entry::Rewound { to }] };
+    let undone = if to == view.head {
+        Vec::new()
+    } else {
+        vec![Entry::Rewound { to }]
+    };
     store.append(key, view.head, undone).await
 }
 
@@ -42,6 +55,8 @@ fn is_undone(record: &Record, to: Seq) -> bool {
     match record.entry {
         Entry::Message(_) => record.seq >= to,
         Entry::TurnEnded(_) => record.seq > to,
-        Entry::Consolidated { .. } | Entry::Reset | Entry::Rewound { .. } | Entry::Metadata(_) => false,
+        Entry::Consolidated { .. } | Entry::Reset | Entry::Rewound { .. } | Entry::Metadata(_) => {
+            false
+        }
     }
 }

@@ -29,8 +29,12 @@ pub(crate) fn pieces(line: &[u8]) -> Option<Vec<Piece<'_>>> {
     let mut torn = 0;
     let mut position = 0;
     for _ in 0..MAX_ATTEMPTS {
-        let Some(start) = next_start(line, position) else { break };
-        let follows_torn = line.get(torn..start).is_some_and(|between| !is_padding(between));
+        let Some(start) = next_start(line, position) else {
+            break;
+        };
+        let follows_torn = line
+            .get(torn..start)
+            .is_some_and(|between| !is_padding(between));
         match record(line, start, follows_torn) {
             Some(end) => {
                 if follows_torn {
@@ -59,7 +63,10 @@ fn is_padding(bytes: &[u8]) -> bool {
 fn next_start(line: &[u8], from: usize) -> Option<usize> {
     let rest = line.get(from..)?;
     (0..rest.len())
-        .find(|at| rest.get(*at..).is_some_and(|text| STARTS.iter().any(|start| text.starts_with(start))))
+        .find(|at| {
+            rest.get(*at..)
+                .is_some_and(|text| STARTS.iter().any(|start| text.starts_with(start)))
+        })
         .map(|at| from + at)
 }
 
@@ -94,14 +101,29 @@ mod tests {
     fn whole_records_are_found_and_the_rest_is_named() {
         let bare = r#"{"role":"user","content":"bare"}"#;
         let table = [
-            (format!("{ONE}{STATE}"), vec![format!("record {ONE}"), format!("record {STATE}")]),
-            (format!("{bare} {bare}"), vec![format!("record {bare}"), format!("record {bare}")]),
+            (
+                format!("{ONE}{STATE}"),
+                vec![format!("record {ONE}"), format!("record {STATE}")],
+            ),
+            (
+                format!("{bare} {bare}"),
+                vec![format!("record {bare}"), format!("record {bare}")],
+            ),
             (
                 format!(r#"{{"role":"user","content":"thr{ONE}"#),
-                vec![r#"torn {"role":"user","content":"thr"#.into(), format!("record {ONE}")],
+                vec![
+                    r#"torn {"role":"user","content":"thr"#.into(),
+                    format!("record {ONE}"),
+                ],
             ),
-            (format!("{STATE}{{\"role\":\"us"), vec![format!("record {STATE}"), r#"torn {"role":"us"#.into()]),
-            (format!("xx{ONE}yy"), vec!["torn xx".into(), format!("record {ONE}"), "torn yy".into()]),
+            (
+                format!("{STATE}{{\"role\":\"us"),
+                vec![format!("record {STATE}"), r#"torn {"role":"us"#.into()],
+            ),
+            (
+                format!("xx{ONE}yy"),
+                vec!["torn xx".into(), format!("record {ONE}"), "torn yy".into()],
+            ),
         ];
         for (line, expected) in table {
             assert_eq!(shown(&line), Some(expected), "{line}");
@@ -123,7 +145,12 @@ mod tests {
 
     #[test]
     fn hostile_lines_end_in_bounded_attempts() {
-        for start in [r#"{"role":"#, r#"{"role":["#, r#"{"role":1,"a":"#, r#"[{"role":1},"#] {
+        for start in [
+            r#"{"role":"#,
+            r#"{"role":["#,
+            r#"{"role":1,"a":"#,
+            r#"[{"role":1},"#,
+        ] {
             assert_eq!(shown(&start.repeat(100_000)), None, "{start}");
         }
     }

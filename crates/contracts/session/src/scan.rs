@@ -44,7 +44,11 @@ pub(crate) struct Survey {
     pub(crate) unreadable: u64,
 }
 
-pub(crate) fn survey(file: &dyn DiskFile, length: u64, bytes_read: &AtomicU64) -> io::Result<Survey> {
+pub(crate) fn survey(
+    file: &dyn DiskFile,
+    length: u64,
+    bytes_read: &AtomicU64,
+) -> io::Result<Survey> {
     let mut last = None;
     let mut counted = false;
     let mut head = 0_u64;
@@ -83,7 +87,14 @@ pub(crate) fn survey(file: &dyn DiskFile, length: u64, bytes_read: &AtomicU64) -
         // Nothing is hidden on the word of a damaged file.
         state.cursor = Seq(0);
     }
-    Ok(Survey { head, state, key, counted, ending: ending.unwrap_or(Ending::Clean), unreadable })
+    Ok(Survey {
+        head,
+        state,
+        key,
+        counted,
+        ending: ending.unwrap_or(Ending::Clean),
+        unreadable,
+    })
 }
 
 /// Messages between two marks.
@@ -106,7 +117,11 @@ pub(crate) struct Span {
 
 impl From<Seq> for Span {
     fn from(from: Seq) -> Self {
-        Self { from, upto: Seq(u64::MAX), bytes: u64::MAX }
+        Self {
+            from,
+            upto: Seq(u64::MAX),
+            bytes: u64::MAX,
+        }
     }
 }
 
@@ -126,7 +141,10 @@ pub(crate) struct Marks(BTreeMap<Seq, u64>);
 impl Marks {
     /// The first mark at or after `seq`.
     fn before(&self, seq: Seq) -> Option<(u64, Seq)> {
-        self.0.range(seq..).next().map(|(seq, offset)| (*offset, *seq))
+        self.0
+            .range(seq..)
+            .next()
+            .map(|(seq, offset)| (*offset, *seq))
     }
 
     fn set(&mut self, seq: Seq, offset: u64) {
@@ -176,7 +194,10 @@ pub(crate) fn records(
                 unreadable += u64::from(!line::is_sound(&fields));
                 bytes = bytes.saturating_add(size as u64);
                 last = offset;
-                records.push(Record { seq: Seq(seq), entry: Entry::Message(line::message_entry(fields)) });
+                records.push(Record {
+                    seq: Seq(seq),
+                    entry: Entry::Message(line::message_entry(fields)),
+                });
             }
             Line::State(line) => {
                 // A count outranks what was counted: a line damaged since then must not shift the rest.
@@ -185,8 +206,12 @@ pub(crate) fn records(
                     break;
                 }
                 is_rewound |= matches!(line.entry, Some(Entry::Rewound { .. }));
-                let is_wanted = |entry: &Entry| seq < span.upto.0 || matches!(entry, Entry::Rewound { .. });
-                records.extend(line.entry.filter(is_wanted).map(|entry| Record { seq: Seq(seq), entry }));
+                let is_wanted =
+                    |entry: &Entry| seq < span.upto.0 || matches!(entry, Entry::Rewound { .. });
+                records.extend(line.entry.filter(is_wanted).map(|entry| Record {
+                    seq: Seq(seq),
+                    entry,
+                }));
             }
         }
     }
@@ -213,12 +238,18 @@ struct BelievedLines<'a> {
 
 impl<'a> BelievedLines<'a> {
     fn new(file: &'a dyn DiskFile, length: u64, bytes_read: &'a AtomicU64) -> Self {
-        Self { lines: LinesBackwards::new(file, length, bytes_read), pieces: Vec::new(), ready: VecDeque::new() }
+        Self {
+            lines: LinesBackwards::new(file, length, bytes_read),
+            pieces: Vec::new(),
+            ready: VecDeque::new(),
+        }
     }
 
     fn next_record(&mut self) -> io::Result<Option<(Parsed, usize)>> {
         if self.pieces.is_empty() {
-            let Some(raw) = self.lines.next() else { return Ok(None) };
+            let Some(raw) = self.lines.next() else {
+                return Ok(None);
+            };
             self.pieces = parse(raw?);
         }
         Ok(self.pieces.pop())
@@ -231,12 +262,26 @@ impl<'a> BelievedLines<'a> {
 
     /// Reads back to the beginning of an append, or of the file.
     fn read_append(&mut self) -> io::Result<()> {
-        while let Some((Parsed { line, continues, holed }, size)) = self.next_record()? {
+        while let Some((
+            Parsed {
+                line,
+                continues,
+                holed,
+            },
+            size,
+        )) = self.next_record()?
+        {
             let is_bad = matches!(line, Line::Bad);
             let offset = self.lines.offset();
             if holed && (is_bad || continues) {
-                self.ready.iter_mut().for_each(|believed| believed.line = Line::Bad);
-                self.ready.push_back(Believed { line: Line::Bad, size, offset });
+                self.ready
+                    .iter_mut()
+                    .for_each(|believed| believed.line = Line::Bad);
+                self.ready.push_back(Believed {
+                    line: Line::Bad,
+                    size,
+                    offset,
+                });
                 return Ok(());
             }
             let is_between = matches!(line, Line::Blank) && !self.ready.is_empty();
@@ -265,7 +310,16 @@ impl Iterator for BelievedLines<'_> {
 
 /// The records of a line in order, each with its length.
 fn parse(raw: RawLine) -> Vec<(Parsed, usize)> {
-    let bad = |length| (Parsed { line: Line::Bad, continues: false, holed: false }, length);
+    let bad = |length| {
+        (
+            Parsed {
+                line: Line::Bad,
+                continues: false,
+                holed: false,
+            },
+            length,
+        )
+    };
     let bytes = match raw {
         RawLine::Bytes(bytes) => bytes,
         RawLine::TooLong(length) => return vec![bad(length)],

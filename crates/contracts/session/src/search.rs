@@ -102,15 +102,28 @@ impl SearchedLine {
     pub fn read(bytes: &[u8]) -> Self {
         match line::parse(bytes).line {
             Line::Blank | Line::Foreign | Line::Bad => Self::Nothing,
-            Line::State(state) => Self::State { key: state.key, metadata: state.state.metadata },
+            Line::State(state) => Self::State {
+                key: state.key,
+                metadata: state.state.metadata,
+            },
             Line::Message(fields) => {
-                let role = fields.get("role").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+                let role = fields
+                    .get("role")
+                    .and_then(serde_json::Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned();
                 let entry = line::message_entry(fields);
                 let text = match &*entry.message {
-                    ChatMessage::User(_) | ChatMessage::Assistant(_) => visible_text(&entry.message),
+                    ChatMessage::User(_) | ChatMessage::Assistant(_) => {
+                        visible_text(&entry.message)
+                    }
                     ChatMessage::Tool(_) | ChatMessage::System { .. } => String::new(),
                 };
-                Self::Message { role, text, at: (entry.at != Timestamp::default()).then_some(entry.at) }
+                Self::Message {
+                    role,
+                    text,
+                    at: (entry.at != Timestamp::default()).then_some(entry.at),
+                }
             }
         }
     }
@@ -134,7 +147,9 @@ pub fn session_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
         entries => entries?,
     };
     let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
-    Ok(paths.filter(|path| key_of_file(path, None).is_some()).collect())
+    Ok(paths
+        .filter(|path| key_of_file(path, None).is_some())
+        .collect())
 }
 
 /// The session of a file, by its name and what its metadata says.
@@ -149,11 +164,24 @@ mod tests {
 
     #[test]
     fn what_people_see_is_what_is_searched() {
-        let message = |role: &str, text: &str| SearchedLine::Message { role: role.into(), text: text.into(), at: None };
+        let message = |role: &str, text: &str| SearchedLine::Message {
+            role: role.into(),
+            text: text.into(),
+            at: None,
+        };
         for (line, expected) in [
-            ("{\"role\":\"user\",\"content\":\"茶\",\"_runtime\":\"[Runtime Context]\"}\n", message("user", "茶")),
-            (r#"{"role":"assistant","content":null,"tool_calls":[]}"#, message("assistant", "")),
-            (r#"{"role":"tool","content":"a long listing"}"#, message("tool", "")),
+            (
+                "{\"role\":\"user\",\"content\":\"茶\",\"_runtime\":\"[Runtime Context]\"}\n",
+                message("user", "茶"),
+            ),
+            (
+                r#"{"role":"assistant","content":null,"tool_calls":[]}"#,
+                message("assistant", ""),
+            ),
+            (
+                r#"{"role":"tool","content":"a long listing"}"#,
+                message("tool", ""),
+            ),
             (
                 r#"{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}"#,
                 message("user", "a\nb"),
@@ -165,7 +193,9 @@ mod tests {
             assert_eq!(SearchedLine::read(line.as_bytes()), expected, "{line}");
         }
         let state = SearchedLine::read(br#"{"_type":"metadata","key":"a:1","metadata":{"x":1}}"#);
-        let SearchedLine::State { key, metadata } = state else { panic!("{state:?}") };
+        let SearchedLine::State { key, metadata } = state else {
+            panic!("{state:?}")
+        };
         assert_eq!((key, metadata.len()), (Some("a:1".into()), 1));
     }
 }

@@ -24,7 +24,12 @@ struct Inner<T> {
 
 impl<T> Default for Slots<T> {
     fn default() -> Self {
-        Self { inner: Mutex::new(Inner { slots: HashMap::new(), clock: 0 }) }
+        Self {
+            inner: Mutex::new(Inner {
+                slots: HashMap::new(),
+                clock: 0,
+            }),
+        }
     }
 }
 
@@ -60,8 +65,14 @@ impl<T: Default> Slots<T> {
 impl<T> Inner<T> {
     /// A slot that somebody holds or waits for is never forgotten: its lock would be lost.
     fn forget_one(&mut self) {
-        let idle = self.slots.iter().filter(|(_, (slot, _))| Arc::strong_count(slot) == 1);
-        if let Some(oldest) = idle.min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone()) {
+        let idle = self
+            .slots
+            .iter()
+            .filter(|(_, (slot, _))| Arc::strong_count(slot) == 1);
+        if let Some(oldest) = idle
+            .min_by_key(|(_, (_, used))| *used)
+            .map(|(key, _)| key.clone())
+        {
             self.slots.remove(&oldest);
         }
     }

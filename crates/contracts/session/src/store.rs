@@ -43,7 +43,10 @@ impl SessionView {
     /// `true` if messages at the cursor were left out of a read with [`ReadFrom::Cursor`].
     #[must_use]
     pub fn is_partial(&self) -> bool {
-        let first = self.records.iter().find(|record| matches!(record.entry, Entry::Message(_)));
+        let first = self
+            .records
+            .iter()
+            .find(|record| matches!(record.entry, Entry::Message(_)));
         first.is_some_and(|first| first.seq > self.cursor)
     }
 }
@@ -74,7 +77,12 @@ pub trait SessionStore: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// [`SessionError::Moved`] when `head` is not the head; nothing is appended then.
     /// [`SessionError::Io`] when it could not be made durable; read again to see what is there.
-    async fn append(&self, key: &SessionKey, head: Seq, entries: Vec<Entry>) -> Result<Seq, SessionError>;
+    async fn append(
+        &self,
+        key: &SessionKey,
+        head: Seq,
+        entries: Vec<Entry>,
+    ) -> Result<Seq, SessionError>;
 
     /// Reads a session. One that does not exist is empty. What is damaged is passed over and
     /// kept; it never makes the rest unreadable.

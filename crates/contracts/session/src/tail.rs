@@ -32,12 +32,26 @@ pub(crate) struct LinesBackwards<'a> {
 impl<'a> LinesBackwards<'a> {
     /// Begins at `length`. Every byte read is added to `bytes_read`.
     pub(crate) fn new(file: &'a dyn DiskFile, length: u64, bytes_read: &'a AtomicU64) -> Self {
-        Self { file, bytes_read, position: length, block: Vec::new(), pieces: Vec::new(), length: 0, at_start: false }
+        Self {
+            file,
+            bytes_read,
+            position: length,
+            block: Vec::new(),
+            pieces: Vec::new(),
+            length: 0,
+            at_start: false,
+        }
     }
 
     /// Offset of the line that came last.
     pub(crate) fn offset(&self) -> u64 {
-        if self.at_start { 0 } else { self.position.saturating_add(self.block.len() as u64).saturating_add(1) }
+        if self.at_start {
+            0
+        } else {
+            self.position
+                .saturating_add(self.block.len() as u64)
+                .saturating_add(1)
+        }
     }
 
     fn fill(&mut self) -> io::Result<()> {
@@ -132,10 +146,22 @@ mod tests {
     fn lines_come_whole_and_last_first_wherever_blocks_end() {
         let block = usize::try_from(BLOCK).unwrap();
         let wide = "x".repeat(block);
-        for text in ["", "\n", "a", "a\n", "a\nb", "\n\na\n\n", &wide, &format!("a\n{wide}{wide}b\n\nc\n")] {
+        for text in [
+            "",
+            "\n",
+            "a",
+            "a\n",
+            "a\nb",
+            "\n\na\n\n",
+            &wide,
+            &format!("a\n{wide}{wide}b\n\nc\n"),
+        ] {
             for padding in [0, 1, block - 2, block - 1, block, block + 1] {
                 let text = format!("{}\n{text}", "p".repeat(padding));
-                let expected: Vec<Vec<u8>> = text.rsplit('\n').map(|line| line.as_bytes().to_vec()).collect();
+                let expected: Vec<Vec<u8>> = text
+                    .rsplit('\n')
+                    .map(|line| line.as_bytes().to_vec())
+                    .collect();
                 assert_eq!(lines(text.as_bytes()), expected);
             }
         }

@@ -8,7 +8,9 @@ use nanobot_types::Timestamp;
 
 /// The moment in local time.
 pub(crate) fn render(at: &Timestamp) -> String {
-    at.with_timezone(&Local).format("%Y-%m-%dT%H:%M:%S%.6f").to_string()
+    at.with_timezone(&Local)
+        .format("%Y-%m-%dT%H:%M:%S%.6f")
+        .to_string()
 }
 
 /// Reads what [`render`] wrote, and what others write: any fraction, or an offset.
@@ -17,7 +19,10 @@ pub(crate) fn parse(text: &str) -> Option<Timestamp> {
         return Some(at);
     }
     let naive: NaiveDateTime = text.parse().ok()?;
-    let local = Local.from_local_datetime(&naive).earliest().unwrap_or_else(|| Local.from_utc_datetime(&naive));
+    let local = Local
+        .from_local_datetime(&naive)
+        .earliest()
+        .unwrap_or_else(|| Local.from_utc_datetime(&naive));
     Some(local.fixed_offset())
 }
 
@@ -29,7 +34,10 @@ mod tests {
     fn what_is_written_is_read_and_so_is_what_python_writes() {
         let at = parse("2026-03-15T14:30:00.250000").unwrap();
         assert_eq!(render(&at), "2026-03-15T14:30:00.250000");
-        assert_eq!(render(&parse("2026-03-15T14:30:00").unwrap()), "2026-03-15T14:30:00.000000");
+        assert_eq!(
+            render(&parse("2026-03-15T14:30:00").unwrap()),
+            "2026-03-15T14:30:00.000000"
+        );
         assert_eq!(
             parse("2026-03-15T14:30:00+02:00").unwrap(),
             DateTime::parse_from_rfc3339("2026-03-15T12:30:00Z").unwrap()

@@ -1,6 +1,11 @@
 //! What session stores and replay do, against the contract, the corpus and crashes.
 
-#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a failing test may panic anywhere")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a failing test may panic anywhere"
+)]
 
 #[path = "session/conformance.rs"]
 mod conformance;

@@ -20,7 +20,8 @@ pub(crate) fn cast(schema: &Value, value: Value) -> Value {
         return cast_to_one_of(alternatives, value);
     }
     let types = types_of(schema);
-    let is_allowed = |value: &Value| types.is_empty() || types.iter().any(|name| is_of_type(value, name));
+    let is_allowed =
+        |value: &Value| types.is_empty() || types.iter().any(|name| is_of_type(value, name));
     match value {
         value if !is_allowed(&value) => {
             match types.iter().find_map(|name| convert(&value, name)) {
@@ -52,13 +53,18 @@ pub(crate) fn cast(schema: &Value, value: Value) -> Value {
 
 /// Whether null is no value of a member that may be left out.
 fn means_absent(schema: &Value, name: &str) -> bool {
-    let Some(property) = property_of(schema, name) else { return false };
+    let Some(property) = property_of(schema, name) else {
+        return false;
+    };
     !is_required(schema, name) && !fits(property, &Value::Null)
 }
 
 /// What fits as it is stays; else the first alternative that a cast makes fit.
 fn cast_to_one_of(alternatives: &[Value], value: Value) -> Value {
-    if alternatives.iter().any(|alternative| fits(alternative, &value)) {
+    if alternatives
+        .iter()
+        .any(|alternative| fits(alternative, &value))
+    {
         return value;
     }
     alternatives
@@ -73,20 +79,27 @@ fn convert(value: &Value, type_name: &str) -> Option<Value> {
     match (type_name, value) {
         ("integer", Value::String(text)) => text.trim().parse::<i64>().ok().map(Value::from),
         ("integer", Value::Number(number)) => {
-            let number = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= MAX_EXACT)?;
+            let number = number
+                .as_f64()
+                .filter(|number| number.fract() == 0.0 && number.abs() <= MAX_EXACT)?;
             // In range by the check above.
             Some(Value::from(number as i64))
         }
-        ("number", Value::String(text)) => text.trim().parse().ok().and_then(Number::from_f64).map(Value::Number),
+        ("number", Value::String(text)) => text
+            .trim()
+            .parse()
+            .ok()
+            .and_then(Number::from_f64)
+            .map(Value::Number),
         ("boolean", Value::String(text)) => match text.trim().to_lowercase().as_str() {
             "true" | "1" | "yes" => Some(Value::Bool(true)),
             "false" | "0" | "no" => Some(Value::Bool(false)),
             _ => None,
         },
         ("string", Value::Number(_) | Value::Bool(_)) => Some(Value::String(value.to_string())),
-        ("array" | "object", Value::String(text)) => {
-            serde_json::from_str(text).ok().filter(|parsed| is_of_type(parsed, type_name))
-        }
+        ("array" | "object", Value::String(text)) => serde_json::from_str(text)
+            .ok()
+            .filter(|parsed| is_of_type(parsed, type_name)),
         _ => None,
     }
 }
@@ -104,8 +117,10 @@ mod tests {
         let boolean = json!({"type": "boolean"});
         let string = json!({"type": "string"});
         let integers = json!({"type": "array", "items": {"type": "integer"}});
-        let object = json!({"type": "object", "properties": {"n": {"type": "integer"}, "flags": integers}});
-        let demanding = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+        let object =
+            json!({"type": "object", "properties": {"n": {"type": "integer"}, "flags": integers}});
+        let demanding =
+            json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
         let nullable = json!({"type": ["integer", "null"]});
         let any_of = json!({"anyOf": [{"type": "integer"}, {"type": "null"}]});
         let text_or_integer = json!({"anyOf": [{"type": "string"}, {"type": "integer"}]});
@@ -140,10 +155,18 @@ mod tests {
             (&integers, json!("[1, \"2\"]"), json!([1, 2])),
             (&integers, json!("1"), json!("1")),
             (&integers, json!(1), json!(1)),
-            (&object, json!({"n": "3", "flags": ["4"], "other": "5"}), json!({"n": 3, "flags": [4], "other": "5"})),
+            (
+                &object,
+                json!({"n": "3", "flags": ["4"], "other": "5"}),
+                json!({"n": 3, "flags": [4], "other": "5"}),
+            ),
             (&object, json!("{\"n\": \"3\"}"), json!({"n": 3})),
             (&object, json!("[]"), json!("[]")),
-            (&object, json!({"n": null, "other": null}), json!({"other": null})),
+            (
+                &object,
+                json!({"n": null, "other": null}),
+                json!({"other": null}),
+            ),
             (&demanding, json!({"n": null}), json!({"n": null})),
             (&nullable, json!("3"), json!(3)),
             (&nullable, json!(null), json!(null)),
@@ -156,7 +179,11 @@ mod tests {
             (&json!({"$ref": "#"}), json!("3"), json!("3")),
         ];
         for (schema, value, expected) in table {
-            assert_eq!(cast(schema, value.clone()), expected, "{value} along {schema}");
+            assert_eq!(
+                cast(schema, value.clone()),
+                expected,
+                "{value} along {schema}"
+            );
         }
     }
 }

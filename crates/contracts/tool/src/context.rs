@@ -1,7 +1,8 @@
 //! What a tool knows about the turn it runs in: facts, never services.
 
 use nanobot_types::{
-    CallId, ChannelName, ChatId, DeliveryContext, Map, MessageId, Origin, SenderId, SessionKey, TraceId,
+    CallId, ChannelName, ChatId, DeliveryContext, Map, MessageId, Origin, SenderId, SessionKey,
+    TraceId,
 };
 use tokio_util::sync::CancellationToken;
 

@@ -53,7 +53,9 @@ struct Listing {
 
 impl Listing {
     fn find(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.tools.iter().find(|tool| tool.spec().name.as_str() == name)
+        self.tools
+            .iter()
+            .find(|tool| tool.spec().name.as_str() == name)
     }
 
     fn refresh(&mut self) {
@@ -71,7 +73,10 @@ impl Registry {
     /// A registry without tools whose every run is told to `watch`.
     #[must_use]
     pub fn watched(watch: Arc<dyn ToolWatch>) -> Self {
-        Self { watch: Some(watch), ..Self::default() }
+        Self {
+            watch: Some(watch),
+            ..Self::default()
+        }
     }
 
     /// Adds a tool at its place in the order.
@@ -82,7 +87,9 @@ impl Registry {
         let mut listing = self.write();
         let spec = tool.spec();
         if listing.find(spec.name.as_str()).is_some() {
-            return Err(RegistryError::NameTaken { name: spec.name.clone() });
+            return Err(RegistryError::NameTaken {
+                name: spec.name.clone(),
+            });
         }
         let place = match spec.source {
             ToolSource::BuiltIn => listing.tools.partition_point(|other| {
@@ -99,7 +106,10 @@ impl Registry {
     /// Removes a tool and returns it. Calls that run go on.
     pub fn remove(&self, name: &ToolName) -> Option<Arc<dyn Tool>> {
         let mut listing = self.write();
-        let place = listing.tools.iter().position(|tool| tool.spec().name == *name)?;
+        let place = listing
+            .tools
+            .iter()
+            .position(|tool| tool.spec().name == *name)?;
         let removed = listing.tools.remove(place);
         listing.refresh();
         Some(removed)
@@ -109,8 +119,12 @@ impl Registry {
     #[must_use]
     pub fn get(&self, name: &ToolName) -> Option<Arc<dyn Tool>> {
         let listing = self.read();
-        let by_alias =
-            || ALIASES.iter().find(|(alias, _)| *alias == name.as_str()).and_then(|(_, name)| listing.find(name));
+        let by_alias = || {
+            ALIASES
+                .iter()
+                .find(|(alias, _)| *alias == name.as_str())
+                .and_then(|(_, name)| listing.find(name))
+        };
         listing.find(name.as_str()).or_else(by_alias).cloned()
     }
 
@@ -136,13 +150,23 @@ impl Registry {
         let result = self.answer(call, context).await;
         if let Some(watch) = &self.watch {
             let effect = self.effect(&call.name);
-            watch.ran(ToolRun { call, effect, context, result: &result, elapsed: began.elapsed() }).await;
+            watch
+                .ran(ToolRun {
+                    call,
+                    effect,
+                    context,
+                    result: &result,
+                    elapsed: began.elapsed(),
+                })
+                .await;
         }
         result
     }
 
     async fn answer(&self, call: &ToolCall, context: &ToolContext) -> ToolResult {
-        let Some(tool) = self.get(&call.name) else { return self.unknown(&call.name) };
+        let Some(tool) = self.get(&call.name) else {
+            return self.unknown(&call.name);
+        };
         if context.cancel.is_cancelled() {
             return cancelled();
         }
@@ -169,8 +193,15 @@ impl Registry {
 
     fn unknown(&self, name: &ToolName) -> ToolResult {
         let listing = self.read();
-        let known: Vec<&str> = listing.specs.iter().map(|spec| spec.name.as_str()).collect();
-        ToolResult::error(format!("Error: Tool '{name}' not found. Available: {}", known.join(", ")))
+        let known: Vec<&str> = listing
+            .specs
+            .iter()
+            .map(|spec| spec.name.as_str())
+            .collect();
+        ToolResult::error(format!(
+            "Error: Tool '{name}' not found. Available: {}",
+            known.join(", ")
+        ))
     }
 
     // A poisoned lock is as good as a sound one: no code of a tool runs while it is held, except
@@ -186,10 +217,16 @@ impl Registry {
 
 /// The arguments as the tool may see them, or what is wrong with them.
 fn prepare(spec: &ToolSpec, call: &ToolCall) -> Result<Value, String> {
-    let arguments = call.parsed_arguments().or_else(|why| encoded_twice(&call.arguments).ok_or(why))?;
+    let arguments = call
+        .parsed_arguments()
+        .or_else(|why| encoded_twice(&call.arguments).ok_or(why))?;
     let arguments = cast(&spec.parameters, Value::Object(arguments));
     let problems = validate(&spec.parameters, &arguments);
-    if problems.is_empty() { Ok(arguments) } else { Err(problems.join("; ")) }
+    if problems.is_empty() {
+        Ok(arguments)
+    } else {
+        Err(problems.join("; "))
+    }
 }
 
 /// The object inside a JSON string that is itself the text of an object.

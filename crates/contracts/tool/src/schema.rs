@@ -16,7 +16,10 @@ pub(crate) fn types_of(schema: &Value) -> Vec<&str> {
 
 /// The schemas of which one has to fit, when there are such.
 pub(crate) fn alternatives_of(schema: &Value) -> Option<&[Value]> {
-    let alternatives = schema.get("anyOf").or_else(|| schema.get("oneOf"))?.as_array()?;
+    let alternatives = schema
+        .get("anyOf")
+        .or_else(|| schema.get("oneOf"))?
+        .as_array()?;
     (!alternatives.is_empty()).then_some(alternatives.as_slice())
 }
 

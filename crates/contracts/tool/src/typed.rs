@@ -23,7 +23,10 @@ pub struct ToolError {
 impl ToolError {
     /// An error with its reason.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), remedy: None }
+        Self {
+            message: message.into(),
+            remedy: None,
+        }
     }
 
     /// The same with advice what to try instead.
@@ -95,7 +98,9 @@ impl<T: TypedTool> Typed<T> {
 
 impl<T> fmt::Debug for Typed<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Typed").field("name", &self.spec.name).finish_non_exhaustive()
+        f.debug_struct("Typed")
+            .field("name", &self.spec.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -109,7 +114,10 @@ impl<T: TypedTool> Tool for Typed<T> {
         let parsed: T::Args = match serde_json::from_value(arguments) {
             Ok(parsed) => parsed,
             Err(error) => {
-                return ToolResult::error(format!("Error: Invalid parameters for tool '{}': {error}", T::NAME));
+                return ToolResult::error(format!(
+                    "Error: Invalid parameters for tool '{}': {error}",
+                    T::NAME
+                ));
             }
         };
         match self.tool.call(parsed, context).await {
@@ -131,11 +139,16 @@ fn schema_of<A: JsonSchema>() -> Value {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });
-    let mut schema = settings.into_generator().into_root_schema_for::<A>().to_value();
+    let mut schema = settings
+        .into_generator()
+        .into_root_schema_for::<A>()
+        .to_value();
     if let Some(object) = schema.as_object_mut() {
         object.remove("title");
         object.remove("description");
-        object.entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));
+        object
+            .entry("properties")
+            .or_insert_with(|| Value::Object(serde_json::Map::new()));
     }
     shorten(&mut schema);
     schema
@@ -145,11 +158,17 @@ fn schema_of<A: JsonSchema>() -> Value {
 /// are empty, and that what may be left out may be null as well (which counts as left out).
 fn shorten(schema: &mut Value) {
     let whole = schema.clone();
-    for (name, property) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+    for (name, property) in schema
+        .get_mut("properties")
+        .and_then(Value::as_object_mut)
+        .into_iter()
+        .flatten()
+    {
         let is_optional = !is_required(&whole, name);
         if let Some(members) = property.as_object_mut() {
             members.remove("format");
-            let is_empty = |value: &Value| value.is_null() || *value == false || *value == json!([]);
+            let is_empty =
+                |value: &Value| value.is_null() || *value == false || *value == json!([]);
             if members.get("default").is_some_and(is_empty) {
                 members.remove("default");
             }
@@ -169,7 +188,11 @@ fn shorten(schema: &mut Value) {
 
 /// The one type besides null.
 fn single_type(types: Option<&Value>) -> Option<Value> {
-    let others: Vec<&Value> = types?.as_array()?.iter().filter(|name| **name != "null").collect();
+    let others: Vec<&Value> = types?
+        .as_array()?
+        .iter()
+        .filter(|name| **name != "null")
+        .collect();
     match others.as_slice() {
         [one] => Some((*one).clone()),
         _ => None,

@@ -10,7 +10,10 @@ use crate::schema::{alternatives_of, is_of_type, property_of, type_name, types_o
 /// What is wrong with the arguments of a call; empty when nothing is.
 pub(crate) fn validate(schema: &Value, arguments: &Value) -> Vec<String> {
     if !arguments.is_object() {
-        return vec![format!("parameters must be an object, got {}", type_name(arguments))];
+        return vec![format!(
+            "parameters must be an object, got {}",
+            type_name(arguments)
+        )];
     }
     let mut problems = Vec::new();
     check(schema, arguments, "", &mut problems);
@@ -51,7 +54,13 @@ fn check(schema: &Value, value: &Value, path: &str, problems: &mut Vec<String>) 
             }
         }
         Value::Object(members) => {
-            let member_path = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+            let member_path = |name: &str| {
+                if path.is_empty() {
+                    name.to_owned()
+                } else {
+                    format!("{path}.{name}")
+                }
+            };
             let required = schema.get("required").and_then(Value::as_array);
             for name in required.into_iter().flatten().filter_map(Value::as_str) {
                 if !members.contains_key(name) {
@@ -70,15 +79,27 @@ fn check(schema: &Value, value: &Value, path: &str, problems: &mut Vec<String>) 
 
 /// One alternative has to fit. If none does, the problems inside the only one of the right type
 /// say more than a list of types.
-fn check_alternatives(alternatives: &[Value], value: &Value, path: &str, problems: &mut Vec<String>) {
-    if alternatives.iter().any(|alternative| fits(alternative, value)) {
+fn check_alternatives(
+    alternatives: &[Value],
+    value: &Value,
+    path: &str,
+    problems: &mut Vec<String>,
+) {
+    if alternatives
+        .iter()
+        .any(|alternative| fits(alternative, value))
+    {
         return;
     }
     let label = if path.is_empty() { "parameter" } else { path };
     let choices: Vec<&Value> = alternatives.iter().flat_map(choices_of).collect();
     let of_same_type: Vec<&Value> = alternatives
         .iter()
-        .filter(|alternative| types_of(alternative).iter().any(|name| is_of_type(value, name)))
+        .filter(|alternative| {
+            types_of(alternative)
+                .iter()
+                .any(|name| is_of_type(value, name))
+        })
         .collect();
     if !choices.is_empty() {
         problems.push(format!("{label} must be one of {}", listed(&choices)));
@@ -104,12 +125,25 @@ fn listed(choices: &[&Value]) -> String {
     format!("[{}]", texts.join(", "))
 }
 
-fn check_range(schema: &Value, number: &serde_json::Number, label: &str, problems: &mut Vec<String>) {
-    let Some(number) = number.as_f64() else { return };
-    if let Some(least) = schema.get("minimum").filter(|least| least.as_f64().is_some_and(|least| number < least)) {
+fn check_range(
+    schema: &Value,
+    number: &serde_json::Number,
+    label: &str,
+    problems: &mut Vec<String>,
+) {
+    let Some(number) = number.as_f64() else {
+        return;
+    };
+    if let Some(least) = schema
+        .get("minimum")
+        .filter(|least| least.as_f64().is_some_and(|least| number < least))
+    {
         problems.push(format!("{label} must be >= {least}"));
     }
-    if let Some(most) = schema.get("maximum").filter(|most| most.as_f64().is_some_and(|most| number > most)) {
+    if let Some(most) = schema
+        .get("maximum")
+        .filter(|most| most.as_f64().is_some_and(|most| number > most))
+    {
         problems.push(format!("{label} must be <= {most}"));
     }
 }
@@ -123,11 +157,32 @@ struct Counted {
     unit: &'static str,
 }
 
-const LENGTH: Counted = Counted { least: "minLength", most: "maxLength", verb: "be", unit: "chars" };
-const ITEMS: Counted = Counted { least: "minItems", most: "maxItems", verb: "have", unit: "items" };
+const LENGTH: Counted = Counted {
+    least: "minLength",
+    most: "maxLength",
+    verb: "be",
+    unit: "chars",
+};
+const ITEMS: Counted = Counted {
+    least: "minItems",
+    most: "maxItems",
+    verb: "have",
+    unit: "items",
+};
 
-fn check_count(schema: &Value, count: usize, counted: Counted, label: &str, problems: &mut Vec<String>) {
-    let Counted { least, most, verb, unit } = counted;
+fn check_count(
+    schema: &Value,
+    count: usize,
+    counted: Counted,
+    label: &str,
+    problems: &mut Vec<String>,
+) {
+    let Counted {
+        least,
+        most,
+        verb,
+        unit,
+    } = counted;
     let bound = |key: &str| schema.get(key).and_then(Value::as_u64);
     let count = count as u64;
     if let Some(least) = bound(least).filter(|least| count < *least) {
@@ -172,29 +227,83 @@ mod tests {
     fn every_problem_is_named_with_its_path() {
         let table = [
             (json!({"query": "你好", "count": 2}), vec![]),
-            (json!({"query": "hi", "count": 2, "unknown": {"a": 1}}), vec![]),
+            (
+                json!({"query": "hi", "count": 2, "unknown": {"a": 1}}),
+                vec![],
+            ),
             (json!([]), vec!["parameters must be an object, got array"]),
             (json!("x"), vec!["parameters must be an object, got string"]),
-            (json!({}), vec!["missing required query", "missing required count"]),
+            (
+                json!({}),
+                vec!["missing required query", "missing required count"],
+            ),
             (json!({"query": "hi"}), vec!["missing required count"]),
-            (json!({"query": "hi", "count": "2"}), vec!["count should be integer"]),
-            (json!({"query": "hi", "count": true}), vec!["count should be integer"]),
-            (json!({"query": "hi", "count": 2.5}), vec!["count should be integer"]),
-            (json!({"query": "hi", "count": null}), vec!["count should be integer"]),
-            (json!({"query": "hi", "count": 0}), vec!["count must be >= 1"]),
-            (json!({"query": "hi", "count": 11}), vec!["count must be <= 10"]),
-            (json!({"query": "h", "count": 1}), vec!["query must be at least 2 chars"]),
-            (json!({"query": "hello!", "count": 1}), vec!["query must be at most 5 chars"]),
-            (json!({"query": "hi", "count": 1, "ratio": 0.25}), vec!["ratio must be >= 0.5"]),
-            (json!({"query": "hi", "count": 1, "ratio": true}), vec!["ratio should be number"]),
+            (
+                json!({"query": "hi", "count": "2"}),
+                vec!["count should be integer"],
+            ),
+            (
+                json!({"query": "hi", "count": true}),
+                vec!["count should be integer"],
+            ),
+            (
+                json!({"query": "hi", "count": 2.5}),
+                vec!["count should be integer"],
+            ),
+            (
+                json!({"query": "hi", "count": null}),
+                vec!["count should be integer"],
+            ),
+            (
+                json!({"query": "hi", "count": 0}),
+                vec!["count must be >= 1"],
+            ),
+            (
+                json!({"query": "hi", "count": 11}),
+                vec!["count must be <= 10"],
+            ),
+            (
+                json!({"query": "h", "count": 1}),
+                vec!["query must be at least 2 chars"],
+            ),
+            (
+                json!({"query": "hello!", "count": 1}),
+                vec!["query must be at most 5 chars"],
+            ),
+            (
+                json!({"query": "hi", "count": 1, "ratio": 0.25}),
+                vec!["ratio must be >= 0.5"],
+            ),
+            (
+                json!({"query": "hi", "count": 1, "ratio": true}),
+                vec!["ratio should be number"],
+            ),
             (json!({"query": "hi", "count": 1, "ratio": 1}), vec![]),
-            (json!({"query": "hi", "count": 1, "mode": "slow"}), vec![r#"mode must be one of ["fast", "full"]"#]),
+            (
+                json!({"query": "hi", "count": 1, "mode": "slow"}),
+                vec![r#"mode must be one of ["fast", "full"]"#],
+            ),
             (json!({"query": "hi", "count": 1, "style": "rich"}), vec![]),
-            (json!({"query": "hi", "count": 1, "style": "x"}), vec![r#"style must be one of ["plain", "rich"]"#]),
-            (json!({"query": "hi", "count": 1, "limit": null, "depth": null}), vec![]),
-            (json!({"query": "hi", "count": 1, "limit": "x"}), vec!["limit should be integer or null"]),
-            (json!({"query": "hi", "count": 1, "depth": 0}), vec!["depth must be >= 1"]),
-            (json!({"query": "hi", "count": 1, "depth": "x"}), vec!["depth should be integer or null"]),
+            (
+                json!({"query": "hi", "count": 1, "style": "x"}),
+                vec![r#"style must be one of ["plain", "rich"]"#],
+            ),
+            (
+                json!({"query": "hi", "count": 1, "limit": null, "depth": null}),
+                vec![],
+            ),
+            (
+                json!({"query": "hi", "count": 1, "limit": "x"}),
+                vec!["limit should be integer or null"],
+            ),
+            (
+                json!({"query": "hi", "count": 1, "depth": 0}),
+                vec!["depth must be >= 1"],
+            ),
+            (
+                json!({"query": "hi", "count": 1, "depth": "x"}),
+                vec!["depth should be integer or null"],
+            ),
             (
                 json!({"query": "hi", "count": 1, "meta": {"flags": [1, "b", false]}}),
                 vec![
@@ -208,7 +317,10 @@ mod tests {
                 json!({"query": "hi", "count": 1, "meta": {"tag": "t", "flags": []}}),
                 vec!["meta.flags must have at least 1 items"],
             ),
-            (json!({"query": "hi", "count": 1, "meta": []}), vec!["meta should be object"]),
+            (
+                json!({"query": "hi", "count": 1, "meta": []}),
+                vec!["meta should be object"],
+            ),
         ];
         for (arguments, expected) in table {
             assert_eq!(validate(&schema(), &arguments), expected, "{arguments}");

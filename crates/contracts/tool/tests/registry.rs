@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nanobot_tool::{
-    ERROR_HINT, Registry, RegistryError, Tool, ToolContext, ToolError, ToolRun, ToolWatch, Typed, TypedTool,
+    ERROR_HINT, Registry, RegistryError, Tool, ToolContext, ToolError, ToolRun, ToolWatch, Typed,
+    TypedTool,
 };
 use nanobot_types::{Effect, ToolCall, ToolName, ToolResult, ToolSource, ToolSpec};
 use schemars::JsonSchema;
@@ -47,7 +48,11 @@ impl Probe {
             effect: Effect::Irreversible,
             source,
         };
-        Arc::new(Self { spec, behaviour, runs: AtomicU32::new(0) })
+        Arc::new(Self {
+            spec,
+            behaviour,
+            runs: AtomicU32::new(0),
+        })
     }
 
     fn runs(&self) -> u32 {
@@ -89,11 +94,17 @@ fn call(name: &str, arguments: &str) -> ToolCall {
 }
 
 fn names(registry: &Registry) -> Vec<String> {
-    registry.specs().iter().map(|spec| spec.name.to_string()).collect()
+    registry
+        .specs()
+        .iter()
+        .map(|spec| spec.name.to_string())
+        .collect()
 }
 
 async fn run(registry: &Registry, call: &ToolCall) -> ToolResult {
-    registry.run(call, &ToolContext::detached("cli:direct")).await
+    registry
+        .run(call, &ToolContext::detached("cli:direct"))
+        .await
 }
 
 #[test]
@@ -106,7 +117,9 @@ fn built_ins_are_sorted_and_external_tools_follow_as_they_come() {
         ("exec", ToolSource::BuiltIn),
     ];
     for (name, source) in arrivals {
-        registry.register(Probe::new(name, source, Behaviour::Echo)).unwrap();
+        registry
+            .register(Probe::new(name, source, Behaviour::Echo))
+            .unwrap();
     }
     assert_eq!(names(&registry), ["exec", "write_file", "zoom", "alpha"]);
     assert!(Arc::ptr_eq(&registry.specs(), &registry.specs()));
@@ -124,7 +137,9 @@ fn built_ins_are_sorted_and_external_tools_follow_as_they_come() {
 #[tokio::test]
 async fn an_unknown_tool_is_answered_with_what_there_is() {
     let (registry, _) = registry_with(Behaviour::Echo);
-    registry.register(Probe::new("exec", ToolSource::BuiltIn, Behaviour::Echo)).unwrap();
+    registry
+        .register(Probe::new("exec", ToolSource::BuiltIn, Behaviour::Echo))
+        .unwrap();
     for name in ["no_such_tool", ""] {
         let result = run(&registry, &call(name, "{}")).await;
         let expected = format!("Error: Tool '{name}' not found. Available: exec, probe");
@@ -141,7 +156,11 @@ async fn arguments_are_cast_before_the_tool_sees_them() {
     ];
     let (registry, _) = registry_with(Behaviour::Echo);
     for (arguments, seen) in table {
-        assert_eq!(run(&registry, &call("probe", arguments)).await, ToolResult::ok(seen), "{arguments}");
+        assert_eq!(
+            run(&registry, &call("probe", arguments)).await,
+            ToolResult::ok(seen),
+            "{arguments}"
+        );
     }
 }
 
@@ -150,11 +169,26 @@ async fn what_is_malformed_or_invalid_never_runs() {
     let (registry, probe) = registry_with(Behaviour::Echo);
     let table = [
         (call("probe", "{}"), "missing required path"),
-        (call("probe", r#"{"path":{"a":5}}"#), "path should be string"),
-        (call("probe", r#"{"path":"a","limit":0}"#), "limit must be >= 1"),
-        (call("probe", r#"{"limit":"x"}"#), "missing required path; limit should be integer"),
-        (call("probe", r#""[\"a\"]""#), r#"arguments must be a JSON object, got "[\"a\"]""#),
-        (call("probe", r#"["a"]"#), r#"arguments must be a JSON object, got ["a"]"#),
+        (
+            call("probe", r#"{"path":{"a":5}}"#),
+            "path should be string",
+        ),
+        (
+            call("probe", r#"{"path":"a","limit":0}"#),
+            "limit must be >= 1",
+        ),
+        (
+            call("probe", r#"{"limit":"x"}"#),
+            "missing required path; limit should be integer",
+        ),
+        (
+            call("probe", r#""[\"a\"]""#),
+            r#"arguments must be a JSON object, got "[\"a\"]""#,
+        ),
+        (
+            call("probe", r#"["a"]"#),
+            r#"arguments must be a JSON object, got ["a"]"#,
+        ),
         (
             ToolCall::malformed("1", "probe", "{\"path\":\"a", "cut off by the token limit"),
             "cut off by the token limit",
@@ -165,7 +199,11 @@ async fn what_is_malformed_or_invalid_never_runs() {
         assert_eq!(run(&registry, &call).await, ToolResult::error(expected));
     }
     let cut = run(&registry, &call("probe", r#"{"path":"a"}{"path":"b"}"#)).await;
-    assert!(cut.output.starts_with("Error: Invalid parameters for tool 'probe': arguments are not JSON"), "{cut:?}");
+    assert!(
+        cut.output
+            .starts_with("Error: Invalid parameters for tool 'probe': arguments are not JSON"),
+        "{cut:?}"
+    );
     assert_eq!(probe.runs(), 0);
 }
 
@@ -173,15 +211,33 @@ async fn what_is_malformed_or_invalid_never_runs() {
 async fn the_hint_follows_errors_only() {
     let hinted = format!("Error: no such file{ERROR_HINT}");
     let table = [
-        (Behaviour::Fail("Error: no such file"), ToolResult::error(hinted)),
-        (Behaviour::Fail("Warning: two matches"), ToolResult::error("Warning: two matches")),
-        (Behaviour::Fail("(MCP tool timed out)"), ToolResult::error("(MCP tool timed out)")),
-        (Behaviour::Fail(r#"{"error":"x"}"#), ToolResult::error(r#"{"error":"x"}"#)),
-        (Behaviour::SayError, ToolResult::ok("Error codes are listed below")),
+        (
+            Behaviour::Fail("Error: no such file"),
+            ToolResult::error(hinted),
+        ),
+        (
+            Behaviour::Fail("Warning: two matches"),
+            ToolResult::error("Warning: two matches"),
+        ),
+        (
+            Behaviour::Fail("(MCP tool timed out)"),
+            ToolResult::error("(MCP tool timed out)"),
+        ),
+        (
+            Behaviour::Fail(r#"{"error":"x"}"#),
+            ToolResult::error(r#"{"error":"x"}"#),
+        ),
+        (
+            Behaviour::SayError,
+            ToolResult::ok("Error codes are listed below"),
+        ),
     ];
     for (behaviour, expected) in table {
         let (registry, _) = registry_with(behaviour);
-        assert_eq!(run(&registry, &call("probe", r#"{"path":"a"}"#)).await, expected);
+        assert_eq!(
+            run(&registry, &call("probe", r#"{"path":"a"}"#)).await,
+            expected
+        );
     }
 }
 
@@ -190,7 +246,10 @@ async fn a_panic_becomes_an_error_and_the_registry_lives_on() {
     let (registry, _) = registry_with(Behaviour::Panic);
     let expected = format!("Error executing probe: internal failure: out of cheese{ERROR_HINT}");
     for _ in 0..2 {
-        assert_eq!(run(&registry, &call("probe", r#"{"path":"a"}"#)).await, ToolResult::error(expected.clone()));
+        assert_eq!(
+            run(&registry, &call("probe", r#"{"path":"a"}"#)).await,
+            ToolResult::error(expected.clone())
+        );
     }
 }
 
@@ -211,7 +270,10 @@ async fn a_cancelled_tool_may_end_by_itself_and_is_dropped_if_it_does_not() {
         let (result, ()) = tokio::join!(registry.run(&call, &context), stop);
         assert_eq!(result, expected);
         // Nothing begins in a turn that has been stopped.
-        assert_eq!(registry.run(&call, &context).await, ToolResult::error("Error: cancelled"));
+        assert_eq!(
+            registry.run(&call, &context).await,
+            ToolResult::error("Error: cancelled")
+        );
         assert_eq!(probe.runs(), 1);
     }
 }
@@ -219,9 +281,17 @@ async fn a_cancelled_tool_may_end_by_itself_and_is_dropped_if_it_does_not() {
 #[tokio::test]
 async fn an_old_name_runs_the_tool_and_is_not_listed() {
     let registry = Registry::new();
-    registry.register(Probe::new("message", ToolSource::BuiltIn, Behaviour::Echo)).unwrap();
-    assert_eq!(run(&registry, &call("message_user", r#"{"path":"a"}"#)).await, ToolResult::ok(r#"{"path":"a"}"#));
-    assert_eq!(registry.effect(&ToolName::from("message_user")), Some(Effect::Irreversible));
+    registry
+        .register(Probe::new("message", ToolSource::BuiltIn, Behaviour::Echo))
+        .unwrap();
+    assert_eq!(
+        run(&registry, &call("message_user", r#"{"path":"a"}"#)).await,
+        ToolResult::ok(r#"{"path":"a"}"#)
+    );
+    assert_eq!(
+        registry.effect(&ToolName::from("message_user")),
+        Some(Effect::Irreversible)
+    );
     assert_eq!(names(&registry), ["message"]);
 }
 
@@ -235,7 +305,12 @@ struct Notes(Mutex<Vec<Note>>);
 #[async_trait]
 impl ToolWatch for Notes {
     async fn ran(&self, run: ToolRun<'_>) {
-        let note = (run.call.arguments.clone(), run.effect, run.result.success, run.context.session.to_string());
+        let note = (
+            run.call.arguments.clone(),
+            run.effect,
+            run.result.success,
+            run.context.session.to_string(),
+        );
         self.0.lock().unwrap().push(note);
     }
 }
@@ -244,11 +319,24 @@ impl ToolWatch for Notes {
 async fn a_watch_is_told_of_every_call_also_of_those_that_do_not_run() {
     let notes = Arc::new(Notes::default());
     let registry = Registry::watched(Arc::<Notes>::clone(&notes));
-    registry.register(Probe::new("probe", ToolSource::BuiltIn, Behaviour::Echo)).unwrap();
-    for (name, arguments) in [("probe", r#"{"path":"a"}"#), ("probe", r#"{"path":{}}"#), ("fly", "{}")] {
+    registry
+        .register(Probe::new("probe", ToolSource::BuiltIn, Behaviour::Echo))
+        .unwrap();
+    for (name, arguments) in [
+        ("probe", r#"{"path":"a"}"#),
+        ("probe", r#"{"path":{}}"#),
+        ("fly", "{}"),
+    ] {
         run(&registry, &call(name, arguments)).await;
     }
-    let note = |arguments: &str, effect, success| (arguments.to_owned(), effect, success, "cli:direct".to_owned());
+    let note = |arguments: &str, effect, success| {
+        (
+            arguments.to_owned(),
+            effect,
+            success,
+            "cli:direct".to_owned(),
+        )
+    };
     assert_eq!(
         *notes.0.lock().unwrap(),
         [
@@ -276,7 +364,11 @@ impl TypedTool for Repeat {
     const DESCRIPTION: &'static str = "Says something again.";
     const EFFECT: Effect = Effect::Pure;
 
-    async fn call(&self, arguments: RepeatArguments, _context: &ToolContext) -> Result<String, ToolError> {
+    async fn call(
+        &self,
+        arguments: RepeatArguments,
+        _context: &ToolContext,
+    ) -> Result<String, ToolError> {
         if arguments.text.is_empty() {
             return Err(ToolError::new("nothing to say").with_remedy("pass some text"));
         }
@@ -303,19 +395,29 @@ async fn a_typed_tool_is_checked_by_its_derived_schema() {
     let registry = Registry::new();
     registry.register(Arc::new(Typed::new(Repeat))).unwrap();
     let invalid = |problem: &str| {
-        ToolResult::error(format!("Error: Invalid parameters for tool 'repeat': {problem}{ERROR_HINT}"))
+        ToolResult::error(format!(
+            "Error: Invalid parameters for tool 'repeat': {problem}{ERROR_HINT}"
+        ))
     };
     let table = [
         (r#"{"text":"a","times":"2"}"#, ToolResult::ok("aa")),
         (r#"{"text":"a","times":null}"#, ToolResult::ok("a")),
         (r#"{"text":"a","times":4}"#, invalid("times must be <= 3")),
-        (r#"{"times":"x"}"#, invalid("missing required text; times should be integer")),
+        (
+            r#"{"times":"x"}"#,
+            invalid("missing required text; times should be integer"),
+        ),
         (
             r#"{"text":""}"#,
-            ToolResult::error(format!("Error: nothing to say{ERROR_HINT}")).with_remedy("pass some text"),
+            ToolResult::error(format!("Error: nothing to say{ERROR_HINT}"))
+                .with_remedy("pass some text"),
         ),
     ];
     for (arguments, expected) in table {
-        assert_eq!(run(&registry, &call("repeat", arguments)).await, expected, "{arguments}");
+        assert_eq!(
+            run(&registry, &call("repeat", arguments)).await,
+            expected,
+            "{arguments}"
+        );
     }
 }

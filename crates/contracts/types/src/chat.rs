@@ -78,7 +78,9 @@ impl Content {
                 }
                 text.push_str(paragraph);
             }
-            Self::Blocks(blocks) => blocks.push(ContentBlock::Text { text: paragraph.to_owned() }),
+            Self::Blocks(blocks) => blocks.push(ContentBlock::Text {
+                text: paragraph.to_owned(),
+            }),
         }
     }
 }
@@ -120,7 +122,11 @@ const MALFORMED_WHY: &str = "_why";
 
 impl ToolCall {
     /// A call with nothing beside it.
-    pub fn new(id: impl Into<CallId>, name: impl Into<ToolName>, arguments: impl Into<String>) -> Self {
+    pub fn new(
+        id: impl Into<CallId>,
+        name: impl Into<ToolName>,
+        arguments: impl Into<String>,
+    ) -> Self {
         Self {
             id: id.into(),
             name: name.into(),
@@ -131,7 +137,12 @@ impl ToolCall {
     }
 
     /// A call whose arguments were no JSON object: `raw` is what came, `why` what was wrong.
-    pub fn malformed(id: impl Into<CallId>, name: impl Into<ToolName>, raw: &str, why: &str) -> Self {
+    pub fn malformed(
+        id: impl Into<CallId>,
+        name: impl Into<ToolName>,
+        raw: &str,
+        why: &str,
+    ) -> Self {
         let arguments = serde_json::json!({ MALFORMED: raw, MALFORMED_WHY: why });
         Self::new(id, name, arguments.to_string())
     }
@@ -142,13 +153,18 @@ impl ToolCall {
     /// The reason, in words for the model, when the call is [`ToolCall::malformed`] or its
     /// arguments are not the text of a JSON object.
     pub fn parsed_arguments(&self) -> Result<Map, String> {
-        let value: serde_json::Value =
-            serde_json::from_str(&self.arguments).map_err(|error| format!("arguments are not JSON: {error}"))?;
+        let value: serde_json::Value = serde_json::from_str(&self.arguments)
+            .map_err(|error| format!("arguments are not JSON: {error}"))?;
         let serde_json::Value::Object(map) = value else {
-            return Err(format!("arguments must be a JSON object, got {}", self.arguments));
+            return Err(format!(
+                "arguments must be a JSON object, got {}",
+                self.arguments
+            ));
         };
         match map.get(MALFORMED_WHY) {
-            Some(why) if map.contains_key(MALFORMED) => Err(why.as_str().unwrap_or("unreadable arguments").to_owned()),
+            Some(why) if map.contains_key(MALFORMED) => {
+                Err(why.as_str().unwrap_or("unreadable arguments").to_owned())
+            }
             _ => Ok(map),
         }
     }
@@ -240,14 +256,20 @@ pub struct AssistantMessage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_content: Option<String>,
     /// Signed reasoning blocks, opaque.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "null_is_empty"
+    )]
     pub thinking_blocks: Vec<serde_json::Value>,
     /// Whose reasoning it is; another provider never sees it.
     #[serde(default, rename = "_provider", skip_serializing_if = "Option::is_none")]
     pub provider: Option<ProviderName>,
 }
 
-fn null_is_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<serde_json::Value>, D::Error> {
+fn null_is_empty<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<serde_json::Value>, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
@@ -283,12 +305,18 @@ pub enum ChatMessage {
 impl ChatMessage {
     /// A person's plain text.
     pub fn user(text: impl Into<String>) -> Self {
-        Self::User(UserMessage { content: Content::Text(text.into()), media: Vec::new() })
+        Self::User(UserMessage {
+            content: Content::Text(text.into()),
+            media: Vec::new(),
+        })
     }
 
     /// The model's plain text.
     pub fn assistant(text: impl Into<String>) -> Self {
-        Self::Assistant(AssistantMessage { content: Some(Content::Text(text.into())), ..AssistantMessage::default() })
+        Self::Assistant(AssistantMessage {
+            content: Some(Content::Text(text.into())),
+            ..AssistantMessage::default()
+        })
     }
 
     /// A tool's answer to one call.
@@ -317,7 +345,11 @@ impl ChatMessage {
         match self {
             Self::System { content } => content.to_text(),
             Self::User(user) => user.content.to_text(),
-            Self::Assistant(assistant) => assistant.content.as_ref().map(Content::to_text).unwrap_or_default(),
+            Self::Assistant(assistant) => assistant
+                .content
+                .as_ref()
+                .map(Content::to_text)
+                .unwrap_or_default(),
             Self::Tool(tool) => tool.content.to_text(),
         }
     }
@@ -332,15 +364,22 @@ mod tests {
         let line = r#"{"content":"let me see","reasoning_content":"R","role":"assistant","tool_calls":[{"function":{"arguments":"{\"command\": \"echo hi\"}","name":"exec"},"id":"abc123XYZ","type":"function"}]}"#;
         let message: ChatMessage = serde_json::from_str(line).unwrap();
         let again: serde_json::Value = serde_json::to_value(&message).unwrap();
-        assert_eq!(again, serde_json::from_str::<serde_json::Value>(line).unwrap());
+        assert_eq!(
+            again,
+            serde_json::from_str::<serde_json::Value>(line).unwrap()
+        );
     }
 
     #[test]
     fn unknown_blocks_are_kept() {
-        let line = r#"{"role":"user","content":[{"type":"text","text":"a"},{"type":"sticker","id":3}]}"#;
+        let line =
+            r#"{"role":"user","content":[{"type":"text","text":"a"},{"type":"sticker","id":3}]}"#;
         let message: ChatMessage = serde_json::from_str(line).unwrap();
         assert_eq!(message.text(), "a");
-        assert_eq!(serde_json::to_value(&message).unwrap(), serde_json::from_str::<serde_json::Value>(line).unwrap());
+        assert_eq!(
+            serde_json::to_value(&message).unwrap(),
+            serde_json::from_str::<serde_json::Value>(line).unwrap()
+        );
     }
 
     #[test]

@@ -33,9 +33,20 @@ mod tests {
 
     #[test]
     fn a_command_goes_by_each_of_its_names() {
-        let new = CommandInfo { name: "new", aliases: &["reset", "clear"], about: "Begin anew", usage: "" };
+        let new = CommandInfo {
+            name: "new",
+            aliases: &["reset", "clear"],
+            about: "Begin anew",
+            usage: "",
+        };
         assert_eq!(new.names().collect::<Vec<_>>(), ["new", "reset", "clear"]);
-        for (word, expected) in [("NEW", true), ("Reset", true), ("newer", false), ("", false), ("/new", false)] {
+        for (word, expected) in [
+            ("NEW", true),
+            ("Reset", true),
+            ("newer", false),
+            ("", false),
+            ("/new", false),
+        ] {
             assert_eq!(new.is_named(word), expected, "{word}");
         }
     }

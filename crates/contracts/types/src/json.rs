@@ -89,7 +89,9 @@ fn check(bytes: &[u8]) -> serde_json::Result<()> {
     for piece in bytes.chunks(64 << 10) {
         estimate.add(piece);
         if estimate.bytes() > MEMORY_LIMIT {
-            return Err(serde_json::Error::custom("it holds more values than are read at once"));
+            return Err(serde_json::Error::custom(
+                "it holds more values than are read at once",
+            ));
         }
     }
     Ok(())
@@ -114,10 +116,21 @@ mod tests {
 
     #[test]
     fn more_values_than_fit_are_refused() {
-        for unit in ["[],", "{},", "0,", "\"\",", "{\"\":0},", "[[[0]]],", "\"\\\"\","] {
+        for unit in [
+            "[],",
+            "{},",
+            "0,",
+            "\"\",",
+            "{\"\":0},",
+            "[[[0]]],",
+            "\"\\\"\",",
+        ] {
             let text = format!("[{}0]", unit.repeat((8 << 20) / unit.len()));
             let error = from_str::<Value>(&text).unwrap_err().to_string();
-            assert_eq!(error, "it holds more values than are read at once", "{unit}");
+            assert_eq!(
+                error, "it holds more values than are read at once",
+                "{unit}"
+            );
         }
     }
 

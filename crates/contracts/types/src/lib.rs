@@ -14,16 +14,19 @@ mod response;
 mod tool;
 mod transcript;
 
-pub use chat::{AssistantMessage, ChatMessage, Content, ContentBlock, ImageUrl, ToolCall, ToolMessage, UserMessage};
+pub use chat::{
+    AssistantMessage, ChatMessage, Content, ContentBlock, ImageUrl, ToolCall, ToolMessage,
+    UserMessage,
+};
 pub use command::CommandInfo;
 pub use event::Event;
 pub use ids::{
-    CallId, ChannelName, ChatId, JobId, MessageId, ModelId, ProviderName, SenderId, SessionKey, StreamId, ToolName,
-    TraceId,
+    CallId, ChannelName, ChatId, JobId, MessageId, ModelId, ProviderName, SenderId, SessionKey,
+    StreamId, ToolName, TraceId,
 };
 pub use message::{
-    Button, ChatKind, DeliveryContext, HEARTBEAT_SESSION, InboundMessage, MediaRef, Origin, OutboundKey, OutboundKind,
-    OutboundMessage,
+    Button, ChatKind, DeliveryContext, HEARTBEAT_SESSION, InboundMessage, MediaRef, Origin,
+    OutboundKey, OutboundKind, OutboundMessage,
 };
 pub use response::{FinishReason, LlmResponse, Usage};
 pub use tool::{Effect, Severity, ToolResult, ToolSource, ToolSpec, WholeText};

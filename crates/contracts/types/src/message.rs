@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ChannelName, ChatId, JobId, Map, MessageId, SenderId, SessionKey, StreamId, Timestamp, TraceId};
+use crate::{
+    ChannelName, ChatId, JobId, Map, MessageId, SenderId, SessionKey, StreamId, Timestamp, TraceId,
+};
 
 /// A file or address that goes with a message.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -17,7 +19,10 @@ pub struct MediaRef {
 impl MediaRef {
     /// A reference whose media type is not known.
     pub fn new(location: impl Into<String>) -> Self {
-        Self { location: location.into(), mime: None }
+        Self {
+            location: location.into(),
+            mime: None,
+        }
     }
 }
 
@@ -134,7 +139,9 @@ impl InboundMessage {
     /// `metadata["session_key"]` is never consulted.
     #[must_use]
     pub fn session_key(&self) -> SessionKey {
-        self.session_key_override.clone().unwrap_or_else(|| SessionKey::of_chat(&self.channel, &self.chat_id))
+        self.session_key_override
+            .clone()
+            .unwrap_or_else(|| SessionKey::of_chat(&self.channel, &self.chat_id))
     }
 
     /// The id under which journals know this message: unique over channels and chats, unlike
@@ -142,8 +149,16 @@ impl InboundMessage {
     #[must_use]
     pub fn journal_id(&self) -> Option<MessageId> {
         let part = |text: &str| text.replace('%', "%25").replace('/', "%2F");
-        let place = || format!("{}/{}", part(self.channel.as_str()), part(self.chat_id.as_str()));
-        self.id.as_ref().map(|id| MessageId::from(format!("{}/{id}", place())))
+        let place = || {
+            format!(
+                "{}/{}",
+                part(self.channel.as_str()),
+                part(self.chat_id.as_str())
+            )
+        };
+        self.id
+            .as_ref()
+            .map(|id| MessageId::from(format!("{}/{id}", place())))
     }
 }
 
@@ -250,7 +265,12 @@ pub struct OutboundMessage {
 impl OutboundMessage {
     /// A message to the place `inbound` came from, carrying its metadata and thread.
     #[must_use]
-    pub fn in_reply_to(inbound: &InboundMessage, key: OutboundKey, kind: OutboundKind, content: String) -> Self {
+    pub fn in_reply_to(
+        inbound: &InboundMessage,
+        key: OutboundKey,
+        kind: OutboundKind,
+        content: String,
+    ) -> Self {
         Self {
             key,
             channel: inbound.channel.clone(),
@@ -273,10 +293,15 @@ mod tests {
     #[test]
     fn the_override_wins_over_the_chat_and_metadata_is_never_consulted() {
         let mut message = InboundMessage::text("telegram", "7", "-100", "hi");
-        message.metadata.insert("session_key".into(), "evil:1".into());
+        message
+            .metadata
+            .insert("session_key".into(), "evil:1".into());
         assert_eq!(message.session_key(), SessionKey::from("telegram:-100"));
         message.session_key_override = Some("telegram:-100:topic:7".into());
-        assert_eq!(message.session_key(), SessionKey::from("telegram:-100:topic:7"));
+        assert_eq!(
+            message.session_key(),
+            SessionKey::from("telegram:-100:topic:7")
+        );
     }
 
     #[test]
@@ -286,6 +311,9 @@ mod tests {
         message.id = Some("42".into());
         assert_eq!(message.journal_id(), Some(MessageId::from("telegram/1/42")));
         message.chat_id = "!a/b:c".into();
-        assert_eq!(message.journal_id(), Some(MessageId::from("telegram/!a%2Fb:c/42")));
+        assert_eq!(
+            message.journal_id(),
+            Some(MessageId::from("telegram/!a%2Fb:c/42"))
+        );
     }
 }

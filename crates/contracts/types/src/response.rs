@@ -77,7 +77,11 @@ pub struct LlmResponse {
 impl LlmResponse {
     /// A response that only says what went wrong.
     pub fn error(message: impl Into<String>) -> Self {
-        Self { content: Some(message.into()), finish_reason: FinishReason::Error, ..Self::default() }
+        Self {
+            content: Some(message.into()),
+            finish_reason: FinishReason::Error,
+            ..Self::default()
+        }
     }
 
     /// The message to store for this response.

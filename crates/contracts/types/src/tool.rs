@@ -110,7 +110,11 @@ impl ToolResult {
 
     /// A failure. `output` is shown to the model as it is; by custom it begins with `Error`.
     pub fn error(output: impl Into<String>) -> Self {
-        Self { success: false, severity: Some(Severity::Error), ..Self::ok(output) }
+        Self {
+            success: false,
+            severity: Some(Severity::Error),
+            ..Self::ok(output)
+        }
     }
 
     /// The same failure with advice what to try instead.

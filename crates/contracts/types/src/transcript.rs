@@ -74,9 +74,14 @@ impl Transcript {
 
 fn same_shape(before: &ChatMessage, after: &ChatMessage) -> bool {
     match (before, after) {
-        (ChatMessage::System { .. }, ChatMessage::System { .. }) | (ChatMessage::User(_), ChatMessage::User(_)) => true,
-        (ChatMessage::Assistant(before), ChatMessage::Assistant(after)) => before.tool_calls == after.tool_calls,
-        (ChatMessage::Tool(before), ChatMessage::Tool(after)) => before.tool_call_id == after.tool_call_id,
+        (ChatMessage::System { .. }, ChatMessage::System { .. })
+        | (ChatMessage::User(_), ChatMessage::User(_)) => true,
+        (ChatMessage::Assistant(before), ChatMessage::Assistant(after)) => {
+            before.tool_calls == after.tool_calls
+        }
+        (ChatMessage::Tool(before), ChatMessage::Tool(after)) => {
+            before.tool_call_id == after.tool_call_id
+        }
         _ => false,
     }
 }
@@ -84,10 +89,18 @@ fn same_shape(before: &ChatMessage, after: &ChatMessage) -> bool {
 /// The message with only the first call of each id, or `None` when no id repeats.
 fn without_repeated_ids(assistant: &AssistantMessage) -> Option<Arc<ChatMessage>> {
     let mut seen = HashSet::new();
-    let distinct: Vec<ToolCall> =
-        assistant.tool_calls.iter().filter(|call| seen.insert(call.id.clone())).cloned().collect();
-    (distinct.len() < assistant.tool_calls.len())
-        .then(|| Arc::new(ChatMessage::Assistant(AssistantMessage { tool_calls: distinct, ..assistant.clone() })))
+    let distinct: Vec<ToolCall> = assistant
+        .tool_calls
+        .iter()
+        .filter(|call| seen.insert(call.id.clone()))
+        .cloned()
+        .collect();
+    (distinct.len() < assistant.tool_calls.len()).then(|| {
+        Arc::new(ChatMessage::Assistant(AssistantMessage {
+            tool_calls: distinct,
+            ..assistant.clone()
+        }))
+    })
 }
 
 /// One message of the output, with a place for the results of its calls.
@@ -108,7 +121,10 @@ impl Repair {
         match &*message {
             ChatMessage::System { .. } => {}
             ChatMessage::Tool(result) => {
-                let slot = self.latest.get(&result.tool_call_id).and_then(|index| self.slots.get_mut(*index));
+                let slot = self
+                    .latest
+                    .get(&result.tool_call_id)
+                    .and_then(|index| self.slots.get_mut(*index));
                 match slot {
                     Some(slot) if !slot.results.contains_key(&result.tool_call_id) => {
                         slot.results.insert(result.tool_call_id.clone(), message);
@@ -121,9 +137,15 @@ impl Repair {
                 for call in &assistant.tool_calls {
                     self.latest.insert(call.id.clone(), self.slots.len());
                 }
-                self.slots.push(Slot { message, results: HashMap::new() });
+                self.slots.push(Slot {
+                    message,
+                    results: HashMap::new(),
+                });
             }
-            ChatMessage::User(_) => self.slots.push(Slot { message, results: HashMap::new() }),
+            ChatMessage::User(_) => self.slots.push(Slot {
+                message,
+                results: HashMap::new(),
+            }),
         }
     }
 
@@ -149,7 +171,11 @@ impl Repair {
                 messages.push(result);
             }
         }
-        RepairedTranscript { transcript: Transcript { messages }, synthesised, dropped: self.dropped }
+        RepairedTranscript {
+            transcript: Transcript { messages },
+            synthesised,
+            dropped: self.dropped,
+        }
     }
 }
 
@@ -159,13 +185,19 @@ mod tests {
 
     fn calls(ids: &[&str]) -> Arc<ChatMessage> {
         Arc::new(ChatMessage::Assistant(AssistantMessage {
-            tool_calls: ids.iter().map(|id| ToolCall::new(*id, "read_file", "{}")).collect(),
+            tool_calls: ids
+                .iter()
+                .map(|id| ToolCall::new(*id, "read_file", "{}"))
+                .collect(),
             ..AssistantMessage::default()
         }))
     }
 
     fn result(id: &str, text: &str) -> Arc<ChatMessage> {
-        Arc::new(ChatMessage::tool(&ToolCall::new(id, "read_file", "{}"), text))
+        Arc::new(ChatMessage::tool(
+            &ToolCall::new(id, "read_file", "{}"),
+            text,
+        ))
     }
 
     fn user(text: &str) -> Arc<ChatMessage> {
@@ -174,7 +206,13 @@ mod tests {
 
     #[test]
     fn a_valid_history_is_left_alone() {
-        let history = vec![user("a"), calls(&["1", "2"]), result("1", "x"), result("2", "y"), user("b")];
+        let history = vec![
+            user("a"),
+            calls(&["1", "2"]),
+            result("1", "x"),
+            result("2", "y"),
+            user("b"),
+        ];
         let repaired = Transcript::repair(history.clone());
         assert_eq!(repaired.transcript.messages(), history);
         assert!(repaired.synthesised.is_empty());
@@ -193,7 +231,12 @@ mod tests {
             result("1", "twice"),
             calls(&["3"]),
         ]);
-        let texts: Vec<String> = repaired.transcript.messages().iter().map(|message| message.text()).collect();
+        let texts: Vec<String> = repaired
+            .transcript
+            .messages()
+            .iter()
+            .map(|message| message.text())
+            .collect();
         assert_eq!(texts, ["a", "", "late", "y", "b", "", INTERRUPTED_RESULT]);
         assert_eq!(repaired.synthesised.len(), 1);
         assert_eq!(repaired.dropped, 2);
@@ -201,7 +244,17 @@ mod tests {
 
     #[test]
     fn an_id_used_again_belongs_to_the_latest_call() {
-        let history = vec![user("a"), calls(&["1"]), result("1", "x"), user("b"), calls(&["1"]), result("1", "y")];
-        assert_eq!(Transcript::repair(history.clone()).transcript.messages(), history);
+        let history = vec![
+            user("a"),
+            calls(&["1"]),
+            result("1", "x"),
+            user("b"),
+            calls(&["1"]),
+            result("1", "y"),
+        ];
+        assert_eq!(
+            Transcript::repair(history.clone()).transcript.messages(),
+            history
+        );
     }
 }

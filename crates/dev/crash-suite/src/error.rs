@@ -72,8 +72,15 @@ pub enum SuiteError {
 
 impl SuiteError {
     /// For `map_err`: a file that cannot be dealt with.
-    pub(crate) fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn file(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
-        move |source| Self::File { action, path, source }
+        move |source| Self::File {
+            action,
+            path,
+            source,
+        }
     }
 }

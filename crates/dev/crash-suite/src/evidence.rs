@@ -32,12 +32,18 @@ impl Evidence {
                 checkpoints.insert(*life, system.load(&folder.join(name)).await);
             }
         }
-        Ok(Self { events, checkpoints })
+        Ok(Self {
+            events,
+            checkpoints,
+        })
     }
 
     /// The last checkpoint; an empty one when there is none.
     #[must_use]
     pub fn end(&self) -> Checkpoint {
-        self.checkpoints.last_key_value().map(|(_, checkpoint)| checkpoint.clone()).unwrap_or_default()
+        self.checkpoints
+            .last_key_value()
+            .map(|(_, checkpoint)| checkpoint.clone())
+            .unwrap_or_default()
     }
 }

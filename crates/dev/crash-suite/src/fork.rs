@@ -64,7 +64,10 @@ async fn go_on(
     Ok(Continuation {
         asked: world.asked(),
         sent: world.sent(),
-        sessions: sessions.into_iter().map(|(name, log)| (name, log.steps)).collect(),
+        sessions: sessions
+            .into_iter()
+            .map(|(name, log)| (name, log.steps))
+            .collect(),
         effects: system.effects(home),
         stuck,
     })

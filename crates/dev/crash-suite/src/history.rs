@@ -167,22 +167,33 @@ struct Inner {
 impl History {
     pub(crate) fn create(path: &Path) -> Result<Self, SuiteError> {
         let file = File::create(path).map_err(SuiteError::file("create", path))?;
-        Ok(Self { inner: Mutex::new(Inner { file, life: 0, fault: None }) })
+        Ok(Self {
+            inner: Mutex::new(Inner {
+                file,
+                life: 0,
+                fault: None,
+            }),
+        })
     }
 
     /// Sets the life that events of the fakes belong to.
     pub(crate) fn enter(&self, life: u32) {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).life = life;
+        self.inner
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .life = life;
     }
 
     /// Adds the event that `make` makes of the current life.
     pub(crate) fn add(&self, make: impl FnOnce(u32) -> Event) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let event = make(inner.life);
-        let written = serde_json::to_vec(&event).map_err(io::Error::from).and_then(|mut line| {
-            line.push(b'\n');
-            inner.file.write_all(&line)
-        });
+        let written = serde_json::to_vec(&event)
+            .map_err(io::Error::from)
+            .and_then(|mut line| {
+                line.push(b'\n');
+                inner.file.write_all(&line)
+            });
         if let Err(error) = written {
             inner.fault.get_or_insert(error);
         }
@@ -190,7 +201,12 @@ impl History {
 
     /// Whether everything is in the file.
     pub(crate) fn finish(&self, path: &Path) -> Result<(), SuiteError> {
-        let fault = self.inner.lock().unwrap_or_else(PoisonError::into_inner).fault.take();
+        let fault = self
+            .inner
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .fault
+            .take();
         fault.map_or(Ok(()), |error| Err(SuiteError::file("write", path)(error)))
     }
 }
@@ -209,7 +225,11 @@ pub(crate) fn read_lines<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Ve
     let lines = (1..).zip(text.lines());
     lines
         .map(|(line, text)| {
-            serde_json::from_str(text).map_err(|source| SuiteError::Line { path: PathBuf::from(path), line, source })
+            serde_json::from_str(text).map_err(|source| SuiteError::Line {
+                path: PathBuf::from(path),
+                line,
+                source,
+            })
         })
         .collect()
 }

@@ -41,7 +41,10 @@ fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
     // Rounds read and copy files where they stand; the fakes must not wait for that.
     let workers = arguments.jobs.saturating_mul(2).saturating_add(4);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(workers)
+        .enable_all()
+        .build()?;
     runtime.block_on(suite(arguments))
 }
 
@@ -50,7 +53,9 @@ async fn suite(arguments: Arguments) -> anyhow::Result<ExitCode> {
         "there is no nanobot beside this program: build it with `cargo build -p nanobot`, or name it with --binary",
     )?;
     ensure!(binary.is_file(), "{} is not there", binary.display());
-    let folder = arguments.homes.unwrap_or_else(|| std::env::temp_dir().join("nanobot-crash-suite"));
+    let folder = arguments
+        .homes
+        .unwrap_or_else(|| std::env::temp_dir().join("nanobot-crash-suite"));
     let options = Options {
         kills: arguments.kills,
         seed: arguments.seed,
@@ -63,10 +68,19 @@ async fn suite(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let system = Arc::new(Nanobot::new(std::path::absolute(binary)?));
     let report = run(system, &options, |report| progress(report, begun)).await?;
     let mut out = io::stdout().lock();
-    writeln!(out, "seed {}, {:.1} s\n\n{report}", options.seed, begun.elapsed().as_secs_f64())?;
+    writeln!(
+        out,
+        "seed {}, {:.1} s\n\n{report}",
+        options.seed,
+        begun.elapsed().as_secs_f64()
+    )?;
     for failure in &report.failures {
         let (round, kill) = (failure.round, failure.kill);
-        writeln!(out, "{}: round {round}, kill {kill}: {}", failure.property, failure.what)?;
+        writeln!(
+            out,
+            "{}: round {round}, kill {kill}: {}",
+            failure.property, failure.what
+        )?;
     }
     if report.is_clean() {
         return Ok(ExitCode::SUCCESS);
@@ -79,5 +93,8 @@ fn progress(report: &Report, begun: Instant) {
     let seconds = begun.elapsed().as_secs_f64();
     let (kills, failures) = (report.tally.kills, report.failures.len());
     // Nobody has to read it.
-    drop(writeln!(io::stderr().lock(), "{kills} kills in {seconds:.1} s, {failures} failures"));
+    drop(writeln!(
+        io::stderr().lock(),
+        "{kills} kills in {seconds:.1} s, {failures} failures"
+    ));
 }

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use async_trait::async_trait;
-use nanobot_session::{Entry, JsonlStore, ReadFrom, Seq, SessionPaths, SessionStore as _, SessionView, replay};
+use nanobot_session::{
+    Entry, JsonlStore, ReadFrom, Seq, SessionPaths, SessionStore as _, SessionView, replay,
+};
 use nanobot_testkit::ScriptedCall;
 use nanobot_types::ChatMessage;
 use rusqlite::{Connection, OpenFlags};
@@ -20,7 +22,10 @@ const EFFECTS: &str = "effects.log";
 const LOOKED_AT: &str = "looked-at.txt";
 const DATABASE: [&str; 2] = ["state.db", "state.db-wal"];
 /// Marks results of calls that were interrupted: in a turn that went on, and in one that did not.
-const UNKNOWN: [&str; 2] = ["outcome unknown after restart", "interrupted before a result was recorded"];
+const UNKNOWN: [&str; 2] = [
+    "outcome unknown after restart",
+    "interrupted before a result was recorded",
+];
 
 /// The gateway of this workspace.
 #[derive(Clone, Debug)]
@@ -32,7 +37,9 @@ impl Nanobot {
     /// The gateway in this executable.
     #[must_use]
     pub fn new(binary: impl Into<PathBuf>) -> Self {
-        Self { binary: binary.into() }
+        Self {
+            binary: binary.into(),
+        }
     }
 
     /// The executable that Cargo builds beside the one that runs now, if it was built.
@@ -40,7 +47,11 @@ impl Nanobot {
     pub fn beside_this_program() -> Option<PathBuf> {
         let this = std::env::current_exe().ok()?;
         let name = format!("nanobot{}", std::env::consts::EXE_SUFFIX);
-        this.ancestors().skip(1).take(2).map(|folder| folder.join(&name)).find(|path| path.is_file())
+        this.ancestors()
+            .skip(1)
+            .take(2)
+            .map(|folder| folder.join(&name))
+            .find(|path| path.is_file())
     }
 }
 
@@ -54,7 +65,8 @@ impl System for Nanobot {
         let workspace = workspace(home);
         fs::create_dir_all(&workspace).map_err(SuiteError::file("create", &workspace))?;
         let looked_at = workspace.join(LOOKED_AT);
-        fs::write(&looked_at, "It stays as it is.\n").map_err(SuiteError::file("write", &looked_at))?;
+        fs::write(&looked_at, "It stays as it is.\n")
+            .map_err(SuiteError::file("write", &looked_at))?;
         let config = json!({
             "agents": {"defaults": {"model": "custom/scripted", "provider": "custom"}},
             "providers": {"custom": {"apiKey": "key", "apiBase": endpoints.model}},
@@ -91,20 +103,27 @@ impl System for Nanobot {
 
     fn names_owner(&self, stderr: &str, owner: u32) -> bool {
         let owner = owner.to_string();
-        stderr.split(|c: char| !c.is_ascii_digit()).any(|number| number == owner)
+        stderr
+            .split(|c: char| !c.is_ascii_digit())
+            .any(|number| number == owner)
     }
 
     fn call(&self, deed: Deed<'_>, token: &str) -> ScriptedCall {
         match deed {
             Deed::Look => ScriptedCall::new("read_file", &json!({"path": LOOKED_AT})),
             Deed::Fetch { page } => ScriptedCall::new("web_fetch", &json!({"url": page})),
-            Deed::Put => {
-                ScriptedCall::new("write_file", &json!({"path": format!("put/{token}.txt"), "content": token}))
-            }
-            Deed::Append => ScriptedCall::new("exec", &json!({"command": format!("echo {token} >> {EFFECTS}")})),
-            Deed::Tell { chat, text } => {
-                ScriptedCall::new("message", &json!({"content": text, "chat_id": chat.to_string()}))
-            }
+            Deed::Put => ScriptedCall::new(
+                "write_file",
+                &json!({"path": format!("put/{token}.txt"), "content": token}),
+            ),
+            Deed::Append => ScriptedCall::new(
+                "exec",
+                &json!({"command": format!("echo {token} >> {EFFECTS}")}),
+            ),
+            Deed::Tell { chat, text } => ScriptedCall::new(
+                "message",
+                &json!({"content": text, "chat_id": chat.to_string()}),
+            ),
         }
     }
 
@@ -125,7 +144,8 @@ impl System for Nanobot {
         fs::create_dir_all(into).map_err(SuiteError::file("create", into))?;
         let sessions = workspace(home).join("sessions");
         if sessions.is_dir() {
-            copy_folder(&sessions, &into.join("sessions")).map_err(SuiteError::file("copy", &sessions))?;
+            copy_folder(&sessions, &into.join("sessions"))
+                .map_err(SuiteError::file("copy", &sessions))?;
         }
         for name in DATABASE {
             let path = home.join(name);
@@ -135,7 +155,10 @@ impl System for Nanobot {
     }
 
     async fn load(&self, saved: &Path) -> Checkpoint {
-        let mut checkpoint = Checkpoint { sessions: sessions(&saved.join("sessions")).await, ..Checkpoint::default() };
+        let mut checkpoint = Checkpoint {
+            sessions: sessions(&saved.join("sessions")).await,
+            ..Checkpoint::default()
+        };
         let database = saved.join("state.db");
         if database.is_file() {
             match audit(&database) {
@@ -148,8 +171,11 @@ impl System for Nanobot {
 
     fn ledger(&self, home: &Path) -> Vec<Row> {
         // While the gateway starts or ends, the file may be locked or not be there.
-        let connection = Connection::open_with_flags(home.join("state.db"), OpenFlags::SQLITE_OPEN_READ_ONLY);
-        connection.and_then(|connection| rows(&connection)).unwrap_or_default()
+        let connection =
+            Connection::open_with_flags(home.join("state.db"), OpenFlags::SQLITE_OPEN_READ_ONLY);
+        connection
+            .and_then(|connection| rows(&connection))
+            .unwrap_or_default()
     }
 }
 
@@ -161,7 +187,13 @@ async fn sessions(folder: &Path) -> BTreeMap<String, SessionLog> {
         if name.ends_with(".jsonl")
             && let Ok(bytes) = fs::read(entry.path())
         {
-            logs.insert(name, SessionLog { bytes, ..SessionLog::default() });
+            logs.insert(
+                name,
+                SessionLog {
+                    bytes,
+                    ..SessionLog::default()
+                },
+            );
         }
     }
     let store = JsonlStore::new(SessionPaths::only(folder));
@@ -183,7 +215,11 @@ async fn sessions(folder: &Path) -> BTreeMap<String, SessionLog> {
 fn broken_lines(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
     let is_broken = |line: &&str| serde_json::from_str::<serde_json::Value>(line).is_err();
-    let broken = text.lines().filter(|line| !line.trim().is_empty()).filter(is_broken).count();
+    let broken = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .filter(is_broken)
+        .count();
     let torn = usize::from(!text.ends_with('\n'));
     // A process that is killed does not tear a write of a few bytes, but it may.
     (broken > torn).then(|| format!("{broken} lines cannot be read"))
@@ -199,7 +235,10 @@ fn unpaired(view: &SessionView) -> Option<String> {
                 open.extend(assistant.tool_calls.iter().map(|call| call.id.to_string()));
             }
             ChatMessage::Tool(result) => {
-                let Some(place) = open.iter().position(|id| id == result.tool_call_id.as_str()) else {
+                let Some(place) = open
+                    .iter()
+                    .position(|id| id == result.tool_call_id.as_str())
+                else {
                     return Some(format!("the result of {} has no call", result.tool_call_id));
                 };
                 open.remove(place);
@@ -218,19 +257,29 @@ fn steps(view: &SessionView) -> Vec<Step> {
             ChatMessage::Assistant(assistant) if assistant.tool_calls.is_empty() => {
                 Some(Step::Answered(message.message.text()))
             }
-            ChatMessage::Assistant(assistant) => {
-                Some(Step::Called(assistant.tool_calls.iter().map(|call| call.id.to_string()).collect()))
-            }
-            ChatMessage::Tool(result) => {
-                Some(Step::Returned { call: result.tool_call_id.to_string(), text: message.message.text() })
-            }
+            ChatMessage::Assistant(assistant) => Some(Step::Called(
+                assistant
+                    .tool_calls
+                    .iter()
+                    .map(|call| call.id.to_string())
+                    .collect(),
+            )),
+            ChatMessage::Tool(result) => Some(Step::Returned {
+                call: result.tool_call_id.to_string(),
+                text: message.message.text(),
+            }),
             ChatMessage::System { .. } => None,
         },
-        Entry::TurnEnded(end) => Some(Step::Ended(end.inbound.iter().map(ToString::to_string).collect())),
+        Entry::TurnEnded(end) => Some(Step::Ended(
+            end.inbound.iter().map(ToString::to_string).collect(),
+        )),
         // Cursors and metadata are no steps of a turn.
         _ => None,
     };
-    view.records.iter().filter_map(|record| step(&record.entry)).collect()
+    view.records
+        .iter()
+        .filter_map(|record| step(&record.entry))
+        .collect()
 }
 
 /// Opens a copy of the database as a program does after a crash, and checks all of it.
@@ -249,18 +298,31 @@ fn audit(path: &Path) -> Result<Vec<Row>, String> {
 
 fn rows(connection: &Connection) -> rusqlite::Result<Vec<Row>> {
     // A home whose first process was killed early has a file without tables.
-    let tables: u32 =
-        connection.query_row("SELECT count(*) FROM sqlite_schema WHERE name = 'ledger'", [], |row| row.get(0))?;
+    let tables: u32 = connection.query_row(
+        "SELECT count(*) FROM sqlite_schema WHERE name = 'ledger'",
+        [],
+        |row| row.get(0),
+    )?;
     if tables == 0 {
         return Ok(Vec::new());
     }
-    let mut statement = connection.prepare("SELECT queue, name, state, body FROM ledger ORDER BY id")?;
+    let mut statement =
+        connection.prepare("SELECT queue, name, state, body FROM ledger ORDER BY id")?;
     let rows = statement.query_map([], |row| {
         let (queue, name, state, body): (String, String, String, String) =
             (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
         let text = serde_json::from_str::<serde_json::Value>(&body).unwrap_or_default();
-        let text = text.get("content").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
-        Ok(Row { inbound: queue == "inbound", name, text, standing: standing(&state) })
+        let text = text
+            .get("content")
+            .and_then(serde_json::Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        Ok(Row {
+            inbound: queue == "inbound",
+            name,
+            text,
+            standing: standing(&state),
+        })
     })?;
     rows.collect()
 }

@@ -35,17 +35,36 @@ pub(crate) enum Start {
 
 impl Process {
     /// Starts the program; its standard error goes to a file.
-    pub(crate) fn spawn(system: &dyn System, home: &Path, stderr: PathBuf) -> Result<Self, SuiteError> {
+    pub(crate) fn spawn(
+        system: &dyn System,
+        home: &Path,
+        stderr: PathBuf,
+    ) -> Result<Self, SuiteError> {
         let command = system.command(home);
         let program = PathBuf::from(command.get_program());
         let log = File::create(&stderr).map_err(SuiteError::file("create", &stderr))?;
         let mut command = Command::from(command);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).kill_on_drop(true);
-        let failed = |source| SuiteError::Spawn { program: program.clone(), source };
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .kill_on_drop(true);
+        let failed = |source| SuiteError::Spawn {
+            program: program.clone(),
+            source,
+        };
         let mut child = command.spawn().map_err(failed)?;
-        let stdout = child.stdout.take().ok_or_else(|| failed(std::io::ErrorKind::BrokenPipe.into()))?;
+        let stdout = child
+            .stdout
+            .take()
+            .ok_or_else(|| failed(std::io::ErrorKind::BrokenPipe.into()))?;
         let pid = child.id().unwrap_or_default();
-        Ok(Self { child, pid, stdout: BufReader::new(stdout).lines(), stderr })
+        Ok(Self {
+            child,
+            pid,
+            stdout: BufReader::new(stdout).lines(),
+            stderr,
+        })
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -65,10 +84,21 @@ impl Process {
         match tokio::time::timeout(START_LIMIT, ready).await {
             Ok(true) => Start::Ready,
             Ok(false) => {
-                let code = self.child.wait().await.ok().and_then(|status| status.code());
-                Start::Refused { code, said: self.stderr() }
+                let code = self
+                    .child
+                    .wait()
+                    .await
+                    .ok()
+                    .and_then(|status| status.code());
+                Start::Refused {
+                    code,
+                    said: self.stderr(),
+                }
             }
-            Err(_) => Start::Refused { code: None, said: format!("nothing in {START_LIMIT:?}; {}", self.stderr()) },
+            Err(_) => Start::Refused {
+                code: None,
+                said: format!("nothing in {START_LIMIT:?}; {}", self.stderr()),
+            },
         }
     }
 

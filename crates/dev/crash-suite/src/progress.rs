@@ -29,13 +29,21 @@ pub(crate) struct Progress {
 impl Progress {
     /// Goes on from a file if there is one.
     pub(crate) fn open(file: Option<&Path>, seed: u64) -> Result<Self, SuiteError> {
-        let mut progress = Self { file: file.map(Path::to_owned), seed, done: BTreeMap::new() };
+        let mut progress = Self {
+            file: file.map(Path::to_owned),
+            seed,
+            done: BTreeMap::new(),
+        };
         if let Some(path) = file
             && path.exists()
         {
             for line in read_lines::<Line>(path)? {
                 if line.seed != seed {
-                    return Err(SuiteError::OtherRun { path: path.to_owned(), found: line.seed, wanted: seed });
+                    return Err(SuiteError::OtherRun {
+                        path: path.to_owned(),
+                        found: line.seed,
+                        wanted: seed,
+                    });
                 }
                 progress.done.insert(line.round, line.report);
             }
@@ -49,12 +57,20 @@ impl Progress {
 
     /// Notes a finished round, on disk first.
     pub(crate) fn finish(&mut self, round: u64, report: Report) -> Result<(), SuiteError> {
-        let line = Line { seed: self.seed, round, report };
+        let line = Line {
+            seed: self.seed,
+            round,
+            report,
+        };
         if let Some(path) = &self.file {
             let write = || -> std::io::Result<()> {
                 let mut text = serde_json::to_vec(&line)?;
                 text.push(b'\n');
-                OpenOptions::new().create(true).append(true).open(path)?.write_all(&text)
+                OpenOptions::new()
+                    .create(true)
+                    .append(true)
+                    .open(path)?
+                    .write_all(&text)
             };
             write().map_err(SuiteError::file("write", path))?;
         }
@@ -65,7 +81,9 @@ impl Progress {
     /// Everything so far, in the order of rounds.
     pub(crate) fn report(&self) -> Report {
         let mut sum = Report::default();
-        self.done.values().for_each(|report| sum.merge(report.clone()));
+        self.done
+            .values()
+            .for_each(|report| sum.merge(report.clone()));
         sum
     }
 }
@@ -79,13 +97,29 @@ mod tests {
     fn a_run_goes_on_where_it_was_left() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("progress.jsonl");
-        let report = Report { tally: Tally { kills: 25, ..Tally::default() }, ..Report::default() };
+        let report = Report {
+            tally: Tally {
+                kills: 25,
+                ..Tally::default()
+            },
+            ..Report::default()
+        };
         let mut first = Progress::open(Some(&file), 7).unwrap();
         first.finish(3, report.clone()).unwrap();
         let second = Progress::open(Some(&file), 7).unwrap();
         assert_eq!((second.is_done(3), second.is_done(4)), (true, false));
         assert_eq!(second.report(), report);
         let other = Progress::open(Some(&file), 8).unwrap_err();
-        assert!(matches!(other, SuiteError::OtherRun { found: 7, wanted: 8, .. }), "{other}");
+        assert!(
+            matches!(
+                other,
+                SuiteError::OtherRun {
+                    found: 7,
+                    wanted: 8,
+                    ..
+                }
+            ),
+            "{other}"
+        );
     }
 }

@@ -63,7 +63,10 @@ mod tests {
         for _ in 0..10_000 {
             counts[usize::try_from(random.below(10)).unwrap()] += 1;
         }
-        assert!(counts.iter().all(|count| (900..1100).contains(count)), "{counts:?}");
+        assert!(
+            counts.iter().all(|count| (900..1100).contains(count)),
+            "{counts:?}"
+        );
     }
 
     #[test]

@@ -119,12 +119,18 @@ impl Report {
     /// How often a property was checked.
     #[must_use]
     pub fn checked(&self, property: Property) -> u64 {
-        Property::ALL.iter().zip(self.checked).find(|(known, _)| **known == property).map_or(0, |(_, count)| count)
+        Property::ALL
+            .iter()
+            .zip(self.checked)
+            .find(|(known, _)| **known == property)
+            .map_or(0, |(_, count)| count)
     }
 
     /// What was found broken of a property.
     pub fn failures_of(&self, property: Property) -> impl Iterator<Item = &Failure> {
-        self.failures.iter().filter(move |failure| failure.property == property)
+        self.failures
+            .iter()
+            .filter(move |failure| failure.property == property)
     }
 
     /// Adds what another check found.
@@ -150,14 +156,31 @@ impl fmt::Display for Report {
         writeln!(f, "|---|---:|---:|---|")?;
         for property in Property::ALL {
             let first = self.failures_of(property).next();
-            let first = first.map_or_else(|| "–".to_owned(), |it| format!("round {}, kill {}", it.round, it.kill));
+            let first = first.map_or_else(
+                || "–".to_owned(),
+                |it| format!("round {}, kill {}", it.round, it.kill),
+            );
             let (checked, failures) = (self.checked(property), self.failures_of(property).count());
-            writeln!(f, "| {property:<20} | {checked:>7} | {failures:>3} | {first} |")?;
+            writeln!(
+                f,
+                "| {property:<20} | {checked:>7} | {failures:>3} | {first} |"
+            )?;
         }
-        let Tally { kills, messages, requests, unknown_outcomes, kills_in_send, duplicates, uncertain, given_up } =
-            self.tally;
+        let Tally {
+            kills,
+            messages,
+            requests,
+            unknown_outcomes,
+            kills_in_send,
+            duplicates,
+            uncertain,
+            given_up,
+        } = self.tally;
         writeln!(f)?;
-        writeln!(f, "{kills} kills, {messages} messages, {requests} model requests.")?;
+        writeln!(
+            f,
+            "{kills} kills, {messages} messages, {requests} model requests."
+        )?;
         writeln!(
             f,
             "{unknown_outcomes} calls ended as \"outcome unknown\". {kills_in_send} kills fell inside a send: \
@@ -173,18 +196,35 @@ mod tests {
 
     #[test]
     fn reports_add_up_and_show_the_first_failure() {
-        let failure = |round, kill| Failure { property: Property::EffectOnce, round, kill, what: "twice".to_owned() };
+        let failure = |round, kill| Failure {
+            property: Property::EffectOnce,
+            round,
+            kill,
+            what: "twice".to_owned(),
+        };
         let mut sum = Report::default();
         for (round, kill) in [(3, 7), (4, 1)] {
-            let mut report = Report { failures: vec![failure(round, kill)], ..Report::default() };
+            let mut report = Report {
+                failures: vec![failure(round, kill)],
+                ..Report::default()
+            };
             report.count(Property::EffectOnce);
             report.tally.kills = 25;
             sum.merge(report);
         }
         assert!(!sum.is_clean());
-        assert_eq!((sum.checked(Property::EffectOnce), sum.checked(Property::NothingLost)), (2, 0));
+        assert_eq!(
+            (
+                sum.checked(Property::EffectOnce),
+                sum.checked(Property::NothingLost)
+            ),
+            (2, 0)
+        );
         let table = sum.to_string();
-        assert!(table.contains("| effect once          |       2 |   2 | round 3, kill 7 |"), "{table}");
+        assert!(
+            table.contains("| effect once          |       2 |   2 | round 3, kill 7 |"),
+            "{table}"
+        );
         assert!(table.contains("50 kills"), "{table}");
     }
 }

@@ -55,7 +55,11 @@ pub(crate) struct RoundPlan {
 }
 
 /// Runs a round and leaves its evidence in its folder.
-pub(crate) async fn run_round(stage: Arc<Stage>, system: Arc<dyn System>, plan: &RoundPlan) -> Result<(), SuiteError> {
+pub(crate) async fn run_round(
+    stage: Arc<Stage>,
+    system: Arc<dyn System>,
+    plan: &RoundPlan,
+) -> Result<(), SuiteError> {
     let mut round = Round::begin(stage, system, plan).await?;
     round.measure().await?;
     for _ in 0..plan.kills {
@@ -83,11 +87,18 @@ struct Round {
 }
 
 impl Round {
-    async fn begin(stage: Arc<Stage>, system: Arc<dyn System>, plan: &RoundPlan) -> Result<Self, SuiteError> {
+    async fn begin(
+        stage: Arc<Stage>,
+        system: Arc<dyn System>,
+        plan: &RoundPlan,
+    ) -> Result<Self, SuiteError> {
         let home = plan.folder.join("home");
         fs::create_dir_all(&home).map_err(SuiteError::file("create", &home))?;
         let history = Arc::new(History::create(&plan.folder.join(HISTORY))?);
-        history.add(|_| Event::Round { seed: plan.seed, round: plan.number });
+        history.add(|_| Event::Round {
+            seed: plan.seed,
+            round: plan.number,
+        });
         let world = World::start(&stage, Arc::clone(&system), Some(Arc::clone(&history))).await?;
         world.open_chats(CHATS).await?;
         system.prepare(&home, &world.endpoints())?;
@@ -111,13 +122,17 @@ impl Round {
     /// The first life: how long do a start and a turn take?
     async fn measure(&mut self) -> Result<(), SuiteError> {
         let begun = Instant::now();
-        let mut process = self.start(1).await?.ok_or_else(|| SuiteError::Unfit { what: self.last_words() })?;
+        let mut process = self.start(1).await?.ok_or_else(|| SuiteError::Unfit {
+            what: self.last_words(),
+        })?;
         self.start_span = begun.elapsed();
         for (plan, chat) in (0..u64::from(MEASURED)).zip(CHATS) {
             let begun = Instant::now();
             self.push(chat, plan);
             if !self.wait_for_rest().await {
-                return Err(SuiteError::Unfit { what: format!("turn not finished; {}", self.last_words()) });
+                return Err(SuiteError::Unfit {
+                    what: format!("turn not finished; {}", self.last_words()),
+                });
             }
             self.span = self.span.max(begun.elapsed());
         }
@@ -134,12 +149,18 @@ impl Round {
         if self.random.one_in(IN_START) {
             self.push_somewhere();
             let mut process = self.spawn(0)?;
-            self.history.add(|life| Event::Started { life, racers: 1, owners: Vec::new() });
+            self.history.add(|life| Event::Started {
+                life,
+                racers: 1,
+                owners: Vec::new(),
+            });
             tokio::time::sleep(self.random.within(self.start_span + self.span)).await;
             return self.kill(&mut process, begun).await;
         }
         let racers = if self.random.one_in(RACE) { RACERS } else { 1 };
-        let Some(mut process) = self.start(racers).await? else { return self.end_life().await };
+        let Some(mut process) = self.start(racers).await? else {
+            return self.end_life().await;
+        };
         if !self.random.one_in(IN_RECOVERY) && !self.wait_for_rest().await {
             self.report_stuck();
         }
@@ -162,7 +183,12 @@ impl Round {
     }
 
     fn report_stuck(&self) {
-        let left: Vec<Row> = self.system.ledger(&self.home).into_iter().filter(is_open).collect();
+        let left: Vec<Row> = self
+            .system
+            .ledger(&self.home)
+            .into_iter()
+            .filter(is_open)
+            .collect();
         let what = format!("unsettled: {left:?}; {}", self.last_words());
         self.history.add(|life| Event::Stuck { life, what });
     }
@@ -172,7 +198,8 @@ impl Round {
     }
 
     fn stderr(&self, number: usize) -> PathBuf {
-        self.folder.join(format!("stderr-{:04}-{number}.log", self.life))
+        self.folder
+            .join(format!("stderr-{:04}-{number}.log", self.life))
     }
 
     fn last_words(&self) -> String {
@@ -181,29 +208,58 @@ impl Round {
 
     /// Starts that many processes at the same time; the one that owns the home is returned.
     async fn start(&mut self, racers: usize) -> Result<Option<Process>, SuiteError> {
-        let mut processes = (0..racers).map(|number| self.spawn(number)).collect::<Result<Vec<_>, _>>()?;
-        let starts = join_all(processes.iter_mut().map(|process| process.wait_ready(&*self.system))).await;
+        let mut processes = (0..racers)
+            .map(|number| self.spawn(number))
+            .collect::<Result<Vec<_>, _>>()?;
+        let starts = join_all(
+            processes
+                .iter_mut()
+                .map(|process| process.wait_ready(&*self.system)),
+        )
+        .await;
         let ready = |start: &Start| matches!(start, Start::Ready);
-        let owners: Vec<u32> =
-            processes.iter().zip(&starts).filter(|(_, start)| ready(start)).map(|(process, _)| process.pid()).collect();
+        let owners: Vec<u32> = processes
+            .iter()
+            .zip(&starts)
+            .filter(|(_, start)| ready(start))
+            .map(|(process, _)| process.pid())
+            .collect();
         let owner = owners.first().copied();
-        self.history.add(|life| Event::Started { life, racers, owners });
+        self.history.add(|life| Event::Started {
+            life,
+            racers,
+            owners,
+        });
         for start in &starts {
             if let Start::Refused { code, said } = start {
                 let names_owner = owner.is_some_and(|owner| self.system.names_owner(said, owner));
                 let (code, said) = (*code, said.clone());
-                self.history.add(|life| Event::Refused { life, code, names_owner, said });
+                self.history.add(|life| Event::Refused {
+                    life,
+                    code,
+                    names_owner,
+                    said,
+                });
             }
         }
         // Should there be two, the second one dies here, when it is dropped.
-        Ok(processes.into_iter().find(|process| Some(process.pid()) == owner))
+        Ok(processes
+            .into_iter()
+            .find(|process| Some(process.pid()) == owner))
     }
 
     fn push_somewhere(&mut self) {
         let busy: Vec<i64> = self.open.values().copied().collect();
         let free: Vec<i64> = CHATS.filter(|chat| !busy.contains(chat)).collect();
-        let choice = self.random.below(u64::try_from(free.len()).unwrap_or_default());
-        let Some(chat) = usize::try_from(choice).ok().and_then(|index| free.get(index).copied()) else { return };
+        let choice = self
+            .random
+            .below(u64::try_from(free.len()).unwrap_or_default());
+        let Some(chat) = usize::try_from(choice)
+            .ok()
+            .and_then(|index| free.get(index).copied())
+        else {
+            return;
+        };
         let messages = if self.random.one_in(PAIR) { 2 } else { 1 };
         for _ in 0..messages {
             let plan = self.random.below(PLAN_COUNT);
@@ -219,14 +275,22 @@ impl Round {
         let update = self.world.push(chat, &text).update_id.unwrap_or_default();
         self.last_update = update;
         self.open.insert(marker.clone(), chat);
-        self.history.add(|life| Event::Pushed { life, marker, chat, update, text });
+        self.history.add(|life| Event::Pushed {
+            life,
+            marker,
+            chat,
+            update,
+            text,
+        });
     }
 
     /// Waits until everything that was said is settled.
     async fn wait_for_rest(&mut self) -> bool {
         let open: Vec<&String> = self.open.keys().collect();
-        let rests =
-            || self.world.acknowledged() > self.last_update && is_at_rest(&self.system.ledger(&self.home), &open);
+        let rests = || {
+            self.world.acknowledged() > self.last_update
+                && is_at_rest(&self.system.ledger(&self.home), &open)
+        };
         let at_rest = wait_until(REST_LIMIT, rests).await;
         if at_rest {
             self.open.clear();
@@ -249,7 +313,8 @@ impl Round {
         let saved = self.folder.join(&name);
         self.system.save(&self.home, &saved)?;
         self.world.observe(&self.system.effects(&self.home));
-        self.history.add(|life| Event::Checkpoint { life, folder: name });
+        self.history
+            .add(|life| Event::Checkpoint { life, folder: name });
         let ledger = self.ledger_of(&saved);
         self.open.retain(|marker, _| !is_settled(&ledger, marker));
         if !self.open.is_empty() && self.random.one_in(FORK) {
@@ -265,7 +330,9 @@ impl Round {
     /// The ledger of a checkpoint, read from a copy of it, because reading changes its files.
     fn ledger_of(&self, saved: &Path) -> Vec<Row> {
         let copy = self.folder.join("looked-at");
-        let ledger = crate::disk::copy_folder(saved, &copy).map(|()| self.system.ledger(&copy)).unwrap_or_default();
+        let ledger = crate::disk::copy_folder(saved, &copy)
+            .map(|()| self.system.ledger(&copy))
+            .unwrap_or_default();
         drop(remove_folder(&copy));
         ledger
     }
@@ -279,11 +346,18 @@ fn is_open(row: &Row) -> bool {
 pub(crate) fn is_at_rest(ledger: &[Row], known: &[&String]) -> bool {
     !ledger.is_empty()
         && !ledger.iter().any(is_open)
-        && known.iter().all(|marker| ledger.iter().any(|row| row.inbound && row.text.contains(marker.as_str())))
+        && known.iter().all(|marker| {
+            ledger
+                .iter()
+                .any(|row| row.inbound && row.text.contains(marker.as_str()))
+        })
 }
 
 fn is_settled(ledger: &[Row], marker: &String) -> bool {
-    let mut rows = ledger.iter().filter(|row| row.inbound && markers(&row.text).contains(marker)).peekable();
+    let mut rows = ledger
+        .iter()
+        .filter(|row| row.inbound && markers(&row.text).contains(marker))
+        .peekable();
     rows.peek().is_some() && rows.all(|row| !is_open(row))
 }
 

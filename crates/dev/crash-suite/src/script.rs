@@ -36,7 +36,11 @@ enum Act {
 
 /// The plans: stages of acts. The first one is run to measure how long a turn takes.
 const PLANS: [&[&[Act]]; 5] = [
-    &[&[Act::Look, Act::Fetch], &[Act::Put, Act::Append], &[Act::TellSink]],
+    &[
+        &[Act::Look, Act::Fetch],
+        &[Act::Put, Act::Append],
+        &[Act::TellSink],
+    ],
     &[&[Act::Append, Act::Fetch, Act::Append]],
     &[&[Act::Put, Act::Fetch], &[Act::TellHere, Act::Append]],
     &[],
@@ -59,18 +63,31 @@ pub(crate) fn marker(number: u32) -> String {
 /// All markers in a text, in order.
 pub(crate) fn markers(text: &str) -> Vec<String> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
-        .filter(|word| word.strip_prefix("mark-").is_some_and(|number| number.parse::<u32>().is_ok()))
+        .filter(|word| {
+            word.strip_prefix("mark-")
+                .is_some_and(|number| number.parse::<u32>().is_ok())
+        })
         .map(str::to_owned)
         .collect()
 }
 
 /// The chat that an order came from.
 pub(crate) fn chat_of(order: &str) -> Option<i64> {
-    order.split_once(" from ")?.1.split_once(':')?.0.parse().ok()
+    order
+        .split_once(" from ")?
+        .1
+        .split_once(':')?
+        .0
+        .parse()
+        .ok()
 }
 
 fn plan_of(order: &str) -> Option<&'static [&'static [Act]]> {
-    let number = order.split_once("follow plan ")?.1.split_whitespace().next()?;
+    let number = order
+        .split_once("follow plan ")?
+        .1
+        .split_whitespace()
+        .next()?;
     PLANS.get(number.parse::<usize>().ok()?).copied()
 }
 
@@ -101,22 +118,36 @@ impl Visible {
 
 /// The chat that a request belongs to: the one of its first order.
 pub(crate) fn chat_of_request(request: &ModelRequest) -> Option<i64> {
-    orders(request.messages()).first().and_then(|order| chat_of(order))
+    orders(request.messages())
+        .first()
+        .and_then(|order| chat_of(order))
 }
 
 /// The model's answer to a request. `page` is the address of the page that it reads.
 pub(crate) fn answer(system: &dyn System, page: &str, request: &ModelRequest) -> Reply {
     let messages = request.messages();
-    let answered = messages.iter().rposition(is_last_word).map_or(0, |index| index + 1);
+    let answered = messages
+        .iter()
+        .rposition(is_last_word)
+        .map_or(0, |index| index + 1);
     let open = messages.get(answered..).unwrap_or_default();
     let orders = orders(open);
     let all: Vec<String> = orders.iter().flat_map(|order| markers(order)).collect();
-    let stage = open.iter().filter(|message| role(message) == "assistant").count();
-    let acts = orders.first().and_then(|order| plan_of(order)).and_then(|plan| plan.get(stage));
+    let stage = open
+        .iter()
+        .filter(|message| role(message) == "assistant")
+        .count();
+    let acts = orders
+        .first()
+        .and_then(|order| plan_of(order))
+        .and_then(|plan| plan.get(stage));
     let (Some(acts), Some(first)) = (acts, all.first()) else {
         return Reply::text(format!("{DONE} {}", all.join(" ")));
     };
-    let chat = orders.first().and_then(|order| chat_of(order)).unwrap_or(SINK);
+    let chat = orders
+        .first()
+        .and_then(|order| chat_of(order))
+        .unwrap_or(SINK);
     Reply::calls(acts.iter().enumerate().map(|(place, act)| {
         let token = format!("{}-{stage}-{place}", first.replace("mark-", "call-"));
         let (told, note) = (format!("{TOLD} {first}"), format!("{NOTE} {token}"));
@@ -126,7 +157,10 @@ pub(crate) fn answer(system: &dyn System, page: &str, request: &ModelRequest) ->
             Act::Put => Deed::Put,
             Act::Append => Deed::Append,
             Act::TellHere => Deed::Tell { chat, text: &told },
-            Act::TellSink => Deed::Tell { chat: SINK, text: &note },
+            Act::TellSink => Deed::Tell {
+                chat: SINK,
+                text: &note,
+            },
         };
         system.call(deed, &token).with_id(token.clone())
     }))
@@ -161,23 +195,36 @@ pub(crate) fn marker_of_call(call: &str) -> Option<String> {
 }
 
 fn orders(messages: &[Value]) -> Vec<String> {
-    let texts = messages.iter().filter(|message| role(message) == "user").map(text);
+    let texts = messages
+        .iter()
+        .filter(|message| role(message) == "user")
+        .map(text);
     texts.filter(|text| !markers(text).is_empty()).collect()
 }
 
 fn is_last_word(message: &Value) -> bool {
-    role(message) == "assistant" && message.get("tool_calls").and_then(Value::as_array).is_none_or(Vec::is_empty)
+    role(message) == "assistant"
+        && message
+            .get("tool_calls")
+            .and_then(Value::as_array)
+            .is_none_or(Vec::is_empty)
 }
 
 fn role(message: &Value) -> &str {
-    message.get("role").and_then(Value::as_str).unwrap_or_default()
+    message
+        .get("role")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 fn text(message: &Value) -> String {
     match message.get("content") {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(blocks)) => {
-            let texts: Vec<&str> = blocks.iter().filter_map(|block| block.get("text")?.as_str()).collect();
+            let texts: Vec<&str> = blocks
+                .iter()
+                .filter_map(|block| block.get("text")?.as_str())
+                .collect();
             texts.join("\n")
         }
         _ => String::new(),
@@ -199,14 +246,31 @@ mod tests {
     #[test]
     fn a_call_tells_its_marker_and_whether_it_appends() {
         let order = order(&marker(7), 101, 1);
-        assert_eq!(marker_of_call("call-0007-0-2").as_deref(), Some("mark-0007"));
-        let appends = ["call-0007-0-0", "call-0007-0-1", "call-0007-0-2", "call-0007-1-0", "7"];
-        assert_eq!(appends.map(|call| is_append(call, &order)), [true, false, true, false, false]);
+        assert_eq!(
+            marker_of_call("call-0007-0-2").as_deref(),
+            Some("mark-0007")
+        );
+        let appends = [
+            "call-0007-0-0",
+            "call-0007-0-1",
+            "call-0007-0-2",
+            "call-0007-1-0",
+            "7",
+        ];
+        assert_eq!(
+            appends.map(|call| is_append(call, &order)),
+            [true, false, true, false, false]
+        );
     }
 
     #[test]
     fn visible_texts_are_told_apart() {
-        let seen = ["done mark-0001 mark-0002", "told mark-0001", "note call-0001-2-0", "I am still at work here."];
+        let seen = [
+            "done mark-0001 mark-0002",
+            "told mark-0001",
+            "note call-0001-2-0",
+            "I am still at work here.",
+        ];
         let kinds = seen.map(Visible::of);
         let expected = [
             Visible::Done(vec![marker(1), marker(2)]),

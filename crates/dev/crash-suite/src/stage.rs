@@ -22,9 +22,16 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) async fn open() -> Result<Self, SuiteError> {
-        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build();
         let threads = Threads(Some(runtime.map_err(SuiteError::Threads)?));
-        let page = threads.run(Server::start(|_| async { Response::bytes(200, "text/html", page()) })).await?;
+        let page = threads
+            .run(Server::start(|_| async {
+                Response::bytes(200, "text/html", page())
+            }))
+            .await?;
         Ok(Self { threads, page })
     }
 
@@ -44,7 +51,9 @@ impl Stage {
 
 fn page() -> String {
     let text = format!("{ON_PAGE}. ").repeat(12);
-    format!("<html><head><title>Tea</title></head><body><article><p>{text}</p></article></body></html>")
+    format!(
+        "<html><head><title>Tea</title></head><body><article><p>{text}</p></article></body></html>"
+    )
 }
 
 /// Threads that the fakes have for themselves: what a process sent before it died is read before
@@ -57,7 +66,9 @@ impl Threads {
         &self,
         act: impl Future<Output = Result<T, TestkitError>> + Send + 'static,
     ) -> Result<T, TestkitError> {
-        let Some(runtime) = &self.0 else { return Err(TestkitError::Listen(io::ErrorKind::NotConnected.into())) };
+        let Some(runtime) = &self.0 else {
+            return Err(TestkitError::Listen(io::ErrorKind::NotConnected.into()));
+        };
         let ran = TaskTracker::new().spawn_on(act, runtime.handle()).await;
         ran.unwrap_or_else(|panicked| Err(TestkitError::Listen(io::Error::other(panicked))))
     }

@@ -50,14 +50,21 @@ pub async fn run(
     let mut progress = Progress::open(options.resume.as_deref(), options.seed)?;
     let stage = Arc::new(Stage::open().await?);
     let tasks = TaskTracker::new();
-    let rounds: Vec<RoundPlan> = plans(options).filter(|plan| !progress.is_done(plan.number)).collect();
+    let rounds: Vec<RoundPlan> = plans(options)
+        .filter(|plan| !progress.is_done(plan.number))
+        .collect();
     let mut waiting = rounds.into_iter();
     let mut running = FuturesUnordered::new();
     let begin = |plan: RoundPlan| {
         let (stage, system, round) = (Arc::clone(&stage), Arc::clone(&system), plan.number);
         let keep = options.keep;
         let task = tasks.spawn(async move { judge(stage, system, plan, keep).await });
-        async move { (round, task.await.unwrap_or(Err(SuiteError::Panicked { round }))) }
+        async move {
+            (
+                round,
+                task.await.unwrap_or(Err(SuiteError::Panicked { round })),
+            )
+        }
     };
     running.extend(waiting.by_ref().take(options.jobs.max(1)).map(begin));
     while let Some((round, report)) = running.next().await {
@@ -73,13 +80,28 @@ pub async fn run(
 fn plans(options: &Options) -> impl Iterator<Item = RoundPlan> + '_ {
     let rounds = options.kills.div_ceil(KILLS_PER_ROUND);
     (0..rounds).map(move |number| {
-        let kills = options.kills.saturating_sub(number * KILLS_PER_ROUND).min(KILLS_PER_ROUND);
-        let folder = options.folder.join(format!("seed-{}-round-{number}", options.seed));
-        RoundPlan { seed: options.seed, number: number.into(), kills, folder }
+        let kills = options
+            .kills
+            .saturating_sub(number * KILLS_PER_ROUND)
+            .min(KILLS_PER_ROUND);
+        let folder = options
+            .folder
+            .join(format!("seed-{}-round-{number}", options.seed));
+        RoundPlan {
+            seed: options.seed,
+            number: number.into(),
+            kills,
+            folder,
+        }
     })
 }
 
-async fn judge(stage: Arc<Stage>, system: Arc<dyn System>, plan: RoundPlan, keep: bool) -> Result<Report, SuiteError> {
+async fn judge(
+    stage: Arc<Stage>,
+    system: Arc<dyn System>,
+    plan: RoundPlan,
+    keep: bool,
+) -> Result<Report, SuiteError> {
     prepare(&plan.folder)?;
     run_round(stage, Arc::clone(&system), &plan).await?;
     let evidence = Evidence::read(&*system, &plan.folder).await?;

@@ -44,7 +44,11 @@ impl World {
         stage.run(Self::open(system, page, history)).await
     }
 
-    async fn open(system: Arc<dyn System>, page: String, history: Option<Arc<History>>) -> Result<Self, TestkitError> {
+    async fn open(
+        system: Arc<dyn System>,
+        page: String,
+        history: Option<Arc<History>>,
+    ) -> Result<Self, TestkitError> {
         let telegram = TelegramFake::start().await?;
         let asked = Arc::new(Mutex::new(BTreeMap::<String, Vec<String>>::new()));
         let (notes, record) = (Arc::clone(&asked), history.clone());
@@ -65,23 +69,40 @@ impl World {
             answer(&*system, &page, request)
         })
         .await?;
-        Ok(Self { telegram, model, history, asked, seen: Mutex::default() })
+        Ok(Self {
+            telegram,
+            model,
+            history,
+            asked,
+            seen: Mutex::default(),
+        })
     }
 
     pub(crate) fn endpoints(&self) -> Endpoints {
-        Endpoints { telegram: self.telegram.api_base(), token: TOKEN.to_owned(), model: self.model.base_url() }
+        Endpoints {
+            telegram: self.telegram.api_base(),
+            token: TOKEN.to_owned(),
+            model: self.model.base_url(),
+        }
     }
 
     /// Makes chats known without anything to be answered in them: their first message is
     /// acknowledged before the program starts.
-    pub(crate) async fn open_chats(&self, chats: impl IntoIterator<Item = i64>) -> Result<(), TestkitError> {
+    pub(crate) async fn open_chats(
+        &self,
+        chats: impl IntoIterator<Item = i64>,
+    ) -> Result<(), TestkitError> {
         let mut offset = 0;
         for chat in chats.into_iter().chain([SINK]) {
-            let pushed = self.telegram.push(Incoming::private(&person(chat), "hello"));
+            let pushed = self
+                .telegram
+                .push(Incoming::private(&person(chat), "hello"));
             offset = pushed.update_id.map_or(offset, |id| id + 1);
         }
         let address = self.telegram.server().address();
-        confirm_updates(address, offset).await.map_err(TestkitError::Listen)
+        confirm_updates(address, offset)
+            .await
+            .map_err(TestkitError::Listen)
     }
 
     /// A person sends a text.
@@ -105,30 +126,53 @@ impl World {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let (sent, violations) = (self.telegram.sent(), self.model.violations());
         for message in sent.iter().skip(seen.sent) {
-            history.add(|life| Event::Sent { life, chat: message.chat_id, text: message.text.clone() });
+            history.add(|life| Event::Sent {
+                life,
+                chat: message.chat_id,
+                text: message.text.clone(),
+            });
         }
         for what in violations.iter().skip(seen.violations) {
-            history.add(|life| Event::Violation { life, what: what.clone() });
+            history.add(|life| Event::Violation {
+                life,
+                what: what.clone(),
+            });
         }
         for token in effects.iter().skip(seen.effects) {
-            history.add(|life| Event::Effect { life, token: token.clone() });
+            history.add(|life| Event::Effect {
+                life,
+                token: token.clone(),
+            });
         }
-        *seen = Seen { sent: sent.len(), violations: violations.len(), effects: effects.len() };
-        history.add(|life| Event::Acknowledged { life, offset: self.acknowledged() });
+        *seen = Seen {
+            sent: sent.len(),
+            violations: violations.len(),
+            effects: effects.len(),
+        };
+        history.add(|life| Event::Acknowledged {
+            life,
+            offset: self.acknowledged(),
+        });
     }
 
     /// All messages sent so far, by chat.
     pub(crate) fn sent(&self) -> BTreeMap<String, Vec<String>> {
         let mut chats = BTreeMap::<String, Vec<String>>::new();
         for message in self.telegram.sent() {
-            chats.entry(message.chat_id.to_string()).or_default().push(message.text);
+            chats
+                .entry(message.chat_id.to_string())
+                .or_default()
+                .push(message.text);
         }
         chats
     }
 
     /// All requests so far, by chat, when there is no history.
     pub(crate) fn asked(&self) -> BTreeMap<String, Vec<String>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.asked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 

@@ -12,7 +12,9 @@ const BINARY: &str = "NANOBOT_CRASH_BINARY";
 async fn thirty_kills_lose_nothing() {
     let named = std::env::var_os(BINARY).map(PathBuf::from);
     let Some(binary) = named.or_else(Nanobot::beside_this_program) else {
-        eprintln!("SKIPPED: no gateway was built. Build it with `cargo build -p nanobot`, or name it in {BINARY}.");
+        eprintln!(
+            "SKIPPED: no gateway was built. Build it with `cargo build -p nanobot`, or name it in {BINARY}."
+        );
         return;
     };
     let folder = tempfile::tempdir().expect("a folder for homes");
@@ -25,12 +27,26 @@ async fn thirty_kills_lose_nothing() {
         keep: false,
     };
     let system = Arc::new(Nanobot::new(binary));
-    let report = run(system.clone(), &options, |_| {}).await.expect("the suite works");
+    let report = run(system.clone(), &options, |_| {})
+        .await
+        .expect("the suite works");
     assert!(report.is_clean(), "{report}\n{:#?}", report.failures);
     assert!(report.tally.kills >= 30, "{report}");
-    let looked = [Property::PrefixContinuation, Property::EffectOnce, Property::ConsumeOnce, Property::NothingLost];
-    assert!(looked.into_iter().all(|property| report.checked(property) > 0), "{report}");
+    let looked = [
+        Property::PrefixContinuation,
+        Property::EffectOnce,
+        Property::ConsumeOnce,
+        Property::NothingLost,
+    ];
+    assert!(
+        looked
+            .into_iter()
+            .all(|property| report.checked(property) > 0),
+        "{report}"
+    );
     // What is done is not done again.
-    let again = run(system, &options, |_| {}).await.expect("the suite works");
+    let again = run(system, &options, |_| {})
+        .await
+        .expect("the suite works");
     assert_eq!(again, report);
 }

@@ -46,13 +46,23 @@ fn obey(fake: &DiscordFake, order: &Value) -> Value {
         return json!({"thread": fake.start_thread(parent).to_string()});
     }
     if let Some(name) = text("command") {
-        return pushed(Some(fake.use_command(channel, &person, name, text("arguments"))));
+        return pushed(Some(fake.use_command(
+            channel,
+            &person,
+            name,
+            text("arguments"),
+        )));
     }
     if let Some(label) = text("press") {
-        return pushed(id("message").and_then(|message| fake.press(channel, message, &person, label)));
+        return pushed(
+            id("message").and_then(|message| fake.press(channel, message, &person, label)),
+        );
     }
     if let Some(name) = text("order") {
-        let code = order.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
+        let code = order
+            .get("code")
+            .and_then(Value::as_u64)
+            .and_then(|code| u16::try_from(code).ok());
         fake.order(match name {
             "reconnect" => Order::Reconnect,
             "invalidate" => Order::Invalidate { resumable: false },
@@ -64,7 +74,10 @@ fn obey(fake: &DiscordFake, order: &Value) -> Value {
     }
     if let Some(method) = text("fault") {
         let seconds = order.get("retry_after").and_then(Value::as_f64);
-        fake.fail_next(method, seconds.map_or_else(Fault::unavailable, Fault::retry_after));
+        fake.fail_next(
+            method,
+            seconds.map_or_else(Fault::unavailable, Fault::retry_after),
+        );
         return json!({});
     }
     if let Some(content) = text("text") {
@@ -99,8 +112,9 @@ fn seen(fake: &DiscordFake) -> Value {
         })
     });
     let answers = fake.answers().into_iter();
-    let answers =
-        answers.map(|answer| json!({"kind": answer.kind, "private": answer.is_private(), "data": answer.data}));
+    let answers = answers.map(
+        |answer| json!({"kind": answer.kind, "private": answer.is_private(), "data": answer.data}),
+    );
     json!({
         "sent": sent.collect::<Value>(), "answers": answers.collect::<Value>(), "commands": fake.commands(),
         "identifies": fake.identifies(), "resumes": fake.resumes(), "complaints": fake.complaints(),

@@ -38,9 +38,14 @@ fn obey(fake: &MailFake, order: &Value) -> Value {
     if let (Some(command), Some(answer)) = (text("fault"), text("answer")) {
         fake.fail_next(command, MailFault::Answer(answer.to_owned()));
     }
-    let sent = fake.sent().into_iter().map(|mail| json!({"from": mail.from, "to": mail.to, "raw": mail.raw}));
-    let mails =
-        fake.mails().into_iter().map(|mail| json!({"uid": mail.uid, "flags": mail.flags, "copies": mail.copies}));
+    let sent = fake
+        .sent()
+        .into_iter()
+        .map(|mail| json!({"from": mail.from, "to": mail.to, "raw": mail.raw}));
+    let mails = fake
+        .mails()
+        .into_iter()
+        .map(|mail| json!({"uid": mail.uid, "flags": mail.flags, "copies": mail.copies}));
     json!({
         "uid": uid, "sent": sent.collect::<Value>(), "mails": mails.collect::<Value>(), "violations": fake.violations(),
     })

@@ -32,10 +32,14 @@ fn answer(request: &ModelRequest) -> Reply {
         return Reply::text(format!("The tool said: {}", results.join(", ")));
     }
     let text = request.last_user_text();
-    let order = text.strip_prefix("call ").and_then(|order| order.split_once(' '));
+    let order = text
+        .strip_prefix("call ")
+        .and_then(|order| order.split_once(' '));
     match order.map(|(name, arguments)| (name, serde_json::from_str(arguments))) {
         Some((name, Ok(arguments))) => Reply::call(name, &arguments),
         Some((_, Err(error))) => Reply::text(format!("That is no JSON: {error}")),
-        None => Reply::deltas(["You said: ", &text]).with_reasoning("They said something.", "signed"),
+        None => {
+            Reply::deltas(["You said: ", &text]).with_reasoning("They said something.", "signed")
+        }
     }
 }

@@ -22,12 +22,17 @@ use serde_json::{Value, json};
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let fake = Arc::new(SlackFake::start().await?);
-    println!("{}", json!({"api_base": fake.api_base(), "bot_token": BOT_TOKEN, "app_token": APP_TOKEN}));
+    println!(
+        "{}",
+        json!({"api_base": fake.api_base(), "bot_token": BOT_TOKEN, "app_token": APP_TOKEN})
+    );
     let mut pushed = Vec::new();
     loop {
         // Waiting for the terminal must not hold up the server, which lives on the other threads.
         let line = tokio::task::spawn_blocking(|| stdin().lock().lines().next()).await?;
-        let Some(line) = line.transpose()? else { return Ok(()) };
+        let Some(line) = line.transpose()? else {
+            return Ok(());
+        };
         let answer = obey(&fake, &serde_json::from_str(&line)?, &mut pushed).await?;
         println!("{answer}");
     }
@@ -35,16 +40,23 @@ async fn main() -> anyhow::Result<()> {
 
 async fn obey(fake: &SlackFake, order: &Value, pushed: &mut Vec<Pushed>) -> anyhow::Result<Value> {
     let text = |key: &str| order.get(key).and_then(Value::as_str);
-    let number = |key: &str| order.get(key).and_then(Value::as_u64).and_then(|number| usize::try_from(number).ok());
+    let number = |key: &str| {
+        order
+            .get(key)
+            .and_then(Value::as_u64)
+            .and_then(|number| usize::try_from(number).ok())
+    };
     let person = Person::new("U0ANN", "ann");
     let channel = text("channel").map_or_else(|| person.direct(), str::to_owned);
     if let Some(index) = number("acknowledged") {
-        fake.wait_for_acknowledged(pushed.get(index).context("no such message")?).await?;
+        fake.wait_for_acknowledged(pushed.get(index).context("no such message")?)
+            .await?;
         return Ok(json!({}));
     }
     if let Some(index) = number("deliveries") {
         let count = number("count").unwrap_or(1);
-        fake.wait_for_deliveries(pushed.get(index).context("no such message")?, count).await?;
+        fake.wait_for_deliveries(pushed.get(index).context("no such message")?, count)
+            .await?;
         return Ok(json!({}));
     }
     if let Some(ts) = text("reactions") {
@@ -56,12 +68,16 @@ async fn obey(fake: &SlackFake, order: &Value, pushed: &mut Vec<Pushed>) -> anyh
     }
     if let Some(method) = text("fault") {
         let seconds = number("retry_after").and_then(|seconds| u32::try_from(seconds).ok());
-        let fault = seconds.map_or_else(|| Fault::error(text("error").unwrap_or("fatal_error")), Fault::RetryAfter);
+        let fault = seconds.map_or_else(
+            || Fault::error(text("error").unwrap_or("fatal_error")),
+            Fault::RetryAfter,
+        );
         fake.fail_next(method, fault);
         return Ok(json!({}));
     }
     let new = if let Some(ts) = text("press") {
-        fake.press(&channel, ts, &person, text("value").unwrap_or_default()).context("no such button")?
+        fake.press(&channel, ts, &person, text("value").unwrap_or_default())
+            .context("no such button")?
     } else if let Some(command) = text("slash") {
         fake.slash(&channel, &person, command, text("text").unwrap_or_default())
     } else if let Some(content) = text("text") {
@@ -72,7 +88,11 @@ async fn obey(fake: &SlackFake, order: &Value, pushed: &mut Vec<Pushed>) -> anyh
         if let Some(file) = text("file") {
             incoming = incoming.with_file("f.txt", "text/plain", file.to_owned());
         }
-        if order.get("untold").is_some() { fake.push_untold(incoming) } else { fake.push(incoming) }
+        if order.get("untold").is_some() {
+            fake.push_untold(incoming)
+        } else {
+            fake.push(incoming)
+        }
     } else {
         return Ok(report(fake));
     };

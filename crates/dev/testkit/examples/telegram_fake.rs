@@ -43,7 +43,10 @@ fn obey(fake: &TelegramFake, order: &Value) -> Value {
     }
     if let Some(method) = text("fault") {
         let seconds = number("retry_after").and_then(|seconds| u32::try_from(seconds).ok());
-        fake.fail_next(method, seconds.map_or_else(Fault::bad_gateway, Fault::RetryAfter));
+        fake.fail_next(
+            method,
+            seconds.map_or_else(Fault::bad_gateway, Fault::RetryAfter),
+        );
         return json!({});
     }
     if let Some(address) = text("post_to").and_then(|address| address.parse().ok()) {
@@ -73,7 +76,11 @@ fn incoming(order: &Value, chat: i64, person: &Person, content: &str) -> Incomin
     let number = |key: &str| order.get(key).and_then(Value::as_i64);
     let text = |key: &str| order.get(key).and_then(Value::as_str);
     let is = |key: &str| order.get(key).and_then(Value::as_bool).unwrap_or_default();
-    let mut incoming = if is("post") { Incoming::post(chat, content) } else { Incoming::group(chat, person, content) };
+    let mut incoming = if is("post") {
+        Incoming::post(chat, content)
+    } else {
+        Incoming::group(chat, person, content)
+    };
     if is("anonymous") {
         incoming = incoming.anonymously();
     }
@@ -108,5 +115,8 @@ fn sent(fake: &TelegramFake) -> Value {
 }
 
 fn pushed(pushed: Option<Pushed>) -> Value {
-    pushed.map_or_else(|| json!({}), |pushed| json!({"message": pushed.message_id, "update": pushed.update_id}))
+    pushed.map_or_else(
+        || json!({}),
+        |pushed| json!({"message": pushed.message_id, "update": pushed.update_id}),
+    )
 }

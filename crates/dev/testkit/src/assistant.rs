@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use nanobot_channel::{
-    Access, AccessDecision, Admission, Arrival, ChatId, InboundMessage, Intake, MediaError, MediaRef, MediaStore,
-    Progress, SenderId, TranscribeError, Transcriber, async_trait,
+    Access, AccessDecision, Admission, Arrival, ChatId, InboundMessage, Intake, MediaError,
+    MediaRef, MediaStore, Progress, SenderId, TranscribeError, Transcriber, async_trait,
 };
 
 use crate::TestkitError;
@@ -79,22 +79,29 @@ impl Assistant {
     /// An assistant that lets nobody in whose id begins with `strangers`.
     #[must_use]
     pub fn new(strangers: impl Into<String>) -> Self {
-        Self { strangers: strangers.into(), notes: Arc::default(), scene: Watched::default() }
+        Self {
+            strangers: strangers.into(),
+            notes: Arc::default(),
+            scene: Watched::default(),
+        }
     }
 
     /// What becomes of the next messages.
     pub fn will_answer(&self, admissions: impl IntoIterator<Item = Admission>) {
-        self.scene.change(|scene| scene.admissions.extend(admissions));
+        self.scene
+            .change(|scene| scene.admissions.extend(admissions));
     }
 
     /// Strangers are to read this text.
     pub fn will_ask_strangers(&self, text: &str) {
-        self.scene.change(|scene| scene.strangers_are_asked = Some(text.to_owned()));
+        self.scene
+            .change(|scene| scene.strangers_are_asked = Some(text.to_owned()));
     }
 
     /// The next recording without words says this; those after it cannot be understood.
     pub fn will_hear(&self, words: &str) {
-        self.scene.change(|scene| scene.words.push_back(words.to_owned()));
+        self.scene
+            .change(|scene| scene.words.push_back(words.to_owned()));
     }
 
     /// Whether messages have to wait for their answer.
@@ -118,8 +125,13 @@ impl Assistant {
     ///
     /// # Errors
     /// [`TestkitError::TimedOut`] naming `what`, and what was seen instead.
-    pub async fn wait_until(&self, what: &str, mut probe: impl FnMut(&Seen) -> bool) -> Result<Seen, TestkitError> {
-        self.wait_for(what, |seen| probe(seen).then(|| seen.clone())).await
+    pub async fn wait_until(
+        &self,
+        what: &str,
+        mut probe: impl FnMut(&Seen) -> bool,
+    ) -> Result<Seen, TestkitError> {
+        self.wait_for(what, |seen| probe(seen).then(|| seen.clone()))
+            .await
     }
 
     /// Waits until so many messages were handed over, and returns the last of them.
@@ -127,15 +139,24 @@ impl Assistant {
     /// # Errors
     /// [`TestkitError::TimedOut`] with what was seen instead.
     pub async fn message(&self, count: usize) -> Result<InboundMessage, TestkitError> {
-        let last = |seen: &Seen| seen.arrived.get(count.checked_sub(1)?).map(|(message, _)| message.clone());
+        let last = |seen: &Seen| {
+            seen.arrived
+                .get(count.checked_sub(1)?)
+                .map(|(message, _)| message.clone())
+        };
         self.wait_for(&format!("{count} messages"), last).await
     }
 
-    async fn wait_for<R>(&self, what: &str, mut probe: impl FnMut(&Seen) -> Option<R>) -> Result<R, TestkitError> {
+    async fn wait_for<R>(
+        &self,
+        what: &str,
+        mut probe: impl FnMut(&Seen) -> Option<R>,
+    ) -> Result<R, TestkitError> {
         match self.scene.wait_for(what, |scene| probe(&scene.seen)).await {
-            Err(TestkitError::TimedOut { what, limit }) => {
-                Err(TestkitError::TimedOut { what: format!("{what}, but saw {:#?}", self.seen()), limit })
-            }
+            Err(TestkitError::TimedOut { what, limit }) => Err(TestkitError::TimedOut {
+                what: format!("{what}, but saw {:#?}", self.seen()),
+                limit,
+            }),
             outcome => outcome,
         }
     }
@@ -145,11 +166,17 @@ impl Assistant {
 impl Access for Assistant {
     async fn check(&self, sender: &SenderId, chat: &ChatId, arrival: &Arrival) -> AccessDecision {
         self.scene.change(|scene| {
-            scene.seen.asked.push((sender.clone(), chat.clone(), arrival.clone()));
+            scene
+                .seen
+                .asked
+                .push((sender.clone(), chat.clone(), arrival.clone()));
             if !sender.as_str().starts_with(&self.strangers) {
                 return AccessDecision::Allowed;
             }
-            scene.strangers_are_asked.clone().map_or(AccessDecision::Denied, AccessDecision::Ask)
+            scene
+                .strangers_are_asked
+                .clone()
+                .map_or(AccessDecision::Denied, AccessDecision::Ask)
         })
     }
 }
@@ -161,7 +188,10 @@ impl Intake for Assistant {
             scene.seen.arrived.push((message, arrival.clone()));
             scene.admissions.pop_front().unwrap_or(Admission::Accepted)
         });
-        let released = self.scene.wait_for("an answer", |scene| (!scene.is_held).then_some(())).await;
+        let released = self
+            .scene
+            .wait_for("an answer", |scene| (!scene.is_held).then_some(()))
+            .await;
         released.map_or(Admission::ShuttingDown, |()| answer)
     }
 }
@@ -172,7 +202,8 @@ impl Progress for Assistant {
     }
 
     fn degraded(&self, why: &str) {
-        self.scene.change(|scene| scene.seen.degraded.push(why.to_owned()));
+        self.scene
+            .change(|scene| scene.seen.degraded.push(why.to_owned()));
     }
 
     fn impaired(&self, why: &str) {
@@ -189,11 +220,25 @@ impl MediaStore for Assistant {
         FILE_LIMIT
     }
 
-    async fn keep(&self, id: &str, name: &str, mime: Option<&str>, bytes: &[u8]) -> Result<MediaRef, MediaError> {
+    async fn keep(
+        &self,
+        id: &str,
+        name: &str,
+        mime: Option<&str>,
+        bytes: &[u8],
+    ) -> Result<MediaRef, MediaError> {
         let mime = mime.map(str::to_owned);
-        let file = KeptFile { id: id.to_owned(), name: name.to_owned(), mime: mime.clone(), bytes: bytes.to_vec() };
+        let file = KeptFile {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            mime: mime.clone(),
+            bytes: bytes.to_vec(),
+        };
         self.scene.change(|scene| scene.seen.kept.push(file));
-        Ok(MediaRef { location: format!("/media/{name}"), mime })
+        Ok(MediaRef {
+            location: format!("/media/{name}"),
+            mime,
+        })
     }
 }
 

@@ -25,13 +25,19 @@ pub struct Calls<C, F> {
 
 impl<C, F> Default for Calls<C, F> {
     fn default() -> Self {
-        Self { calls: Vec::new(), faults: Vec::new() }
+        Self {
+            calls: Vec::new(),
+            faults: Vec::new(),
+        }
     }
 }
 
 impl<C: fmt::Debug, F: fmt::Debug> fmt::Debug for Calls<C, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Calls").field("calls", &self.calls).field("faults", &self.faults).finish()
+        f.debug_struct("Calls")
+            .field("calls", &self.calls)
+            .field("faults", &self.faults)
+            .finish()
     }
 }
 
@@ -50,7 +56,10 @@ impl<C: Called + Clone, F> Calls<C, F> {
 
     /// Takes the fault that waits for a method without a call, for what is none: a handshake, say.
     pub fn fault(&mut self, method: &str) -> Option<F> {
-        let place = self.faults.iter().position(|(name, _)| name.eq_ignore_ascii_case(method))?;
+        let place = self
+            .faults
+            .iter()
+            .position(|(name, _)| name.eq_ignore_ascii_case(method))?;
         Some(self.faults.remove(place).1)
     }
 
@@ -63,7 +72,11 @@ impl<C: Called + Clone, F> Calls<C, F> {
     /// The calls of one method, in order.
     #[must_use]
     pub fn of(&self, method: &str) -> Vec<C> {
-        self.calls.iter().filter(|call| call.method().eq_ignore_ascii_case(method)).cloned().collect()
+        self.calls
+            .iter()
+            .filter(|call| call.method().eq_ignore_ascii_case(method))
+            .cloned()
+            .collect()
     }
 
     /// The calls of one method, once there are so many.
@@ -83,7 +96,9 @@ mod tests {
         calls.fail_next("send", 1);
         calls.fail_next("Send", 2);
         calls.fail_next("read", 3);
-        let mut faults = ["look", "SEND", "send", "send"].map(|name| calls.note(name.to_owned())).to_vec();
+        let mut faults = ["look", "SEND", "send", "send"]
+            .map(|name| calls.note(name.to_owned()))
+            .to_vec();
         faults.push(calls.fault("read"));
         assert_eq!(faults, [None, Some(1), Some(2), None, Some(3)]);
         assert_eq!(calls.of("send"), ["SEND", "send", "send"]);

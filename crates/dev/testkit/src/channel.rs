@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_channel::{
-    Admission, Arrival, Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryContext, DeliveryGuarantee,
-    Dialect, Drafts, InboundMessage, Measure, OutboundKey, OutboundKind, OutboundMessage, OutboundPart, Sent, StreamId,
-    TextStyle, Typing, async_trait,
+    Admission, Arrival, Channel, ChannelContext, ChannelError, ChannelName, ChatId,
+    DeliveryContext, DeliveryGuarantee, Dialect, Drafts, InboundMessage, Measure, OutboundKey,
+    OutboundKind, OutboundMessage, OutboundPart, Sent, StreamId, TextStyle, Typing, async_trait,
 };
 
 use crate::TestkitError;
@@ -56,7 +56,11 @@ impl RecordingChannel {
     pub fn new(name: impl Into<ChannelName>) -> Self {
         Self {
             name: name.into(),
-            style: TextStyle { dialect: Dialect::Plain, measure: Measure::CodePoints, limit: 4000 },
+            style: TextStyle {
+                dialect: Dialect::Plain,
+                measure: Measure::CodePoints,
+                limit: 4000,
+            },
             guarantee: DeliveryGuarantee::BestEffort,
             has_abilities: true,
             record: Watched::default(),
@@ -78,7 +82,10 @@ impl RecordingChannel {
     /// The same without drafts and typing indicator.
     #[must_use]
     pub fn without_abilities(self) -> Self {
-        Self { has_abilities: false, ..self }
+        Self {
+            has_abilities: false,
+            ..self
+        }
     }
 
     /// Lets the next send that has no fault yet go wrong.
@@ -95,8 +102,15 @@ impl RecordingChannel {
     ///
     /// # Errors
     /// [`TestkitError::TimedOut`] when nobody runs the channel.
-    pub async fn receive(&self, message: InboundMessage, arrival: &Arrival) -> Result<Admission, TestkitError> {
-        let context = self.record.wait_for("a running channel", |record| record.context.clone()).await?;
+    pub async fn receive(
+        &self,
+        message: InboundMessage,
+        arrival: &Arrival,
+    ) -> Result<Admission, TestkitError> {
+        let context = self
+            .record
+            .wait_for("a running channel", |record| record.context.clone())
+            .await?;
         context.progress.alive();
         Ok(context.intake.deliver(message, arrival).await)
     }
@@ -110,7 +124,8 @@ impl RecordingChannel {
     /// The texts of the parts taken so far.
     #[must_use]
     pub fn texts(&self) -> Vec<String> {
-        self.record.read(|record| record.parts.iter().map(|part| part.text.clone()).collect())
+        self.record
+            .read(|record| record.parts.iter().map(|part| part.text.clone()).collect())
     }
 
     /// Waits until `count` parts were taken and returns them all.
@@ -119,7 +134,11 @@ impl RecordingChannel {
     /// [`TestkitError::TimedOut`].
     pub async fn wait_for_parts(&self, count: usize) -> Result<Vec<OutboundPart>, TestkitError> {
         let what = format!("{count} sent parts");
-        self.record.wait_for(&what, |record| (record.parts.len() >= count).then(|| record.parts.clone())).await
+        self.record
+            .wait_for(&what, |record| {
+                (record.parts.len() >= count).then(|| record.parts.clone())
+            })
+            .await
     }
 
     /// How often [`Channel::send`] was called, whatever came of it.
@@ -134,7 +153,9 @@ impl RecordingChannel {
     /// [`TestkitError::TimedOut`].
     pub async fn wait_for_attempts(&self, count: usize) -> Result<(), TestkitError> {
         let what = format!("{count} attempts to send");
-        self.record.wait_for(&what, |record| (record.attempts >= count).then_some(())).await
+        self.record
+            .wait_for(&what, |record| (record.attempts >= count).then_some(()))
+            .await
     }
 
     /// How often [`Channel::run`] was called.
@@ -149,7 +170,9 @@ impl RecordingChannel {
     /// [`TestkitError::TimedOut`].
     pub async fn wait_for_runs(&self, count: usize) -> Result<(), TestkitError> {
         let what = format!("{count} runs of the channel");
-        self.record.wait_for(&what, |record| (record.runs >= count).then_some(())).await
+        self.record
+            .wait_for(&what, |record| (record.runs >= count).then_some(()))
+            .await
     }
 
     /// The deltas and stream ends shown as drafts, in order.
@@ -167,7 +190,9 @@ impl RecordingChannel {
     fn take(&self, part: &OutboundPart) -> Sent {
         self.record.change(|record| {
             record.parts.push(part.clone());
-            Sent { message_id: Some(record.parts.len().to_string().as_str().into()) }
+            Sent {
+                message_id: Some(record.parts.len().to_string().as_str().into()),
+            }
         })
     }
 
@@ -246,7 +271,8 @@ impl Channel for RecordingChannel {
 #[async_trait]
 impl Drafts for RecordingChannel {
     async fn append(&self, delta: &OutboundMessage) -> Result<(), ChannelError> {
-        self.record.change(|record| record.drafts.push(delta.clone()));
+        self.record
+            .change(|record| record.drafts.push(delta.clone()));
         Ok(())
     }
 
@@ -255,9 +281,18 @@ impl Drafts for RecordingChannel {
         Ok(())
     }
 
-    async fn withdraw(&self, stream: &StreamId, message: &OutboundMessage) -> Result<(), ChannelError> {
-        let kind = OutboundKind::Withdrawn { stream: stream.clone() };
-        let withdrawn = OutboundMessage { kind, ..message.clone() };
+    async fn withdraw(
+        &self,
+        stream: &StreamId,
+        message: &OutboundMessage,
+    ) -> Result<(), ChannelError> {
+        let kind = OutboundKind::Withdrawn {
+            stream: stream.clone(),
+        };
+        let withdrawn = OutboundMessage {
+            kind,
+            ..message.clone()
+        };
         self.record.change(|record| record.drafts.push(withdrawn));
         Ok(())
     }
@@ -270,7 +305,8 @@ impl Typing for RecordingChannel {
     }
 
     async fn show(&self, chat: &ChatId, _delivery: &DeliveryContext) -> Result<(), ChannelError> {
-        self.record.change(|record| record.typing.push(chat.clone()));
+        self.record
+            .change(|record| record.typing.push(chat.clone()));
         Ok(())
     }
 }
@@ -280,14 +316,30 @@ impl Typing for RecordingChannel {
 pub fn single_part(message: OutboundMessage) -> OutboundPart {
     let text = message.content.clone();
     let (plain, blocks) = (text.clone(), Vec::new());
-    OutboundPart { message: Arc::new(message), index: 0, count: 1, text, plain, blocks, in_doubt: false }
+    OutboundPart {
+        message: Arc::new(message),
+        index: 0,
+        count: 1,
+        text,
+        plain,
+        blocks,
+        in_doubt: false,
+    }
 }
 
 /// A reply in one part, whose text is also its markup.
 #[must_use]
 pub fn reply_part(inbound: &InboundMessage, text: &str) -> OutboundPart {
-    let key = OutboundKey { turn: "turn".into(), position: 0 };
-    single_part(OutboundMessage::in_reply_to(inbound, key, OutboundKind::Final, text.to_owned()))
+    let key = OutboundKey {
+        turn: "turn".into(),
+        position: 0,
+    };
+    single_part(OutboundMessage::in_reply_to(
+        inbound,
+        key,
+        OutboundKind::Final,
+        text.to_owned(),
+    ))
 }
 
 /// The same part with changes to its message.
@@ -295,5 +347,8 @@ pub fn reply_part(inbound: &InboundMessage, text: &str) -> OutboundPart {
 pub fn changed_part(part: OutboundPart, change: impl FnOnce(&mut OutboundMessage)) -> OutboundPart {
     let mut message = (*part.message).clone();
     change(&mut message);
-    OutboundPart { message: Arc::new(message), ..part }
+    OutboundPart {
+        message: Arc::new(message),
+        ..part
+    }
 }

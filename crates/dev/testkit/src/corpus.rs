@@ -15,7 +15,10 @@ use crate::http::{Response, Step};
 
 /// Every corpus by name. A new file is one more line here.
 const FILES: &[(&str, &str)] = &[
-    ("llm_responses", include_str!("../corpus/llm_responses.jsonl")),
+    (
+        "llm_responses",
+        include_str!("../corpus/llm_responses.jsonl"),
+    ),
     ("secrets", include_str!("../corpus/secrets.jsonl")),
     ("skills_mcp", include_str!("../corpus/skills_mcp.jsonl")),
     ("stored_data", include_str!("../corpus/stored_data.jsonl")),
@@ -38,13 +41,23 @@ pub fn rows(name: &str) -> Result<Vec<Row>, TestkitError> {
     let (_, text) = FILES
         .iter()
         .find(|(file, _)| *file == name)
-        .ok_or_else(|| TestkitError::UnknownCorpus { name: name.to_owned() })?;
+        .ok_or_else(|| TestkitError::UnknownCorpus {
+            name: name.to_owned(),
+        })?;
     text.lines()
         .enumerate()
         .map(|(index, line)| {
-            let broken = |problem: String| TestkitError::Corpus { id: format!("{name}:{}", index + 1), problem };
-            let json: Value = serde_json::from_str(line).map_err(|error| broken(error.to_string()))?;
-            let id = json.get("id").and_then(Value::as_str).ok_or_else(|| broken("no id".to_owned()))?.to_owned();
+            let broken = |problem: String| TestkitError::Corpus {
+                id: format!("{name}:{}", index + 1),
+                problem,
+            };
+            let json: Value =
+                serde_json::from_str(line).map_err(|error| broken(error.to_string()))?;
+            let id = json
+                .get("id")
+                .and_then(Value::as_str)
+                .ok_or_else(|| broken("no id".to_owned()))?
+                .to_owned();
             Ok(Row { id, json })
         })
         .collect()
@@ -54,20 +67,30 @@ impl Row {
     /// A text field of the row; empty when absent.
     #[must_use]
     pub fn text(&self, key: &str) -> &str {
-        self.json.get(key).and_then(Value::as_str).unwrap_or_default()
+        self.json
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
     }
 
     /// `expect.outcome`; empty when absent.
     #[must_use]
     pub fn outcome(&self) -> &str {
-        self.json.pointer("/expect/outcome").and_then(Value::as_str).unwrap_or_default()
+        self.json
+            .pointer("/expect/outcome")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
     }
 
     /// The words of `expect.must`.
     #[must_use]
     pub fn must(&self) -> Vec<&str> {
         let words = self.json.pointer("/expect/must").and_then(Value::as_array);
-        words.into_iter().flatten().filter_map(Value::as_str).collect()
+        words
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect()
     }
 
     /// The file that the row's `segments` make.
@@ -90,15 +113,30 @@ impl Row {
     /// [`TestkitError::Corpus`] when there is no status or a segment is of an unknown kind.
     pub fn response(&self) -> Result<Response, TestkitError> {
         let http = self.json.get("http").unwrap_or(&Value::Null);
-        let status = http.get("status").and_then(Value::as_u64).and_then(|status| u16::try_from(status).ok());
+        let status = http
+            .get("status")
+            .and_then(Value::as_u64)
+            .and_then(|status| u16::try_from(status).ok());
         let status = status.ok_or_else(|| self.broken("no http.status"))?;
-        let headers = http.get("headers").and_then(Value::as_object).into_iter().flatten();
-        let headers = headers.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
-        Ok(Response::until_close(status, headers, self.steps(http.get("segments"))?))
+        let headers = http
+            .get("headers")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten();
+        let headers = headers
+            .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
+            .collect();
+        Ok(Response::until_close(
+            status,
+            headers,
+            self.steps(http.get("segments"))?,
+        ))
     }
 
     fn steps(&self, segments: Option<&Value>) -> Result<Vec<Step>, TestkitError> {
-        let segments = segments.and_then(Value::as_array).ok_or_else(|| self.broken("no segments"))?;
+        let segments = segments
+            .and_then(Value::as_array)
+            .ok_or_else(|| self.broken("no segments"))?;
         let mut steps = Vec::new();
         for segment in segments {
             self.segment(segment, &mut steps)?;
@@ -119,7 +157,9 @@ impl Row {
                 let bytes = self.segment_bytes(segment)?;
                 let number = |key| segment.get(key).and_then(Value::as_u64);
                 let pause = number("drip").map(Duration::from_millis);
-                let piece = number("split_every").or(pause.map(|_| 1)).and_then(|size| usize::try_from(size).ok());
+                let piece = number("split_every")
+                    .or(pause.map(|_| 1))
+                    .and_then(|size| usize::try_from(size).ok());
                 let Some(piece) = piece.filter(|size| *size > 0) else {
                     steps.push(Step::Bytes(bytes));
                     return Ok(());
@@ -138,9 +178,16 @@ impl Row {
             return Ok(Bytes::from(text.to_owned()));
         }
         if let Some(text) = segment.get("b64").and_then(Value::as_str) {
-            return STANDARD.decode(text).map(Bytes::from).map_err(|error| self.broken(&error.to_string()));
+            return STANDARD
+                .decode(text)
+                .map(Bytes::from)
+                .map_err(|error| self.broken(&error.to_string()));
         }
-        if let Some([Value::String(text), times]) = segment.get("rep").and_then(Value::as_array).map(Vec::as_slice) {
+        if let Some([Value::String(text), times]) = segment
+            .get("rep")
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+        {
             let times = times.as_u64().and_then(|times| usize::try_from(times).ok());
             let times = times.ok_or_else(|| self.broken("rep without a count"))?;
             return Ok(Bytes::from(text.repeat(times)));
@@ -156,7 +203,10 @@ impl Row {
     }
 
     fn broken(&self, problem: &str) -> TestkitError {
-        TestkitError::Corpus { id: self.id.clone(), problem: problem.to_owned() }
+        TestkitError::Corpus {
+            id: self.id.clone(),
+            problem: problem.to_owned(),
+        }
     }
 }
 
@@ -164,7 +214,11 @@ impl Row {
 fn gzip(plain: &[u8]) -> Bytes {
     const STORED_LIMIT: usize = 0xffff;
     let mut member = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
-    let blocks: Vec<&[u8]> = if plain.is_empty() { vec![plain] } else { plain.chunks(STORED_LIMIT).collect() };
+    let blocks: Vec<&[u8]> = if plain.is_empty() {
+        vec![plain]
+    } else {
+        plain.chunks(STORED_LIMIT).collect()
+    };
     for (index, block) in blocks.iter().enumerate() {
         member.push(u8::from(index + 1 == blocks.len()));
         let length = u16::try_from(block.len()).unwrap_or(u16::MAX);
@@ -182,7 +236,11 @@ fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |mut crc: u32, byte| {
         crc ^= u32::from(*byte);
         for _ in 0..8 {
-            crc = if crc & 1 == 1 { (crc >> 1) ^ 0xedb8_8320 } else { crc >> 1 };
+            crc = if crc & 1 == 1 {
+                (crc >> 1) ^ 0xedb8_8320
+            } else {
+                crc >> 1
+            };
         }
         crc
     })
@@ -195,7 +253,10 @@ mod tests {
     use super::*;
 
     fn row(segment: &Value) -> Row {
-        Row { id: "x".to_owned(), json: json!({"http": {"status": 200, "segments": [segment]}}) }
+        Row {
+            id: "x".to_owned(),
+            json: json!({"http": {"status": 200, "segments": [segment]}}),
+        }
     }
 
     #[test]
@@ -208,8 +269,14 @@ mod tests {
         let text = |text: &str| Step::text(text);
         let pause = Step::Wait(Duration::from_millis(5));
         let table = [
-            (json!({"t": "abc", "split_every": 2}), vec![text("ab"), text("c")]),
-            (json!({"t": "ab", "drip": 5}), vec![text("a"), pause.clone(), text("b"), pause]),
+            (
+                json!({"t": "abc", "split_every": 2}),
+                vec![text("ab"), text("c")],
+            ),
+            (
+                json!({"t": "ab", "drip": 5}),
+                vec![text("a"), pause.clone(), text("b"), pause],
+            ),
             (json!({"rep": ["xy", 2]}), vec![text("xyxy")]),
             (json!({"close": "rst"}), vec![Step::Reset]),
         ];
@@ -220,7 +287,11 @@ mod tests {
 
     #[test]
     fn unknown_segments_are_refused() {
-        for segment in [json!({"u": 1}), json!({"close": "door"}), json!({"b64": "?"})] {
+        for segment in [
+            json!({"u": 1}),
+            json!({"close": "door"}),
+            json!({"b64": "?"}),
+        ] {
             assert!(row(&segment).response().is_err(), "{segment}");
         }
     }

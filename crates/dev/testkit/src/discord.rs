@@ -74,7 +74,11 @@ impl DiscordFake {
             state.gateway_url = gateway.url();
             state.file_base = server.url();
         });
-        Ok(Self { server, gateway, state })
+        Ok(Self {
+            server,
+            gateway,
+            state,
+        })
     }
 
     /// What takes the place of `https://discord.com/api/v10`.
@@ -98,7 +102,8 @@ impl DiscordFake {
     /// How often heartbeats are asked for from the next connection on, in milliseconds; 41250
     /// unless set.
     pub fn set_heartbeat_interval(&self, milliseconds: u64) {
-        self.state.change(|state| state.heartbeat_interval = milliseconds);
+        self.state
+            .change(|state| state.heartbeat_interval = milliseconds);
     }
 
     /// Changes how long the answer to a command or a button may take (three seconds).
@@ -124,13 +129,27 @@ impl DiscordFake {
     }
 
     /// A person uses a command from the menu; returns the interaction's id.
-    pub fn use_command(&self, channel: u64, person: &Person, name: &str, arguments: Option<&str>) -> Pushed {
-        self.state.change(|state| state.use_command(channel, person, name, arguments))
+    pub fn use_command(
+        &self,
+        channel: u64,
+        person: &Person,
+        name: &str,
+        arguments: Option<&str>,
+    ) -> Pushed {
+        self.state
+            .change(|state| state.use_command(channel, person, name, arguments))
     }
 
     /// A person presses a button by its label; `None` when there is no such button.
-    pub fn press(&self, channel: u64, message: u64, person: &Person, label: &str) -> Option<Pushed> {
-        self.state.change(|state| state.press(channel, message, person, label))
+    pub fn press(
+        &self,
+        channel: u64,
+        message: u64,
+        person: &Person,
+        label: &str,
+    ) -> Option<Pushed> {
+        self.state
+            .change(|state| state.press(channel, message, person, label))
     }
 
     /// Any event, to every session. Returns its number in the newest one.
@@ -141,7 +160,12 @@ impl DiscordFake {
     /// A message as the gateway shows it.
     #[must_use]
     pub fn message(&self, message: u64) -> Option<Value> {
-        self.state.read(|state| state.messages.get(&message).map(|message| state.message_json(message)))
+        self.state.read(|state| {
+            state
+                .messages
+                .get(&message)
+                .map(|message| state.message_json(message))
+        })
     }
 
     /// Does something to the connection that is open, or to the next one.
@@ -197,12 +221,14 @@ impl DiscordFake {
 
     /// Sets how many sessions may still begin, and in how many milliseconds there are more.
     pub fn set_session_starts(&self, remaining: u64, reset_after: u64) {
-        self.state.change(|state| state.session_starts = (remaining, reset_after));
+        self.state
+            .change(|state| state.session_starts = (remaining, reset_after));
     }
 
     /// Takes the text of messages out of what the bot may ask for.
     pub fn disallow_message_content(&self) {
-        self.state.change(|state| state.is_content_disallowed = true);
+        self.state
+            .change(|state| state.is_content_disallowed = true);
     }
 
     /// Takes the right to write in a channel away.
@@ -223,7 +249,8 @@ impl DiscordFake {
     /// Lets the next call of a method that has no fault yet go wrong; methods are called as in
     /// [`Call::method`].
     pub fn fail_next(&self, method: &str, fault: Fault) {
-        self.state.change(|state| state.calls.fail_next(method, fault));
+        self.state
+            .change(|state| state.calls.fail_next(method, fault));
     }
 
     /// Makes the token invalid from now on, and closes the connection that was made with it.
@@ -252,7 +279,11 @@ impl DiscordFake {
     #[must_use]
     pub fn texts_in(&self, channel: u64) -> Vec<String> {
         let visible = |message: &SentMessage| message.channel_id == channel && !message.is_deleted;
-        self.sent().into_iter().filter(visible).map(|message| message.text).collect()
+        self.sent()
+            .into_iter()
+            .filter(visible)
+            .map(|message| message.text)
+            .collect()
     }
 
     /// Waits until `probe` finds what it looks for among the sent messages.
@@ -264,7 +295,9 @@ impl DiscordFake {
         what: &str,
         mut probe: impl FnMut(&[SentMessage]) -> Option<R>,
     ) -> Result<R, TestkitError> {
-        self.state.wait_for(what, |state| probe(&state.sent())).await
+        self.state
+            .wait_for(what, |state| probe(&state.sent()))
+            .await
     }
 
     /// Waits until the bot has sent `count` messages and returns them all.
@@ -273,7 +306,8 @@ impl DiscordFake {
     /// [`TestkitError::TimedOut`].
     pub async fn wait_for_sent(&self, count: usize) -> Result<Vec<SentMessage>, TestkitError> {
         let what = format!("{count} messages from the bot");
-        self.wait_for(&what, |sent| (sent.len() >= count).then(|| sent.to_vec())).await
+        self.wait_for(&what, |sent| (sent.len() >= count).then(|| sent.to_vec()))
+            .await
     }
 
     /// Every call of the REST API so far, in order.
@@ -292,9 +326,15 @@ impl DiscordFake {
     ///
     /// # Errors
     /// [`TestkitError::TimedOut`].
-    pub async fn wait_for_calls(&self, method: &str, count: usize) -> Result<Vec<Call>, TestkitError> {
+    pub async fn wait_for_calls(
+        &self,
+        method: &str,
+        count: usize,
+    ) -> Result<Vec<Call>, TestkitError> {
         let what = format!("{count} calls of {method}");
-        self.state.wait_for(&what, |state| state.calls.reached(method, count)).await
+        self.state
+            .wait_for(&what, |state| state.calls.reached(method, count))
+            .await
     }
 
     /// What was answered to commands and buttons, in order.
@@ -309,7 +349,11 @@ impl DiscordFake {
     /// [`TestkitError::TimedOut`].
     pub async fn wait_for_answers(&self, count: usize) -> Result<Vec<Answer>, TestkitError> {
         let what = format!("{count} answers to commands");
-        self.state.wait_for(&what, |state| (state.answers.len() >= count).then(|| state.answers.clone())).await
+        self.state
+            .wait_for(&what, |state| {
+                (state.answers.len() >= count).then(|| state.answers.clone())
+            })
+            .await
     }
 
     /// The commands in the bot's menu, as they were set.
@@ -322,9 +366,17 @@ impl DiscordFake {
     ///
     /// # Errors
     /// [`TestkitError::TimedOut`].
-    pub async fn wait_for_reactions(&self, message: u64, expected: &[&str]) -> Result<(), TestkitError> {
+    pub async fn wait_for_reactions(
+        &self,
+        message: u64,
+        expected: &[&str],
+    ) -> Result<(), TestkitError> {
         let what = format!("the reactions {expected:?}");
-        self.state.wait_for(&what, |state| (state.reactions_to(message) == expected).then_some(())).await
+        self.state
+            .wait_for(&what, |state| {
+                (state.reactions_to(message) == expected).then_some(())
+            })
+            .await
     }
 
     /// Whether the bot has said that it is done with what was pushed.
@@ -338,7 +390,11 @@ impl DiscordFake {
     /// # Errors
     /// [`TestkitError::TimedOut`].
     pub async fn wait_for_acknowledged(&self, pushed: Pushed) -> Result<(), TestkitError> {
-        self.state.wait_for("an acknowledgement", |state| state.is_acknowledged(pushed).then_some(())).await
+        self.state
+            .wait_for("an acknowledgement", |state| {
+                state.is_acknowledged(pushed).then_some(())
+            })
+            .await
     }
 
     /// How many sessions were begun so far.
@@ -365,7 +421,9 @@ impl DiscordFake {
     /// [`TestkitError::TimedOut`].
     pub async fn wait_for_identifies(&self, count: usize) -> Result<(), TestkitError> {
         let what = format!("session {count} to begin");
-        self.state.wait_for(&what, |state| (state.identifies >= count).then_some(())).await
+        self.state
+            .wait_for(&what, |state| (state.identifies >= count).then_some(()))
+            .await
     }
 
     /// Waits until sessions were resumed so often.
@@ -374,7 +432,9 @@ impl DiscordFake {
     /// [`TestkitError::TimedOut`].
     pub async fn wait_for_resumes(&self, count: usize) -> Result<(), TestkitError> {
         let what = format!("resumption {count}");
-        self.state.wait_for(&what, |state| (state.resumes >= count).then_some(())).await
+        self.state
+            .wait_for(&what, |state| (state.resumes >= count).then_some(()))
+            .await
     }
 
     /// Waits until so many connections were made, whatever became of them.
@@ -383,7 +443,9 @@ impl DiscordFake {
     /// [`TestkitError::TimedOut`].
     pub async fn wait_for_connections(&self, count: usize) -> Result<(), TestkitError> {
         let what = format!("connection {count}");
-        self.state.wait_for(&what, |state| (state.connections >= count).then_some(())).await
+        self.state
+            .wait_for(&what, |state| (state.connections >= count).then_some(()))
+            .await
     }
 
     /// How often each reason for which the gateway ended a connection by itself came up: what a

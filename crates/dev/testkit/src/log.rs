@@ -27,10 +27,16 @@ impl Log {
         static CAPTURED: OnceLock<Option<Log>> = OnceLock::new();
         let captured = CAPTURED.get_or_init(|| {
             let log = Self::default();
-            let shown = Targets::new().with_default(LevelFilter::DEBUG).with_target("nanobot", LevelFilter::TRACE);
-            let layer = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(log.clone());
+            let shown = Targets::new()
+                .with_default(LevelFilter::DEBUG)
+                .with_target("nanobot", LevelFilter::TRACE);
+            let layer = tracing_subscriber::fmt::layer()
+                .with_ansi(false)
+                .with_writer(log.clone());
             let subscriber = tracing_subscriber::registry().with(layer.with_filter(shown));
-            tracing::subscriber::set_global_default(subscriber).is_ok().then_some(log)
+            tracing::subscriber::set_global_default(subscriber)
+                .is_ok()
+                .then_some(log)
         });
         captured.clone().ok_or_else(|| {
             anyhow::anyhow!("this program has a subscriber of its own: let it use nanobot_testkit::log::Log::capture()")

@@ -48,7 +48,12 @@ impl MailFake {
         let (state, stop) = (Watched::new(State::default()), CancellationToken::new());
         let imap = listen(state.clone(), stop.clone(), imap::serve).await?;
         let smtp = listen(state.clone(), stop.clone(), smtp::serve).await?;
-        Ok(Self { imap, smtp, state, _stop: stop.drop_guard() })
+        Ok(Self {
+            imap,
+            smtp,
+            state,
+            _stop: stop.drop_guard(),
+        })
     }
 
     /// The port of the mailbox.
@@ -77,7 +82,11 @@ impl MailFake {
             state.is_down = true;
             state.cuts += 1;
         });
-        self.state.wait_for("the servers to go down", |state| (state.listening == 0).then_some(())).await
+        self.state
+            .wait_for("the servers to go down", |state| {
+                (state.listening == 0).then_some(())
+            })
+            .await
     }
 
     /// Ends what [`MailFake::go_down`] began, at the same ports.
@@ -86,7 +95,11 @@ impl MailFake {
     /// [`TestkitError::TimedOut`].
     pub async fn come_back(&self) -> Result<(), TestkitError> {
         self.state.change(|state| state.is_down = false);
-        self.state.wait_for("the servers to come back", |state| (state.listening == SERVERS).then_some(())).await
+        self.state
+            .wait_for("the servers to come back", |state| {
+                (state.listening == SERVERS).then_some(())
+            })
+            .await
     }
 
     /// From now on nothing is answered, though no connection ends; or, with `false`, it is again.
@@ -111,7 +124,8 @@ impl MailFake {
 
     /// Another password is valid from now on.
     pub fn change_password(&self, password: &str) {
-        self.state.change(|state| password.clone_into(&mut state.password));
+        self.state
+            .change(|state| password.clone_into(&mut state.password));
     }
 
     /// The mailbox is made anew with the same mails: their numbers change, their flags stay.
@@ -168,7 +182,8 @@ impl MailFake {
 
     /// A mail is there that arrived so many days ago. Returns its number.
     pub fn push_earlier(&self, days: u64, mail: impl Into<Vec<u8>>) -> u32 {
-        self.state.change(|state| state.push_earlier(days, mail.into()))
+        self.state
+            .change(|state| state.push_earlier(days, mail.into()))
     }
 
     /// A mail arrives. Returns its number.
@@ -179,7 +194,8 @@ impl MailFake {
     /// Lets the next command of this name go wrong: `UID FETCH`, `GREETING` and the like in the mailbox; `EHLO`,
     /// `AUTH`, `MAIL`, `RCPT`, `DATA` and `CONTENT` while sending.
     pub fn fail_next(&self, command: &str, fault: MailFault) {
-        self.state.change(|state| state.commands.fail_next(command, fault));
+        self.state
+            .change(|state| state.commands.fail_next(command, fault));
     }
 
     /// The mails in the mailbox.
@@ -218,7 +234,9 @@ impl MailFake {
     /// [`TestkitError::TimedOut`].
     pub async fn wait_for_flag(&self, uid: u32, flag: &str) -> Result<(), TestkitError> {
         let what = format!("mail {uid} to be {flag}");
-        self.state.wait_for(&what, |state| state.has_flag(uid, flag).then_some(())).await
+        self.state
+            .wait_for(&what, |state| state.has_flag(uid, flag).then_some(()))
+            .await
     }
 
     /// Waits until `probe` finds what it looks for among the mails that were sent.
@@ -239,7 +257,8 @@ impl MailFake {
     /// [`TestkitError::TimedOut`].
     pub async fn wait_for_sent(&self, count: usize) -> Result<Vec<SentMail>, TestkitError> {
         let what = format!("{count} mails to be sent");
-        self.wait_for(&what, |sent| (sent.len() >= count).then(|| sent.to_vec())).await
+        self.wait_for(&what, |sent| (sent.len() >= count).then(|| sent.to_vec()))
+            .await
     }
 
     /// Waits until so many commands of a name have come.
@@ -248,7 +267,10 @@ impl MailFake {
     /// [`TestkitError::TimedOut`].
     pub async fn wait_for_command(&self, command: &str, count: usize) -> Result<(), TestkitError> {
         let what = format!("{count} times {command}");
-        self.state.wait_for(&what, |state| state.commands.reached(command, count)).await.map(drop)
+        self.state
+            .wait_for(&what, |state| state.commands.reached(command, count))
+            .await
+            .map(drop)
     }
 }
 
@@ -319,14 +341,21 @@ async fn line(reader: &mut (impl AsyncBufRead + Unpin)) -> std::io::Result<Optio
 }
 
 /// The same; what was read when it is not awaited to its end stays in `begun`, for the next call.
-async fn line_into(reader: &mut (impl AsyncBufRead + Unpin), begun: &mut Vec<u8>) -> std::io::Result<Option<String>> {
+async fn line_into(
+    reader: &mut (impl AsyncBufRead + Unpin),
+    begun: &mut Vec<u8>,
+) -> std::io::Result<Option<String>> {
     reader.read_until(b'\n', begun).await?;
     let line = std::mem::take(begun);
     // A line without an end is nobody's command: who began it was killed or has given up.
     if !line.ends_with(b"\n") {
         return Ok(None);
     }
-    Ok(Some(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']).to_owned()))
+    Ok(Some(
+        String::from_utf8_lossy(&line)
+            .trim_end_matches(['\r', '\n'])
+            .to_owned(),
+    ))
 }
 
 #[cfg(test)]

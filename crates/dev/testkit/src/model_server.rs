@@ -81,8 +81,15 @@ impl ModelServer {
         Self::start(Script::queue(replies), Some(key.into())).await
     }
 
-    async fn start(script: Script<ModelRequest>, key: Option<String>) -> Result<Self, TestkitError> {
-        let shared = Arc::new(Shared { script, key, record: Watched::default() });
+    async fn start(
+        script: Script<ModelRequest>,
+        key: Option<String>,
+    ) -> Result<Self, TestkitError> {
+        let shared = Arc::new(Shared {
+            script,
+            key,
+            record: Watched::default(),
+        });
         let handler = Arc::clone(&shared);
         let server = Server::start(move |request| {
             let shared = Arc::clone(&handler);
@@ -133,7 +140,8 @@ impl ModelServer {
     /// [`TestkitError::TimedOut`].
     pub async fn wait_for(&self, count: usize) -> Result<Vec<ModelRequest>, TestkitError> {
         let what = format!("{count} model requests");
-        let reached = |record: &Record| (record.requests.len() >= count).then(|| record.requests.clone());
+        let reached =
+            |record: &Record| (record.requests.len() >= count).then(|| record.requests.clone());
         self.shared.record.wait_for(&what, reached).await
     }
 
@@ -172,7 +180,11 @@ impl Shared {
         }
         let Some(reply) = self.script.next(&request) else {
             self.violate(number, vec!["the script has no reply left".to_owned()]);
-            return failure(api, number, &plain_failure(500, "the script has no reply left"));
+            return failure(
+                api,
+                number,
+                &plain_failure(500, "the script has no reply left"),
+            );
         };
         let echo = Echo::of(number, &request);
         if let Some(gate) = &reply.gate {
@@ -187,8 +199,11 @@ impl Shared {
     }
 
     fn violate(&self, number: usize, problems: Vec<String>) {
-        let problems = problems.into_iter().map(|problem| format!("request {number}: {problem}"));
-        self.record.change(|record| record.violations.extend(problems));
+        let problems = problems
+            .into_iter()
+            .map(|problem| format!("request {number}: {problem}"));
+        self.record
+            .change(|record| record.violations.extend(problems));
     }
 
     fn answer_other(&self, request: Request) -> Response {
@@ -196,22 +211,40 @@ impl Shared {
         let keyed = self.has_key(&request);
         self.record.change(|record| record.others.push(request));
         if !known {
-            return failure(Api::OpenAi, 0, &plain_failure(404, "there is nothing at this path"));
+            return failure(
+                Api::OpenAi,
+                0,
+                &plain_failure(404, "there is nothing at this path"),
+            );
         }
         if !keyed {
-            return failure(Api::OpenAi, 0, &plain_failure(401, "the API key is not valid"));
+            return failure(
+                Api::OpenAi,
+                0,
+                &plain_failure(401, "the API key is not valid"),
+            );
         }
         let model = json!({
             "id": "scripted-model", "object": "model", "created": 1_700_000_000, "owned_by": "testkit",
             "type": "model", "display_name": "Scripted model", "created_at": "2023-11-14T22:13:20Z",
         });
-        Response::json(200, &json!({"object": "list", "data": [model], "has_more": false}))
+        Response::json(
+            200,
+            &json!({"object": "list", "data": [model], "has_more": false}),
+        )
     }
 
     fn has_key(&self, request: &Request) -> bool {
         let Some(key) = &self.key else { return true };
-        let bearer = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
-        [bearer, request.header("x-api-key"), request.header("api-key")].contains(&Some(key.as_str()))
+        let bearer = request
+            .header("authorization")
+            .and_then(|value| value.strip_prefix("Bearer "));
+        [
+            bearer,
+            request.header("x-api-key"),
+            request.header("api-key"),
+        ]
+        .contains(&Some(key.as_str()))
     }
 }
 
@@ -220,9 +253,16 @@ impl Echo {
         let json = &request.json;
         Self {
             number,
-            model: json.get("model").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            model: json
+                .get("model")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned(),
             stream: request.is_stream(),
-            usage_chunk: json.pointer("/stream_options/include_usage").and_then(Value::as_bool).unwrap_or_default(),
+            usage_chunk: json
+                .pointer("/stream_options/include_usage")
+                .and_then(Value::as_bool)
+                .unwrap_or_default(),
         }
     }
 
@@ -232,23 +272,36 @@ impl Echo {
 }
 
 fn plain_failure(status: u16, text: &str) -> Failure {
-    let body = FailureBody::Message { text: text.to_owned(), code: None };
-    Failure { status, headers: Vec::new(), body }
+    let body = FailureBody::Message {
+        text: text.to_owned(),
+        code: None,
+    };
+    Failure {
+        status,
+        headers: Vec::new(),
+        body,
+    }
 }
 
 fn render(api: Api, echo: &Echo, answer: &Answer) -> Response {
     match (api, echo.stream) {
         (Api::OpenAi, true) => openai::frames(echo, answer).respond(answer),
         (Api::Anthropic, true) => anthropic::frames(echo, answer).respond(answer),
-        (Api::OpenAi, false) => frames::respond_whole(answer, &openai::message(echo, answer), openai::error),
-        (Api::Anthropic, false) => frames::respond_whole(answer, &anthropic::message(echo, answer), anthropic::error),
+        (Api::OpenAi, false) => {
+            frames::respond_whole(answer, &openai::message(echo, answer), openai::error)
+        }
+        (Api::Anthropic, false) => {
+            frames::respond_whole(answer, &anthropic::message(echo, answer), anthropic::error)
+        }
     }
 }
 
 fn failure(api: Api, number: usize, failure: &Failure) -> Response {
     let status = failure.status;
     let response = match &failure.body {
-        FailureBody::Exactly { content_type, text } => Response::bytes(status, content_type, text.clone()),
+        FailureBody::Exactly { content_type, text } => {
+            Response::bytes(status, content_type, text.clone())
+        }
         FailureBody::Message { text, code } => {
             let body = match api {
                 Api::OpenAi => openai::status_error(status, code.as_deref(), text),
@@ -259,6 +312,8 @@ fn failure(api: Api, number: usize, failure: &Failure) -> Response {
     };
     let headers = failure.headers.iter().cloned();
     headers
-        .fold(response, |response, (name, value)| response.with_header(name, value))
+        .fold(response, |response, (name, value)| {
+            response.with_header(name, value)
+        })
         .with_header("x-request-id", format!("req_{number}"))
 }

@@ -23,12 +23,18 @@ impl NoteBook {
     /// Bytes that were set aside, by key.
     #[must_use]
     pub fn all_aside(&self) -> BTreeMap<String, Vec<u8>> {
-        self.aside.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.aside
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Removes something that was set aside, as a person does who has looked at it.
     pub fn remove_aside(&self, key: &str) {
-        self.aside.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.aside
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(key);
     }
 
     fn notes(&self) -> MutexGuard<'_, BTreeMap<&'static str, String>> {
@@ -61,11 +67,17 @@ impl Notes for NoteBook {
 
     async fn set_aside(&self, key: &str, bytes: &[u8]) -> Result<(), NoteError> {
         let bytes = bytes.get(..LONGEST_ASIDE).unwrap_or(bytes).to_vec();
-        self.aside.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned(), bytes);
+        self.aside
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(key.to_owned(), bytes);
         Ok(())
     }
 
     async fn aside(&self) -> Result<Aside, NoteError> {
-        Ok(Aside { count: self.all_aside().len(), place: "memory".to_owned() })
+        Ok(Aside {
+            count: self.all_aside().len(),
+            place: "memory".to_owned(),
+        })
     }
 }

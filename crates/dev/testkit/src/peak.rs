@@ -33,9 +33,12 @@ pub fn peak_of(test: &str, work: impl FnOnce()) -> Result<Option<u64>, TestkitEr
     if std::env::var_os(ROLE).is_some_and(|role| *role == *test) {
         let before = high_water();
         work();
-        let grown = high_water().zip(before).map(|(after, before)| after.saturating_sub(before));
+        let grown = high_water()
+            .zip(before)
+            .map(|(after, before)| after.saturating_sub(before));
         let line = grown.map_or_else(|| "unknown".to_owned(), |bytes| bytes.to_string());
-        std::fs::write(std::env::var_os(REPORT).unwrap_or_default(), line).map_err(|error| failed(test, &error))?;
+        std::fs::write(std::env::var_os(REPORT).unwrap_or_default(), line)
+            .map_err(|error| failed(test, &error))?;
         return Ok(grown);
     }
     let report = tempfile::NamedTempFile::new().map_err(|error| failed(test, &error))?;
@@ -50,7 +53,10 @@ pub fn peak_of(test: &str, work: impl FnOnce()) -> Result<Option<u64>, TestkitEr
         .map_err(|error| failed(test, &error))?;
     finish(test, &mut child)?;
     let mut line = String::new();
-    report.reopen().and_then(|mut file| file.read_to_string(&mut line)).map_err(|error| failed(test, &error))?;
+    report
+        .reopen()
+        .and_then(|mut file| file.read_to_string(&mut line))
+        .map_err(|error| failed(test, &error))?;
     if line.is_empty() {
         return Err(failed(test, &"no test has that name"));
     }
@@ -76,7 +82,9 @@ pub fn check_bounded<T>(
         for (number, input) in inputs.into_iter().enumerate() {
             let before = processor_time();
             run(input);
-            let spent = processor_time().zip(before).map(|(after, before)| after.saturating_sub(before));
+            let spent = processor_time()
+                .zip(before)
+                .map(|(after, before)| after.saturating_sub(before));
             tracing::debug!(number, ?spent, "hostile input was read");
             let is_short = spent.is_none_or(|spent| spent <= TIME_LIMIT);
             assert!(is_short, "input {number} took {spent:?}");
@@ -102,9 +110,15 @@ fn finish(test: &str, child: &mut Child) -> Result<(), TestkitError> {
     };
     let mut words = String::new();
     if let Some(mut stderr) = child.stderr.take() {
-        stderr.read_to_string(&mut words).map_err(|error| failed(test, &error))?;
+        stderr
+            .read_to_string(&mut words)
+            .map_err(|error| failed(test, &error))?;
     }
-    if status.success() { Ok(()) } else { Err(failed(test, &format!("{status}: {words}"))) }
+    if status.success() {
+        Ok(())
+    } else {
+        Err(failed(test, &format!("{status}: {words}")))
+    }
 }
 
 /// The most memory that any process has had which this process started and waited for, in bytes;
@@ -117,7 +131,9 @@ pub fn peak_of_programs() -> Option<u64> {
     {
         use nix::sys::resource::{UsageWho, getrusage};
         let usage = getrusage(UsageWho::RUSAGE_CHILDREN).ok()?;
-        u64::try_from(usage.max_rss()).ok().map(|kilobytes| kilobytes * 1024)
+        u64::try_from(usage.max_rss())
+            .ok()
+            .map(|kilobytes| kilobytes * 1024)
     }
     #[cfg(not(target_os = "linux"))]
     None
@@ -137,7 +153,10 @@ pub fn processor_time() -> Option<Duration> {
         for who in [UsageWho::RUSAGE_SELF, UsageWho::RUSAGE_CHILDREN] {
             let usage = getrusage(who).ok()?;
             for time in [usage.user_time(), usage.system_time()] {
-                let (seconds, micros) = (u64::try_from(time.tv_sec()).ok()?, u64::try_from(time.tv_usec()).ok()?);
+                let (seconds, micros) = (
+                    u64::try_from(time.tv_sec()).ok()?,
+                    u64::try_from(time.tv_usec()).ok()?,
+                );
                 total += Duration::from_secs(seconds) + Duration::from_micros(micros);
             }
         }
@@ -150,10 +169,15 @@ pub fn processor_time() -> Option<Duration> {
 /// The most memory that this process has had, in bytes.
 fn high_water() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
 fn failed(test: &str, why: &dyn std::fmt::Display) -> TestkitError {
-    TestkitError::Measuring { test: test.to_owned(), why: why.to_string() }
+    TestkitError::Measuring {
+        test: test.to_owned(),
+        why: why.to_string(),
+    }
 }

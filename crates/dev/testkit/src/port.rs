@@ -35,7 +35,10 @@ impl ReservedPort {
         }
         socket.bind((Ipv4Addr::LOCALHOST, 0).into())?;
         let address = socket.local_addr()?;
-        Ok(Self { address, _held: cfg!(target_os = "linux").then_some(socket) })
+        Ok(Self {
+            address,
+            _held: cfg!(target_os = "linux").then_some(socket),
+        })
     }
 
     /// The port.
@@ -76,7 +79,11 @@ mod tests {
             listeners.push(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap());
         }
         let mut ports: Vec<u16> = reserved.iter().map(ReservedPort::number).collect();
-        ports.extend(listeners.iter().map(|listener| listener.local_addr().unwrap().port()));
+        ports.extend(
+            listeners
+                .iter()
+                .map(|listener| listener.local_addr().unwrap().port()),
+        );
         ports.sort_unstable();
         ports.dedup();
         assert_eq!(ports.len(), 400);

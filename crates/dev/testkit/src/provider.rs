@@ -51,11 +51,18 @@ impl ScriptedProvider {
     /// The same under another name.
     #[must_use]
     pub fn named(self, name: impl Into<ProviderName>) -> Self {
-        Self { name: name.into(), ..self }
+        Self {
+            name: name.into(),
+            ..self
+        }
     }
 
     fn new(name: &str, script: Script<ChatRequest>) -> Self {
-        Self { name: name.into(), script, requests: Watched::default() }
+        Self {
+            name: name.into(),
+            script,
+            requests: Watched::default(),
+        }
     }
 
     /// Adds a reply to the end of the queue.
@@ -81,7 +88,11 @@ impl ScriptedProvider {
     /// [`TestkitError::TimedOut`].
     pub async fn wait_for(&self, count: usize) -> Result<Vec<ChatRequest>, TestkitError> {
         let what = format!("{count} model requests");
-        self.requests.wait_for(&what, |requests| (requests.len() >= count).then(|| requests.clone())).await
+        self.requests
+            .wait_for(&what, |requests| {
+                (requests.len() >= count).then(|| requests.clone())
+            })
+            .await
     }
 }
 
@@ -97,14 +108,18 @@ impl Provider for ScriptedProvider {
             requests.len()
         });
         let Some(reply) = self.script.next(&request) else {
-            return Err(ProviderError::BadRequest("the script has no reply left".to_owned()));
+            return Err(ProviderError::BadRequest(
+                "the script has no reply left".to_owned(),
+            ));
         };
         if let Some(gate) = &reply.gate {
             gate.passed().await;
         }
         match reply.shape {
             Shape::Hang => std::future::pending().await,
-            Shape::Raw(_) => Err(ProviderError::Malformed("raw bytes cannot be answered in process".to_owned())),
+            Shape::Raw(_) => Err(ProviderError::Malformed(
+                "raw bytes cannot be answered in process".to_owned(),
+            )),
             Shape::Failure(failure) => Err(error_of(&failure)),
             Shape::Answer(answer) => Ok(play(number, &answer)),
         }
@@ -124,8 +139,15 @@ pub fn last_user_text(request: &ChatRequest) -> String {
 #[must_use]
 pub fn tool_results(request: &ChatRequest) -> Vec<String> {
     let is_assistant = |message: &Arc<ChatMessage>| matches!(**message, ChatMessage::Assistant(_));
-    let newest = request.transcript.messages().rsplit(is_assistant).next().unwrap_or_default();
-    let results = newest.iter().filter(|message| matches!(***message, ChatMessage::Tool(_)));
+    let newest = request
+        .transcript
+        .messages()
+        .rsplit(is_assistant)
+        .next()
+        .unwrap_or_default();
+    let results = newest
+        .iter()
+        .filter(|message| matches!(***message, ChatMessage::Tool(_)));
     results.map(|message| message.text()).collect()
 }
 
@@ -135,17 +157,28 @@ fn play(number: usize, answer: &Answer) -> ChatStream {
     match &answer.ending {
         Ending::Complete => {
             items.push((Pause::None, Ok(StreamEvent::Usage(answer.usage))));
-            items.push((Pause::None, Ok(StreamEvent::Finished(finish_of(answer.finish_reason())))));
+            items.push((
+                Pause::None,
+                Ok(StreamEvent::Finished(finish_of(answer.finish_reason()))),
+            ));
         }
         Ending::Stall => {}
-        Ending::Cut => items.push((Pause::None, Err(ProviderError::Network("connection reset".to_owned())))),
+        Ending::Cut => items.push((
+            Pause::None,
+            Err(ProviderError::Network("connection reset".to_owned())),
+        )),
         Ending::Fail { kind, message } => {
-            let error = ProviderError::Server { status: 200, message: format!("{kind}: {message}") };
+            let error = ProviderError::Server {
+                status: 200,
+                message: format!("{kind}: {message}"),
+            };
             items.push((Pause::None, Err(error)));
         }
     }
     if let Some(gate) = answer.hold.clone() {
-        let first = items.iter().position(|(_, item)| matches!(item, Ok(StreamEvent::Text(_))));
+        let first = items
+            .iter()
+            .position(|(_, item)| matches!(item, Ok(StreamEvent::Text(_))));
         if let Some((pause, _)) = items.get_mut(first.map_or(0, |first| first + 1)) {
             *pause = Pause::Gate(gate);
         }
@@ -158,7 +191,11 @@ fn play(number: usize, answer: &Answer) -> ChatStream {
         }
         item
     });
-    if is_stalled { Box::pin(played.chain(stream::pending())) } else { Box::pin(played) }
+    if is_stalled {
+        Box::pin(played.chain(stream::pending()))
+    } else {
+        Box::pin(played)
+    }
 }
 
 fn content(number: usize, answer: &Answer) -> Vec<Item> {
@@ -171,13 +208,21 @@ fn content(number: usize, answer: &Answer) -> Vec<Item> {
         }
     }
     for delta in &answer.deltas {
-        let pause = if answer.delay > Duration::ZERO { Pause::Time(answer.delay) } else { Pause::None };
+        let pause = if answer.delay > Duration::ZERO {
+            Pause::Time(answer.delay)
+        } else {
+            Pause::None
+        };
         events.push((pause, StreamEvent::Text(delta.clone())));
     }
     for (index, call) in answer.calls.iter().enumerate() {
         let event = StreamEvent::ToolCall {
             index,
-            id: Some(call.id.clone().unwrap_or_else(|| format!("call_{number}_{index}"))),
+            id: Some(
+                call.id
+                    .clone()
+                    .unwrap_or_else(|| format!("call_{number}_{index}")),
+            ),
             name: Some(call.name.clone()),
             arguments: call.arguments.clone(),
             extra: Map::new(),
@@ -185,7 +230,10 @@ fn content(number: usize, answer: &Answer) -> Vec<Item> {
         };
         events.push((Pause::None, event));
     }
-    events.into_iter().map(|(pause, event)| (pause, Ok(event))).collect()
+    events
+        .into_iter()
+        .map(|(pause, event)| (pause, Ok(event)))
+        .collect()
 }
 
 fn finish_of(reason: &str) -> FinishReason {
@@ -204,12 +252,20 @@ fn error_of(failure: &Failure) -> ProviderError {
         FailureBody::Message { text, code } => (text.clone(), code.as_deref().unwrap_or_default()),
         FailureBody::Exactly { text, .. } => (text.clone(), ""),
     };
-    let retry_after = failure.headers.iter().find(|(name, _)| name == "retry-after");
-    let retry_after = retry_after.and_then(|(_, seconds)| seconds.parse().ok()).map(Duration::from_secs);
+    let retry_after = failure
+        .headers
+        .iter()
+        .find(|(name, _)| name == "retry-after");
+    let retry_after = retry_after
+        .and_then(|(_, seconds)| seconds.parse().ok())
+        .map(Duration::from_secs);
     match (failure.status, code) {
         (402, _) | (_, "insufficient_quota") => ProviderError::Quota(message),
         (401 | 403, _) => ProviderError::Auth(message),
-        (429, _) => ProviderError::RateLimited { retry_after, message },
+        (429, _) => ProviderError::RateLimited {
+            retry_after,
+            message,
+        },
         (400, "context_length_exceeded") => ProviderError::ContextOverflow(message),
         (400, "images_unsupported") => ProviderError::ImagesUnsupported(message),
         (400..=499, _) => ProviderError::BadRequest(message),

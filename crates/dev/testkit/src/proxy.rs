@@ -46,15 +46,28 @@ impl Proxy {
     ///
     /// # Errors
     /// [`TestkitError::Listen`].
-    pub async fn with_password(target: SocketAddr, name: &str, password: &str) -> Result<Self, TestkitError> {
+    pub async fn with_password(
+        target: SocketAddr,
+        name: &str,
+        password: &str,
+    ) -> Result<Self, TestkitError> {
         Self::listen(target, Some((name.to_owned(), password.to_owned()))).await
     }
 
-    async fn listen(target: SocketAddr, credentials: Option<(String, String)>) -> Result<Self, TestkitError> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(TestkitError::Listen)?;
+    async fn listen(
+        target: SocketAddr,
+        credentials: Option<(String, String)>,
+    ) -> Result<Self, TestkitError> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .await
+            .map_err(TestkitError::Listen)?;
         let address = listener.local_addr().map_err(TestkitError::Listen)?;
         let asked = Watched::new(Vec::new());
-        let rules = Rules { target, credentials, asked: asked.clone() };
+        let rules = Rules {
+            target,
+            credentials,
+            asked: asked.clone(),
+        };
         let (tasks, cancel) = (TaskTracker::new(), CancellationToken::new());
         let (served, ends) = (tasks.clone(), cancel.clone());
         tasks.spawn(async move {
@@ -62,10 +75,18 @@ impl Proxy {
                 let Ok((stream, _)) = accepted else { continue };
                 let (rules, ends) = (rules.clone(), ends.clone());
                 // A client that leaves in the middle is its own affair.
-                served.spawn(async move { ends.run_until_cancelled(rules.serve(stream)).await.and_then(Result::err) });
+                served.spawn(async move {
+                    ends.run_until_cancelled(rules.serve(stream))
+                        .await
+                        .and_then(Result::err)
+                });
             }
         });
-        Ok(Self { address, asked, _stops: cancel.drop_guard() })
+        Ok(Self {
+            address,
+            asked,
+            _stops: cancel.drop_guard(),
+        })
     }
 
     /// `127.0.0.1:<port>`.
@@ -83,7 +104,9 @@ impl Proxy {
 
 impl fmt::Debug for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Proxy").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("Proxy")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
     }
 }
 
@@ -91,7 +114,11 @@ impl Rules {
     async fn serve(&self, stream: TcpStream) -> io::Result<()> {
         let mut first = [0];
         stream.peek(&mut first).await?;
-        if first == [5] { self.serve_socks(stream).await } else { self.serve_http(stream).await }
+        if first == [5] {
+            self.serve_socks(stream).await
+        } else {
+            self.serve_http(stream).await
+        }
     }
 
     async fn serve_http(&self, mut client: TcpStream) -> io::Result<()> {
@@ -103,26 +130,41 @@ impl Rules {
             head.push(client.read_u8().await?);
         }
         let head = String::from_utf8_lossy(&head).into_owned();
-        if !self.credentials.as_ref().is_none_or(|(name, password)| shows(&head, name, password)) {
+        if !self
+            .credentials
+            .as_ref()
+            .is_none_or(|(name, password)| shows(&head, name, password))
+        {
             let refusal = "HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\n\
                  Content-Length: 0\r\nConnection: close\r\n\r\n";
             return client.write_all(refusal.as_bytes()).await;
         }
         let (line, rest) = head.split_once("\r\n").unwrap_or_default();
         let mut words = line.split(' ');
-        let (method, place) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let (method, place) = (
+            words.next().unwrap_or_default(),
+            words.next().unwrap_or_default(),
+        );
         if method == "CONNECT" {
             self.note(place);
             let mut server = TcpStream::connect(self.target).await?;
-            client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?;
+            client
+                .write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                .await?;
             return copy_bidirectional(&mut client, &mut server).await.map(drop);
         }
-        let after = place.strip_prefix("http://").ok_or(io::ErrorKind::InvalidData)?;
+        let after = place
+            .strip_prefix("http://")
+            .ok_or(io::ErrorKind::InvalidData)?;
         let (host, path) = after.split_once('/').unwrap_or((after, ""));
         self.note(host);
         let mut server = TcpStream::connect(self.target).await?;
         // One request per connection: a second one would not be looked at.
-        server.write_all(format!("{method} /{path} HTTP/1.1\r\nConnection: close\r\n{rest}").as_bytes()).await?;
+        server
+            .write_all(
+                format!("{method} /{path} HTTP/1.1\r\nConnection: close\r\n{rest}").as_bytes(),
+            )
+            .await?;
         copy_bidirectional(&mut client, &mut server).await.map(drop)
     }
 
@@ -166,10 +208,15 @@ impl Rules {
 /// Whether a request shows these credentials.
 fn shows(head: &str, name: &str, password: &str) -> bool {
     let expected = base64::engine::general_purpose::STANDARD.encode(format!("{name}:{password}"));
-    head.lines().filter_map(|line| line.split_once(':')).any(|(field, value)| {
-        field.eq_ignore_ascii_case("proxy-authorization")
-            && value.trim().strip_prefix("Basic ").is_some_and(|shown| shown == expected)
-    })
+    head.lines()
+        .filter_map(|line| line.split_once(':'))
+        .any(|(field, value)| {
+            field.eq_ignore_ascii_case("proxy-authorization")
+                && value
+                    .trim()
+                    .strip_prefix("Basic ")
+                    .is_some_and(|shown| shown == expected)
+        })
 }
 
 async fn read<const N: usize>(stream: &mut TcpStream) -> io::Result<[u8; N]> {

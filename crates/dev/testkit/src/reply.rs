@@ -118,7 +118,11 @@ impl ScriptedCall {
     /// A call with well-formed arguments and a made-up id.
     #[must_use]
     pub fn new(name: impl Into<String>, arguments: &Value) -> Self {
-        Self { id: None, name: name.into(), arguments: arguments.to_string() }
+        Self {
+            id: None,
+            name: name.into(),
+            arguments: arguments.to_string(),
+        }
     }
 
     /// The same with an id of its own.
@@ -130,8 +134,13 @@ impl ScriptedCall {
 }
 
 /// What an answer costs unless it says otherwise: ten tokens in, five out, nothing cached.
-const USUAL: Usage =
-    Usage { prompt_tokens: 10, completion_tokens: 5, cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0 };
+const USUAL: Usage = Usage {
+    prompt_tokens: 10,
+    completion_tokens: 5,
+    cached_tokens: 0,
+    cache_write_tokens: 0,
+    reasoning_tokens: 0,
+};
 
 impl Reply {
     /// A text in one piece.
@@ -174,22 +183,43 @@ impl Reply {
     /// An error status with the vendor's error object around `message`.
     #[must_use]
     pub fn error(status: u16, message: impl Into<String>) -> Self {
-        let body = FailureBody::Message { text: message.into(), code: None };
-        Self::of(Shape::Failure(Failure { status, headers: Vec::new(), body }))
+        let body = FailureBody::Message {
+            text: message.into(),
+            code: None,
+        };
+        Self::of(Shape::Failure(Failure {
+            status,
+            headers: Vec::new(),
+            body,
+        }))
     }
 
     /// An error status whose error object also has a code, such as `insufficient_quota`.
     #[must_use]
     pub fn error_code(status: u16, code: impl Into<String>, message: impl Into<String>) -> Self {
-        let body = FailureBody::Message { text: message.into(), code: Some(code.into()) };
-        Self::of(Shape::Failure(Failure { status, headers: Vec::new(), body }))
+        let body = FailureBody::Message {
+            text: message.into(),
+            code: Some(code.into()),
+        };
+        Self::of(Shape::Failure(Failure {
+            status,
+            headers: Vec::new(),
+            body,
+        }))
     }
 
     /// A status with exactly this body.
     #[must_use]
     pub fn status(status: u16, content_type: impl Into<String>, body: impl Into<String>) -> Self {
-        let body = FailureBody::Exactly { content_type: content_type.into(), text: body.into() };
-        Self::of(Shape::Failure(Failure { status, headers: Vec::new(), body }))
+        let body = FailureBody::Exactly {
+            content_type: content_type.into(),
+            text: body.into(),
+        };
+        Self::of(Shape::Failure(Failure {
+            status,
+            headers: Vec::new(),
+            body,
+        }))
     }
 
     /// Never answers, not even with a status line.
@@ -222,7 +252,10 @@ impl Reply {
     /// that signature for Anthropic, and both in process unless the signature is empty.
     #[must_use]
     pub fn with_reasoning(self, text: impl Into<String>, signature: impl Into<String>) -> Self {
-        let reasoning = Reasoning { text: text.into(), signature: signature.into() };
+        let reasoning = Reasoning {
+            text: text.into(),
+            signature: signature.into(),
+        };
         self.answer(|answer| answer.reasoning = Some(reasoning))
     }
 
@@ -268,7 +301,10 @@ impl Reply {
     /// The same, but an error object ends the stream instead of a reason to stop.
     #[must_use]
     pub fn then_fail(self, kind: impl Into<String>, message: impl Into<String>) -> Self {
-        let ending = Ending::Fail { kind: kind.into(), message: message.into() };
+        let ending = Ending::Fail {
+            kind: kind.into(),
+            message: message.into(),
+        };
         self.answer(|answer| answer.ending = ending)
     }
 
@@ -284,7 +320,10 @@ impl Reply {
     /// The same, held back until the gate opens.
     #[must_use]
     pub fn after(self, gate: &Gate) -> Self {
-        Self { gate: Some(gate.clone()), ..self }
+        Self {
+            gate: Some(gate.clone()),
+            ..self
+        }
     }
 
     fn of(shape: Shape) -> Self {
@@ -307,7 +346,11 @@ impl Answer {
 
     /// OpenAI's word for why the answer ended.
     pub(crate) fn finish_reason(&self) -> &str {
-        let natural = if self.calls.is_empty() { "stop" } else { "tool_calls" };
+        let natural = if self.calls.is_empty() {
+            "stop"
+        } else {
+            "tool_calls"
+        };
         self.finish.as_deref().unwrap_or(natural)
     }
 }

@@ -16,11 +16,17 @@ pub(crate) struct Script<Q> {
 
 impl<Q> Script<Q> {
     pub(crate) fn queue(replies: impl IntoIterator<Item = Reply>) -> Self {
-        Self { queue: Mutex::new(replies.into_iter().collect()), rule: None }
+        Self {
+            queue: Mutex::new(replies.into_iter().collect()),
+            rule: None,
+        }
     }
 
     pub(crate) fn rule(rule: impl Fn(&Q) -> Reply + Send + Sync + 'static) -> Self {
-        Self { queue: Mutex::default(), rule: Some(Box::new(rule)) }
+        Self {
+            queue: Mutex::default(),
+            rule: Some(Box::new(rule)),
+        }
     }
 
     pub(crate) fn push(&self, reply: Reply) {
@@ -41,6 +47,8 @@ impl<Q> Script<Q> {
 
 impl<Q> fmt::Debug for Script<Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Script").field("left", &self.left()).finish_non_exhaustive()
+        f.debug_struct("Script")
+            .field("left", &self.left())
+            .finish_non_exhaustive()
     }
 }

@@ -71,7 +71,12 @@ impl SlackFake {
             state.base = server.url();
             state.socket = format!("ws://{socket_address}");
         });
-        Ok(Self { server, state, stop, tasks })
+        Ok(Self {
+            server,
+            state,
+            stop,
+            tasks,
+        })
     }
 
     /// What takes the place of `https://slack.com/api`.
@@ -93,7 +98,8 @@ impl SlackFake {
 
     /// Makes a conversation that the bot is in or not.
     pub fn add_channel(&self, id: &str, name: &str, has_bot: bool) {
-        self.state.change(|state| state.add_channel(id, name, has_bot));
+        self.state
+            .change(|state| state.add_channel(id, name, has_bot));
     }
 
     /// Makes somebody known.
@@ -109,12 +115,14 @@ impl SlackFake {
     /// A person presses the button with that value below a message of the bot's; `None` when there is
     /// none.
     pub fn press(&self, channel: &str, ts: &str, person: &Person, value: &str) -> Option<Pushed> {
-        self.state.change(|state| state.press(channel, ts, person, value))
+        self.state
+            .change(|state| state.press(channel, ts, person, value))
     }
 
     /// A person gives a slash command.
     pub fn slash(&self, channel: &str, person: &Person, command: &str, text: &str) -> Pushed {
-        self.state.change(|state| state.slash(channel, person, command, text))
+        self.state
+            .change(|state| state.slash(channel, person, command, text))
     }
 
     /// Any event, as it stands in the payload.
@@ -194,13 +202,15 @@ impl SlackFake {
 
     /// Greetings say that so many connections are open.
     pub fn claim_connections(&self, count: usize) {
-        self.state.change(|state| state.claimed_connections = Some(count));
+        self.state
+            .change(|state| state.claimed_connections = Some(count));
     }
 
     /// Lets the next call of a method that has no fault yet go wrong; `socket` is the handshake,
     /// `download` and `upload` are files.
     pub fn fail_next(&self, method: &str, fault: Fault) {
-        self.state.change(|state| state.calls.fail_next(method, fault));
+        self.state
+            .change(|state| state.calls.fail_next(method, fault));
     }
 
     /// Shows no metadata any more, as to an app without the scope `metadata.message:read`.
@@ -234,7 +244,11 @@ impl SlackFake {
     #[must_use]
     pub fn texts_in(&self, channel: &str) -> Vec<String> {
         let visible = |message: &SentMessage| message.channel == channel && !message.is_deleted;
-        self.sent().into_iter().filter(visible).map(|message| message.text).collect()
+        self.sent()
+            .into_iter()
+            .filter(visible)
+            .map(|message| message.text)
+            .collect()
     }
 
     /// Waits until `probe` finds what it looks for among the sent messages.
@@ -246,7 +260,9 @@ impl SlackFake {
         what: &str,
         mut probe: impl FnMut(&[SentMessage]) -> Option<R>,
     ) -> Result<R, TestkitError> {
-        self.state.wait_for(what, |state| probe(&state.sent())).await
+        self.state
+            .wait_for(what, |state| probe(&state.sent()))
+            .await
     }
 
     /// Every call of the Web API so far, in order.
@@ -265,9 +281,15 @@ impl SlackFake {
     ///
     /// # Errors
     /// [`TestkitError::TimedOut`].
-    pub async fn wait_for_calls(&self, method: &str, count: usize) -> Result<Vec<Call>, TestkitError> {
+    pub async fn wait_for_calls(
+        &self,
+        method: &str,
+        count: usize,
+    ) -> Result<Vec<Call>, TestkitError> {
         let what = format!("{count} calls of {method}");
-        self.state.wait_for(&what, |state| state.calls.reached(method, count)).await
+        self.state
+            .wait_for(&what, |state| state.calls.reached(method, count))
+            .await
     }
 
     /// Whether everything that was told of it was acknowledged.
@@ -295,7 +317,11 @@ impl SlackFake {
     ///
     /// # Errors
     /// [`TestkitError::TimedOut`].
-    pub async fn wait_for_deliveries(&self, pushed: &Pushed, count: usize) -> Result<(), TestkitError> {
+    pub async fn wait_for_deliveries(
+        &self,
+        pushed: &Pushed,
+        count: usize,
+    ) -> Result<(), TestkitError> {
         let reached = |state: &State| (state.deliveries(pushed) >= count).then_some(());
         self.state.wait_for("deliveries", reached).await
     }
@@ -310,9 +336,18 @@ impl SlackFake {
     ///
     /// # Errors
     /// [`TestkitError::TimedOut`].
-    pub async fn wait_for_reactions(&self, channel: &str, ts: &str, names: &[&str]) -> Result<(), TestkitError> {
+    pub async fn wait_for_reactions(
+        &self,
+        channel: &str,
+        ts: &str,
+        names: &[&str],
+    ) -> Result<(), TestkitError> {
         let what = format!("the reactions {names:?}");
-        self.state.wait_for(&what, |state| (state.reactions(channel, ts) == names).then_some(())).await
+        self.state
+            .wait_for(&what, |state| {
+                (state.reactions(channel, ts) == names).then_some(())
+            })
+            .await
     }
 
     /// How many connections were ever made.
@@ -327,7 +362,9 @@ impl SlackFake {
     /// [`TestkitError::TimedOut`].
     pub async fn wait_for_connections(&self, count: usize) -> Result<(), TestkitError> {
         let what = format!("{count} connections");
-        self.state.wait_for(&what, |state| (state.connected >= count).then_some(())).await
+        self.state
+            .wait_for(&what, |state| (state.connected >= count).then_some(()))
+            .await
     }
 
     /// What a client did that Slack does not allow.

@@ -59,13 +59,19 @@ impl SpeechFake {
     /// # Errors
     /// [`TestkitError::Listen`].
     pub async fn start(key: &str) -> Result<Self, TestkitError> {
-        let state = Watched::new(State { says: "hello there".to_owned(), ..State::default() });
+        let state = Watched::new(State {
+            says: "hello there".to_owned(),
+            ..State::default()
+        });
         let (shared, key) = (state.clone(), Arc::<str>::from(key));
         let server = Server::start(move |request| {
             let response = shared.change(|state| state.answer(&request, &key));
             async { response }
         });
-        Ok(Self { server: server.await?, state })
+        Ok(Self {
+            server: server.await?,
+            state,
+        })
     }
 
     /// `http://127.0.0.1:<port>` without a final slash.
@@ -104,17 +110,22 @@ impl SpeechFake {
 
 impl State {
     fn answer(&mut self, request: &Request, key: &str) -> Response {
-        self.requests.push(format!("{} {}", request.method, request.target));
+        self.requests
+            .push(format!("{} {}", request.method, request.target));
         if let Some(instead) = self.instead.pop_front() {
             return instead;
         }
         let Some(shape) = Shape::of(request) else {
-            return Response::json(404, &json!({ "error": { "message": "there is nothing here" } }));
+            return Response::json(
+                404,
+                &json!({ "error": { "message": "there is nothing here" } }),
+            );
         };
         if request.header("authorization") != Some(shape.authorization(key).as_str()) {
             return shape.refusal(401, "Invalid API key");
         }
-        self.serve(shape, request).unwrap_or_else(|why| shape.refusal(400, &why))
+        self.serve(shape, request)
+            .unwrap_or_else(|why| shape.refusal(400, &why))
     }
 
     fn serve(&mut self, shape: Shape, request: &Request) -> Result<Response, String> {
@@ -139,7 +150,10 @@ impl State {
             Shape::Chat => {
                 let message = json!({ "role": "assistant", "content": text });
                 let choice = json!({ "index": 0, "finish_reason": "stop", "message": message });
-                Response::json(200, &json!({ "object": "chat.completion", "choices": [choice] }))
+                Response::json(
+                    200,
+                    &json!({ "object": "chat.completion", "choices": [choice] }),
+                )
             }
             Shape::Job => {
                 self.looks = 0;
@@ -158,7 +172,9 @@ impl State {
         }
         self.looks += 1;
         Ok(match self.looks {
-            looks if looks > self.polls => json!({ "status": "completed", "text": self.says, "error": null }),
+            looks if looks > self.polls => {
+                json!({ "status": "completed", "text": self.says, "error": null })
+            }
             1 => json!({ "status": "queued", "text": null }),
             _ => json!({ "status": "processing", "text": null }),
         })
@@ -167,11 +183,21 @@ impl State {
 
 /// A text in two pieces and as a whole, with what servers send between.
 fn events(text: &str) -> Response {
-    let middle = text.char_indices().nth(text.chars().count() / 2).map_or(0, |(at, _)| at);
+    let middle = text
+        .char_indices()
+        .nth(text.chars().count() / 2)
+        .map_or(0, |(at, _)| at);
     let (begin, end) = text.split_at(middle);
     let event = |event: &Value| Step::text(format!("data: {event}\n\n"));
     let delta = |delta: &str| event(&json!({ "type": "transcript.text.delta", "delta": delta }));
-    let done = event(&json!({ "type": "transcript.text.done", "text": text, "usage": { "type": "tokens" } }));
-    let steps = vec![Step::text(": keepalive\n\n"), delta(begin), delta(end), done];
+    let done = event(
+        &json!({ "type": "transcript.text.done", "text": text, "usage": { "type": "tokens" } }),
+    );
+    let steps = vec![
+        Step::text(": keepalive\n\n"),
+        delta(begin),
+        delta(end),
+        done,
+    ];
     Response::chunked(200, "text/event-stream", steps)
 }

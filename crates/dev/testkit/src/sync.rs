@@ -29,7 +29,9 @@ struct Inner<T> {
 
 impl<T> Clone for Watched<T> {
     fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner) }
+        Self {
+            inner: Arc::clone(&self.inner),
+        }
     }
 }
 
@@ -50,7 +52,12 @@ impl<T> Watched<T> {
     #[must_use]
     pub fn new(value: T) -> Self {
         let changed = watch::Sender::new(());
-        Self { inner: Arc::new(Inner { value: Mutex::new(value), changed }) }
+        Self {
+            inner: Arc::new(Inner {
+                value: Mutex::new(value),
+                changed,
+            }),
+        }
     }
 
     /// Reads without announcing anything.
@@ -90,7 +97,11 @@ impl<T> Watched<T> {
     ///
     /// # Errors
     /// [`TestkitError::TimedOut`] naming `what`.
-    pub async fn wait_for<R>(&self, what: &str, mut probe: impl FnMut(&T) -> Option<R>) -> Result<R, TestkitError> {
+    pub async fn wait_for<R>(
+        &self,
+        what: &str,
+        mut probe: impl FnMut(&T) -> Option<R>,
+    ) -> Result<R, TestkitError> {
         let mut changed = self.subscribe();
         let search = async {
             loop {
@@ -104,7 +115,10 @@ impl<T> Watched<T> {
         };
         match tokio::time::timeout(WAIT_LIMIT, search).await {
             Ok(Some(found)) => Ok(found),
-            Ok(None) | Err(_) => Err(TestkitError::TimedOut { what: what.to_owned(), limit: WAIT_LIMIT }),
+            Ok(None) | Err(_) => Err(TestkitError::TimedOut {
+                what: what.to_owned(),
+                limit: WAIT_LIMIT,
+            }),
         }
     }
 }

@@ -60,7 +60,11 @@ impl TelegramFake {
         let shared = state.clone();
         let server = Server::start(move |request| handler::handle(shared.clone(), request)).await?;
         let _poster = webhook::Poster::start(state.clone());
-        Ok(Self { server, state, _poster })
+        Ok(Self {
+            server,
+            state,
+            _poster,
+        })
     }
 
     /// What takes the place of `https://api.telegram.org`, without a final slash.
@@ -82,12 +86,20 @@ impl TelegramFake {
 
     /// A person changes the text of a message of theirs; `None` when there is no such message.
     pub fn edit(&self, chat_id: i64, message_id: i64, text: &str) -> Option<Pushed> {
-        self.state.change(|state| state.edit_by_person(chat_id, message_id, text))
+        self.state
+            .change(|state| state.edit_by_person(chat_id, message_id, text))
     }
 
     /// A person presses a button with that data below a message; `None` when there is no such message.
-    pub fn press(&self, chat_id: i64, message_id: i64, person: &Person, data: &str) -> Option<Pushed> {
-        self.state.change(|state| state.press(chat_id, message_id, person, data))
+    pub fn press(
+        &self,
+        chat_id: i64,
+        message_id: i64,
+        person: &Person,
+        data: &str,
+    ) -> Option<Pushed> {
+        self.state
+            .change(|state| state.press(chat_id, message_id, person, data))
     }
 
     /// Any update; its one member names its kind. The id is added.
@@ -97,7 +109,8 @@ impl TelegramFake {
 
     /// Lets the next call of a method that has no fault yet go wrong.
     pub fn fail_next(&self, method: &str, fault: Fault) {
-        self.state.change(|state| state.calls.fail_next(method, fault));
+        self.state
+            .change(|state| state.calls.fail_next(method, fault));
     }
 
     /// Makes the token invalid from now on.
@@ -118,20 +131,31 @@ impl TelegramFake {
     /// Lets nobody write to a topic.
     pub fn close_topic(&self, chat_id: i64, thread: i64) {
         self.state.change(|state| {
-            state.chats.entry(chat_id).or_default().closed_threads.insert(thread);
+            state
+                .chats
+                .entry(chat_id)
+                .or_default()
+                .closed_threads
+                .insert(thread);
         });
     }
 
     /// Takes a topic away.
     pub fn delete_topic(&self, chat_id: i64, thread: i64) {
         self.state.change(|state| {
-            state.chats.entry(chat_id).or_default().threads.remove(&thread);
+            state
+                .chats
+                .entry(chat_id)
+                .or_default()
+                .threads
+                .remove(&thread);
         });
     }
 
     /// The people of a chat want to hear no more of the bot.
     pub fn block(&self, chat_id: i64) {
-        self.state.change(|state| state.chats.entry(chat_id).or_default().is_blocked = true);
+        self.state
+            .change(|state| state.chats.entry(chat_id).or_default().is_blocked = true);
     }
 
     /// A group becomes a supergroup with another id.
@@ -139,7 +163,8 @@ impl TelegramFake {
         self.state.change(|state| {
             state.chats.entry(chat_id).or_default().moved_to = Some(to);
             let chat = state.chats.entry(to).or_default();
-            chat.json = serde_json::json!({"id": to, "type": "supergroup", "title": format!("Group {to}")});
+            chat.json =
+                serde_json::json!({"id": to, "type": "supergroup", "title": format!("Group {to}")});
         });
     }
 
@@ -163,7 +188,11 @@ impl TelegramFake {
     #[must_use]
     pub fn texts_in(&self, chat_id: i64) -> Vec<String> {
         let visible = |message: &SentMessage| message.chat_id == chat_id && !message.is_deleted;
-        self.sent().into_iter().filter(visible).map(|message| message.text).collect()
+        self.sent()
+            .into_iter()
+            .filter(visible)
+            .map(|message| message.text)
+            .collect()
     }
 
     /// Waits until `probe` finds what it looks for among the sent messages.
@@ -175,7 +204,9 @@ impl TelegramFake {
         what: &str,
         mut probe: impl FnMut(&[SentMessage]) -> Option<R>,
     ) -> Result<R, TestkitError> {
-        self.state.wait_for(what, |state| probe(&state.sent())).await
+        self.state
+            .wait_for(what, |state| probe(&state.sent()))
+            .await
     }
 
     /// Waits until the bot has sent `count` messages and returns them all.
@@ -184,7 +215,8 @@ impl TelegramFake {
     /// [`TestkitError::TimedOut`].
     pub async fn wait_for_sent(&self, count: usize) -> Result<Vec<SentMessage>, TestkitError> {
         let what = format!("{count} messages from the bot");
-        self.wait_for(&what, |sent| (sent.len() >= count).then(|| sent.to_vec())).await
+        self.wait_for(&what, |sent| (sent.len() >= count).then(|| sent.to_vec()))
+            .await
     }
 
     /// Every call so far, in order, long polls included.
@@ -203,9 +235,15 @@ impl TelegramFake {
     ///
     /// # Errors
     /// [`TestkitError::TimedOut`].
-    pub async fn wait_for_calls(&self, method: &str, count: usize) -> Result<Vec<Call>, TestkitError> {
+    pub async fn wait_for_calls(
+        &self,
+        method: &str,
+        count: usize,
+    ) -> Result<Vec<Call>, TestkitError> {
         let what = format!("{count} calls of {method}");
-        self.state.wait_for(&what, |state| state.calls.reached(method, count)).await
+        self.state
+            .wait_for(&what, |state| state.calls.reached(method, count))
+            .await
     }
 
     /// The highest offset that was ever confirmed: every update below it is gone. 0 before the first.
@@ -217,7 +255,11 @@ impl TelegramFake {
     /// Whether a pushed update was confirmed. True for one that nobody wanted.
     #[must_use]
     pub fn is_acknowledged(&self, pushed: Pushed) -> bool {
-        self.state.read(|state| pushed.update_id.is_none_or(|id| !state.updates.contains_key(&id)))
+        self.state.read(|state| {
+            pushed
+                .update_id
+                .is_none_or(|id| !state.updates.contains_key(&id))
+        })
     }
 
     /// Waits until a pushed update is confirmed.
@@ -226,14 +268,21 @@ impl TelegramFake {
     /// [`TestkitError::TimedOut`].
     pub async fn wait_for_acknowledged(&self, pushed: Pushed) -> Result<(), TestkitError> {
         let what = format!("update {:?} to be confirmed", pushed.update_id);
-        let reached = |state: &State| pushed.update_id.is_none_or(|id| !state.updates.contains_key(&id));
-        self.state.wait_for(&what, |state| reached(state).then_some(())).await
+        let reached = |state: &State| {
+            pushed
+                .update_id
+                .is_none_or(|id| !state.updates.contains_key(&id))
+        };
+        self.state
+            .wait_for(&what, |state| reached(state).then_some(()))
+            .await
     }
 
     /// The updates that are not confirmed yet.
     #[must_use]
     pub fn pending(&self) -> Vec<Value> {
-        self.state.read(|state| state.updates.values().cloned().collect())
+        self.state
+            .read(|state| state.updates.values().cloned().collect())
     }
 
     /// How often a poller was ended by another one.
@@ -245,7 +294,8 @@ impl TelegramFake {
     /// The bot's reactions to a message.
     #[must_use]
     pub fn reactions(&self, chat_id: i64, message_id: i64) -> Vec<String> {
-        self.state.read(|state| state.reactions(chat_id, message_id))
+        self.state
+            .read(|state| state.reactions(chat_id, message_id))
     }
 
     /// The commands the bot has set.

@@ -19,35 +19,65 @@ const SERVER: &str = "NANOBOT_TEST_SERVER";
 ///
 /// # Errors
 /// Whom the client asked instead, or what its process said at its end.
-pub fn check_ways(test: &str, scheme: &str, ask: impl FnOnce(Option<&str>, &str)) -> anyhow::Result<()> {
+pub fn check_ways(
+    test: &str,
+    scheme: &str,
+    ask: impl FnOnce(Option<&str>, &str),
+) -> anyhow::Result<()> {
     if let (Ok(own), Ok(server)) = (std::env::var(OWN), std::env::var(SERVER)) {
         ask(Some(own.as_str()).filter(|own| *own != "unset"), &server);
         return Ok(());
     }
     let (reached, by) = mpsc::channel();
     let address = |name| hanging_up(name, reached.clone());
-    let (server, of_environment, own) = (address("server")?, address("environment")?, address("own")?);
+    let (server, of_environment, own) =
+        (address("server")?, address("environment")?, address("own")?);
     let own = format!("http://{own}");
-    for (own, expected) in [("unset", "environment"), ("", "server"), (own.as_str(), "own")] {
+    for (own, expected) in [
+        ("unset", "environment"),
+        ("", "server"),
+        (own.as_str(), "own"),
+    ] {
         let mut again = Command::new(std::env::current_exe()?);
-        for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
+        for name in [
+            "HTTP_PROXY",
+            "http_proxy",
+            "HTTPS_PROXY",
+            "https_proxy",
+            "ALL_PROXY",
+            "all_proxy",
+        ] {
             again.env(name, format!("http://{of_environment}"));
         }
         for name in ["NO_PROXY", "no_proxy", "REQUEST_METHOD"] {
             again.env_remove(name);
         }
-        again.env(OWN, own).env(SERVER, format!("{scheme}://{server}/"));
-        let output = again.args(["--exact", test]).output().context("the test cannot be run again")?;
+        again
+            .env(OWN, own)
+            .env(SERVER, format!("{scheme}://{server}/"));
+        let output = again
+            .args(["--exact", test])
+            .output()
+            .context("the test cannot be run again")?;
         ensure!(output.status.success(), "{own}: {output:?}");
         let asked: Vec<_> = by.try_iter().collect();
-        ensure!(!asked.is_empty(), "{own}: nobody was asked; is the test called {test}?");
-        ensure!(asked.iter().all(|name| *name == expected), "{own}: {asked:?} instead of {expected}");
+        ensure!(
+            !asked.is_empty(),
+            "{own}: nobody was asked; is the test called {test}?"
+        );
+        ensure!(
+            asked.iter().all(|name| *name == expected),
+            "{own}: {asked:?} instead of {expected}"
+        );
     }
     Ok(())
 }
 
 /// Hangs up on everybody, and says so before.
-fn hanging_up(name: &'static str, reached: mpsc::Sender<&'static str>) -> std::io::Result<SocketAddr> {
+fn hanging_up(
+    name: &'static str,
+    reached: mpsc::Sender<&'static str>,
+) -> std::io::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
     std::thread::spawn(move || {

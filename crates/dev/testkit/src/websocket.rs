@@ -26,7 +26,9 @@ impl WebSocketClient {
     /// # Errors
     /// [`TestkitError::WebSocket`] when the server refuses the upgrade.
     pub async fn connect(url: &str) -> Result<Self, TestkitError> {
-        let (stream, _) = connect_async(url).await.map_err(|error| failed("connecting", error))?;
+        let (stream, _) = connect_async(url)
+            .await
+            .map_err(|error| failed("connecting", error))?;
         Ok(Self { stream })
     }
 
@@ -49,7 +51,10 @@ impl WebSocketClient {
     /// # Errors
     /// [`TestkitError::WebSocket`].
     pub async fn send_text(&mut self, text: impl Into<String>) -> Result<(), TestkitError> {
-        self.stream.send(Message::text(text.into())).await.map_err(|error| failed("sending", error))
+        self.stream
+            .send(Message::text(text.into()))
+            .await
+            .map_err(|error| failed("sending", error))
     }
 
     /// Sends a JSON frame.
@@ -73,7 +78,10 @@ impl WebSocketClient {
                         return Ok(serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)));
                     }
                     Some(Ok(Message::Close(_))) | None => {
-                        return Err(TestkitError::WebSocket { what: "the peer closed", source: None });
+                        return Err(TestkitError::WebSocket {
+                            what: "the peer closed",
+                            source: None,
+                        });
                     }
                     Some(Ok(_)) => {}
                     Some(Err(error)) => return Err(failed("receiving", error)),
@@ -82,7 +90,10 @@ impl WebSocketClient {
         };
         match tokio::time::timeout(WAIT_LIMIT, next).await {
             Ok(received) => received,
-            Err(_) => Err(TestkitError::TimedOut { what: "a WebSocket frame".to_owned(), limit: WAIT_LIMIT }),
+            Err(_) => Err(TestkitError::TimedOut {
+                what: "a WebSocket frame".to_owned(),
+                limit: WAIT_LIMIT,
+            }),
         }
     }
 
@@ -107,7 +118,10 @@ impl WebSocketClient {
     /// # Errors
     /// [`TestkitError::WebSocket`].
     pub async fn close(mut self) -> Result<(), TestkitError> {
-        self.stream.close(None).await.map_err(|error| failed("closing", error))
+        self.stream
+            .close(None)
+            .await
+            .map_err(|error| failed("closing", error))
     }
 }
 
@@ -118,5 +132,8 @@ impl fmt::Debug for WebSocketClient {
 }
 
 fn failed(what: &'static str, error: Error) -> TestkitError {
-    TestkitError::WebSocket { what, source: Some(Box::new(error)) }
+    TestkitError::WebSocket {
+        what,
+        source: Some(Box::new(error)),
+    }
 }

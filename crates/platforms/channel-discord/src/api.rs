@@ -27,8 +27,13 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// How long to wait when the server says "too many" without saying how long.
 const USUAL_WAIT: Duration = Duration::from_secs(5);
 /// Discord wants to know whose library it talks to.
-const USER_AGENT: &str =
-    concat!("DiscordBot (", env!("CARGO_PKG_REPOSITORY"), ", ", env!("CARGO_PKG_VERSION"), ") nanobot");
+const USER_AGENT: &str = concat!(
+    "DiscordBot (",
+    env!("CARGO_PKG_REPOSITORY"),
+    ", ",
+    env!("CARGO_PKG_VERSION"),
+    ") nanobot"
+);
 /// The longest wait that is believed: clocks cannot add just any number.
 pub(crate) const CLOCK_LIMIT: Duration = Duration::from_hours(24 * 365);
 /// Where Discord keeps files.
@@ -58,13 +63,18 @@ pub(crate) struct Api {
 impl fmt::Debug for Api {
     /// A proxy may hold a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Api").field("base", &self.base.host_str()).finish_non_exhaustive()
+        f.debug_struct("Api")
+            .field("base", &self.base.host_str())
+            .finish_non_exhaustive()
     }
 }
 
 impl Api {
     /// A server by its configuration; opens nothing.
-    pub(crate) fn new(config: &DiscordConfig, shared_proxy: Option<&str>) -> Result<Self, ChannelError> {
+    pub(crate) fn new(
+        config: &DiscordConfig,
+        shared_proxy: Option<&str>,
+    ) -> Result<Self, ChannelError> {
         let base = http::api_base(&config.api_base, "https://discord.com/api/v10")?;
         Ok(Self {
             token: config.token.clone(),
@@ -77,19 +87,34 @@ impl Api {
     }
 
     /// Makes a call and reads what it needs of the answer.
-    pub(crate) async fn call<R: DeserializeOwned>(&self, route: &Route, body: Body) -> Result<R, CallError> {
+    pub(crate) async fn call<R: DeserializeOwned>(
+        &self,
+        route: &Route,
+        body: Body,
+    ) -> Result<R, CallError> {
         let pause = self.limits.pause(&route.bucket);
         if pause > LONGEST_WAIT {
             return Err(CallError::Limited(pause));
         }
         tokio::time::sleep(pause).await;
-        let address = format!("{}/{}", self.base.as_str().trim_end_matches('/'), route.path);
+        let address = format!(
+            "{}/{}",
+            self.base.as_str().trim_end_matches('/'),
+            route.path
+        );
         let address = Url::parse(&address).map_err(|error| CallError::Setup(error.to_string()))?;
         let request = self
             .client()?
             .request(route.method.clone(), address)
             .header("authorization", format!("Bot {}", self.token.expose()))
-            .timeout(self.timeout + if matches!(body, Body::Form(_)) { FILE_TIME } else { Duration::ZERO });
+            .timeout(
+                self.timeout
+                    + if matches!(body, Body::Form(_)) {
+                        FILE_TIME
+                    } else {
+                        Duration::ZERO
+                    },
+            );
         let request = match body {
             Body::Empty => request,
             Body::Json(value) => request.json(&value),
@@ -99,23 +124,48 @@ impl Api {
         self.read(route, response).await
     }
 
-    async fn read<R: DeserializeOwned>(&self, route: &Route, response: Response) -> Result<R, CallError> {
+    async fn read<R: DeserializeOwned>(
+        &self,
+        route: &Route,
+        response: Response,
+    ) -> Result<R, CallError> {
         let status = response.status();
-        let number = |name: &str| response.headers().get(name)?.to_str().ok()?.parse::<f64>().ok();
-        let (left, reset_after, retry_after) =
-            (number("x-ratelimit-remaining"), number("x-ratelimit-reset-after"), number("retry-after"));
+        let number = |name: &str| {
+            response
+                .headers()
+                .get(name)?
+                .to_str()
+                .ok()?
+                .parse::<f64>()
+                .ok()
+        };
+        let (left, reset_after, retry_after) = (
+            number("x-ratelimit-remaining"),
+            number("x-ratelimit-reset-after"),
+            number("retry-after"),
+        );
         let is_global = response.headers().contains_key("x-ratelimit-global");
         if left == Some(0.0) {
-            self.limits.hold(&route.bucket, seconds(reset_after).unwrap_or_default());
+            self.limits
+                .hold(&route.bucket, seconds(reset_after).unwrap_or_default());
         }
-        let body = http::json_body(response).await.map_err(|error| self.failure(error))?;
+        let body = http::json_body(response)
+            .await
+            .map_err(|error| self.failure(error))?;
         if status.is_success() {
-            let body = if body.is_empty() { b"null".as_slice() } else { &body };
-            return json::from_slice(body).map_err(|error| CallError::Misunderstood(self.scrub(&error.to_string())));
+            let body = if body.is_empty() {
+                b"null".as_slice()
+            } else {
+                &body
+            };
+            return json::from_slice(body)
+                .map_err(|error| CallError::Misunderstood(self.scrub(&error.to_string())));
         }
         let refusal: Option<Refusal> = json::from_slice(&body).ok();
         if status == StatusCode::TOO_MANY_REQUESTS {
-            let told = refusal.as_ref().and_then(|refusal| seconds(refusal.retry_after));
+            let told = refusal
+                .as_ref()
+                .and_then(|refusal| seconds(refusal.retry_after));
             let pause = told.or(seconds(retry_after)).unwrap_or(USUAL_WAIT);
             if is_global || refusal.is_some_and(|refusal| refusal.global) {
                 self.limits.hold_all(pause);
@@ -126,31 +176,55 @@ impl Api {
         }
         Err(match refusal {
             Some(refusal) => refusal.into_error(self, status.as_u16()),
-            None if status == StatusCode::PAYLOAD_TOO_LARGE || status == StatusCode::UNAUTHORIZED => {
-                CallError::Refused { status: status.as_u16(), code: 0, message: "without a reason".to_owned() }
+            None if status == StatusCode::PAYLOAD_TOO_LARGE
+                || status == StatusCode::UNAUTHORIZED =>
+            {
+                CallError::Refused {
+                    status: status.as_u16(),
+                    code: 0,
+                    message: "without a reason".to_owned(),
+                }
             }
             // Proxies and gateways speak HTML, and know nothing of the bot and its token.
-            None => CallError::Unreachable(format!("something on the way to Discord answered {status}")),
+            None => {
+                CallError::Unreachable(format!("something on the way to Discord answered {status}"))
+            }
         })
     }
 
     /// Fetches a file that came with a message, unless it is larger than `limit` bytes.
     pub(crate) async fn download(&self, address: &str, limit: u64) -> Result<Vec<u8>, CallError> {
-        let refused = |status, message: &str| CallError::Refused { status, code: 0, message: message.to_owned() };
-        let address = Url::parse(address).ok().filter(|address| self.keeps_files(address));
+        let refused = |status, message: &str| CallError::Refused {
+            status,
+            code: 0,
+            message: message.to_owned(),
+        };
+        let address = Url::parse(address)
+            .ok()
+            .filter(|address| self.keeps_files(address));
         let address = address.ok_or_else(|| refused(400, "its address is none of Discord's"))?;
-        let request = self.client()?.get(address).timeout(self.timeout + FILE_TIME);
+        let request = self
+            .client()?
+            .get(address)
+            .timeout(self.timeout + FILE_TIME);
         let response = request.send().await.map_err(|error| self.failure(error))?;
         if !response.status().is_success() {
-            return Err(refused(response.status().as_u16(), "the file cannot be fetched"));
+            return Err(refused(
+                response.status().as_u16(),
+                "the file cannot be fetched",
+            ));
         }
-        let bytes = http::body_within(response, limit).await.map_err(|error| self.failure(error))?;
+        let bytes = http::body_within(response, limit)
+            .await
+            .map_err(|error| self.failure(error))?;
         bytes.ok_or_else(|| refused(413, "the file is larger than allowed"))
     }
 
     fn keeps_files(&self, address: &Url) -> bool {
-        let is_discords =
-            address.scheme() == "https" && address.host_str().is_some_and(|host| FILE_HOSTS.contains(&host));
+        let is_discords = address.scheme() == "https"
+            && address
+                .host_str()
+                .is_some_and(|host| FILE_HOSTS.contains(&host));
         is_discords || address.origin() == self.base.origin()
     }
 
@@ -162,20 +236,35 @@ impl Api {
     fn client(&self) -> Result<&Client, CallError> {
         let build = || {
             let builder = http::client(&self.way);
-            builder.user_agent(USER_AGENT).build().map_err(|error| self.scrub(&Failure::from(error).text))
+            builder
+                .user_agent(USER_AGENT)
+                .build()
+                .map_err(|error| self.scrub(&Failure::from(error).text))
         };
-        self.client.get_or_init(build).as_ref().map_err(|why| CallError::Setup(why.clone()))
+        self.client
+            .get_or_init(build)
+            .as_ref()
+            .map_err(|why| CallError::Setup(why.clone()))
     }
 
     pub(crate) fn failure(&self, error: reqwest::Error) -> CallError {
-        let Failure { text, may_have_arrived } = error.into();
+        let Failure {
+            text,
+            may_have_arrived,
+        } = error.into();
         let text = self.scrub(&text);
-        if may_have_arrived { CallError::Interrupted(text) } else { CallError::Unreachable(text) }
+        if may_have_arrived {
+            CallError::Interrupted(text)
+        } else {
+            CallError::Unreachable(text)
+        }
     }
 
     /// `text` without the token, nor the last part of it, which is its signature.
     pub(crate) fn scrub(&self, text: &str) -> String {
-        self.token.scrub_with(text, |token| token.rsplit_once('.').map(|(_, signature)| signature))
+        self.token.scrub_with(text, |token| {
+            token.rsplit_once('.').map(|(_, signature)| signature)
+        })
     }
 }
 
@@ -183,10 +272,19 @@ impl Api {
 fn way(config: &DiscordConfig, shared: Option<&str>) -> Result<Way, ChannelError> {
     let own = config.proxy.as_ref().map(Secret::expose);
     let way = Way::new(own, shared)?;
-    Ok(match config.proxy_username.as_deref().filter(|_| own.is_some()) {
-        Some(name) => way.with_login(name, config.proxy_password.as_ref().map(Secret::expose).unwrap_or_default()),
-        None => way,
-    })
+    Ok(
+        match config.proxy_username.as_deref().filter(|_| own.is_some()) {
+            Some(name) => way.with_login(
+                name,
+                config
+                    .proxy_password
+                    .as_ref()
+                    .map(Secret::expose)
+                    .unwrap_or_default(),
+            ),
+            None => way,
+        },
+    )
 }
 
 /// What Discord says with a refusal.
@@ -203,17 +301,28 @@ struct Refusal {
 
 impl Refusal {
     fn into_error(self, api: &Api, status: u16) -> CallError {
-        let mut message = self.message.unwrap_or_else(|| "the server gave no reason".to_owned());
+        let mut message = self
+            .message
+            .unwrap_or_else(|| "the server gave no reason".to_owned());
         if let Some(errors) = self.errors {
-            message = format!("{message} {}", errors.to_string().chars().take(DETAILS).collect::<String>());
+            message = format!(
+                "{message} {}",
+                errors.to_string().chars().take(DETAILS).collect::<String>()
+            );
         }
-        CallError::Refused { status, code: self.code, message: api.scrub(&message) }
+        CallError::Refused {
+            status,
+            code: self.code,
+            message: api.scrub(&message),
+        }
     }
 }
 
 /// A wait in seconds; `None` for what is no number of seconds. Longer ones count as [`CLOCK_LIMIT`].
 fn seconds(number: Option<f64>) -> Option<Duration> {
-    number.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).map(|wait| wait.min(CLOCK_LIMIT))
+    number
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .map(|wait| wait.min(CLOCK_LIMIT))
 }
 
 #[cfg(test)]
@@ -238,7 +347,12 @@ mod tests {
         for (told, expected) in table {
             let pause = seconds(told);
             assert_eq!(pause, expected, "{told:?}");
-            assert!(Instant::now().checked_add(pause.unwrap_or_default()).is_some(), "{told:?}");
+            assert!(
+                Instant::now()
+                    .checked_add(pause.unwrap_or_default())
+                    .is_some(),
+                "{told:?}"
+            );
         }
     }
 }

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use nanobot_channel::{
-    Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryContext, DeliveryGuarantee, Dialect, Drafts,
-    Measure, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, StreamId, TextStyle, TurnEnds, Typing,
-    async_trait,
+    Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryContext, DeliveryGuarantee,
+    Dialect, Drafts, Measure, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, StreamId,
+    TextStyle, TurnEnds, Typing, async_trait,
 };
 use nanobot_channel_kit::{Background, DraftBoard, Quarantine};
 use serde::Deserialize;
@@ -55,7 +55,11 @@ impl DiscordChannel {
     ///
     /// # Errors
     /// [`ChannelError::Config`] naming the key.
-    pub fn new(name: ChannelName, config: DiscordConfig, shared_proxy: Option<&str>) -> Result<Self, ChannelError> {
+    pub fn new(
+        name: ChannelName,
+        config: DiscordConfig,
+        shared_proxy: Option<&str>,
+    ) -> Result<Self, ChannelError> {
         let api = Arc::new(Api::new(&config, shared_proxy)?);
         Ok(Self {
             quarantine: Arc::new(Quarantine::new(name.clone())),
@@ -91,7 +95,10 @@ impl Channel for DiscordChannel {
     async fn run(&self, context: ChannelContext) -> Result<(), ChannelError> {
         self.take_away_drafts(&context).await;
         let context = self.quarantine.open(&context).await;
-        let outcome = self.background.during(&context, self.receive(&context)).await;
+        let outcome = self
+            .background
+            .during(&context, self.receive(&context))
+            .await;
         if context.cancel.is_cancelled() {
             self.quarantine.close().await;
         }
@@ -103,17 +110,24 @@ impl Channel for DiscordChannel {
         let sent = self.send_part(part).await?;
         let message = &part.message;
         if message.kind == OutboundKind::Final && part.index + 1 == part.count {
-            self.reactions.end(Place::new(&message.chat_id, &message.delivery)?.channel());
+            self.reactions
+                .end(Place::new(&message.chat_id, &message.delivery)?.channel());
         }
         Ok(sent)
     }
 
     fn guarantee(&self) -> DeliveryGuarantee {
-        DeliveryGuarantee::Idempotent { window: Some(NONCE_LASTS) }
+        DeliveryGuarantee::Idempotent {
+            window: Some(NONCE_LASTS),
+        }
     }
 
     fn text_style(&self) -> TextStyle {
-        TextStyle { dialect: Dialect::Discord, measure: Measure::CodePoints, limit: TEXT_LIMIT }
+        TextStyle {
+            dialect: Dialect::Discord,
+            measure: Measure::CodePoints,
+            limit: TEXT_LIMIT,
+        }
     }
 
     fn drafts(&self) -> Option<&dyn Drafts> {
@@ -136,7 +150,9 @@ impl Channel for DiscordChannel {
 #[async_trait]
 impl Drafts for DiscordChannel {
     async fn append(&self, delta: &OutboundMessage) -> Result<(), ChannelError> {
-        let OutboundKind::Delta { stream } = &delta.kind else { return Ok(()) };
+        let OutboundKind::Delta { stream } = &delta.kind else {
+            return Ok(());
+        };
         let mut place = Place::new(&delta.chat_id, &delta.delivery)?;
         if self.config.reply_to_message {
             place = place.quoting(&delta.delivery);
@@ -145,7 +161,10 @@ impl Drafts for DiscordChannel {
             return Ok(());
         }
         if let Some(slot) = self.drafts.append(stream, &delta.content) {
-            let draft = Draft { channel: self.clone(), place };
+            let draft = Draft {
+                channel: self.clone(),
+                place,
+            };
             self.in_background(slot.run(draft, self.config.edit_interval()));
         }
         Ok(())
@@ -158,7 +177,11 @@ impl Drafts for DiscordChannel {
         Ok(())
     }
 
-    async fn withdraw(&self, stream: &StreamId, _message: &OutboundMessage) -> Result<(), ChannelError> {
+    async fn withdraw(
+        &self,
+        stream: &StreamId,
+        _message: &OutboundMessage,
+    ) -> Result<(), ChannelError> {
         self.drafts.withdraw(stream);
         Ok(())
     }
@@ -172,7 +195,11 @@ impl Typing for DiscordChannel {
 
     async fn show(&self, chat: &ChatId, delivery: &DeliveryContext) -> Result<(), ChannelError> {
         let route = Route::typing(Place::new(chat, delivery)?.channel());
-        self.api.call::<IgnoredAny>(&route, Body::Empty).await.map(drop).map_err(CallError::repeatable)
+        self.api
+            .call::<IgnoredAny>(&route, Body::Empty)
+            .await
+            .map(drop)
+            .map_err(CallError::repeatable)
     }
 }
 
@@ -180,7 +207,8 @@ impl Typing for DiscordChannel {
 impl TurnEnds for DiscordChannel {
     /// The reactions that said "at work" go.
     async fn ended(&self, end: &OutboundMessage) -> Result<(), ChannelError> {
-        self.reactions.end(Place::new(&end.chat_id, &end.delivery)?.channel());
+        self.reactions
+            .end(Place::new(&end.chat_id, &end.delivery)?.channel());
         Ok(())
     }
 }
@@ -192,7 +220,11 @@ impl Probe for DiscordChannel {
         struct Me {
             username: String,
         }
-        let me: Me = self.api.call(&Route::me(), Body::Empty).await.map_err(CallError::repeatable)?;
+        let me: Me = self
+            .api
+            .call(&Route::me(), Body::Empty)
+            .await
+            .map_err(CallError::repeatable)?;
         Ok(format!("@{}", me.username))
     }
 }

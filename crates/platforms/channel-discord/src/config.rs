@@ -137,16 +137,28 @@ impl DiscordConfig {
             ));
         }
         if !(SHORTEST_EDIT_INTERVAL..=3600.0).contains(&self.stream_edit_interval) {
-            return Err(wrong("streamEditInterval", "has to be a number of seconds from 0.1 up"));
+            return Err(wrong(
+                "streamEditInterval",
+                "has to be a number of seconds from 0.1 up",
+            ));
         }
         if !(0.1..=3600.0).contains(&self.request_timeout) {
-            return Err(wrong("requestTimeout", "has to be a number of seconds from 0.1 up"));
+            return Err(wrong(
+                "requestTimeout",
+                "has to be a number of seconds from 0.1 up",
+            ));
         }
         if !(0.001..=30.0).contains(&self.reconnect_pause) {
-            return Err(wrong("reconnectPause", "has to be a number of seconds from 0.001 to 30"));
+            return Err(wrong(
+                "reconnectPause",
+                "has to be a number of seconds from 0.001 to 30",
+            ));
         }
         if !(0.0..=3600.0).contains(&self.working_emoji_delay) {
-            return Err(wrong("workingEmojiDelay", "has to be a number of seconds from 0 up"));
+            return Err(wrong(
+                "workingEmojiDelay",
+                "has to be a number of seconds from 0 up",
+            ));
         }
         Ok(self)
     }
@@ -171,10 +183,14 @@ impl DiscordConfig {
 /// What to write under a key.
 fn expected(key: &str) -> &'static str {
     match key {
-        "enabled" | "allowBots" | "replyToMessage" | "streaming" | "slashCommands" => "write true or false",
+        "enabled" | "allowBots" | "replyToMessage" | "streaming" | "slashCommands" => {
+            "write true or false"
+        }
         "allowChannels" => "write a list of channel ids",
         "intents" => "write a whole number",
-        "workingEmojiDelay" | "streamEditInterval" | "requestTimeout" | "reconnectPause" => "write a number of seconds",
+        "workingEmojiDelay" | "streamEditInterval" | "requestTimeout" | "reconnectPause" => {
+            "write a number of seconds"
+        }
         _ => "write a text in quotes",
     }
 }
@@ -193,7 +209,10 @@ mod tests {
         });
         let config = DiscordConfig::from_section(&section).unwrap();
         let channels = config.allow_channels.clone();
-        assert_eq!([5, 6, 7].map(|channel| channels.contains(channel)), [true, true, false]);
+        assert_eq!(
+            [5, 6, 7].map(|channel| channels.contains(channel)),
+            [true, true, false]
+        );
         let expected = DiscordConfig {
             enabled: true,
             token: Secret::new("a.b.c"),
@@ -204,14 +223,24 @@ mod tests {
         };
         assert_eq!(config, expected);
         assert_eq!(config.intents, 37377);
-        assert!(serde_json::from_value::<ChannelList>(json!(["*"])).unwrap().contains(5));
+        assert!(
+            serde_json::from_value::<ChannelList>(json!(["*"]))
+                .unwrap()
+                .contains(5)
+        );
     }
 
     #[test]
     fn what_cannot_work_is_named_without_its_value() {
         let table = [
-            (json!({"token": 5}), "token: holds a number that cannot be used here; write a text in quotes"),
-            (json!({}), "token: is empty: put the token here that the bot's page in the developer portal shows"),
+            (
+                json!({"token": 5}),
+                "token: holds a number that cannot be used here; write a text in quotes",
+            ),
+            (
+                json!({}),
+                "token: is empty: put the token here that the bot's page in the developer portal shows",
+            ),
             (
                 json!({"token": "s3cret", "intents": "s3cret"}),
                 "intents: holds a text that cannot be used here; write a whole number",
@@ -239,7 +268,12 @@ mod tests {
             (json!([]), ": has to be an object"),
         ];
         for (section, text) in table {
-            assert_eq!(DiscordConfig::from_section(&section).unwrap_err().to_string(), text);
+            assert_eq!(
+                DiscordConfig::from_section(&section)
+                    .unwrap_err()
+                    .to_string(),
+                text
+            );
         }
     }
 }

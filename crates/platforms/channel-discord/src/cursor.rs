@@ -43,7 +43,13 @@ pub(crate) struct Cursor {
 impl Cursor {
     /// A new session began.
     pub(crate) fn begin(&mut self, session: Session, bot: Bot) {
-        *self = Self { session: Some(session), bot: Some(bot), epoch: self.epoch + 1, received: 0, dealt_with: 0 };
+        *self = Self {
+            session: Some(session),
+            bot: Some(bot),
+            epoch: self.epoch + 1,
+            received: 0,
+            dealt_with: 0,
+        };
     }
 
     /// The session cannot be resumed (any more).
@@ -98,8 +104,17 @@ mod tests {
     use super::*;
 
     fn begin(cursor: &mut Cursor) {
-        let bot = Bot { id: UserId::new(1), application: ApplicationId::new(2) };
-        cursor.begin(Session { id: Secret::new("s"), url: "wss://resume".to_owned() }, bot);
+        let bot = Bot {
+            id: UserId::new(1),
+            application: ApplicationId::new(2),
+        };
+        cursor.begin(
+            Session {
+                id: Secret::new("s"),
+                url: "wss://resume".to_owned(),
+            },
+            bot,
+        );
     }
 
     #[test]
@@ -107,10 +122,16 @@ mod tests {
         let mut cursor = Cursor::default();
         begin(&mut cursor);
         let epoch = cursor.epoch();
-        assert_eq!([1, 2, 3, 2].map(|number| cursor.receive(number)), [true, true, true, false]);
+        assert_eq!(
+            [1, 2, 3, 2].map(|number| cursor.receive(number)),
+            [true, true, true, false]
+        );
         cursor.deal_with(epoch, 1);
         cursor.rewind();
-        assert_eq!([1, 2, 3].map(|number| cursor.receive(number)), [false, true, true]);
+        assert_eq!(
+            [1, 2, 3].map(|number| cursor.receive(number)),
+            [false, true, true]
+        );
         assert_eq!(cursor.dealt_with(), 1);
         begin(&mut cursor);
         cursor.deal_with(epoch, 3);

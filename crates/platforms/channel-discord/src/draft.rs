@@ -30,17 +30,26 @@ impl DraftPlace for Draft {
     }
 
     async fn begin(&self, text: &str) -> Result<Option<MessageId>, ChannelError> {
-        let id = self.channel.create_message(&self.place, CreateMessage::new().content(text)).await?;
+        let id = self
+            .channel
+            .create_message(&self.place, CreateMessage::new().content(text))
+            .await?;
         Ok(Some(id))
     }
 
     async fn edit(&self, message: &MessageId, text: &str) -> Result<(), ChannelError> {
-        Ok(self.channel.edit_message(&self.place, *message, EditMessage::new().content(text)).await?)
+        Ok(self
+            .channel
+            .edit_message(&self.place, *message, EditMessage::new().content(text))
+            .await?)
     }
 
     async fn remove(&self, message: &MessageId) -> Result<(), ChannelError> {
         let route = Route::delete_message(self.place.channel(), *message);
-        self.channel.api.call::<IgnoredAny>(&route, Body::Empty).await?;
+        self.channel
+            .api
+            .call::<IgnoredAny>(&route, Body::Empty)
+            .await?;
         Ok(())
     }
 
@@ -53,13 +62,21 @@ impl DiscordChannel {
     /// Notes drafts, and deletes those that a kill left.
     pub(crate) async fn take_away_drafts(&self, context: &ChannelContext) {
         // A token begins with the bot's id, and so does the next one after a reset.
-        let account = self.api.token.expose().split_once('.').map_or("", |(account, _)| account);
+        let account = self
+            .api
+            .token
+            .expose()
+            .split_once('.')
+            .map_or("", |(account, _)| account);
         let api = Arc::clone(&self.api);
         let delete = move |(channel, message): (ChannelId, MessageId)| {
             let api = Arc::clone(&api);
             async move {
                 let route = Route::delete_message(channel, message);
-                api.call::<IgnoredAny>(&route, Body::Empty).await.map(drop).map_err(CallError::repeatable)
+                api.call::<IgnoredAny>(&route, Body::Empty)
+                    .await
+                    .map(drop)
+                    .map_err(CallError::repeatable)
             }
         };
         self.drafts.recover(context, account, delete).await;

@@ -50,7 +50,13 @@ impl CallError {
 
     /// Whether the message that a call is about is gone.
     pub(crate) fn is_about_a_lost_message(&self) -> bool {
-        matches!(self, Self::Refused { code: UNKNOWN_MESSAGE, .. })
+        matches!(
+            self,
+            Self::Refused {
+                code: UNKNOWN_MESSAGE,
+                ..
+            }
+        )
     }
 
     /// Whether trying again later may help.
@@ -93,23 +99,60 @@ mod tests {
 
     #[test]
     fn a_refusal_means_what_its_numbers_say() {
-        let refused = |status, code| CallError::Refused { status, code, message: "No".to_owned() };
+        let refused = |status, code| CallError::Refused {
+            status,
+            code,
+            message: "No".to_owned(),
+        };
         let table = [
-            (refused(401, 0), "the platform refuses the credentials: No (status 401, code 0)"),
-            (refused(403, 50_013), "cannot deliver there: No (status 403, code 50013)"),
-            (refused(404, 10_003), "cannot deliver there: No (status 404, code 10003)"),
-            (refused(413, 0), "too large for the platform: No (status 413, code 0)"),
-            (refused(400, 40_005), "too large for the platform: No (status 400, code 40005)"),
-            (refused(400, 50_035), "the platform refuses: No (status 400, code 50035)"),
-            (refused(503, 0), "the platform cannot be reached: No (status 503, code 0)"),
-            (CallError::Limited(Duration::from_millis(1500)), "rate limited for 1500 ms"),
-            (CallError::Unreachable("no route".into()), "the platform cannot be reached: no route"),
-            (CallError::Interrupted("reset".into()), "unknown whether the platform took it: reset"),
+            (
+                refused(401, 0),
+                "the platform refuses the credentials: No (status 401, code 0)",
+            ),
+            (
+                refused(403, 50_013),
+                "cannot deliver there: No (status 403, code 50013)",
+            ),
+            (
+                refused(404, 10_003),
+                "cannot deliver there: No (status 404, code 10003)",
+            ),
+            (
+                refused(413, 0),
+                "too large for the platform: No (status 413, code 0)",
+            ),
+            (
+                refused(400, 40_005),
+                "too large for the platform: No (status 400, code 40005)",
+            ),
+            (
+                refused(400, 50_035),
+                "the platform refuses: No (status 400, code 50035)",
+            ),
+            (
+                refused(503, 0),
+                "the platform cannot be reached: No (status 503, code 0)",
+            ),
+            (
+                CallError::Limited(Duration::from_millis(1500)),
+                "rate limited for 1500 ms",
+            ),
+            (
+                CallError::Unreachable("no route".into()),
+                "the platform cannot be reached: no route",
+            ),
+            (
+                CallError::Interrupted("reset".into()),
+                "unknown whether the platform took it: reset",
+            ),
         ];
         for (error, text) in table {
             assert_eq!(ChannelError::from(error).to_string(), text);
         }
         let repeatable = CallError::Interrupted("reset".into()).repeatable();
-        assert_eq!(repeatable.to_string(), "the platform cannot be reached: reset");
+        assert_eq!(
+            repeatable.to_string(),
+            "the platform cannot be reached: reset"
+        );
     }
 }

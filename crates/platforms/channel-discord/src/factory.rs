@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use nanobot_channel::{Channel, ChannelError, ChannelFactory, ChannelName, Credential, RawConfig, Value};
+use nanobot_channel::{
+    Channel, ChannelError, ChannelFactory, ChannelName, Credential, RawConfig, Value,
+};
 use serde_json::json;
 
 use crate::{DiscordChannel, DiscordConfig};
@@ -51,9 +53,17 @@ impl ChannelFactory for DiscordFactory {
         &[TOKEN]
     }
 
-    fn create(&self, name: ChannelName, config: &RawConfig) -> Result<Arc<dyn Channel>, ChannelError> {
+    fn create(
+        &self,
+        name: ChannelName,
+        config: &RawConfig,
+    ) -> Result<Arc<dyn Channel>, ChannelError> {
         let section = DiscordConfig::from_section(&config.section)?;
-        Ok(Arc::new(DiscordChannel::new(name, section, config.proxy.as_deref())?))
+        Ok(Arc::new(DiscordChannel::new(
+            name,
+            section,
+            config.proxy.as_deref(),
+        )?))
     }
 }
 
@@ -65,7 +75,10 @@ mod tests {
     fn the_default_section_says_what_the_defaults_are() {
         let mut section = DiscordFactory.default_config();
         section["token"] = json!("a.b.c");
-        let expected = DiscordConfig { token: crate::Secret::new("a.b.c"), ..DiscordConfig::default() };
+        let expected = DiscordConfig {
+            token: crate::Secret::new("a.b.c"),
+            ..DiscordConfig::default()
+        };
         assert_eq!(DiscordConfig::from_section(&section).unwrap(), expected);
     }
 }

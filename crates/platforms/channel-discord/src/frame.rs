@@ -82,13 +82,30 @@ impl RawMessage {
             id: MessageId,
         }
         let text: Box<str> = text.into();
-        if let Ok(Placed { id, channel_id, timestamp }) = serde_json::from_str(&text) {
+        if let Ok(Placed {
+            id,
+            channel_id,
+            timestamp,
+        }) = serde_json::from_str(&text)
+        {
             let timestamp = timestamp.and_then(|time| Timestamp::parse(&time).ok());
             let written = timestamp.and_then(|time| u64::try_from(time.unix_timestamp()).ok());
-            return Ok(Self { id, channel: channel_id, written, guild, text });
+            return Ok(Self {
+                id,
+                channel: channel_id,
+                written,
+                guild,
+                text,
+            });
         }
         let Named { id } = serde_json::from_str(&text)?;
-        Ok(Self { id, channel: None, written: None, guild, text })
+        Ok(Self {
+            id,
+            channel: None,
+            written: None,
+            guild,
+            text,
+        })
     }
 
     /// Reads the message.
@@ -117,7 +134,9 @@ pub(crate) fn read_message(text: &str) -> Result<Message, serde_json::Error> {
         "thread",
     ];
     bounded::from_str(text).or_else(|error| {
-        let Ok(Value::Object(mut message)) = bounded::from_str(text) else { return Err(error) };
+        let Ok(Value::Object(mut message)) = bounded::from_str(text) else {
+            return Err(error);
+        };
         for key in BESIDE_THE_TEXT {
             message.remove(key);
         }
@@ -160,12 +179,18 @@ impl Ready {
 
     /// Who the bot is.
     pub(crate) fn bot(&self) -> Bot {
-        Bot { id: self.user.id, application: self.application.id }
+        Bot {
+            id: self.user.id,
+            application: self.application.id,
+        }
     }
 
     /// What is needed to resume; `url` is where this session began.
     pub(crate) fn into_session(self, url: &str) -> Session {
-        Session { id: Secret::new(self.session_id), url: self.resume_gateway_url.unwrap_or_else(|| url.to_owned()) }
+        Session {
+            id: Secret::new(self.session_id),
+            url: self.resume_gateway_url.unwrap_or_else(|| url.to_owned()),
+        }
     }
 }
 

@@ -6,7 +6,9 @@ use crate::frame::{Frame, Hello, Ready, read_message};
 
 /// Reads a frame in every way in which one is read; `true` when it is one.
 pub fn frame(text: &str) -> bool {
-    let Ok(frame) = Frame::read(text) else { return false };
+    let Ok(frame) = Frame::read(text) else {
+        return false;
+    };
     let read = [
         frame.message().is_ok_and(|message| message.read().is_ok()),
         frame.content::<Interaction>().is_ok(),

@@ -69,13 +69,19 @@ pub(crate) struct Connection<'a> {
 
 impl<'a> Connection<'a> {
     /// Connects, and asks for the session to go on or for a new one.
-    pub(crate) async fn open(channel: &'a DiscordChannel, context: &'a ChannelContext) -> Result<Self, End> {
-        let (session, dealt_with) = channel.with_cursor(|cursor| (cursor.session().cloned(), cursor.dealt_with()));
+    pub(crate) async fn open(
+        channel: &'a DiscordChannel,
+        context: &'a ChannelContext,
+    ) -> Result<Self, End> {
+        let (session, dealt_with) =
+            channel.with_cursor(|cursor| (cursor.session().cloned(), cursor.dealt_with()));
         let url = match &session {
             Some(session) => session.url.clone(),
             None => gateway_address(channel).await?,
         };
-        let mut socket = Socket::open(&channel.api, &url).await.map_err(|error| End::Lost(error.to_string()))?;
+        let mut socket = Socket::open(&channel.api, &url)
+            .await
+            .map_err(|error| End::Lost(error.to_string()))?;
         let interval = match tokio::time::timeout(HELLO_TIME, socket.next()).await {
             Ok(Incoming::Text(text)) => greeting(text.as_str())?,
             Ok(Incoming::Closed(reason)) => return Err(closed(channel, reason)),
@@ -88,7 +94,16 @@ impl<'a> Connection<'a> {
         };
         socket.send(&request).await.map_err(End::Lost)?;
         let next_beat = Instant::now() + interval.mul_f64(chance());
-        Ok(Self { channel, context, socket, url, interval, next_beat, is_answered: true, progress: 0 })
+        Ok(Self {
+            channel,
+            context,
+            socket,
+            url,
+            interval,
+            next_beat,
+            is_answered: true,
+            progress: 0,
+        })
     }
 
     /// Reads until the end, at the pace at which the queue is emptied.
@@ -104,7 +119,9 @@ impl<'a> Connection<'a> {
                     continue;
                 }
             };
-            let Ok(permit) = permit else { return End::Lost("nobody takes events".to_owned()) };
+            let Ok(permit) = permit else {
+                return End::Lost("nobody takes events".to_owned());
+            };
             let incoming = tokio::select! {
                 biased;
                 incoming = self.socket.next() => incoming,
@@ -133,7 +150,10 @@ impl<'a> Connection<'a> {
 
     async fn beat(&mut self) -> Result<(), End> {
         let dealt_with = self.channel.with_cursor(|cursor| cursor.dealt_with());
-        self.socket.send(&frame::heartbeat(dealt_with)).await.map_err(End::Lost)?;
+        self.socket
+            .send(&frame::heartbeat(dealt_with))
+            .await
+            .map_err(End::Lost)?;
         self.next_beat = Instant::now() + self.interval;
         self.is_answered = false;
         Ok(())
@@ -162,9 +182,9 @@ impl<'a> Connection<'a> {
                 Ok(None)
             }
             op::RECONNECT => Err(End::Lost("Discord asks for a new connection".to_owned())),
-            op::INVALID_SESSION if frame.content::<bool>().unwrap_or_default() => {
-                Err(End::Lost("the session is not ready to be resumed".to_owned()))
-            }
+            op::INVALID_SESSION if frame.content::<bool>().unwrap_or_default() => Err(End::Lost(
+                "the session is not ready to be resumed".to_owned(),
+            )),
             op::INVALID_SESSION => Err(End::SessionOver("the session is over".to_owned())),
             _ => Ok(None),
         }
@@ -174,12 +194,17 @@ impl<'a> Connection<'a> {
     fn event(&mut self, frame: &Frame<'_>) -> Option<Job> {
         let name = frame.t.as_deref().unwrap_or_default();
         // Whoever believed an absurd number would take everything after it for old.
-        let number = frame.s.filter(|number| self.channel.with_cursor(|cursor| cursor.is_plausible(*number)))?;
+        let number = frame.s.filter(|number| {
+            self.channel
+                .with_cursor(|cursor| cursor.is_plausible(*number))
+        })?;
         self.context.progress.alive();
         if name == "READY" {
             self.begin(frame);
         }
-        let (is_new, epoch) = self.channel.with_cursor(|cursor| (cursor.receive(number), cursor.epoch()));
+        let (is_new, epoch) = self
+            .channel
+            .with_cursor(|cursor| (cursor.receive(number), cursor.epoch()));
         if !is_new {
             return None;
         }
@@ -189,8 +214,13 @@ impl<'a> Connection<'a> {
         let work = match name {
             // It is not to come again when what was missed takes long: it would begin another session.
             "READY" => {
-                self.channel.with_cursor(|cursor| cursor.deal_with(epoch, number));
-                return Some(Job { epoch, number, work: Some(Work::Beginning) });
+                self.channel
+                    .with_cursor(|cursor| cursor.deal_with(epoch, number));
+                return Some(Job {
+                    epoch,
+                    number,
+                    work: Some(Work::Beginning),
+                });
             }
             "MESSAGE_CREATE" => frame.message().map_err(unreadable).ok().map(Work::Message),
             // Nothing brings one a second time, so it cannot end one process after the other.
@@ -207,7 +237,11 @@ impl<'a> Connection<'a> {
             _ => None,
         };
         self.progress += u64::from(work.is_some());
-        Some(Job { epoch, number, work })
+        Some(Job {
+            epoch,
+            number,
+            work,
+        })
     }
 
     fn begin(&self, frame: &Frame<'_>) {
@@ -217,7 +251,8 @@ impl<'a> Connection<'a> {
                 let (bot, session) = (ready.bot(), ready.into_session(&self.url));
                 self.channel.offer_commands(bot.application, self.context);
                 self.channel.seen.begin(bot.id);
-                self.channel.with_cursor(|cursor| cursor.begin(session, bot));
+                self.channel
+                    .with_cursor(|cursor| cursor.begin(session, bot));
             }
             Err(error) => {
                 tracing::error!(channel = %self.channel.name, %error, "the beginning of a session could not be read");
@@ -229,7 +264,8 @@ impl<'a> Connection<'a> {
 fn greeting(text: &str) -> Result<Duration, End> {
     let frame = Frame::read(text).ok().filter(|frame| frame.op == op::HELLO);
     let hello = frame.and_then(|frame| frame.content::<Hello>().ok());
-    let hello = hello.ok_or_else(|| End::Lost("the gateway does not speak as expected".to_owned()))?;
+    let hello =
+        hello.ok_or_else(|| End::Lost("the gateway does not speak as expected".to_owned()))?;
     Ok(Duration::from_millis(hello.heartbeat_interval.max(1)).min(LONGEST_INTERVAL))
 }
 
@@ -246,7 +282,10 @@ async fn gateway_address(channel: &DiscordChannel) -> Result<String, End> {
         remaining: u64,
         reset_after: u64,
     }
-    let asked = channel.api.call::<Gateway>(&Route::gateway(), Body::Empty).await;
+    let asked = channel
+        .api
+        .call::<Gateway>(&Route::gateway(), Body::Empty)
+        .await;
     let gateway = asked.map_err(|error| match error {
         CallError::Limited(pause) => End::Down(ChannelError::RateLimited { retry_after: pause }),
         error => match error.repeatable() {
@@ -254,7 +293,10 @@ async fn gateway_address(channel: &DiscordChannel) -> Result<String, End> {
             error => End::Down(error),
         },
     })?;
-    if let Some(limit) = gateway.session_start_limit.filter(|limit| limit.remaining == 0) {
+    if let Some(limit) = gateway
+        .session_start_limit
+        .filter(|limit| limit.remaining == 0)
+    {
         tracing::warn!(channel = %channel.name, reset_after = limit.reset_after, "the sessions of the day are used up");
         let retry_after = Duration::from_millis(limit.reset_after).min(CLOCK_LIMIT);
         return Err(End::Down(ChannelError::RateLimited { retry_after }));
@@ -266,13 +308,22 @@ async fn gateway_address(channel: &DiscordChannel) -> Result<String, End> {
              connected once, and Discord refuses that from 2,500 servers on"
         );
     }
-    Ok(channel.config.gateway_url.clone().filter(|url| !url.trim().is_empty()).unwrap_or(gateway.url))
+    Ok(channel
+        .config
+        .gateway_url
+        .clone()
+        .filter(|url| !url.trim().is_empty())
+        .unwrap_or(gateway.url))
 }
 
 /// What a closing means, by its code.
 fn closed(channel: &DiscordChannel, reason: Option<(u16, String)>) -> End {
-    let Some((code, reason)) = reason else { return End::Lost("the gateway hung up".to_owned()) };
-    let why = channel.api.scrub(&format!("the gateway closed the connection: {reason} (code {code})"));
+    let Some((code, reason)) = reason else {
+        return End::Lost("the gateway hung up".to_owned());
+    };
+    let why = channel.api.scrub(&format!(
+        "the gateway closed the connection: {reason} (code {code})"
+    ));
     match code {
         4004 => End::Down(ChannelError::Auth(why)),
         4010 | 4011 => End::Down(wrong(
@@ -286,7 +337,10 @@ fn closed(channel: &DiscordChannel, reason: Option<(u16, String)>) -> End {
             "gatewayUrl",
             &format!("leads to a gateway that does not speak version 10; leave the key out; {why}"),
         )),
-        4013 => End::Down(wrong("intents", &format!("are none that Discord knows; leave the key out; {why}"))),
+        4013 => End::Down(wrong(
+            "intents",
+            &format!("are none that Discord knows; leave the key out; {why}"),
+        )),
         4014 => End::Down(wrong(
             "intents",
             &format!(
@@ -303,8 +357,15 @@ fn closed(channel: &DiscordChannel, reason: Option<(u16, String)>) -> End {
 
 /// What the portal calls those of these intents that have to be switched on there.
 fn privileges(intents: u64) -> String {
-    let names = [(1 << 8, "Presence Intent"), (1 << 1, "Server Members Intent"), (1 << 15, "Message Content Intent")];
-    let asked = names.iter().filter(|(bit, _)| intents & bit != 0).map(|(_, name)| format!("\"{name}\""));
+    let names = [
+        (1 << 8, "Presence Intent"),
+        (1 << 1, "Server Members Intent"),
+        (1 << 15, "Message Content Intent"),
+    ];
+    let asked = names
+        .iter()
+        .filter(|(bit, _)| intents & bit != 0)
+        .map(|(_, name)| format!("\"{name}\""));
     asked.collect::<Vec<_>>().join(" and ")
 }
 

@@ -10,8 +10,8 @@ use serenity::builder::{
     CreateCommand, CreateCommandOption, CreateInteractionResponse, CreateInteractionResponseMessage,
 };
 use serenity::model::application::{
-    ActionRowComponent, ButtonKind, CommandData, CommandDataOptionValue, CommandOptionType, ComponentInteraction,
-    Interaction,
+    ActionRowComponent, ButtonKind, CommandData, CommandDataOptionValue, CommandOptionType,
+    ComponentInteraction, Interaction,
 };
 use serenity::model::channel::PartialChannel;
 use serenity::model::id::{ApplicationId, ChannelId, GuildId, InteractionId};
@@ -89,7 +89,10 @@ impl DiscordChannel {
         let (api, name) = (self.api.clone(), self.name.clone());
         self.in_background(async move {
             let body = Body::Json(json!(commands));
-            if let Err(error) = api.call::<IgnoredAny>(&Route::set_commands(application), body).await {
+            if let Err(error) = api
+                .call::<IgnoredAny>(&Route::set_commands(application), body)
+                .await
+            {
                 tracing::warn!(channel = %name, %error, "the commands of the bot could not be set");
             }
         });
@@ -103,7 +106,12 @@ impl DiscordChannel {
             (Some(_), Some(place)) => parent_of_kind(place.kind, place.parent_id),
             (Some(_), None) => self.threads.parent_of(asked.channel, &self.api).await,
         };
-        let origin = Origin { user: asked.user, guild: asked.guild, channel: asked.channel, parent };
+        let origin = Origin {
+            user: asked.user,
+            guild: asked.guild,
+            channel: asked.channel,
+            parent,
+        };
         if !self.listens_to(&origin) {
             return None;
         }
@@ -133,7 +141,11 @@ impl DiscordChannel {
 
 /// A message that nobody else sees.
 fn only_you(text: &str) -> CreateInteractionResponse {
-    CreateInteractionResponse::Message(CreateInteractionResponseMessage::new().content(text).ephemeral(true))
+    CreateInteractionResponse::Message(
+        CreateInteractionResponseMessage::new()
+            .content(text)
+            .ephemeral(true),
+    )
 }
 
 fn menu_entry(command: &CommandInfo) -> CreateCommand {
@@ -143,7 +155,9 @@ fn menu_entry(command: &CommandInfo) -> CreateCommand {
         return entry;
     }
     let usage = short(command.usage);
-    entry.add_option(CreateCommandOption::new(CommandOptionType::String, ARGUMENTS, usage).required(false))
+    entry.add_option(
+        CreateCommandOption::new(CommandOptionType::String, ARGUMENTS, usage).required(false),
+    )
 }
 
 /// A command as one would write it.
@@ -160,10 +174,16 @@ fn command_line(data: &CommandData) -> String {
 
 /// What is written on the button that was pressed.
 fn label_of(pressed: &ComponentInteraction) -> Option<String> {
-    let buttons = pressed.message.components.iter().flat_map(|row| &row.components);
+    let buttons = pressed
+        .message
+        .components
+        .iter()
+        .flat_map(|row| &row.components);
     buttons.into_iter().find_map(|component| match component {
         ActionRowComponent::Button(button) => match &button.data {
-            ButtonKind::NonLink { custom_id, .. } if *custom_id == pressed.data.custom_id => button.label.clone(),
+            ButtonKind::NonLink { custom_id, .. } if *custom_id == pressed.data.custom_id => {
+                button.label.clone()
+            }
             _ => None,
         },
         _ => None,

@@ -23,8 +23,13 @@ impl Limits {
     /// How long a request of that kind has to wait.
     pub(crate) fn pause(&self, bucket: &str) -> Duration {
         let spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let until = [bucket, GLOBAL].iter().filter_map(|bucket| spent.get(*bucket)).max();
-        until.map(|until| until.saturating_duration_since(Instant::now())).unwrap_or_default()
+        let until = [bucket, GLOBAL]
+            .iter()
+            .filter_map(|bucket| spent.get(*bucket))
+            .max();
+        until
+            .map(|until| until.saturating_duration_since(Instant::now()))
+            .unwrap_or_default()
     }
 
     /// Requests of that kind have to wait so long from now on.
@@ -51,10 +56,19 @@ mod tests {
     async fn a_pause_holds_for_its_bucket_until_it_is_over() {
         let limits = Limits::default();
         limits.hold("a", Duration::from_secs(2));
-        assert_eq!(["a", "b"].map(|bucket| limits.pause(bucket).as_secs()), [2, 0]);
+        assert_eq!(
+            ["a", "b"].map(|bucket| limits.pause(bucket).as_secs()),
+            [2, 0]
+        );
         limits.hold_all(Duration::from_secs(5));
-        assert_eq!(["a", "b"].map(|bucket| limits.pause(bucket).as_secs()), [5, 5]);
+        assert_eq!(
+            ["a", "b"].map(|bucket| limits.pause(bucket).as_secs()),
+            [5, 5]
+        );
         tokio::time::advance(Duration::from_secs(5)).await;
-        assert_eq!(["a", "b"].map(|bucket| limits.pause(bucket).as_secs()), [0, 0]);
+        assert_eq!(
+            ["a", "b"].map(|bucket| limits.pause(bucket).as_secs()),
+            [0, 0]
+        );
     }
 }

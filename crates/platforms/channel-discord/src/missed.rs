@@ -82,7 +82,11 @@ impl<'a> CatchUp<'a> {
         Self {
             channel,
             context,
-            round: if channel.seen.is_behind() { Round::Due(Instant::now()) } else { Round::Over },
+            round: if channel.seen.is_behind() {
+                Round::Due(Instant::now())
+            } else {
+                Round::Over
+            },
             failures: 0,
             asked: None,
             line: Vec::new(),
@@ -95,7 +99,10 @@ impl<'a> CatchUp<'a> {
 
     /// A session began that knows nothing of what was said before it.
     pub(crate) fn begin(&mut self) {
-        *self = Self { round: Round::Due(Instant::now()), ..Self::new(self.channel, self.context) };
+        *self = Self {
+            round: Round::Due(Instant::now()),
+            ..Self::new(self.channel, self.context)
+        };
     }
 
     /// Waits for what was missed in the next channel, which is to be [taken in](Self::take_in). Cancel
@@ -103,7 +110,10 @@ impl<'a> CatchUp<'a> {
     pub(crate) async fn next(&mut self) -> Answer {
         loop {
             if let Some((behind, answer)) = &mut self.asked {
-                let answer = Answer { behind: *behind, missed: answer.await };
+                let answer = Answer {
+                    behind: *behind,
+                    missed: answer.await,
+                };
                 self.asked = None;
                 return answer;
             }
@@ -116,7 +126,10 @@ impl<'a> CatchUp<'a> {
                 Round::UnderWay => match self.line.pop() {
                     Some(id) => {
                         let channel = self.channel;
-                        let behind = channel.seen.behind_in(id).filter(|_| !self.failed.contains(&id));
+                        let behind = channel
+                            .seen
+                            .behind_in(id)
+                            .filter(|_| !self.failed.contains(&id));
                         self.asked = behind.map(|behind| (behind, channel.missed(behind).boxed()));
                     }
                     None => self.end_round(),
@@ -132,10 +145,18 @@ impl<'a> CatchUp<'a> {
             self.begin_round();
         }
         let is_to_be_tried = self.round == Round::UnderWay && !self.failed.contains(&id);
-        let Some(behind) = self.channel.seen.behind_in(id).filter(|_| is_to_be_tried) else { return Next::Confirm };
+        let Some(behind) = self.channel.seen.behind_in(id).filter(|_| is_to_be_tried) else {
+            return Next::Confirm;
+        };
         let answer = match self.asked.take_if(|(asked, _)| asked.channel == id) {
-            Some((behind, answer)) => Answer { behind, missed: answer.await },
-            None => Answer { behind, missed: self.channel.missed(behind).await },
+            Some((behind, answer)) => Answer {
+                behind,
+                missed: answer.await,
+            },
+            None => Answer {
+                behind,
+                missed: self.channel.missed(behind).await,
+            },
         };
         self.take_in(answer).await
     }
@@ -157,7 +178,12 @@ impl<'a> CatchUp<'a> {
                 seen.reach(behind.channel, missed.newest);
                 seen.catch_up(behind);
             }
-            Err(error @ CallError::Refused { status: 400 | 403 | 404, .. }) => {
+            Err(
+                error @ CallError::Refused {
+                    status: 400 | 403 | 404,
+                    ..
+                },
+            ) => {
                 tracing::info!(channel = %name, chat = %behind.channel, %error, "a channel is not to be read any more");
                 seen.forget(behind.channel);
             }
@@ -178,13 +204,25 @@ impl<'a> CatchUp<'a> {
 
     fn begin_round(&mut self) {
         self.round = Round::UnderWay;
-        self.line = self.channel.seen.behind().into_iter().rev().map(|behind| behind.channel).collect();
+        self.line = self
+            .channel
+            .seen
+            .behind()
+            .into_iter()
+            .rev()
+            .map(|behind| behind.channel)
+            .collect();
         self.failed.clear();
         (self.pause, self.fetched, self.cut) = (Duration::ZERO, 0, 0);
     }
 
     fn end_round(&mut self) {
-        let Self { channel, fetched, cut, .. } = *self;
+        let Self {
+            channel,
+            fetched,
+            cut,
+            ..
+        } = *self;
         if fetched > 0 {
             tracing::info!(channel = %channel.name, messages = fetched, "what was said meanwhile was fetched");
         }
@@ -214,11 +252,24 @@ pub(crate) struct Answer {
 
 impl DiscordChannel {
     async fn missed(&self, behind: Behind) -> Result<Missed, CallError> {
-        let Behind { channel, guild, last, .. } = behind;
+        let Behind {
+            channel,
+            guild,
+            last,
+            ..
+        } = behind;
         let page = async |which: &str| -> Result<Vec<RawMessage>, CallError> {
-            let page: Vec<Box<RawValue>> =
-                self.api.call(&Route::messages(channel, &format!("{which}limit={PAGE}")), Body::Empty).await?;
-            Ok(page.iter().filter_map(|raw| RawMessage::find(raw.get(), guild).ok()).collect())
+            let page: Vec<Box<RawValue>> = self
+                .api
+                .call(
+                    &Route::messages(channel, &format!("{which}limit={PAGE}")),
+                    Body::Empty,
+                )
+                .await?;
+            Ok(page
+                .iter()
+                .filter_map(|raw| RawMessage::find(raw.get(), guild).ok())
+                .collect())
         };
         let mut fetched = page(&format!("after={last}&")).await?;
         let mut is_cut = fetched.len() >= PAGE;
@@ -228,7 +279,11 @@ impl DiscordChannel {
             let mut before = String::new();
             for _ in 0..PAGES {
                 let page = page(&before).await?;
-                let oldest = page.iter().map(|fetched| fetched.id.get()).min().unwrap_or_default();
+                let oldest = page
+                    .iter()
+                    .map(|fetched| fetched.id.get())
+                    .min()
+                    .unwrap_or_default();
                 let is_last = page.len() < PAGE || oldest <= last;
                 fetched.extend(page);
                 if is_last {
@@ -242,11 +297,17 @@ impl DiscordChannel {
         messages.retain(|message| message.id.get() > last);
         messages.sort_by_key(|message| message.id);
         let newest = messages.last().map_or(last, |message| message.id.get());
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         let horizon = now.saturating_sub(LONGEST_AGO).as_secs();
         let count = messages.len();
         messages.retain(|message| message.written.is_none_or(|written| written >= horizon));
         is_cut |= messages.len() < count;
-        Ok(Missed { messages, newest, is_cut })
+        Ok(Missed {
+            messages,
+            newest,
+            is_cut,
+        })
     }
 }

@@ -7,7 +7,9 @@
 use nanobot_channel::{ChannelError, MessageId as SentId, OutboundPart, Sent};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serenity::builder::{CreateActionRow, CreateAllowedMentions, CreateButton, CreateMessage, EditMessage};
+use serenity::builder::{
+    CreateActionRow, CreateAllowedMentions, CreateButton, CreateMessage, EditMessage,
+};
 use serenity::model::application::ButtonStyle;
 use serenity::model::channel::Nonce;
 use serenity::model::id::MessageId;
@@ -51,7 +53,9 @@ impl DiscordChannel {
         if !part.text.trim().is_empty() || !rows.is_empty() {
             last = Some(self.send_text(part, &place, rows).await?);
         }
-        Ok(Sent { message_id: last.map(|id| SentId::from(id.to_string())) })
+        Ok(Sent {
+            message_id: last.map(|id| SentId::from(id.to_string())),
+        })
     }
 
     async fn send_file(
@@ -61,10 +65,16 @@ impl DiscordChannel {
         message: CreateMessage,
     ) -> Result<MessageId, ChannelError> {
         if upload::is_address(media) {
-            return Ok(self.create_message(place, message.content(&media.location)).await?);
+            return Ok(self
+                .create_message(place, message.content(&media.location))
+                .await?);
         }
-        let uploaded = match upload::form(media, json_of(&decorated(message.clone(), place))).await {
-            Ok(form) => self.post(place, Body::Form(form)).await.map_err(UploadError::Call),
+        let uploaded = match upload::form(media, json_of(&decorated(message.clone(), place))).await
+        {
+            Ok(form) => self
+                .post(place, Body::Form(form))
+                .await
+                .map_err(UploadError::Call),
             Err(error) => Err(error),
         };
         match uploaded {
@@ -88,7 +98,9 @@ impl DiscordChannel {
         if let Some(stream) = stream
             && let Some(draft) = self.drafts.claim(stream).await
         {
-            let edit = EditMessage::new().content(&part.text).components(rows.clone());
+            let edit = EditMessage::new()
+                .content(&part.text)
+                .components(rows.clone());
             match self.edit_message(place, draft, edit).await {
                 Ok(()) => return Ok(draft),
                 // Somebody took the draft away: the reply is a message of its own.
@@ -97,25 +109,45 @@ impl DiscordChannel {
             }
         }
         let message = named(CreateMessage::new().content(&part.text), part, "");
-        let message = if rows.is_empty() { message } else { message.components(rows) };
+        let message = if rows.is_empty() {
+            message
+        } else {
+            message.components(rows)
+        };
         Ok(self.create_message(place, message).await?)
     }
 
     /// Makes a message that wakes nobody but those it names.
-    pub(crate) async fn create_message(&self, place: &Place, message: CreateMessage) -> Result<MessageId, CallError> {
-        self.post(place, Body::Json(json_of(&decorated(message, place)))).await
+    pub(crate) async fn create_message(
+        &self,
+        place: &Place,
+        message: CreateMessage,
+    ) -> Result<MessageId, CallError> {
+        self.post(place, Body::Json(json_of(&decorated(message, place))))
+            .await
     }
 
     async fn post(&self, place: &Place, body: Body) -> Result<MessageId, CallError> {
-        let created: Created = self.api.call(&Route::create_message(place.channel()), body).await?;
+        let created: Created = self
+            .api
+            .call(&Route::create_message(place.channel()), body)
+            .await?;
         Ok(created.id)
     }
 
     /// Changes a message of the bot's.
-    pub(crate) async fn edit_message(&self, place: &Place, id: MessageId, edit: EditMessage) -> Result<(), CallError> {
+    pub(crate) async fn edit_message(
+        &self,
+        place: &Place,
+        id: MessageId,
+        edit: EditMessage,
+    ) -> Result<(), CallError> {
         let edit = json_of(&edit.allowed_mentions(mentions()));
         let route = Route::edit_message(place.channel(), id);
-        self.api.call::<serde::de::IgnoredAny>(&route, Body::Json(edit)).await.map(drop)
+        self.api
+            .call::<serde::de::IgnoredAny>(&route, Body::Json(edit))
+            .await
+            .map(drop)
     }
 }
 
@@ -134,7 +166,9 @@ fn decorated(message: CreateMessage, place: &Place) -> CreateMessage {
 
 /// People by name, but neither everyone nor roles, nor the one who is quoted.
 fn mentions() -> CreateAllowedMentions {
-    CreateAllowedMentions::new().all_users(true).replied_user(false)
+    CreateAllowedMentions::new()
+        .all_users(true)
+        .replied_user(false)
 }
 
 /// A message that is made once, however often this piece of a part is sent.
@@ -143,12 +177,17 @@ fn named(message: CreateMessage, part: &OutboundPart, piece: &str) -> CreateMess
         return message;
     }
     let key = format!("{}{piece}", part.idempotency_key());
-    message.nonce(Nonce::String(nonce(&key))).enforce_nonce(true)
+    message
+        .nonce(Nonce::String(nonce(&key)))
+        .enforce_nonce(true)
 }
 
 /// A key in the 25 characters that a nonce may have.
 fn nonce(key: &str) -> String {
-    let mut nonce: String = Sha256::digest(key.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut nonce: String = Sha256::digest(key.as_bytes())
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     nonce.truncate(25);
     nonce
 }
@@ -158,11 +197,19 @@ fn button_rows(part: &OutboundPart) -> Vec<CreateActionRow> {
     if part.index + 1 < part.count {
         return Vec::new();
     }
-    let rows = part.message.buttons.iter().filter(|row| !row.is_empty()).take(ROWS).enumerate();
+    let rows = part
+        .message
+        .buttons
+        .iter()
+        .filter(|row| !row.is_empty())
+        .take(ROWS)
+        .enumerate();
     let rows = rows.map(|(number, row)| {
         let buttons = row.iter().take(ROWS).enumerate().map(|(place, button)| {
             let label: String = button.label.chars().take(LABEL).collect();
-            CreateButton::new(format!("choice:{number}:{place}")).label(label).style(ButtonStyle::Secondary)
+            CreateButton::new(format!("choice:{number}:{place}"))
+                .label(label)
+                .style(ButtonStyle::Secondary)
         });
         CreateActionRow::Buttons(buttons.collect())
     });
@@ -171,7 +218,10 @@ fn button_rows(part: &OutboundPart) -> Vec<CreateActionRow> {
 
 /// Whether a refusal means the file alone, so that the rest of the message can go.
 fn is_about_the_file(error: &CallError) -> bool {
-    matches!(ChannelError::from(error.clone()), ChannelError::Refused(_) | ChannelError::TooLarge(_))
+    matches!(
+        ChannelError::from(error.clone()),
+        ChannelError::Refused(_) | ChannelError::TooLarge(_)
+    )
 }
 
 #[cfg(test)]

@@ -18,20 +18,32 @@ impl Place {
     pub(crate) fn new(chat: &ChatId, delivery: &DeliveryContext) -> Result<Self, ChannelError> {
         let thread = delivery.thread.as_deref().and_then(number);
         let Some(channel) = thread.or_else(|| number(chat.as_str())) else {
-            return Err(ChannelError::NotFound(format!("`{chat}` is no id of a Discord channel")));
+            return Err(ChannelError::NotFound(format!(
+                "`{chat}` is no id of a Discord channel"
+            )));
         };
-        Ok(Self { channel: ChannelId::from(channel), reply_to: None })
+        Ok(Self {
+            channel: ChannelId::from(channel),
+            reply_to: None,
+        })
     }
 
     /// The same, quoting the message the delivery names.
     pub(crate) fn quoting(self, delivery: &DeliveryContext) -> Self {
-        let reply_to = delivery.reply_to.as_ref().and_then(|id| number(id.as_str())).map(MessageId::from);
+        let reply_to = delivery
+            .reply_to
+            .as_ref()
+            .and_then(|id| number(id.as_str()))
+            .map(MessageId::from);
         Self { reply_to, ..self }
     }
 
     /// The same, quoting nothing.
     pub(crate) fn without_quote(self) -> Self {
-        Self { reply_to: None, ..self }
+        Self {
+            reply_to: None,
+            ..self
+        }
     }
 
     pub(crate) fn channel(self) -> ChannelId {
@@ -41,7 +53,8 @@ impl Place {
     /// A quoted message may be gone: the reply comes all the same.
     pub(crate) fn reference(self) -> Option<MessageReference> {
         let reference = MessageReference::new(MessageReferenceKind::Default, self.channel);
-        self.reply_to.map(|id| reference.message_id(id).fail_if_not_exists(false))
+        self.reply_to
+            .map(|id| reference.message_id(id).fail_if_not_exists(false))
     }
 }
 
@@ -56,8 +69,13 @@ mod tests {
     #[test]
     fn a_thread_is_the_channel() {
         let place = |chat: &str, thread: Option<&str>| {
-            let delivery = DeliveryContext { thread: thread.map(str::to_owned), ..DeliveryContext::default() };
-            Place::new(&ChatId::from(chat), &delivery).ok().map(|place| place.channel().get())
+            let delivery = DeliveryContext {
+                thread: thread.map(str::to_owned),
+                ..DeliveryContext::default()
+            };
+            Place::new(&ChatId::from(chat), &delivery)
+                .ok()
+                .map(|place| place.channel().get())
         };
         let table = [
             ("5", None, Some(5)),

@@ -53,21 +53,33 @@ impl Reactions {
 impl DiscordChannel {
     /// Shows by reactions that a message is worked on, until [`Reactions::end`].
     pub(crate) fn react(&self, channel: ChannelId, message: MessageId) {
-        let (read, working) = (self.config.read_receipt_emoji.clone(), self.config.working_emoji.clone());
+        let (read, working) = (
+            self.config.read_receipt_emoji.clone(),
+            self.config.working_emoji.clone(),
+        );
         if read.is_empty() && working.is_empty() {
             return;
         }
-        let Some(answered) = self.reactions.begin(channel) else { return };
+        let Some(answered) = self.reactions.begin(channel) else {
+            return;
+        };
         let (api, delay) = (Arc::clone(&self.api), self.config.working_emoji_delay());
         self.in_background(async move {
-            let reaction = |method: Method, emoji: &str| Route::reaction(method, channel, message, emoji);
+            let reaction =
+                |method: Method, emoji: &str| Route::reaction(method, channel, message, emoji);
             set(&api, reaction(Method::PUT, &read), &read).await;
             let mut shown = vec![read];
-            if tokio::time::timeout(delay, answered.cancelled()).await.is_err() {
+            if tokio::time::timeout(delay, answered.cancelled())
+                .await
+                .is_err()
+            {
                 set(&api, reaction(Method::PUT, &working), &working).await;
                 shown.push(working);
                 // Over time it is taken away all the same.
-                if tokio::time::timeout(LONGEST, answered.cancelled()).await.is_err() {
+                if tokio::time::timeout(LONGEST, answered.cancelled())
+                    .await
+                    .is_err()
+                {
                     answered.cancel();
                 }
             }
@@ -88,7 +100,9 @@ async fn set(api: &Api, route: Route, emoji: &str) {
             Ok(_) => return,
             Err(error) => {
                 tracing::debug!(%error, "a reaction could not be set or taken away");
-                let Some(pause) = error.retry_after() else { return };
+                let Some(pause) = error.retry_after() else {
+                    return;
+                };
                 tokio::time::sleep(pause).await;
             }
         }

@@ -5,7 +5,9 @@
 
 use std::time::Duration;
 
-use nanobot_channel::{AccessDecision, Admission, ChannelContext, ChannelError, ChatKind, InboundMessage};
+use nanobot_channel::{
+    AccessDecision, Admission, ChannelContext, ChannelError, ChatKind, InboundMessage,
+};
 use nanobot_channel_kit::{Handling, growing_pause};
 use serenity::builder::CreateMessage;
 use tokio::sync::mpsc;
@@ -48,7 +50,11 @@ impl DiscordChannel {
     }
 
     /// Connects again and again. Returns when that does not help.
-    async fn keep_connected(&self, context: &ChannelContext, queue: &mpsc::Sender<Job>) -> ChannelError {
+    async fn keep_connected(
+        &self,
+        context: &ChannelContext,
+        queue: &mpsc::Sender<Job>,
+    ) -> ChannelError {
         let mut failures = 0;
         loop {
             let (end, progress) = self.connect(context, queue).await;
@@ -79,7 +85,9 @@ impl DiscordChannel {
     /// chance, so that many who failed together do not come back together.
     pub(crate) fn pause(&self, failures: u32) -> Duration {
         let first = self.config.reconnect_pause();
-        let pause = failures.checked_sub(1).map_or(first / 5, |doublings| growing_pause(first, doublings));
+        let pause = failures
+            .checked_sub(1)
+            .map_or(first / 5, |doublings| growing_pause(first, doublings));
         pause + pause.mul_f64(chance() / 4.0)
     }
 
@@ -114,8 +122,17 @@ impl DiscordChannel {
         }
     }
 
-    async fn deal_with(&self, job: Job, catch_up: &mut CatchUp<'_>, context: &ChannelContext) -> Next {
-        let Job { epoch, number, work } = job;
+    async fn deal_with(
+        &self,
+        job: Job,
+        catch_up: &mut CatchUp<'_>,
+        context: &ChannelContext,
+    ) -> Next {
+        let Job {
+            epoch,
+            number,
+            work,
+        } = job;
         let place = match &work {
             Some(Work::Message(message)) => message.channel,
             Some(Work::Interaction(interaction)) => channel_of(interaction),
@@ -151,7 +168,10 @@ impl DiscordChannel {
             return Next::Confirm;
         }
         let key = raw.id.to_string();
-        let admitted = self.quarantine.admit(&key, raw.text.as_bytes(), context.progress.as_ref()).await;
+        let admitted = self
+            .quarantine
+            .admit(&key, raw.text.as_bytes(), context.progress.as_ref())
+            .await;
         let next = match admitted {
             Some(handling) => self.hear_message(raw, handling, context).await,
             None => Next::Confirm,
@@ -162,7 +182,12 @@ impl DiscordChannel {
         next
     }
 
-    async fn hear_message(&self, raw: &RawMessage, handling: Handling<'_>, context: &ChannelContext) -> Next {
+    async fn hear_message(
+        &self,
+        raw: &RawMessage,
+        handling: Handling<'_>,
+        context: &ChannelContext,
+    ) -> Next {
         let mut handling = Some(handling);
         let next = match raw.read() {
             Ok(message) => match self.candidate(&message).await {
@@ -187,7 +212,10 @@ impl DiscordChannel {
         if !self.may_talk(candidate, context).await {
             return Next::Confirm;
         }
-        if self.seen.hear(candidate.channel(), candidate.guild(), candidate.number) {
+        if self
+            .seen
+            .hear(candidate.channel(), candidate.guild(), candidate.number)
+        {
             self.seen.write(context.notes.as_ref()).await;
         }
         let message = self.compose(candidate, context).await;
@@ -195,9 +223,15 @@ impl DiscordChannel {
         end(handling).await;
         let mut tries = 0;
         loop {
-            match context.intake.deliver(message.clone(), &candidate.arrival).await {
+            match context
+                .intake
+                .deliver(message.clone(), &candidate.arrival)
+                .await
+            {
                 Admission::TryLater => {
-                    context.progress.degraded("messages cannot be stored now; they wait");
+                    context
+                        .progress
+                        .degraded("messages cannot be stored now; they wait");
                     tokio::time::sleep(growing_pause(STORE_PAUSE, tries)).await;
                     tries += 1;
                 }
@@ -213,14 +247,21 @@ impl DiscordChannel {
 
     /// Shows that a message was read. Commands have their own answer.
     fn mark(&self, candidate: &Candidate<'_>, message: &InboundMessage) {
-        if let (Some(original), Ok(place)) = (candidate.message, Place::new(&message.chat_id, &message.delivery)) {
+        if let (Some(original), Ok(place)) = (
+            candidate.message,
+            Place::new(&message.chat_id, &message.delivery),
+        ) {
             self.react(place.channel(), original.id);
         }
     }
 
     /// Asks who decides, and passes on what a stranger in a direct chat shall read.
     async fn may_talk(&self, candidate: &Candidate<'_>, context: &ChannelContext) -> bool {
-        match context.access.check(&candidate.sender, &candidate.chat, &candidate.arrival).await {
+        match context
+            .access
+            .check(&candidate.sender, &candidate.chat, &candidate.arrival)
+            .await
+        {
             AccessDecision::Allowed => true,
             AccessDecision::Denied => false,
             AccessDecision::Ask(text) => {
@@ -235,8 +276,16 @@ impl DiscordChannel {
 
     /// Says something on the channel's own behalf.
     async fn tell(&self, candidate: &Candidate<'_>, text: String) {
-        let Ok(place) = Place::new(&candidate.chat, &nanobot_channel::DeliveryContext::default()) else { return };
-        if let Err(error) = self.create_message(&place, CreateMessage::new().content(text)).await {
+        let Ok(place) = Place::new(
+            &candidate.chat,
+            &nanobot_channel::DeliveryContext::default(),
+        ) else {
+            return;
+        };
+        if let Err(error) = self
+            .create_message(&place, CreateMessage::new().content(text))
+            .await
+        {
             tracing::warn!(channel = %self.name, %error, "a notice could not be sent");
         }
     }

@@ -16,13 +16,21 @@ pub(crate) struct Route {
 impl Route {
     fn new(method: Method, path: String) -> Self {
         let bucket = format!("{method} {path}");
-        Self { method, path, bucket }
+        Self {
+            method,
+            path,
+            bucket,
+        }
     }
 
     /// For requests that share an allowance, whatever is at the end of their paths.
     fn shared(method: Method, path: String, bucket: &str) -> Self {
         let bucket = format!("{method} {bucket}");
-        Self { method, path, bucket }
+        Self {
+            method,
+            path,
+            bucket,
+        }
     }
 
     pub(crate) fn me() -> Self {
@@ -62,11 +70,22 @@ impl Route {
     }
 
     /// Sets (`PUT`) or takes away (`DELETE`) the bot's own reaction.
-    pub(crate) fn reaction(method: Method, channel: ChannelId, message: MessageId, emoji: &str) -> Self {
-        let path = format!("channels/{channel}/messages/{message}/reactions/{}/@me", encoded(emoji));
+    pub(crate) fn reaction(
+        method: Method,
+        channel: ChannelId,
+        message: MessageId,
+        emoji: &str,
+    ) -> Self {
+        let path = format!(
+            "channels/{channel}/messages/{message}/reactions/{}/@me",
+            encoded(emoji)
+        );
         let bucket = format!("channels/{channel}/reactions");
         // Setting and taking away have one allowance.
-        Self { bucket: format!("reactions {bucket}"), ..Self::new(method, path) }
+        Self {
+            bucket: format!("reactions {bucket}"),
+            ..Self::new(method, path)
+        }
     }
 
     pub(crate) fn set_commands(application: ApplicationId) -> Self {
@@ -99,7 +118,10 @@ mod tests {
     #[test]
     fn emoji_are_encoded() {
         let route = Route::reaction(Method::PUT, ChannelId::new(1), MessageId::new(2), "👀");
-        assert_eq!(route.path, "channels/1/messages/2/reactions/%F0%9F%91%80/@me");
+        assert_eq!(
+            route.path,
+            "channels/1/messages/2/reactions/%F0%9F%91%80/@me"
+        );
         assert_eq!(encoded("party:77"), "party%3A77");
     }
 }

@@ -31,7 +31,10 @@ pub(crate) struct Seen {
 impl Default for Seen {
     /// Nothing is known before [`Self::read`].
     fn default() -> Self {
-        Self { known: Mutex::default(), note: LateNote::new(NOTE) }
+        Self {
+            known: Mutex::default(),
+            note: LateNote::new(NOTE),
+        }
     }
 }
 
@@ -81,14 +84,25 @@ impl Seen {
         if std::mem::replace(&mut self.known().is_read, true) {
             return;
         }
-        let Some(note) = self.note.read::<Note>(notes).await else { return };
+        let Some(note) = self.note.read::<Note>(notes).await else {
+            return;
+        };
         let mut known = self.known();
         known.bot = note.bot;
         known.channels = note
             .channels
             .into_iter()
             .take(REMEMBERED)
-            .map(|(channel, guild, last)| (channel, Place { guild, last, is_behind: false }))
+            .map(|(channel, guild, last)| {
+                (
+                    channel,
+                    Place {
+                        guild,
+                        last,
+                        is_behind: false,
+                    },
+                )
+            })
             .collect();
     }
 
@@ -124,11 +138,22 @@ impl Seen {
             return false;
         }
         if known.channels.len() >= REMEMBERED
-            && let Some(oldest) = known.channels.iter().min_by_key(|(_, place)| place.last).map(|(id, _)| *id)
+            && let Some(oldest) = known
+                .channels
+                .iter()
+                .min_by_key(|(_, place)| place.last)
+                .map(|(id, _)| *id)
         {
             known.channels.remove(&oldest);
         }
-        known.channels.insert(channel, Place { guild, last: id.saturating_sub(1), is_behind: false });
+        known.channels.insert(
+            channel,
+            Place {
+                guild,
+                last: id.saturating_sub(1),
+                is_behind: false,
+            },
+        );
         self.note.change();
         true
     }
@@ -145,7 +170,10 @@ impl Seen {
             known.recent.pop_front();
         }
         known.recent.push_back(message);
-        let place = known.channels.get_mut(&channel).filter(|place| !place.is_behind && place.last < message.get());
+        let place = known
+            .channels
+            .get_mut(&channel)
+            .filter(|place| !place.is_behind && place.last < message.get());
         if let Some(place) = place {
             place.last = message.get();
             self.note.change();
@@ -155,7 +183,11 @@ impl Seen {
     /// Everything in a channel is dealt with up to here, though there may be more.
     pub(crate) fn reach(&self, channel: ChannelId, last: u64) {
         let mut known = self.known();
-        if let Some(place) = known.channels.get_mut(&channel).filter(|place| place.last < last) {
+        if let Some(place) = known
+            .channels
+            .get_mut(&channel)
+            .filter(|place| place.last < last)
+        {
             place.last = last;
             self.note.change();
         }
@@ -186,7 +218,11 @@ impl Seen {
     /// Where something may be missing, first where something was said last.
     pub(crate) fn behind(&self) -> Vec<Behind> {
         let known = self.known();
-        let mut behind: Vec<_> = known.channels.keys().filter_map(|channel| known.behind_in(*channel)).collect();
+        let mut behind: Vec<_> = known
+            .channels
+            .keys()
+            .filter_map(|channel| known.behind_in(*channel))
+            .collect();
         behind.sort_by_key(|behind| std::cmp::Reverse(behind.last));
         behind
     }
@@ -203,13 +239,27 @@ impl Seen {
 
 impl Known {
     fn behind_in(&self, channel: ChannelId) -> Option<Behind> {
-        let Place { guild, last, .. } = *self.channels.get(&channel).filter(|place| place.is_behind)?;
-        Some(Behind { channel, guild, last, session: self.session })
+        let Place { guild, last, .. } = *self
+            .channels
+            .get(&channel)
+            .filter(|place| place.is_behind)?;
+        Some(Behind {
+            channel,
+            guild,
+            last,
+            session: self.session,
+        })
     }
 
     fn note(&self) -> Note {
-        let channels = self.channels.iter().map(|(channel, place)| (*channel, place.guild, place.last));
-        Note { bot: self.bot, channels: channels.collect() }
+        let channels = self
+            .channels
+            .iter()
+            .map(|(channel, place)| (*channel, place.guild, place.last));
+        Note {
+            bot: self.bot,
+            channels: channels.collect(),
+        }
     }
 }
 
@@ -228,7 +278,10 @@ mod tests {
     }
 
     fn behind(seen: &Seen) -> Vec<(u64, Option<GuildId>, u64)> {
-        seen.behind().into_iter().map(|behind| (behind.channel.get(), behind.guild, behind.last)).collect()
+        seen.behind()
+            .into_iter()
+            .map(|behind| (behind.channel.get(), behind.guild, behind.last))
+            .collect()
     }
 
     #[tokio::test]
@@ -247,7 +300,13 @@ mod tests {
         seen.write(&notes).await;
         let restarted = Seen::default();
         restarted.read(&notes).await;
-        assert_eq!((restarted.is_behind(), restarted.is_dealt_with(MessageId::new(55))), (false, false));
+        assert_eq!(
+            (
+                restarted.is_behind(),
+                restarted.is_dealt_with(MessageId::new(55))
+            ),
+            (false, false)
+        );
         restarted.begin(BOT);
         assert_eq!(behind(&restarted), [(6, None, 59), (5, Some(GUILD), 55)]);
         let of_another_bot = Seen::default();
@@ -264,7 +323,10 @@ mod tests {
         seen.deal_with(channel(5), MessageId::new(50));
         seen.begin(BOT);
         seen.deal_with(channel(5), MessageId::new(70));
-        assert_eq!((behind(&seen), seen.is_dealt_with(MessageId::new(70))), (vec![(5, None, 50)], true));
+        assert_eq!(
+            (behind(&seen), seen.is_dealt_with(MessageId::new(70))),
+            (vec![(5, None, 50)], true)
+        );
         seen.reach(channel(5), 60);
         assert_eq!(behind(&seen), [(5, None, 60)]);
         let before = seen.behind()[0];
@@ -285,7 +347,11 @@ mod tests {
         seen.begin(UserId::new(u64::MAX));
         let newest = u64::MAX - 1;
         for number in 0..=REMEMBERED as u64 {
-            seen.hear(channel(newest - number), Some(GuildId::new(newest)), newest - number);
+            seen.hear(
+                channel(newest - number),
+                Some(GuildId::new(newest)),
+                newest - number,
+            );
         }
         seen.write(&notes).await;
         assert!(notes.all()[NOTE].len() < LONGEST_NOTE);
@@ -293,7 +359,10 @@ mod tests {
         let kept = seen.behind();
         assert_eq!((kept.len(), kept[0].channel), (REMEMBERED, channel(newest)));
         // The quietest of those that were there gave way.
-        assert_eq!(kept.last().map(|kept| kept.channel), Some(channel(newest - REMEMBERED as u64)));
+        assert_eq!(
+            kept.last().map(|kept| kept.channel),
+            Some(channel(newest - REMEMBERED as u64))
+        );
     }
 
     #[tokio::test]

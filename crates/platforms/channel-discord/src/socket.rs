@@ -44,7 +44,9 @@ impl Socket {
     pub(crate) async fn open(api: &Api, address: &str) -> Result<Self, CallError> {
         match tokio::time::timeout(PATIENCE, Self::connect(api, address)).await {
             Ok(opened) => opened,
-            Err(_) => Err(CallError::Unreachable("the gateway does not answer".to_owned())),
+            Err(_) => Err(CallError::Unreachable(
+                "the gateway does not answer".to_owned(),
+            )),
         }
     }
 
@@ -59,14 +61,24 @@ impl Socket {
         let response = request.send().await.map_err(|error| api.failure(error))?;
         let status = response.status();
         if status != StatusCode::SWITCHING_PROTOCOLS {
-            return Err(CallError::Unreachable(format!("the gateway answered {status}")));
+            return Err(CallError::Unreachable(format!(
+                "the gateway answered {status}"
+            )));
         }
-        let accepted = response.headers().get("sec-websocket-accept").and_then(|key| key.to_str().ok());
+        let accepted = response
+            .headers()
+            .get("sec-websocket-accept")
+            .and_then(|key| key.to_str().ok());
         if accepted != Some(derive_accept_key(key.as_bytes()).as_str()) {
             return Err(CallError::Misunderstood("this is no gateway".to_owned()));
         }
-        let stream = response.upgrade().await.map_err(|error| api.failure(error))?;
-        Ok(Self(WebSocketStream::from_raw_socket(stream, Role::Client, Some(limits())).await))
+        let stream = response
+            .upgrade()
+            .await
+            .map_err(|error| api.failure(error))?;
+        Ok(Self(
+            WebSocketStream::from_raw_socket(stream, Role::Client, Some(limits())).await,
+        ))
     }
 
     /// The next thing that comes. May be dropped while it waits.
@@ -74,9 +86,9 @@ impl Socket {
         loop {
             return match self.0.next().await {
                 Some(Ok(Message::Text(text))) => Incoming::Text(text),
-                Some(Ok(Message::Close(frame))) => {
-                    Incoming::Closed(frame.map(|frame| (frame.code.into(), frame.reason.to_string())))
-                }
+                Some(Ok(Message::Close(frame))) => Incoming::Closed(
+                    frame.map(|frame| (frame.code.into(), frame.reason.to_string())),
+                ),
                 // Pings are answered by the library, and compression was not asked for.
                 Some(Ok(_)) => continue,
                 Some(Err(error)) => Incoming::Broken(error.to_string()),
@@ -96,9 +108,15 @@ impl Socket {
 
     /// Says goodbye in a way that lets the session be resumed. Waits for nothing.
     pub(crate) async fn leave(mut self) {
-        let frame = CloseFrame { code: CloseCode::from(TO_RESUME), reason: Utf8Bytes::default() };
+        let frame = CloseFrame {
+            code: CloseCode::from(TO_RESUME),
+            reason: Utf8Bytes::default(),
+        };
         let leaving = self.0.send(Message::Close(Some(frame)));
-        if !matches!(tokio::time::timeout(Duration::from_millis(200), leaving).await, Ok(Ok(()))) {
+        if !matches!(
+            tokio::time::timeout(Duration::from_millis(200), leaving).await,
+            Ok(Ok(()))
+        ) {
             tracing::trace!("the gateway was left without a goodbye");
         }
     }
@@ -106,7 +124,9 @@ impl Socket {
 
 /// Bounds messages to what is worth reading; the library's own limit is eight times that.
 fn limits() -> WebSocketConfig {
-    WebSocketConfig::default().max_message_size(Some(json::BODY_LIMIT)).max_frame_size(Some(json::BODY_LIMIT))
+    WebSocketConfig::default()
+        .max_message_size(Some(json::BODY_LIMIT))
+        .max_frame_size(Some(json::BODY_LIMIT))
 }
 
 /// Where the upgrade is asked for, with the protocol's version.
@@ -132,9 +152,18 @@ mod tests {
     #[test]
     fn the_version_is_named_once() {
         let table = [
-            ("wss://gateway.discord.gg", Some("https://gateway.discord.gg/?v=10&encoding=json")),
-            ("wss://gateway.discord.gg/?v=10&encoding=json", Some("https://gateway.discord.gg/?v=10&encoding=json")),
-            ("ws://127.0.0.1:9/", Some("http://127.0.0.1:9/?v=10&encoding=json")),
+            (
+                "wss://gateway.discord.gg",
+                Some("https://gateway.discord.gg/?v=10&encoding=json"),
+            ),
+            (
+                "wss://gateway.discord.gg/?v=10&encoding=json",
+                Some("https://gateway.discord.gg/?v=10&encoding=json"),
+            ),
+            (
+                "ws://127.0.0.1:9/",
+                Some("http://127.0.0.1:9/?v=10&encoding=json"),
+            ),
             ("http://127.0.0.1:9/", None),
             ("gateway", None),
         ];

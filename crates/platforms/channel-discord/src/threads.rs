@@ -47,7 +47,11 @@ impl Threads {
     /// What is known without asking.
     fn known(&self, channel: ChannelId) -> Option<Option<ChannelId>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.iter().rev().find(|(id, _)| *id == channel).map(|(_, parent)| *parent)
+        known
+            .iter()
+            .rev()
+            .find(|(id, _)| *id == channel)
+            .map(|(_, parent)| *parent)
     }
 
     /// Notes what a channel is.
@@ -73,7 +77,10 @@ async fn ask(channel: ChannelId, api: &Api) -> Result<Option<ChannelId>, CallErr
     let mut tries = 0;
     loop {
         tries += 1;
-        match api.call::<Found>(&Route::channel(channel), Body::Empty).await {
+        match api
+            .call::<Found>(&Route::channel(channel), Body::Empty)
+            .await
+        {
             Ok(found) => return Ok(parent_of_kind(found.kind, found.parent_id)),
             Err(error) if error.is_transient() && tries < TRIES => {
                 tokio::time::sleep(error.retry_after().unwrap_or(PAUSE * tries)).await;
@@ -85,6 +92,9 @@ async fn ask(channel: ChannelId, api: &Api) -> Result<Option<ChannelId>, CallErr
 
 /// The parent of a thread. Other channels have one as well: their category.
 pub(crate) fn parent_of_kind(kind: ChannelType, parent: Option<ChannelId>) -> Option<ChannelId> {
-    let is_thread = matches!(kind, ChannelType::NewsThread | ChannelType::PublicThread | ChannelType::PrivateThread);
+    let is_thread = matches!(
+        kind,
+        ChannelType::NewsThread | ChannelType::PublicThread | ChannelType::PrivateThread
+    );
     parent.filter(|_| is_thread)
 }

@@ -30,26 +30,43 @@ pub(crate) fn name_of(media: &MediaRef) -> &str {
     } else {
         media.location.as_str()
     };
-    location.rsplit(['/', '\\']).find(|piece| !piece.is_empty()).unwrap_or("file")
+    location
+        .rsplit(['/', '\\'])
+        .find(|piece| !piece.is_empty())
+        .unwrap_or("file")
 }
 
 /// Whether a file is somewhere else: Discord shows it by its address, and nothing is fetched here.
 pub(crate) fn is_address(media: &MediaRef) -> bool {
-    ["http://", "https://"].iter().any(|scheme| media.location.starts_with(scheme))
+    ["http://", "https://"]
+        .iter()
+        .any(|scheme| media.location.starts_with(scheme))
 }
 
 /// A message with a file, as the body of a request.
 pub(crate) async fn form(media: &MediaRef, mut message: Value) -> Result<Form, UploadError> {
-    if tokio::fs::metadata(&media.location).await.map_err(UploadError::Unreadable)?.len() > LARGEST {
+    if tokio::fs::metadata(&media.location)
+        .await
+        .map_err(UploadError::Unreadable)?
+        .len()
+        > LARGEST
+    {
         return Err(UploadError::TooLarge);
     }
-    let bytes = tokio::fs::read(&media.location).await.map_err(UploadError::Unreadable)?;
+    let bytes = tokio::fs::read(&media.location)
+        .await
+        .map_err(UploadError::Unreadable)?;
     let name = name_of(media);
     if let Some(message) = message.as_object_mut() {
-        message.insert("attachments".to_owned(), json!([{"id": 0, "filename": name}]));
+        message.insert(
+            "attachments".to_owned(),
+            json!([{"id": 0, "filename": name}]),
+        );
     }
     let file = Part::bytes(bytes).file_name(name.to_owned());
-    Ok(Form::new().text("payload_json", message.to_string()).part("files[0]", file))
+    Ok(Form::new()
+        .text("payload_json", message.to_string())
+        .part("files[0]", file))
 }
 
 #[cfg(test)]
@@ -67,7 +84,11 @@ mod tests {
         ];
         for (location, name, elsewhere) in table {
             let media = MediaRef::new(location);
-            assert_eq!((name_of(&media), is_address(&media)), (name, elsewhere), "{location}");
+            assert_eq!(
+                (name_of(&media), is_address(&media)),
+                (name, elsewhere),
+                "{location}"
+            );
         }
     }
 }

@@ -1,6 +1,10 @@
 //! The channel on real sockets, against a gateway and an API with strict semantics.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests stop at the first surprise")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "tests stop at the first surprise"
+)]
 
 #[path = "discord/commands.rs"]
 mod commands;

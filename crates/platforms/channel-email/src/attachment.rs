@@ -28,7 +28,13 @@ const BEGINNINGS: &[(&[u8], &str)] = &[
 ];
 
 /// Types that are worth nothing when the file does not begin as they do.
-const RECOGNISABLE: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"];
+const RECOGNISABLE: &[&str] = &[
+    "image/png",
+    "image/jpeg",
+    "image/gif",
+    "image/webp",
+    "application/pdf",
+];
 
 /// A file in a mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,9 +49,19 @@ pub(crate) struct Attachment {
 impl Attachment {
     /// `declared` is the type that the mail names.
     pub(crate) fn new(name: &str, declared: Option<&str>, bytes: Vec<u8>) -> Self {
-        let visible = name.chars().map(|letter| if letter.is_control() || letter == ']' { ' ' } else { letter });
+        let visible = name.chars().map(|letter| {
+            if letter.is_control() || letter == ']' {
+                ' '
+            } else {
+                letter
+            }
+        });
         Self {
-            name: visible.take(NAME_LIMIT).collect::<String>().trim().to_owned(),
+            name: visible
+                .take(NAME_LIMIT)
+                .collect::<String>()
+                .trim()
+                .to_owned(),
             mime: real_type(declared.unwrap_or(UNKNOWN), &bytes),
             bytes,
         }
@@ -57,7 +73,10 @@ impl Attachment {
 
     /// What is said in it, if it is a recording and somebody writes it down.
     async fn transcription(&self, media: &MediaRef, context: &ChannelContext) -> Option<String> {
-        let transcriber = context.transcriber.as_ref().filter(|_| self.mime.starts_with("audio/"))?;
+        let transcriber = context
+            .transcriber
+            .as_ref()
+            .filter(|_| self.mime.starts_with("audio/"))?;
         let written = transcriber.transcribe(media).await;
         context.progress.alive();
         match written {
@@ -71,19 +90,31 @@ impl Attachment {
     }
 
     /// Why it is not kept, if so.
-    fn refusal(&self, config: &EmailConfig, context: &ChannelContext, kept: usize) -> Option<String> {
+    fn refusal(
+        &self,
+        config: &EmailConfig,
+        context: &ChannelContext,
+        kept: usize,
+    ) -> Option<String> {
         let size = u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
         let limit = config.max_attachment_size.min(context.media.limit());
         if self.mime == TNEF {
             return Some("it is in Outlook's own format".to_owned());
         }
-        if !config.allowed_attachment_types.iter().any(|pattern| matches(pattern, &self.mime)) {
+        if !config
+            .allowed_attachment_types
+            .iter()
+            .any(|pattern| matches(pattern, &self.mime))
+        {
             return Some("files of its type are not allowed".to_owned());
         }
         if size > limit {
-            return Some(format!("it is larger than the {limit} bytes that are allowed"));
+            return Some(format!(
+                "it is larger than the {limit} bytes that are allowed"
+            ));
         }
-        (kept >= config.max_attachments_per_email).then(|| format!("only {kept} files of a mail are kept"))
+        (kept >= config.max_attachments_per_email)
+            .then(|| format!("only {kept} files of a mail are kept"))
     }
 }
 
@@ -99,7 +130,15 @@ pub(crate) async fn keep_all(
     for (index, file) in attachments.iter().take(SHOWN).enumerate() {
         let refusal = match file.refusal(config, context, kept) {
             Some(refusal) => refusal,
-            None => match context.media.keep(&format!("{id}-{index}"), &file.name, Some(&file.mime), &file.bytes).await
+            None => match context
+                .media
+                .keep(
+                    &format!("{id}-{index}"),
+                    &file.name,
+                    Some(&file.mime),
+                    &file.bytes,
+                )
+                .await
             {
                 Ok(media) => {
                     kept += 1;
@@ -115,10 +154,18 @@ pub(crate) async fn keep_all(
                 }
             },
         };
-        markers.push(format!("[not kept: {} ({}, {} bytes): {refusal}]", file.name, file.mime, file.bytes.len()));
+        markers.push(format!(
+            "[not kept: {} ({}, {} bytes): {refusal}]",
+            file.name,
+            file.mime,
+            file.bytes.len()
+        ));
     }
     if attachments.len() > SHOWN {
-        markers.push(format!("[{} more files are not kept]", attachments.len() - SHOWN));
+        markers.push(format!(
+            "[{} more files are not kept]",
+            attachments.len() - SHOWN
+        ));
     }
     (markers, images)
 }
@@ -136,7 +183,10 @@ fn matches(pattern: &str, mime: &str) -> bool {
 /// What a file is: what it begins with is believed before what is said about it.
 fn real_type(declared: &str, bytes: &[u8]) -> String {
     let webp = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
-    let found = BEGINNINGS.iter().find(|(beginning, _)| bytes.starts_with(beginning)).map(|(_, mime)| *mime);
+    let found = BEGINNINGS
+        .iter()
+        .find(|(beginning, _)| bytes.starts_with(beginning))
+        .map(|(_, mime)| *mime);
     let found = if webp { Some("image/webp") } else { found };
     let is_container = found == Some("application/zip") && declared.starts_with("application/");
     match found {

@@ -40,32 +40,48 @@ impl Authenticity {
         domain: &str,
     ) -> Self {
         let report = match trusted {
-            Some(Reporter::Named(name)) => {
-                headers.map(Report::parse).find(|report| report.server.eq_ignore_ascii_case(name.trim()))
-            }
-            Some(Reporter::Nameless) => headers.next().map(Report::parse).filter(|report| report.server.is_empty()),
+            Some(Reporter::Named(name)) => headers
+                .map(Report::parse)
+                .find(|report| report.server.eq_ignore_ascii_case(name.trim())),
+            Some(Reporter::Nameless) => headers
+                .next()
+                .map(Report::parse)
+                .filter(|report| report.server.is_empty()),
             None => None,
         };
-        let Some(report) = report else { return Self::default() };
+        let Some(report) = report else {
+            return Self::default();
+        };
         let has_failed = |found: &Finding| found.method == "dmarc" && found.outcome == "fail";
         if report.results.iter().any(has_failed) {
             return Self::default();
         }
         let passes = |method| report.only(method).filter(|found| found.passes);
         let dmarc = passes("dmarc").is_some_and(|found| found.names(&["header.from"], domain));
-        let dkim = passes("dkim").is_some_and(|found| dmarc || found.names(&["header.d", "header.i"], domain));
-        let spf =
-            passes("spf").is_some_and(|found| dmarc || dkim || found.names(&["smtp.mailfrom", "smtp.helo"], domain));
+        let dkim = passes("dkim")
+            .is_some_and(|found| dmarc || found.names(&["header.d", "header.i"], domain));
+        let spf = passes("spf").is_some_and(|found| {
+            dmarc || dkim || found.names(&["smtp.mailfrom", "smtp.helo"], domain)
+        });
         Self { dkim, spf }
     }
 }
 
 /// Returns the name under which the uppermost of these headers reports; empty when it has none.
 /// `None` without any header, or when it does not prove that the mail comes from `domain`.
-pub(crate) fn reporter<'a>(headers: impl Iterator<Item = &'a str> + Clone, domain: &str) -> Option<String> {
+pub(crate) fn reporter<'a>(
+    headers: impl Iterator<Item = &'a str> + Clone,
+    domain: &str,
+) -> Option<String> {
     let server = headers.clone().next().map(Report::parse)?.server;
-    let trusted = if server.is_empty() { Reporter::Nameless } else { Reporter::Named(&server) };
-    Authenticity::read(headers, Some(trusted), domain).is_proven().then_some(server)
+    let trusted = if server.is_empty() {
+        Reporter::Nameless
+    } else {
+        Reporter::Named(&server)
+    };
+    Authenticity::read(headers, Some(trusted), domain)
+        .is_proven()
+        .then_some(server)
 }
 
 /// One header.
@@ -90,8 +106,15 @@ impl Report {
     fn parse(header: &str) -> Self {
         let mut sections = sections(header).into_iter().peekable();
         let server = sections.next_if(|words| words.first().is_none_or(|word| !word.contains('=')));
-        let server = server.and_then(|words| words.into_iter().next()).unwrap_or_default();
-        Self { server, results: sections.filter_map(|words| Finding::parse(&words)).collect() }
+        let server = server
+            .and_then(|words| words.into_iter().next())
+            .unwrap_or_default();
+        Self {
+            server,
+            results: sections
+                .filter_map(|words| Finding::parse(&words))
+                .collect(),
+        }
     }
 }
 
@@ -110,17 +133,27 @@ impl Finding {
         let outcome = outcome.to_ascii_lowercase();
         Some(Self {
             // A method may name its version: `dkim/1`.
-            method: method.split('/').next().unwrap_or_default().to_ascii_lowercase(),
+            method: method
+                .split('/')
+                .next()
+                .unwrap_or_default()
+                .to_ascii_lowercase(),
             passes: outcome == "pass",
             outcome,
-            properties: pairs.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect(),
+            properties: pairs
+                .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+                .collect(),
         })
     }
 
     /// `true` if the first of these properties that is there belongs to the domain, and is there once.
     fn names(&self, properties: &[&str], domain: &str) -> bool {
         let values = properties.iter().find_map(|name| {
-            let mut values = self.properties.iter().filter(|(known, _)| known == name).map(|(_, value)| value);
+            let mut values = self
+                .properties
+                .iter()
+                .filter(|(known, _)| known == name)
+                .map(|(_, value)| value);
             values.next().map(|first| (first, values.next()))
         });
         matches!(values, Some((value, None)) if is_aligned(value.rsplit('@').next().unwrap_or_default(), domain))
@@ -132,7 +165,10 @@ fn is_aligned(one: &str, other: &str) -> bool {
     let clean = |name: &str| name.trim_end_matches('.').to_ascii_lowercase();
     let (one, other) = (clean(one), clean(other));
     let is_part = |part: &str, whole: &str| {
-        whole.contains('.') && part.strip_suffix(whole).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+        whole.contains('.')
+            && part
+                .strip_suffix(whole)
+                .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     };
     !one.is_empty() && (one == other || is_part(&one, &other) || is_part(&other, &one))
 }
@@ -182,8 +218,14 @@ fn joined(words: Vec<String>) -> Vec<String> {
 mod tests {
     use super::*;
 
-    const BOTH: Authenticity = Authenticity { dkim: true, spf: true };
-    const NONE: Authenticity = Authenticity { dkim: false, spf: false };
+    const BOTH: Authenticity = Authenticity {
+        dkim: true,
+        spf: true,
+    };
+    const NONE: Authenticity = Authenticity {
+        dkim: false,
+        spf: false,
+    };
 
     #[test]
     fn reports_of_well_known_servers_are_understood() {
@@ -199,16 +241,34 @@ mod tests {
                  header.d=example.org;dmarc=pass action=none header.from=example.org;compauth=pass reason=100",
                 BOTH,
             ),
-            ("mx.x.test 1; dkim/1 = pass header.d = mail.example.org", Authenticity { dkim: true, spf: false }),
+            (
+                "mx.x.test 1; dkim/1 = pass header.d = mail.example.org",
+                Authenticity {
+                    dkim: true,
+                    spf: false,
+                },
+            ),
             ("mx.x.test; none", NONE),
             ("mx.x.test", NONE),
             ("", NONE),
             // Signed by somebody else, sent by somebody else.
-            ("mx.x.test; dkim=pass header.d=evil.test; spf=pass smtp.mailfrom=ann@evil.test", NONE),
-            ("mx.x.test; dkim=pass header.d=org; spf=pass smtp.mailfrom=notexample.org", NONE),
+            (
+                "mx.x.test; dkim=pass header.d=evil.test; spf=pass smtp.mailfrom=ann@evil.test",
+                NONE,
+            ),
+            (
+                "mx.x.test; dkim=pass header.d=org; spf=pass smtp.mailfrom=notexample.org",
+                NONE,
+            ),
             // A comment, a quoted text, a reason are no results.
-            ("mx.x.test; dkim=fail (dkim=pass header.d=example.org; spf=pass)", NONE),
-            ("mx.x.test; dkim=fail reason=\"; dkim=pass header.d=example.org\"", NONE),
+            (
+                "mx.x.test; dkim=fail (dkim=pass header.d=example.org; spf=pass)",
+                NONE,
+            ),
+            (
+                "mx.x.test; dkim=fail reason=\"; dkim=pass header.d=example.org\"",
+                NONE,
+            ),
             ("mx.x.test; x=y dkim=pass header.d=example.org", NONE),
             // The domain's own word stands above the others.
             (
@@ -217,12 +277,25 @@ mod tests {
                 NONE,
             ),
             // A service that sends for the domain, which has signed.
-            ("mx.x.test; dkim=pass header.d=example.org; spf=pass smtp.mailfrom=bounce@service.test", BOTH),
-            ("mx.x.test; spf=pass smtp.mailfrom=ann@example.org; dkim=none", Authenticity { dkim: false, spf: true }),
+            (
+                "mx.x.test; dkim=pass header.d=example.org; spf=pass smtp.mailfrom=bounce@service.test",
+                BOTH,
+            ),
+            (
+                "mx.x.test; spf=pass smtp.mailfrom=ann@example.org; dkim=none",
+                Authenticity {
+                    dkim: false,
+                    spf: true,
+                },
+            ),
         ];
         for (header, expected) in table {
             let server = Report::parse(header).server;
-            let trusted = if server.is_empty() { Reporter::Nameless } else { Reporter::Named(&server) };
+            let trusted = if server.is_empty() {
+                Reporter::Nameless
+            } else {
+                Reporter::Named(&server)
+            };
             let read = Authenticity::read([header].into_iter(), Some(trusted), "example.org");
             assert_eq!(read, expected, "{header}");
         }
@@ -232,11 +305,23 @@ mod tests {
     fn two_results_of_one_method_are_no_proof() {
         let spf = "spf=pass smtp.mailfrom=example.org";
         let table = [
-            ("dkim=pass header.d=evil.test; dkim=pass header.d=example.org", NONE),
-            ("dkim=pass header.d=example.org; dkim=fail header.d=example.org", NONE),
-            ("spf=fail smtp.mailfrom=a@evil.test; spf=pass smtp.mailfrom=example.org", NONE),
+            (
+                "dkim=pass header.d=evil.test; dkim=pass header.d=example.org",
+                NONE,
+            ),
+            (
+                "dkim=pass header.d=example.org; dkim=fail header.d=example.org",
+                NONE,
+            ),
+            (
+                "spf=fail smtp.mailfrom=a@evil.test; spf=pass smtp.mailfrom=example.org",
+                NONE,
+            ),
             ("dkim=pass header.d=example.org header.d=evil.test", NONE),
-            ("spf=pass smtp.mailfrom=a@evil.test smtp.mailfrom=example.org", NONE),
+            (
+                "spf=pass smtp.mailfrom=a@evil.test smtp.mailfrom=example.org",
+                NONE,
+            ),
             (
                 "dmarc=pass header.from=evil.test; dmarc=pass header.from=example.org; dkim=pass header.d=evil.test",
                 NONE,
@@ -244,13 +329,19 @@ mod tests {
             // What is ambiguous takes nothing away from another method.
             (
                 "dkim=pass header.d=example.org; dkim=pass header.d=service.test; SPF",
-                Authenticity { dkim: false, spf: true },
+                Authenticity {
+                    dkim: false,
+                    spf: true,
+                },
             ),
         ];
         for (results, expected) in table {
             let header = format!("mx.x.test; {}", results.replace("SPF", spf));
-            let read =
-                Authenticity::read([header.as_str()].into_iter(), Some(Reporter::Named("mx.x.test")), "example.org");
+            let read = Authenticity::read(
+                [header.as_str()].into_iter(),
+                Some(Reporter::Named("mx.x.test")),
+                "example.org",
+            );
             assert_eq!(read, expected, "{header}");
         }
     }
@@ -267,7 +358,11 @@ mod tests {
             (&[], None),
         ];
         for (headers, expected) in table {
-            assert_eq!(reporter(headers.iter().copied(), "example.org").as_deref(), expected, "{headers:?}");
+            assert_eq!(
+                reporter(headers.iter().copied(), "example.org").as_deref(),
+                expected,
+                "{headers:?}"
+            );
         }
     }
 
@@ -275,7 +370,8 @@ mod tests {
     fn only_the_own_servers_report_counts() {
         let good = "mx.x.test; dkim=pass header.d=example.org; spf=pass smtp.mailfrom=example.org";
         let bad = "mx.x.test; dkim=fail header.d=example.org; spf=fail smtp.mailfrom=example.org";
-        let foreign = "evil.test; dkim=pass header.d=example.org; spf=pass smtp.mailfrom=example.org";
+        let foreign =
+            "evil.test; dkim=pass header.d=example.org; spf=pass smtp.mailfrom=example.org";
         let nameless = "dkim=pass header.d=example.org; spf=pass smtp.mailfrom=example.org";
         let named = |name| Some(Reporter::Named(name));
         let table: [(&[&str], Option<Reporter<'_>>, Authenticity); 11] = [

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use lettre::message::Mailbox as Sender;
 use nanobot_channel::{
-    Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryGuarantee, Dialect, InboundMessage, Lesson,
-    Measure, MessageId, Notes, OutboundKey, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, TextStyle,
-    async_trait,
+    Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryGuarantee, Dialect,
+    InboundMessage, Lesson, Measure, MessageId, Notes, OutboundKey, OutboundKind, OutboundMessage,
+    OutboundPart, Probe, Sent, TextStyle, async_trait,
 };
 use nanobot_extract::Extract;
 
@@ -70,12 +70,31 @@ impl EmailChannel {
         let chat = envelope.sender.as_str();
         let mut inbound = InboundMessage::text(self.name.clone(), chat, chat, "");
         inbound.delivery = envelope.ids.delivery(&envelope.subject);
-        let turn = format!("notice-{:032x}", fingerprint(&format!("{:?}{text}", envelope.ids)));
-        let key = OutboundKey { turn: turn.into(), position: 0 };
-        let message = OutboundMessage::in_reply_to(&inbound, key, OutboundKind::Notice, text.to_owned());
-        let html = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\n', "<br>\n");
+        let turn = format!(
+            "notice-{:032x}",
+            fingerprint(&format!("{:?}{text}", envelope.ids))
+        );
+        let key = OutboundKey {
+            turn: turn.into(),
+            position: 0,
+        };
+        let message =
+            OutboundMessage::in_reply_to(&inbound, key, OutboundKind::Notice, text.to_owned());
+        let html = text
+            .replace('&', "&amp;")
+            .replace('<', "&lt;")
+            .replace('>', "&gt;")
+            .replace('\n', "<br>\n");
         let (message, plain) = (Arc::new(message), text.to_owned());
-        let part = OutboundPart { message, index: 0, count: 1, text: html, plain, blocks: Vec::new(), in_doubt: false };
+        let part = OutboundPart {
+            message,
+            index: 0,
+            count: 1,
+            text: html,
+            plain,
+            blocks: Vec::new(),
+            in_doubt: false,
+        };
         if let Err(error) = self.send_part(&part).await {
             tracing::warn!(channel = %self.name, %error, "a notice could not be sent");
         }
@@ -85,19 +104,29 @@ impl EmailChannel {
         let to = address(&part.message.chat_id)?;
         let id = own_id(part, self.sender.email.domain());
         let placement = Placement::of(part, &self.config().subject_prefix);
-        let frame = Frame { from: self.sender.clone(), to: to.clone(), id: id.clone(), placement };
+        let frame = Frame {
+            from: self.sender.clone(),
+            to: to.clone(),
+            id: id.clone(),
+            placement,
+        };
         let mail = compose(part, &frame).await?;
         let envelope = lettre::address::Envelope::new(Some(self.sender.email.clone()), vec![to]);
         let envelope = envelope.map_err(|error| ChannelError::NotFound(error.to_string()))?;
         smtp::send(&self.servers, &envelope, &mail).await?;
-        Ok(Sent { message_id: Some(MessageId::from(id)) })
+        Ok(Sent {
+            message_id: Some(MessageId::from(id)),
+        })
     }
 
     /// Whether a part answers a mail by itself, rather than because a tool or a job said so:
     /// only then does it carry what the mail was known by.
     fn is_automatic(part: &OutboundPart) -> bool {
         let metadata = &part.message.metadata;
-        let is_forced = metadata.get("force_send").and_then(nanobot_channel::Value::as_bool).unwrap_or(false);
+        let is_forced = metadata
+            .get("force_send")
+            .and_then(nanobot_channel::Value::as_bool)
+            .unwrap_or(false);
         metadata.contains_key("uid") && !is_forced
     }
 }
@@ -109,7 +138,10 @@ impl Channel for EmailChannel {
     }
 
     async fn run(&self, context: ChannelContext) -> Result<(), ChannelError> {
-        let outcome = context.cancel.run_until_cancelled(Box::pin(self.receive(&context))).await;
+        let outcome = context
+            .cancel
+            .run_until_cancelled(Box::pin(self.receive(&context)))
+            .await;
         match outcome {
             Some(Err(error)) if !context.cancel.is_cancelled() => Err(error),
             _ => {
@@ -134,7 +166,11 @@ impl Channel for EmailChannel {
     }
 
     fn text_style(&self) -> TextStyle {
-        TextStyle { dialect: Dialect::EmailHtml, measure: Measure::CodePoints, limit: TEXT_LIMIT }
+        TextStyle {
+            dialect: Dialect::EmailHtml,
+            measure: Measure::CodePoints,
+            limit: TEXT_LIMIT,
+        }
     }
 
     fn probe(&self) -> Option<&dyn Probe> {
@@ -150,15 +186,21 @@ impl Channel for EmailChannel {
 impl Probe for EmailChannel {
     /// Looks at the mailbox without changing it, and logs in at the server for sending.
     async fn probe(&self) -> Result<String, ChannelError> {
-        let mailbox = Mailbox::open(&self.servers, true).await.map_err(MailError::final_now)?;
+        let mailbox = Mailbox::open(&self.servers, true)
+            .await
+            .map_err(MailError::final_now)?;
         if let Err(error) = mailbox.close().await {
             tracing::debug!(channel = %self.name, %error, "the mailbox was left without a good-bye");
         }
-        smtp::look(&self.servers).await.map_err(MailError::final_now)?;
+        smtp::look(&self.servers)
+            .await
+            .map_err(MailError::final_now)?;
         Ok(self.sender.email.to_string())
     }
 }
 
 fn address(chat: &ChatId) -> Result<lettre::Address, ChannelError> {
-    chat.as_str().parse().map_err(|_error| ChannelError::NotFound(format!("`{chat}` is no address of a mailbox")))
+    chat.as_str()
+        .parse()
+        .map_err(|_error| ChannelError::NotFound(format!("`{chat}` is no address of a mailbox")))
 }

@@ -75,12 +75,23 @@ machine_header!(Suppress, "X-Auto-Response-Suppress");
 
 /// The mail of a part, ready to be sent.
 pub(crate) async fn compose(part: &OutboundPart, frame: &Frame) -> Result<Vec<u8>, ChannelError> {
-    let files = if part.index == 0 { Files::load(&part.message.media).await } else { Files::default() };
+    let files = if part.index == 0 {
+        Files::load(&part.message.media).await
+    } else {
+        Files::default()
+    };
     let choices = choices(part);
     let plain = [part.plain.trim_end(), &choices, &files.notes.join("\n")];
-    let plain = plain.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n");
+    let plain = plain
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n\n");
     let html = html(part, &choices, &files);
-    let Placement { subject, references } = &frame.placement;
+    let Placement {
+        subject,
+        references,
+    } = &frame.placement;
     let is_answer = !references.is_empty();
     let mut builder = Message::builder()
         .from(frame.from.clone())
@@ -88,25 +99,41 @@ pub(crate) async fn compose(part: &OutboundPart, frame: &Frame) -> Result<Vec<u8
         .subject(subject.clone())
         .message_id(Some(frame.id.clone()))
         .date_now()
-        .header(AutoSubmitted(if is_answer { "auto-replied" } else { "auto-generated" }))
+        .header(AutoSubmitted(if is_answer {
+            "auto-replied"
+        } else {
+            "auto-generated"
+        }))
         .header(Suppress("All"));
     if let Some(last) = references.last() {
-        builder = builder.in_reply_to(last.clone()).references(references.join(" "));
+        builder = builder
+            .in_reply_to(last.clone())
+            .references(references.join(" "));
     }
     let body = MultiPart::alternative().singlepart(SinglePart::plain(plain));
     let body = if files.pictures.is_empty() {
         body.singlepart(SinglePart::html(html))
     } else {
         let related = MultiPart::related().singlepart(SinglePart::html(html));
-        body.multipart(files.pictures.into_iter().fold(related, |related, file| related.singlepart(file.part)))
+        body.multipart(
+            files
+                .pictures
+                .into_iter()
+                .fold(related, |related, file| related.singlepart(file.part)),
+        )
     };
     let body = if files.others.is_empty() {
         body
     } else {
         let mixed = MultiPart::mixed().multipart(body);
-        files.others.into_iter().fold(mixed, |mixed, file| mixed.singlepart(file.part))
+        files
+            .others
+            .into_iter()
+            .fold(mixed, |mixed, file| mixed.singlepart(file.part))
     };
-    let message = builder.multipart(body).map_err(|error| ChannelError::Refused(error.to_string()))?;
+    let message = builder
+        .multipart(body)
+        .map_err(|error| ChannelError::Refused(error.to_string()))?;
     Ok(message.formatted())
 }
 
@@ -116,23 +143,41 @@ fn choices(part: &OutboundPart) -> String {
         return String::new();
     }
     let rows = part.message.buttons.iter();
-    let rows = rows.map(|row| row.iter().map(|button| format!("[{}]", button.label)).collect::<Vec<_>>().join(" "));
+    let rows = rows.map(|row| {
+        row.iter()
+            .map(|button| format!("[{}]", button.label))
+            .collect::<Vec<_>>()
+            .join(" ")
+    });
     rows.collect::<Vec<_>>().join("\n")
 }
 
 fn html(part: &OutboundPart, choices: &str, files: &Files) -> String {
     let mut body = part.text.trim_end().to_owned();
-    for line in choices.lines().map(str::to_owned).chain(files.notes.iter().cloned()) {
+    for line in choices
+        .lines()
+        .map(str::to_owned)
+        .chain(files.notes.iter().cloned())
+    {
         body.push_str(&format!("\n<p>{}</p>", escaped(&line)));
     }
     for picture in &files.pictures {
-        body.push_str(&format!("\n<p><img src=\"cid:{}\" alt=\"{}\"></p>", picture.id, escaped(&picture.name)));
+        body.push_str(&format!(
+            "\n<p><img src=\"cid:{}\" alt=\"{}\"></p>",
+            picture.id,
+            escaped(&picture.name)
+        ));
     }
-    format!("<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"></head><body>\n{body}\n</body></html>\n")
+    format!(
+        "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"></head><body>\n{body}\n</body></html>\n"
+    )
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
 }
 
 /// The files of a message, ready to be put into a mail.
@@ -175,37 +220,67 @@ impl Files {
     }
 
     fn add(&mut self, index: usize, name: &str, bytes: Vec<u8>, mime: Option<&str>) {
-        let ending = Path::new(name).extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        let ending = Path::new(name)
+            .extension()
+            .and_then(|ending| ending.to_str())
+            .unwrap_or_default();
         let ending = ending.to_ascii_lowercase();
-        let named =
-            |table: &[(&str, &'static str)]| table.iter().find(|(known, _)| *known == ending).map(|(_, mime)| *mime);
+        let named = |table: &[(&str, &'static str)]| {
+            table
+                .iter()
+                .find(|(known, _)| *known == ending)
+                .map(|(_, mime)| *mime)
+        };
         let id = format!("file{index}@nanobot");
-        let picture = named(PICTURES).or(PICTURES.iter().map(|(_, mime)| *mime).find(|known| Some(*known) == mime));
+        let picture = named(PICTURES).or(PICTURES
+            .iter()
+            .map(|(_, mime)| *mime)
+            .find(|known| Some(*known) == mime));
         if let Some(picture) = picture.and_then(|mime| ContentType::parse(mime).ok()) {
-            let part = Attachment::new_inline_with_name(id.clone(), name.to_owned()).body(bytes, picture);
-            self.pictures.push(File { id, name: name.to_owned(), part });
+            let part =
+                Attachment::new_inline_with_name(id.clone(), name.to_owned()).body(bytes, picture);
+            self.pictures.push(File {
+                id,
+                name: name.to_owned(),
+                part,
+            });
             return;
         }
-        let kind = mime.or(named(TYPES)).and_then(|mime| ContentType::parse(mime).ok());
-        let kind =
-            kind.or_else(|| ContentType::parse("application/octet-stream").ok()).unwrap_or(ContentType::TEXT_PLAIN);
+        let kind = mime
+            .or(named(TYPES))
+            .and_then(|mime| ContentType::parse(mime).ok());
+        let kind = kind
+            .or_else(|| ContentType::parse("application/octet-stream").ok())
+            .unwrap_or(ContentType::TEXT_PLAIN);
         let part = Attachment::new(name.to_owned()).body(bytes, kind);
-        self.others.push(File { id, name: name.to_owned(), part });
+        self.others.push(File {
+            id,
+            name: name.to_owned(),
+            part,
+        });
     }
 }
 
 async fn read(path: &str, limit: u64) -> std::io::Result<Vec<u8>> {
     if tokio::fs::metadata(path).await?.len() > limit {
-        return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, "it is larger than a mail may be"));
+        return Err(std::io::Error::new(
+            std::io::ErrorKind::FileTooLarge,
+            "it is larger than a mail may be",
+        ));
     }
     tokio::fs::read(path).await
 }
 
 fn is_address(location: &str) -> bool {
-    ["http://", "https://"].iter().any(|scheme| location.starts_with(scheme))
+    ["http://", "https://"]
+        .iter()
+        .any(|scheme| location.starts_with(scheme))
 }
 
 /// What people call a file: the last piece of its path.
 fn name_of(location: &str) -> &str {
-    location.rsplit(['/', '\\']).find(|piece| !piece.is_empty()).unwrap_or("file")
+    location
+        .rsplit(['/', '\\'])
+        .find(|piece| !piece.is_empty())
+        .unwrap_or("file")
 }

@@ -222,12 +222,36 @@ impl EmailConfig {
     fn validated(mut self) -> Result<Self, ChannelError> {
         let passwords = self.auth == LoginMethod::Password;
         let needed = [
-            ("imapHost", self.imap_host.as_str(), "write the name of the server that mail is read from"),
-            ("imapUsername", &self.imap_username, "write the name to log in there with, often the whole address"),
-            ("imapPassword", self.imap_password.expose(), "write the password for it, often one made for programs"),
-            ("smtpHost", &self.smtp_host, "write the name of the server that mail is sent through"),
-            ("smtpUsername", &self.smtp_username, "write the name to log in there with, often the whole address"),
-            ("smtpPassword", self.smtp_password.expose(), "write the password for it, often one made for programs"),
+            (
+                "imapHost",
+                self.imap_host.as_str(),
+                "write the name of the server that mail is read from",
+            ),
+            (
+                "imapUsername",
+                &self.imap_username,
+                "write the name to log in there with, often the whole address",
+            ),
+            (
+                "imapPassword",
+                self.imap_password.expose(),
+                "write the password for it, often one made for programs",
+            ),
+            (
+                "smtpHost",
+                &self.smtp_host,
+                "write the name of the server that mail is sent through",
+            ),
+            (
+                "smtpUsername",
+                &self.smtp_username,
+                "write the name to log in there with, often the whole address",
+            ),
+            (
+                "smtpPassword",
+                self.smtp_password.expose(),
+                "write the password for it, often one made for programs",
+            ),
         ];
         for (key, value, advice) in needed {
             let is_needed = passwords || !key.ends_with("Password");
@@ -244,14 +268,25 @@ impl EmailConfig {
             return Err(wrong("consentGranted", message));
         }
         self.sender()?;
-        if self.post_action == Some(PostAction::Move) && self.post_action_move_mailbox.trim().is_empty() {
-            return Err(wrong("postActionMoveMailbox", "is empty: name the mailbox that mails are moved to"));
+        if self.post_action == Some(PostAction::Move)
+            && self.post_action_move_mailbox.trim().is_empty()
+        {
+            return Err(wrong(
+                "postActionMoveMailbox",
+                "is empty: name the mailbox that mails are moved to",
+            ));
         }
         if self.request_timeout == 0 {
-            return Err(wrong("requestTimeout", "has to be a number of seconds from 1 up"));
+            return Err(wrong(
+                "requestTimeout",
+                "has to be a number of seconds from 1 up",
+            ));
         }
         if !(1..=LONGEST_IDLE).contains(&self.idle_seconds) {
-            return Err(wrong("idleSeconds", "has to be a number of seconds from 1 to 1739"));
+            return Err(wrong(
+                "idleSeconds",
+                "has to be a number of seconds from 1 to 1739",
+            ));
         }
         // No name is no name, whichever way that is written.
         self.authserv_id = self.authserv_id.filter(|name| !name.trim().is_empty());
@@ -263,10 +298,16 @@ impl EmailConfig {
 
     fn check_oauth(&self) -> Result<(), ChannelError> {
         if self.oauth_client_id.trim().is_empty() {
-            return Err(wrong("oauthClientId", "is empty: write what the program is registered as at the provider"));
+            return Err(wrong(
+                "oauthClientId",
+                "is empty: write what the program is registered as at the provider",
+            ));
         }
         if self.oauth_refresh_token.expose().is_empty() {
-            return Err(wrong("oauthRefreshToken", "is empty: write the one that the provider gave for the mailbox"));
+            return Err(wrong(
+                "oauthRefreshToken",
+                "is empty: write the one that the provider gave for the mailbox",
+            ));
         }
         self.token_url().map(drop)
     }
@@ -274,15 +315,24 @@ impl EmailConfig {
     /// Where access tokens come from.
     pub(crate) fn token_url(&self) -> Result<Url, ChannelError> {
         let host = self.imap_host.trim().to_lowercase();
-        let known = TOKEN_URLS.iter().find(|(provider, _)| *provider == host).map(|(_, url)| *url);
-        let text = Some(self.oauth_token_url.trim()).filter(|text| !text.is_empty()).or(known);
+        let known = TOKEN_URLS
+            .iter()
+            .find(|(provider, _)| *provider == host)
+            .map(|(_, url)| *url);
+        let text = Some(self.oauth_token_url.trim())
+            .filter(|text| !text.is_empty())
+            .or(known);
         let Some(text) = text else {
-            return Err(wrong("oauthTokenUrl", "is empty: write the address that the provider gives tokens at"));
+            return Err(wrong(
+                "oauthTokenUrl",
+                "is empty: write the address that the provider gives tokens at",
+            ));
         };
         // The refresh token goes there, so nobody may listen.
         let is_private = |url: &Url| match url.host_str() {
             Some(host) => {
-                url.scheme() == "https" || url.scheme() == "http" && ["127.0.0.1", "localhost", "[::1]"].contains(&host)
+                url.scheme() == "https"
+                    || url.scheme() == "http" && ["127.0.0.1", "localhost", "[::1]"].contains(&host)
             }
             None => false,
         };
@@ -293,17 +343,30 @@ impl EmailConfig {
     /// Who the assistant's mails come from: `fromAddress`, else whoever logs in.
     pub(crate) fn sender(&self) -> Result<Mailbox, ChannelError> {
         let from = self.from_address.trim();
-        let candidates =
-            if from.is_empty() { [self.smtp_username.as_str(), &self.imap_username] } else { [from, from] };
+        let candidates = if from.is_empty() {
+            [self.smtp_username.as_str(), &self.imap_username]
+        } else {
+            [from, from]
+        };
         let sender = candidates.iter().find_map(|text| text.trim().parse().ok());
-        sender.ok_or_else(|| wrong("fromAddress", "is no address: write the one that the mails come from"))
+        sender.ok_or_else(|| {
+            wrong(
+                "fromAddress",
+                "is no address: write the one that the mails come from",
+            )
+        })
     }
 
     /// The addresses whose mails are the assistant's own, ASCII letters in lower case.
     pub(crate) fn own_addresses(&self) -> Vec<String> {
         let sender = self.sender().ok().map(|sender| sender.email.to_string());
-        let names = [&self.smtp_username, &self.imap_username].map(|name| Some(name.trim().to_owned()));
-        let all = names.into_iter().chain([sender]).flatten().filter(|name| name.contains('@'));
+        let names =
+            [&self.smtp_username, &self.imap_username].map(|name| Some(name.trim().to_owned()));
+        let all = names
+            .into_iter()
+            .chain([sender])
+            .flatten()
+            .filter(|name| name.contains('@'));
         all.map(|address| address.to_ascii_lowercase()).collect()
     }
 
@@ -322,7 +385,11 @@ impl EmailConfig {
 
     /// Returns the server whose reports count.
     pub(crate) fn reporter(&self) -> Option<Reporter<'_>> {
-        let is_nameless = || NAMELESS_HOSTS.iter().any(|host| self.imap_host.trim().eq_ignore_ascii_case(host));
+        let is_nameless = || {
+            NAMELESS_HOSTS
+                .iter()
+                .any(|host| self.imap_host.trim().eq_ignore_ascii_case(host))
+        };
         match self.authserv_id.as_deref().map(str::trim) {
             Some(NAMELESS) => Some(Reporter::Nameless),
             Some(name) => Some(Reporter::Named(name)),
@@ -344,8 +411,15 @@ impl EmailConfig {
 
     /// `text` without the secrets of the configuration.
     pub(crate) fn scrub(&self, text: &str) -> String {
-        let secrets = [&self.imap_password, &self.smtp_password, &self.oauth_client_secret, &self.oauth_refresh_token];
-        secrets.into_iter().fold(text.to_owned(), |text, secret| secret.scrub(&text))
+        let secrets = [
+            &self.imap_password,
+            &self.smtp_password,
+            &self.oauth_client_secret,
+            &self.oauth_refresh_token,
+        ];
+        secrets
+            .into_iter()
+            .fold(text.to_owned(), |text, secret| secret.scrub(&text))
     }
 }
 
@@ -398,7 +472,10 @@ mod tests {
             "consentGranted": true, "imapHost": "imap.x.test", "imapUsername": "bot@x.test", "imapPassword": "s3cret",
             "smtpHost": "smtp.x.test", "smtpUsername": "bot@x.test", "smtpPassword": "s3cret",
         });
-        section.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
+        section
+            .as_object_mut()
+            .unwrap()
+            .extend(keys.as_object().unwrap().clone());
         section
     }
 
@@ -425,7 +502,10 @@ mod tests {
             ..EmailConfig::default()
         };
         assert_eq!(config, expected);
-        assert_eq!(config.own_addresses(), ["bot@x.test", "bot@x.test", "nano@x.test"]);
+        assert_eq!(
+            config.own_addresses(),
+            ["bot@x.test", "bot@x.test", "nano@x.test"]
+        );
         assert!(!format!("{config:?}").contains("s3cret"));
     }
 
@@ -440,34 +520,71 @@ mod tests {
             EmailConfig::from_section(&section(&keys))
         };
         let table = [
-            ("imapHost", "IMAP.gmail.com", Ok("https://oauth2.googleapis.com/token")),
-            ("imapHost", "outlook.office365.com", Ok("https://login.microsoftonline.com/common/oauth2/v2.0/token")),
-            ("oauthTokenUrl", "https://x.test/t?a=b", Ok("https://x.test/t?a=b")),
-            ("oauthTokenUrl", "http://127.0.0.1:8/t", Ok("http://127.0.0.1:8/t")),
-            ("oauthTokenUrl", "http://x.test/t", Err("oauthTokenUrl: is no address that begins with https://")),
-            ("oauthTokenUrl", " ", Err("oauthTokenUrl: is empty: write the address that the provider gives tokens at")),
+            (
+                "imapHost",
+                "IMAP.gmail.com",
+                Ok("https://oauth2.googleapis.com/token"),
+            ),
+            (
+                "imapHost",
+                "outlook.office365.com",
+                Ok("https://login.microsoftonline.com/common/oauth2/v2.0/token"),
+            ),
+            (
+                "oauthTokenUrl",
+                "https://x.test/t?a=b",
+                Ok("https://x.test/t?a=b"),
+            ),
+            (
+                "oauthTokenUrl",
+                "http://127.0.0.1:8/t",
+                Ok("http://127.0.0.1:8/t"),
+            ),
+            (
+                "oauthTokenUrl",
+                "http://x.test/t",
+                Err("oauthTokenUrl: is no address that begins with https://"),
+            ),
+            (
+                "oauthTokenUrl",
+                " ",
+                Err("oauthTokenUrl: is empty: write the address that the provider gives tokens at"),
+            ),
             (
                 "oauthClientId",
                 "",
-                Err("oauthClientId: is empty: write what the program is registered as at the provider"),
+                Err(
+                    "oauthClientId: is empty: write what the program is registered as at the provider",
+                ),
             ),
             (
                 "oauthRefreshToken",
                 " ",
-                Err("oauthRefreshToken: is empty: write the one that the provider gave for the mailbox"),
+                Err(
+                    "oauthRefreshToken: is empty: write the one that the provider gave for the mailbox",
+                ),
             ),
         ];
         for (key, value, expected) in table {
             let url = read(key, value).and_then(|config| config.token_url());
-            let url = url.map(|url| url.to_string()).map_err(|error| error.to_string());
-            assert_eq!(url, expected.map(str::to_owned).map_err(str::to_owned), "{key} {value}");
+            let url = url
+                .map(|url| url.to_string())
+                .map_err(|error| error.to_string());
+            assert_eq!(
+                url,
+                expected.map(str::to_owned).map_err(str::to_owned),
+                "{key} {value}"
+            );
         }
     }
 
     #[test]
     fn what_cannot_work_is_named_without_its_value() {
         let table = [
-            (json!({"imapPort": "s3cret"}), "imapPort: holds a text that cannot be used here; write a whole number"),
+            (
+                json!({"imapPort": "s3cret"}),
+                "imapPort: holds a text that cannot be used here; write a whole number",
+            ),
             (
                 json!({"smtpPassword": " "}),
                 "smtpPassword: is empty: write the password for it, often one made for programs",
@@ -477,7 +594,10 @@ mod tests {
                 "consentGranted: is false: the assistant reads and writes mail only after the owner of the mailbox \
                  agreed; write true then",
             ),
-            (json!({"fromAddress": "me"}), "fromAddress: is no address: write the one that the mails come from"),
+            (
+                json!({"fromAddress": "me"}),
+                "fromAddress: is no address: write the one that the mails come from",
+            ),
             (
                 json!({"postAction": "move"}),
                 "postActionMoveMailbox: is empty: name the mailbox that mails are moved to",
@@ -486,11 +606,24 @@ mod tests {
                 json!({"postAction": "burn"}),
                 "postAction: holds a text that cannot be used here; write \"delete\", \"move\" or null",
             ),
-            (json!({"idleSeconds": 1740}), "idleSeconds: has to be a number of seconds from 1 to 1739"),
+            (
+                json!({"idleSeconds": 1740}),
+                "idleSeconds: has to be a number of seconds from 1 to 1739",
+            ),
         ];
         for (keys, text) in table {
-            assert_eq!(EmailConfig::from_section(&section(&keys)).unwrap_err().to_string(), text);
+            assert_eq!(
+                EmailConfig::from_section(&section(&keys))
+                    .unwrap_err()
+                    .to_string(),
+                text
+            );
         }
-        assert_eq!(EmailConfig::from_section(&json!([])).unwrap_err().to_string(), ": has to be an object");
+        assert_eq!(
+            EmailConfig::from_section(&json!([]))
+                .unwrap_err()
+                .to_string(),
+            ": has to be an object"
+        );
     }
 }

@@ -12,10 +12,18 @@ use crate::wire::Wire;
 
 /// Connects and greets, encrypted as the configuration says.
 pub(crate) async fn connect(servers: &Servers) -> Result<Client<Wire>, MailError> {
-    let Servers { config, route, trust, .. } = servers;
+    let Servers {
+        config,
+        route,
+        trust,
+        ..
+    } = servers;
     let (host, port) = (config.imap_host.as_str(), config.imap_port);
     let place = format!("{host}:{port}");
-    let unreachable = |source| MailError::Connect { host: place.clone(), source };
+    let unreachable = |source| MailError::Connect {
+        host: place.clone(),
+        source,
+    };
     let reached = route.reach(host, port, config.request_timeout()).await;
     let Reached { stream, is_local } = reached.map_err(unreachable)?;
     if config.imap_use_ssl {
@@ -31,22 +39,33 @@ pub(crate) async fn connect(servers: &Servers) -> Result<Client<Wire>, MailError
     if let Err(error) = client.run_command_and_check_ok("STARTTLS", None).await {
         return Err(match error {
             ImapError::No(_) | ImapError::Bad(_) => MailError::NoStartTls(place),
-            source => MailError::Imap { doing: "STARTTLS", source },
+            source => MailError::Imap {
+                doing: "STARTTLS",
+                source,
+            },
         });
     }
     // Whatever was sent before the encryption began is forgotten with the client.
     let wire = client.into_inner();
-    Ok(Client::new(Wire::new(trust.encrypt(wire.into_inner(), host, port).await?)))
+    Ok(Client::new(Wire::new(
+        trust.encrypt(wire.into_inner(), host, port).await?,
+    )))
 }
 
 async fn greeted(client: &mut Client<Wire>) -> Result<(), MailError> {
     let doing = "greeting";
-    let greeting = client.read_response().await.map_err(|error| imap(doing)(error.into()))?;
+    let greeting = client
+        .read_response()
+        .await
+        .map_err(|error| imap(doing)(error.into()))?;
     let greeting = greeting.ok_or_else(|| imap(doing)(ImapError::ConnectionLost))?;
     match greeting.parsed() {
-        Response::Data { status: Status::Bye, outcome } => {
-            Err(MailError::TurnedAway(shortened(outcome.information.as_deref().unwrap_or_default())))
-        }
+        Response::Data {
+            status: Status::Bye,
+            outcome,
+        } => Err(MailError::TurnedAway(shortened(
+            outcome.information.as_deref().unwrap_or_default(),
+        ))),
         _ => Ok(()),
     }
 }

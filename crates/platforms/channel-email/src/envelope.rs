@@ -75,13 +75,25 @@ impl Envelope {
         if config.verify_spf && !authenticity.spf {
             return Err(Skip::Unproven("SPF did not pass"));
         }
-        let subject = header.subject.as_deref().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+        let subject = header
+            .subject
+            .as_deref()
+            .unwrap_or_default()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
         let date = header.values("Date").next().unwrap_or_default();
         Ok(Self {
             sender,
             shown_sender,
             subject: subject.chars().take(SUBJECT_LIMIT).collect(),
-            date: date.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(100).collect(),
+            date: date
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ")
+                .chars()
+                .take(100)
+                .collect(),
             ids: ids(header),
             authenticity,
         })
@@ -93,32 +105,53 @@ impl Envelope {
     pub(crate) fn takes_answers(&self) -> bool {
         let user = self.sender.split('@').next().unwrap_or_default();
         let letters: String = user.chars().filter(char::is_ascii_alphanumeric).collect();
-        !["noreply", "donotreply"].iter().any(|name| letters.contains(name))
+        !["noreply", "donotreply"]
+            .iter()
+            .any(|name| letters.contains(name))
     }
 }
 
 /// Reads what a mail with `code` in its subject teaches: the name of the server that proves its
 /// sender, `-` for one without a name. `Some(None)` when nothing does; `None` for every other mail.
 pub(crate) fn lesson(header: &MailHeader, code: &str) -> Option<Option<String>> {
-    header.subject.as_deref().filter(|subject| subject.to_ascii_lowercase().contains(&code.to_ascii_lowercase()))?;
+    header.subject.as_deref().filter(|subject| {
+        subject
+            .to_ascii_lowercase()
+            .contains(&code.to_ascii_lowercase())
+    })?;
     let (sender, _) = sender(header)?;
     let domain = sender.rsplit('@').next().unwrap_or_default();
     let reports: Vec<_> = header.values("Authentication-Results").collect();
-    let named = |name: String| if name.is_empty() { NAMELESS.to_owned() } else { name };
+    let named = |name: String| {
+        if name.is_empty() {
+            NAMELESS.to_owned()
+        } else {
+            name
+        }
+    };
     Some(reporter(reports.into_iter(), domain).map(named))
 }
 
 /// The one address in `From`, alone and with its name.
 fn sender(header: &MailHeader) -> Option<(String, String)> {
-    let ([address], 1) = (header.from.as_slice(), header.values("From").count()) else { return None };
+    let ([address], 1) = (header.from.as_slice(), header.values("From").count()) else {
+        return None;
+    };
     let written = address.address.as_deref()?.trim();
     // lettre reads it once more when it is answered, so nothing else can be meant there.
     let parsed: lettre::Address = written.parse().ok()?;
-    if parsed.user().contains('|') || written.chars().any(|letter| letter.is_whitespace() || letter.is_control()) {
+    if parsed.user().contains('|')
+        || written
+            .chars()
+            .any(|letter| letter.is_whitespace() || letter.is_control())
+    {
         return None;
     }
     let sender = parsed.to_string().to_ascii_lowercase();
-    let name = address.name.as_deref().map(|name| name.split_whitespace().collect::<Vec<_>>().join(" "));
+    let name = address
+        .name
+        .as_deref()
+        .map(|name| name.split_whitespace().collect::<Vec<_>>().join(" "));
     let shown = match name.filter(|name| !name.is_empty()) {
         Some(name) => format!("{} <{sender}>", name.chars().take(100).collect::<String>()),
         None => sender.clone(),
@@ -129,33 +162,56 @@ fn sender(header: &MailHeader) -> Option<(String, String)> {
 /// What tells that no person wrote a mail, if anything does (RFC 3834 and common practice).
 fn sign_of_a_machine(header: &MailHeader, sender: &str) -> Option<&'static str> {
     let has = |name: &'static str, test: &dyn Fn(&str) -> bool| {
-        header
-            .values(name)
-            .any(|value| test(value.split([';', ' ']).next().unwrap_or_default().to_lowercase().as_str()))
+        header.values(name).any(|value| {
+            test(
+                value
+                    .split([';', ' '])
+                    .next()
+                    .unwrap_or_default()
+                    .to_lowercase()
+                    .as_str(),
+            )
+        })
     };
     let is_there = |name| has(name, &|_| true);
     let user = sender.split('@').next().unwrap_or_default();
     if has("Auto-Submitted", &|value| value != "no") {
         return Some("Auto-Submitted");
     }
-    if has("Precedence", &|value| ["bulk", "list", "junk", "auto_reply"].contains(&value)) {
+    if has("Precedence", &|value| {
+        ["bulk", "list", "junk", "auto_reply"].contains(&value)
+    }) {
         return Some("Precedence");
     }
-    if ["List-Id", "List-Post", "List-Unsubscribe", "List-Help"].into_iter().any(is_there) {
+    if ["List-Id", "List-Post", "List-Unsubscribe", "List-Help"]
+        .into_iter()
+        .any(is_there)
+    {
         return Some("a mailing list");
     }
-    let suppressed = |value: &str| ["all", "autoreply", "oof"].iter().any(|word| value.to_lowercase().contains(word));
+    let suppressed = |value: &str| {
+        ["all", "autoreply", "oof"]
+            .iter()
+            .any(|word| value.to_lowercase().contains(word))
+    };
     if header.values("X-Auto-Response-Suppress").any(suppressed) {
         return Some("X-Auto-Response-Suppress");
     }
-    if ["X-Autoreply", "X-Autorespond", "X-Autoresponder", "X-Loop"].into_iter().any(is_there) {
+    if ["X-Autoreply", "X-Autorespond", "X-Autoresponder", "X-Loop"]
+        .into_iter()
+        .any(is_there)
+    {
         return Some("an automatic answer");
     }
-    if has("Return-Path", &|value| value == "<>") || has("Content-Type", &|value| value == "multipart/report") {
+    if has("Return-Path", &|value| value == "<>")
+        || has("Content-Type", &|value| value == "multipart/report")
+    {
         return Some("a report about another mail");
     }
     let machines = ["mailer-daemon", "postmaster"];
-    machines.contains(&user).then_some("an address of a mail server")
+    machines
+        .contains(&user)
+        .then_some("an address of a mail server")
 }
 
 fn ids(header: &MailHeader) -> MessageIds {
@@ -182,11 +238,16 @@ mod tests {
 
     fn config() -> EmailConfig {
         let (smtp_username, authserv_id) = ("Bot@X.test".to_owned(), Some("mx".to_owned()));
-        EmailConfig { smtp_username, authserv_id, ..EmailConfig::default() }
+        EmailConfig {
+            smtp_username,
+            authserv_id,
+            ..EmailConfig::default()
+        }
     }
 
     fn read(extra: &str) -> Result<Envelope, Skip> {
-        let proof = "Authentication-Results: mx; dkim=pass header.d=x.test; spf=pass smtp.mailfrom=x.test";
+        let proof =
+            "Authentication-Results: mx; dkim=pass header.d=x.test; spf=pass smtp.mailfrom=x.test";
         Envelope::read(&parsed(format!("{proof}\r\n{extra}\r\n\r\n")), &config())
     }
 
@@ -205,7 +266,10 @@ mod tests {
                 parent: Some("<0@x.test>".to_owned()),
                 references: vec!["<a@x.test>".to_owned(), "<0@x.test>".to_owned()],
             },
-            authenticity: Authenticity { dkim: true, spf: true },
+            authenticity: Authenticity {
+                dkim: true,
+                spf: true,
+            },
         };
         assert_eq!(read(header), Ok(expected));
     }
@@ -220,18 +284,42 @@ mod tests {
             ("From: 1|ann@x.test", Skip::NoSender),
             ("From: nobody", Skip::NoSender),
             ("From: BOT@x.test", Skip::Own),
-            ("From: ann@x.test\r\nAuto-Submitted: auto-replied; owner-email=\"a\"", Skip::Automatic("Auto-Submitted")),
-            ("From: ann@x.test\r\nPrecedence: Bulk", Skip::Automatic("Precedence")),
-            ("From: ann@x.test\r\nlist-id: <a.b>", Skip::Automatic("a mailing list")),
-            ("From: ann@x.test\r\nX-Auto-Response-Suppress: All", Skip::Automatic("X-Auto-Response-Suppress")),
-            ("From: ann@x.test\r\nX-Loop: ann@x.test", Skip::Automatic("an automatic answer")),
-            ("From: ann@x.test\r\nReturn-Path: <>", Skip::Automatic("a report about another mail")),
+            (
+                "From: ann@x.test\r\nAuto-Submitted: auto-replied; owner-email=\"a\"",
+                Skip::Automatic("Auto-Submitted"),
+            ),
+            (
+                "From: ann@x.test\r\nPrecedence: Bulk",
+                Skip::Automatic("Precedence"),
+            ),
+            (
+                "From: ann@x.test\r\nlist-id: <a.b>",
+                Skip::Automatic("a mailing list"),
+            ),
+            (
+                "From: ann@x.test\r\nX-Auto-Response-Suppress: All",
+                Skip::Automatic("X-Auto-Response-Suppress"),
+            ),
+            (
+                "From: ann@x.test\r\nX-Loop: ann@x.test",
+                Skip::Automatic("an automatic answer"),
+            ),
+            (
+                "From: ann@x.test\r\nReturn-Path: <>",
+                Skip::Automatic("a report about another mail"),
+            ),
             (
                 "From: ann@x.test\r\nContent-Type: multipart/report; boundary=a",
                 Skip::Automatic("a report about another mail"),
             ),
-            ("From: Mailer-Daemon@x.test", Skip::Automatic("an address of a mail server")),
-            ("From: ann@y.test", Skip::Unproven("no valid DKIM signature of its domain")),
+            (
+                "From: Mailer-Daemon@x.test",
+                Skip::Automatic("an address of a mail server"),
+            ),
+            (
+                "From: ann@y.test",
+                Skip::Unproven("no valid DKIM signature of its domain"),
+            ),
         ];
         for (header, skip) in table {
             assert_eq!(read(header), Err(skip), "{header}");
@@ -250,17 +338,30 @@ mod tests {
             ("k\u{130}m@kim.test", Some("k\u{130}m@kim.test")),
             ("kim@\u{212a}im.test", None),
         ] {
-            let read = Envelope::read(&parsed(format!("{proof}\r\nFrom: {from}\r\n\r\n")), &config());
-            assert_eq!(read.ok().map(|envelope| envelope.sender).as_deref(), sender, "{from}");
+            let read = Envelope::read(
+                &parsed(format!("{proof}\r\nFrom: {from}\r\n\r\n")),
+                &config(),
+            );
+            assert_eq!(
+                read.ok().map(|envelope| envelope.sender).as_deref(),
+                sender,
+                "{from}"
+            );
         }
     }
 
     #[test]
     fn without_a_name_to_trust_no_mail_is_believed() {
-        let proof = "Authentication-Results: mx; dkim=pass header.d=x.test; spf=pass smtp.mailfrom=x.test";
+        let proof =
+            "Authentication-Results: mx; dkim=pass header.d=x.test; spf=pass smtp.mailfrom=x.test";
         let header = format!("{proof}\r\nFrom: ann@x.test\r\n\r\n");
         for (verify_dkim, verify_spf) in [(true, true), (true, false), (false, true)] {
-            let config = EmailConfig { authserv_id: None, verify_dkim, verify_spf, ..config() };
+            let config = EmailConfig {
+                authserv_id: None,
+                verify_dkim,
+                verify_spf,
+                ..config()
+            };
             let skip = Skip::Unproven("authservId is not set");
             assert_eq!(Envelope::read(&parsed(header.clone()), &config), Err(skip));
         }
@@ -284,8 +385,22 @@ mod tests {
 
     #[test]
     fn each_proof_can_be_waived() {
-        let header = |config| Envelope::read(&parsed("From: ann@x.test\r\n\r\n".to_owned()), &config);
-        assert_eq!(header(EmailConfig { verify_dkim: false, ..config() }), Err(Skip::Unproven("SPF did not pass")));
-        assert!(header(EmailConfig { verify_dkim: false, verify_spf: false, ..config() }).is_ok());
+        let header =
+            |config| Envelope::read(&parsed("From: ann@x.test\r\n\r\n".to_owned()), &config);
+        assert_eq!(
+            header(EmailConfig {
+                verify_dkim: false,
+                ..config()
+            }),
+            Err(Skip::Unproven("SPF did not pass"))
+        );
+        assert!(
+            header(EmailConfig {
+                verify_dkim: false,
+                verify_spf: false,
+                ..config()
+            })
+            .is_ok()
+        );
     }
 }

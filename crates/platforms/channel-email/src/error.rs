@@ -25,7 +25,11 @@ pub(crate) enum MailError {
     Tokens { text: String },
     /// The provider will give none. `is_known` when nothing is missing that could change that.
     #[error("{advice} ({text})")]
-    TokenRefused { advice: &'static str, text: String, is_known: bool },
+    TokenRefused {
+        advice: &'static str,
+        text: String,
+        is_known: bool,
+    },
     /// What the channel keeps for itself cannot be read or written.
     #[error("the notes of the channel")]
     Notes(#[source] NoteError),
@@ -36,17 +40,26 @@ pub(crate) enum MailError {
     #[error("{message}")]
     Trust { message: String },
     /// The server does not encrypt, and the configuration does not let it.
-    #[error("{0} offers no STARTTLS; where its network is trusted, imapUseTls false sends the password as it is")]
+    #[error(
+        "{0} offers no STARTTLS; where its network is trusted, imapUseTls false sends the password as it is"
+    )]
     NoStartTls(String),
     /// The login was refused. `known` when the server said that the password is the reason.
     #[error("the login of {user} is refused: {text}")]
-    Login { user: String, text: String, known: bool },
+    Login {
+        user: String,
+        text: String,
+        known: bool,
+    },
     /// The mailbox cannot be opened.
     #[error("the mailbox {mailbox} cannot be opened: {text}")]
     NoMailbox { mailbox: String, text: String },
     /// A command was not carried out.
     #[error("{doing} failed")]
-    Imap { doing: &'static str, source: async_imap::error::Error },
+    Imap {
+        doing: &'static str,
+        source: async_imap::error::Error,
+    },
     /// Nothing can read mails now.
     #[error("mails cannot be read")]
     Reader(#[source] ExtractError),
@@ -62,13 +75,23 @@ impl MailError {
     /// Whether the server is there and keeps the connection, so that only one command failed.
     pub(crate) fn is_refusal(&self) -> bool {
         use async_imap::error::Error as Imap;
-        matches!(self, Self::Imap { source: Imap::No(_) | Imap::Bad(_), .. })
+        matches!(
+            self,
+            Self::Imap {
+                source: Imap::No(_) | Imap::Bad(_),
+                ..
+            }
+        )
     }
 
     /// The same for whoever asks only once, so that nothing that is missing will come.
     pub(crate) fn final_now(self) -> Self {
         match self {
-            Self::TokenRefused { advice, text, .. } => Self::TokenRefused { advice, text, is_known: true },
+            Self::TokenRefused { advice, text, .. } => Self::TokenRefused {
+                advice,
+                text,
+                is_known: true,
+            },
             error => error,
         }
     }
@@ -92,12 +115,24 @@ impl From<MailError> for ChannelError {
     fn from(error: MailError) -> Self {
         let text = error.text();
         match error {
-            MailError::Login { known: true, .. } | MailError::TokenRefused { is_known: true, .. } => Self::Auth(text),
-            MailError::Trust { message } => Self::Config { key: "caFile".to_owned(), message },
-            MailError::NoStartTls(_) => Self::Config { key: "imapUseTls".to_owned(), message: text },
-            MailError::NoMailbox { .. } => Self::Config { key: "imapMailbox".to_owned(), message: text },
+            MailError::Login { known: true, .. }
+            | MailError::TokenRefused { is_known: true, .. } => Self::Auth(text),
+            MailError::Trust { message } => Self::Config {
+                key: "caFile".to_owned(),
+                message,
+            },
+            MailError::NoStartTls(_) => Self::Config {
+                key: "imapUseTls".to_owned(),
+                message: text,
+            },
+            MailError::NoMailbox { .. } => Self::Config {
+                key: "imapMailbox".to_owned(),
+                message: text,
+            },
             MailError::Smtp(error) if is_about_login(&error) => Self::Auth(text),
-            MailError::Smtp(error) if error.is_permanent() || error.is_client() => Self::Refused(text),
+            MailError::Smtp(error) if error.is_permanent() || error.is_client() => {
+                Self::Refused(text)
+            }
             _ => Self::Unavailable(text),
         }
     }
@@ -105,14 +140,20 @@ impl From<MailError> for ChannelError {
 
 /// Whether the server for sending refuses the credentials (RFC 4954, section 6).
 pub(crate) fn is_about_login(error: &smtp::Error) -> bool {
-    error.status().is_some_and(|code| matches!(u16::from(code), 530 | 534 | 535))
+    error
+        .status()
+        .is_some_and(|code| matches!(u16::from(code), 530 | 534 | 535))
 }
 
 /// What a server said, as far as anybody wants to read it.
 pub(crate) fn shortened(text: &str) -> String {
     const LIMIT: usize = 200;
     let clean = words(text).split_whitespace().collect::<Vec<_>>().join(" ");
-    if clean.chars().count() <= LIMIT { clean } else { clean.chars().take(LIMIT).chain(['…']).collect() }
+    if clean.chars().count() <= LIMIT {
+        clean
+    } else {
+        clean.chars().take(LIMIT).chain(['…']).collect()
+    }
 }
 
 /// The words of a server, out of how the IMAP library writes an answer down:
@@ -136,7 +177,10 @@ mod tests {
                 "no response: code: None, info: Some(\"[AUTH] Bad\\t\\\"word\\\"\") at login",
                 "no response: [AUTH] Bad\\t\"word\" at login",
             ),
-            ("bad response: code: None, info: None", "bad response: code: None, info: None"),
+            (
+                "bad response: code: None, info: None",
+                "bad response: code: None, info: None",
+            ),
             ("exit  code: 7", "exit code: 7"),
         ] {
             assert_eq!(shortened(text), expected);

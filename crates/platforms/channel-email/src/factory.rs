@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use nanobot_channel::{Channel, ChannelError, ChannelFactory, ChannelName, Credential, Map, RawConfig, Value};
+use nanobot_channel::{
+    Channel, ChannelError, ChannelFactory, ChannelName, Credential, Map, RawConfig, Value,
+};
 use nanobot_extract::Extract;
 use serde_json::json;
 
@@ -10,10 +12,22 @@ use crate::{EmailChannel, EmailConfig};
 
 /// What a person has to know, in the order in which it is asked for.
 const CREDENTIALS: &[Credential] = &[
-    Credential::account("imapHost", "the server that mail is read from, as your provider names it (imap.example.com)"),
-    Credential::account("imapUsername", "the name of the mailbox there, most often the whole address"),
-    Credential::secret("imapPassword", "its password; many providers want one made for programs, an app password"),
-    Credential::detail("smtpHost", "the server that mail is sent by (smtp.example.com)"),
+    Credential::account(
+        "imapHost",
+        "the server that mail is read from, as your provider names it (imap.example.com)",
+    ),
+    Credential::account(
+        "imapUsername",
+        "the name of the mailbox there, most often the whole address",
+    ),
+    Credential::secret(
+        "imapPassword",
+        "its password; many providers want one made for programs, an app password",
+    ),
+    Credential::detail(
+        "smtpHost",
+        "the server that mail is sent by (smtp.example.com)",
+    ),
     Credential::detail("smtpUsername", "the name there, most often the same"),
     Credential::secret("smtpPassword", "its password, most often the same"),
     Credential::detail(
@@ -121,7 +135,11 @@ impl ChannelFactory for EmailFactory {
         CREDENTIALS
     }
 
-    fn create(&self, name: ChannelName, config: &RawConfig) -> Result<Arc<dyn Channel>, ChannelError> {
+    fn create(
+        &self,
+        name: ChannelName,
+        config: &RawConfig,
+    ) -> Result<Arc<dyn Channel>, ChannelError> {
         let section = EmailConfig::from_section(&config.section)?;
         Ok(Arc::new(EmailChannel::new(
             name,
@@ -143,7 +161,11 @@ mod tests {
         let mut section = EmailFactory::new(Arc::new(nanobot_testkit::InProcess)).default_config();
         for Credential { key, .. } in CREDENTIALS {
             let default = section[*key].take();
-            section[*key] = if default.is_boolean() { json!(true) } else { json!("a@x.test") };
+            section[*key] = if default.is_boolean() {
+                json!(true)
+            } else {
+                json!("a@x.test")
+            };
         }
         let text = || "a@x.test".to_owned();
         let expected = EmailConfig {

@@ -13,7 +13,12 @@ pub(crate) fn encoded(name: &str) -> String {
             encoded.push(letter);
             encoded.extend(Some('-').filter(|_| letter == '&'));
         } else {
-            waiting.extend(letter.encode_utf16(&mut [0; 2]).iter().flat_map(|unit| unit.to_be_bytes()));
+            waiting.extend(
+                letter
+                    .encode_utf16(&mut [0; 2])
+                    .iter()
+                    .flat_map(|unit| unit.to_be_bytes()),
+            );
         }
     }
     flush(&mut waiting, &mut encoded);
@@ -28,7 +33,10 @@ fn flush(waiting: &mut Vec<u8>, encoded: &mut String) {
     }
     encoded.push('&');
     for group in waiting.chunks(3) {
-        let bits = group.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
+        let bits = group
+            .iter()
+            .fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte))
+            << (8 * (3 - group.len()));
         for place in 0..=group.len() {
             let index = usize::try_from(bits >> (18 - 6 * place) & 63).unwrap_or_default();
             encoded.extend(LETTERS.get(index).map(|letter| char::from(*letter)));

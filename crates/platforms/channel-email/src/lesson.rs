@@ -58,7 +58,9 @@ impl EmailChannel {
                 if !known.insert(*mail) {
                     continue;
                 }
-                let Some((header, _)) = mailbox.header(*mail, || {}).await? else { continue };
+                let Some((header, _)) = mailbox.header(*mail, || {}).await? else {
+                    continue;
+                };
                 let header = match self.extractor.mail_header(header).await {
                     Ok(header) => header,
                     Err(error) if error.blames_input() => continue,

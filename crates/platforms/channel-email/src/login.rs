@@ -15,12 +15,19 @@ const MECHANISM: &str = "XOAUTH2";
 
 /// Connects and logs in; once more when an access token had ended without a word.
 pub(crate) async fn log_in(servers: &Servers) -> Result<Session<Wire>, MailError> {
-    let Servers { config, trust, tokens, .. } = servers;
+    let Servers {
+        config,
+        trust,
+        tokens,
+        ..
+    } = servers;
     let limit = config.request_timeout();
     let Some(tokens) = tokens else {
         let client = within(limit, "connecting", crate::connect::connect(servers)).await??;
         let login = client.login(&config.imap_username, config.imap_password.expose_exact());
-        return within(limit, "logging in", login).await?.map_err(|(error, _)| refused(config, error));
+        return within(limit, "logging in", login)
+            .await?
+            .map_err(|(error, _)| refused(config, error));
     };
     loop {
         let access = tokens.access(trust).await?;
@@ -38,10 +45,20 @@ async fn authenticate(
     config: &EmailConfig,
     access: &AccessToken,
 ) -> Result<Session<Wire>, MailError> {
-    let shown = format!("user={}\x01auth=Bearer {}\x01\x01", config.imap_username.trim(), access.token.expose());
-    let authenticated = client.authenticate(MECHANISM, Bearer { shown: Some(shown) }).await;
+    let shown = format!(
+        "user={}\x01auth=Bearer {}\x01\x01",
+        config.imap_username.trim(),
+        access.token.expose()
+    );
+    let authenticated = client
+        .authenticate(MECHANISM, Bearer { shown: Some(shown) })
+        .await;
     authenticated.map_err(|(error, _)| match refused(config, error) {
-        MailError::Login { user, text, known } => MailError::Login { user, text: access.token.scrub(&text), known },
+        MailError::Login { user, text, known } => MailError::Login {
+            user,
+            text: access.token.scrub(&text),
+            known,
+        },
         error => error,
     })
 }
@@ -63,9 +80,18 @@ impl Authenticator for Bearer {
 /// (RFC 5530).
 fn refused(config: &EmailConfig, error: ImapError) -> MailError {
     let (ImapError::No(text) | ImapError::Bad(text)) = error else {
-        return MailError::Imap { doing: "logging in", source: error };
+        return MailError::Imap {
+            doing: "logging in",
+            source: error,
+        };
     };
     let text = shortened(&config.scrub(&text));
-    let known = ["AUTHENTICATIONFAILED", "AUTHORIZATIONFAILED", "EXPIRED"].iter().any(|code| text.contains(code));
-    MailError::Login { user: config.imap_username.clone(), text, known }
+    let known = ["AUTHENTICATIONFAILED", "AUTHORIZATIONFAILED", "EXPIRED"]
+        .iter()
+        .any(|code| text.contains(code));
+    MailError::Login {
+        user: config.imap_username.clone(),
+        text,
+        known,
+    }
 }

@@ -67,24 +67,49 @@ impl Mailbox {
         let config = &servers.config;
         let limit = config.request_timeout();
         let mut session = log_in(servers).await?;
-        let capabilities = within(limit, "asking for the server's abilities", session.capabilities()).await?;
+        let capabilities = within(
+            limit,
+            "asking for the server's abilities",
+            session.capabilities(),
+        )
+        .await?;
         let capabilities = capabilities.map_err(imap("asking for the server's abilities"))?;
         if capabilities.has_str("ID") {
             // Some providers open no mailbox for programs that do not say what they are.
-            let introduced = within(limit, "saying who we are", session.id([("name", Some("nanobot"))])).await?;
-            introduced.map(drop).or_else(|error| match imap("saying who we are")(error) {
-                refusal if refusal.is_refusal() => Ok(()),
-                error => Err(error),
-            })?;
+            let introduced = within(
+                limit,
+                "saying who we are",
+                session.id([("name", Some("nanobot"))]),
+            )
+            .await?;
+            introduced
+                .map(drop)
+                .or_else(|error| match imap("saying who we are")(error) {
+                    refusal if refusal.is_refusal() => Ok(()),
+                    error => Err(error),
+                })?;
         }
         let name = &config.imap_mailbox;
         let folder = folder::encoded(name);
-        let selecting =
-            async { if read_only { session.examine(&folder).await } else { session.select(&folder).await } };
-        let selected = within(limit, "opening the mailbox", selecting).await?.map_err(|error| match error {
-            ImapError::No(text) => MailError::NoMailbox { mailbox: name.clone(), text: shortened(&text) },
-            source => MailError::Imap { doing: "opening the mailbox", source },
-        })?;
+        let selecting = async {
+            if read_only {
+                session.examine(&folder).await
+            } else {
+                session.select(&folder).await
+            }
+        };
+        let selected = within(limit, "opening the mailbox", selecting)
+            .await?
+            .map_err(|error| match error {
+                ImapError::No(text) => MailError::NoMailbox {
+                    mailbox: name.clone(),
+                    text: shortened(&text),
+                },
+                source => MailError::Imap {
+                    doing: "opening the mailbox",
+                    source,
+                },
+            })?;
         Ok(Self {
             session,
             config: Arc::clone(config),
@@ -97,16 +122,29 @@ impl Mailbox {
     }
 
     /// The mails that wait and arrived on that day or later, oldest first.
-    pub(crate) async fn waiting(&mut self, since: NaiveDate) -> Result<BTreeSet<MailUid>, MailError> {
+    pub(crate) async fn waiting(
+        &mut self,
+        since: NaiveDate,
+    ) -> Result<BTreeSet<MailUid>, MailError> {
         // What is announced from here on may be missing in the answer.
         while self.session.unsolicited_responses.try_recv().is_ok() {}
         self.session.as_mut().grant(SMALL_TALK);
-        let unmarked = if self.uses_keyword() { format!(" UNKEYWORD {KEYWORD}") } else { String::new() };
+        let unmarked = if self.uses_keyword() {
+            format!(" UNKEYWORD {KEYWORD}")
+        } else {
+            String::new()
+        };
         let query = format!("UNSEEN UNDELETED SINCE {}{unmarked}", imap_date(since));
         let search = self.session.uid_search(&query);
         let uids = within(self.config.request_timeout(), "searching for mail", search).await?;
         let uids = uids.map_err(imap("searching for mail"))?;
-        Ok(uids.into_iter().map(|uid| MailUid { validity: self.validity, uid }).collect())
+        Ok(uids
+            .into_iter()
+            .map(|uid| MailUid {
+                validity: self.validity,
+                uid,
+            })
+            .collect())
     }
 
     /// Whether the mailbox itself remembers what was dealt with.
@@ -118,7 +156,10 @@ impl Mailbox {
     pub(crate) fn has_news(&mut self) -> bool {
         let mut news = false;
         while let Ok(response) = self.session.unsolicited_responses.try_recv() {
-            news |= matches!(response, UnsolicitedResponse::Exists(_) | UnsolicitedResponse::Recent(_));
+            news |= matches!(
+                response,
+                UnsolicitedResponse::Exists(_) | UnsolicitedResponse::Recent(_)
+            );
         }
         news
     }
@@ -144,7 +185,14 @@ impl Mailbox {
         comes: impl Fn(),
     ) -> Result<Option<Vec<u8>>, MailError> {
         let what = format!("(UID BODY.PEEK[]<0.{limit}>)");
-        self.fetch(mail, &what, limit, |fetch| Some(fetch.body()?.to_vec()), comes).await
+        self.fetch(
+            mail,
+            &what,
+            limit,
+            |fetch| Some(fetch.body()?.to_vec()),
+            comes,
+        )
+        .await
     }
 
     async fn fetch<T>(
@@ -178,12 +226,18 @@ impl Mailbox {
             }
             let now = received.load(Ordering::Relaxed);
             if now == before {
-                return Err(MailError::Slow { doing, seconds: step.as_secs() });
+                return Err(MailError::Slow {
+                    doing,
+                    seconds: step.as_secs(),
+                });
             }
             before = now;
             comes();
         }
-        Err(MailError::Slow { doing, seconds: step.saturating_mul(FETCH_TIMES).as_secs() })
+        Err(MailError::Slow {
+            doing,
+            seconds: step.saturating_mul(FETCH_TIMES).as_secs(),
+        })
     }
 
     /// Marks a mail. Marking twice is harmless.
@@ -197,22 +251,33 @@ impl Mailbox {
         };
         self.session.as_mut().grant(SMALL_TALK);
         let storing = async {
-            let answers = self.session.uid_store(mail.uid.to_string(), format!("+FLAGS.SILENT ({flag})")).await?;
+            let answers = self
+                .session
+                .uid_store(mail.uid.to_string(), format!("+FLAGS.SILENT ({flag})"))
+                .await?;
             answers.try_for_each(|_| async { Ok(()) }).await
         };
-        within(self.config.request_timeout(), "marking a mail", storing).await?.map_err(imap("marking a mail"))
+        within(self.config.request_timeout(), "marking a mail", storing)
+            .await?
+            .map_err(imap("marking a mail"))
     }
 
     /// Moves a mail elsewhere, with more steps where the server cannot move.
     pub(crate) async fn relocate(&mut self, mail: MailUid, target: &str) -> Result<(), MailError> {
         self.session.as_mut().grant(SMALL_TALK);
-        let (limit, uid, target) = (self.config.request_timeout(), mail.uid.to_string(), folder::encoded(target));
+        let (limit, uid, target) = (
+            self.config.request_timeout(),
+            mail.uid.to_string(),
+            folder::encoded(target),
+        );
         if self.has_move {
             return within(limit, "moving a mail", self.session.uid_mv(uid, target))
                 .await?
                 .map_err(imap("moving a mail"));
         }
-        within(limit, "copying a mail", self.session.uid_copy(uid, target)).await?.map_err(imap("copying a mail"))?;
+        within(limit, "copying a mail", self.session.uid_copy(uid, target))
+            .await?
+            .map_err(imap("copying a mail"))?;
         self.mark(mail, Mark::Deleted).await?;
         self.expunge(mail).await
     }
@@ -232,7 +297,9 @@ impl Mailbox {
                 Ok(())
             }
         };
-        within(self.config.request_timeout(), "removing a mail", expunging).await?.map_err(imap("removing a mail"))
+        within(self.config.request_timeout(), "removing a mail", expunging)
+            .await?
+            .map_err(imap("removing a mail"))
     }
 
     /// Waits for news, and returns after a while without any. The server answered when it returns;
@@ -246,14 +313,18 @@ impl Mailbox {
                 let pause = left.min(LONGEST_SILENCE);
                 tokio::time::sleep(pause).await;
                 left -= pause;
-                within(limit, "asking for news", self.session.noop()).await?.map_err(imap("asking for news"))?;
+                within(limit, "asking for news", self.session.noop())
+                    .await?
+                    .map_err(imap("asking for news"))?;
                 answered();
             }
             return Ok(self);
         }
         let (doing, duration) = ("waiting for mail", self.config.idle());
         let mut idle = self.session.idle();
-        within(limit, doing, idle.init()).await?.map_err(imap(doing))?;
+        within(limit, doing, idle.init())
+            .await?
+            .map_err(imap(doing))?;
         {
             let (news, _interrupt) = idle.wait_with_timeout(duration);
             // A server that says again and again that it is there would prolong the wait.
@@ -261,14 +332,18 @@ impl Mailbox {
                 outcome.map_err(imap(doing))?;
             }
         }
-        let session = within(limit, doing, idle.done()).await?.map_err(imap(doing))?;
+        let session = within(limit, doing, idle.done())
+            .await?
+            .map_err(imap(doing))?;
         Ok(Self { session, ..self })
     }
 
     /// Says good-bye.
     pub(crate) async fn close(mut self) -> Result<(), MailError> {
         let doing = "logging out";
-        within(self.config.request_timeout(), doing, self.session.logout()).await?.map_err(imap(doing))
+        within(self.config.request_timeout(), doing, self.session.logout())
+            .await?
+            .map_err(imap(doing))
     }
 
     fn uses_keyword(&self) -> bool {
@@ -281,7 +356,12 @@ pub(crate) async fn within<T>(
     doing: &'static str,
     work: impl Future<Output = T>,
 ) -> Result<T, MailError> {
-    timeout(limit, work).await.map_err(|_elapsed| MailError::Slow { doing, seconds: limit.as_secs() })
+    timeout(limit, work)
+        .await
+        .map_err(|_elapsed| MailError::Slow {
+            doing,
+            seconds: limit.as_secs(),
+        })
 }
 
 pub(crate) fn imap(doing: &'static str) -> impl Fn(ImapError) -> MailError {
@@ -303,12 +383,26 @@ mod tests {
         let client = async_imap::Client::new(Wire::new(near));
         let (session, ()) = tokio::join!(client.login("a", "b"), async {
             let tag = tag(&mut far).await;
-            far.write_all(format!("{tag} OK in\r\n").as_bytes()).await.unwrap();
+            far.write_all(format!("{tag} OK in\r\n").as_bytes())
+                .await
+                .unwrap();
         });
         let session = session.map_err(|(error, _)| error).unwrap();
         let config = Arc::default();
-        let (validity, has_idle, has_move, has_uidplus, keeps_keywords) = (1, true, true, true, true);
-        (Mailbox { session, config, validity, has_idle, has_move, has_uidplus, keeps_keywords }, far)
+        let (validity, has_idle, has_move, has_uidplus, keeps_keywords) =
+            (1, true, true, true, true);
+        (
+            Mailbox {
+                session,
+                config,
+                validity,
+                has_idle,
+                has_move,
+                has_uidplus,
+                keeps_keywords,
+            },
+            far,
+        )
     }
 
     /// The tag of the next command.
@@ -320,10 +414,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_mail_may_take_its_time_as_long_as_it_comes() {
-        for (pauses, comes_whole) in [(vec![20; 25], true), (vec![20, 61, 20], false), (vec![29; 60], false)] {
+        for (pauses, comes_whole) in [
+            (vec![20; 25], true),
+            (vec![20, 61, 20], false),
+            (vec![29; 60], false),
+        ] {
             let (mut mailbox, mut far) = mailbox().await;
             let steps = AtomicUsize::new(0);
-            let mail = MailUid { validity: 1, uid: 7 };
+            let mail = MailUid {
+                validity: 1,
+                uid: 7,
+            };
             let fetching = mailbox.beginning(mail, 1000, || {
                 steps.fetch_add(1, Ordering::Relaxed);
             });
@@ -335,7 +436,9 @@ mod tests {
                     tokio::time::sleep(Duration::from_secs(*pause)).await;
                     far.write_all(b"x").await.unwrap();
                 }
-                far.write_all(format!(")\r\n{tag} OK done\r\n").as_bytes()).await.unwrap();
+                far.write_all(format!(")\r\n{tag} OK done\r\n").as_bytes())
+                    .await
+                    .unwrap();
                 std::future::pending::<()>().await;
             };
             let fetched = tokio::select! {
@@ -344,9 +447,15 @@ mod tests {
             };
             match fetched {
                 Ok(mail) => assert_eq!((mail, comes_whole), (Some(vec![b'x'; pauses.len()]), true)),
-                Err(error) => assert!(!comes_whole && matches!(error, MailError::Slow { .. }), "{error}"),
+                Err(error) => assert!(
+                    !comes_whole && matches!(error, MailError::Slow { .. }),
+                    "{error}"
+                ),
             }
-            assert!(steps.load(Ordering::Relaxed) > 0, "the mail was a sign of life on its way");
+            assert!(
+                steps.load(Ordering::Relaxed) > 0,
+                "the mail was a sign of life on its way"
+            );
         }
     }
 }

@@ -96,14 +96,19 @@ impl Tokens {
         notes: Option<Arc<dyn Notes>>,
     ) -> Result<Self, ChannelError> {
         let url = config.token_url()?;
-        let is_here = url.host_str().is_some_and(|host| is_here(host.trim_matches(['[', ']'])));
+        let is_here = url
+            .host_str()
+            .is_some_and(|host| is_here(host.trim_matches(['[', ']'])));
         Ok(Self {
             url,
             config: Arc::clone(config),
             way: if is_here { Way::Straight } else { way },
             client: OnceCell::new(),
             turn: Semaphore::new(1),
-            state: Mutex::new(State { notes, ..State::default() }),
+            state: Mutex::new(State {
+                notes,
+                ..State::default()
+            }),
         })
     }
 
@@ -118,14 +123,18 @@ impl Tokens {
         let (notes, later, is_unwritten) =
             self.with(|state| (state.notes.clone(), state.later.clone(), state.is_unwritten));
         let known = later.as_ref().unwrap_or(&self.config.oauth_refresh_token);
-        let Some(notes) = notes else { return Ok(known.clone()) };
+        let Some(notes) = notes else {
+            return Ok(known.clone());
+        };
         if is_unwritten {
             self.write_down(known).await;
             return Ok(known.clone());
         }
         let noted = notes.read(NOTE).await.map_err(MailError::Notes)?;
         let noted: Option<Note> = noted.and_then(|text| serde_json::from_str(&text).ok());
-        let noted = noted.filter(|note| note.instead_of == self.mark()).map(|note| Secret::new(note.refresh_token));
+        let noted = noted
+            .filter(|note| note.instead_of == self.mark())
+            .map(|note| Secret::new(note.refresh_token));
         Ok(noted.unwrap_or_else(|| known.clone()))
     }
 
@@ -134,9 +143,14 @@ impl Tokens {
         // It is never closed.
         let _turn = self.turn.acquire().await.ok();
         let now = Instant::now();
-        let known = self.with(|state| state.access.clone()).filter(|(_, until)| now < *until);
+        let known = self
+            .with(|state| state.access.clone())
+            .filter(|(_, until)| now < *until);
         if let Some((token, _)) = known {
-            return Ok(AccessToken { token, is_fresh: false });
+            return Ok(AccessToken {
+                token,
+                is_fresh: false,
+            });
         }
         let mut refresh = self.latest().await?;
         let mut asked = self.ask_in_time(&refresh, trust).await;
@@ -150,10 +164,21 @@ impl Tokens {
         }
         let answer = asked?;
         let token = Secret::new(answer.access_token.unwrap_or_default());
-        let lasts = answer.expires_in.as_u64().or_else(|| answer.expires_in.as_str()?.parse().ok()).unwrap_or(USUAL);
+        let lasts = answer
+            .expires_in
+            .as_u64()
+            .or_else(|| answer.expires_in.as_str()?.parse().ok())
+            .unwrap_or(USUAL);
         let lasts = Duration::from_secs(lasts);
-        let until = now + lasts.saturating_sub(MARGIN).max(lasts / 2).min(Duration::from_secs(24 * USUAL));
-        let next = answer.refresh_token.map(Secret::new).filter(|next| !next.expose().is_empty() && *next != refresh);
+        let until = now
+            + lasts
+                .saturating_sub(MARGIN)
+                .max(lasts / 2)
+                .min(Duration::from_secs(24 * USUAL));
+        let next = answer
+            .refresh_token
+            .map(Secret::new)
+            .filter(|next| !next.expose().is_empty() && *next != refresh);
         self.with(|state| {
             state.access = Some((token.clone(), until));
             if next.is_some() {
@@ -164,13 +189,20 @@ impl Tokens {
         if let Some(next) = next {
             self.write_down(&next).await;
         }
-        Ok(AccessToken { token, is_fresh: true })
+        Ok(AccessToken {
+            token,
+            is_fresh: true,
+        })
     }
 
     /// A server did not take the token. Whether another one may do better.
     pub(crate) fn refused(&self, refused: &AccessToken) -> bool {
         self.with(|state| {
-            if state.access.as_ref().is_some_and(|(token, _)| *token == refused.token) {
+            if state
+                .access
+                .as_ref()
+                .is_some_and(|(token, _)| *token == refused.token)
+            {
                 state.access = None;
             }
         });
@@ -180,12 +212,20 @@ impl Tokens {
     async fn ask_in_time(&self, refresh: &Secret, trust: &Trust) -> Result<Answer, MailError> {
         let limit = self.config.request_timeout();
         let asked = tokio::time::timeout(limit, self.ask(refresh, trust)).await;
-        asked.unwrap_or(Err(MailError::Slow { doing: "getting an access token", seconds: limit.as_secs() }))
+        asked.unwrap_or(Err(MailError::Slow {
+            doing: "getting an access token",
+            seconds: limit.as_secs(),
+        }))
     }
 
     async fn ask(&self, refresh: &Secret, trust: &Trust) -> Result<Answer, MailError> {
         let client = self.client.get_or_try_init(|| self.client(trust)).await?;
-        let EmailConfig { oauth_client_id, oauth_client_secret, oauth_scope, .. } = self.config.as_ref();
+        let EmailConfig {
+            oauth_client_id,
+            oauth_client_secret,
+            oauth_scope,
+            ..
+        } = self.config.as_ref();
         let pairs = [
             ("grant_type", "refresh_token"),
             ("refresh_token", refresh.expose()),
@@ -195,22 +235,45 @@ impl Tokens {
         ];
         let mut form = self.url.clone();
         form.set_query(None);
-        form.query_pairs_mut().extend_pairs(pairs.into_iter().filter(|(_, value)| !value.is_empty()));
-        let request = client.post(self.url.clone()).header(ACCEPT, "application/json");
+        form.query_pairs_mut()
+            .extend_pairs(pairs.into_iter().filter(|(_, value)| !value.is_empty()));
+        let request = client
+            .post(self.url.clone())
+            .header(ACCEPT, "application/json");
         let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
         let scrub = |text: &str| refresh.scrub(&self.config.scrub(text));
-        let failed = |error| MailError::Tokens { text: scrub(&shortened(&Failure::from(error).text)) };
-        let response = request.body(form.query().unwrap_or_default().to_owned()).send().await.map_err(failed)?;
+        let failed = |error| MailError::Tokens {
+            text: scrub(&shortened(&Failure::from(error).text)),
+        };
+        let response = request
+            .body(form.query().unwrap_or_default().to_owned())
+            .send()
+            .await
+            .map_err(failed)?;
         let status = response.status();
-        let body = body_within(response, LONGEST_ANSWER).await.map_err(failed)?.unwrap_or_default();
+        let body = body_within(response, LONGEST_ANSWER)
+            .await
+            .map_err(failed)?
+            .unwrap_or_default();
         let answer: Option<Answer> = json::from_slice(&body).ok();
         match answer {
             Some(answer) if status.is_success() && answer.access_token.is_some() => Ok(answer),
-            Some(Answer { error: Some(code), error_description, .. }) if status.is_client_error() => {
-                let said = [code.as_str(), &error_description].into_iter().filter(|text| !text.is_empty());
-                Err(self.refusal(&code, &scrub(&shortened(&said.collect::<Vec<_>>().join(": ")))))
+            Some(Answer {
+                error: Some(code),
+                error_description,
+                ..
+            }) if status.is_client_error() => {
+                let said = [code.as_str(), &error_description]
+                    .into_iter()
+                    .filter(|text| !text.is_empty());
+                Err(self.refusal(
+                    &code,
+                    &scrub(&shortened(&said.collect::<Vec<_>>().join(": "))),
+                ))
             }
-            _ => Err(MailError::Tokens { text: format!("{status}, and no token") }),
+            _ => Err(MailError::Tokens {
+                text: format!("{status}, and no token"),
+            }),
         }
     }
 
@@ -218,33 +281,54 @@ impl Tokens {
     fn refusal(&self, code: &str, text: &str) -> MailError {
         let (advice, is_known) = match code {
             "temporarily_unavailable" | "server_error" | "slow_down" => {
-                return MailError::Tokens { text: text.to_owned() };
+                return MailError::Tokens {
+                    text: text.to_owned(),
+                };
             }
             "invalid_grant" => {
-                let advice =
-                    "the provider does not take oauthRefreshToken (any more): get a new one and write it there";
+                let advice = "the provider does not take oauthRefreshToken (any more): get a new one and write it there";
                 // Perhaps there is a later one among the notes.
                 (advice, self.with(|state| state.notes.is_some()))
             }
-            "invalid_client" | "unauthorized_client" => {
-                ("the provider does not know the program: look at oauthClientId and oauthClientSecret", true)
-            }
-            _ => ("the provider gives no access token: look at oauthTokenUrl, oauthClientId and oauthScope", true),
+            "invalid_client" | "unauthorized_client" => (
+                "the provider does not know the program: look at oauthClientId and oauthClientSecret",
+                true,
+            ),
+            _ => (
+                "the provider gives no access token: look at oauthTokenUrl, oauthClientId and oauthScope",
+                true,
+            ),
         };
-        MailError::TokenRefused { advice, text: text.to_owned(), is_known }
+        MailError::TokenRefused {
+            advice,
+            text: text.to_owned(),
+            is_known,
+        }
     }
 
     async fn client(&self, trust: &Trust) -> Result<Client, MailError> {
         let settings = rustls::ClientConfig::clone(trust.settings().await?.as_ref());
-        let client = http::client(&self.way).tls_backend_preconfigured(settings).build();
-        client.map_err(|error| MailError::Tokens { text: Failure::from(error).text })
+        let client = http::client(&self.way)
+            .tls_backend_preconfigured(settings)
+            .build();
+        client.map_err(|error| MailError::Tokens {
+            text: Failure::from(error).text,
+        })
     }
 
     async fn write_down(&self, later: &Secret) {
-        let Some(notes) = self.with(|state| state.notes.clone()) else { return };
-        let note = Note { instead_of: self.mark(), refresh_token: later.expose().to_owned() };
+        let Some(notes) = self.with(|state| state.notes.clone()) else {
+            return;
+        };
+        let note = Note {
+            instead_of: self.mark(),
+            refresh_token: later.expose().to_owned(),
+        };
         let written = match serde_json::to_string(&note) {
-            Ok(text) => notes.write(NOTE, &text).await.map_err(|error| error.to_string()),
+            Ok(text) => notes
+                .write(NOTE, &text)
+                .await
+                .map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };
         match written {
@@ -258,7 +342,10 @@ impl Tokens {
 
     /// Tells the configured token from others.
     fn mark(&self) -> String {
-        format!("{:032x}", fingerprint(self.config.oauth_refresh_token.expose()))
+        format!(
+            "{:032x}",
+            fingerprint(self.config.oauth_refresh_token.expose())
+        )
     }
 
     fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
@@ -268,6 +355,8 @@ impl Tokens {
 
 impl fmt::Debug for Tokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tokens").field("url", &self.url.host_str()).finish_non_exhaustive()
+        f.debug_struct("Tokens")
+            .field("url", &self.url.host_str())
+            .finish_non_exhaustive()
     }
 }

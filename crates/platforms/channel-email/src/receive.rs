@@ -8,7 +8,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use nanobot_channel::{AccessDecision, Admission, Arrival, ChannelContext, ChannelError, InboundMessage};
+use nanobot_channel::{
+    AccessDecision, Admission, Arrival, ChannelContext, ChannelError, InboundMessage,
+};
 use nanobot_channel_kit::{Trouble, growing_pause};
 use nanobot_extract::ExtractError;
 use tokio::time::Instant;
@@ -87,13 +89,18 @@ struct Remembered {
 
 impl Memory {
     fn with<R>(&self, act: impl FnOnce(&mut Remembered) -> R) -> R {
-        act(&mut self.remembered.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self
+            .remembered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner))
     }
 
     fn is_handled(&self, mail: MailUid) -> bool {
         self.with(|memory| {
             let is_before = |last: MailUid| last.validity == mail.validity && mail.uid <= last.uid;
-            memory.handled.contains(&mail) || memory.refused.knows(mail) || memory.last.is_some_and(is_before)
+            memory.handled.contains(&mail)
+                || memory.refused.knows(mail)
+                || memory.last.is_some_and(is_before)
         })
     }
 
@@ -111,7 +118,10 @@ impl EmailChannel {
     /// Receives until the assistant goes down.
     pub(crate) async fn receive(&self, context: &ChannelContext) -> Result<(), ChannelError> {
         let progress = self.memory.trouble.shown_to(&context.progress);
-        let context = &ChannelContext { progress, ..context.clone() };
+        let context = &ChannelContext {
+            progress,
+            ..context.clone()
+        };
         if self.config().lacks_reporter() {
             self.complain(NO_REPORTER);
         }
@@ -138,7 +148,9 @@ impl EmailChannel {
 
     /// The program ends as it should: what is under way was not at fault.
     pub(crate) async fn take_back_try(&self, context: &ChannelContext) {
-        let Some(mail) = self.memory.with(|memory| memory.under_way.take()) else { return };
+        let Some(mail) = self.memory.with(|memory| memory.under_way.take()) else {
+            return;
+        };
         if let Err(error) = tries::end(self.config(), context.notes.as_ref(), mail).await {
             tracing::debug!(channel = %self.name, %error, "a try could not be taken back");
         }
@@ -147,14 +159,20 @@ impl EmailChannel {
     /// Refusals without a reason may mean a server that is busy.
     fn judge(&self, error: MailError) -> ChannelError {
         let refusals = self.memory.with(|memory| {
-            memory.refused_logins =
-                if matches!(error, MailError::Login { .. }) { memory.refused_logins + 1 } else { 0 };
+            memory.refused_logins = if matches!(error, MailError::Login { .. }) {
+                memory.refused_logins + 1
+            } else {
+                0
+            };
             memory.refused_logins
         });
         match error {
-            MailError::Login { user, text, .. } if refusals >= LOGIN_TRIES => {
-                MailError::Login { user, text, known: true }.into()
+            MailError::Login { user, text, .. } if refusals >= LOGIN_TRIES => MailError::Login {
+                user,
+                text,
+                known: true,
             }
+            .into(),
             error => error.into(),
         }
     }
@@ -171,7 +189,8 @@ impl EmailChannel {
             self.memory.with(|memory| memory.last = last);
         }
         let refused = Refused::read(self.config(), context.notes.as_ref()).await?;
-        self.memory.with(|memory| (memory.refused_logins, memory.refused) = (0, refused));
+        self.memory
+            .with(|memory| (memory.refused_logins, memory.refused) = (0, refused));
         let mut is_first_look = true;
         tracing::info!(channel = %self.name, mailbox = self.config().imap_mailbox, "receiving mail");
         context.progress.alive();
@@ -186,7 +205,10 @@ impl EmailChannel {
                     self.recall_refused(&waiting, context).await?;
                 }
                 context.progress.alive();
-                let fresh: Vec<_> = waiting.into_iter().filter(|mail| !self.memory.is_handled(*mail)).collect();
+                let fresh: Vec<_> = waiting
+                    .into_iter()
+                    .filter(|mail| !self.memory.is_handled(*mail))
+                    .collect();
                 for mail in &fresh {
                     if self.take(&mut mailbox, *mail, context).await? == Next::Stop {
                         return Ok(());
@@ -207,7 +229,12 @@ impl EmailChannel {
         }
     }
 
-    async fn take(&self, mailbox: &mut Mailbox, mail: MailUid, context: &ChannelContext) -> Result<Next, MailError> {
+    async fn take(
+        &self,
+        mailbox: &mut Mailbox,
+        mail: MailUid,
+        context: &ChannelContext,
+    ) -> Result<Next, MailError> {
         let notes = context.notes.as_ref();
         self.memory.with(|memory| memory.under_way = Some(mail));
         let tries = tries::begin(self.config(), notes, mail).await?;
@@ -216,7 +243,9 @@ impl EmailChannel {
                 channel = %self.name, uid = mail.uid,
                 "a mail cannot be read, or ended the program each time it was; it is flagged and passed over"
             );
-            self.complain("a mail could not be read in several tries: it is flagged in the mailbox");
+            self.complain(
+                "a mail could not be read in several tries: it is flagged in the mailbox",
+            );
             let next = self.settle(mailbox, mail, Fate::Odd).await?;
             self.try_is_over(mail, context).await?;
             return Ok(next);
@@ -225,7 +254,9 @@ impl EmailChannel {
             return Ok(self.gone(mail));
         };
         let header = self.read(mail, self.extractor.mail_header(header)).await?;
-        let envelope = header.ok_or(Skip::Unreadable).and_then(|header| Envelope::read(&header, self.config()));
+        let envelope = header
+            .ok_or(Skip::Unreadable)
+            .and_then(|header| Envelope::read(&header, self.config()));
         let envelope = match envelope {
             Ok(envelope) => envelope,
             Err(skip) => {
@@ -234,7 +265,11 @@ impl EmailChannel {
                     return self.refuse(mailbox, mail, reason, context).await;
                 }
                 tracing::info!(channel = %self.name, uid = mail.uid, reason = %skip, "a mail is passed over");
-                let fate = if skip.is_odd() { Fate::Odd } else { Fate::Skipped };
+                let fate = if skip.is_odd() {
+                    Fate::Odd
+                } else {
+                    Fate::Skipped
+                };
                 return self.settle(mailbox, mail, fate).await;
             }
         };
@@ -245,15 +280,31 @@ impl EmailChannel {
         }
         let largest = self.config().max_message_size;
         let is_cut = size > largest || tries >= CAREFUL_FROM;
-        let limit = if is_cut { BEGINNING.min(largest) } else { largest };
-        let Some(bytes) = mailbox.beginning(mail, limit, || context.progress.alive()).await? else {
+        let limit = if is_cut {
+            BEGINNING.min(largest)
+        } else {
+            largest
+        };
+        let Some(bytes) = mailbox
+            .beginning(mail, limit, || context.progress.alive())
+            .await?
+        else {
             return Ok(self.gone(mail));
         };
-        let Some(content) = self.read(mail, self.extractor.mail(bytes)).await?.map(Content::from) else {
+        let Some(content) = self
+            .read(mail, self.extractor.mail(bytes))
+            .await?
+            .map(Content::from)
+        else {
             tries::end(self.config(), notes, mail).await?;
             return self.settle(mailbox, mail, Fate::Odd).await;
         };
-        let arrived = Arrived { uid: mail, envelope: &envelope, content, is_cut };
+        let arrived = Arrived {
+            uid: mail,
+            envelope: &envelope,
+            content,
+            is_cut,
+        };
         let message = arrived.compose(&self.name, self.config(), context).await;
         // It was read, so whatever happens next is not its fault.
         self.try_is_over(mail, context).await?;
@@ -283,7 +334,11 @@ impl EmailChannel {
     }
 
     /// Shows that mails are still there that were refused, and forgets those that are not.
-    async fn recall_refused(&self, waiting: &BTreeSet<MailUid>, context: &ChannelContext) -> Result<(), MailError> {
+    async fn recall_refused(
+        &self,
+        waiting: &BTreeSet<MailUid>,
+        context: &ChannelContext,
+    ) -> Result<(), MailError> {
         let (note, are_there) = self.memory.with(|memory| {
             let note = memory.refused.retain(waiting);
             (note, waiting.iter().any(|mail| memory.refused.knows(*mail)))
@@ -330,12 +385,22 @@ impl EmailChannel {
     }
 
     /// Hands a message over until it is taken. `None` when the assistant goes down.
-    async fn deliver(&self, message: InboundMessage, context: &ChannelContext) -> Option<Admission> {
+    async fn deliver(
+        &self,
+        message: InboundMessage,
+        context: &ChannelContext,
+    ) -> Option<Admission> {
         let mut tries = 0;
         loop {
-            match context.intake.deliver(message.clone(), &Arrival::direct()).await {
+            match context
+                .intake
+                .deliver(message.clone(), &Arrival::direct())
+                .await
+            {
                 Admission::TryLater => {
-                    context.progress.degraded("mails cannot be stored now; they stay in the mailbox");
+                    context
+                        .progress
+                        .degraded("mails cannot be stored now; they stay in the mailbox");
                     tokio::time::sleep(growing_pause(FIRST_PAUSE, tries)).await;
                     tries += 1;
                 }
@@ -347,8 +412,15 @@ impl EmailChannel {
 
     /// Asks who decides, and passes on what a stranger shall read, if it is surely that stranger.
     async fn may_talk(&self, envelope: &Envelope, context: &ChannelContext) -> bool {
-        let (sender, chat) = (envelope.sender.as_str().into(), envelope.sender.as_str().into());
-        match context.access.check(&sender, &chat, &Arrival::direct()).await {
+        let (sender, chat) = (
+            envelope.sender.as_str().into(),
+            envelope.sender.as_str().into(),
+        );
+        match context
+            .access
+            .check(&sender, &chat, &Arrival::direct())
+            .await
+        {
             AccessDecision::Allowed => true,
             AccessDecision::Denied => false,
             AccessDecision::Ask(text) => {
@@ -361,7 +433,12 @@ impl EmailChannel {
     }
 
     /// Marks a mail as dealt with.
-    async fn settle(&self, mailbox: &mut Mailbox, mail: MailUid, fate: Fate) -> Result<Next, MailError> {
+    async fn settle(
+        &self,
+        mailbox: &mut Mailbox,
+        mail: MailUid,
+        fate: Fate,
+    ) -> Result<Next, MailError> {
         match self.mark(mailbox, mail, fate).await {
             Err(error) if error.is_refusal() => {
                 tracing::warn!(channel = %self.name, uid = mail.uid, %error, "a mail could not be marked");
@@ -373,7 +450,12 @@ impl EmailChannel {
         Ok(Next::GoOn)
     }
 
-    async fn mark(&self, mailbox: &mut Mailbox, mail: MailUid, fate: Fate) -> Result<(), MailError> {
+    async fn mark(
+        &self,
+        mailbox: &mut Mailbox,
+        mail: MailUid,
+        fate: Fate,
+    ) -> Result<(), MailError> {
         if fate == Fate::Unproven {
             return Ok(());
         }
@@ -386,10 +468,18 @@ impl EmailChannel {
         }
         match self.config().post_action {
             None => Ok(()),
-            Some(PostAction::Move) => mailbox.relocate(mail, &self.config().post_action_move_mailbox).await,
+            Some(PostAction::Move) => {
+                mailbox
+                    .relocate(mail, &self.config().post_action_move_mailbox)
+                    .await
+            }
             Some(PostAction::Delete) => {
                 mailbox.mark(mail, Mark::Deleted).await?;
-                if self.config().post_action_expunge { mailbox.expunge(mail).await } else { Ok(()) }
+                if self.config().post_action_expunge {
+                    mailbox.expunge(mail).await
+                } else {
+                    Ok(())
+                }
             }
         }
     }

@@ -38,25 +38,52 @@ impl Refused {
     pub(crate) async fn read(config: &EmailConfig, notes: &dyn Notes) -> Result<Self, MailError> {
         let text = noted(config, notes, NOTE).await?.unwrap_or_default();
         let trust = trust(config);
-        Ok(Self::parse(&text).filter(|refused| refused.trust == trust).unwrap_or(Self { trust, ..Self::default() }))
+        Ok(Self::parse(&text)
+            .filter(|refused| refused.trust == trust)
+            .unwrap_or(Self {
+                trust,
+                ..Self::default()
+            }))
     }
 
     fn parse(text: &str) -> Option<Self> {
         let mut words = text.split(' ');
         let trust = words.next()?.to_owned();
         let (validity, floor) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-        let uids = words.next().unwrap_or_default().split(',').filter_map(|uid| uid.parse().ok());
-        Some(Self { trust, validity, floor, uids: uids.take(KEPT).collect() })
+        let uids = words
+            .next()
+            .unwrap_or_default()
+            .split(',')
+            .filter_map(|uid| uid.parse().ok());
+        Some(Self {
+            trust,
+            validity,
+            floor,
+            uids: uids.take(KEPT).collect(),
+        })
     }
 
     fn text(&self) -> String {
-        let Self { trust, validity, floor, uids } = self;
-        let uids = uids.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+        let Self {
+            trust,
+            validity,
+            floor,
+            uids,
+        } = self;
+        let uids = uids
+            .iter()
+            .map(u32::to_string)
+            .collect::<Vec<_>>()
+            .join(",");
         format!("{trust} {validity} {floor} {uids}")
     }
 
     /// Writes the note.
-    pub(crate) async fn write(text: &str, config: &EmailConfig, notes: &dyn Notes) -> Result<(), MailError> {
+    pub(crate) async fn write(
+        text: &str,
+        config: &EmailConfig,
+        notes: &dyn Notes,
+    ) -> Result<(), MailError> {
         jot(config, notes, NOTE, text).await
     }
 
@@ -68,7 +95,11 @@ impl Refused {
     /// Adds a mail. Returns what the note has to say.
     pub(crate) fn insert(&mut self, mail: MailUid) -> String {
         if mail.validity != self.validity {
-            *self = Self { trust: std::mem::take(&mut self.trust), validity: mail.validity, ..Self::default() };
+            *self = Self {
+                trust: std::mem::take(&mut self.trust),
+                validity: mail.validity,
+                ..Self::default()
+            };
         }
         self.uids.insert(mail.uid);
         while self.uids.len() > KEPT
@@ -83,15 +114,28 @@ impl Refused {
     /// changed something.
     pub(crate) fn retain(&mut self, unread: &BTreeSet<MailUid>) -> Option<String> {
         let (count, validity) = (self.uids.len(), self.validity);
-        self.uids.retain(|uid| unread.contains(&MailUid { validity, uid: *uid }));
+        self.uids.retain(|uid| {
+            unread.contains(&MailUid {
+                validity,
+                uid: *uid,
+            })
+        });
         (self.uids.len() < count).then(|| self.text())
     }
 }
 
 /// A mark of what decides about proof.
 fn trust(config: &EmailConfig) -> String {
-    let EmailConfig { authserv_id, verify_dkim, verify_spf, .. } = config;
-    format!("{:032x}", fingerprint(&format!("{authserv_id:?}\n{verify_dkim}\n{verify_spf}")))
+    let EmailConfig {
+        authserv_id,
+        verify_dkim,
+        verify_spf,
+        ..
+    } = config;
+    format!(
+        "{:032x}",
+        fingerprint(&format!("{authserv_id:?}\n{verify_dkim}\n{verify_spf}"))
+    )
 }
 
 #[cfg(test)]
@@ -106,7 +150,10 @@ mod tests {
 
     #[test]
     fn the_note_is_bounded_and_forgets_no_refusal() {
-        let mut refused = Refused { trust: "f".repeat(32), ..Refused::default() };
+        let mut refused = Refused {
+            trust: "f".repeat(32),
+            ..Refused::default()
+        };
         let first = u32::MAX - 10_000;
         let mut text = String::new();
         for uid in (first..).take(9000) {
@@ -115,8 +162,17 @@ mod tests {
         assert!(text.len() + 64 < LONGEST_NOTE, "{}", text.len());
         let read = Refused::parse(&text).unwrap();
         assert_eq!((&read, read.uids.len()), (&refused, KEPT));
-        assert!((first..).take(9000).all(|uid| read.knows(mail(uid))) && !read.knows(mail(first + 9000)));
-        assert!(!read.knows(MailUid { validity: 8, uid: first }), "its numbers are those of other mails");
+        assert!(
+            (first..).take(9000).all(|uid| read.knows(mail(uid)))
+                && !read.knows(mail(first + 9000))
+        );
+        assert!(
+            !read.knows(MailUid {
+                validity: 8,
+                uid: first
+            }),
+            "its numbers are those of other mails"
+        );
     }
 
     #[test]
@@ -128,11 +184,20 @@ mod tests {
         assert_eq!(refused.retain(&[1, 2, 3].map(mail).into()), None);
         assert_eq!(refused.retain(&[mail(2)].into()).as_deref(), Some(" 7 0 2"));
         assert_eq!([1, 2].map(|uid| refused.knows(mail(uid))), [false, true]);
-        assert_eq!(refused.insert(MailUid { validity: 8, uid: 1 }), " 8 0 1");
+        assert_eq!(
+            refused.insert(MailUid {
+                validity: 8,
+                uid: 1
+            }),
+            " 8 0 1"
+        );
         assert!(!refused.knows(mail(2)));
         for text in ["", "x", "x 1", "x y z", "x 1 -1 2"] {
             assert_eq!(Refused::parse(text), None, "{text:?}");
         }
-        assert_eq!(Refused::parse("x 1 0 y,,2").map(|refused| refused.uids), Some([2].into()));
+        assert_eq!(
+            Refused::parse("x 1 0 y,,2").map(|refused| refused.uids),
+            Some([2].into())
+        );
     }
 }

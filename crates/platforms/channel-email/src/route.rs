@@ -48,23 +48,49 @@ impl Route {
         let Some(address) = proxy.map(str::trim).filter(|address| !address.is_empty()) else {
             return Ok(Self { proxy: None });
         };
-        let is_usable = |proxy: &Intercept| matches!(proxy.uri().scheme_str(), Some("http" | "socks5" | "socks5h"));
+        let is_usable = |proxy: &Intercept| {
+            matches!(
+                proxy.uri().scheme_str(),
+                Some("http" | "socks5" | "socks5h")
+            )
+        };
         let everywhere = Matcher::builder().all(address).build();
         if !intercepted(&everywhere, "mail.test:993").is_some_and(|proxy| is_usable(&proxy)) {
             let message = "is no address of a proxy that mail can go through; write one like http://host:3128 or \
                            socks5://host:1080, or \"\" for none";
             return Err(wrong("proxy", message));
         }
-        let exceptions = ["NO_PROXY", "no_proxy"].into_iter().find_map(|name| std::env::var(name).ok());
-        Ok(Self { proxy: Some(Matcher::builder().all(address).no(exceptions.unwrap_or_default()).build()) })
+        let exceptions = ["NO_PROXY", "no_proxy"]
+            .into_iter()
+            .find_map(|name| std::env::var(name).ok());
+        Ok(Self {
+            proxy: Some(
+                Matcher::builder()
+                    .all(address)
+                    .no(exceptions.unwrap_or_default())
+                    .build(),
+            ),
+        })
     }
 
     /// Connects. `limit` is how long all of it may take; the caller sees to that.
-    pub(crate) async fn reach(&self, host: &str, port: u16, limit: Duration) -> io::Result<Reached> {
-        let place = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+    pub(crate) async fn reach(
+        &self,
+        host: &str,
+        port: u16,
+        limit: Duration,
+    ) -> io::Result<Reached> {
+        let place = if host.contains(':') {
+            format!("[{host}]:{port}")
+        } else {
+            format!("{host}:{port}")
+        };
         let proxy = self.proxy.as_ref().filter(|_| !is_here(host));
         let reached = match proxy.and_then(|proxy| intercepted(proxy, &place)) {
-            Some(proxy) => Reached { stream: through(&proxy, &place, host, port, limit).await?, is_local: false },
+            Some(proxy) => Reached {
+                stream: through(&proxy, &place, host, port, limit).await?,
+                is_local: false,
+            },
             None => {
                 let stream = straight(host, port, limit).await?;
                 let is_local = stream.peer_addr()?.ip().to_canonical().is_loopback();
@@ -78,7 +104,10 @@ impl Route {
 
 /// Whether a name means this machine, where no proxy gets to.
 pub(crate) fn is_here(host: &str) -> bool {
-    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
+    host.eq_ignore_ascii_case("localhost")
+        || host
+            .parse::<IpAddr>()
+            .is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
 /// The proxy for a server.
@@ -99,12 +128,23 @@ async fn straight(host: &str, port: u16, limit: Duration) -> io::Result<TcpStrea
     Err(last)
 }
 
-async fn through(proxy: &Intercept, place: &str, host: &str, port: u16, limit: Duration) -> io::Result<TcpStream> {
+async fn through(
+    proxy: &Intercept,
+    place: &str,
+    host: &str,
+    port: u16,
+    limit: Duration,
+) -> io::Result<TcpStream> {
     let uri = proxy.uri();
     let own_host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
     let is_http = uri.scheme_str() == Some("http");
     let own_port = uri.port_u16().unwrap_or(if is_http { 80 } else { 1080 });
-    let failed = |error: io::Error| io::Error::new(error.kind(), format!("the proxy {own_host}:{own_port}: {error}"));
+    let failed = |error: io::Error| {
+        io::Error::new(
+            error.kind(),
+            format!("the proxy {own_host}:{own_port}: {error}"),
+        )
+    };
     let mut stream = straight(own_host, own_port, limit).await.map_err(failed)?;
     let asked = if is_http {
         ask_http(&mut stream, place, proxy).await
@@ -142,11 +182,19 @@ async fn ask_http(stream: &mut TcpStream, place: &str, proxy: &Intercept) -> io:
     }
     let head = String::from_utf8_lossy(&head);
     let line = head.lines().next().unwrap_or_default();
-    let status = line.strip_prefix("HTTP/1.").and_then(|rest| rest.split(' ').nth(1)).unwrap_or_default();
+    let status = line
+        .strip_prefix("HTTP/1.")
+        .and_then(|rest| rest.split(' ').nth(1))
+        .unwrap_or_default();
     match status {
-        "407" => Err(refusal("it wants a name and a password, or others: http://name:password@host:port")),
+        "407" => Err(refusal(
+            "it wants a name and a password, or others: http://name:password@host:port",
+        )),
         status if status.starts_with('2') => Ok(()),
-        _ => Err(refusal(&format!("it does not connect to {place}: {}", shortened(line)))),
+        _ => Err(refusal(&format!(
+            "it does not connect to {place}: {}",
+            shortened(line)
+        ))),
     }
 }
 
@@ -166,7 +214,9 @@ impl Target {
 
     async fn resolved(host: &str, port: u16) -> io::Result<Self> {
         let address = lookup_host((host, port)).await?.next();
-        address.map(Self::address).ok_or_else(|| refusal("the server's name has no address"))
+        address
+            .map(Self::address)
+            .ok_or_else(|| refusal("the server's name has no address"))
     }
 
     fn address(address: SocketAddr) -> Self {
@@ -180,10 +230,18 @@ impl Target {
 }
 
 /// RFC 1928, and RFC 1929 for the password.
-async fn ask_socks(stream: &mut TcpStream, target: &Target, credentials: Option<(&str, &str)>) -> io::Result<()> {
+async fn ask_socks(
+    stream: &mut TcpStream,
+    target: &Target,
+    credentials: Option<(&str, &str)>,
+) -> io::Result<()> {
     const NOTHING: u8 = 0;
     const PASSWORD: u8 = 2;
-    let offered: &[u8] = if credentials.is_some() { &[5, 2, NOTHING, PASSWORD] } else { &[5, 1, NOTHING] };
+    let offered: &[u8] = if credentials.is_some() {
+        &[5, 2, NOTHING, PASSWORD]
+    } else {
+        &[5, 1, NOTHING]
+    };
     stream.write_all(offered).await?;
     match (read::<2>(stream).await?, credentials) {
         ([5, NOTHING], _) => {}
@@ -194,10 +252,16 @@ async fn ask_socks(stream: &mut TcpStream, target: &Target, credentials: Option<
                 return Err(refusal("it does not take the name and the password"));
             }
         }
-        ([5, _], _) => return Err(refusal("it wants a name and a password: socks5://name:password@host:port")),
+        ([5, _], _) => {
+            return Err(refusal(
+                "it wants a name and a password: socks5://name:password@host:port",
+            ));
+        }
         _ => return Err(refusal("it does not speak SOCKS 5")),
     }
-    stream.write_all(&[&[5, 1, 0], target.0.as_slice()].concat()).await?;
+    stream
+        .write_all(&[&[5, 1, 0], target.0.as_slice()].concat())
+        .await?;
     let [_version, outcome, _reserved, kind] = read(stream).await?;
     if outcome != 0 {
         let why = match outcome {
@@ -206,7 +270,9 @@ async fn ask_socks(stream: &mut TcpStream, target: &Target, credentials: Option<
             5 => "the server refuses the connection",
             _ => "it failed",
         };
-        return Err(refusal(&format!("it does not connect: {why} (code {outcome})")));
+        return Err(refusal(&format!(
+            "it does not connect: {why} (code {outcome})"
+        )));
     }
     // Where the proxy connects from; nobody needs it.
     let length = match kind {
@@ -242,19 +308,41 @@ mod tests {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let route = Route::new(Some("http://proxy.invalid:1")).unwrap();
-        let reached = route.reach("127.0.0.1", port, Duration::from_secs(30)).await.unwrap();
-        assert_eq!((reached.is_local, reached.stream.peer_addr().unwrap().port()), (true, port));
+        let reached = route
+            .reach("127.0.0.1", port, Duration::from_secs(30))
+            .await
+            .unwrap();
+        assert_eq!(
+            (reached.is_local, reached.stream.peer_addr().unwrap().port()),
+            (true, port)
+        );
         assert!(is_here("LocalHost") && is_here("::1") && !is_here("local.test"));
     }
 
     #[test]
     fn only_proxies_that_can_be_used_are_taken() {
-        for address in ["http://p.test:3128", "p.test:3128", "socks5://a:b@p.test", "socks5h://[::1]:1080", "", " "] {
+        for address in [
+            "http://p.test:3128",
+            "p.test:3128",
+            "socks5://a:b@p.test",
+            "socks5h://[::1]:1080",
+            "",
+            " ",
+        ] {
             assert!(Route::new(Some(address)).is_ok(), "{address}");
         }
-        for address in ["https://p.test", "socks4://p.test", "ftp://p.test", "http://", "two words"] {
+        for address in [
+            "https://p.test",
+            "socks4://p.test",
+            "ftp://p.test",
+            "http://",
+            "two words",
+        ] {
             let error = Route::new(Some(address)).unwrap_err().to_string();
-            assert!(error.starts_with("proxy: is no address of a proxy"), "{address}: {error}");
+            assert!(
+                error.starts_with("proxy: is no address of a proxy"),
+                "{address}: {error}"
+            );
         }
     }
 }

@@ -35,6 +35,11 @@ impl Servers {
             LoginMethod::Password => None,
             LoginMethod::Oauth2 => Some(Tokens::new(&config, Way::new(own, shared_proxy)?, notes)?),
         };
-        Ok(Self { route: Route::new(own.or(shared_proxy))?, trust: Trust::new(config.ca_file.clone()), tokens, config })
+        Ok(Self {
+            route: Route::new(own.or(shared_proxy))?,
+            trust: Trust::new(config.ca_file.clone()),
+            tokens,
+            config,
+        })
     }
 }

@@ -36,12 +36,17 @@ pub(crate) async fn look(servers: &Servers) -> Result<(), MailError> {
 }
 
 /// Sends one mail to one address.
-pub(crate) async fn send(servers: &Servers, envelope: &Envelope, mail: &[u8]) -> Result<(), ChannelError> {
+pub(crate) async fn send(
+    servers: &Servers,
+    envelope: &Envelope,
+    mail: &[u8],
+) -> Result<(), ChannelError> {
     let config = servers.config.as_ref();
     let mut connection = open(servers).await?;
     let limit = config.request_timeout();
     let offered = timeout(limit, offer(&mut connection, envelope)).await;
-    let offered = offered.unwrap_or_else(|_elapsed| Err(ChannelError::Unavailable(slow("taking a mail", limit))));
+    let offered = offered
+        .unwrap_or_else(|_elapsed| Err(ChannelError::Unavailable(slow("taking a mail", limit))));
     if let Err(error) = offered {
         quit(&mut connection).await;
         return Err(error);
@@ -64,22 +69,34 @@ async fn open(servers: &Servers) -> Result<AsyncSmtpConnection, MailError> {
         let password = config.smtp_password.expose_exact().to_owned();
         let credentials = Credentials::new(config.smtp_username.clone(), password);
         return begin(servers, async |connection| {
-            connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials).await.map(drop)
+            connection
+                .auth(&[Mechanism::Plain, Mechanism::Login], &credentials)
+                .await
+                .map(drop)
         })
         .await;
     };
     open_by_token(servers, tokens).await
 }
 
-async fn open_by_token(servers: &Servers, tokens: &Tokens) -> Result<AsyncSmtpConnection, MailError> {
+async fn open_by_token(
+    servers: &Servers,
+    tokens: &Tokens,
+) -> Result<AsyncSmtpConnection, MailError> {
     loop {
         let access = tokens.access(&servers.trust).await?;
         let token = access.token.expose().to_owned();
         let credentials = Credentials::new(servers.config.smtp_username.clone(), token);
         let begun = begin(servers, async |connection| {
-            let answer = connection.command(Auth::new(Mechanism::Xoauth2, credentials.clone(), None)?).await?;
+            let answer = connection
+                .command(Auth::new(Mechanism::Xoauth2, credentials.clone(), None)?)
+                .await?;
             // A refusal comes in two steps: first its reasons, which are to be acknowledged.
-            if answer.has_code(334) { connection.command("\r\n").await.map(drop) } else { Ok(()) }
+            if answer.has_code(334) {
+                connection.command("\r\n").await.map(drop)
+            } else {
+                Ok(())
+            }
         });
         match begun.await {
             Err(MailError::Smtp(error)) if is_about_login(&error) && tokens.refused(&access) => {}
@@ -93,10 +110,22 @@ async fn begin(
     servers: &Servers,
     log_in: impl AsyncFnOnce(&mut AsyncSmtpConnection) -> Result<(), SmtpError>,
 ) -> Result<AsyncSmtpConnection, MailError> {
-    let Servers { config, route, trust, .. } = servers;
-    let (host, port, limit) = (config.smtp_host.as_str(), config.smtp_port, config.request_timeout());
+    let Servers {
+        config,
+        route,
+        trust,
+        ..
+    } = servers;
+    let (host, port, limit) = (
+        config.smtp_host.as_str(),
+        config.smtp_port,
+        config.request_timeout(),
+    );
     let opening = async {
-        let unreachable = |source| MailError::Connect { host: format!("{host}:{port}"), source };
+        let unreachable = |source| MailError::Connect {
+            host: format!("{host}:{port}"),
+            source,
+        };
         let Reached { stream, .. } = route.reach(host, port, limit).await.map_err(unreachable)?;
         let stream: Box<dyn AsyncTokioStream> = if config.smtp_use_ssl {
             Box::new(Encrypted(trust.encrypt(stream, host, port).await?))
@@ -104,39 +133,67 @@ async fn begin(
             Box::new(stream)
         };
         let name = ClientId::default();
-        let mut connection =
-            AsyncSmtpConnection::connect_with_transport(stream, &name).await.map_err(MailError::Smtp)?;
+        let mut connection = AsyncSmtpConnection::connect_with_transport(stream, &name)
+            .await
+            .map_err(MailError::Smtp)?;
         if config.smtp_use_tls && !config.smtp_use_ssl {
-            connection.starttls(trust.starttls(host).await?, &name).await.map_err(MailError::Smtp)?;
+            connection
+                .starttls(trust.starttls(host).await?, &name)
+                .await
+                .map_err(MailError::Smtp)?;
         }
         log_in(&mut connection).await.map_err(MailError::Smtp)?;
         Ok(connection)
     };
-    let slow = |_elapsed| MailError::Slow { doing: "logging in at the server for sending", seconds: limit.as_secs() };
+    let slow = |_elapsed| MailError::Slow {
+        doing: "logging in at the server for sending",
+        seconds: limit.as_secs(),
+    };
     timeout(limit, opening).await.map_err(slow)?
 }
 
 /// Everything before the content.
-async fn offer(connection: &mut AsyncSmtpConnection, envelope: &Envelope) -> Result<(), ChannelError> {
+async fn offer(
+    connection: &mut AsyncSmtpConnection,
+    envelope: &Envelope,
+) -> Result<(), ChannelError> {
     let mut parameters = Vec::new();
-    if envelope.to().iter().chain(envelope.from()).any(|address| !address.to_string().is_ascii()) {
-        if !connection.server_info().supports_feature(Extension::SmtpUtfEight) {
+    if envelope
+        .to()
+        .iter()
+        .chain(envelope.from())
+        .any(|address| !address.to_string().is_ascii())
+    {
+        if !connection
+            .server_info()
+            .supports_feature(Extension::SmtpUtfEight)
+        {
             let text = "the server for sending takes no addresses with letters beyond ASCII";
             return Err(ChannelError::Refused(text.to_owned()));
         }
         parameters.push(MailParameter::SmtpUtfEight);
     }
-    connection.command(Mail::new(envelope.from().cloned(), parameters)).await.map_err(before_the_content)?;
+    connection
+        .command(Mail::new(envelope.from().cloned(), parameters))
+        .await
+        .map_err(before_the_content)?;
     for address in envelope.to() {
-        connection.command(Rcpt::new(Address::clone(address), Vec::new())).await.map_err(|error| {
-            if error.is_permanent() {
-                ChannelError::NotFound(shortened(&error.to_string()))
-            } else {
-                before_the_content(error)
-            }
-        })?;
+        connection
+            .command(Rcpt::new(Address::clone(address), Vec::new()))
+            .await
+            .map_err(|error| {
+                if error.is_permanent() {
+                    ChannelError::NotFound(shortened(&error.to_string()))
+                } else {
+                    before_the_content(error)
+                }
+            })?;
     }
-    connection.command(Data).await.map(drop).map_err(before_the_content)
+    connection
+        .command(Data)
+        .await
+        .map(drop)
+        .map_err(before_the_content)
 }
 
 fn before_the_content(error: SmtpError) -> ChannelError {

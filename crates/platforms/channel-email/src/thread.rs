@@ -23,12 +23,18 @@ pub(crate) struct MessageIds {
 impl MessageIds {
     /// The first mail of the thread.
     pub(crate) fn root(&self) -> Option<&String> {
-        self.references.first().or(self.parent.as_ref()).or(self.own.as_ref())
+        self.references
+            .first()
+            .or(self.parent.as_ref())
+            .or(self.own.as_ref())
     }
 
     /// Whether it answers a mail of the assistant.
     pub(crate) fn answers_us(&self) -> bool {
-        self.parent.iter().chain(self.references.last()).any(|id| id.starts_with(OWN_PREFIX))
+        self.parent
+            .iter()
+            .chain(self.references.last())
+            .any(|id| id.starts_with(OWN_PREFIX))
     }
 
     /// The thread as an answer names it, oldest first.
@@ -51,14 +57,24 @@ impl MessageIds {
         let mut extra = Map::new();
         extra.insert("subject".to_owned(), subject.into());
         extra.insert("references".to_owned(), self.chain().into());
-        DeliveryContext { thread: self.root().cloned(), reply_to: self.own.as_deref().map(MessageId::from), extra }
+        DeliveryContext {
+            thread: self.root().cloned(),
+            reply_to: self.own.as_deref().map(MessageId::from),
+            extra,
+        }
     }
 }
 
 /// Whether a text is an id that can stand in a header.
 pub(crate) fn is_message_id(text: &str) -> bool {
-    let inner = text.strip_prefix('<').and_then(|text| text.strip_suffix('>'));
-    let is_plain = |inner: &str| inner.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'<' && byte != b'>');
+    let inner = text
+        .strip_prefix('<')
+        .and_then(|text| text.strip_suffix('>'));
+    let is_plain = |inner: &str| {
+        inner
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b'<' && byte != b'>')
+    };
     text.len() <= ID_LIMIT && inner.is_some_and(|inner| !inner.is_empty() && is_plain(inner))
 }
 
@@ -78,17 +94,27 @@ impl Placement {
         let text = |map: &Map, key: &str| map.get(key).and_then(Value::as_str).map(in_one_line);
         let thread = text(extra, "subject");
         // The metadata of the mail that is answered names that mail's subject, which is no wish.
-        let wish =
-            text(&part.message.metadata, "subject").filter(|wish| !wish.is_empty() && Some(wish) != thread.as_ref());
+        let wish = text(&part.message.metadata, "subject")
+            .filter(|wish| !wish.is_empty() && Some(wish) != thread.as_ref());
         let subject = match (wish, thread) {
             (Some(wish), _) => wish,
             (None, Some(thread)) if thread.to_lowercase().starts_with("re:") => thread,
             (None, Some(thread)) => in_one_line(&format!("{prefix}{thread}")),
             (None, None) => "nanobot reply".to_owned(),
         };
-        let references = extra.get("references").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let references = references.iter().filter_map(Value::as_str).filter(|id| is_message_id(id));
-        Self { subject, references: references.map(str::to_owned).collect() }
+        let references = extra
+            .get("references")
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let references = references
+            .iter()
+            .filter_map(Value::as_str)
+            .filter(|id| is_message_id(id));
+        Self {
+            subject,
+            references: references.map(str::to_owned).collect(),
+        }
     }
 }
 
@@ -101,14 +127,19 @@ fn in_one_line(text: &str) -> String {
 
 /// The id of an outgoing part: the same for every try, so that a repetition can be recognised.
 pub(crate) fn own_id(part: &OutboundPart, host: &str) -> String {
-    format!("{OWN_PREFIX}{:032x}@{host}>", fingerprint(&part.idempotency_key()))
+    format!(
+        "{OWN_PREFIX}{:032x}@{host}>",
+        fingerprint(&part.idempotency_key())
+    )
 }
 
 /// FNV-1a, which is the same on every machine and in every version.
 pub(crate) fn fingerprint(text: &str) -> u128 {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-    text.bytes().fold(BASIS, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME))
+    text.bytes().fold(BASIS, |hash, byte| {
+        (hash ^ u128::from(byte)).wrapping_mul(PRIME)
+    })
 }
 
 #[cfg(test)]
@@ -130,19 +161,50 @@ mod tests {
 
     fn part(delivery: DeliveryContext, metadata: Value) -> OutboundPart {
         let mut inbound = InboundMessage::text("email", "a@x.test", "a@x.test", "hi");
-        (inbound.delivery, inbound.metadata) = (delivery, serde_json::from_value(metadata).unwrap());
-        let key = OutboundKey { turn: "turn".into(), position: 0 };
-        let message = OutboundMessage::in_reply_to(&inbound, key, OutboundKind::Final, "hi".to_owned());
+        (inbound.delivery, inbound.metadata) =
+            (delivery, serde_json::from_value(metadata).unwrap());
+        let key = OutboundKey {
+            turn: "turn".into(),
+            position: 0,
+        };
+        let message =
+            OutboundMessage::in_reply_to(&inbound, key, OutboundKind::Final, "hi".to_owned());
         let (message, text, plain) = (Arc::new(message), String::new(), String::new());
-        OutboundPart { message, index: 0, count: 1, text, plain, blocks: Vec::new(), in_doubt: false }
+        OutboundPart {
+            message,
+            index: 0,
+            count: 1,
+            text,
+            plain,
+            blocks: Vec::new(),
+            in_doubt: false,
+        }
     }
 
     #[test]
     fn an_answer_stays_in_its_thread() {
         let table = [
-            (ids("<1@x>", None, &[]), "Lunch", "Re: Lunch", vec!["<1@x>"], "<1@x>"),
-            (ids("<2@x>", Some("<1@x>"), &[]), "RE: Lunch", "RE: Lunch", vec!["<1@x>", "<2@x>"], "<1@x>"),
-            (ids("<3@x>", Some("<2@x>"), &["<1@x>", "<2@x>"]), "", "Re:", vec!["<1@x>", "<2@x>", "<3@x>"], "<1@x>"),
+            (
+                ids("<1@x>", None, &[]),
+                "Lunch",
+                "Re: Lunch",
+                vec!["<1@x>"],
+                "<1@x>",
+            ),
+            (
+                ids("<2@x>", Some("<1@x>"), &[]),
+                "RE: Lunch",
+                "RE: Lunch",
+                vec!["<1@x>", "<2@x>"],
+                "<1@x>",
+            ),
+            (
+                ids("<3@x>", Some("<2@x>"), &["<1@x>", "<2@x>"]),
+                "",
+                "Re:",
+                vec!["<1@x>", "<2@x>", "<3@x>"],
+                "<1@x>",
+            ),
         ];
         for (ids, subject, answer, references, root) in table {
             let delivery = ids.delivery(subject);
@@ -150,7 +212,13 @@ mod tests {
             assert_eq!(delivery.reply_to, ids.own.as_deref().map(MessageId::from));
             let placement = Placement::of(&part(delivery, json!({"subject": subject})), "Re: ");
             let references = references.into_iter().map(str::to_owned).collect();
-            assert_eq!(placement, Placement { subject: answer.to_owned(), references });
+            assert_eq!(
+                placement,
+                Placement {
+                    subject: answer.to_owned(),
+                    references
+                }
+            );
         }
     }
 
@@ -158,11 +226,20 @@ mod tests {
     fn a_new_thread_has_the_subject_that_is_wished_for() {
         let table = [
             (json!({}), "nanobot reply"),
-            (json!({"subject": " The\r\nBcc: x@y.test report "}), "The Bcc: x@y.test report"),
+            (
+                json!({"subject": " The\r\nBcc: x@y.test report "}),
+                "The Bcc: x@y.test report",
+            ),
         ];
         for (metadata, subject) in table {
             let placement = Placement::of(&part(DeliveryContext::default(), metadata), "Re: ");
-            assert_eq!(placement, Placement { subject: subject.to_owned(), references: Vec::new() });
+            assert_eq!(
+                placement,
+                Placement {
+                    subject: subject.to_owned(),
+                    references: Vec::new()
+                }
+            );
         }
         let delivery = ids("<1@x>", None, &[]).delivery("Lunch");
         let placement = Placement::of(&part(delivery, json!({"subject": "Dinner"})), "Re: ");
@@ -172,17 +249,29 @@ mod tests {
     #[test]
     fn a_long_thread_keeps_its_root_and_its_end() {
         let long: Vec<String> = (0..100).map(|number| format!("<{number}@x>")).collect();
-        let ids = MessageIds { own: Some("<new@x>".to_owned()), parent: None, references: long };
+        let ids = MessageIds {
+            own: Some("<new@x>".to_owned()),
+            parent: None,
+            references: long,
+        };
         let chain = ids.chain();
-        assert_eq!((chain.len(), chain[0].as_str(), chain[1].as_str()), (20, "<0@x>", "<82@x>"));
+        assert_eq!(
+            (chain.len(), chain[0].as_str(), chain[1].as_str()),
+            (20, "<0@x>", "<82@x>")
+        );
         assert_eq!(chain.last().map(String::as_str), Some("<new@x>"));
     }
 
     #[test]
     fn ids_that_could_break_a_header_are_dropped() {
-        for (text, fits) in
-            [("<a@b>", true), ("<a b>", false), ("<>", false), ("a@b", false), ("<a\r\nX: y>", false), ("<ä@b>", false)]
-        {
+        for (text, fits) in [
+            ("<a@b>", true),
+            ("<a b>", false),
+            ("<>", false),
+            ("a@b", false),
+            ("<a\r\nX: y>", false),
+            ("<ä@b>", false),
+        ] {
             assert_eq!(is_message_id(text), fits, "{text}");
         }
         let id = own_id(&part(DeliveryContext::default(), json!({})), "x.test");

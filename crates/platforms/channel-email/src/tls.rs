@@ -30,36 +30,59 @@ pub(crate) struct Trust {
 
 impl fmt::Debug for Trust {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Trust").field("ca_file", &self.ca_file).finish_non_exhaustive()
+        f.debug_struct("Trust")
+            .field("ca_file", &self.ca_file)
+            .finish_non_exhaustive()
     }
 }
 
 impl Trust {
     /// Trusts the authorities in `ca_file` besides the system's. Reads nothing yet.
     pub(crate) fn new(ca_file: Option<PathBuf>) -> Self {
-        Self { ca_file, ..Self::default() }
+        Self {
+            ca_file,
+            ..Self::default()
+        }
     }
 
     /// For every connection that the channel encrypts itself.
     pub(crate) async fn settings(&self) -> Result<Arc<ClientConfig>, MailError> {
         let ca_file = self.ca_file.clone();
-        self.settings.get_or_try_init(|| off_thread(move || client_config(ca_file.as_deref()))).await.cloned()
+        self.settings
+            .get_or_try_init(|| off_thread(move || client_config(ca_file.as_deref())))
+            .await
+            .cloned()
     }
 
     /// Encrypts a connection with the server `host`.
-    pub(crate) async fn encrypt<S>(&self, stream: S, host: &str, port: u16) -> Result<TlsStream<S>, MailError>
+    pub(crate) async fn encrypt<S>(
+        &self,
+        stream: S,
+        host: &str,
+        port: u16,
+    ) -> Result<TlsStream<S>, MailError>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let failed = |source| MailError::Tls { host: format!("{host}:{port}"), source };
-        let name = ServerName::try_from(host.to_owned()).map_err(|error| failed(io::Error::other(error)))?;
-        TlsConnector::from(self.settings().await?).connect(name, stream).await.map_err(failed)
+        let failed = |source| MailError::Tls {
+            host: format!("{host}:{port}"),
+            source,
+        };
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|error| failed(io::Error::other(error)))?;
+        TlsConnector::from(self.settings().await?)
+            .connect(name, stream)
+            .await
+            .map_err(failed)
     }
 
     /// For STARTTLS of SMTP with the server `host`.
     pub(crate) async fn starttls(&self, host: &str) -> Result<TlsParameters, MailError> {
         let (ca_file, host) = (self.ca_file.clone(), host.to_owned());
-        self.starttls.get_or_try_init(|| off_thread(move || tls_parameters(ca_file.as_deref(), host))).await.cloned()
+        self.starttls
+            .get_or_try_init(|| off_thread(move || tls_parameters(ca_file.as_deref(), host)))
+            .await
+            .cloned()
     }
 }
 
@@ -74,13 +97,21 @@ impl AsyncTokioStream for Encrypted {
 }
 
 impl AsyncRead for Encrypted {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.0).poll_read(cx, buf)
     }
 }
 
 impl AsyncWrite for Encrypted {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.0).poll_write(cx, buf)
     }
 
@@ -97,7 +128,9 @@ impl AsyncWrite for Encrypted {
 async fn off_thread<T: Send + 'static>(
     read: impl FnOnce() -> Result<T, MailError> + Send + 'static,
 ) -> Result<T, MailError> {
-    let broken = |_error| MailError::Trust { message: "the trusted certificates could not be read".to_owned() };
+    let broken = |_error| MailError::Trust {
+        message: "the trusted certificates could not be read".to_owned(),
+    };
     tokio::task::spawn_blocking(read).await.map_err(broken)?
 }
 
@@ -106,24 +139,34 @@ fn client_config(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, MailError>
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if let Some(path) = ca_file {
         for certificate in certificates(path)? {
-            roots.add(certificate).map_err(|error| unusable(path, &error))?;
+            roots
+                .add(certificate)
+                .map_err(|error| unusable(path, &error))?;
         }
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let builder = builder.map_err(|error| MailError::Trust { message: error.to_string() })?;
-    Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
+    let builder =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder = builder.map_err(|error| MailError::Trust {
+        message: error.to_string(),
+    })?;
+    Ok(Arc::new(
+        builder.with_root_certificates(roots).with_no_client_auth(),
+    ))
 }
 
 fn tls_parameters(ca_file: Option<&Path>, host: String) -> Result<TlsParameters, MailError> {
     let mut builder = TlsParameters::builder(host);
     if let Some(path) = ca_file {
         for certificate in certificates(path)? {
-            let certificate = Certificate::from_der(certificate.to_vec()).map_err(|error| unusable(path, &error))?;
+            let certificate = Certificate::from_der(certificate.to_vec())
+                .map_err(|error| unusable(path, &error))?;
             builder = builder.add_root_certificate(certificate);
         }
     }
-    builder.build().map_err(|error| MailError::Trust { message: error.to_string() })
+    builder.build().map_err(|error| MailError::Trust {
+        message: error.to_string(),
+    })
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, MailError> {
@@ -136,5 +179,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, MailError> 
 }
 
 fn unusable(path: &Path, error: &dyn fmt::Display) -> MailError {
-    MailError::Trust { message: format!("{} cannot be used: {error}", path.display()) }
+    MailError::Trust {
+        message: format!("{} cannot be used: {error}", path.display()),
+    }
 }

@@ -17,9 +17,16 @@ const NOTE: &str = "tries";
 const COUNTED: usize = 256;
 
 /// Notes that a mail is begun, and returns which time that is.
-pub(crate) async fn begin(config: &EmailConfig, notes: &dyn Notes, mail: MailUid) -> Result<u32, MailError> {
+pub(crate) async fn begin(
+    config: &EmailConfig,
+    notes: &dyn Notes,
+    mail: MailUid,
+) -> Result<u32, MailError> {
     let mut counts = read(config, notes).await?;
-    let before = counts.iter().position(|(known, _)| *known == mail).map(|place| counts.remove(place));
+    let before = counts
+        .iter()
+        .position(|(known, _)| *known == mail)
+        .map(|place| counts.remove(place));
     let count = before.map_or(1, |(_, count)| count.saturating_add(1));
     counts.push((mail, count));
     let surplus = counts.len().saturating_sub(COUNTED);
@@ -28,11 +35,19 @@ pub(crate) async fn begin(config: &EmailConfig, notes: &dyn Notes, mail: MailUid
 }
 
 /// Forgets the tries of a mail that was read, whatever became of it.
-pub(crate) async fn end(config: &EmailConfig, notes: &dyn Notes, mail: MailUid) -> Result<(), MailError> {
+pub(crate) async fn end(
+    config: &EmailConfig,
+    notes: &dyn Notes,
+    mail: MailUid,
+) -> Result<(), MailError> {
     let mut counts = read(config, notes).await?;
     let before = counts.len();
     counts.retain(|(known, _)| *known != mail);
-    if counts.len() == before { Ok(()) } else { write(config, notes, &counts).await }
+    if counts.len() == before {
+        Ok(())
+    } else {
+        write(config, notes, &counts).await
+    }
 }
 
 /// Reads the counts, oldest first; entries that make no sense are none.
@@ -41,12 +56,24 @@ async fn read(config: &EmailConfig, notes: &dyn Notes) -> Result<Vec<(MailUid, u
     let entry = |entry: &str| {
         let mut numbers = entry.split(' ').map(str::parse);
         let mut next = || numbers.next()?.ok();
-        Some((MailUid { validity: next()?, uid: next()? }, next()?))
+        Some((
+            MailUid {
+                validity: next()?,
+                uid: next()?,
+            },
+            next()?,
+        ))
     };
     Ok(text.split(',').filter_map(entry).collect())
 }
 
-async fn write(config: &EmailConfig, notes: &dyn Notes, counts: &[(MailUid, u32)]) -> Result<(), MailError> {
-    let entries = counts.iter().map(|(mail, count)| format!("{} {} {count}", mail.validity, mail.uid));
+async fn write(
+    config: &EmailConfig,
+    notes: &dyn Notes,
+    counts: &[(MailUid, u32)],
+) -> Result<(), MailError> {
+    let entries = counts
+        .iter()
+        .map(|(mail, count)| format!("{} {} {count}", mail.validity, mail.uid));
     note(config, notes, NOTE, &entries.collect::<Vec<_>>().join(",")).await
 }

@@ -35,7 +35,12 @@ pub(crate) struct Wire {
 impl Wire {
     pub(crate) fn new(inner: impl Stream + 'static) -> Self {
         let (inner, received) = (Box::new(inner), Arc::default());
-        Self { inner, granted: SMALL_TALK, received, literals: LiteralWatch::default() }
+        Self {
+            inner,
+            granted: SMALL_TALK,
+            received,
+            literals: LiteralWatch::default(),
+        }
     }
 
     /// From here on so many bytes may come.
@@ -56,18 +61,27 @@ impl Wire {
 
 impl fmt::Debug for Wire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wire").field("granted", &self.granted).finish_non_exhaustive()
+        f.debug_struct("Wire")
+            .field("granted", &self.granted)
+            .finish_non_exhaustive()
     }
 }
 
 impl AsyncRead for Wire {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         std::task::ready!(Pin::new(&mut self.inner).poll_read(cx, buf))?;
         let news = buf.filled().get(before..).unwrap_or_default();
         let announced = self.literals.watch(news);
         if news.is_empty() && buf.remaining() > 0 {
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server has hung up")));
+            return Poll::Ready(Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the server has hung up",
+            )));
         }
         let came = u64::try_from(news.len()).unwrap_or(u64::MAX);
         if came > self.granted || announced > self.granted {
@@ -83,7 +97,11 @@ impl AsyncRead for Wire {
 }
 
 impl AsyncWrite for Wire {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.inner).poll_write(cx, buf)
     }
 
@@ -120,7 +138,9 @@ impl LiteralWatch {
         let mut rest = bytes;
         while let Some((&byte, behind)) = rest.split_first() {
             if self.left > 0 {
-                let passed = usize::try_from(self.left).unwrap_or(usize::MAX).min(rest.len());
+                let passed = usize::try_from(self.left)
+                    .unwrap_or(usize::MAX)
+                    .min(rest.len());
                 rest = rest.get(passed..).unwrap_or_default();
                 self.left -= u64::try_from(passed).unwrap_or(self.left);
                 continue;
@@ -128,9 +148,10 @@ impl LiteralWatch {
             rest = behind;
             self.announced = match (&self.announced, byte) {
                 (_, b'{') => Announced::Digits(0),
-                (Announced::Digits(size), b'0'..=b'9') => {
-                    Announced::Digits(size.saturating_mul(10).saturating_add(u64::from(byte - b'0')))
-                }
+                (Announced::Digits(size), b'0'..=b'9') => Announced::Digits(
+                    size.saturating_mul(10)
+                        .saturating_add(u64::from(byte - b'0')),
+                ),
                 (Announced::Digits(size), b'}') => Announced::Closed(*size),
                 (Announced::Closed(size), b'\r') => Announced::LineEnds(*size),
                 (Announced::LineEnds(size), b'\n') => {
@@ -153,16 +174,23 @@ mod tests {
 
     #[test]
     fn literals_are_noticed_wherever_the_pieces_are_cut() {
-        let text = b"* 1 FETCH (BODY[] {12}\r\n{900000}\r\nab FLAGS ()) {7}\r\n1234567 {x}\r\n{5}x\r\n";
+        let text =
+            b"* 1 FETCH (BODY[] {12}\r\n{900000}\r\nab FLAGS ()) {7}\r\n1234567 {x}\r\n{5}x\r\n";
         for size in 1..text.len() {
             let mut watch = LiteralWatch::default();
-            let announced: Vec<_> =
-                text.chunks(size).map(|piece| watch.watch(piece)).filter(|size| *size > 0).collect();
+            let announced: Vec<_> = text
+                .chunks(size)
+                .map(|piece| watch.watch(piece))
+                .filter(|size| *size > 0)
+                .collect();
             // The twelve bytes of the first literal look like an announcement, and are none.
             let largest = announced.iter().max().copied();
             assert_eq!(largest, Some(12), "pieces of {size}: {announced:?}");
         }
-        assert_eq!(LiteralWatch::default().watch(b"{99999999999999999999999}\r\n"), u64::MAX);
+        assert_eq!(
+            LiteralWatch::default().watch(b"{99999999999999999999999}\r\n"),
+            u64::MAX
+        );
     }
 
     #[tokio::test]
@@ -174,7 +202,9 @@ mod tests {
             ("12345678901", 10, false),
         ] {
             let (near, mut far) = tokio::io::duplex(64);
-            tokio::io::AsyncWriteExt::write_all(&mut far, text.as_bytes()).await.unwrap();
+            tokio::io::AsyncWriteExt::write_all(&mut far, text.as_bytes())
+                .await
+                .unwrap();
             let mut wire = Wire::new(near);
             wire.grant(granted);
             assert_eq!(wire.read(&mut [0; 64]).await.is_ok(), fits, "{text}");

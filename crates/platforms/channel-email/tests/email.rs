@@ -1,6 +1,11 @@
 //! The channel on real sockets: against servers that can be told to fail, and against real ones.
 
-#![expect(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "tests stop at the first surprise")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "tests stop at the first surprise"
+)]
 
 #[path = "email/conformance.rs"]
 mod conformance;

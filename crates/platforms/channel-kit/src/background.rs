@@ -28,7 +28,10 @@ impl Background {
         context: &ChannelContext,
         receive: impl Future<Output = Result<(), ChannelError>> + Send,
     ) -> Result<(), ChannelError> {
-        self.set(Some(Tasks { tracker: context.tasks.clone(), cancel: context.cancel.clone() }));
+        self.set(Some(Tasks {
+            tracker: context.tasks.clone(),
+            cancel: context.cancel.clone(),
+        }));
         let outcome = context.cancel.run_until_cancelled(Box::pin(receive)).await;
         self.set(None);
         outcome.unwrap_or(Ok(()))
@@ -36,7 +39,11 @@ impl Background {
 
     /// Does something without waiting for it, while the channel runs. Otherwise it is not done.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
-        let tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let tasks = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         if let Some(Tasks { tracker, cancel }) = tasks {
             tracker.spawn(async move { cancel.run_until_cancelled(work).await });
         }
@@ -45,7 +52,10 @@ impl Background {
     /// Whether the channel runs.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_some()
     }
 
     fn set(&self, tasks: Option<Tasks>) {

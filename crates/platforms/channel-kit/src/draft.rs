@@ -39,19 +39,29 @@ pub trait DraftPlace: Send + Sync + 'static {
     ///
     /// # Errors
     /// Why it could not be sent.
-    fn begin(&self, text: &str) -> impl Future<Output = Result<Option<Self::Message>, ChannelError>> + Send;
+    fn begin(
+        &self,
+        text: &str,
+    ) -> impl Future<Output = Result<Option<Self::Message>, ChannelError>> + Send;
 
     /// Replaces the text of the message.
     ///
     /// # Errors
     /// Why it could not be edited; it is tried again with the text that comes next.
-    fn edit(&self, message: &Self::Message, text: &str) -> impl Future<Output = Result<(), ChannelError>> + Send;
+    fn edit(
+        &self,
+        message: &Self::Message,
+        text: &str,
+    ) -> impl Future<Output = Result<(), ChannelError>> + Send;
 
     /// Deletes the message.
     ///
     /// # Errors
     /// Why it could not be deleted; it is tried again at the next start.
-    fn remove(&self, message: &Self::Message) -> impl Future<Output = Result<(), ChannelError>> + Send;
+    fn remove(
+        &self,
+        message: &Self::Message,
+    ) -> impl Future<Output = Result<(), ChannelError>> + Send;
 
     /// What finds the message after a restart: where it is, and what it is called there. Given to
     /// whoever deletes it then ([`DraftBoard::recover`]). `None` where it cannot be deleted.
@@ -118,7 +128,12 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
     /// than is needed to see where it is cut is kept.
     #[must_use]
     pub fn new(measure: Measure, limit: usize) -> Self {
-        Self { measure, limit, entries: Mutex::default(), leftovers: Arc::default() }
+        Self {
+            measure,
+            limit,
+            entries: Mutex::default(),
+            leftovers: Arc::default(),
+        }
     }
 
     /// Notes drafts from now on, and deletes, beside the run of `context`, those that a kill left:
@@ -136,12 +151,19 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
         T: DeserializeOwned + Clone + Send + 'static,
         F: Future<Output = Result<(), ChannelError>> + Send + 'static,
     {
-        let left = self.leftovers.open(Arc::clone(&context.notes), context.tasks.clone(), account).await;
+        let left = self
+            .leftovers
+            .open(Arc::clone(&context.notes), context.tasks.clone(), account)
+            .await;
         if left.is_empty() {
             return;
         }
         let (leftovers, cancel) = (Arc::clone(&self.leftovers), context.cancel.clone());
-        context.tasks.spawn(async move { cancel.run_until_cancelled(leftovers.take_away(left, delete)).await });
+        context.tasks.spawn(async move {
+            cancel
+                .run_until_cancelled(leftovers.take_away(left, delete))
+                .await
+        });
     }
 
     /// Adds text to a draft. `None`, unless this begins one: then its [`DraftSlot::run`] is to be kept
@@ -149,7 +171,9 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
     pub fn append(&self, stream: &StreamId, delta: &str) -> Option<DraftSlot<M>> {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = entries.iter().find(|entry| entry.stream == *stream) {
-            entry.text.send_if_modified(|text| text.add(delta, self.measure, self.limit));
+            entry
+                .text
+                .send_if_modified(|text| text.add(delta, self.measure, self.limit));
             return None;
         }
         if entries.iter().filter(|entry| entry.is_live()).count() >= LIVE {
@@ -165,7 +189,9 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
     pub async fn close(&self, stream: &StreamId, resuming: bool) {
         let stays = {
             let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-            let Some(entry) = entries.iter().find(|entry| entry.stream == *stream) else { return };
+            let Some(entry) = entries.iter().find(|entry| entry.stream == *stream) else {
+                return;
+            };
             let is_closed = entry.text.send_if_modified(|text| {
                 let is_growing = text.phase == Phase::Growing;
                 if is_growing {
@@ -173,7 +199,11 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
                 }
                 is_growing
             });
-            if is_closed && resuming { entry.shown.borrow().trace.clone() } else { None }
+            if is_closed && resuming {
+                entry.shown.borrow().trace.clone()
+            } else {
+                None
+            }
         };
         if let Some(trace) = stays {
             self.leftovers.forget(&trace).await;
@@ -184,7 +214,9 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
     /// nothing that is a reply or was left.
     pub fn withdraw(&self, stream: &StreamId) {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(entry) = entries.iter().find(|entry| entry.stream == *stream) else { return };
+        let Some(entry) = entries.iter().find(|entry| entry.stream == *stream) else {
+            return;
+        };
         entry.text.send_if_modified(|text| {
             let is_draft = matches!(text.phase, Phase::Growing | Phase::Closed);
             if is_draft {
@@ -201,7 +233,14 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
         let mut shown = {
             let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(entry) = entries.iter().find(|entry| entry.stream == *stream) else {
-                self.insert(&mut entries, stream, Text { phase: Phase::Claimed, ..Text::default() });
+                self.insert(
+                    &mut entries,
+                    stream,
+                    Text {
+                        phase: Phase::Claimed,
+                        ..Text::default()
+                    },
+                );
                 return None;
             };
             if entry.text.borrow().phase == Phase::Withdrawn {
@@ -211,7 +250,11 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
             entry.shown.clone()
         };
         // A task that was ended from outside leaves what it last said.
-        let over = shown.wait_for(|shown| shown.is_over).await.ok().map(|shown| shown.clone());
+        let over = shown
+            .wait_for(|shown| shown.is_over)
+            .await
+            .ok()
+            .map(|shown| shown.clone());
         let Shown { message, trace, .. } = over.unwrap_or_else(|| shown.borrow().clone());
         match trace {
             Some(trace) if !self.leftovers.forget(&trace).await => None,
@@ -219,14 +262,31 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
         }
     }
 
-    fn insert(&self, entries: &mut VecDeque<Entry<M>>, stream: &StreamId, text: Text) -> DraftSlot<M> {
+    fn insert(
+        &self,
+        entries: &mut VecDeque<Entry<M>>,
+        stream: &StreamId,
+        text: Text,
+    ) -> DraftSlot<M> {
         if entries.len() >= REMEMBERED {
             entries.pop_front();
         }
         let (text, reader) = watch::channel(text);
-        let (writer, shown) = watch::channel(Shown { message: None, trace: None, is_over: false });
-        entries.push_back(Entry { stream: stream.clone(), text, shown });
-        DraftSlot { text: reader, shown: writer, leftovers: Arc::clone(&self.leftovers) }
+        let (writer, shown) = watch::channel(Shown {
+            message: None,
+            trace: None,
+            is_over: false,
+        });
+        entries.push_back(Entry {
+            stream: stream.clone(),
+            text,
+            shown,
+        });
+        DraftSlot {
+            text: reader,
+            shown: writer,
+            leftovers: Arc::clone(&self.leftovers),
+        }
     }
 }
 
@@ -266,7 +326,9 @@ impl<M: Clone + Send + Sync> DraftSlot<M> {
             if text != visible && !text.trim().is_empty() {
                 let shown = tokio::time::timeout(CALL_TIME, self.show(&place, &text)).await;
                 pause = interval;
-                if let Err(error) = shown.unwrap_or_else(|_| Err(ChannelError::Ambiguous("no answer".to_owned()))) {
+                if let Err(error) =
+                    shown.unwrap_or_else(|_| Err(ChannelError::Ambiguous("no answer".to_owned())))
+                {
                     tracing::debug!(%error, "a draft could not be shown");
                     if let SendRecovery::Retry { after: Some(after) } = error.recovery() {
                         pause = interval.max(after);
@@ -293,8 +355,14 @@ impl<M: Clone + Send + Sync> DraftSlot<M> {
     async fn outlive<P: DraftPlace<Message = M>>(mut self, place: &P) {
         let Shown { message, trace, .. } = self.shown.borrow().clone();
         let closed = self.text.borrow().phase == Phase::Closed;
-        let limit = if closed { LONGEST_SILENCE } else { Duration::ZERO };
-        let settled = self.text.wait_for(|text| matches!(text.phase, Phase::Claimed | Phase::Withdrawn));
+        let limit = if closed {
+            LONGEST_SILENCE
+        } else {
+            Duration::ZERO
+        };
+        let settled = self
+            .text
+            .wait_for(|text| matches!(text.phase, Phase::Claimed | Phase::Withdrawn));
         // Whoever claims it forgets it; and a board that is gone leaves what it shows to the next one.
         let is_withdrawn = match tokio::time::timeout(limit, settled).await {
             Ok(Ok(text)) if text.phase == Phase::Withdrawn => true,
@@ -303,7 +371,9 @@ impl<M: Clone + Send + Sync> DraftSlot<M> {
         };
         if is_withdrawn && let Some(message) = &message {
             let removed = tokio::time::timeout(CALL_TIME, place.remove(message)).await;
-            if let Err(error) = removed.unwrap_or_else(|_| Err(ChannelError::Ambiguous("no answer".to_owned()))) {
+            if let Err(error) =
+                removed.unwrap_or_else(|_| Err(ChannelError::Ambiguous("no answer".to_owned())))
+            {
                 // Its note stays, so the next start deletes it.
                 tracing::debug!(%error, "a draft that is no reply could not be deleted");
                 return;
@@ -314,7 +384,11 @@ impl<M: Clone + Send + Sync> DraftSlot<M> {
         }
     }
 
-    async fn show<P: DraftPlace<Message = M>>(&self, place: &P, text: &str) -> Result<(), ChannelError> {
+    async fn show<P: DraftPlace<Message = M>>(
+        &self,
+        place: &P,
+        text: &str,
+    ) -> Result<(), ChannelError> {
         let known = self.shown.borrow().message.clone();
         if let Some(message) = known {
             return place.edit(&message, text).await;
@@ -338,7 +412,10 @@ impl<M: Clone + Send + Sync> DraftSlot<M> {
             claimed = watched.wait_for(|text| text.phase == Phase::Claimed) => return claimed.is_ok(),
             () = tokio::time::sleep(pause) => {}
         }
-        matches!(tokio::time::timeout(LONGEST_SILENCE, self.text.changed()).await, Ok(Ok(())))
+        matches!(
+            tokio::time::timeout(LONGEST_SILENCE, self.text.changed()).await,
+            Ok(Ok(()))
+        )
     }
 }
 
@@ -392,13 +469,20 @@ mod tests {
     /// A board that notes what it shows.
     async fn noting(paper: &Arc<Paper>) -> (DraftBoard<u8>, TaskTracker) {
         let (board, tasks) = (DraftBoard::new(Measure::CodePoints, 4), TaskTracker::new());
-        board.leftovers.open(Arc::<Paper>::clone(paper), tasks.clone(), "bot").await;
+        board
+            .leftovers
+            .open(Arc::<Paper>::clone(paper), tasks.clone(), "bot")
+            .await;
         (board, tasks)
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_draft_grows_up_to_the_limit_and_belongs_to_the_reply_in_the_end() {
-        let (board, chat, stream) = (DraftBoard::new(Measure::CodePoints, 4), Chat::default(), StreamId::new("s"));
+        let (board, chat, stream) = (
+            DraftBoard::new(Measure::CodePoints, 4),
+            Chat::default(),
+            StreamId::new("s"),
+        );
         let slot = board.append(&stream, "ab").unwrap();
         let show = slot.run(chat.clone(), Duration::from_secs(1));
         let write = async {
@@ -410,14 +494,27 @@ mod tests {
         };
         let ((), claimed) = tokio::join!(show, write);
         assert_eq!(claimed, Some(7));
-        assert_eq!(*chat.0.lock().unwrap(), ["begin ab", "edit 7 abc", "edit 7 abcd"]);
-        assert!(board.append(&stream, "late").is_none(), "what comes late begins nothing");
-        assert_eq!(board.claim(&stream).await, Some(7), "asked again it is the same");
+        assert_eq!(
+            *chat.0.lock().unwrap(),
+            ["begin ab", "edit 7 abc", "edit 7 abcd"]
+        );
+        assert!(
+            board.append(&stream, "late").is_none(),
+            "what comes late begins nothing"
+        );
+        assert_eq!(
+            board.claim(&stream).await,
+            Some(7),
+            "asked again it is the same"
+        );
     }
 
     #[tokio::test]
     async fn a_reply_that_came_first_leaves_no_room_for_a_draft() {
-        let (board, stream) = (DraftBoard::<u8>::new(Measure::CodePoints, 4), StreamId::new("s"));
+        let (board, stream) = (
+            DraftBoard::<u8>::new(Measure::CodePoints, 4),
+            StreamId::new("s"),
+        );
         assert_eq!(board.claim(&stream).await, None);
         assert!(board.append(&stream, "late").is_none());
     }
@@ -428,14 +525,29 @@ mod tests {
         let table: [(&str, Option<bool>, Duration, Value); 5] = [
             ("it grows", None, Duration::ZERO, json!([7])),
             ("nothing comes for long", None, LONGEST_SILENCE, Value::Null),
-            ("the reply is to come", Some(false), Duration::ZERO, json!([7])),
-            ("no reply comes for long", Some(false), LONGEST_SILENCE, Value::Null),
+            (
+                "the reply is to come",
+                Some(false),
+                Duration::ZERO,
+                json!([7]),
+            ),
+            (
+                "no reply comes for long",
+                Some(false),
+                LONGEST_SILENCE,
+                Value::Null,
+            ),
             ("tools follow", Some(true), Duration::ZERO, Value::Null),
         ];
         for (what, end, later, noted) in table {
             let (paper, stream) = (Arc::new(Paper::default()), StreamId::new("s"));
             let (board, tasks) = noting(&paper).await;
-            tasks.spawn(board.append(&stream, "ab").unwrap().run(Chat::default(), Duration::from_secs(1)));
+            tasks.spawn(
+                board
+                    .append(&stream, "ab")
+                    .unwrap()
+                    .run(Chat::default(), Duration::from_secs(1)),
+            );
             second().await;
             assert_eq!(paper.drafts(), json!([7]), "{what}");
             if let Some(resuming) = end {
@@ -447,16 +559,29 @@ mod tests {
             second().await;
             assert_eq!(paper.drafts(), noted, "{what}");
             assert_eq!(board.claim(&stream).await, Some(7), "{what}");
-            assert_eq!(paper.drafts(), Value::Null, "{what}: what a reply may take is not to be deleted");
+            assert_eq!(
+                paper.drafts(),
+                Value::Null,
+                "{what}: what a reply may take is not to be deleted"
+            );
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_draft_that_no_reply_completes_is_deleted() {
         for is_closed in [false, true] {
-            let (paper, stream, chat) = (Arc::new(Paper::default()), StreamId::new("s"), Chat::default());
+            let (paper, stream, chat) = (
+                Arc::new(Paper::default()),
+                StreamId::new("s"),
+                Chat::default(),
+            );
             let (board, tasks) = noting(&paper).await;
-            tasks.spawn(board.append(&stream, "ab").unwrap().run(chat.clone(), Duration::from_secs(1)));
+            tasks.spawn(
+                board
+                    .append(&stream, "ab")
+                    .unwrap()
+                    .run(chat.clone(), Duration::from_secs(1)),
+            );
             tokio::time::sleep(Duration::from_secs(1)).await;
             if is_closed {
                 board.close(&stream, false).await;
@@ -464,7 +589,11 @@ mod tests {
             }
             board.withdraw(&stream);
             tokio::time::sleep(Duration::from_secs(2)).await;
-            assert_eq!(*chat.0.lock().unwrap(), ["begin ab", "remove 7"], "closed: {is_closed}");
+            assert_eq!(
+                *chat.0.lock().unwrap(),
+                ["begin ab", "remove 7"],
+                "closed: {is_closed}"
+            );
             assert_eq!(paper.drafts(), Value::Null);
             assert_eq!(board.claim(&stream).await, None, "it is gone");
         }
@@ -474,7 +603,12 @@ mod tests {
     async fn a_draft_that_might_be_deleted_later_becomes_no_reply() {
         let (paper, stream) = (Arc::new(Paper::default()), StreamId::new("s"));
         let (board, tasks) = noting(&paper).await;
-        tasks.spawn(board.append(&stream, "ab").unwrap().run(Chat::default(), Duration::from_secs(1)));
+        tasks.spawn(
+            board
+                .append(&stream, "ab")
+                .unwrap()
+                .run(Chat::default(), Duration::from_secs(1)),
+        );
         tokio::time::sleep(Duration::from_secs(1)).await;
         paper.is_full.store(true, Ordering::Relaxed);
         assert_eq!(board.claim(&stream).await, None);
@@ -485,7 +619,12 @@ mod tests {
     async fn a_board_that_is_gone_leaves_its_drafts_to_the_next() {
         let (paper, stream) = (Arc::new(Paper::default()), StreamId::new("s"));
         let (board, tasks) = noting(&paper).await;
-        tasks.spawn(board.append(&stream, "ab").unwrap().run(Chat::default(), Duration::from_secs(1)));
+        tasks.spawn(
+            board
+                .append(&stream, "ab")
+                .unwrap()
+                .run(Chat::default(), Duration::from_secs(1)),
+        );
         tokio::time::sleep(Duration::from_secs(1)).await;
         drop(board);
         tasks.close();

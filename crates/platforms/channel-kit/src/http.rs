@@ -25,7 +25,12 @@ pub fn api_base(text: &str, example: &str) -> Result<Url, ChannelError> {
     Url::parse(text.trim().trim_end_matches('/'))
         .ok()
         .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-        .ok_or_else(|| wrong("apiBase", &format!("is no address; write one like {example}")))
+        .ok_or_else(|| {
+            wrong(
+                "apiBase",
+                &format!("is no address; write one like {example}"),
+            )
+        })
 }
 
 /// The way of a client to a server.
@@ -47,7 +52,9 @@ impl Way {
     /// # Errors
     /// [`ChannelError::Config`], when it is no address of a proxy.
     pub fn new(own: Option<&str>, shared: Option<&str>) -> Result<Self, ChannelError> {
-        let Some(address) = own.or(shared).map(str::trim) else { return Ok(Self::AsTheEnvironmentSays) };
+        let Some(address) = own.or(shared).map(str::trim) else {
+            return Ok(Self::AsTheEnvironmentSays);
+        };
         if address.is_empty() {
             return Ok(Self::Straight);
         }
@@ -57,7 +64,9 @@ impl Way {
                 "is no address of a proxy; write one like http://host:3128 or socks5://host:1080, or \"\" for none",
             )
         };
-        let proxy = Proxy::all(address).map_err(unusable)?.no_proxy(NoProxy::from_env());
+        let proxy = Proxy::all(address)
+            .map_err(unusable)?
+            .no_proxy(NoProxy::from_env());
         Ok(Self::Through(Box::new(proxy)))
     }
 
@@ -85,8 +94,11 @@ impl fmt::Debug for Way {
 /// A client that follows no redirects and keeps to HTTP/1.1, with which WebSockets begin as well.
 pub fn client(way: &Way) -> ClientBuilder {
     provide_cryptography();
-    let builder =
-        Client::builder().connect_timeout(CONNECT).tcp_nodelay(true).http1_only().redirect(redirect::Policy::none());
+    let builder = Client::builder()
+        .connect_timeout(CONNECT)
+        .tcp_nodelay(true)
+        .http1_only()
+        .redirect(redirect::Policy::none());
     match way {
         Way::AsTheEnvironmentSays => builder,
         Way::Straight => builder.no_proxy(),
@@ -98,7 +110,11 @@ pub fn client(way: &Way) -> ClientBuilder {
 /// not have.
 fn provide_cryptography() {
     let missing = rustls::crypto::CryptoProvider::get_default().is_none();
-    if missing && rustls::crypto::ring::default_provider().install_default().is_err() {
+    if missing
+        && rustls::crypto::ring::default_provider()
+            .install_default()
+            .is_err()
+    {
         tracing::debug!("another thread has installed a cryptography provider");
     }
 }
@@ -116,7 +132,10 @@ pub struct Failure {
 impl From<reqwest::Error> for Failure {
     fn from(error: reqwest::Error) -> Self {
         let error = error.without_url();
-        Self { text: chain(&error), may_have_arrived: !error.is_connect() && !error.is_builder() }
+        Self {
+            text: chain(&error),
+            may_have_arrived: !error.is_connect() && !error.is_builder(),
+        }
     }
 }
 
@@ -153,7 +172,10 @@ pub async fn json_body(mut response: Response) -> Result<Vec<u8>, reqwest::Error
 ///
 /// # Errors
 /// When the answer ends before its end.
-pub async fn body_within(mut response: Response, limit: u64) -> Result<Option<Vec<u8>>, reqwest::Error> {
+pub async fn body_within(
+    mut response: Response,
+    limit: u64,
+) -> Result<Option<Vec<u8>>, reqwest::Error> {
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await? {
         if (bytes.len() + chunk.len()) as u64 > limit {
@@ -172,10 +194,16 @@ mod tests {
 
     #[test]
     fn addresses_are_checked_before_they_are_used() {
-        assert_eq!(api_base(" https://x.test/api/ ", "").unwrap().as_str(), "https://x.test/api");
+        assert_eq!(
+            api_base(" https://x.test/api/ ", "").unwrap().as_str(),
+            "https://x.test/api"
+        );
         for text in ["", "x.test", "ftp://x.test"] {
             let error = api_base(text, "https://x.test").unwrap_err().to_string();
-            assert_eq!(error, "apiBase: is no address; write one like https://x.test");
+            assert_eq!(
+                error,
+                "apiBase: is no address; write one like https://x.test"
+            );
         }
     }
 
@@ -199,10 +227,14 @@ mod tests {
 
     #[test]
     fn only_without_a_word_about_it_the_proxy_of_the_environment_is_asked() {
-        let test = "http::tests::only_without_a_word_about_it_the_proxy_of_the_environment_is_asked";
+        let test =
+            "http::tests::only_without_a_word_about_it_the_proxy_of_the_environment_is_asked";
         check_ways(test, "http", |own, server| {
             let client = client(&Way::new(own, None).unwrap()).build().unwrap();
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
             runtime.block_on(client.get(server).send()).unwrap_err();
         })
         .unwrap();

@@ -29,7 +29,12 @@ impl LateNote {
     /// The note of this name.
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
-        Self { name, is_written: AtomicBool::new(true), changed: Notify::const_new(), pen: Mutex::const_new(()) }
+        Self {
+            name,
+            is_written: AtomicBool::new(true),
+            changed: Notify::const_new(),
+            pen: Mutex::const_new(()),
+        }
     }
 
     /// What an earlier program noted; `None` also where nobody can tell.
@@ -39,7 +44,8 @@ impl LateNote {
             None
         })?;
         let note = serde_json::from_str(&text);
-        note.inspect_err(|error| tracing::warn!(note = self.name, %error, "a note makes no sense")).ok()
+        note.inspect_err(|error| tracing::warn!(note = self.name, %error, "a note makes no sense"))
+            .ok()
     }
 
     /// It is to say something else from now on.
@@ -64,7 +70,10 @@ impl LateNote {
             return;
         }
         let written = match serde_json::to_string(&content()) {
-            Ok(text) => notes.write(self.name, &text).await.map_err(|error| error.to_string()),
+            Ok(text) => notes
+                .write(self.name, &text)
+                .await
+                .map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };
         if let Err(error) = written {
@@ -97,7 +106,11 @@ mod tests {
             () = note.keep_written(&paper, content) => {}
             () = change => {}
         }
-        assert_eq!(note.read::<usize>(&paper).await, Some(7), "eight in 38 seconds, the next would be due after 40");
+        assert_eq!(
+            note.read::<usize>(&paper).await,
+            Some(7),
+            "eight in 38 seconds, the next would be due after 40"
+        );
         note.write(&paper, content).await;
         note.write(&paper, content).await;
         assert_eq!(said.load(Ordering::Relaxed), 9, "what is written stays");
@@ -113,6 +126,10 @@ mod tests {
         paper.is_full.store(false, Ordering::Relaxed);
         note.write(&paper, || json!(2)).await;
         assert_eq!(note.read::<u8>(&paper).await, Some(2));
-        assert_eq!(note.read::<String>(&paper).await, None, "it is of something else");
+        assert_eq!(
+            note.read::<String>(&paper).await,
+            None,
+            "it is of something else"
+        );
     }
 }

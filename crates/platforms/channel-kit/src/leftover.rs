@@ -58,19 +58,37 @@ struct Note {
 
 impl Leftovers {
     /// Notes drafts from now on, and returns those that an earlier program left.
-    pub(crate) async fn open(&self, notes: Arc<dyn Notes>, tasks: TaskTracker, account: &str) -> VecDeque<Value> {
+    pub(crate) async fn open(
+        &self,
+        notes: Arc<dyn Notes>,
+        tasks: TaskTracker,
+        account: &str,
+    ) -> VecDeque<Value> {
         let standing = match self.keeper() {
             Some(keeper) => keeper.standing,
-            None => Arc::new(tokio::sync::Mutex::new(Standing::read(notes.as_ref(), account).await)),
+            None => Arc::new(tokio::sync::Mutex::new(
+                Standing::read(notes.as_ref(), account).await,
+            )),
         };
         let left = standing.lock().await.left.clone();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Keeper { notes, tasks, standing });
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Keeper {
+            notes,
+            tasks,
+            standing,
+        });
         left
     }
 
     /// A draft stands there now.
     pub(crate) async fn note(&self, draft: Value) {
-        let Some(Keeper { notes, tasks, standing }) = self.keeper() else { return };
+        let Some(Keeper {
+            notes,
+            tasks,
+            standing,
+        }) = self.keeper()
+        else {
+            return;
+        };
         let standing = standing.lock_owned().await;
         if tasks.spawn(note(standing, notes, draft)).await.is_err() {
             tracing::debug!("a draft could not be noted any more");
@@ -80,14 +98,27 @@ impl Leftovers {
     /// The draft is none any more. Whether that is on disk: otherwise it must not become anything
     /// that is to stay.
     pub(crate) async fn forget(&self, draft: &Value) -> bool {
-        let Some(Keeper { notes, tasks, standing }) = self.keeper() else { return true };
+        let Some(Keeper {
+            notes,
+            tasks,
+            standing,
+        }) = self.keeper()
+        else {
+            return true;
+        };
         let standing = standing.lock_owned().await;
-        tasks.spawn(forget(standing, notes, draft.clone())).await.unwrap_or(false)
+        tasks
+            .spawn(forget(standing, notes, draft.clone()))
+            .await
+            .unwrap_or(false)
     }
 
     /// Deletes what an earlier program left, one draft after the other.
-    pub(crate) async fn take_away<T, F>(&self, left: VecDeque<Value>, delete: impl Fn(T) -> F + Send)
-    where
+    pub(crate) async fn take_away<T, F>(
+        &self,
+        left: VecDeque<Value>,
+        delete: impl Fn(T) -> F + Send,
+    ) where
         T: DeserializeOwned + Clone + Send,
         F: Future<Output = Result<(), ChannelError>> + Send,
     {
@@ -103,7 +134,10 @@ impl Leftovers {
     }
 
     fn keeper(&self) -> Option<Keeper> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
@@ -122,7 +156,11 @@ async fn note(mut standing: OwnedMutexGuard<Standing>, notes: Arc<dyn Notes>, dr
     }
 }
 
-async fn forget(mut standing: OwnedMutexGuard<Standing>, notes: Arc<dyn Notes>, draft: Value) -> bool {
+async fn forget(
+    mut standing: OwnedMutexGuard<Standing>,
+    notes: Arc<dyn Notes>,
+    draft: Value,
+) -> bool {
     if !standing.left.contains(&draft) && !standing.own.contains(&draft) {
         return true;
     }
@@ -143,8 +181,15 @@ impl Standing {
             None
         });
         let note: Option<Note> = text.and_then(|text| serde_json::from_str(&text).ok());
-        let left = note.filter(|note| note.account == account).map(|note| note.drafts).unwrap_or_default();
-        Self { account: account.to_owned(), left, own: Vec::new() }
+        let left = note
+            .filter(|note| note.account == account)
+            .map(|note| note.drafts)
+            .unwrap_or_default();
+        Self {
+            account: account.to_owned(),
+            left,
+            own: Vec::new(),
+        }
     }
 
     async fn write(&self, notes: &dyn Notes) -> Result<(), NoteError> {
@@ -152,7 +197,10 @@ impl Standing {
             return notes.remove(NOTE).await;
         }
         let drafts = self.left.iter().chain(&self.own).cloned().collect();
-        let note = Note { account: self.account.clone(), drafts };
+        let note = Note {
+            account: self.account.clone(),
+            drafts,
+        };
         let text = serde_json::to_string(&note).map_err(std::io::Error::from)?;
         notes.write(NOTE, &text).await
     }
@@ -167,7 +215,9 @@ where
     let mut pause = FIRST_PAUSE;
     for _ in 0..TRIES {
         let outcome = tokio::time::timeout(CALL_TIME, delete(draft.clone())).await;
-        let Err(error) = outcome.unwrap_or_else(|_| Err(ChannelError::Ambiguous("no answer".to_owned()))) else {
+        let Err(error) =
+            outcome.unwrap_or_else(|_| Err(ChannelError::Ambiguous("no answer".to_owned())))
+        else {
             return true;
         };
         tracing::debug!(%error, "a draft that was left in a chat could not be deleted");
@@ -213,7 +263,9 @@ pub(crate) mod tests {
 
         pub(crate) fn drafts(&self) -> Value {
             let text = self.text.lock().unwrap().clone();
-            text.map_or(Value::Null, |text| serde_json::from_str::<Value>(&text).unwrap()["drafts"].take())
+            text.map_or(Value::Null, |text| {
+                serde_json::from_str::<Value>(&text).unwrap()["drafts"].take()
+            })
         }
     }
 
@@ -246,13 +298,22 @@ pub(crate) mod tests {
 
     async fn open(paper: &Arc<Paper>, account: &str) -> (Leftovers, VecDeque<Value>) {
         let leftovers = Leftovers::default();
-        let left = leftovers.open(Arc::<Paper>::clone(paper), TaskTracker::new(), account).await;
+        let left = leftovers
+            .open(Arc::<Paper>::clone(paper), TaskTracker::new(), account)
+            .await;
         (leftovers, left)
     }
 
     /// What is asked for while the platform answers with `answers`, and then takes all.
-    async fn asked(leftovers: &Leftovers, left: VecDeque<Value>, answers: Vec<ChannelError>) -> Vec<u64> {
-        let (asked, answers) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(VecDeque::from(answers))));
+    async fn asked(
+        leftovers: &Leftovers,
+        left: VecDeque<Value>,
+        answers: Vec<ChannelError>,
+    ) -> Vec<u64> {
+        let (asked, answers) = (
+            Arc::new(Mutex::new(Vec::new())),
+            Arc::new(Mutex::new(VecDeque::from(answers))),
+        );
         let delete = |draft: u64| {
             asked.lock().unwrap().push(draft);
             let answer = answers.lock().unwrap().pop_front();
@@ -272,10 +333,16 @@ pub(crate) mod tests {
         }
         assert!(leftovers.forget(&json!(2)).await);
         assert_eq!(paper.drafts(), json!([1, 3]));
-        assert!(open(&paper, "another bot").await.1.is_empty(), "messages of others are not ours to delete");
+        assert!(
+            open(&paper, "another bot").await.1.is_empty(),
+            "messages of others are not ours to delete"
+        );
         let (next, left) = open(&paper, "bot").await;
         next.note(json!(4)).await;
-        assert_eq!((&left, paper.drafts()), (&VecDeque::from([json!(1), json!(3)]), json!([1, 3, 4])));
+        assert_eq!(
+            (&left, paper.drafts()),
+            (&VecDeque::from([json!(1), json!(3)]), json!([1, 3, 4]))
+        );
         assert_eq!(asked(&next, left, Vec::new()).await, [1, 3]);
         assert_eq!(paper.drafts(), json!([4]));
         assert!(next.forget(&json!(4)).await);
@@ -306,24 +373,49 @@ pub(crate) mod tests {
         for draft in 0..100 {
             leftovers.note(json!(draft)).await;
         }
-        assert_eq!(leftovers.keeper().unwrap().standing.lock().await.own.len(), MOST);
+        assert_eq!(
+            leftovers.keeper().unwrap().standing.lock().await.own.len(),
+            MOST
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_platform_is_asked_again_while_that_may_help() {
         let unavailable = || ChannelError::Unavailable("down".to_owned());
-        let limited = |seconds| ChannelError::RateLimited { retry_after: Duration::from_secs(seconds) };
+        let limited = |seconds| ChannelError::RateLimited {
+            retry_after: Duration::from_secs(seconds),
+        };
         let table = [
             (
-                vec![unavailable(), ChannelError::Ambiguous("cut".to_owned()), limited(30)],
+                vec![
+                    unavailable(),
+                    ChannelError::Ambiguous("cut".to_owned()),
+                    limited(30),
+                ],
                 vec![1, 1, 1, 1, 2],
                 json!(null),
             ),
-            (vec![ChannelError::NotFound("gone".to_owned())], vec![1, 2], json!(null)),
-            (vec![ChannelError::Refused("too old".to_owned())], vec![1, 2], json!(null)),
+            (
+                vec![ChannelError::NotFound("gone".to_owned())],
+                vec![1, 2],
+                json!(null),
+            ),
+            (
+                vec![ChannelError::Refused("too old".to_owned())],
+                vec![1, 2],
+                json!(null),
+            ),
             (vec![limited(3600)], vec![1, 2], json!([1])),
-            ((0..5).map(|_| unavailable()).collect(), vec![1, 1, 1, 1, 1, 2], json!([1])),
-            (vec![ChannelError::Auth("revoked".to_owned())], vec![1, 2], json!([1])),
+            (
+                (0..5).map(|_| unavailable()).collect(),
+                vec![1, 1, 1, 1, 1, 2],
+                json!([1]),
+            ),
+            (
+                vec![ChannelError::Auth("revoked".to_owned())],
+                vec![1, 2],
+                json!([1]),
+            ),
         ];
         for (answers, expected, stays) in table {
             let paper = Arc::new(Paper::default());
@@ -332,14 +424,21 @@ pub(crate) mod tests {
             leftovers.note(json!(2)).await;
             let (next, left) = open(&paper, "bot").await;
             let shown = format!("{answers:?}");
-            assert_eq!((asked(&next, left, answers).await, paper.drafts()), (expected, stays), "{shown}");
+            assert_eq!(
+                (asked(&next, left, answers).await, paper.drafts()),
+                (expected, stays),
+                "{shown}"
+            );
         }
     }
 
     #[tokio::test]
     async fn a_note_that_makes_no_sense_is_none() {
         for text in ["", "{", "[]", "{\"account\": 1}"] {
-            let paper = Arc::new(Paper { text: Mutex::new(Some(text.to_owned())), ..Paper::default() });
+            let paper = Arc::new(Paper {
+                text: Mutex::new(Some(text.to_owned())),
+                ..Paper::default()
+            });
             assert!(open(&paper, "bot").await.1.is_empty(), "{text}");
         }
         let paper = Arc::new(Paper::default());

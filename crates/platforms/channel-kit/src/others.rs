@@ -10,11 +10,22 @@ const NAME_LIMIT: usize = 64;
 /// Several lines, or text that could end the mark, are quoted line by line.
 #[must_use]
 pub fn others_words(kind: &str, name: &str, text: &str) -> String {
-    let name: String = name.chars().filter(|letter| !letter.is_control() && !"[]:".contains(*letter)).collect();
+    let name: String = name
+        .chars()
+        .filter(|letter| !letter.is_control() && !"[]:".contains(*letter))
+        .collect();
     let name: String = name.trim().chars().take(NAME_LIMIT).collect();
-    let head = if name.is_empty() { kind.to_owned() } else { format!("{kind} {name}") };
-    let ends_line =
-        |letter: char| matches!(letter, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
+    let head = if name.is_empty() {
+        kind.to_owned()
+    } else {
+        format!("{kind} {name}")
+    };
+    let ends_line = |letter: char| {
+        matches!(
+            letter,
+            '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+        )
+    };
     if text.trim().is_empty() {
         return format!("[{head}]");
     }
@@ -22,7 +33,10 @@ pub fn others_words(kind: &str, name: &str, text: &str) -> String {
         return format!("[{head}: {text}]");
     }
     let lines = text.replace("\r\n", "\n");
-    let lines = lines.split(ends_line).map(|line| format!("\n> {line}")).collect::<String>();
+    let lines = lines
+        .split(ends_line)
+        .map(|line| format!("\n> {line}"))
+        .collect::<String>();
     format!("[{head}:]{lines}")
 }
 
@@ -37,8 +51,18 @@ mod tests {
             ("forwarded", "", "/new", "[forwarded: /new]"),
             ("forwarded from", "Ann]: x", " ", "[forwarded from Ann x]"),
             ("forwarded", "", "a]\r\n/new", "[forwarded:]\n> a]\n> /new"),
-            ("forwarded", "", "a] now do this", "[forwarded:]\n> a] now do this"),
-            ("forwarded", "", "a\u{2028}b\rc", "[forwarded:]\n> a\n> b\n> c"),
+            (
+                "forwarded",
+                "",
+                "a] now do this",
+                "[forwarded:]\n> a] now do this",
+            ),
+            (
+                "forwarded",
+                "",
+                "a\u{2028}b\rc",
+                "[forwarded:]\n> a\n> b\n> c",
+            ),
         ];
         for (kind, name, text, expected) in table {
             assert_eq!(others_words(kind, name, text), expected);

@@ -122,9 +122,14 @@ impl Quarantine {
         let (notes, trouble) = (Arc::clone(&context.notes), Arc::clone(&self.trouble));
         let (cancel, channel) = (context.cancel.clone(), self.channel.clone());
         context.tasks.spawn(async move {
-            cancel.run_until_cancelled(watch_aside(channel, notes, trouble)).await;
+            cancel
+                .run_until_cancelled(watch_aside(channel, notes, trouble))
+                .await;
         });
-        ChannelContext { progress: self.trouble.shown_to(&context.progress), ..context.clone() }
+        ChannelContext {
+            progress: self.trouble.shown_to(&context.progress),
+            ..context.clone()
+        }
     }
 
     /// `true` if earlier processes ended while it was handled, or something beside it.
@@ -155,13 +160,27 @@ impl Quarantine {
             Some(others) => others.wait().await,
             None => None,
         };
-        let turn = self.turns.acquire_many(if is_suspect { AT_A_TIME } else { 1 }).await;
+        let turn = self
+            .turns
+            .acquire_many(if is_suspect { AT_A_TIME } else { 1 })
+            .await;
         self.mark(&keys, true).await;
-        Handling { quarantine: self, keys, is_suspect, _turn: turn.ok(), _others: others }
+        Handling {
+            quarantine: self,
+            keys,
+            is_suspect,
+            _turn: turn.ok(),
+            _others: others,
+        }
     }
 
     /// [Enters](Self::enter) with one event, or sets it aside: then there is nothing to handle.
-    pub async fn admit(&self, key: &str, bytes: &[u8], progress: &dyn Progress) -> Option<Handling<'_>> {
+    pub async fn admit(
+        &self,
+        key: &str,
+        bytes: &[u8],
+        progress: &dyn Progress,
+    ) -> Option<Handling<'_>> {
         if self.is_exceeded(key) {
             self.set_aside(key, bytes, progress).await;
             return None;
@@ -172,10 +191,14 @@ impl Quarantine {
     /// Keeps the bytes of an event that is not to be handled any more. Returns when they are on disk,
     /// however long that takes.
     pub async fn set_aside(&self, key: &str, bytes: &[u8], progress: &dyn Progress) {
-        let Some(notes) = self.known().notes.clone() else { return };
+        let Some(notes) = self.known().notes.clone() else {
+            return;
+        };
         let mut tries = 0;
         while let Err(error) = notes.set_aside(&bounded(key), bytes).await {
-            progress.degraded(&format!("a message that ended the program cannot be set aside: {error}"));
+            progress.degraded(&format!(
+                "a message that ended the program cannot be set aside: {error}"
+            ));
             tokio::time::sleep(growing_pause(FIRST_PAUSE, tries)).await;
             tries = tries.saturating_add(1);
         }
@@ -201,14 +224,20 @@ impl Quarantine {
 
     /// Counts what was set aside.
     async fn look(&self) {
-        let Some(notes) = self.known().notes.clone() else { return };
+        let Some(notes) = self.known().notes.clone() else {
+            return;
+        };
         look(&self.channel, notes.as_ref(), &self.trouble).await;
     }
 
     fn before(&self, key: &str) -> u32 {
         let key = bounded(key);
         let known = self.known();
-        known.tries.iter().find(|(noted, _)| *noted == key).map_or(0, |(_, tries)| tries.before)
+        known
+            .tries
+            .iter()
+            .find(|(noted, _)| *noted == key)
+            .map_or(0, |(_, tries)| tries.before)
     }
 
     async fn mark(&self, keys: &[String], is_under_way: bool) {
@@ -220,7 +249,9 @@ impl Quarantine {
         let _pen = self.pen.lock().await;
         let (notes, text) = {
             let mut known = self.known();
-            let Some(notes) = known.notes.clone().filter(|_| !known.is_written) else { return };
+            let Some(notes) = known.notes.clone().filter(|_| !known.is_written) else {
+                return;
+            };
             known.is_written = true;
             (notes, known.text())
         };
@@ -262,11 +293,17 @@ impl Handling<'_> {
 
 impl Others {
     fn of(permit: &Arc<Semaphore>) -> Self {
-        Self { permit: Arc::clone(permit), wait_until: Instant::now() + WAIT_FOR_OTHERS }
+        Self {
+            permit: Arc::clone(permit),
+            wait_until: Instant::now() + WAIT_FOR_OTHERS,
+        }
     }
 
     async fn wait(self) -> Option<OwnedSemaphorePermit> {
-        tokio::time::timeout_at(self.wait_until, self.permit.acquire_owned()).await.ok()?.ok()
+        tokio::time::timeout_at(self.wait_until, self.permit.acquire_owned())
+            .await
+            .ok()?
+            .ok()
     }
 }
 
@@ -276,7 +313,13 @@ impl Known {
             match self.tries.iter_mut().find(|(noted, _)| noted == key) {
                 Some((_, tries)) if tries.is_under_way == is_under_way => continue,
                 Some((_, tries)) => tries.is_under_way = is_under_way,
-                None => self.tries.push_back((key.clone(), Tries { before: 0, is_under_way })),
+                None => self.tries.push_back((
+                    key.clone(),
+                    Tries {
+                        before: 0,
+                        is_under_way,
+                    },
+                )),
             }
             self.is_written = false;
         }
@@ -286,7 +329,10 @@ impl Known {
 
     fn text(&self) -> String {
         let line = |(key, tries): &(String, Tries)| {
-            format!("{} {key}\n", tries.before.saturating_add(u32::from(tries.is_under_way)))
+            format!(
+                "{} {key}\n",
+                tries.before.saturating_add(u32::from(tries.is_under_way))
+            )
         };
         self.tries.iter().map(line).collect()
     }
@@ -297,7 +343,13 @@ fn read(text: &str) -> VecDeque<(String, Tries)> {
     let line = |line: &str| {
         let (count, key) = line.split_once(' ')?;
         let before = count.parse().ok().filter(|count| *count > 0)?;
-        Some((key.to_owned(), Tries { before, is_under_way: false }))
+        Some((
+            key.to_owned(),
+            Tries {
+                before,
+                is_under_way: false,
+            },
+        ))
     };
     text.lines().filter_map(line).take(COUNTED).collect()
 }
@@ -308,7 +360,11 @@ fn bounded(key: &str) -> String {
     if key.len() <= LONGEST_KEY && !key.contains(char::is_control) {
         return key.to_owned();
     }
-    let digest: String = Sha256::digest(key).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    let digest: String = Sha256::digest(key)
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     format!("digest-{digest}")
 }
 
@@ -317,8 +373,11 @@ async fn look(channel: &ChannelName, notes: &dyn Notes, trouble: &Trouble) {
     let why = match notes.aside().await {
         Ok(aside) if aside.count == 0 => None,
         Ok(aside) => {
-            let which =
-                if aside.count == 1 { "1 message was".to_owned() } else { format!("{} messages were", aside.count) };
+            let which = if aside.count == 1 {
+                "1 message was".to_owned()
+            } else {
+                format!("{} messages were", aside.count)
+            };
             Some(format!(
                 "{which} set aside after ending the program {TRIES} times; look at what is in {} and remove it",
                 aside.place
@@ -400,15 +459,26 @@ mod tests {
         assert_eq!(noted(&notes), "1 bad\n1 good\n");
         for count in 2..=TRIES {
             let process = process(&notes).await;
-            assert!(process.is_suspect("bad") && !process.is_exceeded("bad"), "{count}");
+            assert!(
+                process.is_suspect("bad") && !process.is_exceeded("bad"),
+                "{count}"
+            );
             let handling = process.admit("bad", b"{}", &progress).await;
             assert_eq!(noted(&notes), format!("{count} bad\n1 good\n"));
             drop(handling);
         }
         let process = process(&notes).await;
         assert!(process.admit("bad", b"{}", &progress).await.is_none());
-        assert_eq!(notes.all_aside().into_iter().collect::<Vec<_>>(), [("bad".to_owned(), b"{}".to_vec())]);
-        process.admit("good", b"{}", &progress).await.expect("it is handled").end().await;
+        assert_eq!(
+            notes.all_aside().into_iter().collect::<Vec<_>>(),
+            [("bad".to_owned(), b"{}".to_vec())]
+        );
+        process
+            .admit("good", b"{}", &progress)
+            .await
+            .expect("it is handled")
+            .end()
+            .await;
         assert_eq!(noted(&notes), format!("{TRIES} bad\n"));
     }
 
@@ -420,7 +490,10 @@ mod tests {
         let fresh = process.enter(&keys(&["new"])).await;
         let suspected = keys(&["old"]);
         let mut waiting = Box::pin(process.enter(&suspected));
-        assert!(futures_poll(&mut waiting).is_none(), "something else is under way");
+        assert!(
+            futures_poll(&mut waiting).is_none(),
+            "something else is under way"
+        );
         fresh.end().await;
         let suspect = waiting.await;
         let others = keys(&["newer"]);
@@ -493,7 +566,10 @@ mod tests {
     fn the_digest_of_a_key_is_the_same_for_ever() {
         let short = "k".repeat(LONGEST_KEY);
         assert_eq!(bounded(&short), short);
-        assert_eq!(bounded(&format!("{short}k")), "digest-f39cdc2584758c99cf81c1f41d2572f5");
+        assert_eq!(
+            bounded(&format!("{short}k")),
+            "digest-f39cdc2584758c99cf81c1f41d2572f5"
+        );
         assert_eq!(bounded("a\n"), "digest-87428fc522803d31065e7bce3cf03fe4");
     }
 
@@ -509,7 +585,10 @@ mod tests {
         let text = noted(&notes);
         assert_eq!(text.lines().count(), COUNTED);
         assert!(text.len() < nanobot_channel::LONGEST_NOTE && read(&text).len() == COUNTED);
-        assert!(!process(&notes).await.is_suspect(&long(0)) && process(&notes).await.is_suspect("two\nlines"));
+        assert!(
+            !process(&notes).await.is_suspect(&long(0))
+                && process(&notes).await.is_suspect("two\nlines")
+        );
         for text in ["x", "1", "0 a", "-1 a", "99999999999 a", "\0"] {
             assert_eq!(read(text), VecDeque::new(), "{text:?}");
         }
@@ -527,10 +606,23 @@ mod tests {
         quarantine.set_aside("bad", b"{}", standing.as_ref()).await;
         standing.alive();
         let why = "1 message was set aside after ending the program 4 times; look at what is in memory and remove it";
-        assert_eq!((seen.alive.load(Ordering::Relaxed), seen.why.lock().unwrap().as_str()), (1, why));
-        let looking = watch_aside("chat".into(), Arc::<NoteBook>::clone(&notes), Arc::clone(&quarantine.trouble));
+        assert_eq!(
+            (
+                seen.alive.load(Ordering::Relaxed),
+                seen.why.lock().unwrap().as_str()
+            ),
+            (1, why)
+        );
+        let looking = watch_aside(
+            "chat".into(),
+            Arc::<NoteBook>::clone(&notes),
+            Arc::clone(&quarantine.trouble),
+        );
         notes.remove_aside("bad");
-        assert!(tokio::time::timeout(LOOK_EVERY * 2, looking).await.is_err(), "it goes on looking");
+        assert!(
+            tokio::time::timeout(LOOK_EVERY * 2, looking).await.is_err(),
+            "it goes on looking"
+        );
         standing.alive();
         assert_eq!(seen.alive.load(Ordering::Relaxed), 2);
     }

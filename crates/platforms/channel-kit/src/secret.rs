@@ -61,13 +61,21 @@ impl Secret {
 }
 
 fn hide(text: &str, secret: &str) -> String {
-    if secret.is_empty() { text.to_owned() } else { text.replace(secret, HIDDEN) }
+    if secret.is_empty() {
+        text.to_owned()
+    } else {
+        text.replace(secret, HIDDEN)
+    }
 }
 
 impl fmt::Debug for Secret {
     /// Says only whether there is one.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.expose().is_empty() { "<none>" } else { HIDDEN })
+        f.write_str(if self.expose().is_empty() {
+            "<none>"
+        } else {
+            HIDDEN
+        })
     }
 }
 
@@ -78,10 +86,19 @@ mod tests {
     #[test]
     fn a_secret_is_shown_nowhere() {
         let token = Secret::new(" 42:AbC \n");
-        assert_eq!(token.scrub("http://x/bot42:AbC/getMe"), "http://x/bot<secret>/getMe");
-        assert_eq!(format!("{token:?} {:?}", Secret::default()), "<secret> <none>");
+        assert_eq!(
+            token.scrub("http://x/bot42:AbC/getMe"),
+            "http://x/bot<secret>/getMe"
+        );
+        assert_eq!(
+            format!("{token:?} {:?}", Secret::default()),
+            "<secret> <none>"
+        );
         assert_eq!(Secret::default().scrub("as it is"), "as it is");
-        assert_eq!((token.expose(), token.expose_exact()), ("42:AbC", " 42:AbC \n"));
+        assert_eq!(
+            (token.expose(), token.expose_exact()),
+            ("42:AbC", " 42:AbC \n")
+        );
     }
 
     #[test]

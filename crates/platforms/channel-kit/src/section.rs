@@ -12,7 +12,10 @@ use serde::de::DeserializeOwned;
 ///
 /// # Errors
 /// [`ChannelError::Config`] naming the key as it stands in the section.
-pub fn read_section<C: DeserializeOwned>(section: &Value, expected: fn(&str) -> &str) -> Result<C, ChannelError> {
+pub fn read_section<C: DeserializeOwned>(
+    section: &Value,
+    expected: fn(&str) -> &str,
+) -> Result<C, ChannelError> {
     let nothing = Map::new();
     let keys = match section {
         Value::Null => &nothing,
@@ -20,14 +23,20 @@ pub fn read_section<C: DeserializeOwned>(section: &Value, expected: fn(&str) -> 
         _ => return Err(wrong("", "has to be an object")),
     };
     let spoken = keys.iter().filter(|(_, value)| !value.is_null());
-    let spoken: Map = spoken.map(|(key, value)| (camel_case(key), value.clone())).collect();
-    serde_json::from_value(Value::Object(spoken)).map_err(|error| blame::<C>(keys, expected, &error))
+    let spoken: Map = spoken
+        .map(|(key, value)| (camel_case(key), value.clone()))
+        .collect();
+    serde_json::from_value(Value::Object(spoken))
+        .map_err(|error| blame::<C>(keys, expected, &error))
 }
 
 /// An error about one key.
 #[must_use]
 pub fn wrong(key: &str, message: &str) -> ChannelError {
-    ChannelError::Config { key: key.to_owned(), message: message.to_owned() }
+    ChannelError::Config {
+        key: key.to_owned(),
+        message: message.to_owned(),
+    }
 }
 
 fn camel_case(key: &str) -> String {
@@ -46,7 +55,11 @@ fn camel_case(key: &str) -> String {
 }
 
 /// Finds the key that does not read.
-fn blame<C: DeserializeOwned>(keys: &Map, expected: fn(&str) -> &str, error: &serde_json::Error) -> ChannelError {
+fn blame<C: DeserializeOwned>(
+    keys: &Map,
+    expected: fn(&str) -> &str,
+    error: &serde_json::Error,
+) -> ChannelError {
     for (key, value) in keys {
         let kind = match value {
             Value::Null => continue,
@@ -59,7 +72,13 @@ fn blame<C: DeserializeOwned>(keys: &Map, expected: fn(&str) -> &str, error: &se
         let camel = camel_case(key);
         let alone = Map::from_iter([(camel.clone(), value.clone())]);
         if serde_json::from_value::<C>(Value::Object(alone)).is_err() {
-            return wrong(key, &format!("holds {kind} that cannot be used here; {}", expected(&camel)));
+            return wrong(
+                key,
+                &format!(
+                    "holds {kind} that cannot be used here; {}",
+                    expected(&camel)
+                ),
+            );
         }
     }
     wrong("", &format!("cannot be read at column {}", error.column()))
@@ -80,20 +99,33 @@ mod tests {
     }
 
     fn expected(key: &str) -> &str {
-        if key == "isOpen" { "write true or false" } else { "write a text in quotes" }
+        if key == "isOpen" {
+            "write true or false"
+        } else {
+            "write a text in quotes"
+        }
     }
 
     #[test]
     fn both_spellings_are_read_and_what_says_nothing_is_left_alone() {
-        let settings = |api_base: &str, is_open| Settings { api_base: api_base.to_owned(), is_open };
+        let settings = |api_base: &str, is_open| Settings {
+            api_base: api_base.to_owned(),
+            is_open,
+        };
         let table = [
             (json!(null), settings("", false)),
             (json!({"apiBase": "x", "isOpen": true}), settings("x", true)),
-            (json!({"api_base": "x", "is__open": true, "allowFrom": [1]}), settings("x", true)),
+            (
+                json!({"api_base": "x", "is__open": true, "allowFrom": [1]}),
+                settings("x", true),
+            ),
             (json!({"apiBase": null}), settings("", false)),
         ];
         for (section, settings) in table {
-            assert_eq!(read_section::<Settings>(&section, expected).unwrap(), settings);
+            assert_eq!(
+                read_section::<Settings>(&section, expected).unwrap(),
+                settings
+            );
         }
     }
 
@@ -105,10 +137,18 @@ mod tests {
                 json!({"api_base": "x", "is_open": "s3cret"}),
                 "is_open: holds a text that cannot be used here; write true or false",
             ),
-            (json!({"apiBase": 5}), "apiBase: holds a number that cannot be used here; write a text in quotes"),
+            (
+                json!({"apiBase": 5}),
+                "apiBase: holds a number that cannot be used here; write a text in quotes",
+            ),
         ];
         for (section, text) in table {
-            assert_eq!(read_section::<Settings>(&section, expected).unwrap_err().to_string(), text);
+            assert_eq!(
+                read_section::<Settings>(&section, expected)
+                    .unwrap_err()
+                    .to_string(),
+                text
+            );
         }
     }
 }

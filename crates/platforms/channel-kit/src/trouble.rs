@@ -37,7 +37,10 @@ impl Trouble {
     /// Makes signs of life that say it to `supervisor` for as long as it lasts.
     #[must_use]
     pub fn shown_to(self: &Arc<Self>, supervisor: &Arc<dyn Progress>) -> Arc<dyn Progress> {
-        Arc::new(Standing { supervisor: Arc::clone(supervisor), trouble: Arc::clone(self) })
+        Arc::new(Standing {
+            supervisor: Arc::clone(supervisor),
+            trouble: Arc::clone(self),
+        })
     }
 
     fn now(&self) -> Option<String> {

@@ -40,7 +40,9 @@ pub(crate) struct Api {
 impl fmt::Debug for Api {
     /// A proxy may hold a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Api").field("base", &self.base.host_str()).finish_non_exhaustive()
+        f.debug_struct("Api")
+            .field("base", &self.base.host_str())
+            .finish_non_exhaustive()
     }
 }
 
@@ -50,7 +52,10 @@ pub(crate) struct Done {}
 
 impl Api {
     /// The API by its configuration; opens nothing.
-    pub(crate) fn new(config: &SlackConfig, shared_proxy: Option<&str>) -> Result<Self, ChannelError> {
+    pub(crate) fn new(
+        config: &SlackConfig,
+        shared_proxy: Option<&str>,
+    ) -> Result<Self, ChannelError> {
         let base = http::api_base(&config.api_base, "https://slack.com/api")?;
         Ok(Self {
             bot: config.bot_token.clone(),
@@ -69,7 +74,8 @@ impl Api {
         R: DeserializeOwned,
     {
         let request = self.client()?.post(self.address(method)?).json(payload);
-        self.exchange(request.bearer_auth(self.bot.expose()).timeout(self.timeout)).await
+        self.exchange(request.bearer_auth(self.bot.expose()).timeout(self.timeout))
+            .await
     }
 
     /// Makes a call that only asks. Slack reads no JSON there.
@@ -82,7 +88,8 @@ impl Api {
             address.query_pairs_mut().extend_pairs(query);
         }
         let request = self.client()?.get(address);
-        self.exchange(request.bearer_auth(self.bot.expose()).timeout(self.timeout)).await
+        self.exchange(request.bearer_auth(self.bot.expose()).timeout(self.timeout))
+            .await
     }
 
     /// Asks for the address of a new connection. It holds a ticket: it is not to be shown.
@@ -92,7 +99,9 @@ impl Api {
             url: String,
         }
         let request = self.client()?.post(self.address("apps.connections.open")?);
-        let opened: Opened = self.exchange(request.bearer_auth(self.app.expose()).timeout(self.timeout)).await?;
+        let opened: Opened = self
+            .exchange(request.bearer_auth(self.app.expose()).timeout(self.timeout))
+            .await?;
         Ok(opened.url)
     }
 
@@ -114,12 +123,16 @@ impl Api {
         if status == StatusCode::TOO_MANY_REQUESTS {
             return Err(limited());
         }
-        let body = http::json_body(response).await.map_err(|error| self.failure(error))?;
+        let body = http::json_body(response)
+            .await
+            .map_err(|error| self.failure(error))?;
         let verdict: Verdict = match json::from_slice(&body) {
             Ok(verdict) => verdict,
             // Proxies and gateways speak HTML, and know nothing of messages.
             Err(_) if !status.is_success() => {
-                return Err(CallError::Unreachable(format!("something on the way to Slack answered {status}")));
+                return Err(CallError::Unreachable(format!(
+                    "something on the way to Slack answered {status}"
+                )));
             }
             Err(error) => return Err(self.misunderstood(&error)),
         };
@@ -130,7 +143,10 @@ impl Api {
         if matches!(code.as_str(), "ratelimited" | "rate_limited") {
             return Err(limited());
         }
-        Err(CallError::named(code, verdict.needed.map(|scope| self.scrub(&scope))))
+        Err(CallError::named(
+            code,
+            verdict.needed.map(|scope| self.scrub(&scope)),
+        ))
     }
 
     fn misunderstood(&self, error: &serde_json::Error) -> CallError {
@@ -144,23 +160,36 @@ impl Api {
 
     fn address(&self, method: &str) -> Result<Url, CallError> {
         let base = self.base.as_str().trim_end_matches('/');
-        Url::parse(&format!("{base}/{method}")).map_err(|error| CallError::Setup(self.scrub(&error.to_string())))
+        Url::parse(&format!("{base}/{method}"))
+            .map_err(|error| CallError::Setup(self.scrub(&error.to_string())))
     }
 
     /// The client, for requests that are none of the Web API's.
     pub(crate) fn client(&self) -> Result<&Client, CallError> {
         let build = || {
             let builder = http::client(&self.way);
-            builder.build().map_err(|error| self.scrub(&Failure::from(error).text))
+            builder
+                .build()
+                .map_err(|error| self.scrub(&Failure::from(error).text))
         };
-        self.client.get_or_init(build).as_ref().map_err(|why| CallError::Setup(why.clone()))
+        self.client
+            .get_or_init(build)
+            .as_ref()
+            .map_err(|why| CallError::Setup(why.clone()))
     }
 
     /// What a failed request means. Addresses stay out of it: some hold tickets.
     pub(crate) fn failure(&self, error: reqwest::Error) -> CallError {
-        let Failure { text, may_have_arrived } = error.into();
+        let Failure {
+            text,
+            may_have_arrived,
+        } = error.into();
         let text = self.scrub(&text);
-        if may_have_arrived { CallError::Interrupted(text) } else { CallError::Unreachable(text) }
+        if may_have_arrived {
+            CallError::Interrupted(text)
+        } else {
+            CallError::Unreachable(text)
+        }
     }
 }
 
@@ -174,8 +203,12 @@ struct Verdict {
 
 /// The pause that Slack asks for.
 fn asked_pause(headers: &HeaderMap) -> Duration {
-    let asked = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
-    asked.map_or(USUAL_WAIT, Duration::from_secs).min(CLOCK_LIMIT)
+    let asked = headers
+        .get(RETRY_AFTER)
+        .and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    asked
+        .map_or(USUAL_WAIT, Duration::from_secs)
+        .min(CLOCK_LIMIT)
 }
 
 #[cfg(test)]

@@ -60,7 +60,11 @@ impl Attachment {
     /// A file as the event describes it, however badly.
     pub(crate) fn of(described: &Value) -> Self {
         let file: File = serde_json::from_value(described.clone()).unwrap_or_default();
-        let kind = match file.mimetype.as_deref().and_then(|mime| mime.split('/').next()) {
+        let kind = match file
+            .mimetype
+            .as_deref()
+            .and_then(|mime| mime.split('/').next())
+        {
             Some("image") => "image",
             Some("audio") => "audio",
             Some("video") => "video",
@@ -86,13 +90,21 @@ impl Attachment {
             Err(error) => {
                 tracing::warn!(%error, kind = self.kind, "a file of a message could not be fetched");
                 return Kept {
-                    marker: format!("[{}: {}: download failed]", self.kind, self.printable_name()),
+                    marker: format!(
+                        "[{}: {}: download failed]",
+                        self.kind,
+                        self.printable_name()
+                    ),
                     image: None,
                 };
             }
         };
         let mut marker = format!("[{}: {}]", self.kind, media.location);
-        if let Some(transcriber) = context.transcriber.as_ref().filter(|_| self.kind == "audio") {
+        if let Some(transcriber) = context
+            .transcriber
+            .as_ref()
+            .filter(|_| self.kind == "audio")
+        {
             match transcriber.transcribe(&media).await {
                 // An empty one says nothing, so the recording stays a file.
                 Ok(text) if text.trim().is_empty() => {}
@@ -100,19 +112,33 @@ impl Attachment {
                 Err(error) => tracing::warn!(%error, "a recording could not be transcribed"),
             }
         }
-        Kept { marker, image: Some(media).filter(|_| self.kind == "image") }
+        Kept {
+            marker,
+            image: Some(media).filter(|_| self.kind == "image"),
+        }
     }
 
     async fn fetch(&self, api: &Api, context: &ChannelContext) -> Result<MediaRef, FetchError> {
         let limit = context.media.limit();
-        let File { id, mimetype, size, is_external, url_private, url_private_download, .. } = &self.file;
+        let File {
+            id,
+            mimetype,
+            size,
+            is_external,
+            url_private,
+            url_private_download,
+            ..
+        } = &self.file;
         if *is_external {
             return Err(FetchError::Elsewhere);
         }
         if size.is_some_and(|size| size > limit) {
             return Err(FetchError::TooLarge { limit });
         }
-        let address = url_private_download.as_ref().or(url_private.as_ref()).ok_or(FetchError::NoAddress)?;
+        let address = url_private_download
+            .as_ref()
+            .or(url_private.as_ref())
+            .ok_or(FetchError::NoAddress)?;
         let mut response = open(api, address).await?;
         let is_page = header(&response, &CONTENT_TYPE).starts_with("text/html");
         if is_page && !header(&response, &CONTENT_DISPOSITION).starts_with("attachment") {
@@ -125,7 +151,10 @@ impl Attachment {
             }
             bytes.extend_from_slice(&chunk);
         }
-        Ok(context.media.keep(id, self.name(), mimetype.as_deref(), &bytes).await?)
+        Ok(context
+            .media
+            .keep(id, self.name(), mimetype.as_deref(), &bytes)
+            .await?)
     }
 }
 
@@ -136,29 +165,44 @@ async fn open(api: &Api, address: &str) -> Result<Response, FetchError> {
         if !may_have_the_token(api, &address) {
             return Err(FetchError::Elsewhere);
         }
-        let request = api.client()?.get(address.clone()).bearer_auth(api.bot.expose());
+        let request = api
+            .client()?
+            .get(address.clone())
+            .bearer_auth(api.bot.expose());
         let response = api.send(request.timeout(api.timeout + FILE_TIME)).await?;
         if !response.status().is_redirection() {
             let status = response.status();
-            return if status.is_success() { Ok(response) } else { Err(FetchError::Status(status.as_u16())) };
+            return if status.is_success() {
+                Ok(response)
+            } else {
+                Err(FetchError::Status(status.as_u16()))
+            };
         }
-        address = address.join(&header(&response, &LOCATION)).map_err(|_unreadable| FetchError::NoAddress)?;
+        address = address
+            .join(&header(&response, &LOCATION))
+            .map_err(|_unreadable| FetchError::NoAddress)?;
     }
     Err(FetchError::Elsewhere)
 }
 
 fn may_have_the_token(api: &Api, address: &Url) -> bool {
     let same = |a: &Url, b: &Url| {
-        (a.scheme(), a.host_str(), a.port_or_known_default()) == (b.scheme(), b.host_str(), b.port_or_known_default())
+        (a.scheme(), a.host_str(), a.port_or_known_default())
+            == (b.scheme(), b.host_str(), b.port_or_known_default())
     };
     let host = address.host_str().unwrap_or_default();
-    let is_slack =
-        HOSTS.iter().any(|known| host.strip_suffix(known).is_some_and(|sub| sub.is_empty() || sub.ends_with('.')));
+    let is_slack = HOSTS.iter().any(|known| {
+        host.strip_suffix(known)
+            .is_some_and(|sub| sub.is_empty() || sub.ends_with('.'))
+    });
     same(address, &api.base) || (is_slack && address.scheme() == "https")
 }
 
 fn header(response: &Response, name: &HeaderName) -> String {
-    let value = response.headers().get(name).and_then(|value| value.to_str().ok());
+    let value = response
+        .headers()
+        .get(name)
+        .and_then(|value| value.to_str().ok());
     value.unwrap_or_default().to_owned()
 }
 
@@ -171,11 +215,22 @@ mod tests {
 
     #[test]
     fn the_token_goes_to_slack_alone() {
-        let api =
-            |base: &str| Api::new(&SlackConfig { api_base: base.to_owned(), ..SlackConfig::default() }, None).unwrap();
+        let api = |base: &str| {
+            Api::new(
+                &SlackConfig {
+                    api_base: base.to_owned(),
+                    ..SlackConfig::default()
+                },
+                None,
+            )
+            .unwrap()
+        };
         let slack = api("https://slack.com/api");
         let table = [
-            ("https://files.slack.com/files-pri/T1-F1/download/a.png", true),
+            (
+                "https://files.slack.com/files-pri/T1-F1/download/a.png",
+                true,
+            ),
             ("https://slack.com/x", true),
             ("https://a.b.slack-edge.com/x", true),
             ("http://files.slack.com/x", false),
@@ -185,25 +240,51 @@ mod tests {
             ("http://127.0.0.1:9/x", false),
         ];
         for (address, expected) in table {
-            assert_eq!(may_have_the_token(&slack, &Url::parse(address).unwrap()), expected, "{address}");
+            assert_eq!(
+                may_have_the_token(&slack, &Url::parse(address).unwrap()),
+                expected,
+                "{address}"
+            );
         }
         let fake = api("http://127.0.0.1:9/api");
-        assert!(may_have_the_token(&fake, &Url::parse("http://127.0.0.1:9/files/a").unwrap()));
-        assert!(!may_have_the_token(&fake, &Url::parse("http://127.0.0.1:8/files/a").unwrap()));
+        assert!(may_have_the_token(
+            &fake,
+            &Url::parse("http://127.0.0.1:9/files/a").unwrap()
+        ));
+        assert!(!may_have_the_token(
+            &fake,
+            &Url::parse("http://127.0.0.1:8/files/a").unwrap()
+        ));
     }
 
     #[test]
     fn a_file_is_known_by_what_the_event_says() {
         let table = [
-            (json!({"id": "F1", "name": "a.png", "mimetype": "image/png"}), "image", "a.png"),
-            (json!({"id": "F1", "title": "Talk", "mimetype": "audio/mp4"}), "audio", "Talk"),
-            (json!({"id": "F1", "mimetype": "text/plain"}), "file", "file"),
+            (
+                json!({"id": "F1", "name": "a.png", "mimetype": "image/png"}),
+                "image",
+                "a.png",
+            ),
+            (
+                json!({"id": "F1", "title": "Talk", "mimetype": "audio/mp4"}),
+                "audio",
+                "Talk",
+            ),
+            (
+                json!({"id": "F1", "mimetype": "text/plain"}),
+                "file",
+                "file",
+            ),
             (json!({"id": 5}), "file", "file"),
             (json!("odd"), "file", "file"),
         ];
         for (described, kind, name) in table {
             let attachment = Attachment::of(&described);
-            assert_eq!((attachment.kind, attachment.name()), (kind, name), "{described}");
+            assert_eq!(
+                (attachment.kind, attachment.name()),
+                (kind, name),
+                "{described}"
+            );
         }
     }
 }

@@ -27,7 +27,11 @@ impl Attempts {
     /// How far a part came.
     pub(crate) fn of(&self, part: &str) -> Attempt {
         let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.iter().find(|(known, _)| known == part).map(|(_, attempt)| *attempt).unwrap_or_default()
+        entries
+            .iter()
+            .find(|(known, _)| known == part)
+            .map(|(_, attempt)| *attempt)
+            .unwrap_or_default()
     }
 
     /// It came so far.
@@ -42,7 +46,10 @@ impl Attempts {
 
     /// The part went through.
     pub(crate) fn forget(&self, part: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|(known, _)| known != part);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|(known, _)| known != part);
     }
 }
 
@@ -53,14 +60,26 @@ mod tests {
     #[test]
     fn the_oldest_is_forgotten_first() {
         let attempts = Attempts::default();
-        let attempt = Attempt { done: 2, is_open: true };
-        attempts.remember("0", Attempt { done: 1, is_open: false });
+        let attempt = Attempt {
+            done: 2,
+            is_open: true,
+        };
+        attempts.remember(
+            "0",
+            Attempt {
+                done: 1,
+                is_open: false,
+            },
+        );
         attempts.remember("0", attempt);
         assert_eq!(attempts.of("0"), attempt);
         for number in 1..=REMEMBERED {
             attempts.remember(&number.to_string(), attempt);
         }
         attempts.forget("1");
-        assert_eq!(["0", "1", "2"].map(|part| attempts.of(part)), [Attempt::default(), Attempt::default(), attempt]);
+        assert_eq!(
+            ["0", "1", "2"].map(|part| attempts.of(part)),
+            [Attempt::default(), Attempt::default(), attempt]
+        );
     }
 }

@@ -5,8 +5,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use nanobot_channel::{
-    Channel, ChannelContext, ChannelError, ChannelName, DeliveryGuarantee, Dialect, Drafts, Measure, OutboundKind,
-    OutboundMessage, OutboundPart, Probe, Sent, StreamId, TextStyle, TurnEnds, async_trait,
+    Channel, ChannelContext, ChannelError, ChannelName, DeliveryGuarantee, Dialect, Drafts,
+    Measure, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, StreamId, TextStyle,
+    TurnEnds, async_trait,
 };
 use nanobot_channel_kit::{Background, DraftBoard, Quarantine};
 use tokio::sync::watch;
@@ -62,7 +63,11 @@ impl SlackChannel {
     ///
     /// # Errors
     /// [`ChannelError::Config`] naming the key.
-    pub fn new(name: ChannelName, config: SlackConfig, shared_proxy: Option<&str>) -> Result<Self, ChannelError> {
+    pub fn new(
+        name: ChannelName,
+        config: SlackConfig,
+        shared_proxy: Option<&str>,
+    ) -> Result<Self, ChannelError> {
         let api = Arc::new(Api::new(&config, shared_proxy)?);
         Ok(Self {
             quarantine: Quarantine::new(name.clone()),
@@ -125,7 +130,8 @@ impl Channel for SlackChannel {
         if context.cancel.is_cancelled() {
             self.quarantine.close().await;
         }
-        let last_notes = async { tokio::join!(self.chats.write(notes), self.told_threads.write(notes)) };
+        let last_notes =
+            async { tokio::join!(self.chats.write(notes), self.told_threads.write(notes)) };
         if tokio::time::timeout(LAST_NOTE, last_notes).await.is_err() {
             tracing::warn!(channel = %self.name, "there was no time to note what was heard last");
         }
@@ -146,7 +152,11 @@ impl Channel for SlackChannel {
     }
 
     fn text_style(&self) -> TextStyle {
-        TextStyle { dialect: Dialect::SlackMrkdwn, measure: Measure::CodePoints, limit: TEXT_LIMIT }
+        TextStyle {
+            dialect: Dialect::SlackMrkdwn,
+            measure: Measure::CodePoints,
+            limit: TEXT_LIMIT,
+        }
     }
 
     fn drafts(&self) -> Option<&dyn Drafts> {
@@ -166,13 +176,18 @@ impl Channel for SlackChannel {
 #[async_trait]
 impl Drafts for SlackChannel {
     async fn append(&self, delta: &OutboundMessage) -> Result<(), ChannelError> {
-        let OutboundKind::Delta { stream } = &delta.kind else { return Ok(()) };
+        let OutboundKind::Delta { stream } = &delta.kind else {
+            return Ok(());
+        };
         if !(self.background.is_open() && self.may_draft.load(Ordering::Relaxed)) {
             return Ok(());
         }
         let place = self.place(&delta.chat_id, &delta.delivery).await?;
         if let Some(slot) = self.drafts.append(stream, &delta.content) {
-            let draft = Draft { api: Arc::clone(&self.api), place };
+            let draft = Draft {
+                api: Arc::clone(&self.api),
+                place,
+            };
             self.in_background(slot.run(draft, self.config.edit_interval()));
         }
         Ok(())
@@ -185,7 +200,11 @@ impl Drafts for SlackChannel {
         Ok(())
     }
 
-    async fn withdraw(&self, stream: &StreamId, _message: &OutboundMessage) -> Result<(), ChannelError> {
+    async fn withdraw(
+        &self,
+        stream: &StreamId,
+        _message: &OutboundMessage,
+    ) -> Result<(), ChannelError> {
         self.drafts.withdraw(stream);
         Ok(())
     }

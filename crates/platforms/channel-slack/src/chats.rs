@@ -29,7 +29,10 @@ pub(crate) struct Chats {
 impl Default for Chats {
     /// None are known before [`Self::open`].
     fn default() -> Self {
-        Self { known: Mutex::default(), note: LateNote::new(NOTE) }
+        Self {
+            known: Mutex::default(),
+            note: LateNote::new(NOTE),
+        }
     }
 }
 
@@ -73,12 +76,23 @@ impl Chats {
         if is_read {
             return;
         }
-        let Some(Note { account, places }) = self.note.read(notes).await else { return };
+        let Some(Note { account, places }) = self.note.read(notes).await else {
+            return;
+        };
         let mut known = self.known();
         known.account = account;
         let places = places.into_iter().take(2 * REMEMBERED);
-        known.places =
-            places.map(|(chat, thread, last)| (Place { chat, thread }, Mark { last, is_behind: false })).collect();
+        known.places = places
+            .map(|(chat, thread, last)| {
+                (
+                    Place { chat, thread },
+                    Mark {
+                        last,
+                        is_behind: false,
+                    },
+                )
+            })
+            .collect();
     }
 
     /// Writes the note whenever it changed, but not too often. Does not return.
@@ -119,8 +133,13 @@ impl Chats {
     pub(crate) fn behind(&self, chat: &str) -> Vec<(Place, String)> {
         let mut known = self.known();
         known.queued.remove(chat);
-        let behind = known.places.iter().filter(|(place, mark)| place.chat == chat && mark.is_behind);
-        behind.map(|(place, mark)| (place.clone(), mark.last.clone())).collect()
+        let behind = known
+            .places
+            .iter()
+            .filter(|(place, mark)| place.chat == chat && mark.is_behind);
+        behind
+            .map(|(place, mark)| (place.clone(), mark.last.clone()))
+            .collect()
     }
 
     /// Somebody who may talk said something there.
@@ -128,7 +147,13 @@ impl Chats {
         let mut known = self.known();
         if !known.places.contains_key(place) {
             known.make_room(place.thread.is_some());
-            known.places.insert(place.clone(), Mark { last: ts.to_owned(), is_behind: false });
+            known.places.insert(
+                place.clone(),
+                Mark {
+                    last: ts.to_owned(),
+                    is_behind: false,
+                },
+            );
             self.note.change();
         }
     }
@@ -167,7 +192,9 @@ impl Chats {
     /// A place is gone, or not for the app.
     pub(crate) fn forget(&self, place: &Place) {
         let mut known = self.known();
-        known.places.retain(|other, _| other != place && (place.thread.is_some() || other.chat != place.chat));
+        known.places.retain(|other, _| {
+            other != place && (place.thread.is_some() || other.chat != place.chat)
+        });
         self.note.change();
     }
 
@@ -189,18 +216,27 @@ impl Chats {
 impl Known {
     fn note(&self) -> Note {
         let places = self.places.iter();
-        let places = places.map(|(place, mark)| (place.chat.clone(), place.thread.clone(), mark.last.clone()));
-        Note { account: self.account.clone(), places: places.collect() }
+        let places = places
+            .map(|(place, mark)| (place.chat.clone(), place.thread.clone(), mark.last.clone()));
+        Note {
+            account: self.account.clone(),
+            places: places.collect(),
+        }
     }
 
     /// Forgets the quietest of the threads, or of the conversations, when there are too many.
     fn make_room(&mut self, for_thread: bool) {
-        let same = || self.places.iter().filter(|(place, _)| place.thread.is_some() == for_thread);
+        let same = || {
+            self.places
+                .iter()
+                .filter(|(place, _)| place.thread.is_some() == for_thread)
+        };
         if same().count() < REMEMBERED {
             return;
         }
-        if let Some(quietest) =
-            same().min_by(|(_, one), (_, other)| one.last.cmp(&other.last)).map(|(place, _)| place.clone())
+        if let Some(quietest) = same()
+            .min_by(|(_, one), (_, other)| one.last.cmp(&other.last))
+            .map(|(place, _)| place.clone())
         {
             self.places.remove(&quietest);
         }
@@ -215,7 +251,10 @@ mod tests {
     use super::*;
 
     fn place(chat: &str, thread: Option<&str>) -> Place {
-        Place { chat: chat.to_owned(), thread: thread.map(str::to_owned) }
+        Place {
+            chat: chat.to_owned(),
+            thread: thread.map(str::to_owned),
+        }
     }
 
     #[tokio::test]
@@ -235,7 +274,10 @@ mod tests {
         assert_eq!(restarted.behind("C1"), []);
         assert_eq!(restarted.begin("UBOT"), ["C2", "C1"]);
         assert_eq!(restarted.begin("UBOT"), [""; 0], "they are queued");
-        let expected = [(place("C1", None), "1.1".to_owned()), (place("C1", Some("1.1")), "1.3".to_owned())];
+        let expected = [
+            (place("C1", None), "1.1".to_owned()),
+            (place("C1", Some("1.1")), "1.3".to_owned()),
+        ];
         assert_eq!(restarted.behind("C1"), expected);
         assert_eq!(restarted.begin("UBOT"), ["C1"]);
         let of_another = Chats::default();
@@ -251,7 +293,11 @@ mod tests {
         chats.deal_with(&here, "7.0");
         assert_eq!(chats.behind("C1"), [(here.clone(), "5.0".to_owned())]);
         chats.reach(&here, "6.0");
-        assert_eq!(chats.begin(""), ["C1"], "another connection ended meanwhile");
+        assert_eq!(
+            chats.begin(""),
+            ["C1"],
+            "another connection ended meanwhile"
+        );
         chats.catch_up(&here);
         assert_eq!(chats.behind("C1"), [(here.clone(), "6.0".to_owned())]);
         chats.catch_up(&here);
@@ -261,22 +307,35 @@ mod tests {
         assert_eq!(chats.behind("C1"), [(here.clone(), "8.0".to_owned())]);
         chats.hear(&place("C1", Some("1.0")), "8.1");
         chats.forget(&here);
-        assert_eq!(chats.begin(""), [""; 0], "threads are gone with their conversation");
-        assert_eq!([chats.is_news("im:history"), chats.is_news("im:history")], [true, false]);
+        assert_eq!(
+            chats.begin(""),
+            [""; 0],
+            "threads are gone with their conversation"
+        );
+        assert_eq!(
+            [chats.is_news("im:history"), chats.is_news("im:history")],
+            [true, false]
+        );
     }
 
     #[tokio::test]
     async fn the_note_is_bounded_and_the_quiet_go_first() {
         let (notes, chats) = (NoteBook::default(), Chats::default());
         for number in 0..=REMEMBERED {
-            let (chat, ts) = (format!("C{number:010}"), format!("{}.000001", 1_700_000_000 + number));
+            let (chat, ts) = (
+                format!("C{number:010}"),
+                format!("{}.000001", 1_700_000_000 + number),
+            );
             chats.hear(&place(&chat, None), &ts);
             chats.hear(&place(&chat, Some(&ts)), &ts);
         }
         chats.write(&notes).await;
         assert!(notes.all()[NOTE].len() < LONGEST_NOTE);
         let kept = chats.begin("");
-        assert_eq!((kept.len(), kept.last().map(String::as_str)), (REMEMBERED, Some("C0000000001")));
+        assert_eq!(
+            (kept.len(), kept.last().map(String::as_str)),
+            (REMEMBERED, Some("C0000000001"))
+        );
     }
 
     #[tokio::test]

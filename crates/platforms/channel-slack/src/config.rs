@@ -84,7 +84,10 @@ impl SlackConfig {
 
     fn validated(mut self) -> Result<Self, ChannelError> {
         if !self.mode.trim().eq_ignore_ascii_case("socket") {
-            return Err(wrong("mode", "knows only \"socket\": events come over Socket Mode"));
+            return Err(wrong(
+                "mode",
+                "knows only \"socket\": events come over Socket Mode",
+            ));
         }
         let tokens = [
             (
@@ -106,7 +109,10 @@ impl SlackConfig {
                 token if !token.starts_with(prefix) => "is a token of another kind",
                 _ => continue,
             };
-            return Err(wrong(key, &format!("{problem}: put {what} here; it begins with {prefix}")));
+            return Err(wrong(
+                key,
+                &format!("{problem}: put {what} here; it begins with {prefix}"),
+            ));
         }
         if !(1.0..=3600.0).contains(&self.stream_edit_interval) {
             return Err(wrong(
@@ -115,10 +121,16 @@ impl SlackConfig {
             ));
         }
         if !(0.1..=3600.0).contains(&self.request_timeout) {
-            return Err(wrong("requestTimeout", "has to be a number of seconds from 0.1 up"));
+            return Err(wrong(
+                "requestTimeout",
+                "has to be a number of seconds from 0.1 up",
+            ));
         }
         if self.thread_context_limit > LONGEST_CONTEXT {
-            return Err(wrong("threadContextLimit", "has to be a whole number up to 200"));
+            return Err(wrong(
+                "threadContextLimit",
+                "has to be a whole number up to 200",
+            ));
         }
         for emoji in [&mut self.react_emoji, &mut self.done_emoji] {
             *emoji = emoji.trim().trim_matches(':').to_owned();
@@ -152,7 +164,11 @@ mod tests {
     use super::*;
 
     fn tokens() -> SlackConfig {
-        SlackConfig { bot_token: Secret::new("xoxb-1"), app_token: Secret::new("xapp-1"), ..SlackConfig::default() }
+        SlackConfig {
+            bot_token: Secret::new("xoxb-1"),
+            app_token: Secret::new("xapp-1"),
+            ..SlackConfig::default()
+        }
     }
 
     #[test]
@@ -201,8 +217,14 @@ mod tests {
                 "appToken: is a token of another kind: put an App-Level Token with the scope connections:write of the \
                  app's page \"Basic Information\" here; it begins with xapp-",
             ),
-            (with("botToken", json!(7)), "botToken: holds a number that cannot be used here; write a text in quotes"),
-            (with("mode", json!("http")), "mode: knows only \"socket\": events come over Socket Mode"),
+            (
+                with("botToken", json!(7)),
+                "botToken: holds a number that cannot be used here; write a text in quotes",
+            ),
+            (
+                with("mode", json!("http")),
+                "mode: knows only \"socket\": events come over Socket Mode",
+            ),
             (
                 with("reply_in_thread", json!("x")),
                 "reply_in_thread: holds a text that cannot be used here; write true or false",
@@ -211,11 +233,20 @@ mod tests {
                 with("streamEditInterval", json!(0.2)),
                 "streamEditInterval: has to be a number of seconds from 1 up: Slack takes no more edits",
             ),
-            (with("requestTimeout", json!(0)), "requestTimeout: has to be a number of seconds from 0.1 up"),
-            (with("threadContextLimit", json!(201)), "threadContextLimit: has to be a whole number up to 200"),
+            (
+                with("requestTimeout", json!(0)),
+                "requestTimeout: has to be a number of seconds from 0.1 up",
+            ),
+            (
+                with("threadContextLimit", json!(201)),
+                "threadContextLimit: has to be a whole number up to 200",
+            ),
         ];
         for (section, text) in table {
-            assert_eq!(SlackConfig::from_section(&section).unwrap_err().to_string(), text);
+            assert_eq!(
+                SlackConfig::from_section(&section).unwrap_err().to_string(),
+                text
+            );
         }
     }
 }

@@ -57,13 +57,17 @@ impl SlackChannel {
     ) -> Result<(usize, Option<String>), CallError> {
         // Nobody knows when it was sent, but an answer comes after its question.
         let question = part.message.delivery.reply_to.as_ref();
-        let since = question.and_then(|ts| seconds(ts.as_str())).unwrap_or_default();
+        let since = question
+            .and_then(|ts| seconds(ts.as_str()))
+            .unwrap_or_default();
         let names: Vec<_> = steps.iter().map(|step| step.name.as_str()).collect();
         let found = self.search(place, &names, since).await.map_err(undecided)?;
         let (there, last) = found.map_or((0, None), |(index, ts)| (index + 1, Some(ts)));
         let done = done.max(there);
         if steps.get(done).is_some_and(|step| step.is_file) {
-            return Err(CallError::Interrupted("a file cannot be looked for".to_owned()));
+            return Err(CallError::Interrupted(
+                "a file cannot be looked for".to_owned(),
+            ));
         }
         Ok((done, last))
     }
@@ -77,7 +81,9 @@ impl SlackChannel {
         key: &str,
         attempt: &mut Attempt,
     ) -> Result<Option<String>, CallError> {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let now = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
         let since = now.saturating_sub(LOOK_BACK).as_secs();
         if attempt.is_open
             && let Some((_, ts)) = self.look(place, &[name], since).await.map_err(undecided)?
@@ -94,14 +100,21 @@ impl SlackChannel {
             Ok(None) => {
                 attempt.is_open = true;
                 self.attempts.remember(key, *attempt);
-                Err(CallError::Unreachable(format!("{error}; it was looked for and is not there")))
+                Err(CallError::Unreachable(format!(
+                    "{error}; it was looked for and is not there"
+                )))
             }
             Err(_) => Err(error),
         }
     }
 
     /// Looks until one of the messages is there or is proved not to be.
-    async fn search(&self, place: &Place, names: &[&str], since: u64) -> Result<Option<(usize, String)>, CallError> {
+    async fn search(
+        &self,
+        place: &Place,
+        names: &[&str],
+        since: u64,
+    ) -> Result<Option<(usize, String)>, CallError> {
         let mut in_vain = 0;
         let mut outcome = Ok(None);
         for pause in LOOKS {
@@ -119,26 +132,41 @@ impl SlackChannel {
         }
         match outcome {
             // Seen missing once only, which proves nothing.
-            Ok(None) => Err(CallError::Unreachable("it could not be looked for often enough".to_owned())),
+            Ok(None) => Err(CallError::Unreachable(
+                "it could not be looked for often enough".to_owned(),
+            )),
             outcome => outcome,
         }
     }
 
     /// Looks once for messages of ours by their names. The last one of the names that is there and
     /// its `ts`; `None` when none is there, as far as one look can tell.
-    async fn look(&self, place: &Place, names: &[&str], since: u64) -> Result<Option<(usize, String)>, CallError> {
+    async fn look(
+        &self,
+        place: &Place,
+        names: &[&str],
+        since: u64,
+    ) -> Result<Option<(usize, String)>, CallError> {
         let messages = self.said_since(place, since).await?;
         let found = names.iter().enumerate().rev().find_map(|(index, name)| {
-            let message = messages.iter().find(|message| name_of(message) == Some(name))?;
+            let message = messages
+                .iter()
+                .find(|message| name_of(message) == Some(name))?;
             Some((index, message.ts.clone()))
         });
         if found.is_some() {
             return Ok(found);
         }
         let user = self.bot_user.get().map(String::as_str);
-        if hides_names(messages.iter().filter(|message| is_ours(message, user)), since) {
+        if hides_names(
+            messages.iter().filter(|message| is_ours(message, user)),
+            since,
+        ) {
             let needed = Some("metadata.message:read".to_owned());
-            return Err(CallError::Refused { code: "missing_scope".to_owned(), needed });
+            return Err(CallError::Refused {
+                code: "missing_scope".to_owned(),
+                needed,
+            });
         }
         Ok(None)
     }
@@ -146,10 +174,18 @@ impl SlackChannel {
     /// Everything that was said in a place since a second of the epoch.
     async fn said_since(&self, place: &Place, since: u64) -> Result<Vec<Reply>, CallError> {
         let oldest = format!("{since}.000000");
-        let extent = Extent { oldest: &oldest, page: PAGE, pages: PAGES, has_metadata: true };
+        let extent = Extent {
+            oldest: &oldest,
+            page: PAGE,
+            pages: PAGES,
+            has_metadata: true,
+        };
         match self.said(place, extent).await? {
             (messages, true) => Ok(messages),
-            _ => Err(CallError::Refused { code: "too much was said since".to_owned(), needed: None }),
+            _ => Err(CallError::Refused {
+                code: "too much was said since".to_owned(),
+                needed: None,
+            }),
         }
     }
 }
@@ -157,7 +193,9 @@ impl SlackChannel {
 /// Who may not look knows nothing of the message; who could not may look again.
 fn undecided(error: CallError) -> CallError {
     match error {
-        CallError::Refused { .. } => CallError::Interrupted(format!("it cannot be looked for: {error}")),
+        CallError::Refused { .. } => {
+            CallError::Interrupted(format!("it cannot be looked for: {error}"))
+        }
         CallError::Interrupted(why) => CallError::Unreachable(why),
         other => other,
     }
@@ -171,7 +209,9 @@ fn name_of(message: &Reply) -> Option<&str> {
 
 /// The second of the epoch that a `ts` begins with.
 fn seconds(ts: &str) -> Option<u64> {
-    ts.split('.').next().and_then(|seconds| seconds.parse().ok())
+    ts.split('.')
+        .next()
+        .and_then(|seconds| seconds.parse().ok())
 }
 
 /// Where the app's own user is not known, any bot may be it.
@@ -210,8 +250,14 @@ mod tests {
             metadata: metadata.clone(),
             ..Reply::default()
         };
-        assert_eq!(name_of(&message("9.1", Some("UBOT"), "x", &name)), Some("t/0/0/0"));
-        assert_eq!(name_of(&message("9.1", Some("UBOT"), "x", &Value::Null)), None);
+        assert_eq!(
+            name_of(&message("9.1", Some("UBOT"), "x", &name)),
+            Some("t/0/0/0")
+        );
+        assert_eq!(
+            name_of(&message("9.1", Some("UBOT"), "x", &Value::Null)),
+            None
+        );
         let table = [
             (message("9.1", Some("UBOT"), "x", &Value::Null), true),
             (message("9.1", Some("UBOT"), "x", &name), false),
@@ -221,11 +267,22 @@ mod tests {
             (message("9.1", None, "x", &Value::Null), false),
         ];
         for (message, expected) in table {
-            let ours = [&message].into_iter().filter(|message| is_ours(message, Some("UBOT")));
+            let ours = [&message]
+                .into_iter()
+                .filter(|message| is_ours(message, Some("UBOT")));
             assert_eq!(hides_names(ours, 5), expected, "{message:?}");
         }
-        let both = [message("9.1", Some("UBOT"), "x", &Value::Null), message("9.2", Some("UBOT"), "x", &name)];
-        assert!(!hides_names(both.iter(), 5), "one name that is shown is enough");
-        assert!(is_ours(&message("9.1", Some("UOTHER"), "x", &Value::Null), None));
+        let both = [
+            message("9.1", Some("UBOT"), "x", &Value::Null),
+            message("9.2", Some("UBOT"), "x", &name),
+        ];
+        assert!(
+            !hides_names(both.iter(), 5),
+            "one name that is shown is enough"
+        );
+        assert!(is_ours(
+            &message("9.1", Some("UOTHER"), "x", &Value::Null),
+            None
+        ));
     }
 }

@@ -53,7 +53,11 @@ impl SlackChannel {
         let api = Arc::clone(&self.api);
         let delete = move |(chat, message): (String, String)| {
             let (api, place) = (Arc::clone(&api), Place { chat, thread: None });
-            async move { delete(&api, &place, &message).await.map_err(CallError::repeatable) }
+            async move {
+                delete(&api, &place, &message)
+                    .await
+                    .map_err(CallError::repeatable)
+            }
         };
         self.drafts.recover(context, account, delete).await;
         self.may_draft.store(true, Ordering::Relaxed);
@@ -85,6 +89,10 @@ mod tests {
     fn what_is_shown_is_escaped_and_fits() {
         assert_eq!(visible("<@U1> & 1"), "&lt;@U1&gt; &amp; 1");
         let visible = visible(&"&語".repeat(4500));
-        assert!((EDIT_LIMIT - 10..=EDIT_LIMIT).contains(&visible.chars().count()), "{}", visible.chars().count());
+        assert!(
+            (EDIT_LIMIT - 10..=EDIT_LIMIT).contains(&visible.chars().count()),
+            "{}",
+            visible.chars().count()
+        );
     }
 }

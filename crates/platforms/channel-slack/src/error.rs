@@ -35,7 +35,11 @@ const PLACE: &[&str] = &[
     "users_not_found",
 ];
 /// Refusals that a later try may not meet; Slack has surely done nothing.
-const LATER: &[&str] = &["request_timeout", "service_unavailable", "team_added_to_org"];
+const LATER: &[&str] = &[
+    "request_timeout",
+    "service_unavailable",
+    "team_added_to_org",
+];
 /// Failures in the middle of the work: some of it may be done.
 const HALFWAY: &[&str] = &["fatal_error", "internal_error"];
 
@@ -66,7 +70,9 @@ pub(crate) enum CallError {
 
 fn refusal(code: &str, needed: Option<&str>) -> String {
     match needed {
-        Some(scope) => format!("{code}: the app needs the scope {scope}; add it and install the app again"),
+        Some(scope) => {
+            format!("{code}: the app needs the scope {scope}; add it and install the app again")
+        }
         None => code.to_owned(),
     }
 }
@@ -95,12 +101,23 @@ impl CallError {
 
     /// Whether an edit failed because the message cannot be edited (any more).
     pub(crate) fn is_not_editable(&self) -> bool {
-        self.is(&["message_not_found", "cant_update_message", "edit_window_closed", "msg_too_long", "is_inactive"])
+        self.is(&[
+            "message_not_found",
+            "cant_update_message",
+            "edit_window_closed",
+            "msg_too_long",
+            "is_inactive",
+        ])
     }
 
     /// Whether a message was refused because of its blocks, and may be taken without them.
     pub(crate) fn is_about_blocks(&self) -> bool {
-        self.is(&["invalid_attachments", "invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long"])
+        self.is(&[
+            "invalid_attachments",
+            "invalid_blocks",
+            "invalid_blocks_format",
+            "msg_blocks_too_long",
+        ])
     }
 
     /// Whether the conversation or thread is not there, or not for the app.
@@ -122,8 +139,12 @@ impl CallError {
     /// token then.
     pub(crate) fn fundamental(self) -> ChannelError {
         match self {
-            Self::Refused { needed: Some(_), .. } => ChannelError::Auth(self.to_string()),
-            Self::Refused { ref code, .. } if code == "missing_scope" => ChannelError::Auth(self.to_string()),
+            Self::Refused {
+                needed: Some(_), ..
+            } => ChannelError::Auth(self.to_string()),
+            Self::Refused { ref code, .. } if code == "missing_scope" => {
+                ChannelError::Auth(self.to_string())
+            }
             other => other.repeatable(),
         }
     }
@@ -133,16 +154,22 @@ impl From<CallError> for ChannelError {
     fn from(error: CallError) -> Self {
         let text = error.to_string();
         match &error {
-            CallError::RateLimited(retry_after) => Self::RateLimited { retry_after: *retry_after },
+            CallError::RateLimited(retry_after) => Self::RateLimited {
+                retry_after: *retry_after,
+            },
             CallError::Unreachable(_) | CallError::Setup(_) => Self::Unavailable(text),
             CallError::Interrupted(_) => Self::Ambiguous(text),
             CallError::Refused { .. } if error.is_about_the_token() => {
                 Self::Auth(format!("{text}; check botToken and appToken"))
             }
-            CallError::Refused { code, .. } if PLACE.contains(&code.as_str()) || code.starts_with("restricted_") => {
+            CallError::Refused { code, .. }
+                if PLACE.contains(&code.as_str()) || code.starts_with("restricted_") =>
+            {
                 Self::NotFound(text)
             }
-            CallError::Refused { .. } if error.is(&["msg_too_long", "msg_blocks_too_long", "file_too_large"]) => {
+            CallError::Refused { .. }
+                if error.is(&["msg_too_long", "msg_blocks_too_long", "file_too_large"]) =>
+            {
                 Self::TooLarge(text)
             }
             CallError::Refused { .. } => Self::Refused(text),
@@ -162,10 +189,22 @@ mod tests {
                 named("token_revoked"),
                 "the platform refuses the credentials: token_revoked; check botToken and appToken",
             ),
-            (named("channel_not_found"), "cannot deliver there: channel_not_found"),
-            (named("restricted_action_read_only_channel"), "cannot deliver there: restricted_action_read_only_channel"),
-            (named("msg_too_long"), "too large for the platform: msg_too_long"),
-            (named("invalid_blocks"), "the platform refuses: invalid_blocks"),
+            (
+                named("channel_not_found"),
+                "cannot deliver there: channel_not_found",
+            ),
+            (
+                named("restricted_action_read_only_channel"),
+                "cannot deliver there: restricted_action_read_only_channel",
+            ),
+            (
+                named("msg_too_long"),
+                "too large for the platform: msg_too_long",
+            ),
+            (
+                named("invalid_blocks"),
+                "the platform refuses: invalid_blocks",
+            ),
             (
                 CallError::named("missing_scope".to_owned(), Some("files:write".to_owned())),
                 "the platform refuses: missing_scope: the app needs the scope files:write; add it and install the app \
@@ -179,15 +218,27 @@ mod tests {
                 named("internal_error"),
                 "unknown whether the platform took it: Slack failed in the middle of it (internal_error)",
             ),
-            (CallError::RateLimited(Duration::from_secs(3)), "rate limited for 3000 ms"),
-            (CallError::Unreachable("no route".into()), "the platform cannot be reached: no route"),
+            (
+                CallError::RateLimited(Duration::from_secs(3)),
+                "rate limited for 3000 ms",
+            ),
+            (
+                CallError::Unreachable("no route".into()),
+                "the platform cannot be reached: no route",
+            ),
         ];
         for (error, text) in table {
             assert_eq!(ChannelError::from(error).to_string(), text);
         }
-        let scope = CallError::named("missing_scope".to_owned(), Some("connections:write".to_owned()));
+        let scope = CallError::named(
+            "missing_scope".to_owned(),
+            Some("connections:write".to_owned()),
+        );
         assert!(scope.fundamental().is_permanent());
         let repeatable = CallError::Interrupted("reset".into()).repeatable();
-        assert_eq!(repeatable.to_string(), "the platform cannot be reached: reset");
+        assert_eq!(
+            repeatable.to_string(),
+            "the platform cannot be reached: reset"
+        );
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use nanobot_channel::{Channel, ChannelError, ChannelFactory, ChannelName, Credential, RawConfig, Value};
+use nanobot_channel::{
+    Channel, ChannelError, ChannelFactory, ChannelName, Credential, RawConfig, Value,
+};
 use serde_json::json;
 
 use crate::{SlackChannel, SlackConfig};
@@ -39,15 +41,28 @@ impl ChannelFactory for SlackFactory {
     }
 
     fn credentials(&self) -> &'static [Credential] {
-        const BOT: &str = "the Bot User OAuth Token (xoxb-…) of the app's page \"OAuth & Permissions\"";
-        const APP: &str = "an App-Level Token (xapp-…) with connections:write, of the page \"Basic Information\"";
-        const CREDENTIALS: &[Credential] = &[Credential::secret("botToken", BOT), Credential::token("appToken", APP)];
+        const BOT: &str =
+            "the Bot User OAuth Token (xoxb-…) of the app's page \"OAuth & Permissions\"";
+        const APP: &str =
+            "an App-Level Token (xapp-…) with connections:write, of the page \"Basic Information\"";
+        const CREDENTIALS: &[Credential] = &[
+            Credential::secret("botToken", BOT),
+            Credential::token("appToken", APP),
+        ];
         CREDENTIALS
     }
 
-    fn create(&self, name: ChannelName, config: &RawConfig) -> Result<Arc<dyn Channel>, ChannelError> {
+    fn create(
+        &self,
+        name: ChannelName,
+        config: &RawConfig,
+    ) -> Result<Arc<dyn Channel>, ChannelError> {
         let section = SlackConfig::from_section(&config.section)?;
-        Ok(Arc::new(SlackChannel::new(name, section, config.proxy.as_deref())?))
+        Ok(Arc::new(SlackChannel::new(
+            name,
+            section,
+            config.proxy.as_deref(),
+        )?))
     }
 }
 
@@ -62,7 +77,11 @@ mod tests {
         section["botToken"] = json!("xoxb-1");
         section["appToken"] = json!("xapp-1");
         let tokens = (Secret::new("xoxb-1"), Secret::new("xapp-1"));
-        let expected = SlackConfig { bot_token: tokens.0, app_token: tokens.1, ..SlackConfig::default() };
+        let expected = SlackConfig {
+            bot_token: tokens.0,
+            app_token: tokens.1,
+            ..SlackConfig::default()
+        };
         assert_eq!(SlackConfig::from_section(&section).unwrap(), expected);
     }
 }

@@ -9,17 +9,29 @@ use crate::wire::{Event, Frame, Origin};
 
 /// Reads an envelope in every way in which one is read; `true` when something is said in it.
 pub fn envelope(text: &str) -> bool {
-    let Ok(frame) = Frame::find(text) else { return false };
+    let Ok(frame) = Frame::find(text) else {
+        return false;
+    };
     Origin::find(frame.payload());
-    let Ok(payload) = json::from_str::<Value>(frame.payload()) else { return false };
-    let me = Identity { user: "U1".to_owned(), name: "bot".to_owned(), team: "T".to_owned() };
+    let Ok(payload) = json::from_str::<Value>(frame.payload()) else {
+        return false;
+    };
+    let me = Identity {
+        user: "U1".to_owned(),
+        name: "bot".to_owned(),
+        team: "T".to_owned(),
+    };
     let event: Value = payload.get("event").cloned().unwrap_or_default();
     let event = serde_json::from_value::<Event>(event).ok();
-    let of_event = event.and_then(|event| Candidate::of_event(&SlackConfig::default(), &me, &event));
+    let of_event =
+        event.and_then(|event| Candidate::of_event(&SlackConfig::default(), &me, &event));
     let interaction = serde_json::from_value(payload.clone()).ok();
     let command = serde_json::from_value(payload).ok();
     let of_command = command.and_then(|command| Candidate::of_command(command, &[]));
-    of_event.or_else(|| interaction.and_then(Candidate::of_interaction)).or(of_command).is_some()
+    of_event
+        .or_else(|| interaction.and_then(Candidate::of_interaction))
+        .or(of_command)
+        .is_some()
 }
 
 /// Reads what a person wrote.

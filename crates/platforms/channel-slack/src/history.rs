@@ -36,7 +36,11 @@ impl SlackChannel {
         place: &Place,
         extent: Extent<'_>,
     ) -> Result<(Vec<M>, bool), CallError> {
-        let mut query = vec![("channel", place.chat.as_str()), ("oldest", extent.oldest), ("limit", extent.page)];
+        let mut query = vec![
+            ("channel", place.chat.as_str()),
+            ("oldest", extent.oldest),
+            ("limit", extent.page),
+        ];
         if extent.has_metadata {
             query.push(("include_all_metadata", "true"));
         }

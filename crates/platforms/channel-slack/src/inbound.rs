@@ -6,8 +6,8 @@
 //! duplicate by channel and `ts`.
 
 use nanobot_channel::{
-    Arrival, ChannelContext, ChatId, ChatKind, CommandInfo, DeliveryContext, InboundMessage, Map, MessageId, SenderId,
-    SessionKey, Value,
+    Arrival, ChannelContext, ChatId, ChatKind, CommandInfo, DeliveryContext, InboundMessage, Map,
+    MessageId, SenderId, SessionKey, Value,
 };
 use nanobot_channel_kit::others_words;
 use serde_json::json;
@@ -65,13 +65,20 @@ impl Candidate {
         if !is_mention && event.kind != "message" {
             return None;
         }
-        let is_written = event.subtype.as_deref().is_none_or(|subtype| WRITTEN.contains(&subtype));
+        let is_written = event
+            .subtype
+            .as_deref()
+            .is_none_or(|subtype| WRITTEN.contains(&subtype));
         // Other bots may answer every message they see, and so would this one.
         if !is_written || event.bot_id.is_some() {
             return None;
         }
         let given = |field: &Option<String>| field.clone().filter(|text| !text.is_empty());
-        let (user, chat, ts) = (given(&event.user)?, given(&event.channel)?, given(&event.ts)?);
+        let (user, chat, ts) = (
+            given(&event.user)?,
+            given(&event.channel)?,
+            given(&event.ts)?,
+        );
         if user == me.user {
             return None;
         }
@@ -84,9 +91,17 @@ impl Candidate {
         };
         let said_in = given(&event.thread_ts);
         let begins_thread = kind == ChatKind::Group && config.reply_in_thread;
-        let thread = said_in.clone().or_else(|| begins_thread.then(|| ts.clone()));
+        let thread = said_in
+            .clone()
+            .or_else(|| begins_thread.then(|| ts.clone()));
         let files = event.files.iter().flatten().map(Attachment::of).collect();
-        let shared = event.attachments.iter().flatten().take(SHARED).filter_map(shared).collect();
+        let shared = event
+            .attachments
+            .iter()
+            .flatten()
+            .take(SHARED)
+            .filter_map(shared)
+            .collect();
         let event = json!({
             "type": event.kind, "user": user, "channel": chat, "ts": ts, "thread_ts": said_in, "text": raw,
         });
@@ -108,17 +123,32 @@ impl Candidate {
 
     /// Where it was said and its `ts`, when it is a message.
     pub(crate) fn said(&self) -> Option<(Place, String)> {
-        let place = Place { chat: self.chat.to_string(), thread: self.said_in.clone() };
+        let place = Place {
+            chat: self.chat.to_string(),
+            thread: self.said_in.clone(),
+        };
         self.message.clone().map(|ts| (place, ts))
     }
 
     /// The conversation, and the thread that goes on with it, up to right before it.
     pub(crate) fn heard_in(&self) -> Vec<(Place, String)> {
-        let Some(ts) = &self.message else { return Vec::new() };
+        let Some(ts) = &self.message else {
+            return Vec::new();
+        };
         let place = |thread: Option<&String>| {
             let is_its_begin = thread == Some(ts);
-            let before = if is_its_begin { Some(ts.clone()) } else { right_before(ts) };
-            Some((Place { chat: self.chat.to_string(), thread: thread.cloned() }, before?))
+            let before = if is_its_begin {
+                Some(ts.clone())
+            } else {
+                right_before(ts)
+            };
+            Some((
+                Place {
+                    chat: self.chat.to_string(),
+                    thread: thread.cloned(),
+                },
+                before?,
+            ))
         };
         let thread = self.thread.as_ref().map(Some);
         [None].into_iter().chain(thread).filter_map(place).collect()
@@ -126,9 +156,18 @@ impl Candidate {
 
     /// What a press of a button is about. `None` when the button is not one of ours.
     pub(crate) fn of_interaction(interaction: Interaction) -> Option<Self> {
-        let Interaction { kind, user, channel, message, actions } = interaction;
+        let Interaction {
+            kind,
+            user,
+            channel,
+            message,
+            actions,
+        } = interaction;
         let action = actions.into_iter().next()?;
-        if kind != "block_actions" || action.kind != "button" || !action.action_id.starts_with(BUTTON) {
+        if kind != "block_actions"
+            || action.kind != "button"
+            || !action.action_id.starts_with(BUTTON)
+        {
             return None;
         }
         let label = action.value.filter(|label| !label.is_empty())?;
@@ -136,14 +175,21 @@ impl Candidate {
             return None;
         }
         let kind = chat_kind(None, &channel.id);
-        let thread = message.get("thread_ts").and_then(Value::as_str).map(str::to_owned);
+        let thread = message
+            .get("thread_ts")
+            .and_then(Value::as_str)
+            .map(str::to_owned);
         let event = json!({"type": "block_actions", "user": user.id, "channel": channel.id, "ts": action.action_ts});
         Some(Self {
             metadata: metadata(&event, thread.as_deref(), kind),
             sender: SenderId::from(user.id),
             chat: ChatId::from(channel.id),
             // Whoever presses a button of ours means us.
-            arrival: if kind == ChatKind::Direct { Arrival::direct() } else { Arrival::group(true) },
+            arrival: if kind == ChatKind::Direct {
+                Arrival::direct()
+            } else {
+                Arrival::group(true)
+            },
             id: action.action_ts,
             message: None,
             said_in: None,
@@ -158,18 +204,34 @@ impl Candidate {
     /// What a slash command is about: a command of the assistant by its own name, or anything else
     /// behind a name that only the workspace knows (`/nanobot new`, `/nanobot how are you?`).
     pub(crate) fn of_command(command: SlashCommand, commands: &[CommandInfo]) -> Option<Self> {
-        let SlashCommand { command, text, user_id, channel_id, channel_name, trigger_id } = command;
+        let SlashCommand {
+            command,
+            text,
+            user_id,
+            channel_id,
+            channel_name,
+            trigger_id,
+        } = command;
         if user_id.is_empty() || channel_id.is_empty() || trigger_id.is_empty() {
             return None;
         }
-        let kind =
-            chat_kind(channel_name.as_deref().filter(|name| *name == "directmessage").map(|_| "im"), &channel_id);
+        let kind = chat_kind(
+            channel_name
+                .as_deref()
+                .filter(|name| *name == "directmessage")
+                .map(|_| "im"),
+            &channel_id,
+        );
         let event = json!({"type": "slash_commands", "user": user_id, "channel": channel_id, "command": command});
         Some(Self {
             metadata: metadata(&event, None, kind),
             sender: SenderId::from(user_id),
             chat: ChatId::from(channel_id),
-            arrival: if kind == ChatKind::Direct { Arrival::direct() } else { Arrival::group(true) },
+            arrival: if kind == ChatKind::Direct {
+                Arrival::direct()
+            } else {
+                Arrival::group(true)
+            },
             id: trigger_id,
             message: None,
             said_in: None,
@@ -204,13 +266,24 @@ impl SlackChannel {
         if content.is_empty() {
             content.push("[empty message]".to_owned());
         }
-        let Candidate { sender, chat, thread, .. } = candidate;
-        let mut inbound = InboundMessage::text(self.name.clone(), sender.clone(), chat.clone(), content.join("\n"));
+        let Candidate {
+            sender,
+            chat,
+            thread,
+            ..
+        } = candidate;
+        let mut inbound = InboundMessage::text(
+            self.name.clone(),
+            sender.clone(),
+            chat.clone(),
+            content.join("\n"),
+        );
         inbound.id = Some(MessageId::from(candidate.id.as_str()));
         inbound.media = media;
         inbound.metadata = candidate.metadata.clone();
-        inbound.session_key_override =
-            thread.as_ref().map(|thread| SessionKey::from(format!("{}:{chat}:{thread}", self.name)));
+        inbound.session_key_override = thread
+            .as_ref()
+            .map(|thread| SessionKey::from(format!("{}:{chat}:{thread}", self.name)));
         inbound.delivery = DeliveryContext {
             thread: thread.clone(),
             reply_to: candidate.message.as_deref().map(MessageId::from),
@@ -222,25 +295,55 @@ impl SlackChannel {
 
 /// Returns a message that was shared, or the preview of a link, marked as another person's words.
 fn shared(attachment: &Value) -> Option<String> {
-    let given = |key: &str| attachment.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
-    let is = |key: &str| attachment.get(key).and_then(Value::as_bool).unwrap_or(false);
-    let kind = if is("is_share") || is("is_msg_unfurl") { "shared message of" } else { "preview of" };
-    let name = given("author_name").or(given("author_id")).or(given("title")).or(given("service_name"));
+    let given = |key: &str| {
+        attachment
+            .get(key)
+            .and_then(Value::as_str)
+            .filter(|text| !text.trim().is_empty())
+    };
+    let is = |key: &str| {
+        attachment
+            .get(key)
+            .and_then(Value::as_bool)
+            .unwrap_or(false)
+    };
+    let kind = if is("is_share") || is("is_msg_unfurl") {
+        "shared message of"
+    } else {
+        "preview of"
+    };
+    let name = given("author_name")
+        .or(given("author_id"))
+        .or(given("title"))
+        .or(given("service_name"));
     let text = given("text").or(given("fallback"))?;
-    Some(others_words(kind, name.unwrap_or("unknown"), &readable(head(text, SHARED_LIMIT))))
+    Some(others_words(
+        kind,
+        name.unwrap_or("unknown"),
+        &readable(head(text, SHARED_LIMIT)),
+    ))
 }
 
 /// The last `ts` before this one.
 fn right_before(ts: &str) -> Option<String> {
     let (seconds, micros) = ts.split_once('.')?;
-    let at = seconds.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(micros.parse().ok()?)?.checked_sub(1)?;
+    let at = seconds
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1_000_000)?
+        .checked_add(micros.parse().ok()?)?
+        .checked_sub(1)?;
     Some(format!("{}.{:06}", at / 1_000_000, at % 1_000_000))
 }
 
 /// Who else hears what is said there. Where Slack does not say it, the id does.
 fn chat_kind(channel_type: Option<&str>, chat: &str) -> ChatKind {
     let is_direct = channel_type.map_or_else(|| chat.starts_with('D'), |kind| kind == "im");
-    if is_direct { ChatKind::Direct } else { ChatKind::Group }
+    if is_direct {
+        ChatKind::Direct
+    } else {
+        ChatKind::Group
+    }
 }
 
 fn command_text(command: &str, text: &str, commands: &[CommandInfo]) -> String {
@@ -257,7 +360,11 @@ fn command_text(command: &str, text: &str, commands: &[CommandInfo]) -> String {
 }
 
 fn metadata(event: &Value, thread: Option<&str>, kind: ChatKind) -> Map {
-    let channel_type = if kind == ChatKind::Direct { "im" } else { "channel" };
+    let channel_type = if kind == ChatKind::Direct {
+        "im"
+    } else {
+        "channel"
+    };
     let slack = json!({"event": event, "thread_ts": thread, "channel_type": channel_type});
     Map::from_iter([("slack".to_owned(), slack)])
 }
@@ -269,8 +376,18 @@ mod tests {
     #[test]
     fn a_slash_command_is_a_command_or_what_stands_behind_it() {
         let commands = [
-            CommandInfo { name: "new", aliases: &["reset"], about: "Begin anew", usage: "" },
-            CommandInfo { name: "model", aliases: &[], about: "Choose", usage: "[NAME]" },
+            CommandInfo {
+                name: "new",
+                aliases: &["reset"],
+                about: "Begin anew",
+                usage: "",
+            },
+            CommandInfo {
+                name: "model",
+                aliases: &[],
+                about: "Choose",
+                usage: "[NAME]",
+            },
         ];
         let table = [
             ("/new", "", "/new"),
@@ -282,13 +399,21 @@ mod tests {
             ("/nanobot", " ", "/help"),
         ];
         for (command, text, expected) in table {
-            assert_eq!(command_text(command, text, &commands), expected, "{command} {text}");
+            assert_eq!(
+                command_text(command, text, &commands),
+                expected,
+                "{command} {text}"
+            );
         }
     }
 
     #[test]
     fn nothing_is_between_a_message_and_right_before_it() {
-        let table = [("5.000002", Some("5.000001")), ("1700000000.000000", Some("1699999999.999999")), ("x", None)];
+        let table = [
+            ("5.000002", Some("5.000001")),
+            ("1700000000.000000", Some("1699999999.999999")),
+            ("x", None),
+        ];
         for (ts, before) in table {
             assert_eq!(right_before(ts).as_deref(), before, "{ts}");
         }

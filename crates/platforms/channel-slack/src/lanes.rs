@@ -18,13 +18,19 @@ pub(crate) struct Lanes<'a, T> {
 
 impl<T> fmt::Debug for Lanes<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lanes").field("count", &self.count).finish_non_exhaustive()
+        f.debug_struct("Lanes")
+            .field("count", &self.count)
+            .finish_non_exhaustive()
     }
 }
 
 impl<'a, T: Send + 'a> Lanes<'a, T> {
     pub(crate) fn new() -> Self {
-        Self { running: FuturesUnordered::new(), waiting: HashMap::new(), count: 0 }
+        Self {
+            running: FuturesUnordered::new(),
+            waiting: HashMap::new(),
+            count: 0,
+        }
     }
 
     /// How much is under way or waits.
@@ -45,12 +51,15 @@ impl<'a, T: Send + 'a> Lanes<'a, T> {
     }
 
     fn start(&self, chat: String, work: BoxFuture<'a, T>) {
-        self.running.push(Box::pin(async move { (chat, work.await) }));
+        self.running
+            .push(Box::pin(async move { (chat, work.await) }));
     }
 
     /// Waits for the next work that is done; for ever when there is none. Cancel safe.
     pub(crate) async fn next(&mut self) -> T {
-        let Some((chat, done)) = self.running.next().await else { return std::future::pending().await };
+        let Some((chat, done)) = self.running.next().await else {
+            return std::future::pending().await;
+        };
         self.count = self.count.saturating_sub(1);
         match self.waiting.get_mut(&chat).and_then(VecDeque::pop_front) {
             Some(work) => self.start(chat, work),
@@ -81,6 +90,9 @@ mod tests {
         lanes.add("b".to_owned(), async { 3 });
         assert_eq!((lanes.len(), lanes.next().await), (3, 3));
         gate.notify_one();
-        assert_eq!((lanes.next().await, lanes.next().await, lanes.len()), (1, 2, 0));
+        assert_eq!(
+            (lanes.next().await, lanes.next().await, lanes.len()),
+            (1, 2, 0)
+        );
     }
 }

@@ -57,7 +57,12 @@ struct Placed {
 
 impl SlackChannel {
     /// Fetches what was missed in a conversation, and deals with it.
-    pub(crate) async fn catch_up(&self, me: &Identity, chat: &str, context: &ChannelContext) -> Next {
+    pub(crate) async fn catch_up(
+        &self,
+        me: &Identity,
+        chat: &str,
+        context: &ChannelContext,
+    ) -> Next {
         let behind = self.chats.behind(chat);
         if behind.is_empty() {
             return Next::Forget;
@@ -75,7 +80,11 @@ impl SlackChannel {
             tracing::info!(channel = %self.name, chat, messages = messages.len(), "what was said meanwhile was fetched");
         }
         for (ts, (place, message)) in messages {
-            if self.take_missed(me, &place, &ts, message.get(), context).await == Next::Stop {
+            if self
+                .take_missed(me, &place, &ts, message.get(), context)
+                .await
+                == Next::Stop
+            {
                 return Next::Stop;
             }
             self.chats.reach(&place, &ts);
@@ -97,14 +106,24 @@ impl SlackChannel {
         context: &ChannelContext,
     ) -> Next {
         let (key, progress) = (said_key(&place.chat, ts), context.progress.as_ref());
-        let Some(handling) = self.quarantine.admit(&key, message.as_bytes(), progress).await else {
+        let Some(handling) = self
+            .quarantine
+            .admit(&key, message.as_bytes(), progress)
+            .await
+        else {
             return Next::Forget;
         };
         let event = event(&place.chat, message).inspect_err(|error| {
             tracing::warn!(channel = %self.name, %error, "a message could not be read and was passed over");
         });
-        match event.ok().and_then(|event| Candidate::of_event(&self.config, me, &event)) {
-            Some(candidate) => self.take(me, String::new(), candidate, handling, context).await,
+        match event
+            .ok()
+            .and_then(|event| Candidate::of_event(&self.config, me, &event))
+        {
+            Some(candidate) => {
+                self.take(me, String::new(), candidate, handling, context)
+                    .await
+            }
             None => {
                 handling.end().await;
                 Next::Forget
@@ -133,23 +152,38 @@ impl SlackChannel {
                 continue;
             }
             let after = last.max(ago(LONGEST_AGO));
-            let Some(messages) = self.fetch(&place, &after, context).await else { continue };
+            let Some(messages) = self.fetch(&place, &after, context).await else {
+                continue;
+            };
             let mut newest = after.clone();
             for message in messages {
-                let Ok(Placed { ts, latest_reply }) = serde_json::from_str::<Placed>(message.get()) else { continue };
+                let Ok(Placed { ts, latest_reply }) = serde_json::from_str::<Placed>(message.get())
+                else {
+                    continue;
+                };
                 let ts = ts.filter(|ts| *ts > after).unwrap_or_default();
                 // What a thread begins with comes along with its answers.
                 if ts.is_empty() || place.thread.as_ref() == Some(&ts) {
                     continue;
                 }
-                let thread = Place { thread: Some(ts.clone()), ..place.clone() };
+                let thread = Place {
+                    thread: Some(ts.clone()),
+                    ..place.clone()
+                };
                 let is_answered = latest_reply.is_some();
-                if place.thread.is_none() && is_answered && !known.contains(&thread) && new_threads < NEW_THREADS {
+                if place.thread.is_none()
+                    && is_answered
+                    && !known.contains(&thread)
+                    && new_threads < NEW_THREADS
+                {
                     new_threads += 1;
                     behind.push_back((thread, ts.clone()));
                 }
                 newest = newest.max(ts.clone());
-                missed.messages.entry(ts).or_insert_with(|| (place.clone(), message));
+                missed
+                    .messages
+                    .entry(ts)
+                    .or_insert_with(|| (place.clone(), message));
             }
             missed.places.push((place, newest));
         }
@@ -158,10 +192,20 @@ impl SlackChannel {
 
     /// What was said in a place. `None` where that cannot be found out now; the place is forgotten where
     /// it never can.
-    async fn fetch(&self, place: &Place, oldest: &str, context: &ChannelContext) -> Option<Vec<Box<RawValue>>> {
+    async fn fetch(
+        &self,
+        place: &Place,
+        oldest: &str,
+        context: &ChannelContext,
+    ) -> Option<Vec<Box<RawValue>>> {
         let mut tries = 0;
         loop {
-            let extent = Extent { oldest, page: PAGE, pages: PAGES, has_metadata: false };
+            let extent = Extent {
+                oldest,
+                page: PAGE,
+                pages: PAGES,
+                has_metadata: false,
+            };
             let error = {
                 let _turn = self.turns.turn(&place.chat).await?;
                 match self.said(place, extent).await {
@@ -207,7 +251,11 @@ impl SlackChannel {
 
     /// Says once which scope the app needs to be told what was said meanwhile.
     fn ask_for_scope(&self, place: &Place, needed: Option<&str>, context: &ChannelContext) {
-        let usual = if place.chat.starts_with('D') { "im:history" } else { "channels:history" };
+        let usual = if place.chat.starts_with('D') {
+            "im:history"
+        } else {
+            "channels:history"
+        };
         let scope = needed.unwrap_or(usual);
         if self.chats.is_news(scope) {
             let why = format!(
@@ -232,6 +280,8 @@ fn event(chat: &str, message: &str) -> Result<Event, serde_json::Error> {
 
 /// The `ts` of a time ago.
 fn ago(time: Duration) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     format!("{}.000000", now.saturating_sub(time).as_secs())
 }

@@ -5,9 +5,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use nanobot_channel::{ChannelError, ChatId, DeliveryContext, MediaRef, MessageId, OutboundPart, Sent};
+use nanobot_channel::{
+    ChannelError, ChatId, DeliveryContext, MediaRef, MessageId, OutboundPart, Sent,
+};
 use serde::Deserialize;
-use slack_morphism::api::{SlackApiChatDeleteRequest, SlackApiChatPostMessageRequest, SlackApiChatUpdateRequest};
+use slack_morphism::api::{
+    SlackApiChatDeleteRequest, SlackApiChatPostMessageRequest, SlackApiChatUpdateRequest,
+};
 use slack_morphism::{SlackMessageContent, SlackMessageMetadata, SlackTs};
 
 use crate::api::{Api, Done};
@@ -32,46 +36,83 @@ pub(crate) struct Posted {
 
 impl SlackChannel {
     /// Says something on the channel's own behalf.
-    pub(crate) async fn say(&self, chat: &ChatId, delivery: &DeliveryContext, text: &str) -> Result<(), ChannelError> {
+    pub(crate) async fn say(
+        &self,
+        chat: &ChatId,
+        delivery: &DeliveryContext,
+        text: &str,
+    ) -> Result<(), ChannelError> {
         let place = self.place(chat, delivery).await?;
-        post(&self.api, &place, named(SlackMessageContent::new().with_text(text.to_owned()), "notice")).await?;
+        post(
+            &self.api,
+            &place,
+            named(
+                SlackMessageContent::new().with_text(text.to_owned()),
+                "notice",
+            ),
+        )
+        .await?;
         Ok(())
     }
 
     /// Sends one part.
     pub(crate) async fn send_part(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
-        let place = self.place(&part.message.chat_id, &part.message.delivery).await?;
+        let place = self
+            .place(&part.message.chat_id, &part.message.delivery)
+            .await?;
         let key = part.idempotency_key();
         let ts = self.send_steps(part, &place, &key).await?;
         self.attempts.forget(&key);
-        Ok(Sent { message_id: ts.map(MessageId::from) })
+        Ok(Sent {
+            message_id: ts.map(MessageId::from),
+        })
     }
 
     /// Does what is not done yet: each file is a step, and so is each text.
-    async fn send_steps(&self, part: &OutboundPart, place: &Place, key: &str) -> Result<Option<String>, CallError> {
+    async fn send_steps(
+        &self,
+        part: &OutboundPart,
+        place: &Place,
+        key: &str,
+    ) -> Result<Option<String>, CallError> {
         let mut attempt = self.attempts.of(key);
-        let media = if part.index == 0 { part.message.media.as_slice() } else { &[] };
+        let media = if part.index == 0 {
+            part.message.media.as_slice()
+        } else {
+            &[]
+        };
         let texts = texts(part, true);
         let mut found = None;
         if part.in_doubt {
             let steps = steps(key, media, texts.len());
             let (done, last) = self.steps_done(place, part, &steps, attempt.done).await?;
-            (attempt, found) = (Attempt { done, is_open: false }, last);
+            (attempt, found) = (
+                Attempt {
+                    done,
+                    is_open: false,
+                },
+                last,
+            );
             self.attempts.remember(key, attempt);
         }
         for (number, file) in media.iter().enumerate().skip(attempt.done) {
             let name = file_name(key, number);
             if let Some(text) = self.send_media(place, file).await? {
                 let content = SlackMessageContent::new().with_text(text);
-                self.post_once(place, content, &name, key, &mut attempt).await?;
+                self.post_once(place, content, &name, key, &mut attempt)
+                    .await?;
             }
-            attempt = Attempt { done: attempt.done + 1, is_open: false };
+            attempt = Attempt {
+                done: attempt.done + 1,
+                is_open: false,
+            };
             self.attempts.remember(key, attempt);
         }
         let sent = match self.send_texts(part, place, key, texts, &mut attempt).await {
             Err(error) if error.is_about_blocks() && !part.blocks.is_empty() => {
                 tracing::warn!(channel = %self.name, %error, "a table was refused; it is sent as text");
-                self.send_texts(part, place, key, self::texts(part, false), &mut attempt).await?
+                self.send_texts(part, place, key, self::texts(part, false), &mut attempt)
+                    .await?
             }
             sent => sent?,
         };
@@ -87,11 +128,24 @@ impl SlackChannel {
         texts: Vec<SlackMessageContent>,
         attempt: &mut Attempt,
     ) -> Result<Option<String>, CallError> {
-        let files = if part.index == 0 { part.message.media.len() } else { 0 };
+        let files = if part.index == 0 {
+            part.message.media.len()
+        } else {
+            0
+        };
         let mut last = None;
-        for (number, content) in texts.into_iter().enumerate().skip(attempt.done.saturating_sub(files)) {
+        for (number, content) in texts
+            .into_iter()
+            .enumerate()
+            .skip(attempt.done.saturating_sub(files))
+        {
             let name = text_name(key, number);
-            let draft = match part.message.completes.as_ref().filter(|_| part.index == 0 && number == 0) {
+            let draft = match part
+                .message
+                .completes
+                .as_ref()
+                .filter(|_| part.index == 0 && number == 0)
+            {
                 Some(stream) => self.drafts.claim(stream).await,
                 None => None,
             };
@@ -105,14 +159,21 @@ impl SlackChannel {
                     posted
                 }
             };
-            *attempt = Attempt { done: attempt.done + 1, is_open: false };
+            *attempt = Attempt {
+                done: attempt.done + 1,
+                is_open: false,
+            };
             self.attempts.remember(key, *attempt);
         }
         Ok(last)
     }
 
     /// Sends a file. What it cannot send it returns in words.
-    async fn send_media(&self, place: &Place, media: &MediaRef) -> Result<Option<String>, CallError> {
+    async fn send_media(
+        &self,
+        place: &Place,
+        media: &MediaRef,
+    ) -> Result<Option<String>, CallError> {
         if let Some(address) = address_of(media) {
             return Ok(Some(format!("<{}>", escaped(address))));
         }
@@ -121,7 +182,10 @@ impl SlackChannel {
             Err(UploadError::Call(error)) if !is_about_the_file(&error) => Err(error),
             Err(error) => {
                 tracing::warn!(channel = %self.name, %error, file = name_of(media), "a file could not be sent");
-                Ok(Some(escaped(&format!("[Failed to send: {}]", name_of(media)))))
+                Ok(Some(escaped(&format!(
+                    "[Failed to send: {}]",
+                    name_of(media)
+                ))))
             }
         }
     }
@@ -165,14 +229,27 @@ impl SlackChannel {
 }
 
 /// Sends a new message. Its `ts`, where Slack says it.
-pub(crate) async fn post(api: &Api, place: &Place, content: SlackMessageContent) -> Result<Option<String>, CallError> {
-    let request = SlackApiChatPostMessageRequest::new(place.channel_id(), content).opt_thread_ts(place.thread_ts());
-    api.call::<_, Posted>("chat.postMessage", &request).await.map(|posted| posted.ts)
+pub(crate) async fn post(
+    api: &Api,
+    place: &Place,
+    content: SlackMessageContent,
+) -> Result<Option<String>, CallError> {
+    let request = SlackApiChatPostMessageRequest::new(place.channel_id(), content)
+        .opt_thread_ts(place.thread_ts());
+    api.call::<_, Posted>("chat.postMessage", &request)
+        .await
+        .map(|posted| posted.ts)
 }
 
 /// Changes a message.
-pub(crate) async fn update(api: &Api, place: &Place, ts: &str, content: SlackMessageContent) -> Result<(), CallError> {
-    let request = SlackApiChatUpdateRequest::new(place.channel_id(), content, SlackTs::new(ts.to_owned()));
+pub(crate) async fn update(
+    api: &Api,
+    place: &Place,
+    ts: &str,
+    content: SlackMessageContent,
+) -> Result<(), CallError> {
+    let request =
+        SlackApiChatUpdateRequest::new(place.channel_id(), content, SlackTs::new(ts.to_owned()));
     api.call::<_, Done>("chat.update", &request).await.map(drop)
 }
 
@@ -185,7 +262,8 @@ pub(crate) async fn delete(api: &Api, place: &Place, ts: &str) -> Result<(), Cal
 /// The same with a name by which it can be found.
 pub(crate) fn named(content: SlackMessageContent, name: &str) -> SlackMessageContent {
     let payload = HashMap::from([("key".to_owned(), name.to_owned())]);
-    content.with_metadata(SlackMessageMetadata::new(METADATA.to_owned()).with_event_payload(payload))
+    content
+        .with_metadata(SlackMessageMetadata::new(METADATA.to_owned()).with_event_payload(payload))
 }
 
 /// The texts of a part: one, and one more for buttons that do not fit below it. With its table as
@@ -200,13 +278,24 @@ fn texts(part: &OutboundPart, shows_table: bool) -> Vec<SlackMessageContent> {
         return vec![content(&part.text).with_blocks(with_table(&part.blocks, rows))];
     }
     if !has_buttons {
-        return if has_text { vec![content(&part.text)] } else { Vec::new() };
+        return if has_text {
+            vec![content(&part.text)]
+        } else {
+            Vec::new()
+        };
     }
     let choices = escaped(&in_words(rows));
     if part.text.chars().count() > SECTION_LIMIT {
-        return vec![content(&part.text), content(&choices).with_blocks(with_buttons("", rows))];
+        return vec![
+            content(&part.text),
+            content(&choices).with_blocks(with_buttons("", rows)),
+        ];
     }
-    let text = if has_text { format!("{}\n{choices}", part.text) } else { choices };
+    let text = if has_text {
+        format!("{}\n{choices}", part.text)
+    } else {
+        choices
+    };
     vec![content(&text).with_blocks(with_buttons(&part.text, rows))]
 }
 
@@ -222,12 +311,23 @@ fn text_name(key: &str, number: usize) -> String {
 fn steps(key: &str, media: &[MediaRef], texts: usize) -> Vec<Step> {
     let files = media.iter().enumerate().map(|(number, file)| {
         let is_file = address_of(file).is_none();
-        Step { name: file_name(key, number), is_file }
+        Step {
+            name: file_name(key, number),
+            is_file,
+        }
     });
-    files.chain((0..texts).map(|number| Step { name: text_name(key, number), is_file: false })).collect()
+    files
+        .chain((0..texts).map(|number| Step {
+            name: text_name(key, number),
+            is_file: false,
+        }))
+        .collect()
 }
 
 /// Whether a refusal means the file alone, so that the rest of the message can go.
 fn is_about_the_file(error: &CallError) -> bool {
-    matches!(ChannelError::from(error.clone()), ChannelError::Refused(_) | ChannelError::TooLarge(_))
+    matches!(
+        ChannelError::from(error.clone()),
+        ChannelError::Refused(_) | ChannelError::TooLarge(_)
+    )
 }

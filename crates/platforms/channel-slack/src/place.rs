@@ -47,19 +47,27 @@ impl<'a> Target<'a> {
     /// `C…`, `U…`, `<#C…|name>`, `<@U…>`, `#name`, `@name`.
     fn parse(text: &'a str) -> Option<Self> {
         let text = text.trim();
-        if let Some(token) = text.strip_prefix('<').and_then(|token| token.strip_suffix('>')) {
+        if let Some(token) = text
+            .strip_prefix('<')
+            .and_then(|token| token.strip_suffix('>'))
+        {
             let id = token.strip_prefix(['#', '@'])?;
             return Self::of_id(id.split_once('|').map_or(id, |(id, _)| id));
         }
         match text.split_at_checked(1) {
             Some(("#", name)) if !name.is_empty() => Some(Self::ChannelName(name)),
-            Some(("@", name)) if !name.is_empty() => Some(Self::of_user_id(name).unwrap_or(Self::UserName(name))),
+            Some(("@", name)) if !name.is_empty() => {
+                Some(Self::of_user_id(name).unwrap_or(Self::UserName(name)))
+            }
             _ => Self::of_id(text),
         }
     }
 
     fn of_id(id: &'a str) -> Option<Self> {
-        let is_id = id.len() > 1 && id.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
+        let is_id = id.len() > 1
+            && id
+                .bytes()
+                .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
         match id.as_bytes().first() {
             Some(b'C' | b'G' | b'D') if is_id => Some(Self::Conversation(id)),
             _ => Self::of_user_id(id),
@@ -67,7 +75,10 @@ impl<'a> Target<'a> {
     }
 
     fn of_user_id(id: &'a str) -> Option<Self> {
-        let is_id = id.len() > 1 && id.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
+        let is_id = id.len() > 1
+            && id
+                .bytes()
+                .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
         (is_id && id.starts_with(['U', 'W'])).then_some(Self::User(id))
     }
 }
@@ -78,7 +89,11 @@ pub(crate) struct Directory(Mutex<BTreeMap<String, String>>);
 
 impl Directory {
     fn get(&self, target: &str) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(target).cloned()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(target)
+            .cloned()
     }
 
     fn insert(&self, target: &str, chat: &str) {
@@ -124,13 +139,22 @@ struct Profile {
 
 impl SlackChannel {
     /// The place of a message, asking Slack where its chat is only a name.
-    pub(crate) async fn place(&self, chat: &ChatId, delivery: &DeliveryContext) -> Result<Place, ChannelError> {
+    pub(crate) async fn place(
+        &self,
+        chat: &ChatId,
+        delivery: &DeliveryContext,
+    ) -> Result<Place, ChannelError> {
         let thread = delivery.thread.clone();
         let Some(target) = Target::parse(chat.as_str()) else {
-            return Err(ChannelError::NotFound(format!("`{chat}` is no channel, person or id of Slack")));
+            return Err(ChannelError::NotFound(format!(
+                "`{chat}` is no channel, person or id of Slack"
+            )));
         };
         if let Target::Conversation(chat) = target {
-            return Ok(Place { chat: chat.to_owned(), thread });
+            return Ok(Place {
+                chat: chat.to_owned(),
+                thread,
+            });
         }
         if let Some(chat) = self.directory.get(chat.as_str()) {
             return Ok(Place { chat, thread });
@@ -146,10 +170,15 @@ impl SlackChannel {
         }
         .map_err(CallError::repeatable)?;
         let Some(found) = found else {
-            return Err(ChannelError::NotFound(format!("there is no `{chat}` that the app can see")));
+            return Err(ChannelError::NotFound(format!(
+                "there is no `{chat}` that the app can see"
+            )));
         };
         self.directory.insert(chat.as_str(), &found);
-        Ok(Place { chat: found, thread })
+        Ok(Place {
+            chat: found,
+            thread,
+        })
     }
 
     /// Opens the conversation with a person.
@@ -158,19 +187,32 @@ impl SlackChannel {
         struct Opened {
             channel: Entry,
         }
-        let opened: Opened = self.api.call("conversations.open", &json!({"users": user})).await?;
+        let opened: Opened = self
+            .api
+            .call("conversations.open", &json!({"users": user}))
+            .await?;
         Ok(opened.channel.id)
     }
 
     async fn channel_named(&self, name: &str) -> Result<Option<String>, CallError> {
-        let query = [("types", "public_channel,private_channel"), ("exclude_archived", "true")];
-        self.find("conversations.list", &query, |entry| entry.name == name).await
+        let query = [
+            ("types", "public_channel,private_channel"),
+            ("exclude_archived", "true"),
+        ];
+        self.find("conversations.list", &query, |entry| entry.name == name)
+            .await
     }
 
     async fn user_named(&self, name: &str) -> Result<Option<String>, CallError> {
         let is_meant = |entry: &Entry| {
-            let Profile { display_name, real_name } = &entry.profile;
-            !entry.deleted && [&entry.name, display_name, real_name].into_iter().any(|known| known == name)
+            let Profile {
+                display_name,
+                real_name,
+            } = &entry.profile;
+            !entry.deleted
+                && [&entry.name, display_name, real_name]
+                    .into_iter()
+                    .any(|known| known == name)
         };
         self.find("users.list", &[], is_meant).await
     }

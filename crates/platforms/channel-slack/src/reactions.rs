@@ -43,7 +43,11 @@ impl Reactions {
     fn take(&self, chat: &str, thread: Option<&str>) -> Vec<String> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_of = |marked: &Marked| marked.chat == chat && marked.thread.as_deref() == thread;
-        let taken = all.iter().filter(|marked| is_of(marked)).map(|marked| marked.ts.clone()).collect();
+        let taken = all
+            .iter()
+            .filter(|marked| is_of(marked))
+            .map(|marked| marked.ts.clone())
+            .collect();
         all.retain(|marked| !is_of(marked));
         taken
     }
@@ -52,23 +56,42 @@ impl Reactions {
 impl SlackChannel {
     /// Marks a message as worked on, without waiting for it.
     pub(crate) fn begin_reaction(&self, candidate: &Candidate) {
-        let Some(ts) = candidate.message.clone().filter(|_| !self.config.react_emoji.is_empty()) else { return };
+        let Some(ts) = candidate
+            .message
+            .clone()
+            .filter(|_| !self.config.react_emoji.is_empty())
+        else {
+            return;
+        };
         let (chat, thread) = (candidate.chat.to_string(), candidate.thread.clone());
-        self.reactions.remember(Marked { chat: chat.clone(), thread, ts: ts.clone() });
-        let (api, name, emoji) = (Arc::clone(&self.api), self.name.clone(), self.config.react_emoji.clone());
+        self.reactions.remember(Marked {
+            chat: chat.clone(),
+            thread,
+            ts: ts.clone(),
+        });
+        let (api, name, emoji) = (
+            Arc::clone(&self.api),
+            self.name.clone(),
+            self.config.react_emoji.clone(),
+        );
         self.in_background(async move { log(&name, add(&api, &chat, &ts, &emoji).await) });
     }
 
     /// Marks the messages of a conversation as done.
     pub(crate) async fn end_reactions(&self, chat: &ChatId, delivery: &DeliveryContext) {
-        let mut messages = self.reactions.take(chat.as_str(), delivery.thread.as_deref());
+        let mut messages = self
+            .reactions
+            .take(chat.as_str(), delivery.thread.as_deref());
         if messages.is_empty() {
             messages.extend(delivery.reply_to.iter().map(ToString::to_string));
         }
         let (working, done) = (&self.config.react_emoji, &self.config.done_emoji);
         for ts in messages {
             if !working.is_empty() {
-                log(&self.name, remove(&self.api, chat.as_str(), &ts, working).await);
+                log(
+                    &self.name,
+                    remove(&self.api, chat.as_str(), &ts, working).await,
+                );
             }
             if !done.is_empty() {
                 log(&self.name, add(&self.api, chat.as_str(), &ts, done).await);
@@ -79,14 +102,28 @@ impl SlackChannel {
 
 async fn add(api: &Api, chat: &str, ts: &str, emoji: &str) -> Result<Done, CallError> {
     let name = SlackReactionName::new(emoji.to_owned());
-    let (chat, ts) = (SlackChannelId::new(chat.to_owned()), SlackTs::new(ts.to_owned()));
-    api.call("reactions.add", &SlackApiReactionsAddRequest::new(chat, name, ts)).await
+    let (chat, ts) = (
+        SlackChannelId::new(chat.to_owned()),
+        SlackTs::new(ts.to_owned()),
+    );
+    api.call(
+        "reactions.add",
+        &SlackApiReactionsAddRequest::new(chat, name, ts),
+    )
+    .await
 }
 
 async fn remove(api: &Api, chat: &str, ts: &str, emoji: &str) -> Result<Done, CallError> {
-    let (chat, ts) = (SlackChannelId::new(chat.to_owned()), SlackTs::new(ts.to_owned()));
+    let (chat, ts) = (
+        SlackChannelId::new(chat.to_owned()),
+        SlackTs::new(ts.to_owned()),
+    );
     let request = SlackApiReactionsRemoveRequest::new(SlackReactionName::new(emoji.to_owned()));
-    api.call("reactions.remove", &request.with_channel(chat).with_timestamp(ts)).await
+    api.call(
+        "reactions.remove",
+        &request.with_channel(chat).with_timestamp(ts),
+    )
+    .await
 }
 
 fn log(channel: &ChannelName, outcome: Result<Done, CallError>) {
@@ -106,7 +143,11 @@ mod tests {
     fn the_end_of_a_turn_is_the_end_for_its_conversation() {
         let reactions = Reactions::default();
         let mark = |chat: &str, thread: Option<&str>, ts: &str| {
-            reactions.remember(Marked { chat: chat.into(), thread: thread.map(str::to_owned), ts: ts.into() });
+            reactions.remember(Marked {
+                chat: chat.into(),
+                thread: thread.map(str::to_owned),
+                ts: ts.into(),
+            });
         };
         mark("C1", Some("1"), "1");
         mark("C1", Some("1"), "2");

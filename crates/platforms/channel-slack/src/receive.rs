@@ -71,11 +71,14 @@ impl SlackChannel {
                     if !std::mem::replace(&mut is_recovered, true) {
                         self.recover_drafts(&me.user, context).await;
                     }
-                    self.listen(&me, socket, connection, &mut is_behind, &mut work, context).await?
+                    self.listen(&me, socket, connection, &mut is_behind, &mut work, context)
+                        .await?
                 }
                 Err(CallError::RateLimited(pause)) => {
                     is_behind = true;
-                    context.progress.degraded(&format!("Slack asks for a pause of {} s", pause.as_secs()));
+                    context
+                        .progress
+                        .degraded(&format!("Slack asks for a pause of {} s", pause.as_secs()));
                     self.meanwhile(&mut work, tokio::time::sleep(pause)).await;
                     continue;
                 }
@@ -96,7 +99,8 @@ impl SlackChannel {
                 }
                 End::Useless(why) => {
                     context.progress.degraded(&why);
-                    self.meanwhile(&mut work, tokio::time::sleep(pause(useless))).await;
+                    self.meanwhile(&mut work, tokio::time::sleep(pause(useless)))
+                        .await;
                     useless += 1;
                 }
             }
@@ -123,9 +127,17 @@ impl SlackChannel {
             #[serde(default)]
             team: String,
         }
-        let Me { user_id, user, team } = self.api.ask("auth.test", &[]).await?;
+        let Me {
+            user_id,
+            user,
+            team,
+        } = self.api.ask("auth.test", &[]).await?;
         self.bot_user.get_or_init(|| user_id.clone());
-        Ok(Identity { user: user_id, name: user, team })
+        Ok(Identity {
+            user: user_id,
+            name: user,
+            team,
+        })
     }
 
     /// Waits for something else while the work goes on.
@@ -152,7 +164,12 @@ impl SlackChannel {
     ) -> Result<End, ChannelError> {
         let began = Instant::now();
         let mut refused = self.refused.subscribe();
-        let mut state = Listening { is_greeted: false, brought: false, makes_way: false, is_behind: *is_behind };
+        let mut state = Listening {
+            is_greeted: false,
+            brought: false,
+            makes_way: false,
+            is_behind: *is_behind,
+        };
         let why = loop {
             let is_free = work.len() < BUSY;
             tokio::select! {
@@ -189,7 +206,11 @@ impl SlackChannel {
         };
         *is_behind = state.is_behind || !state.makes_way;
         let why = format!("the connection to Slack ended: {why}");
-        Ok(if state.brought || began.elapsed() >= GOOD { End::Used(why) } else { End::Useless(why) })
+        Ok(if state.brought || began.elapsed() >= GOOD {
+            End::Used(why)
+        } else {
+            End::Useless(why)
+        })
     }
 
     /// Deals with one frame. Returns why the connection is over, if it is.
@@ -222,7 +243,9 @@ impl SlackChannel {
                 return None;
             }
             "disconnect" => {
-                let reason = frame.reason.unwrap_or_else(|| "no reason was given".to_owned());
+                let reason = frame
+                    .reason
+                    .unwrap_or_else(|| "no reason was given".to_owned());
                 // What comes meanwhile is told to the next connection.
                 state.makes_way = REFRESHING.contains(&reason.as_str());
                 return Some(reason);
@@ -244,8 +267,15 @@ impl SlackChannel {
         let waiting = self.turns.wait(&origin.chat);
         work.add(origin.chat.clone(), async move {
             drop(waiting);
-            let next = self.take_envelope(&me, &kind, origin, &payload, context).await;
-            Ended { connection, envelope: Some(envelope), received, next }
+            let next = self
+                .take_envelope(&me, &kind, origin, &payload, context)
+                .await;
+            Ended {
+                connection,
+                envelope: Some(envelope),
+                received,
+                next,
+            }
         });
         None
     }
@@ -261,9 +291,14 @@ impl SlackChannel {
         payload: &str,
         context: &ChannelContext,
     ) -> Next {
-        let admitted = self.quarantine.admit(&origin.key, payload.as_bytes(), context.progress.as_ref()).await;
+        let admitted = self
+            .quarantine
+            .admit(&origin.key, payload.as_bytes(), context.progress.as_ref())
+            .await;
         let Some(handling) = admitted else {
-            let Origin { chat, thread, ts, .. } = origin;
+            let Origin {
+                chat, thread, ts, ..
+            } = origin;
             if let Some(ts) = ts {
                 self.chats.deal_with(&Place { chat, thread }, &ts);
             }
@@ -279,12 +314,23 @@ impl SlackChannel {
     }
 
     /// Puts what was missed before what comes now, in every conversation that the assistant knows.
-    fn add_missed<'a>(&'a self, me: &Identity, connection: u64, work: &mut Work<'a>, context: &'a ChannelContext) {
+    fn add_missed<'a>(
+        &'a self,
+        me: &Identity,
+        connection: u64,
+        work: &mut Work<'a>,
+        context: &'a ChannelContext,
+    ) {
         for chat in self.chats.begin(&me.user) {
             let (me, received) = (me.clone(), Instant::now());
             work.add(chat.clone(), async move {
                 let next = self.catch_up(&me, &chat, context).await;
-                Ended { connection, envelope: None, received, next }
+                Ended {
+                    connection,
+                    envelope: None,
+                    received,
+                    next,
+                }
             });
         }
     }
@@ -314,16 +360,20 @@ impl SlackChannel {
                 return None;
             }
         };
-        let event_id = payload.get("event_id").and_then(|id| id.as_str()).unwrap_or_default().to_owned();
+        let event_id = payload
+            .get("event_id")
+            .and_then(|id| id.as_str())
+            .unwrap_or_default()
+            .to_owned();
         let read = match kind {
             "events_api" => {
                 let event = payload.get("event").cloned().unwrap_or_default();
-                serde_json::from_value::<Event>(event).map(|event| Candidate::of_event(&self.config, me, &event))
+                serde_json::from_value::<Event>(event)
+                    .map(|event| Candidate::of_event(&self.config, me, &event))
             }
             "interactive" => serde_json::from_value(payload).map(Candidate::of_interaction),
-            "slash_commands" => {
-                serde_json::from_value(payload).map(|command| Candidate::of_command(command, &context.commands))
-            }
+            "slash_commands" => serde_json::from_value(payload)
+                .map(|command| Candidate::of_command(command, &context.commands)),
             _ => {
                 tracing::debug!(channel = %self.name, kind, "an envelope of an unknown kind was passed over");
                 return None;
@@ -353,7 +403,10 @@ struct Listening {
 
 /// Waits until Slack does not accept the bot's token any more, and says why.
 async fn refusal(refused: &mut watch::Receiver<Option<String>>) -> String {
-    let why = refused.wait_for(Option::is_some).await.map(|why| why.clone().unwrap_or_default());
+    let why = refused
+        .wait_for(Option::is_some)
+        .await
+        .map(|why| why.clone().unwrap_or_default());
     match why {
         Ok(why) => why,
         Err(_) => std::future::pending().await,
@@ -364,6 +417,8 @@ async fn refusal(refused: &mut watch::Receiver<Option<String>>) -> String {
 /// not come back together.
 fn pause(tries: u32) -> Duration {
     let growing = growing_pause(FIRST_PAUSE, tries);
-    let nanos = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.subsec_nanos());
+    let nanos = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |time| time.subsec_nanos());
     growing + growing.mul_f64(f64::from(nanos % 1000) / 4000.0)
 }

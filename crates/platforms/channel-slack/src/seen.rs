@@ -23,7 +23,11 @@ struct Memory {
 impl Seen {
     /// Whether something was dealt with.
     pub(crate) fn contains(&self, name: &str) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).known.contains(name)
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .known
+            .contains(name)
     }
 
     /// It is dealt with now.
@@ -52,6 +56,9 @@ mod tests {
             seen.insert(number.to_string());
             seen.insert("1".to_owned());
         }
-        assert_eq!(["0", "1", "2", &REMEMBERED.to_string()].map(|name| seen.contains(name)), [false, true, true, true]);
+        assert_eq!(
+            ["0", "1", "2", &REMEMBERED.to_string()].map(|name| seen.contains(name)),
+            [false, true, true, true]
+        );
     }
 }

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use nanobot_channel::json::BODY_LIMIT;
-use reqwest::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE};
+use reqwest::header::{
+    CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE,
+};
 use reqwest::{StatusCode, Upgraded, Url};
 use serde_json::json;
 use tokio::time::{Instant, timeout};
@@ -52,11 +54,16 @@ impl Socket {
     pub(crate) async fn open(api: &Api) -> Result<Self, CallError> {
         let ticket = api.open_connection().await?;
         let upgraded = timeout(HANDSHAKE, upgrade(api, &ticket)).await;
-        let upgraded =
-            upgraded.unwrap_or_else(|_| Err(CallError::Unreachable("the handshake took too long".into())))?;
+        let upgraded = upgraded.unwrap_or_else(|_| {
+            Err(CallError::Unreachable("the handshake took too long".into()))
+        })?;
         let stream = WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(limits())).await;
         let now = Instant::now();
-        Ok(Self { stream, heard: now, ping: now + PING_EVERY })
+        Ok(Self {
+            stream,
+            heard: now,
+            ping: now + PING_EVERY,
+        })
     }
 
     /// Waits for what comes next. Cancel safe.
@@ -95,7 +102,8 @@ impl Socket {
     /// # Errors
     /// Why the connection is over, in words.
     pub(crate) async fn acknowledge(&mut self, envelope: &str) -> Result<(), String> {
-        self.send(Message::text(json!({"envelope_id": envelope}).to_string())).await
+        self.send(Message::text(json!({"envelope_id": envelope}).to_string()))
+            .await
     }
 
     async fn send(&mut self, message: Message) -> Result<(), String> {
@@ -108,12 +116,15 @@ impl Socket {
 
 /// Bounds messages to what is worth reading; the library's own limit is eight times that.
 fn limits() -> WebSocketConfig {
-    WebSocketConfig::default().max_message_size(Some(BODY_LIMIT)).max_frame_size(Some(BODY_LIMIT))
+    WebSocketConfig::default()
+        .max_message_size(Some(BODY_LIMIT))
+        .max_frame_size(Some(BODY_LIMIT))
 }
 
 /// Asks the server to speak WebSocket from here on (RFC 6455, section 4.1).
 async fn upgrade(api: &Api, ticket: &str) -> Result<Upgraded, CallError> {
-    let unusable = || CallError::Unreachable("Slack gave an address that cannot be used".to_owned());
+    let unusable =
+        || CallError::Unreachable("Slack gave an address that cannot be used".to_owned());
     let address = match ticket.split_once("://") {
         Some(("wss", rest)) => format!("https://{rest}"),
         Some(("ws", rest)) => format!("http://{rest}"),
@@ -128,9 +139,17 @@ async fn upgrade(api: &Api, ticket: &str) -> Result<Upgraded, CallError> {
         .header(SEC_WEBSOCKET_VERSION, "13")
         .header(SEC_WEBSOCKET_KEY, &key);
     let response = api.send(request).await?;
-    let accepted = response.headers().get(SEC_WEBSOCKET_ACCEPT).and_then(|value| value.to_str().ok());
-    if response.status() != StatusCode::SWITCHING_PROTOCOLS || accepted != Some(&derive_accept_key(key.as_bytes())) {
-        return Err(CallError::Unreachable(format!("the socket was refused with {}", response.status())));
+    let accepted = response
+        .headers()
+        .get(SEC_WEBSOCKET_ACCEPT)
+        .and_then(|value| value.to_str().ok());
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS
+        || accepted != Some(&derive_accept_key(key.as_bytes()))
+    {
+        return Err(CallError::Unreachable(format!(
+            "the socket was refused with {}",
+            response.status()
+        )));
     }
     response.upgrade().await.map_err(|error| api.failure(error))
 }

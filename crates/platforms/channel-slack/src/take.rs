@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nanobot_channel::{AccessDecision, Admission, ChannelContext, ChatKind, DeliveryContext, Value};
+use nanobot_channel::{
+    AccessDecision, Admission, ChannelContext, ChatKind, DeliveryContext, Value,
+};
 use nanobot_channel_kit::{Handling, growing_pause};
 use serde_json::json;
 use tokio::time::Instant;
@@ -47,7 +49,9 @@ impl SlackChannel {
         context: &ChannelContext,
     ) -> Next {
         let mut handling = Some(handling);
-        let next = self.take_new(me, event, candidate, &mut handling, context).await;
+        let next = self
+            .take_new(me, event, candidate, &mut handling, context)
+            .await;
         end(&mut handling).await;
         next
     }
@@ -60,7 +64,10 @@ impl SlackChannel {
         handling: &mut Option<Handling<'_>>,
         context: &ChannelContext,
     ) -> Next {
-        let names = [format!("{}/{}", candidate.chat, candidate.id), format!("event/{event}")];
+        let names = [
+            format!("{}/{}", candidate.chat, candidate.id),
+            format!("event/{event}"),
+        ];
         let is_known = |name: &String| !name.ends_with('/') && self.seen.contains(name);
         if names.iter().any(is_known) {
             return Next::Forget;
@@ -94,9 +101,15 @@ impl SlackChannel {
         end(handling).await;
         let mut tries = 0_u32;
         loop {
-            match context.intake.deliver(message.clone(), &candidate.arrival).await {
+            match context
+                .intake
+                .deliver(message.clone(), &candidate.arrival)
+                .await
+            {
                 Admission::TryLater => {
-                    context.progress.degraded("messages cannot be stored now; they are kept and offered again");
+                    context
+                        .progress
+                        .degraded("messages cannot be stored now; they are kept and offered again");
                     tokio::time::sleep(growing_pause(FIRST_PAUSE, tries)).await;
                     tries = tries.saturating_add(1);
                 }
@@ -120,13 +133,21 @@ impl SlackChannel {
 
     /// Asks who decides, and passes on what a stranger in a direct chat shall read.
     async fn may_talk(&self, candidate: &Candidate, context: &ChannelContext) -> bool {
-        match context.access.check(&candidate.sender, &candidate.chat, &candidate.arrival).await {
+        match context
+            .access
+            .check(&candidate.sender, &candidate.chat, &candidate.arrival)
+            .await
+        {
             AccessDecision::Allowed => true,
             AccessDecision::Denied => false,
             AccessDecision::Ask(text) => {
                 if candidate.arrival.kind == ChatKind::Direct {
-                    let delivery = DeliveryContext { thread: candidate.thread.clone(), ..DeliveryContext::default() };
-                    if let Err(error) = self.say(&candidate.chat, &delivery, &escaped(&text)).await {
+                    let delivery = DeliveryContext {
+                        thread: candidate.thread.clone(),
+                        ..DeliveryContext::default()
+                    };
+                    if let Err(error) = self.say(&candidate.chat, &delivery, &escaped(&text)).await
+                    {
                         tracing::warn!(channel = %self.name, %error, "a notice could not be sent");
                     }
                 }
@@ -137,15 +158,23 @@ impl SlackChannel {
 
     /// Puts the choice in place of the buttons, without waiting for it.
     fn show_choice(&self, chat: &str, message: &Value, label: &str) {
-        let Some(ts) = message.get("ts").and_then(Value::as_str) else { return };
+        let Some(ts) = message.get("ts").and_then(Value::as_str) else {
+            return;
+        };
         let is_row = |block: &&Value| block.get("type").and_then(Value::as_str) == Some("actions");
         let blocks = message.get("blocks").and_then(Value::as_array);
-        let mut blocks: Vec<Value> = blocks.into_iter().flatten().filter(|block| !is_row(block)).cloned().collect();
+        let mut blocks: Vec<Value> = blocks
+            .into_iter()
+            .flatten()
+            .filter(|block| !is_row(block))
+            .cloned()
+            .collect();
         let choice = format!(":heavy_check_mark: {}", escaped(label));
         blocks.push(json!({"type": "context", "elements": [{"type": "mrkdwn", "text": choice}]}));
         let text = message.get("text").and_then(Value::as_str).unwrap_or(label);
         // The blocks say it all; the text is for notifications.
-        let update = json!({"channel": chat, "ts": ts, "text": head(text, EDIT_LIMIT), "blocks": blocks});
+        let update =
+            json!({"channel": chat, "ts": ts, "text": head(text, EDIT_LIMIT), "blocks": blocks});
         let (api, name) = (Arc::clone(&self.api), self.name.clone());
         self.in_background(async move {
             if let Err(error) = api.call::<_, Done>("chat.update", &update).await {

@@ -8,7 +8,9 @@ pub(crate) fn without_mention(text: &str, user: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once(&opening) {
-        let label = after.strip_prefix('|').and_then(|label| label.split_once('>'));
+        let label = after
+            .strip_prefix('|')
+            .and_then(|label| label.split_once('>'));
         let Some(behind) = after.strip_prefix('>').or(label.map(|(_, behind)| behind)) else {
             // A longer id that begins alike.
             kept.push_str(before);
@@ -48,7 +50,10 @@ pub(crate) fn readable(text: &str) -> String {
 
 fn token_in_words(token: &str) -> String {
     let (target, label) = match token.split_once('|') {
-        Some((target, label)) => (target, Some(unescaped(label)).filter(|label| !label.is_empty())),
+        Some((target, label)) => (
+            target,
+            Some(unescaped(label)).filter(|label| !label.is_empty()),
+        ),
         None => (token, None),
     };
     let first = target.chars().next();
@@ -62,24 +67,36 @@ fn token_in_words(token: &str) -> String {
         (_, Some(label)) => {
             let address = unescaped(target);
             // Slack makes links of what looks like one; then the label says nothing new.
-            let is_the_same = address.ends_with(&label) || address.trim_end_matches('/').ends_with(&label);
-            if is_the_same { label } else { format!("[{label}]({address})") }
+            let is_the_same =
+                address.ends_with(&label) || address.trim_end_matches('/').ends_with(&label);
+            if is_the_same {
+                label
+            } else {
+                format!("[{label}]({address})")
+            }
         }
     }
 }
 
 fn unescaped(text: &str) -> String {
-    text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    text.replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&amp;", "&")
 }
 
 /// Plain text in which Slack finds no tokens.
 pub(crate) fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 /// At most so many code points of a text.
 pub(crate) fn head(text: &str, limit: usize) -> &str {
-    text.char_indices().nth(limit).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
+    text.char_indices()
+        .nth(limit)
+        .and_then(|(end, _)| text.get(..end))
+        .unwrap_or(text)
 }
 
 #[cfg(test)]
@@ -100,7 +117,11 @@ mod tests {
         for (text, kept) in table {
             assert_eq!(without_mention(text, "UBOT"), kept, "{text}");
         }
-        assert!(mentions("a <@UBOT|x>", "UBOT") && mentions("<@UBOT>", "UBOT") && !mentions("<@UBOTTOM>", "UBOT"));
+        assert!(
+            mentions("a <@UBOT|x>", "UBOT")
+                && mentions("<@UBOT>", "UBOT")
+                && !mentions("<@UBOTTOM>", "UBOT")
+        );
     }
 
     #[test]
@@ -108,12 +129,24 @@ mod tests {
         let table = [
             ("1 &lt; 2 &amp;&amp; 3 &gt; 2", "1 < 2 && 3 > 2"),
             ("&amp;lt;", "&lt;"),
-            ("see <https://x.test/a?b=1&amp;c=2>", "see https://x.test/a?b=1&c=2"),
+            (
+                "see <https://x.test/a?b=1&amp;c=2>",
+                "see https://x.test/a?b=1&c=2",
+            ),
             ("<https://x.test/|x.test>", "x.test"),
             ("<mailto:a@x.test|a@x.test>", "a@x.test"),
-            ("<https://x.test/a|the page>", "[the page](https://x.test/a)"),
-            ("<@UANN> and <@UBEN|ben> in <#C1|general>, <#C2>", "<@UANN> and <@UBEN> in #general, <#C2>"),
-            ("<!here> <!subteam^S1|@team> <!date^1^{date}|today>", "@here @team today"),
+            (
+                "<https://x.test/a|the page>",
+                "[the page](https://x.test/a)",
+            ),
+            (
+                "<@UANN> and <@UBEN|ben> in <#C1|general>, <#C2>",
+                "<@UANN> and <@UBEN> in #general, <#C2>",
+            ),
+            (
+                "<!here> <!subteam^S1|@team> <!date^1^{date}|today>",
+                "@here @team today",
+            ),
             ("a < b", "a < b"),
             ("日本<語", "日本<語"),
         ];
@@ -121,6 +154,9 @@ mod tests {
             assert_eq!(readable(text), words, "{text}");
         }
         assert_eq!(escaped("<@U1> & co"), "&lt;@U1&gt; &amp; co");
-        assert_eq!((head("日本語", 2), head("ab", 2), head("", 0)), ("日本", "ab", ""));
+        assert_eq!(
+            (head("日本語", 2), head("ab", 2), head("", 0)),
+            ("日本", "ab", "")
+        );
     }
 }

@@ -45,7 +45,10 @@ struct Known {
 impl Default for ToldThreads {
     /// None are known before [`Self::open`].
     fn default() -> Self {
-        Self { known: Mutex::default(), note: LateNote::new(NOTE) }
+        Self {
+            known: Mutex::default(),
+            note: LateNote::new(NOTE),
+        }
     }
 }
 
@@ -55,13 +58,17 @@ impl ToldThreads {
         if std::mem::replace(&mut self.known().is_read, true) {
             return;
         }
-        let Some(told) = self.note.read::<VecDeque<String>>(notes).await else { return };
+        let Some(told) = self.note.read::<VecDeque<String>>(notes).await else {
+            return;
+        };
         self.known().told = told.into_iter().take(REMEMBERED).collect();
     }
 
     /// Writes the note whenever it changed, but not too often. Does not return.
     pub(crate) async fn keep_written(&self, notes: &dyn Notes) {
-        self.note.keep_written(notes, || self.known().told.clone()).await;
+        self.note
+            .keep_written(notes, || self.known().told.clone())
+            .await;
     }
 
     /// Writes the note if it changed.
@@ -103,7 +110,10 @@ impl Known {
 
 /// What the thread in which a message is answered is remembered as.
 fn name(candidate: &Candidate) -> Option<String> {
-    candidate.thread.as_deref().map(|thread| format!("{}/{thread}", candidate.chat))
+    candidate
+        .thread
+        .as_deref()
+        .map(|thread| format!("{}/{thread}", candidate.chat))
 }
 
 /// One message of a thread, or of a channel.
@@ -121,18 +131,43 @@ pub(crate) struct Reply {
 impl SlackChannel {
     /// The last messages of a thread before this one, in words, once per thread. A thread that
     /// begins with this message has none.
-    pub(crate) async fn thread_context(&self, me: &Identity, candidate: &Candidate) -> Option<String> {
+    pub(crate) async fn thread_context(
+        &self,
+        me: &Identity,
+        candidate: &Candidate,
+    ) -> Option<String> {
         let (chat, before) = (candidate.chat.as_str(), candidate.id.as_str());
-        let thread = candidate.said_in.as_deref().filter(|thread| *thread != before)?;
+        let thread = candidate
+            .said_in
+            .as_deref()
+            .filter(|thread| *thread != before)?;
         let limit = self.config.thread_context_limit;
-        if !self.config.include_thread_context || limit == 0 || self.told_threads.contains(&name(candidate)?) {
+        if !self.config.include_thread_context
+            || limit == 0
+            || self.told_threads.contains(&name(candidate)?)
+        {
             return None;
         }
-        let query = [("channel", chat), ("ts", thread), ("latest", before), ("limit", PAGE)];
-        let replies = tokio::time::timeout(PATIENCE, self.api.ask::<Page<Reply>>("conversations.replies", &query));
-        let replies = replies.await.unwrap_or_else(|_| Err(CallError::Unreachable("no answer in time".to_owned())));
+        let query = [
+            ("channel", chat),
+            ("ts", thread),
+            ("latest", before),
+            ("limit", PAGE),
+        ];
+        let replies = tokio::time::timeout(
+            PATIENCE,
+            self.api.ask::<Page<Reply>>("conversations.replies", &query),
+        );
+        let replies = replies
+            .await
+            .unwrap_or_else(|_| Err(CallError::Unreachable("no answer in time".to_owned())));
         match replies {
-            Ok(replies) => in_words(me, &replies.messages, before, usize::try_from(limit).unwrap_or(usize::MAX)),
+            Ok(replies) => in_words(
+                me,
+                &replies.messages,
+                before,
+                usize::try_from(limit).unwrap_or(usize::MAX),
+            ),
             Err(error) => {
                 tracing::warn!(channel = %self.name, %error, "what was said in a thread before could not be fetched");
                 None
@@ -157,7 +192,11 @@ fn in_words(me: &Identity, messages: &[Reply], before: &str, limit: usize) -> Op
         };
         let text = readable(&message.text);
         let start = head(text.trim(), MESSAGE_LIMIT);
-        let mark = if start.len() < text.trim().len() { "..." } else { "" };
+        let mark = if start.len() < text.trim().len() {
+            "..."
+        } else {
+            ""
+        };
         lines.push(format!("{who}: {start}{mark}"));
     }
     Some(format!("{}]", lines.join("\n")))
@@ -172,7 +211,11 @@ mod tests {
 
     #[test]
     fn what_was_said_is_shortened() {
-        let me = Identity { user: "UBOT".into(), name: "nano".into(), team: "T".into() };
+        let me = Identity {
+            user: "UBOT".into(),
+            name: "nano".into(),
+            team: "T".into(),
+        };
         let message = |ts: &str, user: &str, text: &str| Reply {
             ts: ts.into(),
             user: Some(user.into()).filter(|user: &String| !user.is_empty()),
@@ -187,7 +230,10 @@ mod tests {
             message("5", "UANN", " "),
             message("6", "UANN", "the question"),
         ];
-        let words = format!("[Earlier in this thread:\n<@UANN>: {}...\nyou: 1 < 2\nsomebody: hm]", "語".repeat(500));
+        let words = format!(
+            "[Earlier in this thread:\n<@UANN>: {}...\nyou: 1 < 2\nsomebody: hm]",
+            "語".repeat(500)
+        );
         assert_eq!(in_words(&me, &messages, "6", 3), Some(words));
         assert_eq!(in_words(&me, &messages[5..], "6", 3), None);
     }
@@ -205,6 +251,9 @@ mod tests {
         assert!(notes.all()[NOTE].len() < LONGEST_NOTE);
         let restarted = ToldThreads::default();
         restarted.open(&notes).await;
-        assert_eq!([0, 1, REMEMBERED].map(|number| restarted.contains(&thread(number))), [false, true, true]);
+        assert_eq!(
+            [0, 1, REMEMBERED].map(|number| restarted.contains(&thread(number))),
+            [false, true, true]
+        );
     }
 }

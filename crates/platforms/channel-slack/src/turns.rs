@@ -22,7 +22,11 @@ pub(crate) struct Turns {
 
 impl Default for Turns {
     fn default() -> Self {
-        Self { line: Semaphore::new(1), urgent: Semaphore::new(URGENT), awaited: watch::Sender::default() }
+        Self {
+            line: Semaphore::new(1),
+            urgent: Semaphore::new(URGENT),
+            awaited: watch::Sender::default(),
+        }
     }
 }
 
@@ -36,14 +40,22 @@ pub(crate) struct Waiting<'a> {
 impl Turns {
     /// Something waits for what was missed in a conversation.
     pub(crate) fn wait(&self, chat: &str) -> Waiting<'_> {
-        self.awaited.send_modify(|awaited| *awaited.entry(chat.to_owned()).or_default() += 1);
-        Waiting { turns: self, chat: chat.to_owned() }
+        self.awaited
+            .send_modify(|awaited| *awaited.entry(chat.to_owned()).or_default() += 1);
+        Waiting {
+            turns: self,
+            chat: chat.to_owned(),
+        }
     }
 
     /// Returns when something waits for a conversation.
     pub(crate) async fn awaited(&self, chat: &str) {
         let mut awaited = self.awaited.subscribe();
-        if awaited.wait_for(|awaited| awaited.contains_key(chat)).await.is_err() {
+        if awaited
+            .wait_for(|awaited| awaited.contains_key(chat))
+            .await
+            .is_err()
+        {
             std::future::pending::<()>().await;
         }
     }

@@ -36,23 +36,37 @@ pub(crate) enum UploadError {
 /// Where an `http(s)` file is; Slack shows what it finds there.
 pub(crate) fn address_of(media: &MediaRef) -> Option<&str> {
     let location = media.location.as_str();
-    ["http://", "https://"].iter().any(|scheme| location.starts_with(scheme)).then_some(location)
+    ["http://", "https://"]
+        .iter()
+        .any(|scheme| location.starts_with(scheme))
+        .then_some(location)
 }
 
 /// What people call a local file.
 pub(crate) fn name_of(media: &MediaRef) -> &str {
-    media.location.rsplit(['/', '\\']).find(|piece| !piece.is_empty()).unwrap_or("file")
+    media
+        .location
+        .rsplit(['/', '\\'])
+        .find(|piece| !piece.is_empty())
+        .unwrap_or("file")
 }
 
 /// Sends a local file as a message of its own.
-pub(crate) async fn send_file(api: &Api, place: &Place, media: &MediaRef) -> Result<(), UploadError> {
+pub(crate) async fn send_file(
+    api: &Api,
+    place: &Place,
+    media: &MediaRef,
+) -> Result<(), UploadError> {
     #[derive(Deserialize)]
     struct Ticket {
         upload_url: String,
         file_id: String,
     }
     let path = Path::new(&media.location);
-    let length = tokio::fs::metadata(path).await.map_err(UploadError::Unreadable)?.len();
+    let length = tokio::fs::metadata(path)
+        .await
+        .map_err(UploadError::Unreadable)?
+        .len();
     match length {
         0 => return Err(UploadError::Empty),
         length if length > LARGEST => return Err(UploadError::TooLarge),
@@ -61,22 +75,36 @@ pub(crate) async fn send_file(api: &Api, place: &Place, media: &MediaRef) -> Res
     let name = name_of(media);
     let query = [("filename", name), ("length", &length.to_string())];
     // Nobody sees anything of the file before the last step, so the others can be repeated.
-    let ticket: Ticket = api.ask("files.getUploadURLExternal", &query).await.map_err(closed)?;
-    let file = tokio::fs::File::open(path).await.map_err(UploadError::Unreadable)?;
-    let request = api.client()?.post(&ticket.upload_url).timeout(api.timeout + FILE_TIME);
-    let request =
-        request.header(CONTENT_TYPE, "application/octet-stream").header(CONTENT_LENGTH, length).body(Body::from(file));
+    let ticket: Ticket = api
+        .ask("files.getUploadURLExternal", &query)
+        .await
+        .map_err(closed)?;
+    let file = tokio::fs::File::open(path)
+        .await
+        .map_err(UploadError::Unreadable)?;
+    let request = api
+        .client()?
+        .post(&ticket.upload_url)
+        .timeout(api.timeout + FILE_TIME);
+    let request = request
+        .header(CONTENT_TYPE, "application/octet-stream")
+        .header(CONTENT_LENGTH, length)
+        .body(Body::from(file));
     let response = api.send(request).await.map_err(closed)?;
     if !response.status().is_success() {
-        return Err(
-            CallError::Unreachable(format!("Slack answered {} to the bytes of a file", response.status())).into()
-        );
+        return Err(CallError::Unreachable(format!(
+            "Slack answered {} to the bytes of a file",
+            response.status()
+        ))
+        .into());
     }
-    let complete = SlackApiFilesComplete::new(SlackFileId::new(ticket.file_id)).with_title(name.to_owned());
+    let complete =
+        SlackApiFilesComplete::new(SlackFileId::new(ticket.file_id)).with_title(name.to_owned());
     let request = SlackApiFilesCompleteUploadExternalRequest::new(vec![complete])
         .with_channel_id(place.channel_id())
         .opt_thread_ts(place.thread_ts());
-    api.call::<_, Done>("files.completeUploadExternal", &request).await?;
+    api.call::<_, Done>("files.completeUploadExternal", &request)
+        .await?;
     Ok(())
 }
 

@@ -86,8 +86,16 @@ impl Origin {
         struct Command {
             channel_id: String,
         }
-        if let Ok(Told { event_id, event: Some(Happened { kind, channel, ts, thread_ts }) }) =
-            serde_json::from_str(payload)
+        if let Ok(Told {
+            event_id,
+            event:
+                Some(Happened {
+                    kind,
+                    channel,
+                    ts,
+                    thread_ts,
+                }),
+        }) = serde_json::from_str(payload)
         {
             let key = match (&ts, event_id) {
                 (Some(ts), _) if !channel.is_empty() => said_key(&channel, ts),
@@ -102,12 +110,32 @@ impl Origin {
                 key,
             };
         }
-        if let Ok(Numbered { event_id, event: Kind { kind } }) = serde_json::from_str(payload) {
-            return Self { kind, key: format!("event/{event_id}"), ..Self::default() };
+        if let Ok(Numbered {
+            event_id,
+            event: Kind { kind },
+        }) = serde_json::from_str(payload)
+        {
+            return Self {
+                kind,
+                key: format!("event/{event_id}"),
+                ..Self::default()
+            };
         }
-        let pressed = || serde_json::from_str::<Pressed>(payload).ok().map(|pressed| pressed.channel.id);
-        let command = || serde_json::from_str::<Command>(payload).ok().map(|command| command.channel_id);
-        Self { chat: pressed().or_else(command).unwrap_or_default(), key: payload.to_owned(), ..Self::default() }
+        let pressed = || {
+            serde_json::from_str::<Pressed>(payload)
+                .ok()
+                .map(|pressed| pressed.channel.id)
+        };
+        let command = || {
+            serde_json::from_str::<Command>(payload)
+                .ok()
+                .map(|command| command.channel_id)
+        };
+        Self {
+            chat: pressed().or_else(command).unwrap_or_default(),
+            key: payload.to_owned(),
+            ..Self::default()
+        }
     }
 }
 

@@ -1,6 +1,10 @@
 //! The channel on real sockets, against a Slack that sends again what is not acknowledged.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests stop at the first surprise")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "tests stop at the first surprise"
+)]
 
 #[path = "slack/conformance.rs"]
 mod conformance;

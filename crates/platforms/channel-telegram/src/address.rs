@@ -31,8 +31,12 @@ impl BotIdentity {
     pub(crate) fn command(&self, text: &str) -> Command {
         let first = text.split_whitespace().next().unwrap_or_default();
         let rest = text.strip_prefix(first);
-        let (Some(word), Some(rest)) = (first.strip_prefix('/'), rest) else { return Command::No(text.to_owned()) };
-        let (name, bot) = word.split_once('@').map_or((word, None), |(name, bot)| (name, Some(bot)));
+        let (Some(word), Some(rest)) = (first.strip_prefix('/'), rest) else {
+            return Command::No(text.to_owned());
+        };
+        let (name, bot) = word
+            .split_once('@')
+            .map_or((word, None), |(name, bot)| (name, Some(bot)));
         let is_word = |word: &str| !word.is_empty() && word.chars().all(is_name_character);
         if !is_word(name) || !bot.is_none_or(is_word) {
             return Command::No(text.to_owned());
@@ -41,22 +45,35 @@ impl BotIdentity {
             return Command::Foreign;
         }
         let text = format!("/{name}{rest}");
-        if self.commands.iter().any(|known| known.is_named(name)) { Command::Known(text) } else { Command::No(text) }
+        if self.commands.iter().any(|known| known.is_named(name)) {
+            Command::Known(text)
+        } else {
+            Command::No(text)
+        }
     }
 
     /// Whether a message of a group means the bot.
     pub(crate) fn is_meant_by(&self, message: &Message) -> bool {
         let text = message.text().or(message.caption()).unwrap_or_default();
-        let entities = message.entities().or(message.caption_entities()).unwrap_or_default();
+        let entities = message
+            .entities()
+            .or(message.caption_entities())
+            .unwrap_or_default();
         entities.iter().any(|entity| self.is_named_by(entity, text))
             || self.is_named_in(text)
-            || message.reply_to_message().is_some_and(|original| self.is_author_of(original))
+            || message
+                .reply_to_message()
+                .is_some_and(|original| self.is_author_of(original))
     }
 
     /// Whether the bot wrote a message. Service messages (a topic it created) do not count: every
     /// message of a topic is a reply to the one that began it.
     pub(crate) fn is_author_of(&self, message: &Message) -> bool {
-        matches!(message.kind, MessageKind::Common(_)) && message.from.as_ref().is_some_and(|user| user.id.0 == self.id)
+        matches!(message.kind, MessageKind::Common(_))
+            && message
+                .from
+                .as_ref()
+                .is_some_and(|user| user.id.0 == self.id)
     }
 
     fn is_named_by(&self, entity: &MessageEntity, text: &str) -> bool {
@@ -72,8 +89,12 @@ impl BotIdentity {
     /// Whether `@name` stands anywhere in a text, also where the platform saw no mention.
     fn is_named_in(&self, text: &str) -> bool {
         text.split('@').skip(1).any(|after| {
-            let end = after.find(|c: char| !is_name_character(c)).unwrap_or(after.len());
-            after.get(..end).is_some_and(|name| name.eq_ignore_ascii_case(&self.username))
+            let end = after
+                .find(|c: char| !is_name_character(c))
+                .unwrap_or(after.len());
+            after
+                .get(..end)
+                .is_some_and(|name| name.eq_ignore_ascii_case(&self.username))
         })
     }
 }
@@ -118,9 +139,18 @@ mod tests {
     use super::*;
 
     fn bot() -> BotIdentity {
-        let named = |name, aliases| CommandInfo { name, aliases, about: "", usage: "" };
+        let named = |name, aliases| CommandInfo {
+            name,
+            aliases,
+            about: "",
+            usage: "",
+        };
         let commands = Arc::new([named("new", &["reset"]), named("stop", &[])]);
-        BotIdentity { id: 9, username: "nano_bot".to_owned(), commands }
+        BotIdentity {
+            id: 9,
+            username: "nano_bot".to_owned(),
+            commands,
+        }
     }
 
     #[test]
@@ -175,8 +205,15 @@ mod tests {
             ("ab", 1, usize::MAX, None),
         ];
         for (text, offset, length, slice) in table {
-            assert_eq!(utf16_slice(text, offset, length), slice, "{text} {offset} {length}");
+            assert_eq!(
+                utf16_slice(text, offset, length),
+                slice,
+                "{text} {offset} {length}"
+            );
         }
-        assert_eq!([0, 1, 2, 3, 9].map(|units| utf16_head("😀ab", units)), ["", "", "😀", "😀a", "😀ab"]);
+        assert_eq!(
+            [0, 1, 2, 3, 9].map(|units| utf16_head("😀ab", units)),
+            ["", "", "😀", "😀a", "😀ab"]
+        );
     }
 }

@@ -22,9 +22,15 @@ pub(crate) fn jobs(updates: Vec<Received>) -> Vec<Job> {
     let mut jobs: Vec<Job> = Vec::new();
     for update in updates {
         let album = update.album();
-        match jobs.iter_mut().find(|job| album.is_some() && job.first.album() == album) {
+        match jobs
+            .iter_mut()
+            .find(|job| album.is_some() && job.first.album() == album)
+        {
             Some(job) => job.rest.push(update),
-            None => jobs.push(Job { first: update, rest: Vec::new() }),
+            None => jobs.push(Job {
+                first: update,
+                rest: Vec::new(),
+            }),
         }
     }
     jobs

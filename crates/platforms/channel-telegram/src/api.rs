@@ -54,13 +54,18 @@ struct Clients {
 impl fmt::Debug for Api {
     /// A proxy may hold a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Api").field("base", &self.base.host_str()).finish_non_exhaustive()
+        f.debug_struct("Api")
+            .field("base", &self.base.host_str())
+            .finish_non_exhaustive()
     }
 }
 
 impl Api {
     /// A server by its configuration; opens nothing.
-    pub(crate) fn new(config: &TelegramConfig, shared_proxy: Option<&str>) -> Result<Self, ChannelError> {
+    pub(crate) fn new(
+        config: &TelegramConfig,
+        shared_proxy: Option<&str>,
+    ) -> Result<Self, ChannelError> {
         let base = http::api_base(&config.api_base, "https://api.telegram.org")?;
         let pool_size = usize::try_from(config.connection_pool_size).unwrap_or(1);
         Ok(Self {
@@ -97,23 +102,44 @@ impl Api {
         R: DeserializeOwned,
     {
         let _place = self.place().await?;
-        self.exchange(self.clients()?.calls, method, |request| request.json(payload), self.timeout).await
+        self.exchange(
+            self.clients()?.calls,
+            method,
+            |request| request.json(payload),
+            self.timeout,
+        )
+        .await
     }
 
     /// Polls; what comes is left as it is, so that one odd update does not spoil the others.
     pub(crate) async fn poll(&self, payload: &GetUpdates) -> Result<Vec<Box<RawValue>>, CallError> {
         let open = Duration::from_secs(payload.timeout.unwrap_or_default().into());
-        self.exchange(self.clients()?.polls, GetUpdates::NAME, |request| request.json(payload), self.timeout + open)
-            .await
+        self.exchange(
+            self.clients()?.polls,
+            GetUpdates::NAME,
+            |request| request.json(payload),
+            self.timeout + open,
+        )
+        .await
     }
 
     /// Sends a file.
-    pub(crate) async fn upload<R>(&self, method: &str, form: reqwest::multipart::Form) -> Result<R, CallError>
+    pub(crate) async fn upload<R>(
+        &self,
+        method: &str,
+        form: reqwest::multipart::Form,
+    ) -> Result<R, CallError>
     where
         R: DeserializeOwned,
     {
         let _place = self.place().await?;
-        self.exchange(self.clients()?.calls, method, |request| request.multipart(form), self.timeout + FILE_TIME).await
+        self.exchange(
+            self.clients()?.calls,
+            method,
+            |request| request.multipart(form),
+            self.timeout + FILE_TIME,
+        )
+        .await
     }
 
     /// Fetches a file by the path the server gave for it, unless it is larger than `limit` bytes.
@@ -123,20 +149,32 @@ impl Api {
         }
         let _place = self.place().await?;
         let place = format!("file/bot{}/{path}", self.token.expose());
-        let request = self.clients()?.calls.get(self.address(&place)?).timeout(self.timeout + FILE_TIME);
+        let request = self
+            .clients()?
+            .calls
+            .get(self.address(&place)?)
+            .timeout(self.timeout + FILE_TIME);
         let response = request.send().await.map_err(|error| self.failure(error))?;
         if !response.status().is_success() {
-            return Err(refused(response.status().as_u16(), "the file cannot be fetched"));
+            return Err(refused(
+                response.status().as_u16(),
+                "the file cannot be fetched",
+            ));
         }
-        let bytes = http::body_within(response, limit).await.map_err(|error| self.failure(error))?;
+        let bytes = http::body_within(response, limit)
+            .await
+            .map_err(|error| self.failure(error))?;
         bytes.ok_or_else(|| refused(413, "the file is larger than allowed"))
     }
 
     /// A place among the requests that are under way.
     async fn place(&self) -> Result<SemaphorePermit<'_>, CallError> {
-        let full = || CallError::Unreachable(format!("all {} connections are in use", self.pool_size));
+        let full =
+            || CallError::Unreachable(format!("all {} connections are in use", self.pool_size));
         let waited = tokio::time::timeout(self.pool_timeout, self.places.acquire()).await;
-        waited.map_err(|_too_late| full())?.map_err(|_closed| full())
+        waited
+            .map_err(|_too_late| full())?
+            .map_err(|_closed| full())
     }
 
     async fn exchange<R: DeserializeOwned>(
@@ -154,18 +192,26 @@ impl Api {
 
     async fn read<R: DeserializeOwned>(&self, response: Response) -> Result<R, CallError> {
         let status = response.status();
-        let body = http::json_body(response).await.map_err(|error| self.failure(error))?;
+        let body = http::json_body(response)
+            .await
+            .map_err(|error| self.failure(error))?;
         let answer: Answer<'_> = match json::from_slice(&body) {
             Ok(answer) => answer,
-            Err(_) if status == StatusCode::PAYLOAD_TOO_LARGE => return Err(Answer::default().refusal(self, 413)),
+            Err(_) if status == StatusCode::PAYLOAD_TOO_LARGE => {
+                return Err(Answer::default().refusal(self, 413));
+            }
             // Proxies and gateways speak HTML, and know nothing of the bot and its token.
             Err(_) if !status.is_success() => {
-                return Err(CallError::Unreachable(format!("something on the way to the server answered {status}")));
+                return Err(CallError::Unreachable(format!(
+                    "something on the way to the server answered {status}"
+                )));
             }
             Err(error) => return Err(self.misunderstood(&error)),
         };
         match answer.result {
-            Some(result) if answer.ok => json::from_str(result.get()).map_err(|error| self.misunderstood(&error)),
+            Some(result) if answer.ok => {
+                json::from_str(result.get()).map_err(|error| self.misunderstood(&error))
+            }
             _ => Err(answer.refusal(self, status.as_u16())),
         }
     }
@@ -176,7 +222,8 @@ impl Api {
 
     fn address(&self, place: &str) -> Result<Url, CallError> {
         let base = self.base.as_str().trim_end_matches('/');
-        Url::parse(&format!("{base}/{place}")).map_err(|error| CallError::Setup(self.scrub(&error.to_string())))
+        Url::parse(&format!("{base}/{place}"))
+            .map_err(|error| CallError::Setup(self.scrub(&error.to_string())))
     }
 
     fn clients(&self) -> Result<Clients, CallError> {
@@ -184,30 +231,44 @@ impl Api {
         if let Some(clients) = &*clients {
             return Ok(clients.clone());
         }
-        let built = Clients { polls: self.build(1)?, calls: self.build(self.pool_size)? };
+        let built = Clients {
+            polls: self.build(1)?,
+            calls: self.build(self.pool_size)?,
+        };
         Ok(clients.insert(built).clone())
     }
 
     fn build(&self, idle: usize) -> Result<Client, CallError> {
         let builder = http::client(&self.way).pool_max_idle_per_host(idle);
-        builder.build().map_err(|error| CallError::Setup(self.scrub(&Failure::from(error).text)))
+        builder
+            .build()
+            .map_err(|error| CallError::Setup(self.scrub(&Failure::from(error).text)))
     }
 
     /// `text` without the token, nor the part of it behind the bot's id.
     fn scrub(&self, text: &str) -> String {
-        self.token.scrub_with(text, |token| token.split_once(':').map(|(_, key)| key))
+        self.token
+            .scrub_with(text, |token| token.split_once(':').map(|(_, key)| key))
     }
 
     fn failure(&self, error: reqwest::Error) -> CallError {
-        let Failure { text, may_have_arrived } = error.into();
+        let Failure {
+            text,
+            may_have_arrived,
+        } = error.into();
         let text = self.scrub(&text);
-        if may_have_arrived { CallError::Interrupted(text) } else { CallError::Unreachable(text) }
+        if may_have_arrived {
+            CallError::Interrupted(text)
+        } else {
+            CallError::Unreachable(text)
+        }
     }
 }
 
 /// Reads what a Bot API server on this machine, run with `--local`, has stored itself.
 async fn read_local(path: &str, limit: u64) -> Result<Vec<u8>, CallError> {
-    let gone = |error: std::io::Error| refused(404, &format!("the file cannot be read here: {error}"));
+    let gone =
+        |error: std::io::Error| refused(404, &format!("the file cannot be read here: {error}"));
     if tokio::fs::metadata(path).await.map_err(gone)?.len() > limit {
         return Err(refused(413, "the file is larger than allowed"));
     }
@@ -215,7 +276,12 @@ async fn read_local(path: &str, limit: u64) -> Result<Vec<u8>, CallError> {
 }
 
 fn refused(code: u16, description: &str) -> CallError {
-    CallError::Refused { code, description: description.to_owned(), retry_after: None, migrated_to: None }
+    CallError::Refused {
+        code,
+        description: description.to_owned(),
+        retry_after: None,
+        migrated_to: None,
+    }
 }
 
 /// An answer of the Bot API.
@@ -241,8 +307,14 @@ impl Answer<'_> {
         let parameters = self.parameters.unwrap_or_default();
         CallError::Refused {
             code: self.error_code.unwrap_or(status),
-            description: api.scrub(self.description.as_deref().unwrap_or("the server answered without a reason")),
-            retry_after: parameters.retry_after.map(|seconds| Duration::from_secs(seconds).min(CLOCK_LIMIT)),
+            description: api.scrub(
+                self.description
+                    .as_deref()
+                    .unwrap_or("the server answered without a reason"),
+            ),
+            retry_after: parameters
+                .retry_after
+                .map(|seconds| Duration::from_secs(seconds).min(CLOCK_LIMIT)),
             migrated_to: parameters.migrate_to_chat_id,
         }
     }
@@ -267,12 +339,21 @@ mod tests {
             ("null", Some(Duration::from_secs(5))),
         ];
         for (value, expected) in table {
-            let text = format!(r#"{{"ok": false, "error_code": 429, "parameters": {{"retry_after": {value}}}}}"#);
+            let text = format!(
+                r#"{{"ok": false, "error_code": 429, "parameters": {{"retry_after": {value}}}}}"#
+            );
             // What is no number of seconds is no answer of Telegram's.
-            let refusal = json::from_str::<Answer<'_>>(&text).ok().map(|answer| answer.refusal(&api, 429));
+            let refusal = json::from_str::<Answer<'_>>(&text)
+                .ok()
+                .map(|answer| answer.refusal(&api, 429));
             let pause = refusal.as_ref().and_then(CallError::retry_after);
             assert_eq!(pause, expected, "{value}");
-            assert!(Instant::now().checked_add(pause.unwrap_or_default()).is_some(), "{value}");
+            assert!(
+                Instant::now()
+                    .checked_add(pause.unwrap_or_default())
+                    .is_some(),
+                "{value}"
+            );
         }
     }
 }

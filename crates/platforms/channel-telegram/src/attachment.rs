@@ -53,41 +53,87 @@ pub(crate) struct Kept {
 impl Attachment {
     /// The file of a message, the largest form of a photo.
     pub(crate) fn of(message: &Message) -> Option<Self> {
-        if let Some(photo) = message.photo().and_then(|sizes| sizes.iter().max_by_key(|size| size.width * size.height))
+        if let Some(photo) = message
+            .photo()
+            .and_then(|sizes| sizes.iter().max_by_key(|size| size.width * size.height))
         {
             return Some(Self::new("image", &photo.file, None, Some("image/jpeg")));
         }
         if let Some(voice) = message.voice() {
-            let mime = voice.mime_type.as_ref().map_or("audio/ogg", |mime| mime.essence_str());
+            let mime = voice
+                .mime_type
+                .as_ref()
+                .map_or("audio/ogg", |mime| mime.essence_str());
             return Some(Self::new("voice", &voice.file, None, Some(mime)));
         }
         if let Some(audio) = message.audio() {
-            let mime = audio.mime_type.as_ref().map_or("audio/mpeg", |mime| mime.essence_str());
-            return Some(Self::new("audio", &audio.file, audio.file_name.as_deref(), Some(mime)));
+            let mime = audio
+                .mime_type
+                .as_ref()
+                .map_or("audio/mpeg", |mime| mime.essence_str());
+            return Some(Self::new(
+                "audio",
+                &audio.file,
+                audio.file_name.as_deref(),
+                Some(mime),
+            ));
         }
         if let Some(video) = message.video() {
-            let mime = video.mime_type.as_ref().map_or("video/mp4", |mime| mime.essence_str());
-            return Some(Self::new("video", &video.file, video.file_name.as_deref(), Some(mime)));
+            let mime = video
+                .mime_type
+                .as_ref()
+                .map_or("video/mp4", |mime| mime.essence_str());
+            return Some(Self::new(
+                "video",
+                &video.file,
+                video.file_name.as_deref(),
+                Some(mime),
+            ));
         }
         if let Some(note) = message.video_note() {
             return Some(Self::new("video", &note.file, None, Some("video/mp4")));
         }
         // An animation comes as a document too, so it is looked for first.
         if let Some(animation) = message.animation() {
-            let mime = animation.mime_type.as_ref().map_or("video/mp4", |mime| mime.essence_str());
-            return Some(Self::new("animation", &animation.file, animation.file_name.as_deref(), Some(mime)));
+            let mime = animation
+                .mime_type
+                .as_ref()
+                .map_or("video/mp4", |mime| mime.essence_str());
+            return Some(Self::new(
+                "animation",
+                &animation.file,
+                animation.file_name.as_deref(),
+                Some(mime),
+            ));
         }
         if let Some(sticker) = message.sticker().filter(|sticker| is_picture(sticker)) {
-            return Some(Self::new("image", &sticker.file, Some("sticker.webp"), Some("image/webp")));
+            return Some(Self::new(
+                "image",
+                &sticker.file,
+                Some("sticker.webp"),
+                Some("image/webp"),
+            ));
         }
         let document = message.document()?;
         let mime = document.mime_type.as_ref().map(|mime| mime.essence_str());
-        let kind = if mime.is_some_and(|mime| mime.starts_with("image/")) { "image" } else { "file" };
-        Some(Self::new(kind, &document.file, document.file_name.as_deref(), mime))
+        let kind = if mime.is_some_and(|mime| mime.starts_with("image/")) {
+            "image"
+        } else {
+            "file"
+        };
+        Some(Self::new(
+            kind,
+            &document.file,
+            document.file_name.as_deref(),
+            mime,
+        ))
     }
 
     fn new(kind: &'static str, file: &FileMeta, name: Option<&str>, mime: Option<&str>) -> Self {
-        let ending = ENDINGS.iter().find(|(known, _)| Some(*known) == mime).map(|(_, ending)| *ending);
+        let ending = ENDINGS
+            .iter()
+            .find(|(known, _)| Some(*known) == mime)
+            .map(|(_, ending)| *ending);
         let name = match (name, ending) {
             (Some(name), _) if Path::new(name).extension().is_some() => name.to_owned(),
             (name, Some(ending)) => format!("{}.{ending}", name.unwrap_or(kind)),
@@ -110,11 +156,17 @@ impl Attachment {
                 let words = self.transcribe(&media, context).await;
                 let file = || format!("[{}: {}]", self.kind, media.location);
                 let marker = words.map_or_else(file, |words| format!("[transcription: {words}]"));
-                Kept { marker, image: Some(media).filter(|_| self.kind == "image") }
+                Kept {
+                    marker,
+                    image: Some(media).filter(|_| self.kind == "image"),
+                }
             }
             Err(error) => {
                 tracing::warn!(error = %error, kind = self.kind, "a file of a message could not be fetched");
-                Kept { marker: format!("[{}: download failed]", self.kind), image: None }
+                Kept {
+                    marker: format!("[{}: download failed]", self.kind),
+                    image: None,
+                }
             }
         }
     }
@@ -125,19 +177,29 @@ impl Attachment {
             return Err(FetchError::TooLarge { limit });
         }
         let bytes = self.download(api, limit, context).await?;
-        Ok(context.media.keep(&self.unique_id, &self.name, self.mime.as_deref(), &bytes).await?)
+        Ok(context
+            .media
+            .keep(&self.unique_id, &self.name, self.mime.as_deref(), &bytes)
+            .await?)
     }
 
     /// Downloads it. What the message waits for is tried a few times, because there is no other way
     /// to the file later.
-    async fn download(&self, api: &Api, limit: u64, context: &ChannelContext) -> Result<Vec<u8>, FetchError> {
+    async fn download(
+        &self,
+        api: &Api,
+        limit: u64,
+        context: &ChannelContext,
+    ) -> Result<Vec<u8>, FetchError> {
         let mut pauses = PAUSES.into_iter();
         loop {
             let error = match self.download_once(api, limit, context).await {
                 Err(FetchError::Call(error)) if error.is_passing() => error,
                 outcome => return outcome,
             };
-            let Some(pause) = pauses.next() else { return Err(error.into()) };
+            let Some(pause) = pauses.next() else {
+                return Err(error.into());
+            };
             let wanted = error.retry_after().unwrap_or(pause);
             if wanted > LONGEST_PAUSE {
                 return Err(error.into());
@@ -146,7 +208,12 @@ impl Attachment {
         }
     }
 
-    async fn download_once(&self, api: &Api, limit: u64, context: &ChannelContext) -> Result<Vec<u8>, FetchError> {
+    async fn download_once(
+        &self,
+        api: &Api,
+        limit: u64,
+        context: &ChannelContext,
+    ) -> Result<Vec<u8>, FetchError> {
         let file: RemoteFile = api.call(&GetFile::new(self.id.clone())).await?;
         // Files may take long: that they come is a sign of life.
         context.progress.alive();
@@ -158,7 +225,10 @@ impl Attachment {
 
     /// What is said in it, if it is speech and somebody writes it down.
     async fn transcribe(&self, media: &MediaRef, context: &ChannelContext) -> Option<String> {
-        let transcriber = context.transcriber.as_ref().filter(|_| matches!(self.kind, "voice" | "audio"))?;
+        let transcriber = context
+            .transcriber
+            .as_ref()
+            .filter(|_| matches!(self.kind, "voice" | "audio"))?;
         let written = transcriber.transcribe(media).await;
         context.progress.alive();
         match written {

@@ -20,7 +20,10 @@ impl Attempts {
     /// How many files of a message arrived already.
     pub(crate) fn files_sent(&self, key: &OutboundKey) -> usize {
         let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.iter().find(|(known, _)| known == key).map_or(0, |(_, sent)| *sent)
+        entries
+            .iter()
+            .find(|(known, _)| known == key)
+            .map_or(0, |(_, sent)| *sent)
     }
 
     /// So many have arrived now.
@@ -35,6 +38,9 @@ impl Attempts {
 
     /// The part went through.
     pub(crate) fn forget(&self, key: &OutboundKey) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|(known, _)| known != key);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|(known, _)| known != key);
     }
 }

@@ -36,7 +36,11 @@ impl Author {
     /// A user who is no bot.
     pub(crate) fn person(user: &User) -> Option<Self> {
         let id = i64::try_from(user.id.0).ok().filter(|_| !user.is_bot)?;
-        Some(Self { id, first_name: user.first_name.clone(), username: user.username.clone() })
+        Some(Self {
+            id,
+            first_name: user.first_name.clone(),
+            username: user.username.clone(),
+        })
     }
 
     /// `id|username`, or `id` for people without one and for chats. The allow list may name either

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use nanobot_channel::{
-    Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryContext, DeliveryGuarantee, Dialect, Drafts,
-    Measure, MessageId, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, StreamId, TextStyle, TurnEnds,
-    Typing, async_trait,
+    Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryContext, DeliveryGuarantee,
+    Dialect, Drafts, Measure, MessageId, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent,
+    StreamId, TextStyle, TurnEnds, Typing, async_trait,
 };
 use nanobot_channel_kit::{Background, DraftBoard, Quarantine};
 use serde::de::IgnoredAny;
@@ -57,7 +57,11 @@ impl TelegramChannel {
     ///
     /// # Errors
     /// [`ChannelError::Config`] naming the key.
-    pub fn new(name: ChannelName, config: TelegramConfig, shared_proxy: Option<&str>) -> Result<Self, ChannelError> {
+    pub fn new(
+        name: ChannelName,
+        config: TelegramConfig,
+        shared_proxy: Option<&str>,
+    ) -> Result<Self, ChannelError> {
         let api = Arc::new(Api::new(&config, shared_proxy)?);
         Ok(Self {
             quarantine: Quarantine::new(name.clone()),
@@ -82,10 +86,17 @@ impl TelegramChannel {
 
     /// Sets the reaction to a message, or takes it away, without waiting for it.
     pub(crate) fn react(&self, chat: &ChatId, message: Option<&MessageId>, emoji: Option<&str>) {
-        let id = message.and_then(|id| id.as_str().parse().ok()).filter(|_| self.config.reaction().is_some());
-        let (Some(id), Ok(place)) = (id, Place::new(chat, &DeliveryContext::default())) else { return };
-        let reaction = emoji.map(|emoji| ReactionType::Emoji { emoji: emoji.to_owned() });
-        let request = SetMessageReaction::new(place.recipient(), TelegramMessage(id)).reaction(reaction);
+        let id = message
+            .and_then(|id| id.as_str().parse().ok())
+            .filter(|_| self.config.reaction().is_some());
+        let (Some(id), Ok(place)) = (id, Place::new(chat, &DeliveryContext::default())) else {
+            return;
+        };
+        let reaction = emoji.map(|emoji| ReactionType::Emoji {
+            emoji: emoji.to_owned(),
+        });
+        let request =
+            SetMessageReaction::new(place.recipient(), TelegramMessage(id)).reaction(reaction);
         let (api, name) = (Arc::clone(&self.api), self.name.clone());
         self.in_background(async move {
             if let Err(error) = api.call::<_, IgnoredAny>(&request).await {
@@ -110,7 +121,10 @@ impl Channel for TelegramChannel {
         self.moves.open(&context.notes).await;
         self.recover_drafts(&context).await;
         let context = self.quarantine.open(&context).await;
-        let outcome = self.background.during(&context, self.receive(&context)).await;
+        let outcome = self
+            .background
+            .during(&context, self.receive(&context))
+            .await;
         if context.cancel.is_cancelled() {
             self.quarantine.close().await;
         }
@@ -126,7 +140,11 @@ impl Channel for TelegramChannel {
     }
 
     fn text_style(&self) -> TextStyle {
-        TextStyle { dialect: Dialect::TelegramHtml, measure: Measure::Utf16, limit: TEXT_LIMIT }
+        TextStyle {
+            dialect: Dialect::TelegramHtml,
+            measure: Measure::Utf16,
+            limit: TEXT_LIMIT,
+        }
     }
 
     fn drafts(&self) -> Option<&dyn Drafts> {
@@ -165,7 +183,9 @@ impl Probe for TelegramChannel {
 #[async_trait]
 impl Drafts for TelegramChannel {
     async fn append(&self, delta: &OutboundMessage) -> Result<(), ChannelError> {
-        let OutboundKind::Delta { stream } = &delta.kind else { return Ok(()) };
+        let OutboundKind::Delta { stream } = &delta.kind else {
+            return Ok(());
+        };
         let mut place = Place::new(&delta.chat_id, &delta.delivery)?;
         if self.config.reply_to_message {
             place = place.quoting(&delta.delivery);
@@ -175,7 +195,10 @@ impl Drafts for TelegramChannel {
             return Ok(());
         }
         if let Some(slot) = self.drafts.append(stream, &delta.content) {
-            let draft = Draft { api: Arc::clone(&self.api), place };
+            let draft = Draft {
+                api: Arc::clone(&self.api),
+                place,
+            };
             let interval = draft.interval(self.config.edit_interval());
             self.in_background(slot.run(draft, interval));
         }
@@ -189,7 +212,11 @@ impl Drafts for TelegramChannel {
         Ok(())
     }
 
-    async fn withdraw(&self, stream: &StreamId, _message: &OutboundMessage) -> Result<(), ChannelError> {
+    async fn withdraw(
+        &self,
+        stream: &StreamId,
+        _message: &OutboundMessage,
+    ) -> Result<(), ChannelError> {
         self.drafts.withdraw(stream);
         Ok(())
     }
@@ -205,6 +232,10 @@ impl Typing for TelegramChannel {
         let place = self.moves.follow(&Place::new(chat, delivery)?);
         let mut request = SendChatAction::new(place.recipient(), ChatAction::Typing);
         request.message_thread_id = place.thread();
-        self.api.call::<_, IgnoredAny>(&request).await.map(drop).map_err(CallError::repeatable)
+        self.api
+            .call::<_, IgnoredAny>(&request)
+            .await
+            .map(drop)
+            .map_err(CallError::repeatable)
     }
 }

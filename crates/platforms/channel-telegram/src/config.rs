@@ -117,25 +117,46 @@ impl TelegramConfig {
 
     fn validated(self) -> Result<Self, ChannelError> {
         if self.token.expose().is_empty() {
-            return Err(wrong("token", "is empty: put the token here that @BotFather gave for the bot"));
+            return Err(wrong(
+                "token",
+                "is empty: put the token here that @BotFather gave for the bot",
+            ));
         }
         if !(SHORTEST_EDIT_INTERVAL..=3600.0).contains(&self.stream_edit_interval) {
-            return Err(wrong("streamEditInterval", "has to be a number of seconds from 0.1 up"));
+            return Err(wrong(
+                "streamEditInterval",
+                "has to be a number of seconds from 0.1 up",
+            ));
         }
         if !(0.1..=3600.0).contains(&self.request_timeout) {
-            return Err(wrong("requestTimeout", "has to be a number of seconds from 0.1 up"));
+            return Err(wrong(
+                "requestTimeout",
+                "has to be a number of seconds from 0.1 up",
+            ));
         }
         if !(0.001..=30.0).contains(&self.reconnect_pause) {
-            return Err(wrong("reconnectPause", "has to be a number of seconds from 0.001 to 30"));
+            return Err(wrong(
+                "reconnectPause",
+                "has to be a number of seconds from 0.001 to 30",
+            ));
         }
         if self.poll_timeout > LONGEST_POLL {
-            return Err(wrong("pollTimeout", "has to be a whole number of seconds up to 50"));
+            return Err(wrong(
+                "pollTimeout",
+                "has to be a whole number of seconds up to 50",
+            ));
         }
         if !(1..=LARGEST_POOL).contains(&self.connection_pool_size) {
-            return Err(wrong("connectionPoolSize", "has to be a whole number from 1 to 1000"));
+            return Err(wrong(
+                "connectionPoolSize",
+                "has to be a whole number from 1 to 1000",
+            ));
         }
         if !(0.0..=3600.0).contains(&self.pool_timeout) {
-            return Err(wrong("poolTimeout", "has to be a number of seconds from 0 up"));
+            return Err(wrong(
+                "poolTimeout",
+                "has to be a number of seconds from 0 up",
+            ));
         }
         if self.mode == Mode::Webhook {
             self.check_webhook()?;
@@ -152,23 +173,36 @@ impl TelegramConfig {
         let secret = self.webhook_secret_token.expose();
         let is_word = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-');
         if !(1..=LONGEST_SECRET).contains(&secret.len()) || !secret.bytes().all(is_word) {
-            return Err(wrong("webhookSecretToken", "write 1 to 256 letters, digits, _ or -, and tell nobody"));
+            return Err(wrong(
+                "webhookSecretToken",
+                "write 1 to 256 letters, digits, _ or -, and tell nobody",
+            ));
         }
         if self.webhook_listen_host.trim().is_empty() {
-            return Err(wrong("webhookListenHost", "is empty: write 127.0.0.1 when a proxy on this machine ends TLS"));
+            return Err(wrong(
+                "webhookListenHost",
+                "is empty: write 127.0.0.1 when a proxy on this machine ends TLS",
+            ));
         }
         if !self.webhook_path.starts_with('/') {
             return Err(wrong("webhookPath", "has to begin with /"));
         }
         if !(1..=100).contains(&self.webhook_max_connections) {
-            return Err(wrong("webhookMaxConnections", "has to be a whole number from 1 to 100"));
+            return Err(wrong(
+                "webhookMaxConnections",
+                "has to be a whole number from 1 to 100",
+            ));
         }
         Ok(())
     }
 
     /// The id of the bot, which is what stands in front of the secret part of its token.
     pub(crate) fn bot_id(&self) -> &str {
-        self.token.expose().split_once(':').map(|(id, _)| id).unwrap_or_default()
+        self.token
+            .expose()
+            .split_once(':')
+            .map(|(id, _)| id)
+            .unwrap_or_default()
     }
 
     /// The reaction to what is worked on.
@@ -198,10 +232,11 @@ fn expected(key: &str) -> &'static str {
     match key {
         "enabled" | "replyToMessage" | "streaming" | "inlineKeyboards" => "write true or false",
         "mode" => "write \"polling\" or \"webhook\"",
-        "streamEditInterval" | "pollTimeout" | "requestTimeout" | "reconnectPause" | "poolTimeout" => {
-            "write a number of seconds"
+        "streamEditInterval" | "pollTimeout" | "requestTimeout" | "reconnectPause"
+        | "poolTimeout" => "write a number of seconds",
+        "connectionPoolSize" | "webhookListenPort" | "webhookMaxConnections" => {
+            "write a whole number"
         }
-        "connectionPoolSize" | "webhookListenPort" | "webhookMaxConnections" => "write a whole number",
         _ => "write a text in quotes",
     }
 }
@@ -232,8 +267,14 @@ mod tests {
     #[test]
     fn what_cannot_work_is_named_without_its_value() {
         let table = [
-            (json!({"token": 5}), "token: holds a number that cannot be used here; write a text in quotes"),
-            (json!({}), "token: is empty: put the token here that @BotFather gave for the bot"),
+            (
+                json!({"token": 5}),
+                "token: holds a number that cannot be used here; write a text in quotes",
+            ),
+            (
+                json!({}),
+                "token: is empty: put the token here that @BotFather gave for the bot",
+            ),
             (
                 json!({"token": "s3cret", "streaming": "s3cret"}),
                 "streaming: holds a text that cannot be used here; write true or false",
@@ -274,7 +315,12 @@ mod tests {
             (json!([]), ": has to be an object"),
         ];
         for (section, text) in table {
-            assert_eq!(TelegramConfig::from_section(&section).unwrap_err().to_string(), text);
+            assert_eq!(
+                TelegramConfig::from_section(&section)
+                    .unwrap_err()
+                    .to_string(),
+                text
+            );
         }
     }
 }

@@ -30,7 +30,11 @@ pub(crate) struct Draft {
 impl Draft {
     /// How often the chat may be written to, when it is to be no more often than every `interval`.
     pub(crate) fn interval(&self, interval: Duration) -> Duration {
-        if self.place.is_private() { interval } else { interval.max(GROUP_INTERVAL) }
+        if self.place.is_private() {
+            interval
+        } else {
+            interval.max(GROUP_INTERVAL)
+        }
     }
 }
 
@@ -68,9 +72,19 @@ impl TelegramChannel {
     pub(crate) async fn recover_drafts(&self, context: &ChannelContext) {
         let api = Arc::clone(&self.api);
         let delete = move |(chat, message): (i64, i32)| {
-            let (api, request) = (Arc::clone(&api), DeleteMessage::new(ChatId(chat), MessageId(message)));
-            async move { api.call::<_, IgnoredAny>(&request).await.map(drop).map_err(CallError::repeatable) }
+            let (api, request) = (
+                Arc::clone(&api),
+                DeleteMessage::new(ChatId(chat), MessageId(message)),
+            );
+            async move {
+                api.call::<_, IgnoredAny>(&request)
+                    .await
+                    .map(drop)
+                    .map_err(CallError::repeatable)
+            }
         };
-        self.drafts.recover(context, self.config.bot_id(), delete).await;
+        self.drafts
+            .recover(context, self.config.bot_id(), delete)
+            .await;
     }
 }

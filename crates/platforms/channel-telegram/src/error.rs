@@ -43,14 +43,22 @@ impl CallError {
     /// The pause the server asks for.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Refused { code: 429, retry_after, .. } => Some(retry_after.unwrap_or(USUAL_WAIT)),
+            Self::Refused {
+                code: 429,
+                retry_after,
+                ..
+            } => Some(retry_after.unwrap_or(USUAL_WAIT)),
             _ => None,
         }
     }
 
     /// Whether the markup is why a text was refused.
     pub(crate) fn is_about_markup(&self) -> bool {
-        self.says(&["can't parse entities", "unsupported start tag", "unmatched end tag"])
+        self.says(&[
+            "can't parse entities",
+            "unsupported start tag",
+            "unmatched end tag",
+        ])
     }
 
     /// Whether an edit failed because the message already is what it shall become.
@@ -70,7 +78,12 @@ impl CallError {
 
     /// Whether a picture was refused for what it is: as a plain file it may go.
     pub(crate) fn is_about_the_picture(&self) -> bool {
-        self.says(&["photo_invalid_dimensions", "image_process_failed", "photo_ext_invalid", "photo_save_file_invalid"])
+        self.says(&[
+            "photo_invalid_dimensions",
+            "image_process_failed",
+            "photo_ext_invalid",
+            "photo_save_file_invalid",
+        ])
     }
 
     /// Whether somebody takes no voice messages: as a plain file it may go.
@@ -80,7 +93,12 @@ impl CallError {
 
     /// Whether the topic is what is wrong, and not the chat around it.
     pub(crate) fn is_about_the_topic(&self) -> bool {
-        self.says(&["thread not found", "topic_closed", "topic_deleted", "topic_id_invalid"])
+        self.says(&[
+            "thread not found",
+            "topic_closed",
+            "topic_deleted",
+            "topic_id_invalid",
+        ])
     }
 
     /// Whether the same may go well a moment later.
@@ -98,7 +116,9 @@ impl CallError {
     }
 
     fn says(&self, phrases: &[&str]) -> bool {
-        let Self::Refused { description, .. } = self else { return false };
+        let Self::Refused { description, .. } = self else {
+            return false;
+        };
         let description = description.to_ascii_lowercase();
         phrases.iter().any(|phrase| description.contains(phrase))
     }
@@ -128,8 +148,12 @@ impl CallError {
 impl From<CallError> for ChannelError {
     fn from(error: CallError) -> Self {
         let code = match &error {
-            CallError::Unreachable(_) | CallError::Setup(_) => return Self::Unavailable(error.to_string()),
-            CallError::Interrupted(_) | CallError::Misunderstood(_) => return Self::Ambiguous(error.to_string()),
+            CallError::Unreachable(_) | CallError::Setup(_) => {
+                return Self::Unavailable(error.to_string());
+            }
+            CallError::Interrupted(_) | CallError::Misunderstood(_) => {
+                return Self::Ambiguous(error.to_string());
+            }
             CallError::Refused { code, .. } => *code,
         };
         if let Some(retry_after) = error.retry_after() {
@@ -144,7 +168,9 @@ impl From<CallError> for ChannelError {
             409 => Self::Conflict(text),
             500.. => Self::Unavailable(text),
             _ if error.is_about_the_place() => Self::NotFound(text),
-            _ if error.says(&["too long", "too_long", "too big", "too large"]) => Self::TooLarge(text),
+            _ if error.says(&["too long", "too_long", "too big", "too large"]) => {
+                Self::TooLarge(text)
+            }
             _ => Self::Refused(text),
         }
     }
@@ -155,7 +181,12 @@ mod tests {
     use super::*;
 
     fn refused(code: u16, description: &str) -> CallError {
-        CallError::Refused { code, description: description.to_owned(), retry_after: None, migrated_to: None }
+        CallError::Refused {
+            code,
+            description: description.to_owned(),
+            retry_after: None,
+            migrated_to: None,
+        }
     }
 
     #[test]
@@ -165,7 +196,10 @@ mod tests {
                 refused(401, "Unauthorized"),
                 "the platform refuses the credentials: Unauthorized (code 401); check the token",
             ),
-            (refused(404, "Not Found"), "the platform refuses the credentials: Not Found (code 404); check the token"),
+            (
+                refused(404, "Not Found"),
+                "the platform refuses the credentials: Not Found (code 404); check the token",
+            ),
             (
                 refused(403, "Forbidden: bot was blocked by the user"),
                 "cannot deliver there: Forbidden: bot was blocked by the user (code 403)",
@@ -186,15 +220,30 @@ mod tests {
                 refused(400, "Bad Request: BUTTON_DATA_INVALID"),
                 "the platform refuses: Bad Request: BUTTON_DATA_INVALID (code 400)",
             ),
-            (refused(502, "Bad Gateway"), "the platform cannot be reached: Bad Gateway (code 502)"),
-            (refused(429, "Too Many Requests"), "rate limited for 5000 ms"),
-            (CallError::Unreachable("no route".into()), "the platform cannot be reached: no route"),
-            (CallError::Interrupted("reset".into()), "unknown whether the platform took it: reset"),
+            (
+                refused(502, "Bad Gateway"),
+                "the platform cannot be reached: Bad Gateway (code 502)",
+            ),
+            (
+                refused(429, "Too Many Requests"),
+                "rate limited for 5000 ms",
+            ),
+            (
+                CallError::Unreachable("no route".into()),
+                "the platform cannot be reached: no route",
+            ),
+            (
+                CallError::Interrupted("reset".into()),
+                "unknown whether the platform took it: reset",
+            ),
         ];
         for (error, text) in table {
             assert_eq!(ChannelError::from(error).to_string(), text);
         }
         let repeatable = CallError::Interrupted("reset".into()).repeatable();
-        assert_eq!(repeatable.to_string(), "the platform cannot be reached: reset");
+        assert_eq!(
+            repeatable.to_string(),
+            "the platform cannot be reached: reset"
+        );
     }
 }

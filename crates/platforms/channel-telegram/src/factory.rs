@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use nanobot_channel::{Channel, ChannelError, ChannelFactory, ChannelName, Credential, RawConfig, Value};
+use nanobot_channel::{
+    Channel, ChannelError, ChannelFactory, ChannelName, Credential, RawConfig, Value,
+};
 use serde_json::json;
 
 use crate::{TelegramChannel, TelegramConfig};
@@ -54,9 +56,17 @@ impl ChannelFactory for TelegramFactory {
         CREDENTIALS
     }
 
-    fn create(&self, name: ChannelName, config: &RawConfig) -> Result<Arc<dyn Channel>, ChannelError> {
+    fn create(
+        &self,
+        name: ChannelName,
+        config: &RawConfig,
+    ) -> Result<Arc<dyn Channel>, ChannelError> {
         let section = TelegramConfig::from_section(&config.section)?;
-        Ok(Arc::new(TelegramChannel::new(name, section, config.proxy.as_deref())?))
+        Ok(Arc::new(TelegramChannel::new(
+            name,
+            section,
+            config.proxy.as_deref(),
+        )?))
     }
 }
 
@@ -68,8 +78,15 @@ mod tests {
     fn the_default_section_says_what_the_defaults_are() {
         let mut section = TelegramFactory.default_config();
         section["token"] = json!("1:x");
-        let expected = TelegramConfig { token: crate::Secret::new("1:x"), ..TelegramConfig::default() };
+        let expected = TelegramConfig {
+            token: crate::Secret::new("1:x"),
+            ..TelegramConfig::default()
+        };
         assert_eq!(TelegramConfig::from_section(&section).unwrap(), expected);
-        assert_eq!(section["reconnectPause"], json!(0.5), "a key that is not here is said to have no effect");
+        assert_eq!(
+            section["reconnectPause"],
+            json!(0.5),
+            "a key that is not here is said to have no effect"
+        );
     }
 }

@@ -1,11 +1,13 @@
 //! From a message of Telegram to one of ours.
 
 use nanobot_channel::{
-    Arrival, ChannelContext, ChatId, ChatKind, DeliveryContext, InboundMessage, Map, MediaRef, MessageId, SenderId,
-    SessionKey,
+    Arrival, ChannelContext, ChatId, ChatKind, DeliveryContext, InboundMessage, Map, MediaRef,
+    MessageId, SenderId, SessionKey,
 };
 use nanobot_channel_kit::others_words;
-use teloxide::types::{ChatKind as TelegramChatKind, Message, MessageKind, MessageOrigin, PublicChatKind, User};
+use teloxide::types::{
+    ChatKind as TelegramChatKind, Message, MessageKind, MessageOrigin, PublicChatKind, User,
+};
 
 use crate::address::{BotIdentity, Command, utf16_head};
 use crate::attachment::Attachment;
@@ -34,7 +36,11 @@ pub(crate) struct Candidate<'a> {
 impl TelegramChannel {
     /// Reads from the message itself who wrote it, where, and whether it means the assistant. `None`
     /// when a bot or nobody wrote it, or it is a command for another bot.
-    pub(crate) fn candidate<'a>(&self, bot: &BotIdentity, messages: &'a [Message]) -> Option<Candidate<'a>> {
+    pub(crate) fn candidate<'a>(
+        &self,
+        bot: &BotIdentity,
+        messages: &'a [Message],
+    ) -> Option<Candidate<'a>> {
         let first = messages.first()?;
         let author = Author::of(first).filter(|_| matches!(first.kind, MessageKind::Common(_)))?;
         let mut is_command = false;
@@ -56,7 +62,9 @@ impl TelegramChannel {
             });
         }
         let is_addressed = is_command || messages.iter().any(|message| bot.is_meant_by(message));
-        let arrival = self.moves.arrival(first.chat.id.0, kind_of(first), is_addressed);
+        let arrival = self
+            .moves
+            .arrival(first.chat.id.0, kind_of(first), is_addressed);
         Some(Candidate {
             messages,
             first,
@@ -92,7 +100,13 @@ impl TelegramChannel {
             }
             markers.extend(other_content(message));
         }
-        content.extend(candidate.text.iter().filter(|text| !text.trim().is_empty()).cloned());
+        content.extend(
+            candidate
+                .text
+                .iter()
+                .filter(|text| !text.trim().is_empty())
+                .cloned(),
+        );
         content.append(&mut markers);
         if content.is_empty() {
             content.push("[empty message]".to_owned());
@@ -115,14 +129,22 @@ impl TelegramChannel {
         let thread = topic_of(message);
         let session = match &thread {
             Some(thread) => Some(format!("{}:{chat}:topic:{thread}", self.name)),
-            None => self.moves.former(message.chat.id.0).map(|old| format!("{}:{old}", self.name)),
+            None => self
+                .moves
+                .former(message.chat.id.0)
+                .map(|old| format!("{}:{old}", self.name)),
         };
-        let mut inbound = InboundMessage::text(self.name.clone(), author.sender_id(), chat, content);
+        let mut inbound =
+            InboundMessage::text(self.name.clone(), author.sender_id(), chat, content);
         inbound.id = Some(id);
         inbound.metadata = metadata(message, author);
         inbound.session_key_override = session.map(SessionKey::from);
         let reply_to = Some(MessageId::from(message.id.0.to_string()));
-        inbound.delivery = DeliveryContext { thread, reply_to, extra: Map::new() };
+        inbound.delivery = DeliveryContext {
+            thread,
+            reply_to,
+            extra: Map::new(),
+        };
         inbound
     }
 
@@ -136,10 +158,17 @@ impl TelegramChannel {
     ) -> Option<String> {
         let Some(original) = quoted(message) else {
             let quote = utf16_head(&message.quote()?.text, QUOTE_LIMIT);
-            return Some(others_words("Reply to a message of another chat", "", quote));
+            return Some(others_words(
+                "Reply to a message of another chat",
+                "",
+                quote,
+            ));
         };
         let chosen = message.quote().map(|quote| quote.text.as_str());
-        let text = chosen.or(original.text()).or(original.caption()).filter(|text| !text.trim().is_empty());
+        let text = chosen
+            .or(original.text())
+            .or(original.caption())
+            .filter(|text| !text.trim().is_empty());
         let mut marker = None;
         if let Some(attachment) = Attachment::of(original) {
             let kept = attachment.keep(&self.api, context).await;
@@ -149,13 +178,20 @@ impl TelegramChannel {
         let what = match text {
             Some(text) => {
                 let head = utf16_head(text, QUOTE_LIMIT);
-                if head.len() < text.len() { format!("{head}...") } else { head.to_owned() }
+                if head.len() < text.len() {
+                    format!("{head}...")
+                } else {
+                    head.to_owned()
+                }
             }
             None => marker?,
         };
         let whom = match original.from.as_ref() {
             _ if bot.is_author_of(original) => "bot".to_owned(),
-            Some(User { username: Some(username), .. }) => format!("@{username}"),
+            Some(User {
+                username: Some(username),
+                ..
+            }) => format!("@{username}"),
             Some(user) => user.first_name.clone(),
             None => String::new(),
         };
@@ -171,57 +207,94 @@ impl TelegramChannel {
 /// Returns how a message came to have words that its sender did not write, and whose they are.
 fn not_own_words(message: &Message) -> Option<(&'static str, String)> {
     if let Some(bot) = &message.via_bot {
-        return Some(("sent through the bot", bot.username.clone().unwrap_or_default()));
+        return Some((
+            "sent through the bot",
+            bot.username.clone().unwrap_or_default(),
+        ));
     }
     // What a channel posts stays its own word in its discussion group.
-    let origin = message.forward_origin().filter(|_| !message.is_automatic_forward())?;
+    let origin = message
+        .forward_origin()
+        .filter(|_| !message.is_automatic_forward())?;
     let name = match origin {
         MessageOrigin::User { sender_user, .. } => sender_user.full_name(),
-        MessageOrigin::HiddenUser { sender_user_name, .. } => sender_user_name.clone(),
-        MessageOrigin::Chat { sender_chat: chat, .. } | MessageOrigin::Channel { chat, .. } => {
-            chat.title().unwrap_or_default().to_owned()
+        MessageOrigin::HiddenUser {
+            sender_user_name, ..
+        } => sender_user_name.clone(),
+        MessageOrigin::Chat {
+            sender_chat: chat, ..
         }
+        | MessageOrigin::Channel { chat, .. } => chat.title().unwrap_or_default().to_owned(),
     };
     Some(("forwarded from", name))
 }
 
 /// Who else hears a message.
 pub(crate) fn kind_of(message: &Message) -> ChatKind {
-    if message.chat.is_private() { ChatKind::Direct } else { ChatKind::Group }
+    if message.chat.is_private() {
+        ChatKind::Direct
+    } else {
+        ChatKind::Group
+    }
 }
 
 /// The topic a message is in. In groups without topics a thread is only a chain of replies.
 fn topic_of(message: &Message) -> Option<String> {
     let is_topic = message.is_topic_message || message.chat.is_private();
-    message.thread_id.filter(|_| is_topic).map(|thread| thread.0.0.to_string())
+    message
+        .thread_id
+        .filter(|_| is_topic)
+        .map(|thread| thread.0.0.to_string())
 }
 
 /// The message that this one answers. The one that began a topic is none.
 fn quoted(message: &Message) -> Option<&Message> {
-    message.reply_to_message().filter(|original| matches!(original.kind, MessageKind::Common(_)))
+    message
+        .reply_to_message()
+        .filter(|original| matches!(original.kind, MessageKind::Common(_)))
 }
 
 /// What is neither text nor file.
 fn other_content(message: &Message) -> Option<String> {
     if let Some(venue) = message.venue() {
         let place = &venue.location;
-        return Some(format!("[location: {}, {} ({})]", place.latitude, place.longitude, venue.title));
+        return Some(format!(
+            "[location: {}, {} ({})]",
+            place.latitude, place.longitude, venue.title
+        ));
     }
     if let Some(location) = message.location() {
-        return Some(format!("[location: {}, {}]", location.latitude, location.longitude));
+        return Some(format!(
+            "[location: {}, {}]",
+            location.latitude, location.longitude
+        ));
     }
     if let Some(contact) = message.contact() {
-        return Some(format!("[contact: {} {}]", contact.first_name, contact.phone_number));
+        return Some(format!(
+            "[contact: {} {}]",
+            contact.first_name, contact.phone_number
+        ));
     }
     if let Some(poll) = message.poll() {
-        let options: Vec<&str> = poll.options.iter().map(|option| option.text.as_str()).collect();
-        return Some(format!("[poll: {} ({})]", poll.question, options.join(" / ")));
+        let options: Vec<&str> = poll
+            .options
+            .iter()
+            .map(|option| option.text.as_str())
+            .collect();
+        return Some(format!(
+            "[poll: {} ({})]",
+            poll.question,
+            options.join(" / ")
+        ));
     }
     if let Some(dice) = message.dice() {
         return Some(format!("[dice: {}]", dice.value));
     }
     let sticker = message.sticker()?;
-    Some(format!("[sticker: {}]", sticker.emoji.as_deref().unwrap_or("?")))
+    Some(format!(
+        "[sticker: {}]",
+        sticker.emoji.as_deref().unwrap_or("?")
+    ))
 }
 
 fn metadata(message: &Message, author: &Author) -> Map {
@@ -236,8 +309,14 @@ fn metadata(message: &Message, author: &Author) -> Map {
     set("username", author.username.clone().into());
     set("first_name", author.first_name.clone().into());
     set("is_group", (kind_of(message) == ChatKind::Group).into());
-    set("message_thread_id", message.thread_id.map(|thread| thread.0.0).into());
+    set(
+        "message_thread_id",
+        message.thread_id.map(|thread| thread.0.0).into(),
+    );
     set("is_forum", is_forum.into());
-    set("reply_to_message_id", quoted(message).map(|original| original.id.0).into());
+    set(
+        "reply_to_message_id",
+        quoted(message).map(|original| original.id.0).into(),
+    );
     metadata
 }

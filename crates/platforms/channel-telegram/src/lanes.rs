@@ -45,9 +45,20 @@ struct Done {
 
 impl<'a> Lanes<'a> {
     /// Nothing to do yet.
-    pub(crate) fn new(channel: &'a TelegramChannel, bot: &'a BotIdentity, context: &'a ChannelContext) -> Self {
+    pub(crate) fn new(
+        channel: &'a TelegramChannel,
+        bot: &'a BotIdentity,
+        context: &'a ChannelContext,
+    ) -> Self {
         let under_way = FuturesUnordered::new();
-        Self { channel, bot, context, under_way, busy: BTreeSet::new(), waiting: VecDeque::new() }
+        Self {
+            channel,
+            bot,
+            context,
+            under_way,
+            busy: BTreeSet::new(),
+            waiting: VecDeque::new(),
+        }
     }
 
     /// Begins with a job as soon as those before it in its chat are done and there is a place.
@@ -83,7 +94,11 @@ impl<'a> Lanes<'a> {
 
     /// Goes on until there is nothing to do, but not for longer than `limit`. `None` when the assistant
     /// goes down.
-    pub(crate) async fn until_idle(&mut self, limit: Duration, settle: &mut (impl Settle + Send)) -> Option<()> {
+    pub(crate) async fn until_idle(
+        &mut self,
+        limit: Duration,
+        settle: &mut (impl Settle + Send),
+    ) -> Option<()> {
         let mut end = pin!(tokio::time::sleep(limit));
         loop {
             tokio::select! {
@@ -115,7 +130,11 @@ impl<'a> Lanes<'a> {
                 let (channel, bot, context) = (self.channel, self.bot, self.context);
                 self.under_way.push(Box::pin(async move {
                     let next = channel.take(bot, &job, context).await;
-                    Done { chat, updates: job.updates().map(|update| update.id).collect(), next }
+                    Done {
+                        chat,
+                        updates: job.updates().map(|update| update.id).collect(),
+                        next,
+                    }
                 }));
             } else {
                 self.waiting.push_back(job);

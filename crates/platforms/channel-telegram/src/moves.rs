@@ -49,7 +49,9 @@ impl Moves {
             tracing::warn!(%error, "it cannot be read which groups have moved");
             None
         });
-        let noted: VecDeque<(i64, i64)> = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        let noted: VecDeque<(i64, i64)> = text
+            .and_then(|text| serde_json::from_str(&text).ok())
+            .unwrap_or_default();
         let mut known = self.lock();
         if known.notes.replace(Arc::clone(notes)).is_none() {
             known.is_noted = known.moves.is_empty();
@@ -80,8 +82,13 @@ impl Moves {
         let _turn = self.turn.lock().await;
         let (text, notes) = {
             let known = self.lock();
-            let Some(notes) = known.notes.clone().filter(|_| !known.is_noted) else { return Ok(()) };
-            (serde_json::to_string(&known.moves).map_err(std::io::Error::from)?, notes)
+            let Some(notes) = known.notes.clone().filter(|_| !known.is_noted) else {
+                return Ok(());
+            };
+            (
+                serde_json::to_string(&known.moves).map_err(std::io::Error::from)?,
+                notes,
+            )
         };
         notes.write(NOTE, &text).await?;
         let mut known = self.lock();
@@ -91,13 +98,22 @@ impl Moves {
 
     /// The same place where its group is now.
     pub(crate) fn follow(&self, place: &Place) -> Place {
-        let new = self.lock().moves.iter().find(|(old, _)| *old == place.chat()).map(|(_, new)| *new);
+        let new = self
+            .lock()
+            .moves
+            .iter()
+            .find(|(old, _)| *old == place.chat())
+            .map(|(_, new)| *new);
         new.map_or_else(|| place.clone(), |new| place.moved_to(new))
     }
 
     /// The id that a group had before.
     pub(crate) fn former(&self, chat: i64) -> Option<i64> {
-        self.lock().moves.iter().find(|(_, new)| *new == chat).map(|(old, _)| *old)
+        self.lock()
+            .moves
+            .iter()
+            .find(|(_, new)| *new == chat)
+            .map(|(old, _)| *old)
     }
 
     /// How a message arrived in a chat.
@@ -106,7 +122,9 @@ impl Moves {
             ChatKind::Direct => Arrival::direct(),
             ChatKind::Group => Arrival::group(is_addressed),
         };
-        arrival.parents.extend(self.former(chat).map(|old| ChatId::from(old.to_string())));
+        arrival
+            .parents
+            .extend(self.former(chat).map(|old| ChatId::from(old.to_string())));
         arrival
     }
 

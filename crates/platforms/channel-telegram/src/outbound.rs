@@ -1,9 +1,13 @@
 //! Sends finished parts: files first, then the text, into the draft when there is one.
 
-use nanobot_channel::{Button, ChannelError, MediaRef, MessageId, OutboundMessage, OutboundPart, Sent};
+use nanobot_channel::{
+    Button, ChannelError, MediaRef, MessageId, OutboundMessage, OutboundPart, Sent,
+};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::value::RawValue;
-use teloxide::payloads::{EditMessageText, EditMessageTextSetters as _, SendMessage, SendMessageSetters as _};
+use teloxide::payloads::{
+    EditMessageText, EditMessageTextSetters as _, SendMessage, SendMessageSetters as _,
+};
 use teloxide::types::{InlineKeyboardMarkup, MessageId as TelegramMessage, ParseMode, ReplyMarkup};
 
 use crate::api::Api;
@@ -50,10 +54,16 @@ impl TelegramChannel {
         if part.index == 0 {
             self.attempts.forget(&part.message.key);
         }
-        Ok(Sent { message_id: last.map(|id| MessageId::from(id.0.to_string())) })
+        Ok(Sent {
+            message_id: last.map(|id| MessageId::from(id.0.to_string())),
+        })
     }
 
-    async fn send_files(&self, message: &OutboundMessage, place: &Place) -> Result<Option<TelegramMessage>, Failure> {
+    async fn send_files(
+        &self,
+        message: &OutboundMessage,
+        place: &Place,
+    ) -> Result<Option<TelegramMessage>, Failure> {
         let mut last = None;
         let mut sent = self.attempts.files_sent(&message.key);
         while let Some(rest) = message.media.get(sent..).filter(|rest| !rest.is_empty()) {
@@ -91,21 +101,32 @@ impl TelegramChannel {
     }
 
     /// Sends one file, or says that it could not be sent.
-    async fn send_alone(&self, media: &MediaRef, place: &Place) -> Result<Option<TelegramMessage>, Failure> {
+    async fn send_alone(
+        &self,
+        media: &MediaRef,
+        place: &Place,
+    ) -> Result<Option<TelegramMessage>, Failure> {
         match send_file(&self.api, place, media).await {
             Ok(id) => Ok(id),
             Err(UploadError::Call(error)) if !is_about_the_file(&error) => Err(error.into()),
             Err(error) => {
                 tracing::warn!(channel = %self.name, %error, file = name_of(media), "a file could not be sent");
                 let note = format!("[Failed to send: {}]", name_of(media));
-                Ok(send_message(&self.api, SendMessage::new(place.recipient(), note), place).await?)
+                Ok(
+                    send_message(&self.api, SendMessage::new(place.recipient(), note), place)
+                        .await?,
+                )
             }
         }
     }
 
     /// What a part says. The last one also offers the choices, as buttons or in words.
     fn words_of(&self, part: &OutboundPart) -> Words {
-        let mut words = Words { html: part.text.clone(), plain: part.plain.clone(), keyboard: None };
+        let mut words = Words {
+            html: part.text.clone(),
+            plain: part.plain.clone(),
+            keyboard: None,
+        };
         let rows = &part.message.buttons;
         if part.index + 1 != part.count || rows.is_empty() {
             return words;
@@ -116,11 +137,19 @@ impl TelegramChannel {
                 return words;
             }
         }
-        let row =
-            |row: &Vec<Button>| row.iter().map(|button| format!("[{}]", button.label)).collect::<Vec<_>>().join(" ");
+        let row = |row: &Vec<Button>| {
+            row.iter()
+                .map(|button| format!("[{}]", button.label))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
         let choices = rows.iter().map(row).collect::<Vec<_>>().join("\n");
-        words.html = format!("{}\n\n{}", words.html, escaped(&choices)).trim_start().to_owned();
-        words.plain = format!("{}\n\n{choices}", words.plain).trim_start().to_owned();
+        words.html = format!("{}\n\n{}", words.html, escaped(&choices))
+            .trim_start()
+            .to_owned();
+        words.plain = format!("{}\n\n{choices}", words.plain)
+            .trim_start()
+            .to_owned();
         words
     }
 
@@ -142,7 +171,13 @@ impl TelegramChannel {
             message.reply_markup = words.keyboard.clone().map(ReplyMarkup::InlineKeyboard);
             message
         };
-        match send_message(&self.api, message(words.html.clone()).parse_mode(ParseMode::Html), place).await {
+        match send_message(
+            &self.api,
+            message(words.html.clone()).parse_mode(ParseMode::Html),
+            place,
+        )
+        .await
+        {
             Err(error) if error.is_about_markup() => {
                 tracing::debug!(channel = %self.name, %error, "markup was refused; the text goes plain");
                 Ok(send_message(&self.api, message(words.plain.clone()), place).await?)
@@ -152,13 +187,21 @@ impl TelegramChannel {
     }
 
     /// Turns a draft into the reply. `false` when there is no such message (any more).
-    async fn edit(&self, place: &Place, draft: TelegramMessage, words: &Words) -> Result<bool, Failure> {
+    async fn edit(
+        &self,
+        place: &Place,
+        draft: TelegramMessage,
+        words: &Words,
+    ) -> Result<bool, Failure> {
         let edit = |text: &str| {
             let mut edit = EditMessageText::new(place.recipient(), draft, text);
             edit.reply_markup.clone_from(&words.keyboard);
             edit
         };
-        let mut outcome = self.api.call::<_, IgnoredAny>(&edit(&words.html).parse_mode(ParseMode::Html)).await;
+        let mut outcome = self
+            .api
+            .call::<_, IgnoredAny>(&edit(&words.html).parse_mode(ParseMode::Html))
+            .await;
         if outcome.as_ref().is_err_and(CallError::is_about_markup) {
             outcome = self.api.call(&edit(&words.plain)).await;
         }
@@ -206,12 +249,17 @@ struct Words {
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 /// Whether a refusal means the file alone, so that the rest of the message can go.
 fn is_about_the_file(error: &CallError) -> bool {
-    matches!(ChannelError::from(error.clone()), ChannelError::Refused(_) | ChannelError::TooLarge(_))
+    matches!(
+        ChannelError::from(error.clone()),
+        ChannelError::Refused(_) | ChannelError::TooLarge(_)
+    )
 }
 
 /// Why a part did not go.
@@ -228,7 +276,10 @@ enum Failure {
 impl From<CallError> for Failure {
     fn from(error: CallError) -> Self {
         match error {
-            CallError::Refused { migrated_to: Some(chat), .. } => Self::Moved(chat),
+            CallError::Refused {
+                migrated_to: Some(chat),
+                ..
+            } => Self::Moved(chat),
             other => Self::Send(other),
         }
     }

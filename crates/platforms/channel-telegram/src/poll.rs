@@ -61,7 +61,9 @@ impl TelegramChannel {
                 window.clear();
             }
             let poll = self.poll(context, if is_idle { seconds } else { 0 });
-            let Some(updates) = lanes.during(poll, &mut window).await else { return Ok(()) };
+            let Some(updates) = lanes.during(poll, &mut window).await else {
+                return Ok(());
+            };
             seconds = self.config.poll_timeout;
             let mut news = window.news(updates?);
             if is_idle && news.is_empty() {
@@ -72,18 +74,26 @@ impl TelegramChannel {
                 news = self.look_again(context).await?;
             }
             quiet = 0;
-            let opened = lanes.during(self.open_updates(news, context), &mut window).await;
-            let Some(mut updates) = opened else { return Ok(()) };
+            let opened = lanes
+                .during(self.open_updates(news, context), &mut window)
+                .await;
+            let Some(mut updates) = opened else {
+                return Ok(());
+            };
             if ends_with_album(&updates) {
                 // The rest of the album may be on its way. Nothing of it is confirmed, so all comes again.
                 let rest = async {
                     tokio::time::sleep(ALBUM_TIME).await;
                     self.poll(context, 0).await
                 };
-                let Some(updates_again) = lanes.during(rest, &mut window).await else { return Ok(()) };
+                let Some(updates_again) = lanes.during(rest, &mut window).await else {
+                    return Ok(());
+                };
                 let mut news = window.news(updates_again?);
                 news.retain(|update| updates.iter().all(|known| known.id != update.id));
-                let opened = lanes.during(self.open_updates(news, context), &mut window).await;
+                let opened = lanes
+                    .during(self.open_updates(news, context), &mut window)
+                    .await;
                 let Some(rest) = opened else { return Ok(()) };
                 updates.extend(rest);
                 updates.sort_by_key(|update| update.id);
@@ -100,7 +110,10 @@ impl TelegramChannel {
 
     /// What waits at Telegram.
     pub(crate) async fn waiting(&self) -> Result<Waiting, ChannelError> {
-        self.api.call(&GetWebhookInfo::new()).await.map_err(CallError::repeatable)
+        self.api
+            .call(&GetWebhookInfo::new())
+            .await
+            .map_err(CallError::repeatable)
     }
 
     /// Asks whether it is as quiet as it seems. What waits is fetched over a new connection.
@@ -119,18 +132,26 @@ impl TelegramChannel {
         self.api.renew();
         let updates = self.poll(context, 0).await?;
         if updates.is_empty() && self.waiting().await?.pending_update_count >= waiting {
-            return Err(ChannelError::Unavailable(format!("{waiting} updates wait at Telegram, but polls bring none")));
+            return Err(ChannelError::Unavailable(format!(
+                "{waiting} updates wait at Telegram, but polls bring none"
+            )));
         }
         Ok(updates)
     }
 
     /// Polls until there is an answer; after a failure it ends at once, so that it is soon known that
     /// all is well again.
-    async fn poll(&self, context: &ChannelContext, seconds: u32) -> Result<Vec<RawUpdate>, ChannelError> {
+    async fn poll(
+        &self,
+        context: &ChannelContext,
+        seconds: u32,
+    ) -> Result<Vec<RawUpdate>, ChannelError> {
         let mut failures = 0;
         loop {
             let seconds = if failures == 0 { seconds } else { 0 };
-            let mut request = GetUpdates::new().timeout(seconds).allowed_updates(self.wanted_updates());
+            let mut request = GetUpdates::new()
+                .timeout(seconds)
+                .allowed_updates(self.wanted_updates());
             request.offset = Some(self.offset.load(Ordering::Relaxed)).filter(|offset| *offset > 0);
             let error = match self.api.poll(&request).await {
                 Ok(updates) => {
@@ -153,20 +174,36 @@ impl TelegramChannel {
     }
 
     /// How long to wait after a failed poll, or why the channel is down.
-    async fn judge(&self, error: CallError, failures: u32, context: &ChannelContext) -> Result<Duration, ChannelError> {
+    async fn judge(
+        &self,
+        error: CallError,
+        failures: u32,
+        context: &ChannelContext,
+    ) -> Result<Duration, ChannelError> {
         if let Some(pause) = error.retry_after() {
             if pause > LONGEST_WAIT {
                 return Err(ChannelError::RateLimited { retry_after: pause });
             }
-            context.progress.degraded(&format!("Telegram asks for a pause of {} s", pause.as_secs()));
+            context.progress.degraded(&format!(
+                "Telegram asks for a pause of {} s",
+                pause.as_secs()
+            ));
             return Ok(pause);
         }
         if error.is_about_webhook() && failures == 0 {
             tracing::warn!(channel = %self.name, "a webhook is set for this bot; it is removed, because the bot polls");
-            self.api.call::<_, IgnoredAny>(&DeleteWebhook::new()).await.map_err(CallError::repeatable)?;
+            self.api
+                .call::<_, IgnoredAny>(&DeleteWebhook::new())
+                .await
+                .map_err(CallError::repeatable)?;
             return Ok(Duration::ZERO);
         }
-        if let CallError::Refused { code: 409, description, .. } = &error {
+        if let CallError::Refused {
+            code: 409,
+            description,
+            ..
+        } = &error
+        {
             let advice = "stop the other program that polls with this token, or give one of the two its own bot";
             return Err(ChannelError::Conflict(format!("{advice} ({description})")));
         }
@@ -181,5 +218,8 @@ impl TelegramChannel {
 }
 
 fn ends_with_album(updates: &[Received]) -> bool {
-    updates.last().filter(|_| updates.len() < BATCH).is_some_and(|update| update.album().is_some())
+    updates
+        .last()
+        .filter(|_| updates.len() < BATCH)
+        .is_some_and(|update| update.album().is_some())
 }

@@ -10,7 +10,9 @@ use nanobot_channel::{Admission, Button, ChannelContext, ChatId, MessageId};
 use nanobot_channel_kit::Handling;
 use serde::de::IgnoredAny;
 use teloxide::payloads::{AnswerCallbackQuery, EditMessageReplyMarkup};
-use teloxide::types::{CallbackQuery, InlineKeyboardButton, InlineKeyboardButtonKind, InlineKeyboardMarkup, Message};
+use teloxide::types::{
+    CallbackQuery, InlineKeyboardButton, InlineKeyboardButtonKind, InlineKeyboardMarkup, Message,
+};
 
 use crate::author::Author;
 use crate::channel::TelegramChannel;
@@ -28,12 +30,19 @@ pub(crate) fn keyboard(rows: &[Vec<Button>]) -> Option<InlineKeyboardMarkup> {
     let mut count = 0;
     let mut shown: Vec<Vec<InlineKeyboardButton>> = Vec::new();
     for row in rows {
-        let labels = row.iter().map(|button| button.label.trim()).filter(|label| !label.is_empty());
+        let labels = row
+            .iter()
+            .map(|button| button.label.trim())
+            .filter(|label| !label.is_empty());
         let buttons: Vec<_> = labels
             .take(ALL.saturating_sub(count))
             .enumerate()
             .map(|(index, label)| {
-                let data = if label.len() <= LARGEST_DATA { label.to_owned() } else { format!("#{}", count + index) };
+                let data = if label.len() <= LARGEST_DATA {
+                    label.to_owned()
+                } else {
+                    format!("#{}", count + index)
+                };
                 InlineKeyboardButton::callback(label, data)
             })
             .collect();
@@ -51,12 +60,28 @@ impl TelegramChannel {
         handling: &mut Option<Handling<'_>>,
         context: &ChannelContext,
     ) -> Next {
-        let message = query.message.as_ref().and_then(|message| message.regular_message());
-        let (Some(message), Some(author)) = (message, Author::person(&query.from)) else { return Next::Confirm };
-        let Some(label) = query.data.as_deref().and_then(|data| label_of(message, data)) else { return Next::Confirm };
-        let arrival = self.moves.arrival(message.chat.id.0, kind_of(message), true);
+        let message = query
+            .message
+            .as_ref()
+            .and_then(|message| message.regular_message());
+        let (Some(message), Some(author)) = (message, Author::person(&query.from)) else {
+            return Next::Confirm;
+        };
+        let Some(label) = query
+            .data
+            .as_deref()
+            .and_then(|data| label_of(message, data))
+        else {
+            return Next::Confirm;
+        };
+        let arrival = self
+            .moves
+            .arrival(message.chat.id.0, kind_of(message), true);
         let chat = ChatId::from(message.chat.id.0.to_string());
-        if !self.may_talk(&author.sender_id(), &chat, &arrival, context).await {
+        if !self
+            .may_talk(&author.sender_id(), &chat, &arrival, context)
+            .await
+        {
             return Next::Confirm;
         }
         let id = MessageId::from(format!("press-{}", query.id));
@@ -90,7 +115,10 @@ impl TelegramChannel {
 
 /// What stands on the button with that data.
 fn label_of(message: &Message, data: &str) -> Option<String> {
-    let buttons = message.reply_markup().into_iter().flat_map(|markup| markup.inline_keyboard.iter().flatten());
+    let buttons = message
+        .reply_markup()
+        .into_iter()
+        .flat_map(|markup| markup.inline_keyboard.iter().flatten());
     let mut carries = buttons.filter(|button| match &button.kind {
         InlineKeyboardButtonKind::CallbackData(own) => own == data,
         _ => false,
@@ -104,8 +132,13 @@ mod tests {
     use super::*;
 
     fn rows(labels: &[&[&str]]) -> Vec<Vec<Button>> {
-        let button = |label: &&str| Button { label: (*label).to_owned() };
-        labels.iter().map(|row| row.iter().map(button).collect()).collect()
+        let button = |label: &&str| Button {
+            label: (*label).to_owned(),
+        };
+        labels
+            .iter()
+            .map(|row| row.iter().map(button).collect())
+            .collect()
     }
 
     #[test]
@@ -116,15 +149,28 @@ mod tests {
                 InlineKeyboardButtonKind::CallbackData(data) => data.clone(),
                 other => panic!("{other:?}"),
             };
-            markup.inline_keyboard.iter().map(|row| row.iter().map(data).collect()).collect()
+            markup
+                .inline_keyboard
+                .iter()
+                .map(|row| row.iter().map(data).collect())
+                .collect()
         };
-        assert_eq!(data(&[&["yes", " no "], &[], &["", "later"]]), [vec!["yes", "no"], vec!["later"]]);
+        assert_eq!(
+            data(&[&["yes", " no "], &[], &["", "later"]]),
+            [vec!["yes", "no"], vec!["later"]]
+        );
         let long = "字".repeat(30);
         assert_eq!(data(&[&["yes"], &[&long]]), [["yes"], ["#1"]]);
         let nine = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
-        assert_eq!(data(&[&nine]).iter().map(Vec::len).collect::<Vec<_>>(), [8, 1]);
+        assert_eq!(
+            data(&[&nine]).iter().map(Vec::len).collect::<Vec<_>>(),
+            [8, 1]
+        );
         let many = vec!["x"; 70];
-        assert_eq!(data(&[&many, &many]).iter().map(Vec::len).sum::<usize>(), 100);
+        assert_eq!(
+            data(&[&many, &many]).iter().map(Vec::len).sum::<usize>(),
+            100
+        );
         assert_eq!(keyboard(&rows(&[&[], &[" "]])), None);
     }
 }

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use nanobot_channel::{
-    AccessDecision, Admission, Arrival, ChannelContext, ChannelError, ChatId, ChatKind, DeliveryContext,
-    InboundMessage, SenderId,
+    AccessDecision, Admission, Arrival, ChannelContext, ChannelError, ChatId, ChatKind,
+    DeliveryContext, InboundMessage, SenderId,
 };
 use nanobot_channel_kit::{Handling, growing_pause};
 use serde::Deserialize;
@@ -78,7 +78,10 @@ impl RawUpdate {
         let text = text.into();
         let content = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let Numbered { update_id } = serde_json::from_str(content).ok()?;
-        Some(Self { id: update_id, text })
+        Some(Self {
+            id: update_id,
+            text,
+        })
     }
 
     /// The name of its tries.
@@ -106,19 +109,30 @@ pub(crate) struct Me {
 impl Me {
     /// What people call it.
     pub(crate) fn shown(&self) -> String {
-        self.username.as_ref().map_or_else(|| self.id.to_string(), |username| format!("@{username}"))
+        self.username
+            .as_ref()
+            .map_or_else(|| self.id.to_string(), |username| format!("@{username}"))
     }
 }
 
 impl Received {
     /// Reads an update as far as it can be read.
     pub(crate) fn read(raw: &RawUpdate) -> Self {
-        let kind = salvage::read(&raw.text).map_or_else(|| UpdateKind::Error(().into()), |update| update.kind);
-        Self { id: raw.id, kind, is_set_aside: false }
+        let kind = salvage::read(&raw.text)
+            .map_or_else(|| UpdateKind::Error(().into()), |update| update.kind);
+        Self {
+            id: raw.id,
+            kind,
+            is_set_aside: false,
+        }
     }
 
     fn set_aside(raw: &RawUpdate) -> Self {
-        Self { id: raw.id, kind: UpdateKind::Error(().into()), is_set_aside: true }
+        Self {
+            id: raw.id,
+            kind: UpdateKind::Error(().into()),
+            is_set_aside: true,
+        }
     }
 
     /// The message it brings.
@@ -132,20 +146,27 @@ impl Received {
     /// The album that it is a piece of, so that the others may be on their way.
     pub(crate) fn album(&self) -> Option<(i64, &MediaGroupId)> {
         let message = self.message()?;
-        message.media_group_id().map(|group| (message.chat.id.0, group))
+        message
+            .media_group_id()
+            .map(|group| (message.chat.id.0, group))
     }
 
     /// What waits for it, and for what it waits: the updates of its chat. The move of a group counts
     /// as one of its new id.
     pub(crate) fn lane(&self) -> i64 {
         let message = match &self.kind {
-            UpdateKind::Message(message) | UpdateKind::ChannelPost(message) | UpdateKind::EditedMessage(message) => {
-                Some(message)
-            }
-            UpdateKind::CallbackQuery(query) => query.message.as_ref().and_then(|message| message.regular_message()),
+            UpdateKind::Message(message)
+            | UpdateKind::ChannelPost(message)
+            | UpdateKind::EditedMessage(message) => Some(message),
+            UpdateKind::CallbackQuery(query) => query
+                .message
+                .as_ref()
+                .and_then(|message| message.regular_message()),
             _ => None,
         };
-        message.map_or(0, |message| moved(message).map_or(message.chat.id.0, |(_, new)| new))
+        message.map_or(0, |message| {
+            moved(message).map_or(message.chat.id.0, |(_, new)| new)
+        })
     }
 }
 
@@ -164,18 +185,32 @@ impl TelegramChannel {
 
     /// Asks who the bot is.
     pub(crate) async fn me(&self) -> Result<Me, ChannelError> {
-        self.api.call(&GetMe::new()).await.map_err(CallError::repeatable)
+        self.api
+            .call(&GetMe::new())
+            .await
+            .map_err(CallError::repeatable)
     }
 
     /// Finds out who the bot is and tells Telegram what it can do.
     async fn introduce(&self, context: &ChannelContext) -> Result<BotIdentity, ChannelError> {
         let me = self.me().await?;
         let username = me.username.unwrap_or_default();
-        let bot = BotIdentity { id: me.id, username, commands: Arc::clone(&context.commands) };
+        let bot = BotIdentity {
+            id: me.id,
+            username,
+            commands: Arc::clone(&context.commands),
+        };
         // Telegram offers `/start` by itself.
-        let listed = bot.commands.iter().filter(|command| command.name != "start");
+        let listed = bot
+            .commands
+            .iter()
+            .filter(|command| command.name != "start");
         let commands = listed.map(|command| BotCommand::new(command.name, command.about));
-        if let Err(error) = self.api.call::<_, IgnoredAny>(&SetMyCommands::new(commands)).await {
+        if let Err(error) = self
+            .api
+            .call::<_, IgnoredAny>(&SetMyCommands::new(commands))
+            .await
+        {
             tracing::warn!(channel = %self.name, %error, "the commands of the bot could not be set");
         }
         tracing::info!(channel = %self.name, bot = bot.username, "receiving from Telegram");
@@ -184,15 +219,30 @@ impl TelegramChannel {
 
     /// The kinds of updates that are wanted.
     pub(crate) fn wanted_updates(&self) -> Vec<AllowedUpdate> {
-        let mut kinds = vec![AllowedUpdate::Message, AllowedUpdate::EditedMessage, AllowedUpdate::ChannelPost];
-        kinds.extend(self.config.inline_keyboards.then_some(AllowedUpdate::CallbackQuery));
+        let mut kinds = vec![
+            AllowedUpdate::Message,
+            AllowedUpdate::EditedMessage,
+            AllowedUpdate::ChannelPost,
+        ];
+        kinds.extend(
+            self.config
+                .inline_keyboards
+                .then_some(AllowedUpdate::CallbackQuery),
+        );
         kinds
     }
 
     /// Reads updates that came together, after their tries were noted. Those that earlier processes
     /// ended with are read one at a time, and set aside after too many tries.
-    pub(crate) async fn open_updates(&self, updates: Vec<RawUpdate>, context: &ChannelContext) -> Vec<Received> {
-        let fresh = updates.iter().map(RawUpdate::key).filter(|key| !self.quarantine.is_suspect(key));
+    pub(crate) async fn open_updates(
+        &self,
+        updates: Vec<RawUpdate>,
+        context: &ChannelContext,
+    ) -> Vec<Received> {
+        let fresh = updates
+            .iter()
+            .map(RawUpdate::key)
+            .filter(|key| !self.quarantine.is_suspect(key));
         self.quarantine.begin(&fresh.collect::<Vec<_>>()).await;
         let mut read = Vec::with_capacity(updates.len());
         for update in updates {
@@ -201,20 +251,31 @@ impl TelegramChannel {
                 read.push(Received::read(&update));
                 continue;
             }
-            read.push(match self.quarantine.admit(&key, update.text.as_bytes(), context.progress.as_ref()).await {
-                Some(handling) => {
-                    let received = Received::read(&update);
-                    handling.pause().await;
-                    received
-                }
-                None => Received::set_aside(&update),
-            });
+            read.push(
+                match self
+                    .quarantine
+                    .admit(&key, update.text.as_bytes(), context.progress.as_ref())
+                    .await
+                {
+                    Some(handling) => {
+                        let received = Received::read(&update);
+                        handling.pause().await;
+                        received
+                    }
+                    None => Received::set_aside(&update),
+                },
+            );
         }
         read
     }
 
     /// Deals with an update, or with the messages of an album.
-    pub(crate) async fn take(&self, bot: &BotIdentity, job: &Job, context: &ChannelContext) -> Next {
+    pub(crate) async fn take(
+        &self,
+        bot: &BotIdentity,
+        job: &Job,
+        context: &ChannelContext,
+    ) -> Next {
         if job.first.is_set_aside {
             return Next::Confirm;
         }
@@ -227,14 +288,21 @@ impl TelegramChannel {
                     self.take_move(old, new, context).await;
                     return Next::Confirm;
                 }
-                let messages: Vec<Message> = job.updates().filter_map(Received::message).cloned().collect();
-                self.take_message(bot, &messages, &mut handling, context).await
+                let messages: Vec<Message> = job
+                    .updates()
+                    .filter_map(Received::message)
+                    .cloned()
+                    .collect();
+                self.take_message(bot, &messages, &mut handling, context)
+                    .await
             }
             UpdateKind::EditedMessage(message) => {
                 self.take_edit(bot, message, context).await;
                 Next::Confirm
             }
-            UpdateKind::CallbackQuery(query) => self.take_press(query, &mut handling, context).await,
+            UpdateKind::CallbackQuery(query) => {
+                self.take_press(query, &mut handling, context).await
+            }
             UpdateKind::Error(_) => {
                 tracing::warn!(channel = %self.name, update = job.first.id, "an update could not be read and was skipped");
                 Next::Confirm
@@ -256,7 +324,9 @@ impl TelegramChannel {
     async fn take_move(&self, old: i64, new: i64, context: &ChannelContext) {
         let mut tries = 0;
         while let Err(error) = self.moves.learn(old, new).await {
-            context.progress.degraded(&format!("{error}; Telegram keeps what comes from the group meanwhile"));
+            context.progress.degraded(&format!(
+                "{error}; Telegram keeps what comes from the group meanwhile"
+            ));
             tokio::time::sleep(growing_pause(STORE_PAUSE, tries)).await;
             tries += 1;
         }
@@ -269,8 +339,18 @@ impl TelegramChannel {
         handling: &mut Option<Handling<'_>>,
         context: &ChannelContext,
     ) -> Next {
-        let Some(candidate) = self.candidate(bot, messages) else { return Next::Confirm };
-        if !self.may_talk(&candidate.sender, &candidate.chat, &candidate.arrival, context).await {
+        let Some(candidate) = self.candidate(bot, messages) else {
+            return Next::Confirm;
+        };
+        if !self
+            .may_talk(
+                &candidate.sender,
+                &candidate.chat,
+                &candidate.arrival,
+                context,
+            )
+            .await
+        {
             return Next::Confirm;
         }
         let message = self.compose(bot, &candidate, context).await;
@@ -279,7 +359,11 @@ impl TelegramChannel {
         match self.hand_over(&message, &candidate.arrival, context).await {
             Admission::ShuttingDown | Admission::TryLater => Next::Stop,
             Admission::Accepted => {
-                self.react(&message.chat_id, message.id.as_ref(), self.config.reaction());
+                self.react(
+                    &message.chat_id,
+                    message.id.as_ref(),
+                    self.config.reaction(),
+                );
                 Next::Confirm
             }
             Admission::Duplicate | Admission::NotAllowed => Next::Confirm,
@@ -301,7 +385,9 @@ impl TelegramChannel {
                 return admission;
             }
             refused.get_or_insert_with(|| Refused::new(&self.refused));
-            context.progress.degraded("messages cannot be stored now; Telegram keeps them");
+            context
+                .progress
+                .degraded("messages cannot be stored now; Telegram keeps them");
             tokio::time::sleep(growing_pause(STORE_PAUSE, tries)).await;
             tries += 1;
         }
@@ -331,10 +417,15 @@ impl TelegramChannel {
     async fn take_edit(&self, bot: &BotIdentity, message: &Message, context: &ChannelContext) {
         tracing::debug!(channel = %self.name, chat = message.chat.id.0, "an edited message is ignored");
         let is_text = message.text().or(message.caption()).is_some();
-        let Some(candidate) = self.candidate(bot, std::slice::from_ref(message)) else { return };
+        let Some(candidate) = self.candidate(bot, std::slice::from_ref(message)) else {
+            return;
+        };
         if is_text
             && candidate.arrival.kind == ChatKind::Direct
-            && context.access.check(&candidate.sender, &candidate.chat, &candidate.arrival).await
+            && context
+                .access
+                .check(&candidate.sender, &candidate.chat, &candidate.arrival)
+                .await
                 == AccessDecision::Allowed
             && self.is_first_edit_in(message.chat.id.0)
         {
@@ -344,10 +435,14 @@ impl TelegramChannel {
 
     /// Says something on the channel's own behalf.
     async fn tell(&self, chat: &ChatId, text: &str) {
-        let Ok(place) = Place::new(chat, &DeliveryContext::default()).map(|place| self.moves.follow(&place)) else {
+        let Ok(place) =
+            Place::new(chat, &DeliveryContext::default()).map(|place| self.moves.follow(&place))
+        else {
             return;
         };
-        if let Err(error) = send_message(&self.api, SendMessage::new(place.recipient(), text), &place).await {
+        if let Err(error) =
+            send_message(&self.api, SendMessage::new(place.recipient(), text), &place).await
+        {
             tracing::warn!(channel = %self.name, %error, "a notice could not be sent");
         }
     }

@@ -9,7 +9,15 @@ use serde_json::json;
 use teloxide::types::{MessageKind, Update, UpdateKind};
 
 /// What says who wrote something where, and what.
-const NEEDED: &[&str] = &["message_id", "date", "chat", "from", "sender_chat", "text", "caption"];
+const NEEDED: &[&str] = &[
+    "message_id",
+    "date",
+    "chat",
+    "from",
+    "sender_chat",
+    "text",
+    "caption",
+];
 /// What else is used where it can be read.
 const USEFUL: &[&str] = &[
     "edit_date",
@@ -39,7 +47,15 @@ const ANSWERED: &[&str] = &["reply_to_message", "quote"];
 /// Keys of a quotation that are kept.
 const QUOTE: &[&str] = &["text", "position"];
 /// Keys of a chat and of a person that are kept.
-const PARTY: &[&str] = &["id", "type", "title", "username", "first_name", "is_bot", "is_forum"];
+const PARTY: &[&str] = &[
+    "id",
+    "type",
+    "title",
+    "username",
+    "first_name",
+    "is_bot",
+    "is_forum",
+];
 
 /// Reads an update, whole or without what keeps it from being read.
 pub(crate) fn read(raw: &str) -> Option<Update> {
@@ -53,11 +69,18 @@ pub(crate) fn read(raw: &str) -> Option<Update> {
         &|_| true,
         &|key| NEEDED.contains(&key) || USEFUL.contains(&key),
         &|key| NEEDED.contains(&key) || (USEFUL.contains(&key) && !marks.contains(&key)),
-        &|key| NEEDED.contains(&key) || (USEFUL.contains(&key) && !marks.contains(&key) && !ANSWERED.contains(&key)),
+        &|key| {
+            NEEDED.contains(&key)
+                || (USEFUL.contains(&key) && !marks.contains(&key) && !ANSWERED.contains(&key))
+        },
         &|key| NEEDED.contains(&key),
     ];
     // As text: from a `Value` teloxide reads no update at all.
-    let read = |keeps| serde_json::from_str(&without(&update, keeps).to_string()).ok().filter(says_something);
+    let read = |keeps| {
+        serde_json::from_str(&without(&update, keeps).to_string())
+            .ok()
+            .filter(says_something)
+    };
     attempts.into_iter().find_map(read).or(found)
 }
 
@@ -66,16 +89,18 @@ pub(crate) fn read(raw: &str) -> Option<Update> {
 fn says_something(update: &Update) -> bool {
     match &update.kind {
         UpdateKind::Error(_) => false,
-        UpdateKind::Message(message) | UpdateKind::ChannelPost(message) | UpdateKind::EditedMessage(message) => {
-            !matches!(message.kind, MessageKind::Empty {})
-        }
+        UpdateKind::Message(message)
+        | UpdateKind::ChannelPost(message)
+        | UpdateKind::EditedMessage(message) => !matches!(message.kind, MessageKind::Empty {}),
         _ => true,
     }
 }
 
 /// The update with only some of the keys of its message, and without media types.
 fn without(update: &Value, keeps: &dyn Fn(&str) -> bool) -> Value {
-    let Value::Object(members) = update else { return update.clone() };
+    let Value::Object(members) = update else {
+        return update.clone();
+    };
     let members = members.iter().map(|(kind, content)| match content {
         Value::Object(message) => (kind.clone(), Value::Object(pared(message, keeps))),
         other => (kind.clone(), other.clone()),
@@ -84,19 +109,31 @@ fn without(update: &Value, keeps: &dyn Fn(&str) -> bool) -> Value {
 }
 
 fn pared(message: &Map, keeps: &dyn Fn(&str) -> bool) -> Map {
-    let kept = message.iter().filter(|(key, _)| keeps(key)).map(|(key, value)| {
-        let value = match (key.as_str(), value) {
-            ("chat" | "from" | "sender_chat", Value::Object(party)) => Value::Object(only(party, PARTY)),
-            ("quote", Value::Object(quote)) => Value::Object(only(quote, QUOTE)),
-            ("reply_to_message", Value::Object(original)) => Value::Object(pared(original, keeps)),
-            (_, Value::Object(file)) => {
-                let file = file.iter().filter(|(key, _)| !matches!(key.as_str(), "mime_type" | "thumbnail" | "thumb"));
-                Value::Object(file.map(|(key, value)| (key.clone(), value.clone())).collect())
-            }
-            _ => value.clone(),
-        };
-        (key.clone(), value)
-    });
+    let kept = message
+        .iter()
+        .filter(|(key, _)| keeps(key))
+        .map(|(key, value)| {
+            let value = match (key.as_str(), value) {
+                ("chat" | "from" | "sender_chat", Value::Object(party)) => {
+                    Value::Object(only(party, PARTY))
+                }
+                ("quote", Value::Object(quote)) => Value::Object(only(quote, QUOTE)),
+                ("reply_to_message", Value::Object(original)) => {
+                    Value::Object(pared(original, keeps))
+                }
+                (_, Value::Object(file)) => {
+                    let file = file.iter().filter(|(key, _)| {
+                        !matches!(key.as_str(), "mime_type" | "thumbnail" | "thumb")
+                    });
+                    Value::Object(
+                        file.map(|(key, value)| (key.clone(), value.clone()))
+                            .collect(),
+                    )
+                }
+                _ => value.clone(),
+            };
+            (key.clone(), value)
+        });
     let mut kept: Map = kept.collect();
     // Even of a message that cannot be read whole it is known that another person wrote it.
     let is_mark = |key: &str| key == "via_bot" || key.starts_with("forward_");
@@ -114,8 +151,11 @@ fn pared(message: &Map, keeps: &dyn Fn(&str) -> bool) -> Map {
 }
 
 fn only(object: &Map, keys: &[&str]) -> Map {
-    let kept = object.iter().filter(|(key, _)| keys.contains(&key.as_str()));
-    kept.map(|(key, value)| (key.clone(), value.clone())).collect()
+    let kept = object
+        .iter()
+        .filter(|(key, _)| keys.contains(&key.as_str()));
+    kept.map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -129,7 +169,10 @@ mod tests {
             "message_id": 5, "date": 1, "from": {"id": 7, "is_bot": false, "first_name": "Ann", "status": {"new": 1}},
             "chat": {"id": 7, "type": "private", "first_name": "Ann"},
         });
-        message.as_object_mut().unwrap().extend(content.as_object().unwrap().clone());
+        message
+            .as_object_mut()
+            .unwrap()
+            .extend(content.as_object().unwrap().clone());
         json!({"update_id": 3, "message": message}).to_string()
     }
 
@@ -140,27 +183,63 @@ mod tests {
         });
         let table = [
             (json!({"caption": "see", "document": file}), true),
-            (json!({"text": "see", "entities": [{"type": "of_tomorrow", "offset": 0, "length": 1}]}), false),
-            (json!({"text": "see", "reply_to_message": {"odd": true}}), false),
+            (
+                json!({"text": "see", "entities": [{"type": "of_tomorrow", "offset": 0, "length": 1}]}),
+                false,
+            ),
+            (
+                json!({"text": "see", "reply_to_message": {"odd": true}}),
+                false,
+            ),
             (json!({"caption": "see", "photo": "odd"}), false),
-            (json!({"text": "see", "forward_origin": {"type": "of_tomorrow"}}), false),
+            (
+                json!({"text": "see", "forward_origin": {"type": "of_tomorrow"}}),
+                false,
+            ),
         ];
         for (content, has_file) in table {
             let raw = update(&content);
             let whole: Option<Update> = serde_json::from_str(&raw).ok();
-            assert!(!whole.is_some_and(|update| says_something(&update)), "{raw}");
-            let Some(Update { kind: UpdateKind::Message(message), .. }) = read(&raw) else { panic!("{raw}") };
+            assert!(
+                !whole.is_some_and(|update| says_something(&update)),
+                "{raw}"
+            );
+            let Some(Update {
+                kind: UpdateKind::Message(message),
+                ..
+            }) = read(&raw)
+            else {
+                panic!("{raw}")
+            };
             assert_eq!(message.text().or(message.caption()), Some("see"), "{raw}");
             assert_eq!(message.document().is_some(), has_file, "{raw}");
             let is_forwarded = content.get("forward_origin").is_some();
-            assert_eq!(message.forward_origin().is_some(), is_forwarded, "nobody else's words become their own: {raw}");
+            assert_eq!(
+                message.forward_origin().is_some(),
+                is_forwarded,
+                "nobody else's words become their own: {raw}"
+            );
         }
         // teloxide reads no text of another chat.
-        let elsewhere = json!({"origin": {"type": "hidden_user", "sender_user_name": "Eve", "date": 1}});
-        let odd_quote = json!({"text": "/new", "position": 0, "entities": [{"type": "of_tomorrow"}]});
+        let elsewhere =
+            json!({"origin": {"type": "hidden_user", "sender_user_name": "Eve", "date": 1}});
+        let odd_quote =
+            json!({"text": "/new", "position": 0, "entities": [{"type": "of_tomorrow"}]});
         let raw = update(&json!({"text": "see", "external_reply": elsewhere, "quote": odd_quote}));
-        let Some(Update { kind: UpdateKind::Message(message), .. }) = read(&raw) else { panic!("{raw}") };
-        assert_eq!((message.text(), message.quote().map(|quote| quote.text.as_str())), (Some("see"), Some("/new")));
+        let Some(Update {
+            kind: UpdateKind::Message(message),
+            ..
+        }) = read(&raw)
+        else {
+            panic!("{raw}")
+        };
+        assert_eq!(
+            (
+                message.text(),
+                message.quote().map(|quote| quote.text.as_str())
+            ),
+            (Some("see"), Some("/new"))
+        );
         let odd = read("{\"update_id\": 3, \"message\": {\"odd\": true}}");
         assert!(odd.is_none_or(|update| !says_something(&update)));
     }

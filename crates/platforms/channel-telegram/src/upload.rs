@@ -37,7 +37,10 @@ enum FileKind {
 impl FileKind {
     /// By its ending.
     fn of(name: &str) -> Self {
-        let ending = Path::new(name).extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        let ending = Path::new(name)
+            .extension()
+            .and_then(|ending| ending.to_str())
+            .unwrap_or_default();
         match ending.to_ascii_lowercase().as_str() {
             "jpg" | "jpeg" | "png" | "webp" => Self::Photo,
             "gif" => Self::Animation,
@@ -76,7 +79,8 @@ impl FileKind {
     /// Whether two files may be in one album.
     fn goes_with(self, other: Self) -> bool {
         let is_seen = |kind| matches!(kind, Self::Photo | Self::Video);
-        (is_seen(self) && is_seen(other)) || (self == other && matches!(self, Self::Audio | Self::Document))
+        (is_seen(self) && is_seen(other))
+            || (self == other && matches!(self, Self::Audio | Self::Document))
     }
 }
 
@@ -120,15 +124,34 @@ impl<'a> Outgoing<'a> {
             if !is_public(&media.location) {
                 return Err(UploadError::Inside);
             }
-            return Ok(Self { kind, name, content: Content::Address(&media.location) });
+            return Ok(Self {
+                kind,
+                name,
+                content: Content::Address(&media.location),
+            });
         }
-        if tokio::fs::metadata(&media.location).await.map_err(UploadError::Unreadable)?.len() > LARGEST {
+        if tokio::fs::metadata(&media.location)
+            .await
+            .map_err(UploadError::Unreadable)?
+            .len()
+            > LARGEST
+        {
             return Err(UploadError::TooLarge);
         }
-        let bytes = tokio::fs::read(&media.location).await.map_err(UploadError::Unreadable)?;
+        let bytes = tokio::fs::read(&media.location)
+            .await
+            .map_err(UploadError::Unreadable)?;
         let is_too_large_to_show = kind == FileKind::Photo && bytes.len() as u64 > LARGEST_PHOTO;
-        let kind = if is_too_large_to_show { FileKind::Document } else { kind };
-        Ok(Self { kind, name, content: Content::Bytes(bytes) })
+        let kind = if is_too_large_to_show {
+            FileKind::Document
+        } else {
+            kind
+        };
+        Ok(Self {
+            kind,
+            name,
+            content: Content::Bytes(bytes),
+        })
     }
 
     fn size(&self) -> u64 {
@@ -142,23 +165,35 @@ impl<'a> Outgoing<'a> {
 /// What people call a file: the last piece of its path or address.
 pub(crate) fn name_of(media: &MediaRef) -> &str {
     let location = without_query(&media.location);
-    location.rsplit(['/', '\\']).find(|piece| !piece.is_empty()).unwrap_or("file")
+    location
+        .rsplit(['/', '\\'])
+        .find(|piece| !piece.is_empty())
+        .unwrap_or("file")
 }
 
 fn is_address(media: &MediaRef) -> bool {
-    ["http://", "https://"].iter().any(|scheme| media.location.starts_with(scheme))
+    ["http://", "https://"]
+        .iter()
+        .any(|scheme| media.location.starts_with(scheme))
 }
 
 /// Whether an address may be one of the public internet. A Bot API server of one's own is asked to
 /// fetch it, and stands where others cannot look.
 fn is_public(address: &str) -> bool {
-    let Ok(url) = Url::parse(address) else { return false };
+    let Ok(url) = Url::parse(address) else {
+        return false;
+    };
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     match host.parse() {
         Ok(IpAddr::V4(ip)) => is_public_v4(ip),
         Ok(IpAddr::V6(ip)) => match ip.to_ipv4_mapped() {
             Some(ip) => is_public_v4(ip),
-            None => !(ip.is_loopback() || ip.is_unspecified() || ip.is_unique_local() || ip.is_unicast_link_local()),
+            None => {
+                !(ip.is_loopback()
+                    || ip.is_unspecified()
+                    || ip.is_unique_local()
+                    || ip.is_unicast_link_local())
+            }
         },
         Err(_) => {
             let name = host.trim_end_matches('.').to_ascii_lowercase();
@@ -170,7 +205,12 @@ fn is_public(address: &str) -> bool {
 
 fn is_public_v4(ip: Ipv4Addr) -> bool {
     let is_shared = matches!(ip.octets(), [100, 64..=127, ..] | [0, ..]);
-    !(ip.is_loopback() || ip.is_private() || ip.is_link_local() || ip.is_broadcast() || ip.is_multicast() || is_shared)
+    !(ip.is_loopback()
+        || ip.is_private()
+        || ip.is_link_local()
+        || ip.is_broadcast()
+        || ip.is_multicast()
+        || is_shared)
 }
 
 fn without_query(location: &str) -> &str {
@@ -185,12 +225,19 @@ fn without_query(location: &str) -> &str {
 pub(crate) fn bundle(media: &[MediaRef]) -> usize {
     let mut kinds = media.iter().map(|media| FileKind::of(name_of(media)));
     let Some(first) = kinds.next() else { return 0 };
-    1 + kinds.take(ALBUM - 1).take_while(|kind| kind.goes_with(first)).count()
+    1 + kinds
+        .take(ALBUM - 1)
+        .take_while(|kind| kind.goes_with(first))
+        .count()
 }
 
 /// Sends a file: an address is fetched by Telegram, a local file is uploaded. What Telegram will not
 /// show in its own way goes as a plain file.
-pub(crate) async fn send_file(api: &Api, place: &Place, media: &MediaRef) -> Result<Option<MessageId>, UploadError> {
+pub(crate) async fn send_file(
+    api: &Api,
+    place: &Place,
+    media: &MediaRef,
+) -> Result<Option<MessageId>, UploadError> {
     let file = Outgoing::load(media).await?;
     match send_as(api, place, &file, file.kind).await {
         Err(error) if error.is_about_the_picture() || error.is_about_voices() => {
@@ -219,18 +266,26 @@ async fn send_as(
         }
         Content::Bytes(bytes) => {
             let part = Part::bytes(bytes.clone()).file_name(file.name.to_owned());
-            api.upload(kind.method(), form_of(fields).part(kind.field(), part)).await?
+            api.upload(kind.method(), form_of(fields).part(kind.field(), part))
+                .await?
         }
     };
     Ok(read_id(&answer))
 }
 
 /// Sends files as one album.
-pub(crate) async fn send_album(api: &Api, place: &Place, media: &[MediaRef]) -> Result<Option<MessageId>, UploadError> {
+pub(crate) async fn send_album(
+    api: &Api,
+    place: &Place,
+    media: &[MediaRef],
+) -> Result<Option<MessageId>, UploadError> {
     let mut files = Vec::new();
     for media in media {
         let file = Outgoing::load(media).await?;
-        if files.first().is_some_and(|first: &Outgoing<'_>| !file.kind.goes_with(first.kind)) {
+        if files
+            .first()
+            .is_some_and(|first: &Outgoing<'_>| !file.kind.goes_with(first.kind))
+        {
             // A picture became a plain file.
             return Err(UploadError::TooLarge);
         }
@@ -252,7 +307,10 @@ pub(crate) async fn send_album(api: &Api, place: &Place, media: &[MediaRef]) -> 
             }
         };
         let mut item = json!({"type": file.kind.field(), "media": place});
-        if let Some(item) = item.as_object_mut().filter(|_| file.kind == FileKind::Video) {
+        if let Some(item) = item
+            .as_object_mut()
+            .filter(|_| file.kind == FileKind::Video)
+        {
             item.insert("supports_streaming".to_owned(), true.into());
         }
         described.push(item);
@@ -262,7 +320,11 @@ pub(crate) async fn send_album(api: &Api, place: &Place, media: &[MediaRef]) -> 
     let answer: Result<Box<RawValue>, CallError> = if parts.is_empty() {
         api.call_by_name("sendMediaGroup", &fields).await
     } else {
-        let form = parts.into_iter().fold(form_of(fields), |form, (field, part)| form.part(field, part));
+        let form = parts
+            .into_iter()
+            .fold(form_of(fields), |form, (field, part)| {
+                form.part(field, part)
+            });
         api.upload("sendMediaGroup", form).await
     };
     let sent = read_id::<Vec<MessageId>>(&answer.map_err(UploadError::Call)?);
@@ -277,16 +339,25 @@ fn fields_of(place: &Place) -> Map {
         fields.insert("message_thread_id".to_owned(), thread.0.0.into());
     }
     if let Some(reply) = place.reply_parameters() {
-        fields.insert("reply_parameters".to_owned(), serde_json::to_value(reply).unwrap_or_default());
+        fields.insert(
+            "reply_parameters".to_owned(),
+            serde_json::to_value(reply).unwrap_or_default(),
+        );
     }
     fields
 }
 
 fn form_of(fields: Map) -> Form {
-    fields.into_iter().fold(Form::new(), |form, (field, value)| {
-        let text = if let Value::String(text) = value { text } else { value.to_string() };
-        form.text(field, text)
-    })
+    fields
+        .into_iter()
+        .fold(Form::new(), |form, (field, value)| {
+            let text = if let Value::String(text) = value {
+                text
+            } else {
+                value.to_string()
+            };
+            form.text(field, text)
+        })
 }
 
 #[cfg(test)]
@@ -297,7 +368,11 @@ mod tests {
     fn the_ending_decides_how_a_file_is_shown() {
         let table = [
             ("/a/b/Cat.JPG", "Cat.JPG", "sendPhoto"),
-            ("https://x.test/a/cat.png?size=1#top", "cat.png", "sendPhoto"),
+            (
+                "https://x.test/a/cat.png?size=1#top",
+                "cat.png",
+                "sendPhoto",
+            ),
             ("/a/wave.gif", "wave.gif", "sendAnimation"),
             ("/a/hi.ogg", "hi.ogg", "sendVoice"),
             ("/a/party.tgs", "party.tgs", "sendSticker"),
@@ -309,13 +384,21 @@ mod tests {
         ];
         for (location, name, method) in table {
             let media = MediaRef::new(location);
-            assert_eq!((name_of(&media), FileKind::of(name_of(&media)).method()), (name, method), "{location}");
+            assert_eq!(
+                (name_of(&media), FileKind::of(name_of(&media)).method()),
+                (name, method),
+                "{location}"
+            );
         }
     }
 
     #[test]
     fn only_what_is_public_is_fetched() {
-        let public = ["https://a.test/x.png", "http://8.8.8.8/x.png", "http://[2001:4860::1]/x.png"];
+        let public = [
+            "https://a.test/x.png",
+            "http://8.8.8.8/x.png",
+            "http://[2001:4860::1]/x.png",
+        ];
         assert_eq!(public.map(is_public), [true; 3]);
         let inside = [
             "http://127.0.0.1:8081/x.png",

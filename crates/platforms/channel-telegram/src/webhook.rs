@@ -43,7 +43,10 @@ const HOLD: Duration = Duration::from_secs(50);
 /// How often Telegram is asked whether its posts arrive.
 const CHECK: Duration = Duration::from_secs(25);
 /// Telegram has at most 100 connections. They come from one address where a proxy is in front.
-const SEATS: SeatLimits = SeatLimits { total: 128, per_address: 128 };
+const SEATS: SeatLimits = SeatLimits {
+    total: 128,
+    per_address: 128,
+};
 /// Nothing more of an album comes after so long without a piece of it, or after so long in all.
 const SETTLED: Duration = Duration::from_millis(150);
 const LONGEST_ALBUM: Duration = Duration::from_secs(3);
@@ -98,7 +101,11 @@ impl Settle for Desk {
     fn settle(&mut self, updates: &[u32]) {
         for id in updates {
             self.handled.insert(*id);
-            self.waiting.remove(id).into_iter().flatten().for_each(confirm);
+            self.waiting
+                .remove(id)
+                .into_iter()
+                .flatten()
+                .for_each(confirm);
         }
         while self.handled.len() > REMEMBERED {
             self.handled.pop_first();
@@ -138,9 +145,14 @@ impl TelegramChannel {
                     _ = checks.tick() => None,
                 }
             };
-            let Some(event) = lanes.during(event, &mut desk).await else { return Ok(()) };
+            let Some(event) = lanes.during(event, &mut desk).await else {
+                return Ok(());
+            };
             let Some(post) = event else {
-                let Some(outcome) = lanes.during(self.check_posts(&url, context), &mut desk).await else {
+                let Some(outcome) = lanes
+                    .during(self.check_posts(&url, context), &mut desk)
+                    .await
+                else {
                     return Ok(());
                 };
                 outcome?;
@@ -150,22 +162,36 @@ impl TelegramChannel {
                 if context.cancel.is_cancelled() {
                     return Ok(());
                 }
-                return Err(ChannelError::Unavailable("the webhook's listener has ended".to_owned()));
+                return Err(ChannelError::Unavailable(
+                    "the webhook's listener has ended".to_owned(),
+                ));
             };
             self.show_life(context);
             let news = desk.take(waiting(first, &mut posts));
-            let opened = lanes.during(self.open_updates(news, context), &mut desk).await;
-            let Some(mut updates) = opened else { return Ok(()) };
+            let opened = lanes
+                .during(self.open_updates(news, context), &mut desk)
+                .await;
+            let Some(mut updates) = opened else {
+                return Ok(());
+            };
             if updates.iter().any(|update| update.album().is_some()) {
-                let Some(batch) = lanes.during(rest(&mut posts), &mut desk).await else { return Ok(()) };
+                let Some(batch) = lanes.during(rest(&mut posts), &mut desk).await else {
+                    return Ok(());
+                };
                 let news = desk.take(batch);
-                let opened = lanes.during(self.open_updates(news, context), &mut desk).await;
+                let opened = lanes
+                    .during(self.open_updates(news, context), &mut desk)
+                    .await;
                 let Some(more) = opened else { return Ok(()) };
                 updates.extend(more);
                 updates.sort_by_key(|update| update.id);
             }
             for job in jobs(updates) {
-                if lanes.waiting() < QUEUE { lanes.add(job) } else { desk.refuse(&job) }
+                if lanes.waiting() < QUEUE {
+                    lanes.add(job)
+                } else {
+                    desk.refuse(&job)
+                }
             }
         }
     }
@@ -176,14 +202,26 @@ impl TelegramChannel {
         ends: CancellationToken,
         context: &ChannelContext,
     ) -> Result<(), ChannelError> {
-        let (host, port) = (self.config.webhook_listen_host.trim(), self.config.webhook_listen_port);
-        let listener = TcpListener::bind((host, port))
-            .await
-            .map_err(|error| ChannelError::Unavailable(format!("cannot listen on {host}:{port}: {error}")))?;
-        let (path, secret) = (self.config.webhook_path.clone(), self.config.webhook_secret_token.clone());
-        let door = Arc::new(Door { path, secret, posts });
+        let (host, port) = (
+            self.config.webhook_listen_host.trim(),
+            self.config.webhook_listen_port,
+        );
+        let listener = TcpListener::bind((host, port)).await.map_err(|error| {
+            ChannelError::Unavailable(format!("cannot listen on {host}:{port}: {error}"))
+        })?;
+        let (path, secret) = (
+            self.config.webhook_path.clone(),
+            self.config.webhook_secret_token.clone(),
+        );
+        let door = Arc::new(Door {
+            path,
+            secret,
+            posts,
+        });
         let router = Router::new().fallback(take_in).with_state(door);
-        context.tasks.spawn(http::serve(listener, router, SEATS, ends));
+        context
+            .tasks
+            .spawn(http::serve(listener, router, SEATS, ends));
         Ok(())
     }
 
@@ -193,7 +231,11 @@ impl TelegramChannel {
             .secret_token(self.config.webhook_secret_token.expose())
             .max_connections(self.config.webhook_max_connections)
             .allowed_updates(self.wanted_updates());
-        self.api.call::<_, IgnoredAny>(&request).await.map(drop).map_err(CallError::repeatable)
+        self.api
+            .call::<_, IgnoredAny>(&request)
+            .await
+            .map(drop)
+            .map_err(CallError::repeatable)
     }
 
     /// Asks Telegram whether its posts arrive.
@@ -207,9 +249,14 @@ impl TelegramChannel {
             }
         };
         if Url::parse(&waiting.url).ok().as_ref() != Some(url) {
-            return Err(ChannelError::Conflict("another program has changed the webhook of this bot".to_owned()));
+            return Err(ChannelError::Conflict(
+                "another program has changed the webhook of this bot".to_owned(),
+            ));
         }
-        match waiting.last_error_message.filter(|_| waiting.pending_update_count > 0) {
+        match waiting
+            .last_error_message
+            .filter(|_| waiting.pending_update_count > 0)
+        {
             Some(why) => context.progress.degraded(&format!(
                 "Telegram cannot post to webhookUrl: {why} ({} updates wait)",
                 waiting.pending_update_count
@@ -229,7 +276,11 @@ fn confirm(answer: oneshot::Sender<()>) {
 
 /// Puts a post with those that came together with it.
 fn add(batch: &mut Batch, post: Post) {
-    batch.entry(post.update.id).or_insert_with(|| (post.update, Vec::new())).1.push(post.answer);
+    batch
+        .entry(post.update.id)
+        .or_insert_with(|| (post.update, Vec::new()))
+        .1
+        .push(post.answer);
 }
 
 /// Returns the posts that have come by now.
@@ -265,7 +316,11 @@ async fn take_in(State(door): State<Arc<Door>>, request: Request) -> StatusCode 
     if request.method() != Method::POST {
         return StatusCode::METHOD_NOT_ALLOWED;
     }
-    if !request.headers().get(SECRET_HEADER).is_some_and(|shown| door.secret.is(shown.as_bytes())) {
+    if !request
+        .headers()
+        .get(SECRET_HEADER)
+        .is_some_and(|shown| door.secret.is(shown.as_bytes()))
+    {
         tracing::warn!("a post without the webhook's secret was refused");
         return StatusCode::UNAUTHORIZED;
     }

@@ -31,7 +31,11 @@ struct Update {
 impl<'a> Window<'a> {
     /// Nothing came yet; `offset` is what the next poll may confirm.
     pub(crate) fn new(offset: &'a AtomicI32) -> Self {
-        Self { offset, floor: 0, updates: BTreeMap::new() }
+        Self {
+            offset,
+            floor: 0,
+            updates: BTreeMap::new(),
+        }
     }
 
     /// Everything was dealt with. What comes next is new, also when Telegram begins to count anew.
@@ -42,14 +46,23 @@ impl<'a> Window<'a> {
 
     /// Those that did not come before.
     pub(crate) fn news(&self, updates: Vec<RawUpdate>) -> Vec<RawUpdate> {
-        let is_new = |update: &RawUpdate| update.id >= self.floor && !self.updates.contains_key(&update.id);
+        let is_new =
+            |update: &RawUpdate| update.id >= self.floor && !self.updates.contains_key(&update.id);
         updates.into_iter().filter(is_new).collect()
     }
 
     /// It is under way.
     pub(crate) fn add(&mut self, job: &Job) {
         let head = job.first.id;
-        self.updates.extend(job.updates().map(|update| (update.id, Update { head, is_done: false })));
+        self.updates.extend(job.updates().map(|update| {
+            (
+                update.id,
+                Update {
+                    head,
+                    is_done: false,
+                },
+            )
+        }));
     }
 
     /// Up to where everything is done, and nothing of it together with what comes after that.
@@ -58,7 +71,11 @@ impl<'a> Window<'a> {
         let open = self.updates.iter().find(|(_, update)| !update.is_done);
         let mut reached = open.map_or(last.saturating_add(1), |(id, _)| *id);
         // An album that ends above begins below: it has to stay whole.
-        while let Some(head) = self.updates.range(reached..).map(|(_, update)| update.head).min()
+        while let Some(head) = self
+            .updates
+            .range(reached..)
+            .map(|(_, update)| update.head)
+            .min()
             && head < reached
         {
             reached = head;
@@ -74,10 +91,15 @@ impl Settle for Window<'_> {
                 update.is_done = true;
             }
         }
-        let Some(reached) = self.reached() else { return };
+        let Some(reached) = self.reached() else {
+            return;
+        };
         self.floor = reached;
         self.updates = self.updates.split_off(&reached);
-        self.offset.store(i32::try_from(reached).unwrap_or(i32::MAX), Ordering::Relaxed);
+        self.offset.store(
+            i32::try_from(reached).unwrap_or(i32::MAX),
+            Ordering::Relaxed,
+        );
     }
 }
 
@@ -100,7 +122,10 @@ mod tests {
                 message.as_object_mut().unwrap().remove("text");
                 let size = json!({"file_id": "f", "file_unique_id": "u", "width": 1, "height": 1});
                 let more = json!({"photo": [size], "media_group_id": album});
-                message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+                message
+                    .as_object_mut()
+                    .unwrap()
+                    .extend(more.as_object().unwrap().clone());
             }
             RawUpdate::find(json!({"update_id": id, "message": message}).to_string()).unwrap()
         };
@@ -109,7 +134,12 @@ mod tests {
 
     #[test]
     fn nothing_is_confirmed_before_it_is_done_and_an_album_only_whole() {
-        let updates = [(5, 7, Some("a")), (6, 8, None), (7, 7, Some("a")), (8, 9, None)];
+        let updates = [
+            (5, 7, Some("a")),
+            (6, 8, None),
+            (7, 7, Some("a")),
+            (8, 9, None),
+        ];
         // What is done, job by job, and the offset after each.
         let table: [&[(&[u32], i32)]; 4] = [
             &[(&[5, 7], 5), (&[6], 8), (&[8], 9)],
@@ -120,16 +150,32 @@ mod tests {
         for steps in table {
             let offset = AtomicI32::new(3);
             let mut window = Window::new(&offset);
-            let news = window.news(received(&updates)).iter().map(Received::read).collect();
+            let news = window
+                .news(received(&updates))
+                .iter()
+                .map(Received::read)
+                .collect();
             jobs(news).iter().for_each(|job| window.add(job));
             for (done, expected) in steps {
                 window.settle(done);
-                assert_eq!(offset.load(Ordering::Relaxed), *expected, "{done:?} of {steps:?}");
-                assert!(window.news(received(&updates)).is_empty(), "none of them is new again");
+                assert_eq!(
+                    offset.load(Ordering::Relaxed),
+                    *expected,
+                    "{done:?} of {steps:?}"
+                );
+                assert!(
+                    window.news(received(&updates)).is_empty(),
+                    "none of them is new again"
+                );
             }
             let next = [(8, 9, None), (9, 9, None)];
-            let ids =
-                |window: &Window<'_>| -> Vec<u32> { window.news(received(&next)).iter().map(|new| new.id).collect() };
+            let ids = |window: &Window<'_>| -> Vec<u32> {
+                window
+                    .news(received(&next))
+                    .iter()
+                    .map(|new| new.id)
+                    .collect()
+            };
             assert_eq!(ids(&window), [9]);
             window.clear();
             assert_eq!(ids(&window), [8, 9], "whatever its number is");

@@ -1,6 +1,10 @@
 //! The channel on real sockets, against a Bot API server with strict offsets.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests stop at the first surprise")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "tests stop at the first surprise"
+)]
 
 #[path = "telegram/choices.rs"]
 mod choices;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use nanobot_channel::{
-    Channel, ChannelContext, ChannelError, ChannelFactory, ChannelName, Credential, DeliveryGuarantee, Dialect, Drafts,
-    Measure, OutboundKind, OutboundMessage, OutboundPart, Probe, RawConfig, Sent, StreamId, TaskTracker, TextStyle,
-    TurnEnds, Value, async_trait,
+    Channel, ChannelContext, ChannelError, ChannelFactory, ChannelName, Credential,
+    DeliveryGuarantee, Dialect, Drafts, Measure, OutboundKind, OutboundMessage, OutboundPart,
+    Probe, RawConfig, Sent, StreamId, TaskTracker, TextStyle, TurnEnds, Value, async_trait,
 };
 use nanobot_listen::{Listener, Penalties, SeatLimits};
 use tokio::net::{TcpListener, TcpStream};
@@ -25,7 +25,10 @@ use crate::protocol::{MessageEvent, ServerEvent};
 /// The number of clients that may be connected at a time.
 const CLIENTS: usize = 256;
 /// The number of connections that may be in their handshake, and have shown no token.
-const GUESTS: SeatLimits = SeatLimits { total: 32, per_address: 8 };
+const GUESTS: SeatLimits = SeatLimits {
+    total: 32,
+    per_address: 8,
+};
 /// The length of a token below which it is warned about.
 pub(crate) const SHORT_TOKEN: usize = 16;
 /// How often the listening server says that it lives: a client may not come for days.
@@ -48,7 +51,12 @@ impl WebSocketChannel {
     /// A channel that listens once it runs.
     #[must_use]
     pub fn new(name: ChannelName, config: WebSocketConfig) -> Self {
-        Self { name, config: Arc::new(config), hub: Hub::default(), address: watch::Sender::new(None) }
+        Self {
+            name,
+            config: Arc::new(config),
+            hub: Hub::default(),
+            address: watch::Sender::new(None),
+        }
     }
 
     /// Where it listens, while it does: with port 0 in the configuration the system's choice.
@@ -59,8 +67,11 @@ impl WebSocketChannel {
 
     async fn listen(&self) -> Result<TcpListener, ChannelError> {
         let WebSocketConfig { host, port, .. } = &*self.config;
-        let failed = |error| ChannelError::Unavailable(format!("cannot listen on {host}:{port}: {error}"));
-        let listener = TcpListener::bind((host.as_str(), *port)).await.map_err(failed)?;
+        let failed =
+            |error| ChannelError::Unavailable(format!("cannot listen on {host}:{port}: {error}"));
+        let listener = TcpListener::bind((host.as_str(), *port))
+            .await
+            .map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         tracing::info!(channel = %self.name, %address, "listening for WebSocket clients");
         if self.config.token.is_short() {
@@ -72,7 +83,12 @@ impl WebSocketChannel {
     }
 
     /// Takes clients until it is told to stop.
-    async fn accept(&self, listener: &Listener, context: &ChannelContext, connections: &TaskTracker) {
+    async fn accept(
+        &self,
+        listener: &Listener,
+        context: &ChannelContext,
+        connections: &TaskTracker,
+    ) {
         let clients = Arc::new(Semaphore::new(CLIENTS));
         let penalties = Arc::new(Penalties::default());
         let mut alive = tokio::time::interval(ALIVE_EVERY);
@@ -94,14 +110,24 @@ impl WebSocketChannel {
                     connections.spawn(context.tasks.track_future(host.serve(stream, seat)));
                 }
                 Err(error) => {
-                    context.progress.degraded(&format!("cannot take WebSocket clients: {error}"));
-                    context.cancel.run_until_cancelled(tokio::time::sleep(ACCEPT_PAUSE)).await;
+                    context
+                        .progress
+                        .degraded(&format!("cannot take WebSocket clients: {error}"));
+                    context
+                        .cancel
+                        .run_until_cancelled(tokio::time::sleep(ACCEPT_PAUSE))
+                        .await;
                 }
             }
         }
     }
 
-    fn host(&self, context: &ChannelContext, clients: &Arc<Semaphore>, penalties: &Arc<Penalties>) -> Host {
+    fn host(
+        &self,
+        context: &ChannelContext,
+        clients: &Arc<Semaphore>,
+        penalties: &Arc<Penalties>,
+    ) -> Host {
         Host {
             channel: self.name.clone(),
             config: Arc::clone(&self.config),
@@ -128,7 +154,10 @@ impl Channel for WebSocketChannel {
         drop(listener);
         self.address.send_replace(None);
         connections.close();
-        if tokio::time::timeout(CLOSE_WITHIN, connections.wait()).await.is_err() {
+        if tokio::time::timeout(CLOSE_WITHIN, connections.wait())
+            .await
+            .is_err()
+        {
             tracing::warn!(channel = %self.name, "some WebSocket clients did not take their goodbye in time");
         }
         Ok(())
@@ -139,16 +168,23 @@ impl Channel for WebSocketChannel {
         let frame = Utf8Bytes::from(ServerEvent::Message(MessageEvent::of_part(part)).to_frame());
         let peers = self.hub.peers(&part.message.chat_id);
         if peers.is_empty() {
-            return Err(ChannelError::Away("no client is attached to the chat".to_owned()));
+            return Err(ChannelError::Away(
+                "no client is attached to the chat".to_owned(),
+            ));
         }
-        let mut receipts: FuturesUnordered<_> = peers.iter().map(|peer| peer.send(frame.clone())).collect();
+        let mut receipts: FuturesUnordered<_> =
+            peers.iter().map(|peer| peer.send(frame.clone())).collect();
         while let Some(receipt) = receipts.next().await {
             if receipt.is_ok() {
-                return Ok(Sent { message_id: Some(part.idempotency_key().into()) });
+                return Ok(Sent {
+                    message_id: Some(part.idempotency_key().into()),
+                });
             }
         }
         // Clients ignore an id that they have seen, so a second try does no harm.
-        Err(ChannelError::Away("every client of the chat left".to_owned()))
+        Err(ChannelError::Away(
+            "every client of the chat left".to_owned(),
+        ))
     }
 
     /// The protocol makes clients ignore ids that they have seen.
@@ -157,7 +193,11 @@ impl Channel for WebSocketChannel {
     }
 
     fn text_style(&self) -> TextStyle {
-        TextStyle { dialect: Dialect::Markdown, measure: Measure::CodePoints, limit: 65_536 }
+        TextStyle {
+            dialect: Dialect::Markdown,
+            measure: Measure::CodePoints,
+            limit: 65_536,
+        }
     }
 
     fn drafts(&self) -> Option<&dyn Drafts> {
@@ -188,9 +228,13 @@ impl Probe for WebSocketChannel {
             return Ok(format!("somebody listens on {here}:{port}"));
         }
         match TcpListener::bind((host.as_str(), *port)).await {
-            Ok(_) if *port == 0 => Ok(format!("a gateway may listen on {host}, at a port of the system's choice")),
+            Ok(_) if *port == 0 => Ok(format!(
+                "a gateway may listen on {host}, at a port of the system's choice"
+            )),
             Ok(_) => Ok(format!("{host}:{port} is free for a gateway to listen on")),
-            Err(error) => Err(ChannelError::Unavailable(format!("nobody can listen on {host}:{port} ({error})"))),
+            Err(error) => Err(ChannelError::Unavailable(format!(
+                "nobody can listen on {host}:{port} ({error})"
+            ))),
         }
     }
 }
@@ -199,7 +243,14 @@ impl Probe for WebSocketChannel {
 impl Drafts for WebSocketChannel {
     async fn append(&self, delta: &OutboundMessage) -> Result<(), ChannelError> {
         if let OutboundKind::Delta { stream } = &delta.kind {
-            self.offer(delta, &ServerEvent::Delta { chat_id: &delta.chat_id, stream_id: stream, text: &delta.content });
+            self.offer(
+                delta,
+                &ServerEvent::Delta {
+                    chat_id: &delta.chat_id,
+                    stream_id: stream,
+                    text: &delta.content,
+                },
+            );
         }
         Ok(())
     }
@@ -207,15 +258,33 @@ impl Drafts for WebSocketChannel {
     async fn close(&self, end: &OutboundMessage) -> Result<(), ChannelError> {
         if let OutboundKind::StreamEnd { stream, resuming } = &end.kind {
             let resuming = *resuming;
-            self.offer(end, &ServerEvent::StreamEnd { chat_id: &end.chat_id, stream_id: stream, resuming });
+            self.offer(
+                end,
+                &ServerEvent::StreamEnd {
+                    chat_id: &end.chat_id,
+                    stream_id: stream,
+                    resuming,
+                },
+            );
         }
         Ok(())
     }
 
     /// Tells clients that no reply completes the stream.
-    async fn withdraw(&self, stream: &StreamId, message: &OutboundMessage) -> Result<(), ChannelError> {
+    async fn withdraw(
+        &self,
+        stream: &StreamId,
+        message: &OutboundMessage,
+    ) -> Result<(), ChannelError> {
         let chat_id = &message.chat_id;
-        self.offer(message, &ServerEvent::StreamEnd { chat_id, stream_id: stream, resuming: true });
+        self.offer(
+            message,
+            &ServerEvent::StreamEnd {
+                chat_id,
+                stream_id: stream,
+                resuming: true,
+            },
+        );
         Ok(())
     }
 }
@@ -224,7 +293,13 @@ impl Drafts for WebSocketChannel {
 impl TurnEnds for WebSocketChannel {
     async fn ended(&self, end: &OutboundMessage) -> Result<(), ChannelError> {
         let reply_to = end.delivery.reply_to.as_ref();
-        self.offer(end, &ServerEvent::TurnEnd { chat_id: &end.chat_id, reply_to });
+        self.offer(
+            end,
+            &ServerEvent::TurnEnd {
+                chat_id: &end.chat_id,
+                reply_to,
+            },
+        );
         Ok(())
     }
 }
@@ -260,8 +335,15 @@ impl ChannelFactory for WebSocketFactory {
         TOKEN
     }
 
-    fn create(&self, name: ChannelName, config: &RawConfig) -> Result<Arc<dyn Channel>, ChannelError> {
-        Ok(Arc::new(WebSocketChannel::new(name, WebSocketConfig::read(config)?)))
+    fn create(
+        &self,
+        name: ChannelName,
+        config: &RawConfig,
+    ) -> Result<Arc<dyn Channel>, ChannelError> {
+        Ok(Arc::new(WebSocketChannel::new(
+            name,
+            WebSocketConfig::read(config)?,
+        )))
     }
 }
 
@@ -272,16 +354,29 @@ mod tests {
     #[tokio::test]
     async fn whoever_asks_learns_whether_clients_find_somebody_or_would() {
         let ask = async |host: &str, port| {
-            let config = WebSocketConfig { host: host.to_owned(), port, ..WebSocketConfig::default() };
-            Probe::probe(&WebSocketChannel::new("websocket".into(), config)).await.map_err(|error| error.to_string())
+            let config = WebSocketConfig {
+                host: host.to_owned(),
+                port,
+                ..WebSocketConfig::default()
+            };
+            Probe::probe(&WebSocketChannel::new("websocket".into(), config))
+                .await
+                .map_err(|error| error.to_string())
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        assert_eq!(ask("127.0.0.1", port).await, Ok(format!("somebody listens on 127.0.0.1:{port}")));
+        assert_eq!(
+            ask("127.0.0.1", port).await,
+            Ok(format!("somebody listens on 127.0.0.1:{port}"))
+        );
         let free = "a gateway may listen on 127.0.0.1, at a port of the system's choice".to_owned();
         assert_eq!(ask("127.0.0.1", 0).await, Ok(free));
         // An address for examples, which is nobody's.
         let nobody = ask("203.0.113.1", 0).await.unwrap_err();
-        assert!(nobody.starts_with("the platform cannot be reached: nobody can listen on 203.0.113.1:0"), "{nobody}");
+        assert!(
+            nobody
+                .starts_with("the platform cannot be reached: nobody can listen on 203.0.113.1:0"),
+            "{nobody}"
+        );
     }
 }

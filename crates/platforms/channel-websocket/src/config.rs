@@ -54,9 +54,18 @@ impl Default for WebSocketConfig {
 
 /// Keys of the Python program's section that would change who can read along if they were ignored.
 const UNSUPPORTED: [(&str, &str); 3] = [
-    ("sslCertfile", "TLS is not built in: put a proxy with TLS in front and leave this key out"),
-    ("sslKeyfile", "TLS is not built in: put a proxy with TLS in front and leave this key out"),
-    ("unixSocketPath", "Unix sockets are not supported: leave this key out and use host and port"),
+    (
+        "sslCertfile",
+        "TLS is not built in: put a proxy with TLS in front and leave this key out",
+    ),
+    (
+        "sslKeyfile",
+        "TLS is not built in: put a proxy with TLS in front and leave this key out",
+    ),
+    (
+        "unixSocketPath",
+        "Unix sockets are not supported: leave this key out and use host and port",
+    ),
 ];
 
 impl WebSocketConfig {
@@ -66,12 +75,17 @@ impl WebSocketConfig {
     /// [`ChannelError::Config`] naming the key and what to write instead.
     pub fn read(config: &RawConfig) -> Result<Self, ChannelError> {
         for (key, message) in UNSUPPORTED {
-            let set = config.section.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+            let set = config
+                .section
+                .get(key)
+                .and_then(Value::as_str)
+                .is_some_and(|text| !text.is_empty());
             if set {
                 return Err(refuse(key, message));
             }
         }
-        let read: Self = Self::deserialize(&config.section).map_err(|error| refuse("(section)", &error.to_string()))?;
+        let read: Self = Self::deserialize(&config.section)
+            .map_err(|error| refuse("(section)", &error.to_string()))?;
         read.check()?;
         Ok(read)
     }
@@ -92,13 +106,19 @@ impl WebSocketConfig {
             ));
         }
         if self.token.is_empty() && self.allowed_origins.iter().any(|origin| origin == "*") {
-            return Err(refuse("allowedOrigins", "may not hold \"*\" without a token: name the origins"));
+            return Err(refuse(
+                "allowedOrigins",
+                "may not hold \"*\" without a token: name the origins",
+            ));
         }
         if !self.path.starts_with('/') {
             return Err(refuse("path", "has to begin with /"));
         }
         if self.ping_interval_s == 0 || self.ping_timeout_s == 0 {
-            return Err(refuse("pingIntervalS", "and pingTimeoutS have to be at least 1"));
+            return Err(refuse(
+                "pingIntervalS",
+                "and pingTimeoutS have to be at least 1",
+            ));
         }
         if self.max_message_bytes == 0 {
             return Err(refuse("maxMessageBytes", "has to be at least 1"));
@@ -108,7 +128,11 @@ impl WebSocketConfig {
 
     /// Whether only this machine can reach the server.
     fn is_loopback(&self) -> bool {
-        self.host == "localhost" || self.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+        self.host == "localhost"
+            || self
+                .host
+                .parse::<IpAddr>()
+                .is_ok_and(|address| address.is_loopback())
     }
 
     pub(crate) fn ping_interval(&self) -> Duration {
@@ -141,7 +165,10 @@ impl WebSocketConfig {
 }
 
 fn refuse(key: &str, message: &str) -> ChannelError {
-    ChannelError::Config { key: key.to_owned(), message: message.to_owned() }
+    ChannelError::Config {
+        key: key.to_owned(),
+        message: message.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -164,16 +191,37 @@ mod tests {
             (json!({ "token": "t" }), None),
             (json!({ "token": "t", "host": "0.0.0.0" }), None),
             (json!({ "websocketRequiresToken": false }), None),
-            (json!({ "websocketRequiresToken": false, "host": "::1" }), None),
-            (json!({ "websocketRequiresToken": false, "host": "localhost" }), None),
-            (json!({ "websocketRequiresToken": false, "host": "0.0.0.0" }), Some("token")),
-            (json!({ "websocketRequiresToken": false, "host": "example.org" }), Some("token")),
-            (json!({ "websocketRequiresToken": false, "allowedOrigins": ["*"] }), Some("allowedOrigins")),
-            (json!({ "token": "t", "sslCertfile": "cert.pem" }), Some("sslCertfile")),
+            (
+                json!({ "websocketRequiresToken": false, "host": "::1" }),
+                None,
+            ),
+            (
+                json!({ "websocketRequiresToken": false, "host": "localhost" }),
+                None,
+            ),
+            (
+                json!({ "websocketRequiresToken": false, "host": "0.0.0.0" }),
+                Some("token"),
+            ),
+            (
+                json!({ "websocketRequiresToken": false, "host": "example.org" }),
+                Some("token"),
+            ),
+            (
+                json!({ "websocketRequiresToken": false, "allowedOrigins": ["*"] }),
+                Some("allowedOrigins"),
+            ),
+            (
+                json!({ "token": "t", "sslCertfile": "cert.pem" }),
+                Some("sslCertfile"),
+            ),
             (json!({ "token": "t", "sslCertfile": "" }), None),
             (json!({ "token": "t", "path": "ws" }), Some("path")),
             (json!({ "token": "t", "port": 70000 }), Some("(section)")),
-            (json!({ "token": "t", "pingTimeoutS": 0 }), Some("pingIntervalS")),
+            (
+                json!({ "token": "t", "pingTimeoutS": 0 }),
+                Some("pingIntervalS"),
+            ),
         ];
         for (section, key) in table {
             assert_eq!(refused(section.clone()).as_deref(), key, "{section}");
@@ -183,13 +231,19 @@ mod tests {
     #[test]
     fn the_default_section_is_the_defaults() {
         let section = WebSocketConfig::default_section();
-        assert_eq!(WebSocketConfig::deserialize(&section).unwrap(), WebSocketConfig::default());
+        assert_eq!(
+            WebSocketConfig::deserialize(&section).unwrap(),
+            WebSocketConfig::default()
+        );
         assert_eq!(section.get("enabled"), Some(&json!(false)));
     }
 
     #[test]
     fn the_token_is_never_shown() {
-        let config = WebSocketConfig { token: Token::new("hunter2"), ..WebSocketConfig::default() };
+        let config = WebSocketConfig {
+            token: Token::new("hunter2"),
+            ..WebSocketConfig::default()
+        };
         assert!(!format!("{config:?}").contains("hunter2"));
     }
 }

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use nanobot_channel::{
-    Access, AccessDecision, Admission, Arrival, CancellationToken, ChannelName, ChatId, InboundMessage, Intake,
-    MessageId, SenderId,
+    Access, AccessDecision, Admission, Arrival, CancellationToken, ChannelName, ChatId,
+    InboundMessage, Intake, MessageId, SenderId,
 };
 use nanobot_listen::{Penalties, Seat};
 use tokio::net::TcpStream;
@@ -65,14 +65,19 @@ impl Host {
     /// Serves a client until one of both goes. The seat is for the handshake; after it a client has
     /// one of the places of its own.
     pub(crate) async fn serve(self, stream: TcpStream, seat: Seat) {
-        let opening = tokio::time::timeout(HANDSHAKE_WITHIN, self.handshake(stream, seat.address()));
+        let opening =
+            tokio::time::timeout(HANDSHAKE_WITHIN, self.handshake(stream, seat.address()));
         let opened = tokio::select! {
             () = self.cancel.cancelled() => return,
             () = seat.evicted() => return,
             opened = opening => opened,
         };
         drop(seat);
-        let Opened { socket, guest, place } = match opened {
+        let Opened {
+            socket,
+            guest,
+            place,
+        } = match opened {
             Ok(Ok(opened)) => opened,
             Ok(Err(error)) => {
                 tracing::debug!(channel = %self.channel, %error, "a WebSocket client was turned away");
@@ -83,7 +88,17 @@ impl Host {
         let (peer, frames) = Peer::new(self.cancel.clone());
         let sender = SenderId::from(guest.client_id.as_str());
         let chats = BTreeSet::from([guest.chat_id.clone()]);
-        Connection { host: self, socket, guest, sender, peer, chats, heard: Instant::now() }.serve(frames).await;
+        Connection {
+            host: self,
+            socket,
+            guest,
+            sender,
+            peer,
+            chats,
+            heard: Instant::now(),
+        }
+        .serve(frames)
+        .await;
         drop(place);
     }
 
@@ -96,10 +111,15 @@ impl Host {
             .max_message_size(Some(self.config.max_message_bytes))
             .max_frame_size(Some(self.config.max_message_bytes));
         #[expect(clippy::result_large_err, reason = "the type is the handshake's own")]
-        let check = |request: &Request, response: Response| match admit(&self.config, request.uri(), request.headers())
-        {
+        let check = |request: &Request, response: Response| match admit(
+            &self.config,
+            request.uri(),
+            request.headers(),
+        ) {
             Ok(guest) => {
-                let place = Arc::clone(&self.clients).try_acquire_owned().map_err(|_full| refused(FULL))?;
+                let place = Arc::clone(&self.clients)
+                    .try_acquire_owned()
+                    .map_err(|_full| refused(FULL))?;
                 admitted = Some((guest, place));
                 Ok(response)
             }
@@ -113,7 +133,11 @@ impl Host {
         let socket = accept_hdr_async_with_config(stream, check, Some(limits)).await?;
         // The handshake cannot succeed without the check.
         let (guest, place) = admitted.ok_or(Error::ConnectionClosed)?;
-        Ok(Opened { socket, guest, place })
+        Ok(Opened {
+            socket,
+            guest,
+            place,
+        })
     }
 }
 
@@ -125,8 +149,10 @@ struct Opened {
 }
 
 /// The refusal of a client that has the token, but finds no place.
-const FULL: Refusal =
-    Refusal { status: StatusCode::SERVICE_UNAVAILABLE, detail: "too many clients are connected: try again later" };
+const FULL: Refusal = Refusal {
+    status: StatusCode::SERVICE_UNAVAILABLE,
+    detail: "too many clients are connected: try again later",
+};
 
 /// The answer to a client that may not connect.
 fn refused(refusal: Refusal) -> ErrorResponse {
@@ -156,8 +182,14 @@ impl Connection {
             self.host.hub.detach(chat, &self.peer);
         }
         let Some((code, reason)) = end else { return };
-        let goodbye = CloseFrame { code, reason: reason.into() };
-        if !matches!(tokio::time::timeout(CLOSE_WITHIN, self.socket.close(Some(goodbye))).await, Ok(Ok(()))) {
+        let goodbye = CloseFrame {
+            code,
+            reason: reason.into(),
+        };
+        if !matches!(
+            tokio::time::timeout(CLOSE_WITHIN, self.socket.close(Some(goodbye))).await,
+            Ok(Ok(()))
+        ) {
             tracing::debug!(channel = %self.host.channel, "a WebSocket client went without a goodbye");
         }
     }
@@ -168,17 +200,31 @@ impl Connection {
         let chat_id = self.guest.chat_id.clone();
         self.host.hub.attach(&chat_id, &self.peer);
         let client_id = self.guest.client_id.clone();
-        self.say(&ServerEvent::Ready { chat_id: &chat_id, client_id: &client_id }).await
+        self.say(&ServerEvent::Ready {
+            chat_id: &chat_id,
+            client_id: &client_id,
+        })
+        .await
     }
 
     /// Ends the connection of a client that may not talk, or may no longer.
     async fn check_access(&mut self) -> ControlFlow<Option<End>> {
-        let detail = match self.host.access.check(&self.sender, &self.guest.chat_id, &Arrival::direct()).await {
+        let detail = match self
+            .host
+            .access
+            .check(&self.sender, &self.guest.chat_id, &Arrival::direct())
+            .await
+        {
             AccessDecision::Allowed => return ControlFlow::Continue(()),
             AccessDecision::Denied => "this client_id may not talk to the assistant".to_owned(),
             AccessDecision::Ask(text) => text,
         };
-        self.say(&ServerEvent::Error { detail: &detail, id: None, retry: false }).await?;
+        self.say(&ServerEvent::Error {
+            detail: &detail,
+            id: None,
+            retry: false,
+        })
+        .await?;
         ControlFlow::Break(Some((CloseCode::Policy, "not allowed")))
     }
 
@@ -231,9 +277,15 @@ impl Connection {
         self.heard = Instant::now();
         match message {
             Some(Ok(Message::Text(text))) => self.take(&text).await,
-            Some(Ok(Message::Binary(_))) => ControlFlow::Break(Some((CloseCode::Unsupported, "text frames only"))),
-            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => ControlFlow::Continue(()),
-            Some(Err(Error::Capacity(_))) => ControlFlow::Break(Some((CloseCode::Size, "larger than maxMessageBytes"))),
+            Some(Ok(Message::Binary(_))) => {
+                ControlFlow::Break(Some((CloseCode::Unsupported, "text frames only")))
+            }
+            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {
+                ControlFlow::Continue(())
+            }
+            Some(Err(Error::Capacity(_))) => {
+                ControlFlow::Break(Some((CloseCode::Size, "larger than maxMessageBytes")))
+            }
             Some(Ok(Message::Close(_)) | Err(_)) | None => ControlFlow::Break(None),
         }
     }
@@ -241,10 +293,21 @@ impl Connection {
     /// Does what a text frame asks for.
     async fn take(&mut self, text: &str) -> ControlFlow<Option<End>> {
         match ClientFrame::parse(text) {
-            Err(detail) => self.say(&ServerEvent::Error { detail: &detail, id: None, retry: false }).await,
+            Err(detail) => {
+                self.say(&ServerEvent::Error {
+                    detail: &detail,
+                    id: None,
+                    retry: false,
+                })
+                .await
+            }
             Ok(ClientFrame::NewChat) => self.attach(new_chat()).await,
             Ok(ClientFrame::Attach { chat_id }) => self.attach(chat_id).await,
-            Ok(ClientFrame::Message { chat_id, id, content }) => {
+            Ok(ClientFrame::Message {
+                chat_id,
+                id,
+                content,
+            }) => {
                 let chat_id = chat_id.unwrap_or_else(|| self.guest.chat_id.clone());
                 self.deliver(chat_id, id, content).await
             }
@@ -254,7 +317,13 @@ impl Connection {
     async fn attach(&mut self, chat_id: ChatId) -> ControlFlow<Option<End>> {
         if !self.receives(&chat_id) {
             let detail = format!("a connection receives at most {CHATS} chats: open another one");
-            return self.say(&ServerEvent::Error { detail: &detail, id: None, retry: false }).await;
+            return self
+                .say(&ServerEvent::Error {
+                    detail: &detail,
+                    id: None,
+                    retry: false,
+                })
+                .await;
         }
         self.say(&ServerEvent::Attached { chat_id: &chat_id }).await
     }
@@ -273,7 +342,12 @@ impl Connection {
     }
 
     /// Hands a message over and tells the client what became of it.
-    async fn deliver(&mut self, chat_id: ChatId, id: Option<MessageId>, content: String) -> ControlFlow<Option<End>> {
+    async fn deliver(
+        &mut self,
+        chat_id: ChatId,
+        id: Option<MessageId>,
+        content: String,
+    ) -> ControlFlow<Option<End>> {
         if !self.receives(&chat_id) {
             return self.attach(chat_id).await;
         }
@@ -284,17 +358,36 @@ impl Connection {
         let arrival = Arrival::direct();
         let delivery = self.host.intake.deliver(message, &arrival);
         // Without an acknowledgement the client sends the message again, so stopping waits for none.
-        let admission = self.host.cancel.run_until_cancelled(delivery).await.unwrap_or(Admission::ShuttingDown);
+        let admission = self
+            .host
+            .cancel
+            .run_until_cancelled(delivery)
+            .await
+            .unwrap_or(Admission::ShuttingDown);
         let (detail, retry) = match admission {
             Admission::Accepted | Admission::Duplicate => {
-                let Some(id) = id else { return ControlFlow::Continue(()) };
-                return self.say(&ServerEvent::Ack { chat_id: &chat_id, id: &id }).await;
+                let Some(id) = id else {
+                    return ControlFlow::Continue(());
+                };
+                return self
+                    .say(&ServerEvent::Ack {
+                        chat_id: &chat_id,
+                        id: &id,
+                    })
+                    .await;
             }
             Admission::NotAllowed => ("this client_id may not talk to the assistant", false),
             Admission::TryLater => ("the message could not be stored: send it again later", true),
-            Admission::ShuttingDown => ("the server goes down: send it again when it is back", true),
+            Admission::ShuttingDown => {
+                ("the server goes down: send it again when it is back", true)
+            }
         };
-        self.say(&ServerEvent::Error { detail, id: id.as_ref(), retry }).await
+        self.say(&ServerEvent::Error {
+            detail,
+            id: id.as_ref(),
+            retry,
+        })
+        .await
     }
 
     async fn say(&mut self, event: &ServerEvent<'_>) -> ControlFlow<Option<End>> {

@@ -36,8 +36,10 @@ impl Peer {
     /// Queues a frame that must arrive. A client that does not keep up is disconnected.
     pub(crate) fn send(&self, frame: Utf8Bytes) -> oneshot::Receiver<()> {
         let (written, receipt) = oneshot::channel();
-        if let Err(mpsc::error::TrySendError::Full(_)) = self.queue.try_send(Outgoing { frame, written: Some(written) })
-        {
+        if let Err(mpsc::error::TrySendError::Full(_)) = self.queue.try_send(Outgoing {
+            frame,
+            written: Some(written),
+        }) {
             tracing::warn!("a client does not keep up with its messages and is disconnected");
             self.cancel.cancel();
         }
@@ -48,7 +50,10 @@ impl Peer {
     pub(crate) fn offer(&self, frame: Utf8Bytes) {
         if self.queue.capacity() > QUEUE / 2 {
             // When the connection is gone, so is the reader of the frame.
-            drop(self.queue.try_send(Outgoing { frame, written: None }));
+            drop(self.queue.try_send(Outgoing {
+                frame,
+                written: None,
+            }));
         }
     }
 
@@ -86,6 +91,11 @@ impl Hub {
 
     /// Who receives `chat`.
     pub(crate) fn peers(&self, chat: &ChatId) -> Vec<Peer> {
-        self.chats.lock().unwrap_or_else(PoisonError::into_inner).get(chat).cloned().unwrap_or_default()
+        self.chats
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(chat)
+            .cloned()
+            .unwrap_or_default()
     }
 }

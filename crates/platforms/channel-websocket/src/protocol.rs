@@ -1,6 +1,8 @@
 //! What crosses the wire, as types. `docs/websocket.md` says the same to people.
 
-use nanobot_channel::{Button, ChatId, MediaRef, MessageId, OutboundKind, OutboundPart, StreamId, Value, json};
+use nanobot_channel::{
+    Button, ChatId, MediaRef, MessageId, OutboundKind, OutboundPart, StreamId, Value, json,
+};
 use serde::Serialize;
 
 /// The longest chat, client or message id that a client may choose, in bytes.
@@ -38,15 +40,22 @@ impl ClientFrame {
             return Self::message(None, None, text);
         };
         let field = |key: &str| object.get(key).filter(|value| !value.is_null());
-        let chat_id = field("chat_id").map(|value| id("chat_id", value).map(ChatId::from)).transpose()?;
+        let chat_id = field("chat_id")
+            .map(|value| id("chat_id", value).map(ChatId::from))
+            .transpose()?;
         match field("type").map(|kind| kind.as_str().unwrap_or_default()) {
             Some("new_chat") => Ok(Self::NewChat),
-            Some("attach") => {
-                chat_id.map(|chat_id| Self::Attach { chat_id }).ok_or_else(|| "attach needs a chat_id".to_owned())
-            }
+            Some("attach") => chat_id
+                .map(|chat_id| Self::Attach { chat_id })
+                .ok_or_else(|| "attach needs a chat_id".to_owned()),
             Some("message") | None => {
-                let id = field("id").map(|value| id("id", value).map(MessageId::from)).transpose()?;
-                let content = ["content", "text", "message"].into_iter().find_map(field).and_then(Value::as_str);
+                let id = field("id")
+                    .map(|value| id("id", value).map(MessageId::from))
+                    .transpose()?;
+                let content = ["content", "text", "message"]
+                    .into_iter()
+                    .find_map(field)
+                    .and_then(Value::as_str);
                 let content = content.ok_or("a message needs its text as a string in `content`")?;
                 Self::message(chat_id, id, content)
             }
@@ -54,18 +63,34 @@ impl ClientFrame {
         }
     }
 
-    fn message(chat_id: Option<ChatId>, id: Option<MessageId>, content: &str) -> Result<Self, String> {
+    fn message(
+        chat_id: Option<ChatId>,
+        id: Option<MessageId>,
+        content: &str,
+    ) -> Result<Self, String> {
         if content.trim().is_empty() {
             return Err("the message is empty".to_owned());
         }
-        Ok(Self::Message { chat_id, id, content: content.to_owned() })
+        Ok(Self::Message {
+            chat_id,
+            id,
+            content: content.to_owned(),
+        })
     }
 }
 
 /// An id that a client chose, from a string or a number.
 fn id(key: &str, value: &Value) -> Result<String, String> {
-    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    if is_id(&text) { Ok(text) } else { Err(format!("`{key}` has to be 1 to {LONGEST_ID} of A-Z a-z 0-9 . _ : -")) }
+    let text = value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned);
+    if is_id(&text) {
+        Ok(text)
+    } else {
+        Err(format!(
+            "`{key}` has to be 1 to {LONGEST_ID} of A-Z a-z 0-9 . _ : -"
+        ))
+    }
 }
 
 /// Whether a client may use this as an id. Above all nothing that a list of people could take for
@@ -73,7 +98,9 @@ fn id(key: &str, value: &Value) -> Result<String, String> {
 #[must_use]
 pub fn is_id(text: &str) -> bool {
     (1..=LONGEST_ID).contains(&text.len())
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-'))
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-'))
 }
 
 /// What the server says.
@@ -211,9 +238,17 @@ impl ServerEvent<'_> {
 mod tests {
     use super::*;
 
-    fn message(chat_id: Option<&str>, id: Option<&str>, content: &str) -> Result<ClientFrame, String> {
+    fn message(
+        chat_id: Option<&str>,
+        id: Option<&str>,
+        content: &str,
+    ) -> Result<ClientFrame, String> {
         let (chat_id, id) = (chat_id.map(Into::into), id.map(Into::into));
-        Ok(ClientFrame::Message { chat_id, id, content: content.to_owned() })
+        Ok(ClientFrame::Message {
+            chat_id,
+            id,
+            content: content.to_owned(),
+        })
     }
 
     #[test]
@@ -224,10 +259,21 @@ mod tests {
             ("{broken", message(None, None, "{broken")),
             (r#"{"content":"a"}"#, message(None, None, "a")),
             (r#"{"text":"a","id":7}"#, message(None, Some("7"), "a")),
-            (r#"{"message":"a","chat_id":"c-1"}"#, message(Some("c-1"), None, "a")),
-            (r#"{"type":"message","chat_id":"c","content":"a","id":"x"}"#, message(Some("c"), Some("x"), "a")),
+            (
+                r#"{"message":"a","chat_id":"c-1"}"#,
+                message(Some("c-1"), None, "a"),
+            ),
+            (
+                r#"{"type":"message","chat_id":"c","content":"a","id":"x"}"#,
+                message(Some("c"), Some("x"), "a"),
+            ),
             (r#"{"type":"new_chat"}"#, Ok(ClientFrame::NewChat)),
-            (r#"{"type":"attach","chat_id":"c"}"#, Ok(ClientFrame::Attach { chat_id: "c".into() })),
+            (
+                r#"{"type":"attach","chat_id":"c"}"#,
+                Ok(ClientFrame::Attach {
+                    chat_id: "c".into(),
+                }),
+            ),
         ];
         for (text, frame) in table {
             assert_eq!(ClientFrame::parse(text), frame, "{text}");

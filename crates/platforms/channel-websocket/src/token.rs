@@ -43,7 +43,11 @@ impl Token {
 
 impl std::fmt::Debug for Token {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.is_empty() { "no token" } else { "[secret]" })
+        f.write_str(if self.is_empty() {
+            "no token"
+        } else {
+            "[secret]"
+        })
     }
 }
 
@@ -61,7 +65,11 @@ mod tests {
             ("", "", false),
         ];
         for (secret, candidate, same) in table {
-            assert_eq!(Token::new(secret).matches(candidate), same, "{secret} {candidate}");
+            assert_eq!(
+                Token::new(secret).matches(candidate),
+                same,
+                "{secret} {candidate}"
+            );
         }
     }
 }

@@ -13,7 +13,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use chrono::Utc;
-use nanobot_channel::{Access, AccessDecision, Arrival, ChannelName, ChatId, ChatKind, SenderId, async_trait};
+use nanobot_channel::{
+    Access, AccessDecision, Arrival, ChannelName, ChatId, ChatKind, SenderId, async_trait,
+};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -48,22 +50,40 @@ impl Doorkeeper {
         pairing: Option<PairingStore>,
     ) -> Self {
         let (strangers, told) = (Mutex::default(), Mutex::default());
-        Self { channel, settings, pairing, strangers, told, has_complained: AtomicBool::new(false) }
+        Self {
+            channel,
+            settings,
+            pairing,
+            strangers,
+            told,
+            has_complained: AtomicBool::new(false),
+        }
     }
 
     /// Tells the operator what is probably not as they think.
     pub(crate) fn announce(&self) {
         for notice in self.settings.borrow().access.notices(&self.channel) {
             match notice.weight {
-                Weight::Warning => tracing::warn!(channel = %self.channel, notice = %notice, "look at who may talk"),
-                Weight::Remark => tracing::info!(channel = %self.channel, notice = %notice, "who may talk"),
+                Weight::Warning => {
+                    tracing::warn!(channel = %self.channel, notice = %notice, "look at who may talk")
+                }
+                Weight::Remark => {
+                    tracing::info!(channel = %self.channel, notice = %notice, "who may talk")
+                }
             }
         }
     }
 
     /// Asks what is written about a sender whom an approval lets in, or would.
-    async fn ask_store(&self, sender: &SenderId, chat: &ChatId, verdict: Verdict) -> AccessDecision {
-        let Some(store) = self.pairing.clone() else { return AccessDecision::Denied };
+    async fn ask_store(
+        &self,
+        sender: &SenderId,
+        chat: &ChatId,
+        verdict: Verdict,
+    ) -> AccessDecision {
+        let Some(store) = self.pairing.clone() else {
+            return AccessDecision::Denied;
+        };
         let (channel, person, chat) = (self.channel.clone(), sender.clone(), chat.clone());
         let asked = tokio::task::spawn_blocking(move || -> Result<Option<Asked>, PairingError> {
             match (store.is_approved(&channel, &person), verdict) {
@@ -103,7 +123,9 @@ impl Doorkeeper {
         }
         match asked {
             Some(Asked::Approved) => AccessDecision::Allowed,
-            Some(Asked::Code(code)) if self.may_tell(sender, &code) => AccessDecision::Ask(told(&code)),
+            Some(Asked::Code(code)) if self.may_tell(sender, &code) => {
+                AccessDecision::Ask(told(&code))
+            }
             Some(Asked::Code(_) | Asked::Full) | None => AccessDecision::Denied,
         }
     }
@@ -123,7 +145,10 @@ impl Doorkeeper {
 
     /// Names somebody in the log once, with the id that a list would need.
     fn note(&self, sender: &SenderId, chat: &ChatId) {
-        let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut strangers = self
+            .strangers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if strangers.len() < STRANGERS && strangers.insert(sender.clone()) {
             tracing::info!(channel = %self.channel, %sender, %chat, "somebody was not let in");
         }
@@ -142,7 +167,12 @@ fn told(code: &str) -> String {
 #[async_trait]
 impl Access for Doorkeeper {
     async fn check(&self, sender: &SenderId, chat: &ChatId, arrival: &Arrival) -> AccessDecision {
-        let judge = |approved| self.settings.borrow().access.judge(sender, chat, arrival, approved);
+        let judge = |approved| {
+            self.settings
+                .borrow()
+                .access
+                .judge(sender, chat, arrival, approved)
+        };
         let verdict = judge(false);
         if verdict == Verdict::Allowed {
             return AccessDecision::Allowed;
@@ -151,7 +181,9 @@ impl Access for Doorkeeper {
             Verdict::Allowed => self.ask_store(sender, chat, verdict).await,
             Verdict::Denied | Verdict::Stranger => AccessDecision::Denied,
         };
-        if decision != AccessDecision::Allowed && (arrival.kind == ChatKind::Direct || arrival.addressed) {
+        if decision != AccessDecision::Allowed
+            && (arrival.kind == ChatKind::Direct || arrival.addressed)
+        {
             self.note(sender, chat);
         }
         decision

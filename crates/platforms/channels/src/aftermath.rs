@@ -5,7 +5,9 @@
 //! its message's name, so that it is said once however often the message ends that way, and is a
 //! notice itself, about which nothing is ever said.
 
-use nanobot_channel::{Block, ChannelError, OutboundKey, OutboundKind, OutboundMessage, OutboundPart};
+use nanobot_channel::{
+    Block, ChannelError, OutboundKey, OutboundKind, OutboundMessage, OutboundPart,
+};
 
 /// Room for the mark in a part, in the units of any measure; more than half a limit is never taken.
 const MARK_ROOM: usize = 64;
@@ -27,14 +29,25 @@ pub(crate) enum News<'a> {
 /// The notice about a message, to where the message would have gone.
 pub(crate) fn notice(message: &OutboundMessage, news: News<'_>) -> OutboundMessage {
     let text = match (news, is_chinese(&message.content)) {
-        (News::Uncertain, false) => "I do not know whether my last message arrived. /pending shows it.".to_owned(),
-        (News::Uncertain, true) => "我不确定上一条消息是否已送达。发送 /pending 可查看。".to_owned(),
-        (News::Failed { why }, false) => format!("A message of mine could not be sent: {why}. /pending shows it."),
-        (News::Failed { why }, true) => format!("有一条消息未能发送：{why}。发送 /pending 可查看。"),
+        (News::Uncertain, false) => {
+            "I do not know whether my last message arrived. /pending shows it.".to_owned()
+        }
+        (News::Uncertain, true) => {
+            "我不确定上一条消息是否已送达。发送 /pending 可查看。".to_owned()
+        }
+        (News::Failed { why }, false) => {
+            format!("A message of mine could not be sent: {why}. /pending shows it.")
+        }
+        (News::Failed { why }, true) => {
+            format!("有一条消息未能发送：{why}。发送 /pending 可查看。")
+        }
         (News::Empty, _) => "My last message had nothing in it to show.".to_owned(),
     };
     OutboundMessage {
-        key: OutboundKey { turn: format!("about {}", message.key).into(), position: 0 },
+        key: OutboundKey {
+            turn: format!("about {}", message.key).into(),
+            position: 0,
+        },
         channel: message.channel.clone(),
         chat_id: message.chat_id.clone(),
         content: text,
@@ -71,7 +84,8 @@ pub(crate) fn mark(part: &mut OutboundPart) {
     part.text.insert_str(0, mark);
     part.plain.insert_str(0, mark);
     if !part.blocks.is_empty() {
-        part.blocks.insert(0, Block::Text(mark.trim_end().to_owned()));
+        part.blocks
+            .insert(0, Block::Text(mark.trim_end().to_owned()));
     }
 }
 
@@ -83,7 +97,8 @@ pub(crate) fn limit_with_mark(limit: usize) -> usize {
 
 /// Whether a text is Chinese, as far as its script tells.
 pub(crate) fn is_chinese(text: &str) -> bool {
-    text.chars().any(|character| matches!(character, '\u{4e00}'..='\u{9fff}' | '\u{3400}'..='\u{4dbf}'))
+    text.chars()
+        .any(|character| matches!(character, '\u{4e00}'..='\u{9fff}' | '\u{3400}'..='\u{4dbf}'))
 }
 
 #[cfg(test)]
@@ -96,19 +111,35 @@ mod tests {
 
     fn reply(content: &str) -> OutboundMessage {
         let inbound = InboundMessage::text("chat", "ann", "1", "");
-        let key = OutboundKey { turn: "turn".into(), position: 2 };
+        let key = OutboundKey {
+            turn: "turn".into(),
+            position: 2,
+        };
         OutboundMessage::in_reply_to(&inbound, key, OutboundKind::Final, content.to_owned())
     }
 
     #[test]
     fn a_notice_goes_to_the_same_place_in_the_same_language() {
         for (content, expected) in [
-            ("hello", "I do not know whether my last message arrived. /pending shows it."),
-            ("你好", "我不确定上一条消息是否已送达。发送 /pending 可查看。"),
+            (
+                "hello",
+                "I do not know whether my last message arrived. /pending shows it.",
+            ),
+            (
+                "你好",
+                "我不确定上一条消息是否已送达。发送 /pending 可查看。",
+            ),
         ] {
-            let key = OutboundKey { turn: "about turn/2".into(), position: 0 };
-            let expected =
-                OutboundMessage { key, kind: OutboundKind::Notice, content: expected.to_owned(), ..reply(content) };
+            let key = OutboundKey {
+                turn: "about turn/2".into(),
+                position: 0,
+            };
+            let expected = OutboundMessage {
+                key,
+                kind: OutboundKind::Notice,
+                content: expected.to_owned(),
+                ..reply(content)
+            };
             assert_eq!(notice(&reply(content), News::Uncertain), expected);
         }
     }
@@ -118,8 +149,15 @@ mod tests {
         for content in ["hello", "你好"] {
             let message = Arc::new(reply(content));
             let (text, plain) = (String::new(), String::new());
-            let mut part =
-                OutboundPart { message, index: 0, count: 1, text, plain, blocks: Vec::new(), in_doubt: false };
+            let mut part = OutboundPart {
+                message,
+                index: 0,
+                count: 1,
+                text,
+                plain,
+                blocks: Vec::new(),
+                in_doubt: false,
+            };
             mark(&mut part);
             assert!(part.text.len() <= MARK_ROOM, "{}", part.text);
             assert_eq!(part.text, part.plain);

@@ -57,12 +57,23 @@ impl Drop for Claim {
 #[cfg(unix)]
 fn open(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt as _;
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
 }
 
 #[cfg(not(unix))]
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
 }
 
 #[cfg(test)]
@@ -75,7 +86,9 @@ mod tests {
         let path = folder.path().join("deep").join("lock");
         let first = Claim::take(&path, "process 1").unwrap();
         assert!(matches!(first, Claimed::Ours(_)));
-        let Claimed::Taken(owner) = Claim::take(&path, "process 2").unwrap() else { panic!("it is taken twice") };
+        let Claimed::Taken(owner) = Claim::take(&path, "process 2").unwrap() else {
+            panic!("it is taken twice")
+        };
         assert_eq!(owner, if cfg!(windows) { "" } else { "process 1" });
         drop(first);
         assert!(matches!(Claim::take(&path, "2").unwrap(), Claimed::Ours(_)));

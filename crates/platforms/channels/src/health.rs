@@ -87,7 +87,13 @@ impl Health {
                 Some(HealthState::Degraded { since, .. }) => *since,
                 _ => chrono::Local::now().fixed_offset(),
             };
-            map.insert(name.clone(), HealthState::Degraded { why: why.to_owned(), since });
+            map.insert(
+                name.clone(),
+                HealthState::Degraded {
+                    why: why.to_owned(),
+                    since,
+                },
+            );
             true
         });
     }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use nanobot_bus::{Accepted, Bus, BusError};
-use nanobot_channel::{Access, AccessDecision, Admission, Arrival, ChannelName, InboundMessage, Intake, async_trait};
+use nanobot_channel::{
+    Access, AccessDecision, Admission, Arrival, ChannelName, InboundMessage, Intake, async_trait,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::working::WorkKeeper;
@@ -24,7 +26,11 @@ impl Intake for LedgerIntake {
         if self.closed.is_cancelled() {
             return Admission::ShuttingDown;
         }
-        match self.access.check(&message.sender_id, &message.chat_id, arrival).await {
+        match self
+            .access
+            .check(&message.sender_id, &message.chat_id, arrival)
+            .await
+        {
             AccessDecision::Allowed => {}
             AccessDecision::Denied | AccessDecision::Ask(_) => return Admission::NotAllowed,
         }

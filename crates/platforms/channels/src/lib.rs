@@ -29,14 +29,18 @@ pub mod text;
 mod waiting;
 mod working;
 
-pub use access::{AccessNotice, AccessRules, DirectPolicy, DirectRules, GroupPolicy, GroupRule, Verdict, Weight};
+pub use access::{
+    AccessNotice, AccessRules, DirectPolicy, DirectRules, GroupPolicy, GroupRule, Verdict, Weight,
+};
 pub use error::ChannelsError;
 pub use health::{Health, HealthMap, HealthState};
 pub use managed::ManagedChannel;
 pub use manager::{ChannelManager, ChannelManagerParts, MediaSettings};
 pub use media::FileMediaStore;
 pub use notes::FileNotes;
-pub use pairing::{Asked, Asker, PairingError, PairingStore, Pairings, PendingPairing, Person, Untold};
+pub use pairing::{
+    Asked, Asker, PairingError, PairingStore, Pairings, PendingPairing, Person, Untold,
+};
 pub use registry::ChannelRegistry;
 pub use settings::{AllowFrom, ChannelSettings, DeliverySettings, UncertainPolicy};
 pub use sticker::Stickers;

@@ -26,7 +26,13 @@ impl ManagedChannel {
     /// A channel whose settings may change: a new value counts from the next message on.
     #[must_use]
     pub fn new(channel: Arc<dyn Channel>, settings: watch::Receiver<ChannelSettings>) -> Self {
-        Self { channel, settings, pairing: None, remake: None, claim: None }
+        Self {
+            channel,
+            settings,
+            pairing: None,
+            remake: None,
+            claim: None,
+        }
     }
 
     /// A channel whose settings stay as they are.
@@ -39,21 +45,33 @@ impl ManagedChannel {
     /// The same where strangers are paired by this store. Without one, only lists let people in.
     #[must_use]
     pub fn pairing_by(self, store: PairingStore) -> Self {
-        Self { pairing: Some(store), ..self }
+        Self {
+            pairing: Some(store),
+            ..self
+        }
     }
 
     /// The same that is made anew, and with it all that it holds open, when it hangs or panics.
     /// Without this the same one is run again.
     #[must_use]
-    pub fn made_by(self, remake: impl Fn() -> Result<Arc<dyn Channel>, ChannelError> + Send + Sync + 'static) -> Self {
-        Self { remake: Some(Arc::new(remake)), ..self }
+    pub fn made_by(
+        self,
+        remake: impl Fn() -> Result<Arc<dyn Channel>, ChannelError> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            remake: Some(Arc::new(remake)),
+            ..self
+        }
     }
 
     /// The same that receives only while it has the lock on this file, so that no two programs on
     /// this computer receive for one account.
     #[must_use]
     pub fn claiming(self, lock: PathBuf) -> Self {
-        Self { claim: Some(lock), ..self }
+        Self {
+            claim: Some(lock),
+            ..self
+        }
     }
 
     /// The channel by itself.

@@ -40,7 +40,10 @@ impl MediaSettings {
     /// Files of up to 20 MiB below `root`: what Telegram lets a bot download.
     #[must_use]
     pub fn below(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), limit: 20 << 20 }
+        Self {
+            root: root.into(),
+            limit: 20 << 20,
+        }
     }
 }
 
@@ -149,7 +152,9 @@ impl ChannelManager {
         let mut names = BTreeSet::new();
         for managed in &parts.channels {
             if !names.insert(managed.name().clone()) {
-                return Err(ChannelsError::DuplicateName { name: managed.name().clone() });
+                return Err(ChannelsError::DuplicateName {
+                    name: managed.name().clone(),
+                });
             }
         }
         let refused = parts.refused.iter().map(|(name, _)| name.clone());
@@ -175,7 +180,9 @@ impl ChannelManager {
             receivers: TaskTracker::new(),
         };
         for (name, why) in &parts.refused {
-            manager.health.set(name, HealthState::Failed { why: why.clone() });
+            manager
+                .health
+                .set(name, HealthState::Failed { why: why.clone() });
         }
         for managed in &parts.channels {
             manager.start_channel(managed);
@@ -186,7 +193,9 @@ impl ChannelManager {
             channels: manager.names.subscribe(),
             cancel: manager.cancel.clone(),
         };
-        manager.receivers.spawn(parts.tasks.track_future(orphans.run()));
+        manager
+            .receivers
+            .spawn(parts.tasks.track_future(orphans.run()));
         Ok(manager)
     }
 
@@ -194,7 +203,10 @@ impl ChannelManager {
         let (shared, settings) = (&self.shared, &managed.settings);
         let name = managed.name().clone();
         let cancel = self.cancel.child_token();
-        let channel = Arc::new(Replaceable::new(Arc::clone(&managed.channel), managed.remake.clone()));
+        let channel = Arc::new(Replaceable::new(
+            Arc::clone(&managed.channel),
+            managed.remake.clone(),
+        ));
         let access = Doorkeeper::new(name.clone(), settings.clone(), managed.pairing.clone());
         access.announce();
         let access: Arc<dyn Access> = Arc::new(access);
@@ -230,7 +242,11 @@ impl ChannelManager {
             claim: managed.claim.clone(),
             access,
             intake: Arc::new(intake),
-            media: Arc::new(FileMediaStore::new(&shared.media.root, &name, shared.media.limit)),
+            media: Arc::new(FileMediaStore::new(
+                &shared.media.root,
+                &name,
+                shared.media.limit,
+            )),
             notes: Arc::new(FileNotes::new(&shared.notes, &name)),
             transcriber: shared.transcriber.clone(),
             commands: Arc::clone(&shared.commands),
@@ -239,9 +255,19 @@ impl ChannelManager {
             cancel: cancel.clone(),
             tasks: shared.tasks.clone(),
         };
-        let receiver = self.receivers.spawn(shared.tasks.track_future(supervisor.run()));
-        self.names.send_if_modified(|names| names.insert(name.clone()));
-        self.running().insert(name, Running { cancel, worker, receiver });
+        let receiver = self
+            .receivers
+            .spawn(shared.tasks.track_future(supervisor.run()));
+        self.names
+            .send_if_modified(|names| names.insert(name.clone()));
+        self.running().insert(
+            name,
+            Running {
+                cancel,
+                worker,
+                receiver,
+            },
+        );
     }
 
     fn running(&self) -> MutexGuard<'_, BTreeMap<ChannelName, Running>> {
@@ -268,13 +294,16 @@ impl ChannelManager {
     /// what waits in the ledger for it stays there.
     pub async fn refuse(&self, name: &ChannelName, why: String) {
         self.end(name).await;
-        self.names.send_if_modified(|names| names.insert(name.clone()));
+        self.names
+            .send_if_modified(|names| names.insert(name.clone()));
         self.health.set(name, HealthState::Failed { why });
     }
 
     /// Stops one channel: the part that is being sent has its time, as when everything stops.
     async fn end(&self, name: &ChannelName) {
-        let Some(running) = self.running().remove(name) else { return };
+        let Some(running) = self.running().remove(name) else {
+            return;
+        };
         running.cancel.cancel();
         let ended = async { tokio::join!(running.worker, running.receiver) };
         if tokio::time::timeout(END_WITHIN, ended).await.is_err() {
@@ -302,7 +331,9 @@ impl ChannelManager {
     pub async fn flush(&self, grace: Duration) -> bool {
         self.flush.cancel();
         self.workers.close();
-        tokio::time::timeout(grace, self.workers.wait()).await.is_ok()
+        tokio::time::timeout(grace, self.workers.wait())
+            .await
+            .is_ok()
     }
 
     /// Stops everything within a few seconds. `true` when all tasks ended.

@@ -41,18 +41,25 @@ impl FileMediaStore {
     /// Keeps the files of `channel` below `root`, each of at most `limit` bytes.
     #[must_use]
     pub fn new(root: &Path, channel: &ChannelName, limit: u64) -> Self {
-        Self { folder: root.join(cleaned(channel.as_str(), 64)), limit }
+        Self {
+            folder: root.join(cleaned(channel.as_str(), 64)),
+            limit,
+        }
     }
 
     /// Whether a file has a name that such a store gives, so that it may be removed when it is old.
     /// Files of other programs have none.
     #[must_use]
     pub fn names_like(path: &Path) -> bool {
-        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+            return false;
+        };
         let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
         let digest = stem.rsplit_once('-').map_or("", |(_, digest)| digest);
-        let is_digest =
-            digest.len() == 2 * DIGEST && digest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let is_digest = digest.len() == 2 * DIGEST
+            && digest
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         is_digest || name.starts_with(UNFINISHED)
     }
 }
@@ -63,16 +70,33 @@ impl MediaStore for FileMediaStore {
         self.limit
     }
 
-    async fn keep(&self, id: &str, name: &str, mime: Option<&str>, bytes: &[u8]) -> Result<MediaRef, MediaError> {
+    async fn keep(
+        &self,
+        id: &str,
+        name: &str,
+        mime: Option<&str>,
+        bytes: &[u8],
+    ) -> Result<MediaRef, MediaError> {
         if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > self.limit {
             return Err(MediaError::TooLarge { limit: self.limit });
         }
-        let digest = Sha1::digest(bytes).iter().take(DIGEST).map(|byte| format!("{byte:02x}")).collect::<String>();
-        let path = self.folder.join(format!("{}-{digest}{}", cleaned(id, 64), ending(name, mime)));
+        let digest = Sha1::digest(bytes)
+            .iter()
+            .take(DIGEST)
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>();
+        let path = self.folder.join(format!(
+            "{}-{digest}{}",
+            cleaned(id, 64),
+            ending(name, mime)
+        ));
         let (target, content) = (path.clone(), bytes.to_vec());
         let written = tokio::task::spawn_blocking(move || write(&target, &content)).await;
         written.map_err(std::io::Error::other)??;
-        Ok(MediaRef { location: path.to_string_lossy().into_owned(), mime: mime.map(str::to_owned) })
+        Ok(MediaRef {
+            location: path.to_string_lossy().into_owned(),
+            mime: mime.map(str::to_owned),
+        })
     }
 }
 
@@ -84,7 +108,9 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if is_new && let Some(parent) = folder.parent() {
         sync(parent)?;
     }
-    let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder)?;
+    let mut file = tempfile::Builder::new()
+        .prefix(UNFINISHED)
+        .tempfile_in(folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
@@ -93,17 +119,31 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 
 /// At most `most` harmless characters of `text`; never empty.
 pub(crate) fn cleaned(text: &str, most: usize) -> String {
-    let kept: String =
-        text.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).take(most).collect();
-    if kept.is_empty() { "file".to_owned() } else { kept }
+    let kept: String = text
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+        .take(most)
+        .collect();
+    if kept.is_empty() {
+        "file".to_owned()
+    } else {
+        kept
+    }
 }
 
 /// The ending by type, else the last one of the sender's name when it is harmless.
 fn ending(name: &str, mime: Option<&str>) -> String {
-    let by_type = mime.and_then(|mime| ENDINGS.iter().find(|(known, _)| *known == mime)).map(|(_, ending)| *ending);
+    let by_type = mime
+        .and_then(|mime| ENDINGS.iter().find(|(known, _)| *known == mime))
+        .map(|(_, ending)| *ending);
     let own = name.rsplit_once('.').map(|(_, ending)| ending);
-    let own = own.filter(|ending| (1..=8).contains(&ending.len()) && ending.bytes().all(|b| b.is_ascii_alphanumeric()));
-    by_type.or(own).map(|ending| format!(".{}", ending.to_ascii_lowercase())).unwrap_or_default()
+    let own = own.filter(|ending| {
+        (1..=8).contains(&ending.len()) && ending.bytes().all(|b| b.is_ascii_alphanumeric())
+    });
+    by_type
+        .or(own)
+        .map(|ending| format!(".{}", ending.to_ascii_lowercase()))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -133,18 +173,27 @@ mod tests {
     async fn a_file_is_kept_once_below_its_channel_and_within_the_limit() {
         let root = tempfile::tempdir().unwrap();
         let store = FileMediaStore::new(root.path(), &ChannelName::from("../chat"), 4);
-        let kept = store.keep("../id", "../../x.TXT", None, b"abcd").await.unwrap();
+        let kept = store
+            .keep("../id", "../../x.TXT", None, b"abcd")
+            .await
+            .unwrap();
         let again = store.keep("../id", "y.txt", None, b"abcd").await.unwrap();
         let other = store.keep("../id", "x.txt", None, b"abce").await.unwrap();
         assert_eq!(kept, again);
         assert_ne!(kept, other);
         assert_eq!(std::fs::read(&kept.location).unwrap(), b"abcd");
         assert!(FileMediaStore::names_like(Path::new(&kept.location)));
-        for (name, ours) in [(".part-x7", true), ("AgACAgIAAxkBAAI.jpg", false), ("notes-2024.txt", false)] {
+        for (name, ours) in [
+            (".part-x7", true),
+            ("AgACAgIAAxkBAAI.jpg", false),
+            ("notes-2024.txt", false),
+        ] {
             assert_eq!(FileMediaStore::names_like(Path::new(name)), ours, "{name}");
         }
-        let mut names: Vec<_> =
-            std::fs::read_dir(root.path().join("chat")).unwrap().map(|f| f.unwrap().path()).collect();
+        let mut names: Vec<_> = std::fs::read_dir(root.path().join("chat"))
+            .unwrap()
+            .map(|f| f.unwrap().path())
+            .collect();
         names.sort();
         let mut expected = [kept, other].map(|file| PathBuf::from(file.location));
         expected.sort();

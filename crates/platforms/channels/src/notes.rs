@@ -3,7 +3,9 @@
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use nanobot_channel::{Aside, ChannelName, LONGEST_ASIDE, LONGEST_NOTE, MOST_ASIDE, NoteError, Notes, async_trait};
+use nanobot_channel::{
+    Aside, ChannelName, LONGEST_ASIDE, LONGEST_NOTE, MOST_ASIDE, NoteError, Notes, async_trait,
+};
 use sha1::{Digest as _, Sha1};
 
 use crate::media::cleaned;
@@ -29,7 +31,9 @@ impl FileNotes {
             // What was cleaned away may be all in which two names differ.
             folder = format!("{folder}-{}", digest(name));
         }
-        Self { folder: root.join(folder) }
+        Self {
+            folder: root.join(folder),
+        }
     }
 
     async fn on_disk<T: Send + 'static>(
@@ -38,7 +42,9 @@ impl FileNotes {
         work: impl FnOnce(&Path, &Path) -> io::Result<T> + Send + 'static,
     ) -> Result<T, NoteError> {
         let folder = self.folder.clone();
-        let done = tokio::task::spawn_blocking(move || work(&folder, &folder.join(cleaned(name, 64)))).await;
+        let done =
+            tokio::task::spawn_blocking(move || work(&folder, &folder.join(cleaned(name, 64))))
+                .await;
         Ok(done.map_err(io::Error::other)??)
     }
 }
@@ -46,7 +52,9 @@ impl FileNotes {
 #[async_trait]
 impl Notes for FileNotes {
     async fn read(&self, name: &'static str) -> Result<Option<String>, NoteError> {
-        let found = self.on_disk(name, |_, path| std::fs::read_to_string(path)).await;
+        let found = self
+            .on_disk(name, |_, path| std::fs::read_to_string(path))
+            .await;
         match found {
             Err(NoteError::Io(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             found => found.map(Some),
@@ -78,7 +86,10 @@ impl Notes for FileNotes {
             return Err(NoteError::TooLong);
         }
         let text = text.to_owned();
-        self.on_disk(name, move |folder, path| replace(folder, path, text.as_bytes(), false)).await
+        self.on_disk(name, move |folder, path| {
+            replace(folder, path, text.as_bytes(), false)
+        })
+        .await
     }
 
     async fn set_aside(&self, key: &str, bytes: &[u8]) -> Result<(), NoteError> {
@@ -96,7 +107,10 @@ impl Notes for FileNotes {
     async fn aside(&self) -> Result<Aside, NoteError> {
         self.on_disk(ASIDE, |_, folder| {
             let count = files_by_age(folder)?.len();
-            Ok(Aside { count, place: folder.display().to_string() })
+            Ok(Aside {
+                count,
+                place: folder.display().to_string(),
+            })
         })
         .await
     }
@@ -105,7 +119,9 @@ impl Notes for FileNotes {
 /// Puts a whole file in the place of another one. Its name is on disk after [`sync`].
 fn replace(folder: &Path, path: &Path, bytes: &[u8], is_durable: bool) -> io::Result<()> {
     std::fs::create_dir_all(folder)?;
-    let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder)?;
+    let mut file = tempfile::Builder::new()
+        .prefix(UNFINISHED)
+        .tempfile_in(folder)?;
     file.write_all(bytes)?;
     if is_durable {
         file.as_file().sync_all()?;
@@ -116,7 +132,11 @@ fn replace(folder: &Path, path: &Path, bytes: &[u8], is_durable: bool) -> io::Re
 
 /// The first digits of a digest.
 fn digest(text: &str) -> String {
-    Sha1::digest(text).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+    Sha1::digest(text)
+        .iter()
+        .take(4)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// Whole files of a folder, which need not exist, the oldest first.
@@ -140,7 +160,10 @@ fn files_by_age(folder: &Path) -> io::Result<Vec<PathBuf>> {
 fn remove_surplus(folder: &Path) -> io::Result<()> {
     let files = files_by_age(folder)?;
     let surplus = files.len().saturating_sub(MOST_ASIDE);
-    files.iter().take(surplus).try_for_each(std::fs::remove_file)
+    files
+        .iter()
+        .take(surplus)
+        .try_for_each(std::fs::remove_file)
 }
 
 /// Makes the names in a folder durable.
@@ -176,12 +199,18 @@ mod tests {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
-            let mode = std::fs::metadata(root.path().join("chat/seen")).unwrap().permissions().mode();
+            let mode = std::fs::metadata(root.path().join("chat/seen"))
+                .unwrap()
+                .permissions()
+                .mode();
             assert_eq!(mode & 0o777, 0o600);
         }
         notes.remove("seen").await.unwrap();
         assert_eq!(notes.read("seen").await.unwrap(), None);
-        assert_eq!(std::fs::read_dir(root.path().join("chat")).unwrap().count(), 0);
+        assert_eq!(
+            std::fs::read_dir(root.path().join("chat")).unwrap().count(),
+            0
+        );
     }
 
     #[tokio::test]
@@ -191,7 +220,10 @@ mod tests {
         notes.write("seen", "1").await.unwrap();
         let refused = notes.write("seen", &"x".repeat(LONGEST_NOTE + 1)).await;
         assert!(matches!(refused, Err(NoteError::TooLong)));
-        assert!(matches!(notes.jot("seen", &"x".repeat(LONGEST_NOTE + 1)).await, Err(NoteError::TooLong)));
+        assert!(matches!(
+            notes.jot("seen", &"x".repeat(LONGEST_NOTE + 1)).await,
+            Err(NoteError::TooLong)
+        ));
         assert_eq!(notes.read("seen").await.unwrap().as_deref(), Some("1"));
         notes.jot("seen", "2").await.unwrap();
         assert_eq!(notes.read("seen").await.unwrap().as_deref(), Some("2"));
@@ -203,24 +235,42 @@ mod tests {
         let notes = FileNotes::new(root.path(), &ChannelName::from("chat"));
         let folder = root.path().join("chat/set-aside");
         let place = folder.display().to_string();
-        assert_eq!(notes.aside().await.unwrap(), Aside { count: 0, place: place.clone() });
+        assert_eq!(
+            notes.aside().await.unwrap(),
+            Aside {
+                count: 0,
+                place: place.clone()
+            }
+        );
         for key in ["../../C1/1.5", "C1/1.5", "C1/1.5"] {
-            notes.set_aside(key, &[b'x'; LONGEST_ASIDE + 1]).await.unwrap();
+            notes
+                .set_aside(key, &[b'x'; LONGEST_ASIDE + 1])
+                .await
+                .unwrap();
         }
         assert_eq!(notes.aside().await.unwrap(), Aside { count: 2, place });
         for file in files_by_age(&folder).unwrap() {
-            assert_eq!(std::fs::metadata(&file).unwrap().len(), LONGEST_ASIDE as u64);
+            assert_eq!(
+                std::fs::metadata(&file).unwrap().len(),
+                LONGEST_ASIDE as u64
+            );
             #[cfg(unix)]
             {
                 use std::os::unix::fs::PermissionsExt as _;
-                assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+                assert_eq!(
+                    std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+                    0o600
+                );
             }
         }
         for number in 0..MOST_ASIDE {
             notes.set_aside(&number.to_string(), b"{}").await.unwrap();
         }
         let kept = files_by_age(&folder).unwrap();
-        let is_old = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("C1"));
+        let is_old = |path: &PathBuf| {
+            path.file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with("C1"))
+        };
         assert_eq!((kept.len(), kept.iter().any(is_old)), (MOST_ASIDE, false));
     }
 }

@@ -41,7 +41,10 @@ impl Orphans {
     }
 
     async fn look(&self) -> Result<(), BusError> {
-        let open = self.ledger.list(Queue::Outbound, LedgerFilter::Open, PAGE).await?;
+        let open = self
+            .ledger
+            .list(Queue::Outbound, LedgerFilter::Open, PAGE)
+            .await?;
         let unknown: BTreeSet<ChannelName> = open
             .into_iter()
             .filter_map(|entry| entry.outbound)
@@ -64,7 +67,8 @@ impl Orphans {
             Err(BusError::Consumed { .. }) => return Ok(()),
             other => other?,
         };
-        while let Ok(Some(delivery)) = tokio::time::timeout(EMPTY_AFTER, subscription.next()).await {
+        while let Ok(Some(delivery)) = tokio::time::timeout(EMPTY_AFTER, subscription.next()).await
+        {
             if self.runs(channel) {
                 // It was enabled meanwhile; what is not settled comes back.
                 return Ok(());

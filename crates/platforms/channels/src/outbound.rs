@@ -12,10 +12,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_bus::{
-    Accepted, Bus, BusError, Delivery, Ledger, LedgerFilter, Queue, REDELIVERY_DELAY, Settle, Subscription,
+    Accepted, Bus, BusError, Delivery, Ledger, LedgerFilter, Queue, REDELIVERY_DELAY, Settle,
+    Subscription,
 };
 use nanobot_channel::{
-    Channel, ChannelError, ChannelName, DeliveryGuarantee, OutboundKind, OutboundMessage, OutboundPart, SendRecovery,
+    Channel, ChannelError, ChannelName, DeliveryGuarantee, OutboundKind, OutboundMessage,
+    OutboundPart, SendRecovery,
 };
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -71,7 +73,9 @@ enum Outcome {
 impl OutboundWorker {
     /// Sends until the bus closes, or it is told to end.
     pub(crate) async fn run(mut self) {
-        let Some(mut subscription) = self.subscribe().await else { return };
+        let Some(mut subscription) = self.subscribe().await else {
+            return;
+        };
         self.inherit().await;
         self.working.resume(Arc::clone(&self.ledger)).await;
         while let Some(delivery) = self.next(&mut subscription).await {
@@ -82,11 +86,18 @@ impl OutboundWorker {
     /// Finds out which chats have waited since before the start, so that what is newer does not
     /// overtake it. Only the order depends on it, so an error stops nothing.
     async fn inherit(&mut self) {
-        match self.ledger.list(Queue::Outbound, LedgerFilter::Open, INHERITED).await {
+        match self
+            .ledger
+            .list(Queue::Outbound, LedgerFilter::Open, INHERITED)
+            .await
+        {
             Ok(open) => {
                 let oldest_first = open.into_iter().rev();
                 for entry in oldest_first {
-                    if let Some(message) = entry.outbound.filter(|message| message.channel == *self.channel.name()) {
+                    if let Some(message) = entry
+                        .outbound
+                        .filter(|message| message.channel == *self.channel.name())
+                    {
                         self.waiting.inherit(&message, entry.attempts > 0);
                     }
                 }
@@ -113,7 +124,10 @@ impl OutboundWorker {
         }
     }
 
-    async fn next(&self, subscription: &mut Subscription<OutboundMessage>) -> Option<Delivery<OutboundMessage>> {
+    async fn next(
+        &self,
+        subscription: &mut Subscription<OutboundMessage>,
+    ) -> Option<Delivery<OutboundMessage>> {
         let flushed = async {
             self.flush.cancelled().await;
             tokio::time::sleep(EMPTY_AFTER).await;
@@ -153,7 +167,9 @@ impl OutboundWorker {
                 OutboundKind::Progress if drafts && message.completes.is_some() => false,
                 OutboundKind::Progress => settings.delivery.send_progress,
                 OutboundKind::ToolHint => settings.delivery.send_tool_hints,
-                OutboundKind::Delta { .. } | OutboundKind::StreamEnd { .. } | OutboundKind::Withdrawn { .. } => drafts,
+                OutboundKind::Delta { .. }
+                | OutboundKind::StreamEnd { .. }
+                | OutboundKind::Withdrawn { .. } => drafts,
                 OutboundKind::TurnEnd { .. } => {
                     self.working.end(message);
                     self.channel.turn_ends().is_some()
@@ -162,20 +178,29 @@ impl OutboundWorker {
             }
         };
         // Text beside calls of tools turns out to be a thought when it ends.
-        let is_unwanted_thought = matches!(message.kind, OutboundKind::StreamEnd { resuming: true, .. })
-            && !self.settings.borrow().delivery.send_progress;
+        let is_unwanted_thought =
+            matches!(message.kind, OutboundKind::StreamEnd { resuming: true, .. })
+                && !self.settings.borrow().delivery.send_progress;
         self.working.saw(message, wanted);
         if !wanted {
             return;
         }
         let showing = async {
-            match (&message.kind, self.channel.drafts(), self.channel.turn_ends()) {
+            match (
+                &message.kind,
+                self.channel.drafts(),
+                self.channel.turn_ends(),
+            ) {
                 (OutboundKind::Delta { .. }, Some(drafts), _) => drafts.append(message).await,
-                (OutboundKind::StreamEnd { stream, .. }, Some(drafts), _) if is_unwanted_thought => {
+                (OutboundKind::StreamEnd { stream, .. }, Some(drafts), _)
+                    if is_unwanted_thought =>
+                {
                     drafts.withdraw(stream, message).await
                 }
                 (OutboundKind::StreamEnd { .. }, Some(drafts), _) => drafts.close(message).await,
-                (OutboundKind::Withdrawn { stream }, Some(drafts), _) => drafts.withdraw(stream, message).await,
+                (OutboundKind::Withdrawn { stream }, Some(drafts), _) => {
+                    drafts.withdraw(stream, message).await
+                }
                 (OutboundKind::TurnEnd { .. }, _, Some(ends)) => ends.ended(message).await,
                 _ => {
                     for part in self.parts(&Arc::new(self.stickers.resolve(message).await)) {
@@ -186,7 +211,9 @@ impl OutboundWorker {
             }
         };
         let in_time = tokio::time::timeout(LOSSY_TIMEOUT, showing);
-        let Some(shown) = self.cancel.run_until_cancelled(in_time).await else { return };
+        let Some(shown) = self.cancel.run_until_cancelled(in_time).await else {
+            return;
+        };
         let late = || ChannelError::Unavailable("it took too long".to_owned());
         if let Err(error) = shown.unwrap_or_else(|_| Err(late())) {
             tracing::debug!(channel = %self.name(), %error, "something on the way was not shown");
@@ -199,19 +226,34 @@ impl OutboundWorker {
             return delivery.settle(Settle::RetryIn(pause)).await;
         }
         if delivery.in_doubt && !self.may_repeat() && !self.is_detectable() {
-            let why = format!("sending part {} was interrupted: the platform may have it", delivery.parts_sent + 1);
+            let why = format!(
+                "sending part {} was interrupted: the platform may have it",
+                delivery.parts_sent + 1
+            );
             return self.end_uncertain(delivery, why).await;
         }
         let message = Arc::new(self.stickers.resolve(&delivery.message).await);
         let mut parts = self.parts(&message);
         if parts.is_empty() {
             self.tell(delivery, News::Empty).await;
-            return self.end(delivery, Settle::Discard("there is nothing to show in it".to_owned())).await;
+            return self
+                .end(
+                    delivery,
+                    Settle::Discard("there is nothing to show in it".to_owned()),
+                )
+                .await;
         }
         delivery.settle(Settle::Begin).await?;
-        for part in parts.iter_mut().filter(|part| part.index >= delivery.parts_sent) {
+        for part in parts
+            .iter_mut()
+            .filter(|part| part.index >= delivery.parts_sent)
+        {
             let in_doubt = delivery.in_doubt && part.index == delivery.parts_sent;
-            let outcome = if in_doubt { self.send_again(part).await } else { self.send(part).await };
+            let outcome = if in_doubt {
+                self.send_again(part).await
+            } else {
+                self.send(part).await
+            };
             match outcome {
                 Outcome::Sent => delivery.settle(Settle::PartSent(part.index)).await?,
                 Outcome::Failed(error) => return self.failed(delivery, in_doubt, &error).await,
@@ -222,7 +264,10 @@ impl OutboundWorker {
     }
 
     fn is_idempotent(&self) -> bool {
-        matches!(self.channel.guarantee(), DeliveryGuarantee::Idempotent { .. })
+        matches!(
+            self.channel.guarantee(),
+            DeliveryGuarantee::Idempotent { .. }
+        )
     }
 
     fn is_detectable(&self) -> bool {
@@ -256,7 +301,11 @@ impl OutboundWorker {
     }
 
     /// Settles a message of which nobody knows whether it was sent.
-    async fn end_uncertain(&mut self, delivery: &Delivery<OutboundMessage>, why: String) -> Result<(), BusError> {
+    async fn end_uncertain(
+        &mut self,
+        delivery: &Delivery<OutboundMessage>,
+        why: String,
+    ) -> Result<(), BusError> {
         if self.policy() != UncertainPolicy::Drop {
             self.tell(delivery, News::Uncertain).await;
         }
@@ -277,11 +326,19 @@ impl OutboundWorker {
     }
 
     /// Settles for good.
-    async fn end(&mut self, delivery: &Delivery<OutboundMessage>, outcome: Settle) -> Result<(), BusError> {
+    async fn end(
+        &mut self,
+        delivery: &Delivery<OutboundMessage>,
+        outcome: Settle,
+    ) -> Result<(), BusError> {
         let (channel, key) = (self.name(), &delivery.message.key);
         match &outcome {
-            Settle::Fail(why) => tracing::error!(%channel, %key, why, "a message could not be sent"),
-            Settle::Uncertain(why) => tracing::error!(%channel, %key, why, "nobody knows whether a message was sent"),
+            Settle::Fail(why) => {
+                tracing::error!(%channel, %key, why, "a message could not be sent")
+            }
+            Settle::Uncertain(why) => {
+                tracing::error!(%channel, %key, why, "nobody knows whether a message was sent")
+            }
             _ => {}
         }
         let message = &delivery.message;
@@ -305,7 +362,10 @@ impl OutboundWorker {
                 let record = self.waiting.failed_again(&delivery.message);
                 let (retries, patience) = {
                     let settings = self.settings.borrow();
-                    (settings.delivery.send_max_retries, settings.delivery.send_patience())
+                    (
+                        settings.delivery.send_max_retries,
+                        settings.delivery.send_patience(),
+                    )
                 };
                 if record.tries > retries && record.since.elapsed() >= patience {
                     let why = format!("{error} (tried {} times)", record.tries);
@@ -322,7 +382,8 @@ impl OutboundWorker {
                     tracing::warn!(%channel, %key, %error, "a message will be sent again");
                     LONGEST_PAUSE
                 };
-                let pause = after.unwrap_or_else(|| pause::growing(FIRST_PAUSE, longest, record.tries - 1));
+                let pause =
+                    after.unwrap_or_else(|| pause::growing(FIRST_PAUSE, longest, record.tries - 1));
                 let pause = pause.min(CLOCK_LIMIT);
                 self.waiting.wait(&delivery.message, record, pause);
                 delivery.settle(Settle::RetryIn(pause)).await
@@ -330,14 +391,16 @@ impl OutboundWorker {
             SendRecovery::Uncertain => {
                 let record = self.waiting.failed_again(&delivery.message);
                 let can_look = self.is_detectable() && !in_doubt;
-                let can_repeat = || record.tries <= self.settings.borrow().delivery.send_max_retries;
+                let can_repeat =
+                    || record.tries <= self.settings.borrow().delivery.send_max_retries;
                 if !(can_look || self.may_repeat() && can_repeat()) {
                     return self.end_uncertain(delivery, error.to_string()).await;
                 }
                 let (channel, key) = (self.name(), &delivery.message.key);
                 tracing::warn!(%channel, %key, %error, can_look, "a message that may have been sent is tried again");
                 // Left unsettled, it comes back in doubt.
-                self.waiting.wait(&delivery.message, record, REDELIVERY_DELAY);
+                self.waiting
+                    .wait(&delivery.message, record, REDELIVERY_DELAY);
                 Ok(())
             }
             SendRecovery::GiveUp => self.end_failed(delivery, error, error.to_string()).await,

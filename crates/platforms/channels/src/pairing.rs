@@ -28,7 +28,9 @@ const NAME: &str = "pairing.json";
 #[derive(Debug, thiserror::Error)]
 pub enum PairingError {
     /// Nobody was given this code, or it is not good any more.
-    #[error("nobody waits with this code: it was mistyped, or is older than ten minutes, or used already")]
+    #[error(
+        "nobody waits with this code: it was mistyped, or is older than ten minutes, or used already"
+    )]
     UnknownCode,
     /// The file is there and is not what it should be.
     #[error("{} is damaged and lets nobody in", path.display())]
@@ -60,7 +62,9 @@ impl PairingStore {
     /// The file in the folder of a home's data. It need not exist.
     #[must_use]
     pub fn in_folder(data_dir: &Path) -> Self {
-        Self { path: data_dir.join(NAME).into() }
+        Self {
+            path: data_dir.join(NAME).into(),
+        }
     }
 
     /// Where it is.
@@ -73,7 +77,11 @@ impl PairingStore {
     ///
     /// # Errors
     /// [`PairingError::Damaged`] and [`PairingError::Io`]: let nobody in then.
-    pub fn is_approved(&self, channel: &ChannelName, sender: &SenderId) -> Result<bool, PairingError> {
+    pub fn is_approved(
+        &self,
+        channel: &ChannelName,
+        sender: &SenderId,
+    ) -> Result<bool, PairingError> {
         Ok(self.read()?.is_approved(channel, sender))
     }
 
@@ -103,15 +111,22 @@ impl PairingStore {
         channel: Option<&ChannelName>,
         now: DateTime<Utc>,
     ) -> Result<Person, PairingError> {
-        self.edit(|book| book.approve(code, channel, now))?.ok_or(PairingError::UnknownCode)
+        self.edit(|book| book.approve(code, channel, now))?
+            .ok_or(PairingError::UnknownCode)
     }
 
     /// Takes a code back without letting anybody in.
     ///
     /// # Errors
     /// As [`PairingStore::approve`].
-    pub fn deny(&self, code: &str, channel: Option<&ChannelName>, now: DateTime<Utc>) -> Result<Person, PairingError> {
-        self.edit(|book| book.deny(code, channel, now))?.ok_or(PairingError::UnknownCode)
+    pub fn deny(
+        &self,
+        code: &str,
+        channel: Option<&ChannelName>,
+        now: DateTime<Utc>,
+    ) -> Result<Person, PairingError> {
+        self.edit(|book| book.deny(code, channel, now))?
+            .ok_or(PairingError::UnknownCode)
     }
 
     /// Who was approved and does not know it, and who waits. `waited` are those who waited when this
@@ -153,7 +168,10 @@ impl PairingStore {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Book::default()),
             read => read.map_err(|source| self.failed(source))?,
         };
-        serde_json::from_slice(&bytes).map_err(|source| PairingError::Damaged { path: self.path().to_owned(), source })
+        serde_json::from_slice(&bytes).map_err(|source| PairingError::Damaged {
+            path: self.path().to_owned(),
+            source,
+        })
     }
 
     /// Changes the file, alone among all processes; what does not change is not written.
@@ -161,7 +179,11 @@ impl PairingStore {
         let failed = |source| self.failed(source);
         let folder = self.path.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder).map_err(failed)?;
-        let guard = File::options().create(true).append(true).open(self.beside("lock")).map_err(failed)?;
+        let guard = File::options()
+            .create(true)
+            .append(true)
+            .open(self.beside("lock"))
+            .map_err(failed)?;
         guard.lock().map_err(failed)?;
         let before = match self.read() {
             Err(PairingError::Damaged { source, .. }) => {
@@ -180,7 +202,9 @@ impl PairingStore {
 
     /// Replaces the file. It is whole and on disk when this returns, and its owner's alone.
     fn write(&self, folder: &Path, book: &Book) -> io::Result<()> {
-        let mut draft = tempfile::Builder::new().prefix(".pairing-").tempfile_in(folder)?;
+        let mut draft = tempfile::Builder::new()
+            .prefix(".pairing-")
+            .tempfile_in(folder)?;
         draft.write_all(&serde_json::to_vec_pretty(book)?)?;
         draft.as_file().sync_all()?;
         draft.persist(&self.path).map_err(|error| error.error)?;
@@ -201,7 +225,10 @@ impl PairingStore {
     }
 
     fn failed(&self, source: io::Error) -> PairingError {
-        PairingError::Io { path: self.path().to_owned(), source }
+        PairingError::Io {
+            path: self.path().to_owned(),
+            source,
+        }
     }
 }
 

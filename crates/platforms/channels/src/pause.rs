@@ -6,7 +6,9 @@ use std::time::Duration;
 /// The pause before try number `tries` (from 0): doubled every time, at most `most`, and up to a
 /// quarter longer by chance.
 pub(crate) fn growing(first: Duration, most: Duration, tries: u32) -> Duration {
-    let pause = first.saturating_mul(2_u32.saturating_pow(tries.min(16))).min(most);
+    let pause = first
+        .saturating_mul(2_u32.saturating_pow(tries.min(16)))
+        .min(most);
     pause + pause.mul_f64(chance() / 4.0)
 }
 
@@ -25,7 +27,10 @@ mod tests {
         for (tries, seconds) in [(0, 1), (1, 2), (2, 4), (6, 60), (1000, 60)] {
             let pause = growing(Duration::from_secs(1), Duration::from_secs(60), tries);
             let least = Duration::from_secs(seconds);
-            assert!(pause >= least && pause <= least * 5 / 4, "{tries}: {pause:?}");
+            assert!(
+                pause >= least && pause <= least * 5 / 4,
+                "{tries}: {pause:?}"
+            );
         }
     }
 }

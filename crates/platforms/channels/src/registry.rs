@@ -43,19 +43,28 @@ impl ChannelRegistry {
     /// # Errors
     /// [`ChannelsError::UnknownKind`], which names the kinds there are.
     pub fn factory(&self, kind: &str) -> Result<&Arc<dyn ChannelFactory>, ChannelsError> {
-        self.factories.get(kind).ok_or_else(|| ChannelsError::UnknownKind {
-            kind: kind.to_owned(),
-            known: self.kinds().collect::<Vec<_>>().join(", "),
-        })
+        self.factories
+            .get(kind)
+            .ok_or_else(|| ChannelsError::UnknownKind {
+                kind: kind.to_owned(),
+                known: self.kinds().collect::<Vec<_>>().join(", "),
+            })
     }
 
     /// Makes the channel `name` of a kind. Does no I/O.
     ///
     /// # Errors
     /// [`ChannelsError::UnknownKind`]; [`ChannelsError::Create`] when the channel refuses its section.
-    pub fn create(&self, kind: &str, name: ChannelName, config: &RawConfig) -> Result<Arc<dyn Channel>, ChannelsError> {
+    pub fn create(
+        &self,
+        kind: &str,
+        name: ChannelName,
+        config: &RawConfig,
+    ) -> Result<Arc<dyn Channel>, ChannelsError> {
         let factory = self.factory(kind)?;
-        factory.create(name.clone(), config).map_err(|source| ChannelsError::Create { name, source })
+        factory
+            .create(name.clone(), config)
+            .map_err(|source| ChannelsError::Create { name, source })
     }
 
     /// The settings that the manager needs for the channel `name` of a kind.
@@ -69,6 +78,11 @@ impl ChannelRegistry {
         shared: &DeliverySettings,
         config: &RawConfig,
     ) -> Result<ChannelSettings, ChannelsError> {
-        ChannelSettings::resolve(name, shared, &self.factory(kind)?.default_config(), &config.section)
+        ChannelSettings::resolve(
+            name,
+            shared,
+            &self.factory(kind)?.default_config(),
+            &config.section,
+        )
     }
 }

@@ -8,8 +8,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use nanobot_channel::{
-    Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryContext, DeliveryGuarantee, Drafts,
-    OutboundMessage, OutboundPart, Probe, Sent, StreamId, TextStyle, TurnEnds, Typing, async_trait,
+    Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryContext, DeliveryGuarantee,
+    Drafts, OutboundMessage, OutboundPart, Probe, Sent, StreamId, TextStyle, TurnEnds, Typing,
+    async_trait,
 };
 
 use crate::managed::Remake;
@@ -23,7 +24,11 @@ pub(crate) struct Replaceable {
 
 impl Replaceable {
     pub(crate) fn new(channel: Arc<dyn Channel>, remake: Option<Remake>) -> Self {
-        Self { name: channel.name().clone(), current: RwLock::new(channel), remake }
+        Self {
+            name: channel.name().clone(),
+            current: RwLock::new(channel),
+            remake,
+        }
     }
 
     /// The channel of now.
@@ -36,14 +41,18 @@ impl Replaceable {
         let Some(remake) = &self.remake else { return };
         match remake() {
             Ok(channel) => *self.current.write().unwrap_or_else(PoisonError::into_inner) = channel,
-            Err(error) => tracing::error!(channel = %self.name, %error, "the channel cannot be made anew"),
+            Err(error) => {
+                tracing::error!(channel = %self.name, %error, "the channel cannot be made anew")
+            }
         }
     }
 }
 
 impl std::fmt::Debug for Replaceable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Replaceable").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Replaceable")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -94,33 +103,55 @@ impl Channel for Replaceable {
 #[async_trait]
 impl Drafts for Replaceable {
     async fn append(&self, delta: &OutboundMessage) -> Result<(), ChannelError> {
-        self.current().drafts().ok_or_else(lost)?.append(delta).await
+        self.current()
+            .drafts()
+            .ok_or_else(lost)?
+            .append(delta)
+            .await
     }
 
     async fn close(&self, end: &OutboundMessage) -> Result<(), ChannelError> {
         self.current().drafts().ok_or_else(lost)?.close(end).await
     }
 
-    async fn withdraw(&self, stream: &StreamId, message: &OutboundMessage) -> Result<(), ChannelError> {
-        self.current().drafts().ok_or_else(lost)?.withdraw(stream, message).await
+    async fn withdraw(
+        &self,
+        stream: &StreamId,
+        message: &OutboundMessage,
+    ) -> Result<(), ChannelError> {
+        self.current()
+            .drafts()
+            .ok_or_else(lost)?
+            .withdraw(stream, message)
+            .await
     }
 }
 
 #[async_trait]
 impl Typing for Replaceable {
     fn lasts(&self) -> Duration {
-        self.current().typing().map_or(Duration::from_secs(5), Typing::lasts)
+        self.current()
+            .typing()
+            .map_or(Duration::from_secs(5), Typing::lasts)
     }
 
     async fn show(&self, chat: &ChatId, delivery: &DeliveryContext) -> Result<(), ChannelError> {
-        self.current().typing().ok_or_else(lost)?.show(chat, delivery).await
+        self.current()
+            .typing()
+            .ok_or_else(lost)?
+            .show(chat, delivery)
+            .await
     }
 }
 
 #[async_trait]
 impl TurnEnds for Replaceable {
     async fn ended(&self, end: &OutboundMessage) -> Result<(), ChannelError> {
-        self.current().turn_ends().ok_or_else(lost)?.ended(end).await
+        self.current()
+            .turn_ends()
+            .ok_or_else(lost)?
+            .ended(end)
+            .await
     }
 }
 

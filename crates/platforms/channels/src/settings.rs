@@ -140,16 +140,25 @@ impl AllowFrom {
     /// address of mail is the same in whatever case it is written.
     #[must_use]
     pub fn lists(&self, sender: &str) -> bool {
-        let Self::Listed(ids) = self else { return false };
+        let Self::Listed(ids) = self else {
+            return false;
+        };
         if ids.contains(sender) {
             return sender != "*";
         }
-        if sender.split_once('@').is_some_and(|(name, _)| !name.is_empty()) {
+        if sender
+            .split_once('@')
+            .is_some_and(|(name, _)| !name.is_empty())
+        {
             return ids.iter().any(|id| id.eq_ignore_ascii_case(sender));
         }
-        let Some((number, name)) = sender.split_once('|') else { return false };
-        let well_formed =
-            !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) && !name.is_empty() && !name.contains('|');
+        let Some((number, name)) = sender.split_once('|') else {
+            return false;
+        };
+        let well_formed = !number.is_empty()
+            && number.bytes().all(|b| b.is_ascii_digit())
+            && !name.is_empty()
+            && !name.contains('|');
         well_formed && (ids.contains(number) || ids.contains(name))
     }
 }
@@ -165,7 +174,12 @@ impl<'de> Deserialize<'de> for AllowFrom {
         };
         match Value::deserialize(deserializer)? {
             Value::Null => Ok(Self::Unset),
-            Value::Array(ids) => ids.iter().map(id).collect::<Option<_>>().map(Self::Listed).ok_or_else(wrong),
+            Value::Array(ids) => ids
+                .iter()
+                .map(id)
+                .collect::<Option<_>>()
+                .map(Self::Listed)
+                .ok_or_else(wrong),
             _ => Err(wrong()),
         }
     }
@@ -182,8 +196,14 @@ pub struct ChannelSettings {
 
 impl ChannelSettings {
     /// The keys of a channel's section that decide about access.
-    pub const ACCESS_KEYS: [&'static str; 6] =
-        ["allowFrom", "dm", "groupPolicy", "groupRequireMention", "groupAllowFrom", "groups"];
+    pub const ACCESS_KEYS: [&'static str; 6] = [
+        "allowFrom",
+        "dm",
+        "groupPolicy",
+        "groupRequireMention",
+        "groupAllowFrom",
+        "groups",
+    ];
 
     /// Reads them from a channel's section. What the section does not say, its platform's defaults
     /// say ([`nanobot_channel::ChannelFactory::default_config`]), and then `shared`. `null` says
@@ -197,15 +217,24 @@ impl ChannelSettings {
         platform: &Value,
         section: &Value,
     ) -> Result<Self, ChannelsError> {
-        let layers = Layers { name, section, platform };
-        let wrong = |key: &str, source| ChannelsError::Settings { name: name.clone(), key: key.to_owned(), source };
+        let layers = Layers {
+            name,
+            section,
+            platform,
+        };
+        let wrong = |key: &str, source| ChannelsError::Settings {
+            name: name.clone(),
+            key: key.to_owned(),
+            source,
+        };
         let mut delivery = serde_json::to_value(shared).map_err(|source| wrong("", source))?;
         if let Some(keys) = delivery.as_object_mut() {
             for (key, value) in keys {
                 if let Some(own) = layers.said(&[key]) {
                     value.clone_from(own);
                     // By itself, so that the error can name it.
-                    DeliverySettings::deserialize(json!({ key: own })).map_err(|source| wrong(key, source))?;
+                    DeliverySettings::deserialize(json!({ key: own }))
+                        .map_err(|source| wrong(key, source))?;
                 }
             }
         }
@@ -238,14 +267,23 @@ impl<'a> Layers<'a> {
     /// What is said under a key, by the section first.
     fn said(&self, path: &[&str]) -> Option<&'a Value> {
         let below = |layer: &'a Value| path.iter().try_fold(layer, |value, key| found(value, key));
-        [self.section, self.platform].into_iter().filter_map(below).find(|value| !value.is_null())
+        [self.section, self.platform]
+            .into_iter()
+            .filter_map(below)
+            .find(|value| !value.is_null())
     }
 
     /// The same as what it should be.
     fn read<T: DeserializeOwned>(&self, key: &'static str) -> Result<Option<T>, ChannelsError> {
         let said = self.said(&key.split('.').collect::<Vec<_>>());
-        let read = said.map(|value| serde_json::from_value(value.clone())).transpose();
-        read.map_err(|source| ChannelsError::Settings { name: self.name.clone(), key: key.to_owned(), source })
+        let read = said
+            .map(|value| serde_json::from_value(value.clone()))
+            .transpose();
+        read.map_err(|source| ChannelsError::Settings {
+            name: self.name.clone(),
+            key: key.to_owned(),
+            source,
+        })
     }
 }
 
@@ -253,7 +291,11 @@ impl<'a> Layers<'a> {
 fn found<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
     value.get(key).or_else(|| {
         let spell = |letter: char| {
-            if letter.is_ascii_uppercase() { format!("_{}", letter.to_ascii_lowercase()) } else { letter.to_string() }
+            if letter.is_ascii_uppercase() {
+                format!("_{}", letter.to_ascii_lowercase())
+            } else {
+                letter.to_string()
+            }
         };
         value.get(key.chars().map(spell).collect::<String>())
     })
@@ -279,8 +321,16 @@ mod tests {
             (AllowFrom::listed(["ann"]), "x|ann", false),
             (AllowFrom::listed(["ann", "1"]), "1|ann|ann", false),
             (AllowFrom::listed(["1", ""]), "1|", false),
-            (AllowFrom::listed(["Ann@Example.org"]), "ann@example.org", true),
-            (AllowFrom::listed(["Ann@Example.org"]), "ann@example.org.evil", false),
+            (
+                AllowFrom::listed(["Ann@Example.org"]),
+                "ann@example.org",
+                true,
+            ),
+            (
+                AllowFrom::listed(["Ann@Example.org"]),
+                "ann@example.org.evil",
+                false,
+            ),
             (AllowFrom::listed(["@Ann"]), "@ann", false),
         ];
         for (list, sender, allowed) in table {
@@ -291,7 +341,10 @@ mod tests {
     #[test]
     fn a_section_overrides_its_platform_which_overrides_what_is_shared() {
         let name = ChannelName::from("mail");
-        let shared = DeliverySettings { send_tool_hints: true, ..DeliverySettings::default() };
+        let shared = DeliverySettings {
+            send_tool_hints: true,
+            ..DeliverySettings::default()
+        };
         let platform = json!({ "sendProgress": false, "sendMaxRetries": 1 });
         let section = json!({ "allowFrom": ["a", 7], "uncertain": "drop", "sendMaxRetries": 5, "sendProgress": null, "host": "x" });
         let settings = ChannelSettings::resolve(&name, &shared, &platform, &section).unwrap();
@@ -302,11 +355,28 @@ mod tests {
             uncertain: UncertainPolicy::Drop,
             ..DeliverySettings::default()
         };
-        assert_eq!(settings, ChannelSettings { access: AccessRules::of(AllowFrom::listed(["a", "7"])), delivery });
-        let wrong = ChannelSettings::resolve(&name, &shared, &platform, &json!({ "sendProgress": "false" }));
+        assert_eq!(
+            settings,
+            ChannelSettings {
+                access: AccessRules::of(AllowFrom::listed(["a", "7"])),
+                delivery
+            }
+        );
+        let wrong = ChannelSettings::resolve(
+            &name,
+            &shared,
+            &platform,
+            &json!({ "sendProgress": "false" }),
+        );
         assert!(matches!(wrong, Err(ChannelsError::Settings { .. })));
         let unset = ChannelSettings::resolve(&name, &shared, &json!({}), &json!({})).unwrap();
-        assert_eq!(unset, ChannelSettings { access: AccessRules::default(), delivery: shared });
+        assert_eq!(
+            unset,
+            ChannelSettings {
+                access: AccessRules::default(),
+                delivery: shared
+            }
+        );
     }
 
     #[test]
@@ -320,30 +390,70 @@ mod tests {
             })
         };
         let table = [
-            (json!({"groupPolicy": "all"}), "channels.mail.groupPolicy cannot be used: unknown variant `all`"),
-            (json!({"dm": {"policy": 1}}), "channels.mail.dm.policy cannot be used: "),
-            (json!({"allowFrom": "me"}), "channels.mail.allowFrom cannot be used: a list of ids is wanted, such as ["),
-            (json!({"allowFrom": [7.5]}), "channels.mail.allowFrom cannot be used: a list of ids is wanted, such as ["),
-            (json!({"groups": []}), "channels.mail.groups cannot be used: "),
-            (json!({"sendTimeoutS": "x"}), "channels.mail.sendTimeoutS cannot be used: invalid type: string \"x\""),
-            (json!({"uncertain": "maybe"}), "channels.mail.uncertain cannot be used: unknown variant `maybe`"),
+            (
+                json!({"groupPolicy": "all"}),
+                "channels.mail.groupPolicy cannot be used: unknown variant `all`",
+            ),
+            (
+                json!({"dm": {"policy": 1}}),
+                "channels.mail.dm.policy cannot be used: ",
+            ),
+            (
+                json!({"allowFrom": "me"}),
+                "channels.mail.allowFrom cannot be used: a list of ids is wanted, such as [",
+            ),
+            (
+                json!({"allowFrom": [7.5]}),
+                "channels.mail.allowFrom cannot be used: a list of ids is wanted, such as [",
+            ),
+            (
+                json!({"groups": []}),
+                "channels.mail.groups cannot be used: ",
+            ),
+            (
+                json!({"sendTimeoutS": "x"}),
+                "channels.mail.sendTimeoutS cannot be used: invalid type: string \"x\"",
+            ),
+            (
+                json!({"uncertain": "maybe"}),
+                "channels.mail.uncertain cannot be used: unknown variant `maybe`",
+            ),
         ];
         for (section, error) in table {
             let said = resolve(section).unwrap_err();
             assert!(said.starts_with(error), "{said}");
         }
-        let snake = resolve(json!({"group_policy": "open", "dm": {"allow_from": [1], "enabled": null}})).unwrap();
-        let direct = DirectRules { allow_from: AllowFrom::listed(["1"]), ..DirectRules::default() };
-        assert_eq!(snake, AccessRules { group_policy: crate::GroupPolicy::Open, direct, ..AccessRules::default() });
+        let snake =
+            resolve(json!({"group_policy": "open", "dm": {"allow_from": [1], "enabled": null}}))
+                .unwrap();
+        let direct = DirectRules {
+            allow_from: AllowFrom::listed(["1"]),
+            ..DirectRules::default()
+        };
+        assert_eq!(
+            snake,
+            AccessRules {
+                group_policy: crate::GroupPolicy::Open,
+                direct,
+                ..AccessRules::default()
+            }
+        );
     }
 
     #[test]
     fn times_are_ones_that_clocks_can_add() {
         for seconds in [1, u64::MAX / 1000, u64::MAX] {
-            let delivery = DeliverySettings { alive_notice_s: seconds, alive_within_s: seconds, ..Default::default() };
+            let delivery = DeliverySettings {
+                alive_notice_s: seconds,
+                alive_within_s: seconds,
+                ..Default::default()
+            };
             let notice = delivery.alive_notice().unwrap_or_default();
             for time in [notice * 32, delivery.alive_within()] {
-                assert!(tokio::time::Instant::now().checked_add(time).is_some(), "{seconds}");
+                assert!(
+                    tokio::time::Instant::now().checked_add(time).is_some(),
+                    "{seconds}"
+                );
             }
         }
     }

@@ -49,7 +49,11 @@ impl Stickers {
     pub fn in_folder(folder: impl Into<PathBuf>, copies: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
         let policy = Arc::new(PathPolicy::new(PathRules::new(&folder)));
-        Self { folder, policy, copies: copies.into() }
+        Self {
+            folder,
+            policy,
+            copies: copies.into(),
+        }
     }
 
     /// The same, sending only what `policy` lets tools read.
@@ -61,16 +65,19 @@ impl Stickers {
     /// The message with its stickers as pictures. One without any is not touched, and costs no
     /// look at the disk.
     pub(crate) async fn resolve(&self, message: &OutboundMessage) -> OutboundMessage {
-        let has_tag = message.content.contains(OPENING) || message.media.iter().any(|media| is_tag(&media.location));
+        let has_tag = message.content.contains(OPENING)
+            || message.media.iter().any(|media| is_tag(&media.location));
         let message = message.clone();
         if !has_tag {
             return message;
         }
         let (stickers, unresolved) = (self.clone(), message.clone());
-        tokio::task::spawn_blocking(move || stickers.resolve_now(message)).await.unwrap_or_else(|error| {
-            tracing::error!(%error, "the stickers of a message could not be resolved");
-            unresolved
-        })
+        tokio::task::spawn_blocking(move || stickers.resolve_now(message))
+            .await
+            .unwrap_or_else(|error| {
+                tracing::error!(%error, "the stickers of a message could not be resolved");
+                unresolved
+            })
     }
 
     fn resolve_now(&self, message: OutboundMessage) -> OutboundMessage {
@@ -78,10 +85,14 @@ impl Stickers {
         // A picture that a message shows twice is sent once.
         let mut copies = BTreeMap::new();
         let mut picture = |name: &str| {
-            let found = index.get(name).and_then(|location| match is_address(location) {
-                true => Some(MediaRef::new(location)),
-                false => self.locate(location).and_then(|file| self.copied(&file, &mut copies)),
-            });
+            let found = index
+                .get(name)
+                .and_then(|location| match is_address(location) {
+                    true => Some(MediaRef::new(location)),
+                    false => self
+                        .locate(location)
+                        .and_then(|file| self.copied(&file, &mut copies)),
+                });
             if found.is_none() {
                 tracing::warn!(name, folder = %self.folder.display(), "a sticker is not known and stays as text");
             }
@@ -107,17 +118,30 @@ impl Stickers {
         }
         lines.extend(unknown.into_iter().map(str::to_owned));
         let content = lines.join("\n");
-        let content = if content.trim().is_empty() { String::new() } else { content };
-        OutboundMessage { content, media, ..message }
+        let content = if content.trim().is_empty() {
+            String::new()
+        } else {
+            content
+        };
+        OutboundMessage {
+            content,
+            media,
+            ..message
+        }
     }
 
     fn index(&self) -> Index {
         let path = self.folder.join("index.json");
         let read = || -> io::Result<Index> {
             let mut bytes = Vec::new();
-            self.open(&path)?.take(INDEX_LIMIT + 1).read_to_end(&mut bytes)?;
+            self.open(&path)?
+                .take(INDEX_LIMIT + 1)
+                .read_to_end(&mut bytes)?;
             let map: BTreeMap<String, serde_json::Value> = serde_json::from_slice(&bytes)?;
-            Ok(map.into_iter().filter_map(|(name, place)| Some((name, place.as_str()?.to_owned()))).collect())
+            Ok(map
+                .into_iter()
+                .filter_map(|(name, place)| Some((name, place.as_str()?.to_owned())))
+                .collect())
         };
         read().unwrap_or_else(|error| {
             tracing::warn!(path = %path.display(), %error, "the index of stickers cannot be read");
@@ -126,7 +150,10 @@ impl Stickers {
     }
 
     fn open(&self, path: &Path) -> io::Result<File> {
-        self.policy.read(path).map_err(|denied| io::Error::other(denied.to_string()))?.open()
+        self.policy
+            .read(path)
+            .map_err(|denied| io::Error::other(denied.to_string()))?
+            .open()
     }
 
     /// A file inside the folder.
@@ -141,14 +168,21 @@ impl Stickers {
     }
 
     /// The copy of a picture; `copies` are those of the same message.
-    fn copied(&self, file: &ResolvedPath, copies: &mut BTreeMap<PathBuf, MediaRef>) -> Option<MediaRef> {
+    fn copied(
+        &self,
+        file: &ResolvedPath,
+        copies: &mut BTreeMap<PathBuf, MediaRef>,
+    ) -> Option<MediaRef> {
         if let Some(copy) = copies.get(file.path()) {
             return Some(copy.clone());
         }
         match self.copy(file) {
-            Ok(copy) => {
-                Some(copies.entry(file.path().to_owned()).or_insert(MediaRef::new(copy.to_string_lossy())).clone())
-            }
+            Ok(copy) => Some(
+                copies
+                    .entry(file.path().to_owned())
+                    .or_insert(MediaRef::new(copy.to_string_lossy()))
+                    .clone(),
+            ),
             Err(error) => {
                 tracing::warn!(path = %file.path().display(), %error, "a sticker cannot be copied");
                 None
@@ -159,11 +193,20 @@ impl Stickers {
     /// Copies a picture below a name made of its content.
     fn copy(&self, file: &ResolvedPath) -> io::Result<PathBuf> {
         let mut bytes = Vec::new();
-        file.open()?.take(PICTURE_LIMIT + 1).read_to_end(&mut bytes)?;
+        file.open()?
+            .take(PICTURE_LIMIT + 1)
+            .read_to_end(&mut bytes)?;
         if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > PICTURE_LIMIT {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 16 MB"));
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                "it is larger than 16 MB",
+            ));
         }
-        let digest = Sha1::digest(&bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>();
+        let digest = Sha1::digest(&bytes)
+            .iter()
+            .take(8)
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>();
         let own = self.copies.join(format!("sticker-{digest}"));
         let mut builder = DirBuilder::new();
         #[cfg(unix)]
@@ -179,7 +222,9 @@ impl Stickers {
 }
 
 fn is_address(location: &str) -> bool {
-    ["http://", "https://"].iter().any(|scheme| location.starts_with(scheme))
+    ["http://", "https://"]
+        .iter()
+        .any(|scheme| location.starts_with(scheme))
 }
 
 fn add(media: &mut Vec<MediaRef>, found: MediaRef) {
@@ -204,13 +249,18 @@ fn is_name(name: &str) -> bool {
 
 /// A line without the tags that are known, and their pictures. A tag in code is talked about, not
 /// shown.
-fn without_tags(line: &str, mut picture: impl FnMut(&str) -> Option<MediaRef>) -> (String, Vec<MediaRef>) {
+fn without_tags(
+    line: &str,
+    mut picture: impl FnMut(&str) -> Option<MediaRef>,
+) -> (String, Vec<MediaRef>) {
     let mut rest = line;
     let mut kept = String::new();
     let mut found = Vec::new();
     while let Some((before, behind)) = rest.split_once(OPENING) {
         kept.push_str(before);
-        let tag = behind.split_once(']').filter(|(name, _)| is_name(name) && !kept.ends_with('`'));
+        let tag = behind
+            .split_once(']')
+            .filter(|(name, _)| is_name(name) && !kept.ends_with('`'));
         match tag.and_then(|(name, behind)| Some((picture(name.trim())?, behind))) {
             Some((shown, behind)) => {
                 found.push(shown);
@@ -219,7 +269,11 @@ fn without_tags(line: &str, mut picture: impl FnMut(&str) -> Option<MediaRef>) -
                     kept.truncate(kept.trim_end().len());
                 }
                 let is_apart = kept.is_empty() || kept.ends_with(' ');
-                rest = if is_apart { behind.strip_prefix(' ').unwrap_or(behind) } else { behind };
+                rest = if is_apart {
+                    behind.strip_prefix(' ').unwrap_or(behind)
+                } else {
+                    behind
+                };
             }
             None => {
                 kept.push_str(OPENING);
@@ -241,15 +295,29 @@ mod tests {
     use super::*;
 
     fn message(content: &str, media: &[&str]) -> OutboundMessage {
-        let key = OutboundKey { turn: "turn".into(), position: 0 };
+        let key = OutboundKey {
+            turn: "turn".into(),
+            position: 0,
+        };
         let inbound = InboundMessage::text("chat", "ann", "1", "");
-        let message = OutboundMessage::in_reply_to(&inbound, key, OutboundKind::Final, content.to_owned());
-        OutboundMessage { media: media.iter().map(|place| MediaRef::new(*place)).collect(), ..message }
+        let message =
+            OutboundMessage::in_reply_to(&inbound, key, OutboundKind::Final, content.to_owned());
+        OutboundMessage {
+            media: media.iter().map(|place| MediaRef::new(*place)).collect(),
+            ..message
+        }
     }
 
     async fn resolved(stickers: &Stickers, content: &str, media: &[&str]) -> (String, Vec<String>) {
         let resolved = stickers.resolve(&message(content, media)).await;
-        (resolved.content, resolved.media.into_iter().map(|media| media.location).collect())
+        (
+            resolved.content,
+            resolved
+                .media
+                .into_iter()
+                .map(|media| media.location)
+                .collect(),
+        )
     }
 
     #[tokio::test]
@@ -270,8 +338,16 @@ mod tests {
         let copies = tempfile::tempdir().unwrap();
         let stickers = Stickers::in_folder(&folder, copies.path());
         let copy = |content: &[u8], name: &str| {
-            let digest = Sha1::digest(content).iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>();
-            copies.path().join(format!("sticker-{digest}/{name}")).display().to_string()
+            let digest = Sha1::digest(content)
+                .iter()
+                .take(8)
+                .map(|byte| format!("{byte:02x}"))
+                .collect::<String>();
+            copies
+                .path()
+                .join(format!("sticker-{digest}/{name}"))
+                .display()
+                .to_string()
         };
         let (wave, happy) = (copy(b"png", "wave.png"), "https://x.test/happy.gif");
         let wave = wave.as_str();
@@ -282,25 +358,59 @@ mod tests {
             ("Hello [sticker:开心]", &[], "Hello", &[happy]),
             ("你好[sticker:开心]呀", &[], "你好呀", &[happy]),
             ("[sticker:wave]", &[], "", &[wave]),
-            ("One\n[sticker:wave] [sticker: 开心 ]\nTwo", &[], "One\nTwo", &[wave, happy]),
-            ("[sticker:wave][sticker:short][sticker:absolute]", &[], "", &[wave]),
+            (
+                "One\n[sticker:wave] [sticker: 开心 ]\nTwo",
+                &[],
+                "One\nTwo",
+                &[wave, happy],
+            ),
+            (
+                "[sticker:wave][sticker:short][sticker:absolute]",
+                &[],
+                "",
+                &[wave],
+            ),
             ("Hi [sticker:nobody]!", &[], "Hi [sticker:nobody]!", &[]),
-            ("[sticker:out] [sticker:far]", &[], "[sticker:out] [sticker:far]", &[]),
+            (
+                "[sticker:out] [sticker:far]",
+                &[],
+                "[sticker:out] [sticker:far]",
+                &[],
+            ),
             (
                 "[sticker:gone][sticker:folder][sticker:number]",
                 &[],
                 "[sticker:gone][sticker:folder][sticker:number]",
                 &[],
             ),
-            ("write `[sticker:wave]` for it", &[], "write `[sticker:wave]` for it", &[]),
-            ("[sticker:] [sticker:wave", &[], "[sticker:] [sticker:wave", &[]),
+            (
+                "write `[sticker:wave]` for it",
+                &[],
+                "write `[sticker:wave]` for it",
+                &[],
+            ),
+            (
+                "[sticker:] [sticker:wave",
+                &[],
+                "[sticker:] [sticker:wave",
+                &[],
+            ),
             ("a [sticker:x [sticker:wave]", &[], "a [sticker:x", &[wave]),
-            ("Look", &["/a.txt", "[sticker:wave]"], "Look", &["/a.txt", wave]),
+            (
+                "Look",
+                &["/a.txt", "[sticker:wave]"],
+                "Look",
+                &["/a.txt", wave],
+            ),
             ("Look", &["[sticker:nobody]"], "Look\n[sticker:nobody]", &[]),
         ];
         for (content, media, text, pictures) in table {
             let pictures = pictures.iter().map(|place| (*place).to_owned()).collect();
-            assert_eq!(resolved(&stickers, content, media).await, (text.to_owned(), pictures), "{content:?}");
+            assert_eq!(
+                resolved(&stickers, content, media).await,
+                (text.to_owned(), pictures),
+                "{content:?}"
+            );
         }
     }
 
@@ -320,19 +430,38 @@ mod tests {
         std::fs::hard_link(&secret, folder.join("second-name.png")).unwrap();
         let index = r#"{"wave": "wave.png", "link": "link.png", "hard": "second-name.png"}"#;
         std::fs::write(folder.join("index.json"), index).unwrap();
-        let rules = PathRules { secret_paths: vec![secret.clone()], ..PathRules::new(&workspace) };
+        let rules = PathRules {
+            secret_paths: vec![secret.clone()],
+            ..PathRules::new(&workspace)
+        };
         let copies = root.path().join("outbox");
-        let stickers = Stickers::in_folder(&folder, &copies).within(Arc::new(PathPolicy::new(rules)));
-        let (text, media) = resolved(&stickers, "[sticker:wave][sticker:link][sticker:hard]", &[]).await;
-        assert_eq!((text.as_str(), media.len()), ("[sticker:link][sticker:hard]", 1));
+        let stickers =
+            Stickers::in_folder(&folder, &copies).within(Arc::new(PathPolicy::new(rules)));
+        let (text, media) =
+            resolved(&stickers, "[sticker:wave][sticker:link][sticker:hard]", &[]).await;
+        assert_eq!(
+            (text.as_str(), media.len()),
+            ("[sticker:link][sticker:hard]", 1)
+        );
         // It is tried again, and is another file meanwhile.
         let again = resolved(&stickers, "[sticker:wave]", &[]).await.1;
-        assert_eq!((&again, std::fs::read_dir(&copies).unwrap().count()), (&media, 1));
+        assert_eq!(
+            (&again, std::fs::read_dir(&copies).unwrap().count()),
+            (&media, 1)
+        );
         std::fs::remove_file(folder.join("wave.png")).unwrap();
         symlink(&secret, folder.join("wave.png")).unwrap();
         assert_eq!(std::fs::read(&media[0]).unwrap(), b"png");
-        assert_eq!(std::fs::metadata(&media[0]).unwrap().permissions().mode() & 0o777, 0o600);
-        assert!(resolved(&stickers, "[sticker:wave]", &[]).await.1.is_empty());
+        assert_eq!(
+            std::fs::metadata(&media[0]).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        assert!(
+            resolved(&stickers, "[sticker:wave]", &[])
+                .await
+                .1
+                .is_empty()
+        );
     }
 
     #[tokio::test]
@@ -343,7 +472,10 @@ mod tests {
             if let Some(index) = index {
                 std::fs::write(folder.path().join("index.json"), index).unwrap();
             }
-            assert_eq!(resolved(&stickers, "a [sticker:x]", &[]).await, ("a [sticker:x]".to_owned(), Vec::new()));
+            assert_eq!(
+                resolved(&stickers, "a [sticker:x]", &[]).await,
+                ("a [sticker:x]".to_owned(), Vec::new())
+            );
         }
     }
 }

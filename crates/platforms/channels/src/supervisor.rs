@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_channel::{
-    Access, Channel as _, ChannelContext, ChannelError, ChannelName, CommandInfo, Intake, MediaStore, Notes, Progress,
-    Transcriber,
+    Access, Channel as _, ChannelContext, ChannelError, ChannelName, CommandInfo, Intake,
+    MediaStore, Notes, Progress, Transcriber,
 };
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinError, JoinHandle};
@@ -119,15 +119,24 @@ impl Supervisor {
     pub(crate) async fn run(self) {
         let name = self.channel.name().clone();
         self.health.set(&name, HealthState::Starting);
-        let Some(_claim) = self.cancel.run_until_cancelled(self.claim(&name)).await else { return };
+        let Some(_claim) = self.cancel.run_until_cancelled(self.claim(&name)).await else {
+            return;
+        };
         let mut record = Record::default();
         loop {
             let run = self.run_once(&name, record.quiet_until).await;
             if run.alive_for >= STABLE {
                 record.was_well(&run.end);
             }
-            let Some(pause) = self.conclude(&name, run.end, &mut record) else { return };
-            if self.cancel.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
+            let Some(pause) = self.conclude(&name, run.end, &mut record) else {
+                return;
+            };
+            if self
+                .cancel
+                .run_until_cancelled(tokio::time::sleep(pause))
+                .await
+                .is_none()
+            {
                 return;
             }
         }
@@ -143,7 +152,9 @@ impl Supervisor {
             match Claim::take(path, &owner) {
                 Ok(Claimed::Ours(claim)) => return Some(claim),
                 Ok(Claimed::Taken(other)) => {
-                    let why = format!("another gateway on this computer receives with these credentials ({other})");
+                    let why = format!(
+                        "another gateway on this computer receives with these credentials ({other})"
+                    );
                     if !is_known {
                         tracing::warn!(channel = %name, why, "stop one of the two, or give each an account of its own");
                     }
@@ -175,7 +186,11 @@ impl Supervisor {
                     tracing::warn!(channel = %name, why, "another program receives in this channel's place");
                 }
                 self.health.degraded(name, &why);
-                let pause = pause::growing(FIRST_CONFLICT_PAUSE, LONGEST_CONFLICT_PAUSE, record.conflicts);
+                let pause = pause::growing(
+                    FIRST_CONFLICT_PAUSE,
+                    LONGEST_CONFLICT_PAUSE,
+                    record.conflicts,
+                );
                 record.conflicts = record.conflicts.saturating_add(1);
                 record.quiet_until = Some(Instant::now() + pause + CONFLICT_OVER);
                 return Some(pause);
@@ -251,18 +266,30 @@ impl Supervisor {
     }
 
     fn judge(&self, ended: Result<Result<(), ChannelError>, JoinError>) -> End {
-        let down = |why: String| End::Down { why, after: Duration::ZERO };
+        let down = |why: String| End::Down {
+            why,
+            after: Duration::ZERO,
+        };
         match ended {
             _ if self.cancel.is_cancelled() => End::Cancelled,
             Ok(Ok(())) => down("it ended by itself".to_owned()),
-            Ok(Err(error)) if error.is_permanent() => End::Permanent { why: error.to_string() },
-            Ok(Err(error @ ChannelError::Conflict(_))) => End::Conflict { why: error.to_string() },
-            Ok(Err(error @ ChannelError::RateLimited { retry_after })) => {
-                End::Down { why: error.to_string(), after: retry_after.min(CLOCK_LIMIT) }
-            }
+            Ok(Err(error)) if error.is_permanent() => End::Permanent {
+                why: error.to_string(),
+            },
+            Ok(Err(error @ ChannelError::Conflict(_))) => End::Conflict {
+                why: error.to_string(),
+            },
+            Ok(Err(error @ ChannelError::RateLimited { retry_after })) => End::Down {
+                why: error.to_string(),
+                after: retry_after.min(CLOCK_LIMIT),
+            },
             Ok(Err(error)) => down(error.to_string()),
-            Err(error) if error.is_panic() => End::Broken { why: "it panicked".to_owned() },
-            Err(_) => End::Broken { why: "it was ended from outside".to_owned() },
+            Err(error) if error.is_panic() => End::Broken {
+                why: "it panicked".to_owned(),
+            },
+            Err(_) => End::Broken {
+                why: "it was ended from outside".to_owned(),
+            },
         }
     }
 }
@@ -298,7 +325,10 @@ impl Progress for Vital {
             return;
         }
         if let Some(HealthState::Degraded { since, .. }) = self.health.running(&self.name)
-            && chrono::Local::now().signed_duration_since(since).to_std().is_ok_and(|outage| outage >= STABLE)
+            && chrono::Local::now()
+                .signed_duration_since(since)
+                .to_std()
+                .is_ok_and(|outage| outage >= STABLE)
         {
             tracing::info!(channel = %self.name, "the channel receives again");
         }

@@ -52,7 +52,11 @@ impl RenderedPart {
     /// One without a table of the platform's own.
     #[must_use]
     pub fn of_text(text: String, plain: String) -> Self {
-        Self { text, plain, blocks: Vec::new() }
+        Self {
+            text,
+            plain,
+            blocks: Vec::new(),
+        }
     }
 }
 
@@ -68,32 +72,63 @@ const LONGEST_LINK: usize = 4;
 /// shows itself ([`Dialect::SlackMrkdwn`]) stand in the blocks of a part, one in each.
 #[must_use]
 pub fn render(markdown: &str, style: TextStyle) -> Vec<RenderedPart> {
-    let style = TextStyle { limit: style.limit.max(SMALLEST_LIMIT), ..style };
+    let style = TextStyle {
+        limit: style.limit.max(SMALLEST_LIMIT),
+        ..style
+    };
     match style.dialect {
         Dialect::Markdown => source::render(markdown, style.measure, style.limit),
         Dialect::EmailHtml => email::render(markdown),
-        Dialect::Plain => tagged(&Document::parse(markdown, Links::Spelled), style, |part| part.text.clone()),
+        Dialect::Plain => tagged(&Document::parse(markdown, Links::Spelled), style, |part| {
+            part.text.clone()
+        }),
         Dialect::TelegramHtml => {
-            let links = Links::Marked { schemes: telegram::SCHEMES, longest: usize::MAX };
+            let links = Links::Marked {
+                schemes: telegram::SCHEMES,
+                longest: usize::MAX,
+            };
             tagged(&Document::parse(markdown, links), style, telegram::render)
         }
-        Dialect::Discord => cut(&marked(markdown, discord::SCHEMES, style), &discord::Discord, style),
-        Dialect::SlackMrkdwn => {
-            native::render(&marked(markdown, slack::SCHEMES, style), &slack::Slack, style, &slack::ROOM)
-        }
+        Dialect::Discord => cut(
+            &marked(markdown, discord::SCHEMES, style),
+            &discord::Discord,
+            style,
+        ),
+        Dialect::SlackMrkdwn => native::render(
+            &marked(markdown, slack::SCHEMES, style),
+            &slack::Slack,
+            style,
+            &slack::ROOM,
+        ),
     }
 }
 
 /// Cuts a document by its own length and renders each piece.
-fn tagged(document: &Document, style: TextStyle, render: impl Fn(&Document) -> String) -> Vec<RenderedPart> {
-    let ranges = split::split(&Flow::of_document(document, Prices::default()), style.measure, style.limit);
+fn tagged(
+    document: &Document,
+    style: TextStyle,
+    render: impl Fn(&Document) -> String,
+) -> Vec<RenderedPart> {
+    let ranges = split::split(
+        &Flow::of_document(document, Prices::default()),
+        style.measure,
+        style.limit,
+    );
     let parts = document.parts(ranges).into_iter();
-    parts.map(|part| RenderedPart::of_text(render(&part), part.plain(style.measure, style.limit))).collect()
+    parts
+        .map(|part| RenderedPart::of_text(render(&part), part.plain(style.measure, style.limit)))
+        .collect()
 }
 
 /// Reads Markdown for a platform that counts markup.
 fn marked(markdown: &str, schemes: &'static [&'static str], style: TextStyle) -> Document {
-    Document::parse(markdown, Links::Marked { schemes, longest: style.limit / LONGEST_LINK })
+    Document::parse(
+        markdown,
+        Links::Marked {
+            schemes,
+            longest: style.limit / LONGEST_LINK,
+        },
+    )
 }
 
 /// Cuts and renders for a platform that counts markup. A piece of which the markup alone would fill
@@ -102,12 +137,23 @@ fn cut(document: &Document, markup: &dyn Markup, style: TextStyle) -> Vec<Render
     let TextStyle { measure, limit, .. } = style;
     let prices = Prices::of(document, markup, measure);
     let ranges = split::split(&Flow::of_document(document, prices), measure, limit);
-    document.parts(ranges).iter().map(|part| whole(part, markup, measure, limit)).collect()
+    document
+        .parts(ranges)
+        .iter()
+        .map(|part| whole(part, markup, measure, limit))
+        .collect()
 }
 
 /// Renders a piece that fits.
 fn whole(part: &Document, markup: &dyn Markup, measure: Measure, limit: usize) -> RenderedPart {
     let plain = part.plain(measure, limit);
     let text = lines::render(part, markup);
-    RenderedPart::of_text(if measure.of(&text) > limit { plain.clone() } else { text }, plain)
+    RenderedPart::of_text(
+        if measure.of(&text) > limit {
+            plain.clone()
+        } else {
+            text
+        },
+        plain,
+    )
 }

@@ -49,10 +49,22 @@ struct Chat {
 impl Chat {
     /// Makes the next message the first. `false` when there is none.
     fn advance(&mut self) -> bool {
-        let Some(next) = self.behind.pop_front() else { return false };
+        let Some(next) = self.behind.pop_front() else {
+            return false;
+        };
         let now = Instant::now();
-        let until = if self.is_inherited { now + INHERITED } else { self.until.max(now) + STEP };
-        (self.first, self.tries, self.since, self.until, self.is_overdue) = (next, 0, now, until, false);
+        let until = if self.is_inherited {
+            now + INHERITED
+        } else {
+            self.until.max(now) + STEP
+        };
+        (
+            self.first,
+            self.tries,
+            self.since,
+            self.until,
+            self.is_overdue,
+        ) = (next, 0, now, until, false);
         true
     }
 
@@ -99,7 +111,9 @@ impl Waiting {
         if chat.first == message.key {
             return None;
         }
-        let place = u32::try_from(chat.place(&message.key)).unwrap_or(u32::MAX).saturating_add(1);
+        let place = u32::try_from(chat.place(&message.key))
+            .unwrap_or(u32::MAX)
+            .saturating_add(1);
         if chat.is_inherited || chat.is_overdue {
             return Some(ASK_AGAIN);
         }
@@ -140,9 +154,19 @@ impl Waiting {
 
     /// How `message` has fared, this failure included.
     pub(crate) fn failed_again(&self, message: &OutboundMessage) -> Record {
-        match self.chats.get(&message.chat_id).filter(|chat| chat.first == message.key && chat.tries > 0) {
-            Some(chat) => Record { tries: chat.tries.saturating_add(1), since: chat.since },
-            None => Record { tries: 1, since: Instant::now() },
+        match self
+            .chats
+            .get(&message.chat_id)
+            .filter(|chat| chat.first == message.key && chat.tries > 0)
+        {
+            Some(chat) => Record {
+                tries: chat.tries.saturating_add(1),
+                since: chat.since,
+            },
+            None => Record {
+                tries: 1,
+                since: Instant::now(),
+            },
         }
     }
 
@@ -154,16 +178,29 @@ impl Waiting {
         }
         let Record { tries, since } = record;
         // Those behind it stay there.
-        let behind = self.chats.remove(&message.chat_id).filter(|chat| chat.first == message.key);
+        let behind = self
+            .chats
+            .remove(&message.chat_id)
+            .filter(|chat| chat.first == message.key);
         let behind = behind.map(|chat| chat.behind).unwrap_or_default();
         let first = message.key.clone();
-        let chat = Chat { first, tries, since, until: now + pause, is_inherited: false, is_overdue: false, behind };
+        let chat = Chat {
+            first,
+            tries,
+            since,
+            until: now + pause,
+            is_inherited: false,
+            is_overdue: false,
+            behind,
+        };
         self.chats.insert(message.chat_id.clone(), chat);
     }
 
     /// `message` is settled: the next one of its chat is first.
     pub(crate) fn settled(&mut self, message: &OutboundMessage) {
-        let Some(chat) = self.chats.get_mut(&message.chat_id) else { return };
+        let Some(chat) = self.chats.get_mut(&message.chat_id) else {
+            return;
+        };
         if chat.first == message.key {
             if !chat.advance() {
                 self.chats.remove(&message.chat_id);
@@ -181,7 +218,10 @@ mod tests {
     use super::*;
 
     fn message(position: u32) -> OutboundMessage {
-        let key = OutboundKey { turn: "turn".into(), position };
+        let key = OutboundKey {
+            turn: "turn".into(),
+            position,
+        };
         let inbound = InboundMessage::text("chat", "ann", "1", "");
         OutboundMessage::in_reply_to(&inbound, key, OutboundKind::Final, String::new())
     }
@@ -196,13 +236,25 @@ mod tests {
         assert!(may_go(&mut waiting, 0));
         let record = waiting.failed_again(&message(0));
         waiting.wait(&message(0), record, Duration::from_secs(1));
-        assert_eq!(waiting.stand_back(&message(1)), Some(Duration::from_secs(1) + STEP));
-        assert_eq!(waiting.stand_back(&message(2)), Some(Duration::from_secs(1) + 2 * STEP));
+        assert_eq!(
+            waiting.stand_back(&message(1)),
+            Some(Duration::from_secs(1) + STEP)
+        );
+        assert_eq!(
+            waiting.stand_back(&message(2)),
+            Some(Duration::from_secs(1) + 2 * STEP)
+        );
         waiting.settled(&message(0));
         // One that is new comes before the second one is due.
-        assert_eq!([3, 2, 1].map(|position| may_go(&mut waiting, position)), [false, false, true]);
+        assert_eq!(
+            [3, 2, 1].map(|position| may_go(&mut waiting, position)),
+            [false, false, true]
+        );
         waiting.settled(&message(1));
-        assert_eq!([3, 2].map(|position| may_go(&mut waiting, position)), [false, true]);
+        assert_eq!(
+            [3, 2].map(|position| may_go(&mut waiting, position)),
+            [false, true]
+        );
         waiting.settled(&message(2));
         waiting.settled(&message(3));
         assert!(waiting.chats.is_empty());
@@ -217,7 +269,10 @@ mod tests {
         assert!(!may_go(&mut waiting, 1) && may_go(&mut waiting, 0));
         for (first, second) in [(1, 2), (2, 3)] {
             tokio::time::advance(INHERITED + GRACE).await;
-            assert!(!may_go(&mut waiting, second) && !may_go(&mut waiting, first), "it is noticed");
+            assert!(
+                !may_go(&mut waiting, second) && !may_go(&mut waiting, first),
+                "it is noticed"
+            );
             tokio::time::advance(GRACE).await;
             assert!(!may_go(&mut waiting, second) && may_go(&mut waiting, first));
         }
@@ -234,8 +289,14 @@ mod tests {
         waiting.wait(&message(0), record, Duration::from_secs(1));
         // All the time it was busy with another chat, and the second one was in its hands already.
         tokio::time::advance(Duration::from_mins(1)).await;
-        assert_eq!([1, 2, 0].map(|position| may_go(&mut waiting, position)), [false, false, true]);
+        assert_eq!(
+            [1, 2, 0].map(|position| may_go(&mut waiting, position)),
+            [false, false, true]
+        );
         waiting.settled(&message(0));
-        assert_eq!([2, 1].map(|position| may_go(&mut waiting, position)), [false, true]);
+        assert_eq!(
+            [2, 1].map(|position| may_go(&mut waiting, position)),
+            [false, true]
+        );
     }
 }

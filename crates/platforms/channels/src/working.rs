@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use nanobot_bus::Bus;
 use nanobot_channel::{
-    Channel, ChatId, DeliveryContext, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, TraceId,
+    Channel, ChatId, DeliveryContext, InboundMessage, OutboundKey, OutboundKind, OutboundMessage,
+    TraceId,
 };
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -46,7 +47,9 @@ fn place(chat: &ChatId, delivery: &DeliveryContext) -> Place {
 
 /// The turn of a message.
 fn turn_of(message: &InboundMessage) -> TraceId {
-    message.journal_id().map_or_else(|| TraceId::from("unnamed"), |id| TraceId::from(id.as_str()))
+    message
+        .journal_id()
+        .map_or_else(|| TraceId::from("unnamed"), |id| TraceId::from(id.as_str()))
 }
 
 /// The work for one chat.
@@ -79,7 +82,14 @@ impl WorkKeeper {
         cancel: CancellationToken,
         tasks: TaskTracker,
     ) -> Self {
-        Self { channel, bus, settings, cancel, tasks, shown: Arc::default() }
+        Self {
+            channel,
+            bus,
+            settings,
+            cancel,
+            tasks,
+            shown: Arc::default(),
+        }
     }
 
     fn shown(&self) -> MutexGuard<'_, HashMap<Place, Work>> {
@@ -102,14 +112,26 @@ impl WorkKeeper {
             if shown.len() >= CHATS {
                 return;
             }
-            let work = Work { turns: vec![turn.clone()], life: Life::begin(&message.content), token: token.clone() };
+            let work = Work {
+                turns: vec![turn.clone()],
+                life: Life::begin(&message.content),
+                token: token.clone(),
+            };
             shown.insert(place.clone(), work);
         }
-        let key = OutboundKey { turn, position: NOTICE_POSITION };
-        let notice = OutboundMessage::in_reply_to(message, key, OutboundKind::Progress, String::new());
+        let key = OutboundKey {
+            turn,
+            position: NOTICE_POSITION,
+        };
+        let notice =
+            OutboundMessage::in_reply_to(message, key, OutboundKind::Progress, String::new());
         let keeper = self.clone();
         self.tasks.spawn(async move {
-            if token.run_until_cancelled(keeper.keep(&place, &notice)).await.is_some() {
+            if token
+                .run_until_cancelled(keeper.keep(&place, &notice))
+                .await
+                .is_some()
+            {
                 keeper.shown().remove(&place);
             }
         });
@@ -117,12 +139,17 @@ impl WorkKeeper {
 
     /// A turn is over, or its reply is there.
     pub(crate) fn end(&self, message: &OutboundMessage) {
-        self.end_turn(&place(&message.chat_id, &message.delivery), &message.key.turn);
+        self.end_turn(
+            &place(&message.chat_id, &message.delivery),
+            &message.key.turn,
+        );
     }
 
     fn end_turn(&self, place: &Place, turn: &TraceId) {
         let mut shown = self.shown();
-        let Some(work) = shown.get_mut(place) else { return };
+        let Some(work) = shown.get_mut(place) else {
+            return;
+        };
         let was_oldest = work.turns.first() == Some(turn);
         work.turns.retain(|other| other != turn);
         if was_oldest {
@@ -141,7 +168,11 @@ impl WorkKeeper {
             return;
         }
         let place = place(&message.chat_id, &message.delivery);
-        if let Some(work) = self.shown().get_mut(&place).filter(|work| work.turns.contains(&message.key.turn)) {
+        if let Some(work) = self
+            .shown()
+            .get_mut(&place)
+            .filter(|work| work.turns.contains(&message.key.turn))
+        {
             work.life.saw(message, seen);
         }
     }
@@ -158,7 +189,9 @@ impl WorkKeeper {
     /// Until nothing was heard of the turn for too long.
     async fn wait_for_silence(&self, place: &Place) {
         loop {
-            let Some(heard) = self.shown().get(place).map(|work| work.life.heard()) else { return };
+            let Some(heard) = self.shown().get(place).map(|work| work.life.heard()) else {
+                return;
+            };
             if heard.elapsed() >= LONGEST_SILENCE {
                 return;
             }
@@ -169,7 +202,9 @@ impl WorkKeeper {
     /// Keeps the typing indicator alive, where there is one.
     async fn type_on(&self, notice: &OutboundMessage) {
         loop {
-            let Some(typing) = self.channel.typing() else { return std::future::pending().await };
+            let Some(typing) = self.channel.typing() else {
+                return std::future::pending().await;
+            };
             let pause = typing.lasts().mul_f64(0.8).max(Duration::from_secs(1));
             if let Err(error) = typing.show(&notice.chat_id, &notice.delivery).await {
                 tracing::debug!(channel = %self.channel.name(), %error, "the typing indicator was not shown");
@@ -183,13 +218,18 @@ impl WorkKeeper {
         loop {
             let after = {
                 let settings = self.settings.borrow();
-                settings.delivery.alive_notice().filter(|_| settings.delivery.send_progress)
+                settings
+                    .delivery
+                    .alive_notice()
+                    .filter(|_| settings.delivery.send_progress)
             };
             let Some(after) = after else {
                 tokio::time::sleep(LOOK_AGAIN).await;
                 continue;
             };
-            let Some(due) = self.shown().get(place).map(|work| work.life.due(after)) else { return };
+            let Some(due) = self.shown().get(place).map(|work| work.life.due(after)) else {
+                return;
+            };
             if Instant::now() < due {
                 tokio::time::sleep_until(due).await;
                 continue;
@@ -197,10 +237,24 @@ impl WorkKeeper {
             let said = self.shown().get_mut(place).and_then(|work| {
                 let turn = work.turns.first()?.clone();
                 let (kind, content) = work.life.say();
-                Some((OutboundKey { turn, position: NOTICE_POSITION }, kind, content))
+                Some((
+                    OutboundKey {
+                        turn,
+                        position: NOTICE_POSITION,
+                    },
+                    kind,
+                    content,
+                ))
             });
-            let Some((key, kind, content)) = said else { return };
-            self.bus.offer(OutboundMessage { key, kind, content, ..notice.clone() });
+            let Some((key, kind, content)) = said else {
+                return;
+            };
+            self.bus.offer(OutboundMessage {
+                key,
+                kind,
+                content,
+                ..notice.clone()
+            });
         }
     }
 }

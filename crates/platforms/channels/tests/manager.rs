@@ -1,6 +1,11 @@
 //! The manager with a channel that records, on the in-process bus and paused time.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests stop at the first surprise")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests stop at the first surprise"
+)]
 
 #[path = "manager/doubt.rs"]
 mod doubt;
@@ -16,12 +21,12 @@ use std::time::Duration;
 
 use nanobot_bus::{Bus as _, EntryState, Ledger as _, LedgerFilter, MemoryBus, Queue, Settle};
 use nanobot_channel::{
-    Admission, Arrival, Channel, ChannelError, DeliveryGuarantee, Dialect, InboundMessage, Measure, OutboundKey,
-    OutboundKind, OutboundMessage, TextStyle,
+    Admission, Arrival, Channel, ChannelError, DeliveryGuarantee, Dialect, InboundMessage, Measure,
+    OutboundKey, OutboundKind, OutboundMessage, TextStyle,
 };
 use nanobot_channels::{
-    AccessRules, AllowFrom, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings, HealthState,
-    ManagedChannel, Stickers, UncertainPolicy,
+    AccessRules, AllowFrom, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings,
+    HealthState, ManagedChannel, Stickers, UncertainPolicy,
 };
 use nanobot_testkit::RecordingChannel;
 use nanobot_testkit::channel::SendFault;
@@ -37,8 +42,14 @@ struct Fixture {
 }
 
 fn everyone() -> ChannelSettings {
-    let delivery = DeliverySettings { send_patience_s: 0, ..DeliverySettings::default() };
-    ChannelSettings { access: AccessRules::of(AllowFrom::listed(["*"])), delivery }
+    let delivery = DeliverySettings {
+        send_patience_s: 0,
+        ..DeliverySettings::default()
+    };
+    ChannelSettings {
+        access: AccessRules::of(AllowFrom::listed(["*"])),
+        delivery,
+    }
 }
 
 fn start(channels: Vec<RecordingChannel>) -> Fixture {
@@ -54,7 +65,9 @@ fn start_with(bus: MemoryBus, channels: Vec<RecordingChannel>, stickers: Sticker
     let (settings, receiver) = watch::channel(everyone());
     let managed = channels
         .iter()
-        .map(|channel| ManagedChannel::new(Arc::clone(channel) as Arc<dyn Channel>, receiver.clone()))
+        .map(|channel| {
+            ManagedChannel::new(Arc::clone(channel) as Arc<dyn Channel>, receiver.clone())
+        })
         .collect();
     let manager = ChannelManager::start(&ChannelManagerParts {
         refused: vec![("broken".into(), "no token".to_owned())],
@@ -62,12 +75,26 @@ fn start_with(bus: MemoryBus, channels: Vec<RecordingChannel>, stickers: Sticker
         ..ChannelManagerParts::new(&bus, managed, "unused")
     })
     .unwrap();
-    Fixture { bus, channels, settings, manager }
+    Fixture {
+        bus,
+        channels,
+        settings,
+        manager,
+    }
 }
 
-fn outbound(channel: &str, chat: &str, number: u32, content: &str, kind: OutboundKind) -> OutboundMessage {
+fn outbound(
+    channel: &str,
+    chat: &str,
+    number: u32,
+    content: &str,
+    kind: OutboundKind,
+) -> OutboundMessage {
     let inbound = InboundMessage::text(channel, "ann", chat, "");
-    let key = OutboundKey { turn: format!("turn-{chat}").into(), position: number };
+    let key = OutboundKey {
+        turn: format!("turn-{chat}").into(),
+        position: number,
+    };
     OutboundMessage::in_reply_to(&inbound, key, kind, content.to_owned())
 }
 
@@ -86,16 +113,28 @@ impl Fixture {
 
     /// Every outbound message and where it stands, oldest first.
     async fn ledger(&self) -> Vec<(String, EntryState, Option<String>)> {
-        let entries = self.bus.list(Queue::Outbound, LedgerFilter::All, 100).await.unwrap();
+        let entries = self
+            .bus
+            .list(Queue::Outbound, LedgerFilter::All, 100)
+            .await
+            .unwrap();
         let lines = entries.into_iter().rev();
-        lines.map(|entry| (entry.outbound.unwrap().content, entry.state, entry.why)).collect()
+        lines
+            .map(|entry| (entry.outbound.unwrap().content, entry.state, entry.why))
+            .collect()
     }
 
     /// Waits until no outbound message is open.
     async fn settled(&self) -> Vec<(String, EntryState, Option<String>)> {
         let until = Instant::now() + Duration::from_hours(2);
         while Instant::now() < until {
-            if self.bus.list(Queue::Outbound, LedgerFilter::Open, 1).await.unwrap().is_empty() {
+            if self
+                .bus
+                .list(Queue::Outbound, LedgerFilter::Open, 1)
+                .await
+                .unwrap()
+                .is_empty()
+            {
                 return self.ledger().await;
             }
             tokio::time::sleep(Duration::from_millis(500)).await;
@@ -106,13 +145,22 @@ impl Fixture {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_is_split_sent_in_order_and_settled() {
-    let style = TextStyle { dialect: Dialect::Plain, measure: Measure::CodePoints, limit: 10 };
+    let style = TextStyle {
+        dialect: Dialect::Plain,
+        measure: Measure::CodePoints,
+        limit: 10,
+    };
     let fixture = start(vec![RecordingChannel::new("chat").with_style(style)]);
-    fixture.publish(reply("1", 0, "**first**\n\nsecond\n\nthird")).await;
+    fixture
+        .publish(reply("1", 0, "**first**\n\nsecond\n\nthird"))
+        .await;
     let ledger = fixture.settled().await;
     assert_eq!(ledger[0].1, EntryState::Sent);
     let parts = fixture.channels[0].parts();
-    let seen: Vec<_> = parts.iter().map(|part| (part.index, part.count, part.text.as_str())).collect();
+    let seen: Vec<_> = parts
+        .iter()
+        .map(|part| (part.index, part.count, part.text.as_str()))
+        .collect();
     assert_eq!(seen, [(0, 3, "first"), (1, 3, "second"), (2, 3, "third")]);
     assert!(fixture.manager.stop().await);
 }
@@ -122,11 +170,20 @@ async fn a_pause_beyond_every_clock_stops_its_chat_alone() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
     let channel = &fixture.channels[0];
     for (number, seconds) in [(1, u64::MAX), (2, u64::MAX / 2), (3, 1 << 40)] {
-        channel.fail_next(SendFault::Refuse(ChannelError::RateLimited { retry_after: Duration::from_secs(seconds) }));
-        fixture.publish(reply(&number.to_string(), 0, "waits")).await;
-        fixture.publish(reply(&number.to_string(), 1, "waits behind it")).await;
+        channel.fail_next(SendFault::Refuse(ChannelError::RateLimited {
+            retry_after: Duration::from_secs(seconds),
+        }));
+        fixture
+            .publish(reply(&number.to_string(), 0, "waits"))
+            .await;
+        fixture
+            .publish(reply(&number.to_string(), 1, "waits behind it"))
+            .await;
         fixture.publish(reply("9", number, "goes on")).await;
-        channel.wait_for_parts(usize::try_from(number).unwrap()).await.unwrap();
+        channel
+            .wait_for_parts(usize::try_from(number).unwrap())
+            .await
+            .unwrap();
     }
     assert_eq!(channel.texts(), ["goes on"; 3]);
     assert!(fixture.manager.stop().await);
@@ -134,10 +191,16 @@ async fn a_pause_beyond_every_clock_stops_its_chat_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_part_is_tried_again_from_where_it_failed_and_other_chats_go_on() {
-    let style = TextStyle { dialect: Dialect::Plain, measure: Measure::CodePoints, limit: 6 };
+    let style = TextStyle {
+        dialect: Dialect::Plain,
+        measure: Measure::CodePoints,
+        limit: 6,
+    };
     let fixture = start(vec![RecordingChannel::new("chat").with_style(style)]);
     let channel = &fixture.channels[0];
-    fixture.publish(outbound("chat", "9", 0, "zero", OutboundKind::Notice)).await;
+    fixture
+        .publish(outbound("chat", "9", 0, "zero", OutboundKind::Notice))
+        .await;
     channel.wait_for_parts(1).await.unwrap();
     channel.fail_next(unreachable());
     let began = Instant::now();
@@ -146,9 +209,15 @@ async fn a_part_is_tried_again_from_where_it_failed_and_other_chats_go_on() {
     fixture.publish(reply("1", 2, "four")).await;
     fixture.publish(reply("2", 0, "other")).await;
     channel.wait_for_parts(2).await.unwrap();
-    assert!(began.elapsed() < Duration::from_secs(1), "the other chat waited");
+    assert!(
+        began.elapsed() < Duration::from_secs(1),
+        "the other chat waited"
+    );
     fixture.settled().await;
-    assert_eq!(channel.texts(), ["zero", "other", "one", "two", "three", "four"]);
+    assert_eq!(
+        channel.texts(),
+        ["zero", "other", "one", "two", "three", "four"]
+    );
     assert!(began.elapsed() >= Duration::from_secs(1));
 }
 
@@ -156,7 +225,9 @@ async fn a_part_is_tried_again_from_where_it_failed_and_other_chats_go_on() {
 async fn what_waits_from_before_a_start_is_not_overtaken() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
     let pause = Duration::from_secs(30);
-    fixture.channels[0].fail_next(SendFault::Refuse(ChannelError::RateLimited { retry_after: pause }));
+    fixture.channels[0].fail_next(SendFault::Refuse(ChannelError::RateLimited {
+        retry_after: pause,
+    }));
     fixture.publish(reply("1", 0, "one")).await;
     while fixture.channels[0].attempts() == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -169,7 +240,13 @@ async fn what_waits_from_before_a_start_is_not_overtaken() {
     again.publish(reply("1", 2, "three")).await;
     let sent = EntryState::Sent;
     let ledger = again.settled().await;
-    assert_eq!(ledger.iter().map(|(_, state, _)| *state).collect::<Vec<_>>(), [sent; 4]);
+    assert_eq!(
+        ledger
+            .iter()
+            .map(|(_, state, _)| *state)
+            .collect::<Vec<_>>(),
+        [sent; 4]
+    );
     assert_eq!(again.channels[0].texts(), ["other", "one", "two", "three"]);
 }
 
@@ -177,7 +254,9 @@ async fn what_waits_from_before_a_start_is_not_overtaken() {
 async fn the_platform_names_the_pause_and_the_retries_end() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
     let channel = &fixture.channels[0];
-    channel.fail_next(SendFault::Refuse(ChannelError::RateLimited { retry_after: Duration::from_secs(40) }));
+    channel.fail_next(SendFault::Refuse(ChannelError::RateLimited {
+        retry_after: Duration::from_secs(40),
+    }));
     for _ in 0..3 {
         channel.fail_next(unreachable());
     }
@@ -186,8 +265,10 @@ async fn the_platform_names_the_pause_and_the_retries_end() {
     let ledger = fixture.settled().await;
     let why = "the platform cannot be reached: no route (tried 4 times)";
     let notice = format!("A message of mine could not be sent: {why}. /pending shows it.");
-    let expected =
-        [("lost".to_owned(), EntryState::Failed, Some(why.to_owned())), (notice.clone(), EntryState::Sent, None)];
+    let expected = [
+        ("lost".to_owned(), EntryState::Failed, Some(why.to_owned())),
+        (notice.clone(), EntryState::Sent, None),
+    ];
     assert_eq!(ledger, expected);
     assert!(began.elapsed() >= Duration::from_secs(40 + 2 + 4));
     assert_eq!((channel.attempts(), channel.texts()), (5, vec![notice]));
@@ -196,30 +277,47 @@ async fn the_platform_names_the_pause_and_the_retries_end() {
 #[tokio::test(start_paused = true)]
 async fn whoever_was_away_waits_five_seconds_at_most() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
-    fixture.settings.send_modify(|settings| settings.delivery.send_max_retries = 100);
+    fixture
+        .settings
+        .send_modify(|settings| settings.delivery.send_max_retries = 100);
     let channel = &fixture.channels[0];
     for _ in 0..10 {
-        channel.fail_next(SendFault::Refuse(ChannelError::Away("nobody listens".to_owned())));
+        channel.fail_next(SendFault::Refuse(ChannelError::Away(
+            "nobody listens".to_owned(),
+        )));
     }
     let began = Instant::now();
     fixture.publish(reply("1", 0, "while you were away")).await;
     fixture.settled().await;
-    assert_eq!((channel.attempts(), channel.texts()), (11, vec!["while you were away".to_owned()]));
-    assert!(began.elapsed() < Duration::from_mins(1), "ten growing pauses are more than four minutes");
+    assert_eq!(
+        (channel.attempts(), channel.texts()),
+        (11, vec!["while you were away".to_owned()])
+    );
+    assert!(
+        began.elapsed() < Duration::from_mins(1),
+        "ten growing pauses are more than four minutes"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_may_have_been_sent_is_not_sent_again() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
     let channel = &fixture.channels[0];
-    channel.fail_next(SendFault::TakeThenFail(ChannelError::Ambiguous("reset".to_owned())));
-    channel.fail_next(SendFault::Refuse(ChannelError::NotFound("chat 1".to_owned())));
+    channel.fail_next(SendFault::TakeThenFail(ChannelError::Ambiguous(
+        "reset".to_owned(),
+    )));
+    channel.fail_next(SendFault::Refuse(ChannelError::NotFound(
+        "chat 1".to_owned(),
+    )));
     channel.fail_next(SendFault::Hang);
     for (number, content) in (0..).zip(["maybe", "gone", "hung", "", "fine"]) {
         fixture.publish(reply("1", number, content)).await;
     }
     let ledger = fixture.settled().await;
-    let states: Vec<_> = ledger.iter().map(|(content, state, _)| (content.as_str(), *state)).collect();
+    let states: Vec<_> = ledger
+        .iter()
+        .map(|(content, state, _)| (content.as_str(), *state))
+        .collect();
     let expected = [
         ("maybe", EntryState::Uncertain),
         ("gone", EntryState::Failed),
@@ -228,10 +326,16 @@ async fn what_may_have_been_sent_is_not_sent_again() {
         ("fine", EntryState::Sent),
         (UNCERTAIN, EntryState::Sent),
         (UNCERTAIN, EntryState::Sent),
-        ("My last message had nothing in it to show.", EntryState::Sent),
+        (
+            "My last message had nothing in it to show.",
+            EntryState::Sent,
+        ),
     ];
     assert_eq!(states, expected);
-    assert_eq!(channel.texts().get(..2), Some(["maybe".to_owned(), "fine".to_owned()].as_slice()));
+    assert_eq!(
+        channel.texts().get(..2),
+        Some(["maybe".to_owned(), "fine".to_owned()].as_slice())
+    );
 }
 
 /// What a chat is told about a message that may not have arrived.
@@ -241,21 +345,42 @@ const UNCERTAIN: &str = "I do not know whether my last message arrived. /pending
 async fn what_may_have_been_sent_follows_the_policy() {
     let idempotent = DeliveryGuarantee::Idempotent { window: None };
     let table = [
-        (UncertainPolicy::Ask, DeliveryGuarantee::BestEffort, EntryState::Uncertain, vec!["text", UNCERTAIN]),
-        (UncertainPolicy::Drop, DeliveryGuarantee::BestEffort, EntryState::Uncertain, vec!["text"]),
+        (
+            UncertainPolicy::Ask,
+            DeliveryGuarantee::BestEffort,
+            EntryState::Uncertain,
+            vec!["text", UNCERTAIN],
+        ),
+        (
+            UncertainPolicy::Drop,
+            DeliveryGuarantee::BestEffort,
+            EntryState::Uncertain,
+            vec!["text"],
+        ),
         (
             UncertainPolicy::ResendMarked,
             DeliveryGuarantee::BestEffort,
             EntryState::Sent,
             vec!["text", "↻ This may be a repetition:\ntext"],
         ),
-        (UncertainPolicy::Ask, idempotent, EntryState::Sent, vec!["text", "text"]),
+        (
+            UncertainPolicy::Ask,
+            idempotent,
+            EntryState::Sent,
+            vec!["text", "text"],
+        ),
     ];
     for (policy, guarantee, state, texts) in table {
-        let fixture = start(vec![RecordingChannel::new("chat").with_guarantee(guarantee)]);
-        fixture.settings.send_modify(|settings| settings.delivery.uncertain = policy);
+        let fixture = start(vec![
+            RecordingChannel::new("chat").with_guarantee(guarantee),
+        ]);
+        fixture
+            .settings
+            .send_modify(|settings| settings.delivery.uncertain = policy);
         let channel = &fixture.channels[0];
-        channel.fail_next(SendFault::TakeThenFail(ChannelError::Ambiguous("reset".to_owned())));
+        channel.fail_next(SendFault::TakeThenFail(ChannelError::Ambiguous(
+            "reset".to_owned(),
+        )));
         fixture.publish(reply("1", 0, "text")).await;
         assert_eq!(fixture.settled().await[0].1, state, "{policy:?}");
         assert_eq!(channel.texts(), texts, "{policy:?}");
@@ -265,19 +390,33 @@ async fn what_may_have_been_sent_follows_the_policy() {
 #[tokio::test(start_paused = true)]
 async fn a_repetition_keeps_its_place_and_is_not_tried_for_ever() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
-    fixture.settings.send_modify(|settings| settings.delivery.uncertain = UncertainPolicy::ResendMarked);
+    fixture
+        .settings
+        .send_modify(|settings| settings.delivery.uncertain = UncertainPolicy::ResendMarked);
     let channel = &fixture.channels[0];
     for _ in 0..4 {
-        channel.fail_next(SendFault::TakeThenFail(ChannelError::Ambiguous("reset".to_owned())));
+        channel.fail_next(SendFault::TakeThenFail(ChannelError::Ambiguous(
+            "reset".to_owned(),
+        )));
     }
     fixture.publish(reply("1", 0, "first")).await;
     fixture.publish(reply("1", 1, "second")).await;
     let ledger = fixture.settled().await;
-    let states: Vec<_> = ledger.iter().map(|(content, state, _)| (content.as_str(), *state)).collect();
-    let expected = [("first", EntryState::Uncertain), ("second", EntryState::Sent), (UNCERTAIN, EntryState::Sent)];
+    let states: Vec<_> = ledger
+        .iter()
+        .map(|(content, state, _)| (content.as_str(), *state))
+        .collect();
+    let expected = [
+        ("first", EntryState::Uncertain),
+        ("second", EntryState::Sent),
+        (UNCERTAIN, EntryState::Sent),
+    ];
     assert_eq!(states, expected);
     let again = "↻ This may be a repetition:\nfirst";
-    assert_eq!(channel.texts(), ["first", again, again, again, UNCERTAIN, "second"]);
+    assert_eq!(
+        channel.texts(),
+        ["first", again, again, again, UNCERTAIN, "second"]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -290,8 +429,16 @@ async fn a_chat_is_told_once_about_a_reply_that_failed_and_never_about_a_notice(
     }
     fixture.publish(reply("1", 0, "text")).await;
     fixture.settled().await;
-    assert_eq!(channel.texts(), Vec::<String>::new(), "the notice failed too, and nothing was said about it");
-    let failed = fixture.bus.list(Queue::Outbound, LedgerFilter::Failed, 10).await.unwrap();
+    assert_eq!(
+        channel.texts(),
+        Vec::<String>::new(),
+        "the notice failed too, and nothing was said about it"
+    );
+    let failed = fixture
+        .bus
+        .list(Queue::Outbound, LedgerFilter::Failed, 10)
+        .await
+        .unwrap();
     assert_eq!(failed.len(), 2);
     for entry in failed.iter().rev() {
         fixture.bus.retry(&entry.id).await.unwrap();
@@ -305,17 +452,34 @@ async fn a_chat_is_told_once_about_a_reply_that_failed_and_never_about_a_notice(
 #[tokio::test(start_paused = true)]
 async fn doubt_after_a_crash_is_resolved_by_the_guarantee() {
     let table = [
-        (DeliveryGuarantee::Idempotent { window: None }, EntryState::Sent, "text"),
+        (
+            DeliveryGuarantee::Idempotent { window: None },
+            EntryState::Sent,
+            "text",
+        ),
         (DeliveryGuarantee::Detectable, EntryState::Sent, "text"),
-        (DeliveryGuarantee::BestEffort, EntryState::Uncertain, UNCERTAIN),
+        (
+            DeliveryGuarantee::BestEffort,
+            EntryState::Uncertain,
+            UNCERTAIN,
+        ),
     ];
     for (guarantee, state, text) in table {
         let bus = MemoryBus::new();
         bus.publish_outbound(reply("1", 0, "text")).await.unwrap();
         let mut crashed = bus.outbound(&"chat".into()).await.unwrap();
-        crashed.next().await.unwrap().settle(Settle::Begin).await.unwrap();
+        crashed
+            .next()
+            .await
+            .unwrap()
+            .settle(Settle::Begin)
+            .await
+            .unwrap();
         drop(crashed);
-        let fixture = start_on(bus, vec![RecordingChannel::new("chat").with_guarantee(guarantee)]);
+        let fixture = start_on(
+            bus,
+            vec![RecordingChannel::new("chat").with_guarantee(guarantee)],
+        );
         assert_eq!(fixture.settled().await[0].1, state, "{guarantee:?}");
         assert_eq!(fixture.channels[0].texts(), [text], "{guarantee:?}");
     }
@@ -323,11 +487,16 @@ async fn doubt_after_a_crash_is_resolved_by_the_guarantee() {
 
 #[tokio::test(start_paused = true)]
 async fn a_channel_that_hangs_delays_no_other() {
-    let fixture = start(vec![RecordingChannel::new("chat"), RecordingChannel::new("other")]);
+    let fixture = start(vec![
+        RecordingChannel::new("chat"),
+        RecordingChannel::new("other"),
+    ]);
     fixture.channels[0].fail_next(SendFault::Hang);
     let began = Instant::now();
     fixture.publish(reply("1", 0, "hangs")).await;
-    fixture.publish(outbound("other", "2", 0, "goes", OutboundKind::Final)).await;
+    fixture
+        .publish(outbound("other", "2", 0, "goes", OutboundKind::Final))
+        .await;
     fixture.channels[1].wait_for_parts(1).await.unwrap();
     assert!(began.elapsed() < Duration::from_secs(1));
 }
@@ -335,9 +504,14 @@ async fn a_channel_that_hangs_delays_no_other() {
 #[tokio::test(start_paused = true)]
 async fn a_message_to_a_channel_that_is_not_there_fails_visibly() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
-    fixture.publish(outbound("nowhere", "1", 0, "text", OutboundKind::Final)).await;
+    fixture
+        .publish(outbound("nowhere", "1", 0, "text", OutboundKind::Final))
+        .await;
     let why = "no channel called `nowhere` is configured and enabled here".to_owned();
-    assert_eq!(fixture.settled().await, [("text".to_owned(), EntryState::Failed, Some(why))]);
+    assert_eq!(
+        fixture.settled().await,
+        [("text".to_owned(), EntryState::Failed, Some(why))]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -346,18 +520,35 @@ async fn what_is_shown_on_the_way_follows_the_settings() {
     let channel = &fixture.channels[0];
     let offer = |kind, content: &str| fixture.bus.offer(outbound("chat", "1", 0, content, kind));
     let stream = || "s".into();
-    fixture.publish(outbound("chat", "1", 1, "begin", OutboundKind::Notice)).await;
+    fixture
+        .publish(outbound("chat", "1", 1, "begin", OutboundKind::Notice))
+        .await;
     channel.wait_for_parts(1).await.unwrap();
     offer(OutboundKind::Progress, "thinking");
     offer(OutboundKind::ToolHint, "exec(\"ls\")");
     offer(OutboundKind::Delta { stream: stream() }, "do");
-    offer(OutboundKind::StreamEnd { stream: stream(), resuming: false }, "");
+    offer(
+        OutboundKind::StreamEnd {
+            stream: stream(),
+            resuming: false,
+        },
+        "",
+    );
     fixture.publish(reply("1", 2, "done")).await;
     channel.wait_for_parts(3).await.unwrap();
     assert_eq!(channel.texts(), ["begin", "thinking", "done"]);
-    let drafts: Vec<_> = channel.draft_events().into_iter().map(|draft| draft.kind).collect();
-    let expected =
-        [OutboundKind::Delta { stream: stream() }, OutboundKind::StreamEnd { stream: stream(), resuming: false }];
+    let drafts: Vec<_> = channel
+        .draft_events()
+        .into_iter()
+        .map(|draft| draft.kind)
+        .collect();
+    let expected = [
+        OutboundKind::Delta { stream: stream() },
+        OutboundKind::StreamEnd {
+            stream: stream(),
+            resuming: false,
+        },
+    ];
     assert_eq!(drafts, expected);
     fixture.settings.send_modify(|settings| {
         settings.delivery.send_progress = false;
@@ -373,7 +564,10 @@ async fn what_is_shown_on_the_way_follows_the_settings() {
 async fn send_progress_decides_about_thoughts_also_where_they_are_streamed() {
     let stream = || "s".into();
     let withdrawn = OutboundKind::Withdrawn { stream: stream() };
-    let ended = OutboundKind::StreamEnd { stream: stream(), resuming: true };
+    let ended = OutboundKind::StreamEnd {
+        stream: stream(),
+        resuming: true,
+    };
     for (send_progress, has_drafts, end, texts) in [
         (true, true, Some(&ended), vec!["done"]),
         (false, true, Some(&withdrawn), vec!["done"]),
@@ -381,13 +575,24 @@ async fn send_progress_decides_about_thoughts_also_where_they_are_streamed() {
         (false, false, None, vec!["done"]),
     ] {
         let channel = RecordingChannel::new("chat");
-        let fixture = start(vec![if has_drafts { channel } else { channel.without_abilities() }]);
-        fixture.settings.send_modify(|settings| settings.delivery.send_progress = send_progress);
+        let fixture = start(vec![if has_drafts {
+            channel
+        } else {
+            channel.without_abilities()
+        }]);
+        fixture
+            .settings
+            .send_modify(|settings| settings.delivery.send_progress = send_progress);
         let offer = |kind, content: &str, completes| {
-            fixture.bus.offer(OutboundMessage { completes, ..outbound("chat", "1", 0, content, kind) });
+            fixture.bus.offer(OutboundMessage {
+                completes,
+                ..outbound("chat", "1", 0, content, kind)
+            });
         };
         let channel = &fixture.channels[0];
-        fixture.publish(outbound("chat", "1", 1, "begin", OutboundKind::Notice)).await;
+        fixture
+            .publish(outbound("chat", "1", 1, "begin", OutboundKind::Notice))
+            .await;
         channel.wait_for_parts(1).await.unwrap();
         offer(OutboundKind::Delta { stream: stream() }, "let me see", None);
         offer(ended.clone(), "", None);
@@ -395,7 +600,11 @@ async fn send_progress_decides_about_thoughts_also_where_they_are_streamed() {
         fixture.publish(reply("1", 2, "done")).await;
         channel.wait_for_parts(texts.len() + 1).await.unwrap();
         assert_eq!(channel.texts()[1..], texts);
-        assert_eq!(channel.draft_events().last().map(|draft| &draft.kind), end, "{send_progress}");
+        assert_eq!(
+            channel.draft_events().last().map(|draft| &draft.kind),
+            end,
+            "{send_progress}"
+        );
     }
 }
 
@@ -404,22 +613,42 @@ async fn a_draft_that_is_no_reply_is_withdrawn() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
     let channel = &fixture.channels[0];
     let withdrawn = OutboundKind::Withdrawn { stream: "s".into() };
-    fixture.publish(outbound("chat", "1", 1, "begin", OutboundKind::Notice)).await;
+    fixture
+        .publish(outbound("chat", "1", 1, "begin", OutboundKind::Notice))
+        .await;
     channel.wait_for_parts(1).await.unwrap();
-    fixture.bus.offer(outbound("chat", "1", 0, "", withdrawn.clone()));
-    fixture.bus.offer(outbound("chat", "1", 0, "after it", OutboundKind::Progress));
+    fixture
+        .bus
+        .offer(outbound("chat", "1", 0, "", withdrawn.clone()));
+    fixture
+        .bus
+        .offer(outbound("chat", "1", 0, "after it", OutboundKind::Progress));
     channel.wait_for_parts(2).await.unwrap();
-    assert_eq!(channel.draft_events().into_iter().map(|draft| draft.kind).collect::<Vec<_>>(), [withdrawn]);
+    assert_eq!(
+        channel
+            .draft_events()
+            .into_iter()
+            .map(|draft| draft.kind)
+            .collect::<Vec<_>>(),
+        [withdrawn]
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn strangers_are_kept_out_and_a_change_of_the_list_works_at_once() {
     let fixture = start(vec![RecordingChannel::new("chat").without_abilities()]);
-    let allow = |list| fixture.settings.send_modify(|settings| settings.access.allow_from = list);
+    let allow = |list| {
+        fixture
+            .settings
+            .send_modify(|settings| settings.access.allow_from = list)
+    };
     let say = async |id: &str| {
         let mut message = InboundMessage::text("forged", "ann", "1", "hi");
         message.id = Some(id.into());
-        fixture.channels[0].receive(message, &Arrival::direct()).await.unwrap()
+        fixture.channels[0]
+            .receive(message, &Arrival::direct())
+            .await
+            .unwrap()
     };
     allow(AllowFrom::Unset);
     assert_eq!(say("1").await, Admission::NotAllowed);
@@ -441,7 +670,10 @@ async fn a_full_ledger_means_later() {
     let fixture = start_on(MemoryBus::bounded(1), vec![RecordingChannel::new("chat")]);
     let say = async |text: &str| {
         let message = InboundMessage::text("chat", "ann", "1", text);
-        fixture.channels[0].receive(message, &Arrival::direct()).await.unwrap()
+        fixture.channels[0]
+            .receive(message, &Arrival::direct())
+            .await
+            .unwrap()
     };
     assert_eq!(say("a").await, Admission::Accepted);
     assert_eq!(say("b").await, Admission::TryLater);
@@ -455,13 +687,20 @@ async fn a_channel_that_ends_is_started_again_and_one_that_cannot_work_is_not() 
     channel.wait_for_runs(1).await.unwrap();
     assert_eq!(health(&fixture), HealthState::Running);
     let broken = fixture.manager.health().snapshot()["broken"].clone();
-    assert_eq!(broken, HealthState::Failed { why: "no token".to_owned() });
+    assert_eq!(
+        broken,
+        HealthState::Failed {
+            why: "no token".to_owned()
+        }
+    );
 
     let mut watched = fixture.manager.health().subscribe();
     watched.mark_unchanged();
     channel.crash(ChannelError::Unavailable("no route".to_owned()));
     watched.changed().await.unwrap();
-    let HealthState::Degraded { why, .. } = health(&fixture) else { panic!("{:?}", health(&fixture)) };
+    let HealthState::Degraded { why, .. } = health(&fixture) else {
+        panic!("{:?}", health(&fixture))
+    };
     assert_eq!(why, "the platform cannot be reached: no route");
     channel.wait_for_runs(2).await.unwrap();
     assert_eq!(health(&fixture), HealthState::Running);
@@ -469,9 +708,16 @@ async fn a_channel_that_ends_is_started_again_and_one_that_cannot_work_is_not() 
     // It gives no sign of life from here on: it is stopped and started as a whole.
     let began = Instant::now();
     channel.wait_for_runs(3).await.unwrap_err();
-    fixture.settings.send_modify(|settings| settings.delivery.alive_within_s = 5);
+    fixture
+        .settings
+        .send_modify(|settings| settings.delivery.alive_within_s = 5);
     tokio::time::sleep(Duration::from_mins(3)).await;
-    assert!(channel.runs() > 3, "{} runs after {:?}", channel.runs(), began.elapsed());
+    assert!(
+        channel.runs() > 3,
+        "{} runs after {:?}",
+        channel.runs(),
+        began.elapsed()
+    );
 
     channel.crash(ChannelError::Auth("revoked".to_owned()));
     tokio::time::sleep(Duration::from_mins(10)).await;
@@ -484,34 +730,74 @@ async fn a_channel_that_ends_is_started_again_and_one_that_cannot_work_is_not() 
 async fn a_flush_sends_what_is_there_and_leaves_what_cannot_go() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
     let channel = &fixture.channels[0];
-    channel.fail_next(SendFault::Refuse(ChannelError::RateLimited { retry_after: Duration::from_mins(5) }));
+    channel.fail_next(SendFault::Refuse(ChannelError::RateLimited {
+        retry_after: Duration::from_mins(5),
+    }));
     fixture.publish(reply("1", 0, "later")).await;
     fixture.publish(reply("2", 0, "now")).await;
     let began = Instant::now();
     assert!(fixture.manager.flush(Duration::from_secs(5)).await);
     assert!(began.elapsed() < Duration::from_secs(1));
     assert!(fixture.manager.stop().await);
-    let ledger = fixture.bus.list(Queue::Outbound, LedgerFilter::Open, 10).await.unwrap();
-    assert_eq!(ledger.into_iter().map(|entry| entry.outbound.unwrap().content).collect::<Vec<_>>(), ["later"]);
+    let ledger = fixture
+        .bus
+        .list(Queue::Outbound, LedgerFilter::Open, 10)
+        .await
+        .unwrap();
+    assert_eq!(
+        ledger
+            .into_iter()
+            .map(|entry| entry.outbound.unwrap().content)
+            .collect::<Vec<_>>(),
+        ["later"]
+    );
     assert_eq!(channel.texts(), ["now"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn stickers_are_sent_as_pictures() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("index.json"), r#"{"wave": "https://x.test/wave.png"}"#).unwrap();
+    std::fs::write(
+        folder.path().join("index.json"),
+        r#"{"wave": "https://x.test/wave.png"}"#,
+    )
+    .unwrap();
     let stickers = Stickers::in_folder(folder.path(), folder.path().join("outbox"));
-    let fixture = start_with(MemoryBus::new(), vec![RecordingChannel::new("chat")], stickers);
-    fixture.publish(reply("1", 0, "Hello [sticker:wave] [sticker:nobody]")).await;
+    let fixture = start_with(
+        MemoryBus::new(),
+        vec![RecordingChannel::new("chat")],
+        stickers,
+    );
+    fixture
+        .publish(reply("1", 0, "Hello [sticker:wave] [sticker:nobody]"))
+        .await;
     fixture.publish(reply("1", 1, "[sticker:wave]")).await;
     let ledger = fixture.settled().await;
-    let stored: Vec<_> = ledger.iter().map(|(content, state, _)| (content.as_str(), *state)).collect();
+    let stored: Vec<_> = ledger
+        .iter()
+        .map(|(content, state, _)| (content.as_str(), *state))
+        .collect();
     let sent = EntryState::Sent;
-    assert_eq!(stored, [("Hello [sticker:wave] [sticker:nobody]", sent), ("[sticker:wave]", sent)]);
+    assert_eq!(
+        stored,
+        [
+            ("Hello [sticker:wave] [sticker:nobody]", sent),
+            ("[sticker:wave]", sent)
+        ]
+    );
     let parts = fixture.channels[0].parts();
     let seen: Vec<_> = parts
         .iter()
-        .map(|part| (part.plain.as_str(), part.message.media.iter().map(|media| media.location.as_str()).collect()))
+        .map(|part| {
+            (
+                part.plain.as_str(),
+                part.message
+                    .media
+                    .iter()
+                    .map(|media| media.location.as_str())
+                    .collect(),
+            )
+        })
         .collect();
     let wave = || vec!["https://x.test/wave.png"];
     assert_eq!(seen, [("Hello [sticker:nobody]", wave()), ("", wave())]);

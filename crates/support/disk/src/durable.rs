@@ -31,10 +31,15 @@ pub fn write_all(file: &mut dyn DiskFile, mut bytes: &[u8]) -> io::Result<()> {
 /// # Errors
 /// The platform's.
 pub fn append(file: &mut dyn DiskFile, bytes: &[u8], length: u64) -> io::Result<()> {
-    write_all(file, bytes).and_then(|()| file.sync()).map_err(|error| match file.truncate(length) {
-        Ok(()) => error,
-        Err(_) => io::Error::new(error.kind(), format!("{error}; what was written of it is still there")),
-    })
+    write_all(file, bytes)
+        .and_then(|()| file.sync())
+        .map_err(|error| match file.truncate(length) {
+            Ok(()) => error,
+            Err(_) => io::Error::new(
+                error.kind(),
+                format!("{error}; what was written of it is still there"),
+            ),
+        })
 }
 
 /// Reads into `buffer` from a position until it is full or the file ends: how many bytes.
@@ -109,7 +114,9 @@ impl NewFolders {
         if folder.as_os_str().is_empty() || disk.exists(folder)? {
             return Ok(());
         }
-        let Some(parent) = folder.parent() else { return Ok(()) };
+        let Some(parent) = folder.parent() else {
+            return Ok(());
+        };
         self.create(disk, parent)?;
         self.unsynced().insert(parent.to_owned());
         match disk.create_folder(folder) {

@@ -14,7 +14,9 @@ impl Disk for LocalDisk {
     fn open(&self, path: &Path, access: Access<'_>) -> io::Result<Box<dyn DiskFile>> {
         let file = match access {
             Access::Read => File::open(path)?,
-            Access::Append => private(OpenOptions::new().read(true).append(true).create(true)).open(path)?,
+            Access::Append => {
+                private(OpenOptions::new().read(true).append(true).create(true)).open(path)?
+            }
             Access::New => private(OpenOptions::new().write(true).create_new(true)).open(path)?,
             Access::DraftOf(replaced) => {
                 let file = File::create(path)?;
@@ -32,7 +34,9 @@ impl Disk for LocalDisk {
     }
 
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
-        std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect()
+        std::fs::read_dir(folder)?
+            .map(|entry| Ok(entry?.path()))
+            .collect()
     }
 
     fn create_folder(&self, folder: &Path) -> io::Result<()> {
@@ -48,9 +52,17 @@ impl Disk for LocalDisk {
     }
 
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let folder = if folder.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            folder
+        };
         // Elsewhere a folder cannot be opened, and names are durable when their file is.
-        if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+        if cfg!(unix) {
+            File::open(folder)?.sync_all()
+        } else {
+            Ok(())
+        }
     }
 
     fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
@@ -74,7 +86,11 @@ struct LocalFile(File);
 impl DiskFile for LocalFile {
     fn stamp(&self) -> io::Result<Stamp> {
         let metadata = self.0.metadata()?;
-        Ok(Stamp { length: metadata.len(), modified: metadata.modified().ok(), identity: identity(&metadata) })
+        Ok(Stamp {
+            length: metadata.len(),
+            modified: metadata.modified().ok(),
+            identity: identity(&metadata),
+        })
     }
 
     fn lock(&self) -> io::Result<()> {

@@ -49,7 +49,11 @@ pub fn visible(text: &str) -> String {
 pub fn visible_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for character in json.chars() {
-        if is_hidden(character) { escape(character, Notation::Json, &mut shown) } else { shown.push(character) }
+        if is_hidden(character) {
+            escape(character, Notation::Json, &mut shown)
+        } else {
+            shown.push(character)
+        }
     }
     shown
 }
@@ -65,7 +69,8 @@ impl Escaper {
     #[must_use]
     pub fn push(&mut self, piece: &str) -> String {
         let mut shown = String::with_capacity(piece.len());
-        let is_shown = |character: &char| matches!(character, '\n' | '\t') || !character.is_control();
+        let is_shown =
+            |character: &char| matches!(character, '\n' | '\t') || !character.is_control();
         for character in piece.chars().filter(is_shown) {
             self.keep.take(character, &mut shown);
         }
@@ -101,7 +106,10 @@ mod tests {
         let table = [
             ("rm \u{202e}txt.exe", "rm \\u{202e}txt.exe"),
             ("\u{2066}a\u{2069}", "\\u{2066}a\\u{2069}"),
-            ("a\u{200b}b\u{2060}c\u{feff}d\u{ad}e", "a\\u{200b}b\\u{2060}c\\u{feff}d\\u{ad}e"),
+            (
+                "a\u{200b}b\u{2060}c\u{feff}d\u{ad}e",
+                "a\\u{200b}b\\u{2060}c\\u{feff}d\\u{ad}e",
+            ),
             ("a\u{200d}b\u{200c}c", "a\\u{200d}b\\u{200c}c"),
             ("hi\u{e0068}\u{e0069}", "hi\\u{e0068}\\u{e0069}"),
             ("x\u{fe0f}y", "x\\u{fe0f}y"),
@@ -109,7 +117,10 @@ mod tests {
             ("😀\u{e0101}\u{e0102}", "😀\\u{e0101}\\u{e0102}"),
             ("👩\u{200d}", "👩\\u{200d}"),
             ("👩\u{200d}\u{200d}💻", "👩\\u{200d}\\u{200d}💻"),
-            ("🏴\u{e0068}\u{e0069}\u{e007f}", "🏴\\u{e0068}\\u{e0069}\\u{e007f}"),
+            (
+                "🏴\u{e0068}\u{e0069}\u{e007f}",
+                "🏴\\u{e0068}\\u{e0069}\\u{e007f}",
+            ),
             ("\u{3164}\u{115f}", "\\u{3164}\\u{115f}"),
             ("a\u{2028}b", "a\\u{2028}b"),
             ("שלום\u{200f}!", "שלום\\u{200f}!"),
@@ -134,7 +145,10 @@ mod tests {
             assert_eq!(harmless(text), text);
             // However it is cut.
             let mut escaper = Escaper::default();
-            let mut shown: String = text.chars().map(|character| escaper.push(&character.to_string())).collect();
+            let mut shown: String = text
+                .chars()
+                .map(|character| escaper.push(&character.to_string()))
+                .collect();
             shown.push_str(&escaper.finish());
             assert_eq!(shown, text);
         }
@@ -148,6 +162,9 @@ mod tests {
 
     #[test]
     fn json_keeps_its_value() {
-        assert_eq!(visible_json("\"a\u{202e}\u{e0041}👩\u{200d}💻\""), "\"a\\u202e\\udb40\\udc41👩\\u200d💻\"");
+        assert_eq!(
+            visible_json("\"a\u{202e}\u{e0041}👩\u{200d}💻\""),
+            "\"a\\u202e\\udb40\\udc41👩\\u200d💻\""
+        );
     }
 }

@@ -47,7 +47,11 @@ impl Keep {
         } else if self.last.is_some_and(|last| selects(last, character)) {
             into.push(character);
             // A second selector has nothing to select, while a joiner may follow.
-            self.last = if character == '\u{fe0f}' { Some(character) } else { None };
+            self.last = if character == '\u{fe0f}' {
+                Some(character)
+            } else {
+                None
+            };
         } else {
             escape(character, Notation::Text, into);
             self.last = None;
@@ -64,7 +68,9 @@ impl Keep {
     /// `true` if what follows may show that the character belongs here.
     fn may_be_kept(&self, character: char) -> bool {
         match (character, self.last) {
-            (ZERO_WIDTH_JOINER, Some(last)) => is_emoji(last) || last == '\u{fe0f}' || is_joining(last),
+            (ZERO_WIDTH_JOINER, Some(last)) => {
+                is_emoji(last) || last == '\u{fe0f}' || is_joining(last)
+            }
             (ZERO_WIDTH_NON_JOINER, Some(last)) => is_joining(last),
             (tag, Some(BLACK_FLAG)) => begins_flag(&tag.to_string()),
             _ => false,
@@ -101,8 +107,10 @@ impl Keep {
 
 /// `true` if the tags are the beginning of a flag that there is.
 fn begins_flag(tags: &str) -> bool {
-    let letters: Option<String> =
-        tags.chars().map(|tag| u32::from(tag).checked_sub(0xE0000).and_then(char::from_u32)).collect();
+    let letters: Option<String> = tags
+        .chars()
+        .map(|tag| u32::from(tag).checked_sub(0xE0000).and_then(char::from_u32))
+        .collect();
     letters.is_some_and(|letters| FLAGS.iter().any(|flag| flag.starts_with(&letters)))
 }
 

@@ -109,7 +109,10 @@ pub struct MailHeader {
 impl MailHeader {
     /// Values of a field as they were written, the uppermost first.
     pub fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.fields.iter().filter(move |(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+        self.fields
+            .iter()
+            .filter(move |(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.trim())
     }
 }
 
@@ -194,7 +197,10 @@ impl Request {
         let (facts, mut documents) = taken_apart(parts)?;
         let document = documents.next().ok_or(ExtractError::Garbled)?;
         Ok(match facts {
-            RequestFacts::Page(page) => Self::Page(PageRequest { body: document, ..page }),
+            RequestFacts::Page(page) => Self::Page(PageRequest {
+                body: document,
+                ..page
+            }),
             RequestFacts::MailHeader => Self::MailHeader(document),
             RequestFacts::Mail => Self::Mail(document),
         })
@@ -212,7 +218,11 @@ pub(crate) fn answer_parts(answer: Result<Answer, ExtractError>) -> Result<Parts
         Ok(Answer::MailHeader(header)) => AnswerFacts::MailHeader(header),
         Ok(Answer::Mail(mut mail)) => {
             documents.push(std::mem::take(&mut mail.text).into_bytes());
-            documents.extend(mail.files.iter_mut().map(|file| std::mem::take(&mut file.bytes)));
+            documents.extend(
+                mail.files
+                    .iter_mut()
+                    .map(|file| std::mem::take(&mut file.bytes)),
+            );
             AnswerFacts::Mail(mail)
         }
         Err(ExtractError::Unreadable(reason)) => AnswerFacts::Unreadable(reason),
@@ -229,7 +239,10 @@ pub(crate) fn answer_of(parts: Parts) -> Result<Answer, ExtractError> {
     let mut document = || documents.next().ok_or(ExtractError::Garbled);
     let text = |bytes| String::from_utf8(bytes).map_err(|_not_text| ExtractError::Garbled);
     let answer = match facts {
-        AnswerFacts::Page(page) => Answer::Page(PageText { text: text(document()?)?, ..page }),
+        AnswerFacts::Page(page) => Answer::Page(PageText {
+            text: text(document()?)?,
+            ..page
+        }),
         AnswerFacts::MailHeader(header) => Answer::MailHeader(header),
         AnswerFacts::Mail(mut mail) => {
             mail.text = text(document()?)?;
@@ -241,14 +254,20 @@ pub(crate) fn answer_of(parts: Parts) -> Result<Answer, ExtractError> {
         AnswerFacts::Unreadable(reason) => return Err(ExtractError::Unreadable(reason)),
         AnswerFacts::Broken => return Err(ExtractError::Broken),
     };
-    if documents.next().is_some() { Err(ExtractError::Garbled) } else { Ok(answer) }
+    if documents.next().is_some() {
+        Err(ExtractError::Garbled)
+    } else {
+        Ok(answer)
+    }
 }
 
 fn written(facts: &impl Serialize) -> Result<Vec<u8>, ExtractError> {
     serde_json::to_vec(facts).map_err(|_not_json| ExtractError::Garbled)
 }
 
-fn taken_apart<T: DeserializeOwned>(parts: Parts) -> Result<(T, std::vec::IntoIter<Vec<u8>>), ExtractError> {
+fn taken_apart<T: DeserializeOwned>(
+    parts: Parts,
+) -> Result<(T, std::vec::IntoIter<Vec<u8>>), ExtractError> {
     let mut parts = parts.into_iter();
     let facts = parts.next().ok_or(ExtractError::Garbled)?;
     let facts = serde_json::from_slice(&facts).map_err(|_not_json| ExtractError::Garbled)?;
@@ -272,26 +291,56 @@ mod tests {
             Request::Mail(Vec::new()),
         ];
         for request in requests {
-            assert_eq!(Request::from_parts(request.clone().into_parts().unwrap()).unwrap(), request);
+            assert_eq!(
+                Request::from_parts(request.clone().into_parts().unwrap()).unwrap(),
+                request
+            );
         }
-        let file = MailFile { name: "a".into(), mime: Some("image/png".into()), bytes: vec![1, 2] };
+        let file = MailFile {
+            name: "a".into(),
+            mime: Some("image/png".into()),
+            bytes: vec![1, 2],
+        };
         let answers = [
-            Answer::Page(PageText { text: "ä".into(), extractor: Extractor::Raw, cut: true }),
-            Answer::MailHeader(MailHeader { fields: vec![("A".into(), " b".into())], ..MailHeader::default() }),
-            Answer::Mail(MailText { text: "t".into(), files: vec![file.clone(), file] }),
+            Answer::Page(PageText {
+                text: "ä".into(),
+                extractor: Extractor::Raw,
+                cut: true,
+            }),
+            Answer::MailHeader(MailHeader {
+                fields: vec![("A".into(), " b".into())],
+                ..MailHeader::default()
+            }),
+            Answer::Mail(MailText {
+                text: "t".into(),
+                files: vec![file.clone(), file],
+            }),
         ];
         for answer in answers {
-            assert_eq!(answer_of(answer_parts(Ok(answer.clone())).unwrap()).unwrap(), answer);
+            assert_eq!(
+                answer_of(answer_parts(Ok(answer.clone())).unwrap()).unwrap(),
+                answer
+            );
         }
     }
 
     #[test]
     fn answers_that_make_no_sense_are_refused() {
-        let page =
-            || answer_parts(Ok(Answer::Page(PageText { text: "x".into(), extractor: Extractor::Raw, cut: false })));
+        let page = || {
+            answer_parts(Ok(Answer::Page(PageText {
+                text: "x".into(),
+                extractor: Extractor::Raw,
+                cut: false,
+            })))
+        };
         let more = [page().unwrap(), vec![vec![1]]].concat();
         let less = page().unwrap().into_iter().take(1).collect();
-        let binary = page().unwrap().into_iter().take(1).chain([vec![0xff]]).collect();
+        let binary = page()
+            .unwrap()
+            .into_iter()
+            .take(1)
+            .chain([vec![0xff]])
+            .collect();
         for parts in [Vec::new(), vec![b"{".to_vec()], more, less, binary] {
             assert!(matches!(answer_of(parts), Err(ExtractError::Garbled)));
         }

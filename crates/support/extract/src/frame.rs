@@ -45,7 +45,10 @@ pub(crate) fn read(from: &mut impl Read, limit: usize) -> io::Result<Option<Part
 }
 
 /// The same for the other end of the pipe, where its end is an error.
-pub(crate) async fn receive(from: &mut (impl AsyncRead + Unpin), limit: usize) -> io::Result<Parts> {
+pub(crate) async fn receive(
+    from: &mut (impl AsyncRead + Unpin),
+    limit: usize,
+) -> io::Result<Parts> {
     let mut count = Vec::new();
     from.take(NUMBER as u64).read_to_end(&mut count).await?;
     let sizes = part_count(&count)?;
@@ -90,14 +93,20 @@ fn preamble(parts: &Parts) -> io::Result<Vec<u8>> {
 }
 
 fn number(value: usize) -> io::Result<[u8; NUMBER]> {
-    u32::try_from(value).map(u32::to_le_bytes).map_err(|_too_large| too_large())
+    u32::try_from(value)
+        .map(u32::to_le_bytes)
+        .map_err(|_too_large| too_large())
 }
 
 /// Bytes of the length fields.
 fn part_count(bytes: &[u8]) -> io::Result<usize> {
     let bytes = <[u8; NUMBER]>::try_from(bytes).map_err(|_short| closed())?;
     let count = u32::from_le_bytes(bytes) as usize;
-    if count > MAX_PARTS { Err(too_large()) } else { Ok(count * NUMBER) }
+    if count > MAX_PARTS {
+        Err(too_large())
+    } else {
+        Ok(count * NUMBER)
+    }
 }
 
 fn part_lengths(bytes: &[u8], expected: usize, limit: usize) -> io::Result<Vec<usize>> {
@@ -105,13 +114,26 @@ fn part_lengths(bytes: &[u8], expected: usize, limit: usize) -> io::Result<Vec<u
         return Err(closed());
     }
     let (numbers, _) = bytes.as_chunks::<NUMBER>();
-    let lengths: Vec<usize> = numbers.iter().map(|number| u32::from_le_bytes(*number) as usize).collect();
-    let total = lengths.iter().fold(0_usize, |sum, length| sum.saturating_add(*length));
-    if total > limit { Err(too_large()) } else { Ok(lengths) }
+    let lengths: Vec<usize> = numbers
+        .iter()
+        .map(|number| u32::from_le_bytes(*number) as usize)
+        .collect();
+    let total = lengths
+        .iter()
+        .fold(0_usize, |sum, length| sum.saturating_add(*length));
+    if total > limit {
+        Err(too_large())
+    } else {
+        Ok(lengths)
+    }
 }
 
 fn whole(part: Vec<u8>, length: usize) -> io::Result<Vec<u8>> {
-    if part.len() == length { Ok(part) } else { Err(closed()) }
+    if part.len() == length {
+        Ok(part)
+    } else {
+        Err(closed())
+    }
 }
 
 fn closed() -> io::Error {
@@ -156,7 +178,13 @@ mod tests {
             (whole[..3].to_vec(), 20, io::ErrorKind::UnexpectedEof),
         ] {
             assert_eq!(read(&mut bytes.as_slice(), limit).unwrap_err().kind(), kind);
-            assert_eq!(receive(&mut bytes.as_slice(), limit).await.unwrap_err().kind(), kind);
+            assert_eq!(
+                receive(&mut bytes.as_slice(), limit)
+                    .await
+                    .unwrap_err()
+                    .kind(),
+                kind
+            );
         }
     }
 }

@@ -31,7 +31,11 @@ static HAS_ENTRY: AtomicBool = AtomicBool::new(false);
 #[must_use]
 pub fn enter() -> Option<ExitCode> {
     let mut arguments = env::args_os().skip(1);
-    if arguments.next().is_some_and(|argument| argument == ARGUMENT) && arguments.next().is_none() {
+    if arguments
+        .next()
+        .is_some_and(|argument| argument == ARGUMENT)
+        && arguments.next().is_none()
+    {
         return Some(serving::serve());
     }
     HAS_ENTRY.store(true, Ordering::Relaxed);

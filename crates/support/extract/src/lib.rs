@@ -25,7 +25,10 @@ use async_trait::async_trait;
 
 pub use crate::{
     error::ExtractError,
-    exchange::{Answer, Extractor, MailFile, MailHeader, MailText, Mailbox, PageRequest, PageText, Request, TextMode},
+    exchange::{
+        Answer, Extractor, MailFile, MailHeader, MailText, Mailbox, PageRequest, PageText, Request,
+        TextMode,
+    },
     helper::{HelperProcess, enter},
     plain::plain,
 };

@@ -15,7 +15,10 @@ const OPAQUE: &str = "unknown";
 /// Addresses that are passed on: one is answered, and two are too many.
 const ADDRESSES: usize = 2;
 /// The beginning and the end of a quotation in HTML.
-const QUOTE_TAGS: [(&str, &str); 2] = [("<blockquote", "[quoted:]"), ("</blockquote", "[end of the quotation]")];
+const QUOTE_TAGS: [(&str, &str); 2] = [
+    ("<blockquote", "[quoted:]"),
+    ("</blockquote", "[end of the quotation]"),
+];
 /// Ends of quotations that are marked; more are more than a person would read.
 const MARKED_QUOTES: usize = 200;
 /// Ids that are passed on from the end of a list, besides its first one.
@@ -23,7 +26,9 @@ const IDS: usize = 100;
 
 /// Reads a header.
 pub(crate) fn header(header: &[u8]) -> Result<MailHeader, ExtractError> {
-    let message = MessageParser::default().parse_headers(header).ok_or_else(no_mail)?;
+    let message = MessageParser::default()
+        .parse_headers(header)
+        .ok_or_else(no_mail)?;
     let from = match message.from() {
         Some(Address::List(list)) => list.iter().take(ADDRESSES).map(mailbox).collect(),
         _ => Vec::new(),
@@ -34,12 +39,18 @@ pub(crate) fn header(header: &[u8]) -> Result<MailHeader, ExtractError> {
         message_id: message.message_id().map(str::to_owned),
         in_reply_to: ids(message.in_reply_to()),
         references: ids(message.references()),
-        fields: message.headers_raw().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        fields: message
+            .headers_raw()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect(),
     })
 }
 
 fn mailbox(address: &mail_parser::Addr<'_>) -> Mailbox {
-    Mailbox { name: address.name.as_deref().map(str::to_owned), address: address.address.as_deref().map(str::to_owned) }
+    Mailbox {
+        name: address.name.as_deref().map(str::to_owned),
+        address: address.address.as_deref().map(str::to_owned),
+    }
 }
 
 fn ids(value: &HeaderValue<'_>) -> Vec<String> {
@@ -47,7 +58,11 @@ fn ids(value: &HeaderValue<'_>) -> Vec<String> {
         HeaderValue::Text(id) => vec![id.to_string()],
         HeaderValue::TextList(ids) => {
             let last = ids.len().saturating_sub(IDS).max(1);
-            ids.iter().take(1).chain(ids.iter().skip(last)).map(ToString::to_string).collect()
+            ids.iter()
+                .take(1)
+                .chain(ids.iter().skip(last))
+                .map(ToString::to_string)
+                .collect()
         }
         _ => Vec::new(),
     }
@@ -57,8 +72,15 @@ fn ids(value: &HeaderValue<'_>) -> Vec<String> {
 pub(crate) fn text(mut mail: Vec<u8>) -> Result<MailText, ExtractError> {
     flatten(&mut mail);
     let message = MessageParser::default().parse(&mail).ok_or_else(no_mail)?;
-    let files = message.attachments().take(MailText::MAX_FILES).map(file).collect();
-    Ok(MailText { text: clean(&written(&message)), files })
+    let files = message
+        .attachments()
+        .take(MailText::MAX_FILES)
+        .map(file)
+        .collect();
+    Ok(MailText {
+        text: clean(&written(&message)),
+        files,
+    })
 }
 
 fn no_mail() -> ExtractError {
@@ -73,10 +95,17 @@ fn file(part: &MessagePart<'_>) -> MailFile {
     });
     let is_mail = mime.as_deref().is_some_and(|mime| mime.starts_with(OPAQUE));
     let (name, mime) = match (name, is_mail) {
-        (name, true) => (name.unwrap_or("mail.eml"), Some("message/rfc822".to_owned())),
+        (name, true) => (
+            name.unwrap_or("mail.eml"),
+            Some("message/rfc822".to_owned()),
+        ),
         (name, false) => (name.unwrap_or("unnamed"), mime),
     };
-    MailFile { name: name.to_owned(), mime, bytes: part.contents().to_vec() }
+    MailFile {
+        name: name.to_owned(),
+        mime,
+        bytes: part.contents().to_vec(),
+    }
 }
 
 /// Makes mails within the mail opaque. The parser would keep them as values within values, as deep as
@@ -86,9 +115,13 @@ fn flatten(mail: &mut [u8]) {
     const HEADER: &[u8] = b"content-type";
     let mut in_type = false;
     for line in mail.split_inclusive_mut(|byte| *byte == b'\n') {
-        let is_folded = line.first().is_some_and(|byte| matches!(byte, b' ' | b'\t'));
-        in_type =
-            line.get(..HEADER.len()).is_some_and(|name| name.eq_ignore_ascii_case(HEADER)) || is_folded && in_type;
+        let is_folded = line
+            .first()
+            .is_some_and(|byte| matches!(byte, b' ' | b'\t'));
+        in_type = line
+            .get(..HEADER.len())
+            .is_some_and(|name| name.eq_ignore_ascii_case(HEADER))
+            || is_folded && in_type;
         if in_type {
             disguise(line, b"message", OPAQUE.as_bytes());
             // Its parts are mails where nothing else is said.
@@ -99,7 +132,10 @@ fn flatten(mail: &mut [u8]) {
 
 /// Replaces a word in the type that a line names. Both words have one length.
 fn disguise(line: &mut [u8], word: &[u8], other: &[u8]) {
-    let type_ends = line.iter().position(|byte| *byte == b';').unwrap_or(line.len());
+    let type_ends = line
+        .iter()
+        .position(|byte| *byte == b';')
+        .unwrap_or(line.len());
     for start in 0..type_ends {
         if let Some(place) = line.get_mut(start..start + word.len())
             && place.eq_ignore_ascii_case(word)
@@ -111,20 +147,31 @@ fn disguise(line: &mut [u8], word: &[u8], other: &[u8]) {
 
 fn written(message: &Message<'_>) -> String {
     let plain = (0..message.text_body_count()).filter_map(|index| {
-        let part = u32::try_from(index).ok().and_then(|index| message.text_part(index));
+        let part = u32::try_from(index)
+            .ok()
+            .and_then(|index| message.text_part(index));
         // Where a mail has no plain text, its HTML is listed here, too.
-        if let Some(html) = part.filter(|part| part.is_text_html()).and_then(|part| part.text_contents()) {
+        if let Some(html) = part
+            .filter(|part| part.is_text_html())
+            .and_then(|part| part.text_contents())
+        {
             return Some(html_to_text(&with_quotes_marked(html)).into());
         }
         let text = message.body_text(index)?;
-        Some(if part.is_some_and(says_ascii) { as_meant(text) } else { text })
+        Some(if part.is_some_and(says_ascii) {
+            as_meant(text)
+        } else {
+            text
+        })
     });
     let plain = plain.collect::<Vec<_>>().join("\n");
     if !plain.trim().is_empty() {
         return plain;
     }
     let html = (0..message.html_body_count()).filter_map(|index| message.body_html(index));
-    html.map(|html| html_to_text(&with_quotes_marked(&html))).collect::<Vec<_>>().join("\n")
+    html.map(|html| html_to_text(&with_quotes_marked(&html)))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Marks the quotations of an HTML text in words, because plain text shows none of them.
@@ -132,9 +179,15 @@ fn with_quotes_marked(html: &str) -> String {
     let mut marked = String::with_capacity(html.len());
     let mut rest = html;
     for _ in 0..MARKED_QUOTES {
-        let found = rest.match_indices('<').find_map(|(at, _)| Some((at, quote_tag(rest.get(at..)?)?)));
-        let Some((at, (tag, words))) = found else { break };
-        let Some((before, after)) = rest.split_at_checked(at) else { break };
+        let found = rest
+            .match_indices('<')
+            .find_map(|(at, _)| Some((at, quote_tag(rest.get(at..)?)?)));
+        let Some((at, (tag, words))) = found else {
+            break;
+        };
+        let Some((before, after)) = rest.split_at_checked(at) else {
+            break;
+        };
         let (tag, after) = after.split_at_checked(tag.len()).unwrap_or((after, ""));
         marked.extend([before, "<br>", words, "<br>", tag]);
         rest = after;
@@ -145,13 +198,22 @@ fn with_quotes_marked(html: &str) -> String {
 
 /// The tag of a quotation that a text begins with, and its words.
 fn quote_tag(text: &str) -> Option<(&'static str, &'static str)> {
-    QUOTE_TAGS.into_iter().find(|(tag, _)| text.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag)))
+    QUOTE_TAGS.into_iter().find(|(tag, _)| {
+        text.get(..tag.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(tag))
+    })
 }
 
 /// `true` if a part claims to be ASCII, as some programs do for any text.
 fn says_ascii(part: &MessagePart<'_>) -> bool {
-    let charset = part.content_type().and_then(|kind| kind.attribute("charset"));
-    charset.is_some_and(|charset| ["us-ascii", "ascii"].iter().any(|ascii| ascii.eq_ignore_ascii_case(charset)))
+    let charset = part
+        .content_type()
+        .and_then(|kind| kind.attribute("charset"));
+    charset.is_some_and(|charset| {
+        ["us-ascii", "ascii"]
+            .iter()
+            .any(|ascii| ascii.eq_ignore_ascii_case(charset))
+    })
 }
 
 /// Decodes such a part once more where it is not ASCII: it was read as Windows-1252, and is UTF-8 if it
@@ -169,8 +231,13 @@ fn as_meant(text: Cow<'_, str>) -> Cow<'_, str> {
 
 /// The text with plain line ends, without control characters and repeated blank lines.
 fn clean(text: &str) -> String {
-    let text = text.replace("\r\n", "\n").replace(['\r', '\u{2028}', '\u{2029}'], "\n");
-    let text: String = text.chars().filter(|letter| !letter.is_control() || matches!(letter, '\n' | '\t')).collect();
+    let text = text
+        .replace("\r\n", "\n")
+        .replace(['\r', '\u{2028}', '\u{2029}'], "\n");
+    let text: String = text
+        .chars()
+        .filter(|letter| !letter.is_control() || matches!(letter, '\n' | '\t'))
+        .collect();
     let mut lines: Vec<&str> = Vec::new();
     for line in text.lines().map(str::trim_end) {
         if !(line.is_empty() && lines.last().is_none_or(|last| last.is_empty())) {
@@ -235,16 +302,29 @@ mod tests {
     fn broken_and_hostile_mails_are_read_as_far_as_they_go() {
         let mut deep = String::new();
         for level in 0..20_000 {
-            deep.push_str(&format!("Content-Type: multipart/mixed; boundary=b{level}\r\n\r\n--b{level}\r\n"));
+            deep.push_str(&format!(
+                "Content-Type: multipart/mixed; boundary=b{level}\r\n\r\n--b{level}\r\n"
+            ));
         }
         let nested = "Content-Type: message/rfc822\r\n\r\n".repeat(20_000);
         let folded = "CONTENT-TYPE:\n\t MESSAGE/rfc822\n\n".repeat(20_000);
-        let digests = (0..20_000)
-            .map(|level| format!("Content-Type: multipart/digest; boundary=b{level}\r\n\r\n--b{level}\r\n\r\n"));
+        let digests = (0..20_000).map(|level| {
+            format!("Content-Type: multipart/digest; boundary=b{level}\r\n\r\n--b{level}\r\n\r\n")
+        });
         let digests: String = digests.collect();
-        let boundaries =
-            format!("Content-Type: multipart/mixed; boundary=b\r\n\r\n{}", "--b\r\n\r\nx\r\n".repeat(100_000));
-        for mail in [deep, nested, folded, digests, boundaries, "\0".repeat(1000), "=?utf-8?q?".repeat(10_000)] {
+        let boundaries = format!(
+            "Content-Type: multipart/mixed; boundary=b\r\n\r\n{}",
+            "--b\r\n\r\nx\r\n".repeat(100_000)
+        );
+        for mail in [
+            deep,
+            nested,
+            folded,
+            digests,
+            boundaries,
+            "\0".repeat(1000),
+            "=?utf-8?q?".repeat(10_000),
+        ] {
             drop(text(mail.into_bytes()));
         }
         let forwarded = b"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nsee\r\n--b\r\n\
@@ -254,7 +334,10 @@ mod tests {
             mime: Some("message/rfc822".to_owned()),
             bytes: b"Subject: inner\r\n\r\nmessage/rfc822".to_vec(),
         };
-        let expected = MailText { text: "see".to_owned(), files: vec![inner] };
+        let expected = MailText {
+            text: "see".to_owned(),
+            files: vec![inner],
+        };
         assert_eq!(text(forwarded.to_vec()).unwrap(), expected);
         let cut =
             b"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nseen\r\n--b\r\nContent-Type: image/png\r\n\
@@ -264,11 +347,22 @@ mod tests {
 
     #[test]
     fn of_many_ids_the_first_and_the_last_are_passed_on() {
-        let list: Vec<String> = (0..500).map(|number| format!("<{number}@x.test>")).collect();
-        let read =
-            header(format!("References: {}\r\nIn-Reply-To: <a@x.test>\r\n\r\n", list.join(" ")).as_bytes()).unwrap();
+        let list: Vec<String> = (0..500)
+            .map(|number| format!("<{number}@x.test>"))
+            .collect();
+        let read = header(
+            format!(
+                "References: {}\r\nIn-Reply-To: <a@x.test>\r\n\r\n",
+                list.join(" ")
+            )
+            .as_bytes(),
+        )
+        .unwrap();
         assert_eq!(read.references.len(), IDS + 1);
-        assert_eq!((read.references[0].as_str(), read.references[IDS].as_str()), ("0@x.test", "499@x.test"));
+        assert_eq!(
+            (read.references[0].as_str(), read.references[IDS].as_str()),
+            ("0@x.test", "499@x.test")
+        );
         assert_eq!(read.in_reply_to, ["a@x.test"]);
     }
 }

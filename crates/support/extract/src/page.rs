@@ -23,16 +23,24 @@ pub(crate) fn read(page: &PageRequest) -> Result<PageText, ExtractError> {
     if kind.ends_with("json")
         && let Some(text) = indented(&body)
     {
-        return Ok(PageText { text, extractor: Extractor::Json, cut: false });
+        return Ok(PageText {
+            text,
+            extractor: Extractor::Json,
+            cut: false,
+        });
     }
     if kind.contains("html") || looks_like_html(&body) {
         let content = readable(&body, &page.url, page.mode);
-        let (text, extractor) =
-            content.map_or_else(|| (plain(&body), Extractor::Raw), |text| (text, Extractor::Readability));
+        let (text, extractor) = content.map_or_else(
+            || (plain(&body), Extractor::Raw),
+            |text| (text, Extractor::Readability),
+        );
         return Ok(bounded(text, extractor));
     }
     if body.contains('\0') {
-        return Err(ExtractError::Unreadable(format!("the content is not text ({kind})")));
+        return Err(ExtractError::Unreadable(format!(
+            "the content is not text ({kind})"
+        )));
     }
     Ok(bounded(body, Extractor::Raw))
 }
@@ -40,11 +48,20 @@ pub(crate) fn read(page: &PageRequest) -> Result<PageText, ExtractError> {
 fn bounded(mut text: String, extractor: Extractor) -> PageText {
     let cut = text.len() > MAX_TEXT;
     text.truncate(text.floor_char_boundary(MAX_TEXT));
-    PageText { text, extractor, cut }
+    PageText {
+        text,
+        extractor,
+        cut,
+    }
 }
 
 fn looks_like_html(body: &str) -> bool {
-    let start: String = body.trim_start().chars().take(16).collect::<String>().to_ascii_lowercase();
+    let start: String = body
+        .trim_start()
+        .chars()
+        .take(16)
+        .collect::<String>()
+        .to_ascii_lowercase();
     start.starts_with("<!doctype html") || start.starts_with("<html")
 }
 
@@ -92,26 +109,58 @@ fn readable(body: &str, url: &str, mode: TextMode) -> Option<String> {
         return None;
     }
     let title = article.title.trim();
-    Some(if title.is_empty() { content.to_owned() } else { format!("# {title}\n\n{content}") })
+    Some(if title.is_empty() {
+        content.to_owned()
+    } else {
+        format!("# {title}\n\n{content}")
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn page(body: impl Into<Vec<u8>>, content_type: &str, mode: TextMode) -> Result<PageText, ExtractError> {
+    fn page(
+        body: impl Into<Vec<u8>>,
+        content_type: &str,
+        mode: TextMode,
+    ) -> Result<PageText, ExtractError> {
         let (url, content_type) = ("http://x.example/a".to_owned(), content_type.to_owned());
-        read(&PageRequest { url, content_type, mode, body: body.into() })
+        read(&PageRequest {
+            url,
+            content_type,
+            mode,
+            body: body.into(),
+        })
     }
 
     #[test]
     fn the_media_type_decides_how_a_body_is_read() {
-        let json = page(r#"{"b":[1,2.5],"a":"\u4e2d"}"#, "application/json; x=y", TextMode::Text).unwrap();
+        let json = page(
+            r#"{"b":[1,2.5],"a":"\u4e2d"}"#,
+            "application/json; x=y",
+            TextMode::Text,
+        )
+        .unwrap();
         let text = "{\n  \"b\": [\n    1,\n    2.5\n  ],\n  \"a\": \"中\"\n}".to_owned();
-        assert_eq!(json, PageText { text, extractor: Extractor::Json, cut: false });
+        assert_eq!(
+            json,
+            PageText {
+                text,
+                extractor: Extractor::Json,
+                cut: false
+            }
+        );
         for (body, kind) in [("a\nb", "text/plain"), ("{\"a\":1} {", "application/json")] {
             let raw = page(body, kind, TextMode::Text).unwrap();
-            assert_eq!(raw, PageText { text: body.to_owned(), extractor: Extractor::Raw, cut: false });
+            assert_eq!(
+                raw,
+                PageText {
+                    text: body.to_owned(),
+                    extractor: Extractor::Raw,
+                    cut: false
+                }
+            );
         }
         let tea = format!(
             "<html><head><title>Tea</title></head><body><article><h2>Water</h2><p>{}</p>\
@@ -121,8 +170,15 @@ mod tests {
         let found = page(tea, "text/html", TextMode::Markdown).unwrap();
         assert_eq!(found.extractor, Extractor::Readability);
         assert!(found.text.starts_with("# Tea\n\n"), "{}", found.text);
-        assert!(found.text.contains("[more](http://x.example/more)"), "{}", found.text);
-        assert!(matches!(page("a\0b", "image/png", TextMode::Text), Err(ExtractError::Unreadable(_))));
+        assert!(
+            found.text.contains("[more](http://x.example/more)"),
+            "{}",
+            found.text
+        );
+        assert!(matches!(
+            page("a\0b", "image/png", TextMode::Text),
+            Err(ExtractError::Unreadable(_))
+        ));
     }
 
     #[test]
@@ -130,7 +186,12 @@ mod tests {
         let long = page("ä".repeat(MAX_TEXT / 2 + 1), "text/plain", TextMode::Text).unwrap();
         assert_eq!((long.text.len(), long.cut), (MAX_TEXT, true));
         // Each number would be indented by a hundred levels.
-        let wide = format!("{}{}1{}", "[".repeat(100), "1,".repeat(100_000), "]".repeat(100));
+        let wide = format!(
+            "{}{}1{}",
+            "[".repeat(100),
+            "1,".repeat(100_000),
+            "]".repeat(100)
+        );
         let found = page(wide.clone(), "application/json", TextMode::Text).unwrap();
         assert_eq!((found.text, found.extractor), (wide, Extractor::Raw));
     }

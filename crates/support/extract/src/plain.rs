@@ -12,7 +12,10 @@ const LONGEST_NAME: usize = 8;
 /// `html` without tags, comments and scripts, character references decoded, white space collapsed.
 #[must_use]
 pub fn plain(html: &str) -> String {
-    decoded(&without_tags(html)).split_whitespace().collect::<Vec<_>>().join(" ")
+    decoded(&without_tags(html))
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn without_tags(html: &str) -> String {
@@ -42,8 +45,14 @@ fn without_tags(html: &str) -> String {
 }
 
 fn begins_with_name(text: &str, name: &str) -> bool {
-    let is_name = text.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
-    is_name && !text.get(name.len()..).unwrap_or_default().starts_with(|next: char| next.is_ascii_alphanumeric())
+    let is_name = text
+        .get(..name.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(name));
+    is_name
+        && !text
+            .get(name.len()..)
+            .unwrap_or_default()
+            .starts_with(|next: char| next.is_ascii_alphanumeric())
 }
 
 fn after_text<'a>(text: &'a str, end: &str) -> Option<&'a str> {
@@ -68,9 +77,14 @@ fn decoded(text: &str) -> String {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('&') {
         out.push_str(before);
-        let end = after.bytes().take(LONGEST_NAME + 1).position(|byte| byte == b';');
+        let end = after
+            .bytes()
+            .take(LONGEST_NAME + 1)
+            .position(|byte| byte == b';');
         let reference = end.and_then(|end| Some((after.get(..end)?, after.get(end + 1..)?)));
-        if let Some((character, behind)) = reference.and_then(|(name, behind)| Some((named(name)?, behind))) {
+        if let Some((character, behind)) =
+            reference.and_then(|(name, behind)| Some((named(name)?, behind)))
+        {
             out.push(character);
             rest = behind;
         } else {
@@ -118,9 +132,15 @@ mod tests {
     fn tags_and_references_become_text() {
         let table = [
             ("<b>a</b>  &amp;\n b", "a & b"),
-            ("5 &lt; 6 &#38; &#x4e2d; &unknown; &", "5 < 6 & 中 &unknown; &"),
+            (
+                "5 &lt; 6 &#38; &#x4e2d; &unknown; &",
+                "5 < 6 & 中 &unknown; &",
+            ),
             ("<script>x<y</script>left<!-- no -->", "left"),
-            ("a<SCRIPT src=x>no</b></Script >b<style>no</style>c", "a b c"),
+            (
+                "a<SCRIPT src=x>no</b></Script >b<style>no</style>c",
+                "a b c",
+            ),
             ("a<scripted>b</scripted>", "a b"),
             ("a<script>the rest", "a"),
             ("a<!-- the rest", "a"),

@@ -10,7 +10,9 @@ use std::{
     time::Duration,
 };
 
-use nanobot_extract::{Answer, Extract, ExtractError, Extractor, HelperProcess, PageRequest, Request, TextMode};
+use nanobot_extract::{
+    Answer, Extract, ExtractError, Extractor, HelperProcess, PageRequest, Request, TextMode,
+};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_nanobot-extract-helper");
 
@@ -29,7 +31,9 @@ fn page(body: impl Into<Vec<u8>>, content_type: &str) -> PageRequest {
 
 fn article() -> String {
     let text = "Boil the water, let it cool a little, pour it over the leaves. ".repeat(12);
-    format!("<html><head><title>Tea</title></head><body><article><p>{text}</p></article></body></html>")
+    format!(
+        "<html><head><title>Tea</title></head><body><article><p>{text}</p></article></body></html>"
+    )
 }
 
 async fn still_reads(helper: &Arc<dyn Extract>) {
@@ -42,9 +46,18 @@ async fn still_reads(helper: &Arc<dyn Extract>) {
 async fn pages_that_overflow_stacks_and_take_minutes_are_errors_and_the_next_page_is_read() {
     let helper = helper();
     for (name, body) in [
-        ("12 KB of nested elements", format!("<html><body>{}text", "<div>".repeat(2400))),
-        ("16,000 nested elements", format!("<html><body>{}text", "<div>".repeat(16_000))),
-        ("scripts without an end", format!("<html><body>{}", "<script>".repeat(16_000))),
+        (
+            "12 KB of nested elements",
+            format!("<html><body>{}text", "<div>".repeat(2400)),
+        ),
+        (
+            "16,000 nested elements",
+            format!("<html><body>{}text", "<div>".repeat(16_000)),
+        ),
+        (
+            "scripts without an end",
+            format!("<html><body>{}", "<script>".repeat(16_000)),
+        ),
         ("4 MB of tags", "<b>".repeat(1 << 20)),
     ] {
         match helper.page(page(body, "text/html")).await {
@@ -52,7 +65,10 @@ async fn pages_that_overflow_stacks_and_take_minutes_are_errors_and_the_next_pag
                 assert!(read.text.len() <= 9 << 20, "{name}");
             }
             Err(error) => {
-                assert!(matches!(error, ExtractError::OutOfMemory | ExtractError::OutOfTime), "{name}: {error:?}");
+                assert!(
+                    matches!(error, ExtractError::OutOfMemory | ExtractError::OutOfTime),
+                    "{name}: {error:?}"
+                );
                 assert!(error.blames_input(), "{name}");
             }
         }
@@ -65,7 +81,11 @@ async fn pages_that_overflow_stacks_and_take_minutes_are_errors_and_the_next_pag
 async fn a_stack_that_overflows_ends_the_helper_alone() {
     let helper = helper();
     let deep = "Content-Type:(;)message/rfc822\r\n\r\n".repeat(550_000);
-    let error = helper.mail(deep.into_bytes()).await.map(|read| read.files.len()).unwrap_err();
+    let error = helper
+        .mail(deep.into_bytes())
+        .await
+        .map(|read| read.files.len())
+        .unwrap_err();
     assert!(matches!(error, ExtractError::OutOfMemory), "{error:?}");
     assert_eq!(error.to_string(), "the reader ran out of memory or stack");
     still_reads(&helper).await;
@@ -76,14 +96,31 @@ async fn hostile_mails_are_answers_or_errors_and_the_next_mail_is_read() {
     let helper = helper();
     let nested = |header: &str| format!("{header}\r\n\r\n").repeat(100_000);
     for (name, mail) in [
-        ("a blank in the name", nested("Con tent-Type : message/rfc822")),
+        (
+            "a blank in the name",
+            nested("Con tent-Type : message/rfc822"),
+        ),
         ("a comment", nested("Content-Type: (a)message/rfc822")),
-        ("a comment with a line end", nested("Content-Type: (;)message/(\r\n )rfc822")),
+        (
+            "a comment with a line end",
+            nested("Content-Type: (;)message/(\r\n )rfc822"),
+        ),
         ("a leading colon", nested(":Content-Type: message/rfc822")),
-        ("a colon after a tab", nested("Content-Type\t: message/rfc822")),
-        ("100,000 parameters", format!("Content-Type: text/plain{}\r\n\r\nx", "; a*0*=utf-8''b".repeat(100_000))),
+        (
+            "a colon after a tab",
+            nested("Content-Type\t: message/rfc822"),
+        ),
+        (
+            "100,000 parameters",
+            format!(
+                "Content-Type: text/plain{}\r\n\r\nx",
+                "; a*0*=utf-8''b".repeat(100_000)
+            ),
+        ),
         ("100,000 named ones", {
-            let list: String = (0..100_000).map(|number| format!(";\r\n a*{number}=b")).collect();
+            let list: String = (0..100_000)
+                .map(|number| format!(";\r\n a*{number}=b"))
+                .collect();
             format!("Content-Type: text/plain{list}\r\n\r\nx")
         }),
         (
@@ -95,16 +132,28 @@ async fn hostile_mails_are_answers_or_errors_and_the_next_mail_is_read() {
         ),
         (
             "many parts",
-            format!("Content-Type: multipart/mixed; boundary=b\r\n\r\n{}", "--b\r\n\r\nx\r\n".repeat(300_000)),
+            format!(
+                "Content-Type: multipart/mixed; boundary=b\r\n\r\n{}",
+                "--b\r\n\r\nx\r\n".repeat(300_000)
+            ),
         ),
     ] {
-        for request in [Request::MailHeader(mail.clone().into_bytes()), Request::Mail(mail.into_bytes())] {
+        for request in [
+            Request::MailHeader(mail.clone().into_bytes()),
+            Request::Mail(mail.into_bytes()),
+        ] {
             if let Err(error) = helper.extract(request).await {
                 let is_limit = matches!(error, ExtractError::OutOfMemory | ExtractError::OutOfTime);
-                assert!(is_limit || matches!(error, ExtractError::Unreadable(_)), "{name}: {error:?}");
+                assert!(
+                    is_limit || matches!(error, ExtractError::Unreadable(_)),
+                    "{name}: {error:?}"
+                );
             }
         }
-        let read = helper.mail(b"Subject: x\r\n\r\nstill here".to_vec()).await.unwrap();
+        let read = helper
+            .mail(b"Subject: x\r\n\r\nstill here".to_vec())
+            .await
+            .unwrap();
         assert_eq!(read.text, "still here", "{name}");
     }
 }
@@ -114,7 +163,10 @@ async fn four_megabytes_of_json_are_read_in_bounded_memory() {
     let helper = helper();
     for (body, expected) in [
         (format!("[{}1]", "1,".repeat(400_000)), Extractor::Json),
-        (format!("[[[{}1]]]", "{},".repeat((4 << 20) / 3 - 2)), Extractor::Raw),
+        (
+            format!("[[[{}1]]]", "{},".repeat((4 << 20) / 3 - 2)),
+            Extractor::Raw,
+        ),
         ("[".repeat(4 << 20), Extractor::Raw),
     ] {
         let read = helper.page(page(body, "application/json")).await.unwrap();
@@ -142,7 +194,10 @@ async fn several_are_read_at_once_and_one_that_is_dropped_is_ended() {
 
 #[tokio::test]
 async fn a_document_that_is_too_large_is_not_sent() {
-    let error = helper().extract(Request::Mail(vec![0; (64 << 20) + 1])).await.unwrap_err();
+    let error = helper()
+        .extract(Request::Mail(vec![0; (64 << 20) + 1]))
+        .await
+        .unwrap_err();
     assert!(matches!(error, ExtractError::TooLarge { .. }), "{error:?}");
 }
 
@@ -155,8 +210,13 @@ async fn large_attachments_arrive_whole() {
         line.repeat(250_000)
     );
     let read = helper().mail(mail.into_bytes()).await.unwrap();
-    let [file] = read.files.as_slice() else { panic!("one file") };
-    assert_eq!((file.name.as_str(), file.bytes.len()), ("a.png", 250_000 * 57));
+    let [file] = read.files.as_slice() else {
+        panic!("one file")
+    };
+    assert_eq!(
+        (file.name.as_str(), file.bytes.len()),
+        ("a.png", 250_000 * 57)
+    );
 }
 
 /// The test runner does not call `enter`: started again, it would run the tests again.
@@ -172,7 +232,10 @@ async fn programs_that_are_no_helper_are_errors() {
     for program in ["/bin/true", "/bin/false", "/nowhere/at/all"] {
         let other = HelperProcess::at(program.into());
         let error = other.extract(Request::Mail(Vec::new())).await.unwrap_err();
-        assert!(matches!(error, ExtractError::Ended(_) | ExtractError::Start(_)), "{program}: {error:?}");
+        assert!(
+            matches!(error, ExtractError::Ended(_) | ExtractError::Start(_)),
+            "{program}: {error:?}"
+        );
         assert!(!error.blames_input(), "{program}");
     }
 }
@@ -188,11 +251,15 @@ mod linux {
         let own = std::process::id().to_string();
         let is_child = |stat: &str| {
             let after = stat.rsplit(')').next().unwrap_or_default();
-            stat.contains("(nanobot-extract)") && after.split_whitespace().nth(1) == Some(own.as_str())
+            stat.contains("(nanobot-extract)")
+                && after.split_whitespace().nth(1) == Some(own.as_str())
         };
-        let entries = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
-        let children =
-            entries.filter(|pid| fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| is_child(&stat)));
+        let entries = fs::read_dir("/proc")
+            .unwrap()
+            .filter_map(|entry| entry.unwrap().file_name().into_string().ok());
+        let children = entries.filter(|pid| {
+            fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| is_child(&stat))
+        });
         children.collect()
     }
 
@@ -217,7 +284,12 @@ mod linux {
         frame.extend(document);
         child.stdin.as_mut().unwrap().write_all(&frame).unwrap();
         let mut count = [0; 4];
-        child.stdout.as_mut().unwrap().read_exact(&mut count).unwrap();
+        child
+            .stdout
+            .as_mut()
+            .unwrap()
+            .read_exact(&mut count)
+            .unwrap();
         assert_eq!(count, 2_u32.to_le_bytes());
         let limits = fs::read_to_string(format!("/proc/{}/limits", child.id())).unwrap();
         let limit = |name: &str| {
@@ -231,7 +303,10 @@ mod linux {
         assert_eq!(limit("Max open files"), ("3".to_owned(), "3".to_owned()));
         for name in ["Max cpu time", "Max address space"] {
             let (soft, hard) = limit(name);
-            assert!(soft.parse::<u64>().unwrap() < hard.parse().unwrap(), "{name}: {soft} {hard}");
+            assert!(
+                soft.parse::<u64>().unwrap() < hard.parse().unwrap(),
+                "{name}: {soft} {hard}"
+            );
         }
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
         assert!(status.contains("NoNewPrivs:\t1"), "{status}");
@@ -243,7 +318,10 @@ mod linux {
     async fn a_helper_that_was_started_ahead_reads_what_comes() {
         let folder = tempfile::tempdir().unwrap();
         let (program, starts) = (folder.path().join("helper"), folder.path().join("starts"));
-        let script = format!("#!/bin/sh\necho started >> '{}'\nexec '{PROGRAM}' \"$@\"\n", starts.display());
+        let script = format!(
+            "#!/bin/sh\necho started >> '{}'\nexec '{PROGRAM}' \"$@\"\n",
+            starts.display()
+        );
         fs::write(&program, script).unwrap();
         fs::set_permissions(&program, Permissions::from_mode(0o700)).unwrap();
         let helper: Arc<dyn Extract> = Arc::new(HelperProcess::at(program));
@@ -260,11 +338,25 @@ mod linux {
     #[test]
     fn inherited_files_are_closed() {
         let mut shell = Command::new("sh");
-        shell.args(["-c", r#"exec 9>&1 >/dev/null; exec "$0" __read-documents"#, PROGRAM]);
-        let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        shell.args([
+            "-c",
+            r#"exec 9>&1 >/dev/null; exec "$0" __read-documents"#,
+            PROGRAM,
+        ]);
+        let mut child = shell
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let mut rest = Vec::new();
         // This ends while the helper waits for a request.
-        child.stdout.as_mut().unwrap().read_to_end(&mut rest).unwrap();
+        child
+            .stdout
+            .as_mut()
+            .unwrap()
+            .read_to_end(&mut rest)
+            .unwrap();
         assert_eq!((rest, child.try_wait().unwrap()), (Vec::new(), None));
         drop(child.stdin.take());
         assert!(child.wait().unwrap().success());
@@ -282,7 +374,9 @@ mod linux {
             let helper = helper();
             still_reads(&helper).await;
             assert!(!helpers().is_empty());
-            tokio::time::timeout(Duration::from_secs(120), ended()).await.unwrap();
+            tokio::time::timeout(Duration::from_secs(120), ended())
+                .await
+                .unwrap();
         }
     }
 
@@ -291,7 +385,10 @@ mod linux {
     async fn a_helper_that_was_killed_while_idle_is_replaced() {
         let own: Arc<dyn Extract> = Arc::new(HelperProcess::at(PROGRAM.into()));
         for _ in 0..3 {
-            let answer = own.extract(Request::Mail(b"\r\n\r\nx".to_vec())).await.unwrap();
+            let answer = own
+                .extract(Request::Mail(b"\r\n\r\nx".to_vec()))
+                .await
+                .unwrap();
             assert!(matches!(answer, Answer::Mail(_)));
         }
     }

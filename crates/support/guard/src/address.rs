@@ -15,7 +15,10 @@ const fn v4(a: u8, b: u8, c: u8, d: u8, prefix: u8) -> IpNet {
 
 const fn v6(high: [u16; 4], prefix: u8) -> IpNet {
     let [a, b, c, d] = high;
-    IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0), prefix))
+    IpNet::V6(Ipv6Net::new_assert(
+        Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0),
+        prefix,
+    ))
 }
 
 /// Everything that is not the public internet.
@@ -63,15 +66,21 @@ const METADATA: [IpNet; 7] = [
 /// (mapped, compatible, translated, NAT64, 6to4) is unwrapped, any other is returned as it is.
 #[must_use]
 pub fn canonical(address: IpAddr) -> IpAddr {
-    let IpAddr::V6(six) = address else { return address };
+    let IpAddr::V6(six) = address else {
+        return address;
+    };
     let [a, b, c, d, e, f, g, h] = six.segments();
     let carried = match (a, b, c, d, e, f) {
         (0, 0, 0, 0, 0, 0) if g != 0 || h > 1 => Some((g, h)),
-        (0, 0, 0, 0, 0, 0xffff) | (0, 0, 0, 0, 0xffff, 0) | (0x64, 0xff9b, 0, 0, 0, 0) => Some((g, h)),
+        (0, 0, 0, 0, 0, 0xffff) | (0, 0, 0, 0, 0xffff, 0) | (0x64, 0xff9b, 0, 0, 0, 0) => {
+            Some((g, h))
+        }
         (0x2002, high, low, ..) => Some((high, low)),
         _ => None,
     };
-    carried.map_or(address, |(high, low)| IpAddr::V4(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low))))
+    carried.map_or(address, |(high, low)| {
+        IpAddr::V4(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))
+    })
 }
 
 /// Whether `address` is a metadata service, in whatever form it is written.
@@ -110,20 +119,41 @@ mod tests {
             ("8.8.8.8", "8.8.8.8"),
         ];
         for (given, expected) in table {
-            assert_eq!(canonical(given.parse().unwrap()), expected.parse::<IpAddr>().unwrap(), "{given}");
+            assert_eq!(
+                canonical(given.parse().unwrap()),
+                expected.parse::<IpAddr>().unwrap(),
+                "{given}"
+            );
         }
     }
 
     #[test]
     fn public_means_public_in_every_form() {
-        for public in ["8.8.8.8", "172.32.0.1", "192.0.1.1", "2606:4700::1", "::ffff:8.8.8.8", "2002:808:808::1"] {
+        for public in [
+            "8.8.8.8",
+            "172.32.0.1",
+            "192.0.1.1",
+            "2606:4700::1",
+            "::ffff:8.8.8.8",
+            "2002:808:808::1",
+        ] {
             assert!(is_public(public.parse().unwrap()), "{public}");
         }
-        for special in ["2002:a00:1::1", "2001::1", "fec0::1", "3fff::1", "::ffff:0:127.0.0.1", "198.19.255.255"] {
+        for special in [
+            "2002:a00:1::1",
+            "2001::1",
+            "fec0::1",
+            "3fff::1",
+            "::ffff:0:127.0.0.1",
+            "198.19.255.255",
+        ] {
             assert!(!is_public(special.parse().unwrap()), "{special}");
         }
         for metadata in ["169.254.170.23", "::ffff:168.63.129.16", "fd20:ce::254"] {
-            assert!(is_metadata(metadata.parse().unwrap()) && !is_public(metadata.parse().unwrap()), "{metadata}");
+            assert!(
+                is_metadata(metadata.parse().unwrap()) && !is_public(metadata.parse().unwrap()),
+                "{metadata}"
+            );
         }
     }
 }

@@ -66,10 +66,15 @@ impl ResolvedPath {
             return Err(io::Error::from(io::ErrorKind::IsADirectory));
         }
         if !kind.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "not a regular file",
+            ));
         }
         if let Some(shared) = FileId::if_shared(&metadata) {
-            self.policy.reveals_no_secret(&self.path, shared).map_err(refused)?;
+            self.policy
+                .reveals_no_secret(&self.path, shared)
+                .map_err(refused)?;
         }
         Ok(file)
     }
@@ -102,7 +107,9 @@ impl ResolvedPath {
     /// `PermissionDenied` for another name of a secret or protected file.
     pub fn replace(&self, contents: &[u8]) -> io::Result<()> {
         platform::replace(&self.path, contents, &|shared| {
-            self.policy.changes_nothing_fenced(&self.path, shared).map_err(refused)
+            self.policy
+                .changes_nothing_fenced(&self.path, shared)
+                .map_err(refused)
         })
     }
 }

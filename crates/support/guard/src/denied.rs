@@ -85,7 +85,9 @@ pub enum PathDenied {
         path: String,
     },
     /// It is a folder with files of several people, which are read by their full names only.
-    #[error("Path {path} holds files of several people and is not listed: name a file that you were given")]
+    #[error(
+        "Path {path} holds files of several people and is not listed: name a file that you were given"
+    )]
     Unlisted {
         /// The path as given.
         path: String,

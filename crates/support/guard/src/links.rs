@@ -35,7 +35,10 @@ impl FileId {
     pub(crate) fn if_shared(metadata: &Metadata) -> Option<Self> {
         use std::os::unix::fs::MetadataExt as _;
         let is_shared = metadata.is_file() && metadata.nlink() > 1;
-        is_shared.then(|| Self { device: metadata.dev(), inode: metadata.ino() })
+        is_shared.then(|| Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+        })
     }
 
     #[cfg(not(unix))]
@@ -52,7 +55,9 @@ pub(crate) fn is_below(file: FileId, roots: &[PathBuf], enter: impl Fn(&Path) ->
     let mut left = MAX_COMPARED;
     let mut folders = Vec::new();
     for root in roots {
-        let Ok(metadata) = root.symlink_metadata() else { continue };
+        let Ok(metadata) = root.symlink_metadata() else {
+            continue;
+        };
         // A hard link never leaves its file system; a mount below a root is looked at all the same.
         if metadata.is_dir() {
             folders.push(root.clone());
@@ -61,15 +66,21 @@ pub(crate) fn is_below(file: FileId, roots: &[PathBuf], enter: impl Fn(&Path) ->
         }
     }
     while let Some(folder) = folders.pop() {
-        let Ok(entries) = folder.read_dir() else { continue };
+        let Ok(entries) = folder.read_dir() else {
+            continue;
+        };
         for entry in entries.flatten() {
-            let Some(rest) = left.checked_sub(1) else { return true };
+            let Some(rest) = left.checked_sub(1) else {
+                return true;
+            };
             left = rest;
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
             if is_folder && enter(&entry.path()) {
                 folders.push(entry.path());
             } else if entry.ino() == file.inode
-                && entry.metadata().is_ok_and(|metadata| (metadata.dev(), metadata.ino()) == (file.device, file.inode))
+                && entry.metadata().is_ok_and(|metadata| {
+                    (metadata.dev(), metadata.ino()) == (file.device, file.inode)
+                })
             {
                 return true;
             }

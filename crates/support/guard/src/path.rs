@@ -126,8 +126,18 @@ impl Closures {
     /// `true` if `path` lies in a closed folder and in no open root deeper than that.
     fn close(&self, path: &Path) -> bool {
         let depth = |root: &PathBuf| root.components().count();
-        let closed = self.closed.iter().filter(|root| beneath_denied(path, root)).map(depth).max();
-        let open = self.open.iter().filter(|root| path.starts_with(root)).map(depth).max();
+        let closed = self
+            .closed
+            .iter()
+            .filter(|root| beneath_denied(path, root))
+            .map(depth)
+            .max();
+        let open = self
+            .open
+            .iter()
+            .filter(|root| path.starts_with(root))
+            .map(depth)
+            .max();
         closed.is_some_and(|closed| open.is_none_or(|open| open <= closed))
     }
 }
@@ -138,13 +148,22 @@ impl PathPolicy {
     pub fn new(rules: PathRules) -> Self {
         let workspace = expand(&rules.workspace, rules.home.as_deref());
         let workspace = std::path::absolute(&workspace).unwrap_or(workspace);
-        Self { rules: Arc::new(PathRules { workspace, ..rules }), base: None }
+        Self {
+            rules: Arc::new(PathRules { workspace, ..rules }),
+            base: None,
+        }
     }
 
     /// The same policy with tools confined to the open roots, whatever this one says.
     #[must_use]
     pub fn confined(&self) -> Self {
-        Self { rules: Arc::new(PathRules { restrict: true, ..(*self.rules).clone() }), base: self.base.clone() }
+        Self {
+            rules: Arc::new(PathRules {
+                restrict: true,
+                ..(*self.rules).clone()
+            }),
+            base: self.base.clone(),
+        }
     }
 
     /// The same policy for a conversation: where conversations have working folders, its relative
@@ -154,12 +173,20 @@ impl PathPolicy {
     /// The rule that closes the folder to tools, or [`PathDenied::Unresolvable`] where it cannot be
     /// made. It has to lie in an open root even where tools are not confined.
     pub fn within(&self, conversation: &str) -> Result<Self, PathDenied> {
-        let Some(folders) = &self.rules.work_folders else { return Ok(self.clone()) };
+        let Some(folders) = &self.rules.work_folders else {
+            return Ok(self.clone());
+        };
         let given = folders.join(work::folder_name(conversation));
         let folder = self.confined().write(&given)?;
-        let unusable = |source| PathDenied::Unresolvable { path: given.display().to_string(), source };
+        let unusable = |source| PathDenied::Unresolvable {
+            path: given.display().to_string(),
+            source,
+        };
         folder.create_folder().map_err(unusable)?;
-        Ok(Self { rules: Arc::clone(&self.rules), base: Some(folder.path().into()) })
+        Ok(Self {
+            rules: Arc::clone(&self.rules),
+            base: Some(folder.path().into()),
+        })
     }
 
     /// The folder of everything, as configured: absolute, links not resolved.
@@ -196,7 +223,9 @@ impl PathPolicy {
         let resolved = self.locate(given)?;
         self.open_to_reading(given, &resolved)?;
         if self.roots(&self.rules.unlisted_roots).hold(&resolved) && resolved.is_dir() {
-            return Err(PathDenied::Unlisted { path: given.display().to_string() });
+            return Err(PathDenied::Unlisted {
+                path: given.display().to_string(),
+            });
         }
         if let Some(file) = FileId::of_shared(&resolved) {
             self.reveals_no_secret(given, file)?;
@@ -230,7 +259,10 @@ impl PathPolicy {
         self.open_to_writing(given, &entry)?;
         let path = || given.display().to_string();
         let secret = [&self.rules.secret_paths, &self.rules.closed_roots];
-        if secret.into_iter().any(|rules| self.roots(rules).lie_beneath(&entry)) {
+        if secret
+            .into_iter()
+            .any(|rules| self.roots(rules).lie_beneath(&entry))
+        {
             return Err(PathDenied::Secret { path: path() });
         }
         let pinned = self.roots(&self.rules.protected_paths);
@@ -242,13 +274,19 @@ impl PathPolicy {
 
     fn open_to_reading(&self, given: &Path, resolved: &Path) -> Result<(), PathDenied> {
         if self.roots(&self.rules.secret_paths).deny(resolved) || self.closures().close(resolved) {
-            return Err(PathDenied::Secret { path: given.display().to_string() });
+            return Err(PathDenied::Secret {
+                path: given.display().to_string(),
+            });
         }
         let open = !self.rules.restrict
             || self.workspace_root().hold(resolved)
             || self.roots(&self.rules.allowed_paths).hold(resolved)
             || self.roots(&self.rules.read_only_roots).hold(resolved);
-        if open { Ok(()) } else { Err(self.outside(given)) }
+        if open {
+            Ok(())
+        } else {
+            Err(self.outside(given))
+        }
     }
 
     fn open_to_writing(&self, given: &Path, resolved: &Path) -> Result<(), PathDenied> {
@@ -271,7 +309,13 @@ impl PathPolicy {
         let closures = self.closures();
         let secret = links::is_below(file, &self.roots(&self.rules.secret_paths).0, |_| true)
             || links::is_below(file, &closures.closed, |path| closures.close(path));
-        if secret { Err(PathDenied::Secret { path: given.display().to_string() }) } else { Ok(()) }
+        if secret {
+            Err(PathDenied::Secret {
+                path: given.display().to_string(),
+            })
+        } else {
+            Ok(())
+        }
     }
 
     /// Refuses `file`, a file with several names, if one of them is secret or protected.
@@ -279,17 +323,30 @@ impl PathPolicy {
     /// # Errors
     /// [`PathDenied::Secret`] or [`PathDenied::Protected`], also where there are too many files to
     /// compare.
-    pub(crate) fn changes_nothing_fenced(&self, given: &Path, file: FileId) -> Result<(), PathDenied> {
+    pub(crate) fn changes_nothing_fenced(
+        &self,
+        given: &Path,
+        file: FileId,
+    ) -> Result<(), PathDenied> {
         self.reveals_no_secret(given, file)?;
         let protected = links::is_below(file, &self.roots(&self.rules.protected_paths).0, |_| true);
-        if protected { Err(PathDenied::Protected { path: given.display().to_string() }) } else { Ok(()) }
+        if protected {
+            Err(PathDenied::Protected {
+                path: given.display().to_string(),
+            })
+        } else {
+            Ok(())
+        }
     }
 
     /// The closed folders, and the open roots that lie in them.
     fn closures(&self) -> Closures {
         let closed = self.roots(&self.rules.closed_roots).0;
         if closed.is_empty() {
-            return Closures { closed, open: Vec::new() };
+            return Closures {
+                closed,
+                open: Vec::new(),
+            };
         }
         // Only the operator moves the workspace. Any other root has to be written as one inside a
         // closed folder, so that no link elsewhere opens a part of it.
@@ -297,21 +354,36 @@ impl PathPolicy {
             let written = self.written(root);
             closed.iter().any(|folder| beneath_denied(&written, folder))
         };
-        let others = self.rules.allowed_paths.iter().chain(&self.rules.read_only_roots);
+        let others = self
+            .rules
+            .allowed_paths
+            .iter()
+            .chain(&self.rules.read_only_roots);
         let inside: Vec<PathBuf> = others.filter(lies_inside).cloned().collect();
-        let open = self.workspace_root().0.into_iter().chain(self.roots(&inside).0).collect();
+        let open = self
+            .workspace_root()
+            .0
+            .into_iter()
+            .chain(self.roots(&inside).0)
+            .collect();
         Closures { closed, open }
     }
 
     fn outside(&self, given: &Path) -> PathDenied {
-        PathDenied::Outside { path: given.display().to_string(), allowed: self.rules.workspace.clone() }
+        PathDenied::Outside {
+            path: given.display().to_string(),
+            allowed: self.rules.workspace.clone(),
+        }
     }
 
     /// Where `given` leads, if it is a place where files can be.
     fn locate(&self, given: &Path) -> Result<PathBuf, PathDenied> {
         let absolute = self.absolute(given)?;
         let path = || given.display().to_string();
-        let resolved = resolve(&absolute).map_err(|source| PathDenied::Unresolvable { path: path(), source })?;
+        let resolved = resolve(&absolute).map_err(|source| PathDenied::Unresolvable {
+            path: path(),
+            source,
+        })?;
         if resolved.through_kernel || is_special(&resolved.path) {
             return Err(PathDenied::Special { path: path() });
         }
@@ -356,7 +428,9 @@ impl PathPolicy {
 
     /// A root of the rules as an absolute path.
     fn written(&self, root: &Path) -> PathBuf {
-        self.rules.workspace.join(expand(root, self.rules.home.as_deref()))
+        self.rules
+            .workspace
+            .join(expand(root, self.rules.home.as_deref()))
     }
 }
 

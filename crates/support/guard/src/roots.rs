@@ -32,7 +32,9 @@ enum Step {
 
 fn steps(path: &Path) -> impl DoubleEndedIterator<Item = Step> {
     path.components().filter_map(|component| match component {
-        Component::Prefix(_) | Component::RootDir => Some(Step::Anchor(component.as_os_str().to_owned())),
+        Component::Prefix(_) | Component::RootDir => {
+            Some(Step::Anchor(component.as_os_str().to_owned()))
+        }
         Component::CurDir => None,
         Component::ParentDir => Some(Step::Parent),
         Component::Normal(name) => Some(Step::Name(name.to_owned())),
@@ -42,7 +44,10 @@ fn steps(path: &Path) -> impl DoubleEndedIterator<Item = Step> {
 /// Follows every link of the absolute path `path`.
 pub(crate) fn resolve(path: &Path) -> io::Result<Resolved> {
     let mut pending: VecDeque<Step> = steps(path).collect();
-    let mut resolved = Resolved { path: PathBuf::new(), through_kernel: false };
+    let mut resolved = Resolved {
+        path: PathBuf::new(),
+        through_kernel: false,
+    };
     let mut links = 0;
     while let Some(step) = pending.pop_front() {
         match step {
@@ -76,7 +81,14 @@ fn link_target(path: &Path) -> io::Result<Option<PathBuf>> {
     match path.symlink_metadata() {
         Ok(metadata) if metadata.is_symlink() => path.read_link().map(Some),
         Ok(_) => Ok(None),
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            Ok(None)
+        }
         Err(error) => Err(error),
     }
 }
@@ -119,7 +131,9 @@ mod tests {
         symlink("down/../file", base.join("through")).unwrap();
         symlink("loop", base.join("loop")).unwrap();
         symlink("missing", base.join("dangling")).unwrap();
-        let names = ["a", "b", "down", "up", "absolute", "through", "loop", "dangling", "file", "..", "."];
+        let names = [
+            "a", "b", "down", "up", "absolute", "through", "loop", "dangling", "file", "..", ".",
+        ];
         let mut compared = 0;
         for code in 0..names.len().pow(4) {
             let steps = (0..4).map(|place| names[code / names.len().pow(place) % names.len()]);
@@ -131,6 +145,9 @@ mod tests {
         }
         assert!(compared > 100, "{compared}");
         assert!(resolve(&base.join("loop")).is_err());
-        assert_eq!(resolve(&base.join("dangling/x/../y")).unwrap().path, base.join("missing/y"));
+        assert_eq!(
+            resolve(&base.join("dangling/x/../y")).unwrap().path,
+            base.join("missing/y")
+        );
     }
 }

@@ -33,7 +33,10 @@ impl ResolvedPath {
         let name = self.path().file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let own = new_folder(folder)?;
         let copy = own.join(name);
-        match fill(file, &copy, limit).and_then(|()| sync(&own)).and_then(|()| sync(folder)) {
+        match fill(file, &copy, limit)
+            .and_then(|()| sync(&own))
+            .and_then(|()| sync(folder))
+        {
             Ok(()) => Ok(copy),
             Err(error) => {
                 fs::remove_dir_all(&own)?;
@@ -44,7 +47,10 @@ impl ResolvedPath {
 }
 
 fn too_large(limit: u64) -> io::Error {
-    io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {limit} bytes"))
+    io::Error::new(
+        io::ErrorKind::FileTooLarge,
+        format!("it is larger than {limit} bytes"),
+    )
 }
 
 /// Makes a folder below `folder` that was not there before.
@@ -54,8 +60,15 @@ fn new_folder(folder: &Path) -> io::Result<PathBuf> {
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.recursive(true).create(folder)?;
     builder.recursive(false);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-    let own = folder.join(format!("{now:x}-{:x}-{:x}", std::process::id(), COPY.fetch_add(1, Ordering::Relaxed)));
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_nanos();
+    let own = folder.join(format!(
+        "{now:x}-{:x}-{:x}",
+        std::process::id(),
+        COPY.fetch_add(1, Ordering::Relaxed)
+    ));
     builder.create(&own)?;
     Ok(own)
 }
@@ -76,5 +89,9 @@ fn fill(file: File, copy: &Path, limit: u64) -> io::Result<()> {
 
 /// Makes the entries of a folder durable, where folders can be opened.
 fn sync(folder: &Path) -> io::Result<()> {
-    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+    if cfg!(unix) {
+        File::open(folder)?.sync_all()
+    } else {
+        Ok(())
+    }
 }

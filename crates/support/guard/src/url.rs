@@ -28,17 +28,22 @@ use crate::{
 pub const MAX_REDIRECTS: u8 = 5;
 
 /// Names under which clouds serve metadata, whatever they resolve to.
-const METADATA_NAMES: [&str; 4] =
-    ["metadata", "metadata.google.internal", "metadata.goog", "instance-data.ec2.internal"];
+const METADATA_NAMES: [&str; 4] = [
+    "metadata",
+    "metadata.google.internal",
+    "metadata.goog",
+    "instance-data.ec2.internal",
+];
 
 /// Ports on which something listens that is not a web server: the list of the Fetch standard, and
 /// the usual data stores and container daemons.
 const CLOSED_PORTS: [u16; 94] = [
-    1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
-    111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532,
-    540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1433, 1521, 1719, 1720, 1723, 2049, 2375, 2376, 3306,
-    3659, 4045, 4190, 5060, 5061, 5432, 5672, 6000, 6379, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 9042, 10080,
-    11211, 27017, 27018,
+    1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102,
+    103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465,
+    512, 513, 514, 515, 526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993,
+    995, 1433, 1521, 1719, 1720, 1723, 2049, 2375, 2376, 3306, 3659, 4045, 4190, 5060, 5061, 5432,
+    5672, 6000, 6379, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 9042, 10080, 11211, 27017,
+    27018,
 ];
 
 /// A URL that may be fetched now, with the addresses that were checked for it.
@@ -91,7 +96,8 @@ impl UrlGuard {
     /// # Errors
     /// The first rule that the URL breaks.
     pub async fn check(&self, url: &str) -> Result<CheckedUrl, UrlDenied> {
-        self.check_hop(Url::parse(url).map_err(UrlDenied::Malformed)?, 0).await
+        self.check_hop(Url::parse(url).map_err(UrlDenied::Malformed)?, 0)
+            .await
     }
 
     /// Checks the target of a redirect: `location` as the answer to `from` gave it, relative or not.
@@ -99,12 +105,17 @@ impl UrlGuard {
     /// # Errors
     /// The first rule that the target breaks, or [`UrlDenied::TooManyRedirects`] after
     /// [`MAX_REDIRECTS`] hops.
-    pub async fn redirect(&self, from: &CheckedUrl, location: &str) -> Result<CheckedUrl, UrlDenied> {
+    pub async fn redirect(
+        &self,
+        from: &CheckedUrl,
+        location: &str,
+    ) -> Result<CheckedUrl, UrlDenied> {
         if from.redirects >= MAX_REDIRECTS {
             return Err(UrlDenied::TooManyRedirects(MAX_REDIRECTS));
         }
         let target = from.url.join(location).map_err(UrlDenied::Malformed)?;
-        self.check_hop(target, from.redirects.saturating_add(1)).await
+        self.check_hop(target, from.redirects.saturating_add(1))
+            .await
     }
 
     /// Resolves `host` and returns its addresses if *all* of them may be connected to. This is the
@@ -116,7 +127,10 @@ impl UrlGuard {
         if METADATA_NAMES.contains(&host.trim_end_matches('.')) {
             return Err(UrlDenied::Metadata(host.to_owned()));
         }
-        let unresolved = |source| UrlDenied::Unresolved { host: host.to_owned(), source };
+        let unresolved = |source| UrlDenied::Unresolved {
+            host: host.to_owned(),
+            source,
+        };
         let found = self.resolver.resolve(host).await.map_err(unresolved)?;
         if found.is_empty() {
             return Err(unresolved(io::Error::from(io::ErrorKind::NotFound)));
@@ -146,8 +160,15 @@ impl UrlGuard {
         for address in &found {
             self.check_address(url.host_str().unwrap_or_default(), *address)?;
         }
-        let addresses = found.into_iter().map(|address| SocketAddr::new(address, port)).collect();
-        Ok(CheckedUrl { url, addresses, redirects })
+        let addresses = found
+            .into_iter()
+            .map(|address| SocketAddr::new(address, port))
+            .collect();
+        Ok(CheckedUrl {
+            url,
+            addresses,
+            redirects,
+        })
     }
 
     fn check_address(&self, host: &str, address: IpAddr) -> Result<(), UrlDenied> {
@@ -158,6 +179,9 @@ impl UrlGuard {
         if is_public(real) || contained(&self.opened, real) {
             return Ok(());
         }
-        Err(UrlDenied::Private { host: host.to_owned(), address: real })
+        Err(UrlDenied::Private {
+            host: host.to_owned(),
+            address: real,
+        })
     }
 }

@@ -17,7 +17,10 @@ pub(crate) fn folder_name(conversation: &str) -> PathBuf {
             b'-' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => char::from(byte).to_string(),
             _ => format!("%{byte:02X}"),
         };
-        match names.last_mut().filter(|name| name.len() + escaped.len() <= NAME_LIMIT) {
+        match names
+            .last_mut()
+            .filter(|name| name.len() + escaped.len() <= NAME_LIMIT)
+        {
             Some(name) => name.push_str(&escaped),
             None => names.push(escaped),
         }
@@ -43,9 +46,17 @@ mod tests {
             ("咖", "%E5%92%96"),
             ("", "%"),
         ] {
-            assert_eq!(folder_name(conversation), PathBuf::from(expected), "{conversation}");
+            assert_eq!(
+                folder_name(conversation),
+                PathBuf::from(expected),
+                "{conversation}"
+            );
         }
         let long = folder_name(&format!("matrix:{}", "界".repeat(60)));
-        assert!(long.components().all(|name| name.as_os_str().len() <= NAME_LIMIT) && long.components().count() > 1);
+        assert!(
+            long.components()
+                .all(|name| name.as_os_str().len() <= NAME_LIMIT)
+                && long.components().count() > 1
+        );
     }
 }

@@ -24,7 +24,11 @@ impl Listener {
     /// Wraps a bound listener.
     #[must_use]
     pub fn new(listener: TcpListener, limits: SeatLimits) -> Self {
-        Self { listener, seats: Seats::new(limits), warned: Mutex::default() }
+        Self {
+            listener,
+            seats: Seats::new(limits),
+            warned: Mutex::default(),
+        }
     }
 
     /// The next connection that got a seat. Those that get none are closed. Cancel-safe.

@@ -10,7 +10,10 @@ use url::{Host, Url};
 /// The host of a `Host` header, which may have a port.
 #[must_use]
 pub fn of_header(header: &str) -> Option<Host<String>> {
-    Url::parse(&format!("http://{header}/")).ok()?.host().map(|host| host.to_owned())
+    Url::parse(&format!("http://{header}/"))
+        .ok()?
+        .host()
+        .map(|host| host.to_owned())
 }
 
 /// `true` for `localhost`, its subdomains, and loopback addresses.
@@ -43,7 +46,11 @@ mod tests {
             ("a b", false),
         ];
         for (header, expected) in table {
-            assert_eq!(of_header(header).is_some_and(|host| is_this_machine(&host)), expected, "{header}");
+            assert_eq!(
+                of_header(header).is_some_and(|host| is_this_machine(&host)),
+                expected,
+                "{header}"
+            );
         }
     }
 }

@@ -36,7 +36,12 @@ const LINGER: Duration = Duration::from_secs(1);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Serves until `end` fires. Requests under way then have one second.
-pub async fn serve(listener: TcpListener, router: Router, limits: SeatLimits, end: CancellationToken) {
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    limits: SeatLimits,
+    end: CancellationToken,
+) {
     let (listener, connections) = (Listener::new(listener, limits), TaskTracker::new());
     while let Some(accepted) = end.run_until_cancelled(listener.accept()).await {
         match accepted {
@@ -45,7 +50,8 @@ pub async fn serve(listener: TcpListener, router: Router, limits: SeatLimits, en
             }
             Err(error) => {
                 tracing::warn!(%error, "the HTTP listener gets no connection");
-                end.run_until_cancelled(tokio::time::sleep(ACCEPT_PAUSE)).await;
+                end.run_until_cancelled(tokio::time::sleep(ACCEPT_PAUSE))
+                    .await;
             }
         }
     }

@@ -49,7 +49,10 @@ impl Penalties {
         failures.retain(|_, (_, last)| last.elapsed() < MEMORY);
         if failures.len() >= ADDRESSES
             && !failures.contains_key(&address)
-            && let Some(oldest) = failures.iter().min_by_key(|(_, (_, last))| *last).map(|(address, _)| *address)
+            && let Some(oldest) = failures
+                .iter()
+                .min_by_key(|(_, (_, last))| *last)
+                .map(|(address, _)| *address)
         {
             failures.remove(&oldest);
         }
@@ -65,8 +68,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn delays_grow_to_a_limit_and_are_forgotten() {
-        let (penalties, one, other) =
-            (Penalties::default(), IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
+        let (penalties, one, other) = (
+            Penalties::default(),
+            IpAddr::from([192, 0, 2, 1]),
+            IpAddr::from([192, 0, 2, 2]),
+        );
         let mut delays = Vec::new();
         for _ in 0..9 {
             delays.push(penalties.delay(one).as_millis());

@@ -50,7 +50,10 @@ impl Seats {
     /// Empty seats.
     #[must_use]
     pub fn new(limits: SeatLimits) -> Self {
-        Self { limits, taken: Arc::default() }
+        Self {
+            limits,
+            taken: Arc::default(),
+        }
     }
 
     /// Takes a seat. Where none is free, the oldest idle connection loses its own: one of the same
@@ -69,15 +72,30 @@ impl Seats {
         let number = taken.next;
         taken.next = number.wrapping_add(1);
         let evicted = CancellationToken::new();
-        taken.seats.insert(number, Holder { address, is_busy: false, evicted: evicted.clone() });
+        taken.seats.insert(
+            number,
+            Holder {
+                address,
+                is_busy: false,
+                evicted: evicted.clone(),
+            },
+        );
         drop(taken);
-        Some(Seat { taken: Arc::clone(&self.taken), number, address, evicted })
+        Some(Seat {
+            taken: Arc::clone(&self.taken),
+            number,
+            address,
+            evicted,
+        })
     }
 }
 
 impl Taken {
     fn of(&self, address: IpAddr) -> usize {
-        self.seats.values().filter(|holder| holder.address == address).count()
+        self.seats
+            .values()
+            .filter(|holder| holder.address == address)
+            .count()
     }
 
     /// The address with the most idle connections.
@@ -87,13 +105,19 @@ impl Taken {
             let count = idle.entry(holder.address).or_default();
             *count = count.saturating_add(1);
         }
-        idle.into_iter().max_by_key(|(_, count)| *count).map(|(address, _)| address)
+        idle.into_iter()
+            .max_by_key(|(_, count)| *count)
+            .map(|(address, _)| address)
     }
 
     /// Ends the oldest idle connection of an address.
     fn evict(&mut self, address: IpAddr) -> Option<()> {
         let is_meant = |holder: &Holder| holder.address == address && !holder.is_busy;
-        let oldest = self.seats.iter().find(|(_, holder)| is_meant(holder)).map(|(number, _)| *number)?;
+        let oldest = self
+            .seats
+            .iter()
+            .find(|(_, holder)| is_meant(holder))
+            .map(|(number, _)| *number)?;
         let holder = self.seats.remove(&oldest)?;
         holder.evicted.cancel();
         Some(())
@@ -155,7 +179,10 @@ mod tests {
         let seats = seats(8, 2);
         let other = seats.take(address(1)).unwrap();
         let held: Vec<_> = (0..4).map(|_| seats.take(address(2)).unwrap()).collect();
-        let evicted: Vec<bool> = held.iter().map(|seat| seat.evicted.is_cancelled()).collect();
+        let evicted: Vec<bool> = held
+            .iter()
+            .map(|seat| seat.evicted.is_cancelled())
+            .collect();
         assert_eq!(evicted, [true, true, false, false]);
         assert!(!other.evicted.is_cancelled());
     }
@@ -164,7 +191,10 @@ mod tests {
     fn a_full_listener_takes_from_the_address_with_the_most() {
         let seats = seats(3, 2);
         let single = seats.take(address(1)).unwrap();
-        let (first, second) = (seats.take(address(2)).unwrap(), seats.take(address(2)).unwrap());
+        let (first, second) = (
+            seats.take(address(2)).unwrap(),
+            seats.take(address(2)).unwrap(),
+        );
         let newest = seats.take(address(3)).unwrap();
         let evicted = [&single, &first, &second, &newest].map(|seat| seat.evicted.is_cancelled());
         assert_eq!(evicted, [false, true, false, false]);
@@ -173,7 +203,10 @@ mod tests {
     #[test]
     fn busy_connections_stay_and_what_ends_makes_room() {
         let seats = seats(2, 2);
-        let (one, two) = (seats.take(address(1)).unwrap(), seats.take(address(2)).unwrap());
+        let (one, two) = (
+            seats.take(address(1)).unwrap(),
+            seats.take(address(2)).unwrap(),
+        );
         one.set_busy(true);
         two.set_busy(true);
         assert!(seats.take(address(3)).is_none());

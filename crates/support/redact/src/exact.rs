@@ -36,7 +36,11 @@ impl Secrets {
     /// These values; those under [`SHORTEST`] characters are left out.
     #[must_use]
     pub fn new(values: impl IntoIterator<Item = String>) -> Self {
-        Self { known: Arc::new(RwLock::new(Arc::new(Known::new(long_enough(values).collect())))) }
+        Self {
+            known: Arc::new(RwLock::new(Arc::new(Known::new(
+                long_enough(values).collect(),
+            )))),
+        }
     }
 
     /// Adds values, for a configuration that is followed and tokens that are refreshed.
@@ -63,18 +67,26 @@ impl Secrets {
     /// A filter for a text that arrives in pieces.
     #[must_use]
     pub fn stream(&self) -> SecretStream {
-        SecretStream { known: self.known(), held: String::new() }
+        SecretStream {
+            known: self.known(),
+            held: String::new(),
+        }
     }
 
     fn known(&self) -> Arc<Known> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.known
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
 impl fmt::Debug for Secrets {
     /// Shows how many there are and no value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Secrets").field("values", &self.known().values.len()).finish_non_exhaustive()
+        f.debug_struct("Secrets")
+            .field("values", &self.known().values.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -95,7 +107,9 @@ impl SecretStream {
     #[must_use]
     pub fn push(&mut self, piece: &str) -> String {
         self.held.push_str(piece);
-        let (shown, rest) = self.known.hide_up_to(&self.held, self.known.undecided(&self.held));
+        let (shown, rest) = self
+            .known
+            .hide_up_to(&self.held, self.known.undecided(&self.held));
         let kept = self.held.get(rest..).unwrap_or_default().to_owned();
         self.held = kept;
         shown
@@ -128,18 +142,28 @@ struct Known {
 
 impl Known {
     fn new(values: BTreeSet<String>) -> Self {
-        let spellings: BTreeSet<String> = values.iter().flat_map(|value| spellings(value)).collect();
+        let spellings: BTreeSet<String> =
+            values.iter().flat_map(|value| spellings(value)).collect();
         let spellings: Vec<String> = spellings.into_iter().collect();
         let longest = spellings.iter().map(String::len).max().unwrap_or_default();
-        let search = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&spellings);
+        let search = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(&spellings);
         // Fails only beyond 2^31 states.
         let search = search.ok().filter(|_| !spellings.is_empty());
-        Self { values, spellings, longest, search }
+        Self {
+            values,
+            spellings,
+            longest,
+            search,
+        }
     }
 
     fn hide<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match &self.search {
-            Some(search) if search.is_match(text) => Cow::Owned(self.hide_up_to(text, text.len()).0),
+            Some(search) if search.is_match(text) => {
+                Cow::Owned(self.hide_up_to(text, text.len()).0)
+            }
             _ => Cow::Borrowed(text),
         }
     }
@@ -181,23 +205,41 @@ impl Known {
     /// where there is none.
     fn undecided(&self, text: &str) -> usize {
         let first = text.len().saturating_sub(self.longest);
-        let places = text.char_indices().map(|(place, _)| place).skip_while(|place| *place < first);
-        places.into_iter().find(|place| self.begins(text.get(*place..).unwrap_or_default())).unwrap_or(text.len())
+        let places = text
+            .char_indices()
+            .map(|(place, _)| place)
+            .skip_while(|place| *place < first);
+        places
+            .into_iter()
+            .find(|place| self.begins(text.get(*place..).unwrap_or_default()))
+            .unwrap_or(text.len())
     }
 
     /// `true` if `piece` begins a spelling that is longer.
     fn begins(&self, piece: &str) -> bool {
-        let at = self.spellings.partition_point(|spelling| spelling.as_str() <= piece);
-        self.spellings.get(at).is_some_and(|spelling| spelling.starts_with(piece))
+        let at = self
+            .spellings
+            .partition_point(|spelling| spelling.as_str() <= piece);
+        self.spellings
+            .get(at)
+            .is_some_and(|spelling| spelling.starts_with(piece))
     }
 }
 
 /// Every form of a value that is searched for.
 fn spellings(value: &str) -> Vec<String> {
     let bytes = value.as_bytes();
-    let mut forms = vec![value.to_owned(), in_json(value), value.chars().rev().collect()];
-    forms.extend([STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD].map(|engine| engine.encode(bytes)));
-    forms.extend((0..3).flat_map(|before| [STANDARD_NO_PAD, URL_SAFE_NO_PAD].map(|kind| inside(&kind, bytes, before))));
+    let mut forms = vec![
+        value.to_owned(),
+        in_json(value),
+        value.chars().rev().collect(),
+    ];
+    forms.extend(
+        [STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD].map(|engine| engine.encode(bytes)),
+    );
+    forms.extend((0..3).flat_map(|before| {
+        [STANDARD_NO_PAD, URL_SAFE_NO_PAD].map(|kind| inside(&kind, bytes, before))
+    }));
     let lower: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     forms.push(lower.to_uppercase());
     forms.push(lower);
@@ -213,7 +255,11 @@ fn spellings(value: &str) -> Vec<String> {
 /// The value between the quotes of a JSON text.
 fn in_json(value: &str) -> String {
     let quoted = Value::from(value).to_string();
-    quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(value).to_owned()
+    quoted
+        .strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'))
+        .unwrap_or(value)
+        .to_owned()
 }
 
 /// The digits of base64 that only the value decides when `before` bytes precede it in a longer
@@ -226,7 +272,13 @@ fn inside(kind: &impl base64::Engine, value: &[u8], before: usize) -> String {
 }
 
 fn percent(bytes: &[u8], is_plain: impl Fn(u8) -> bool) -> String {
-    let encode = |byte: &u8| if is_plain(*byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") };
+    let encode = |byte: &u8| {
+        if is_plain(*byte) {
+            char::from(*byte).to_string()
+        } else {
+            format!("%{byte:02X}")
+        }
+    };
     bytes.iter().map(encode).collect()
 }
 
@@ -253,7 +305,11 @@ mod tests {
     const SECRET: &str = "correct/horse+\"battery\" ß";
 
     fn secrets() -> Secrets {
-        Secrets::new([SECRET.to_owned(), "short".to_owned(), "k-12345678".to_owned()])
+        Secrets::new([
+            SECRET.to_owned(),
+            "short".to_owned(),
+            "k-12345678".to_owned(),
+        ])
     }
 
     #[test]
@@ -262,7 +318,10 @@ mod tests {
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         for spelling in [
             SECRET.to_owned(),
-            serde_json::to_string(SECRET).unwrap().trim_matches('"').to_owned(),
+            serde_json::to_string(SECRET)
+                .unwrap()
+                .trim_matches('"')
+                .to_owned(),
             STANDARD.encode(bytes),
             STANDARD_NO_PAD.encode(bytes),
             URL_SAFE.encode(bytes),
@@ -274,7 +333,11 @@ mod tests {
             "correct%2Fhorse%2B%22battery%22+%C3%9F".to_owned(),
             SECRET.chars().rev().collect(),
         ] {
-            assert_eq!(secrets().hide(&format!("a {spelling} b")), "a *** b", "{spelling}");
+            assert_eq!(
+                secrets().hide(&format!("a {spelling} b")),
+                "a *** b",
+                "{spelling}"
+            );
         }
     }
 
@@ -294,12 +357,25 @@ mod tests {
     #[test]
     fn what_is_no_secret_stays_and_short_values_are_not_searched_for() {
         let secrets = secrets();
-        for text in ["", "short", "correct horse battery", "k-1234567", "sk-abcdefgh12345678", "***"] {
-            assert!(matches!(secrets.hide(text), Cow::Borrowed(same) if same == text), "{text}");
+        for text in [
+            "",
+            "short",
+            "correct horse battery",
+            "k-1234567",
+            "sk-abcdefgh12345678",
+            "***",
+        ] {
+            assert!(
+                matches!(secrets.hide(text), Cow::Borrowed(same) if same == text),
+                "{text}"
+            );
         }
         assert_eq!(Secrets::default().hide("k-12345678"), "k-12345678");
         let value = json!({"k-12345678": ["k-12345678", 1], "a": null});
-        assert_eq!(secrets.hide_in(&value), json!({"***": ["***", 1], "a": null}));
+        assert_eq!(
+            secrets.hide_in(&value),
+            json!({"***": ["***", 1], "a": null})
+        );
         assert_eq!(format!("{secrets:?}"), "Secrets { values: 2, .. }");
     }
 

@@ -8,8 +8,17 @@
 use crate::HIDDEN;
 
 /// Names of secrets hold one of these words.
-const SECRET_WORDS: [&str; 9] =
-    ["token", "secret", "passw", "passphrase", "credential", "authorization", "bearer", "cookie", "apikey"];
+const SECRET_WORDS: [&str; 9] = [
+    "token",
+    "secret",
+    "passw",
+    "passphrase",
+    "credential",
+    "authorization",
+    "bearer",
+    "cookie",
+    "apikey",
+];
 
 /// How issued keys begin. Case counts.
 pub const KEY_PREFIXES: [&str; 24] = [
@@ -73,9 +82,15 @@ pub fn without_secrets(text: &str) -> String {
 /// Whether what bears this name is a secret. A number of tokens is none, nor is the key of a map.
 #[must_use]
 pub fn is_secret_name(name: &str) -> bool {
-    let flat: String = name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
+    let flat: String = name
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .map(|c| c.to_ascii_lowercase())
+        .collect();
     let counts = flat.ends_with("tokens");
-    !counts && (flat.ends_with("key") && flat != "key" || SECRET_WORDS.iter().any(|word| flat.contains(word)))
+    !counts
+        && (flat.ends_with("key") && flat != "key"
+            || SECRET_WORDS.iter().any(|word| flat.contains(word)))
 }
 
 /// The text without whole private keys; one that is cut off is hidden to the end.
@@ -84,9 +99,15 @@ fn without_private_keys(text: &str) -> String {
     let mut rest = text;
     while let Some((before, begun)) = rest.split_once("-----BEGIN ") {
         kept.push_str(before);
-        if begun.split("-----").next().is_some_and(|kind| kind.ends_with("PRIVATE KEY")) {
+        if begun
+            .split("-----")
+            .next()
+            .is_some_and(|kind| kind.ends_with("PRIVATE KEY"))
+        {
             kept.push_str(HIDDEN);
-            let end = begun.split_once("-----END ").and_then(|(_, end)| end.split_once("-----"));
+            let end = begun
+                .split_once("-----END ")
+                .and_then(|(_, end)| end.split_once("-----"));
             rest = end.map_or("", |(_, after)| after);
         } else {
             kept.push_str("-----BEGIN ");
@@ -103,7 +124,8 @@ fn without_passwords(text: &str) -> String {
     let mut kept = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         kept.push_str("://");
-        let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`' | '\\' | ')');
+        let ends =
+            |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`' | '\\' | ')');
         let address = part.split(ends).next().unwrap_or_default();
         if WEBHOOKS.iter().any(|hook| address.contains(hook)) {
             kept.push_str(HIDDEN);
@@ -131,7 +153,11 @@ fn without_passwords(text: &str) -> String {
 /// Hides secrets word by word: a word is what stands between spaces, quotes and the like.
 fn hide_in(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
-    let mut reader = Reader { rest: text, named: Named::No, is_escaped: false };
+    let mut reader = Reader {
+        rest: text,
+        named: Named::No,
+        is_escaped: false,
+    };
     while let Some(piece) = reader.next_piece() {
         kept.push_str(&piece);
     }
@@ -198,9 +224,13 @@ impl<'a> Reader<'a> {
                 word.to_owned()
             }
             // The name of a variable gives nothing away.
-            Named::Value if word.starts_with('$') && !word.contains(|c: char| c.is_lowercase()) => word.to_owned(),
+            Named::Value if word.starts_with('$') && !word.contains(|c: char| c.is_lowercase()) => {
+                word.to_owned()
+            }
             Named::Value => HIDDEN.to_owned(),
-            Named::Scheme if word.contains(|c: char| c.is_ascii_digit()) || word.len() >= BEARER_LENGTH => {
+            Named::Scheme
+                if word.contains(|c: char| c.is_ascii_digit()) || word.len() >= BEARER_LENGTH =>
+            {
                 HIDDEN.to_owned()
             }
             Named::Scheme | Named::Name | Named::No => {
@@ -241,7 +271,11 @@ impl<'a> Reader<'a> {
 
 /// Letters, digits and what keys, addresses and paths are written with besides.
 fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+' | '%' | '*' | '@' | '~' | '$' | '!')
+    c.is_alphanumeric()
+        || matches!(
+            c,
+            '_' | '-' | '.' | '/' | '+' | '%' | '*' | '@' | '~' | '$' | '!'
+        )
 }
 
 /// The word without the secrets in it.
@@ -249,7 +283,10 @@ fn hidden_word(word: &str) -> String {
     if looks_secret(word) {
         return HIDDEN.to_owned();
     }
-    let pieces: Vec<&str> = word.split('/').map(|piece| if looks_secret(piece) { HIDDEN } else { piece }).collect();
+    let pieces: Vec<&str> = word
+        .split('/')
+        .map(|piece| if looks_secret(piece) { HIDDEN } else { piece })
+        .collect();
     pieces.join("/")
 }
 
@@ -260,7 +297,10 @@ fn is_uuid(word: &str) -> bool {
 }
 
 fn looks_secret(word: &str) -> bool {
-    let is_issued = |prefix: &str| word.strip_prefix(prefix).is_some_and(|rest| rest.chars().count() >= KEY_LENGTH);
+    let is_issued = |prefix: &str| {
+        word.strip_prefix(prefix)
+            .is_some_and(|rest| rest.chars().count() >= KEY_LENGTH)
+    };
     if KEY_PREFIXES.into_iter().any(is_issued) {
         return true;
     }
@@ -269,7 +309,11 @@ fn looks_secret(word: &str) -> bool {
         return false;
     }
     let (lower, upper) = (has(char::is_ascii_lowercase), has(char::is_ascii_uppercase));
-    let wanted = if lower && upper { MIXED_TOKEN_LENGTH } else { TOKEN_LENGTH };
+    let wanted = if lower && upper {
+        MIXED_TOKEN_LENGTH
+    } else {
+        TOKEN_LENGTH
+    };
     // Paths are long too, but made of short names.
     let pieces = word.split(['/', '.']).count();
     (lower || upper) && word.len() >= wanted && word.len() / pieces >= wanted.min(16)

@@ -17,7 +17,11 @@ pub fn redacted(value: &Value, text: &impl Fn(&str) -> String) -> Value {
                 true => hidden(value),
                 false => redacted(value, text),
             };
-            Value::Object(map.iter().map(|(name, value)| (name.clone(), shown(name, value))).collect())
+            Value::Object(
+                map.iter()
+                    .map(|(name, value)| (name.clone(), shown(name, value)))
+                    .collect(),
+            )
         }
     }
 }
@@ -30,9 +34,11 @@ pub fn hidden(value: &Value) -> Value {
         Value::String(text) if text.is_empty() => value.clone(),
         Value::String(_) => HIDDEN.into(),
         Value::Array(items) => items.iter().map(hidden).collect(),
-        Value::Object(map) => {
-            Value::Object(map.iter().map(|(name, value)| (name.clone(), hidden(value))).collect::<Map<_, _>>())
-        }
+        Value::Object(map) => Value::Object(
+            map.iter()
+                .map(|(name, value)| (name.clone(), hidden(value)))
+                .collect::<Map<_, _>>(),
+        ),
     }
 }
 

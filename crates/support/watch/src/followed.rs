@@ -22,11 +22,19 @@ pub(crate) struct Followed {
 
 impl Followed {
     pub(crate) fn folders(&self) -> BTreeSet<PathBuf> {
-        lock(&self.places).iter().map(|place| place.folder.clone()).collect()
+        lock(&self.places)
+            .iter()
+            .map(|place| place.folder.clone())
+            .collect()
     }
 
     fn hear(&self, event: &Event, is_content: bool) {
-        let is_meant = |place: &Place| event.paths.iter().any(|path| place.is_meant(path, is_content));
+        let is_meant = |place: &Place| {
+            event
+                .paths
+                .iter()
+                .any(|path| place.is_meant(path, is_content))
+        };
         if lock(&self.places).iter().any(is_meant) {
             self.news.notify_one();
         }
@@ -43,7 +51,11 @@ pub(crate) struct Following {
 
 impl Following {
     pub(crate) fn add(&self, file: PathBuf) -> Arc<Followed> {
-        let followed = Arc::new(Followed { places: Mutex::new(places_of(&file)), file, news: Notify::new() });
+        let followed = Arc::new(Followed {
+            places: Mutex::new(places_of(&file)),
+            file,
+            news: Notify::new(),
+        });
         lock(&self.files).push(Arc::downgrade(&followed));
         followed
     }
@@ -71,7 +83,9 @@ impl Following {
             lost => {
                 tracing::debug!(?lost, "the system lost track of files");
                 self.is_stale.store(true, Ordering::SeqCst);
-                self.all().iter().for_each(|followed| followed.news.notify_one());
+                self.all()
+                    .iter()
+                    .for_each(|followed| followed.news.notify_one());
                 return;
             }
         };
@@ -80,7 +94,9 @@ impl Following {
             EventKind::Access(_) => return,
             EventKind::Modify(ModifyKind::Name(_)) => false,
             EventKind::Modify(_) => true,
-            EventKind::Any | EventKind::Create(_) | EventKind::Remove(_) | EventKind::Other => false,
+            EventKind::Any | EventKind::Create(_) | EventKind::Remove(_) | EventKind::Other => {
+                false
+            }
         };
         for followed in self.all() {
             let is_gone = |folder: &PathBuf| event.paths.iter().any(|path| is_folder(folder, path));

@@ -18,13 +18,16 @@ impl Place {
     /// Whether something that happened to `path` matters; `is_content` where no name came or went.
     pub(crate) fn is_meant(&self, path: &Path, is_content: bool) -> bool {
         let name = path.file_name();
-        name == Some(&self.name) || (!is_content && (self.is_passage || is_folder(&self.folder, path)))
+        name == Some(&self.name)
+            || (!is_content && (self.is_passage || is_folder(&self.folder, path)))
     }
 }
 
 /// Whether a notification is of the folder itself. The system may know it by another path.
 pub(crate) fn is_folder(folder: &Path, path: &Path) -> bool {
-    folder.file_name().is_some_and(|name| path.file_name() == Some(name))
+    folder
+        .file_name()
+        .is_some_and(|name| path.file_name() == Some(name))
 }
 
 /// The places of a file: its folder, or while that is missing the nearest one there is, and the
@@ -41,9 +44,17 @@ pub(crate) fn places_of(file: &Path) -> Vec<Place> {
 fn nearest(file: &Path, is_passage: bool) -> Option<Place> {
     let mut name: &OsStr = file.file_name()?;
     for folder in file.ancestors().skip(1) {
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let folder = if folder.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            folder
+        };
         if folder.is_dir() {
-            return Some(Place { folder: folder.to_owned(), name: name.to_owned(), is_passage });
+            return Some(Place {
+                folder: folder.to_owned(),
+                name: name.to_owned(),
+                is_passage,
+            });
         }
         name = folder.file_name()?;
     }
@@ -55,7 +66,11 @@ mod tests {
     use super::*;
 
     fn place(folder: &Path, name: &str, is_passage: bool) -> Place {
-        Place { folder: folder.to_owned(), name: name.into(), is_passage }
+        Place {
+            folder: folder.to_owned(),
+            name: name.into(),
+            is_passage,
+        }
     }
 
     #[test]
@@ -64,7 +79,10 @@ mod tests {
         let file = home.path().join("data/cron/jobs.json");
         assert_eq!(places_of(&file), [place(home.path(), "data", false)]);
         fs::create_dir_all(home.path().join("data/cron")).unwrap();
-        assert_eq!(places_of(&file), [place(&home.path().join("data/cron"), "jobs.json", false)]);
+        assert_eq!(
+            places_of(&file),
+            [place(&home.path().join("data/cron"), "jobs.json", false)]
+        );
     }
 
     #[cfg(unix)]
@@ -75,14 +93,20 @@ mod tests {
         fs::create_dir(home.join("elsewhere")).unwrap();
         fs::write(home.join("elsewhere/real.json"), "{}").unwrap();
         std::os::unix::fs::symlink("elsewhere/real.json", home.join("config.json")).unwrap();
-        let expected = [place(&home, "config.json", true), place(&home.join("elsewhere"), "real.json", false)];
+        let expected = [
+            place(&home, "config.json", true),
+            place(&home.join("elsewhere"), "real.json", false),
+        ];
         assert_eq!(places_of(&home.join("config.json")), expected);
     }
 
     #[test]
     fn what_happens_to_others_matters_on_the_way_of_a_link_alone() {
         let folder = Path::new("/home/ann/.nanobot");
-        let (file, link) = (place(folder, "config.json", false), place(folder, "config.json", true));
+        let (file, link) = (
+            place(folder, "config.json", false),
+            place(folder, "config.json", true),
+        );
         for (path, is_content, meant) in [
             ("/home/ann/.nanobot/config.json", true, (true, true)),
             ("/home/ann/.nanobot/config.json", false, (true, true)),
@@ -91,7 +115,14 @@ mod tests {
             ("/private/home/ann/.nanobot", false, (true, true)),
         ] {
             let path = Path::new(path);
-            assert_eq!((file.is_meant(path, is_content), link.is_meant(path, is_content)), meant, "{path:?}");
+            assert_eq!(
+                (
+                    file.is_meant(path, is_content),
+                    link.is_meant(path, is_content)
+                ),
+                meant,
+                "{path:?}"
+            );
         }
     }
 }

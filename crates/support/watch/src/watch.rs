@@ -60,8 +60,17 @@ impl FileWatch {
         if let Err(error) = &watcher {
             tracing::warn!(%error, "the system does not tell of changed files; they are looked at twice a second");
         }
-        let system = Mutex::new(System { watcher: watcher.ok(), folders: BTreeSet::new() });
-        Self { shared: Arc::new(Shared { following, system, slow_look }) }
+        let system = Mutex::new(System {
+            watcher: watcher.ok(),
+            folders: BTreeSet::new(),
+        });
+        Self {
+            shared: Arc::new(Shared {
+                following,
+                system,
+                slow_look,
+            }),
+        }
     }
 
     /// Follows a file, which need not exist; nor need its folder. What changes from now on is told,
@@ -69,7 +78,11 @@ impl FileWatch {
     #[must_use]
     pub fn follow(&self, file: &Path) -> FileChanges {
         let followed = self.shared.following.add(file.to_owned());
-        let mut changes = FileChanges { followed, watch: self.clone(), next_look: Instant::now() };
+        let mut changes = FileChanges {
+            followed,
+            watch: self.clone(),
+            next_look: Instant::now(),
+        };
         changes.watch_on(false);
         changes
     }
@@ -97,7 +110,12 @@ impl FileChanges {
     fn watch_on(&mut self, again: bool) {
         self.watch.shared.watch(again);
         let is_watched = self.watch.shared.watches(&self.followed);
-        self.next_look = Instant::now() + if is_watched { self.watch.shared.slow_look } else { QUICK_LOOK };
+        self.next_look = Instant::now()
+            + if is_watched {
+                self.watch.shared.slow_look
+            } else {
+                QUICK_LOOK
+            };
     }
 }
 
@@ -127,7 +145,13 @@ impl Shared {
 
 impl System {
     fn watch(&mut self, wanted: &BTreeSet<PathBuf>, again: bool) {
-        let Self { watcher: Some(watcher), folders } = self else { return };
+        let Self {
+            watcher: Some(watcher),
+            folders,
+        } = self
+        else {
+            return;
+        };
         for folder in folders.difference(wanted) {
             // It is gone by itself where the folder is.
             drop(watcher.unwatch(folder));

@@ -18,12 +18,17 @@ async fn told(changes: &mut FileChanges, is_so: impl Fn() -> bool) {
             changes.changed().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), told).await.expect("nobody told of the change");
+    tokio::time::timeout(Duration::from_secs(60), told)
+        .await
+        .expect("nobody told of the change");
 }
 
 /// Waits until the file is told to have this content.
 async fn becomes(changes: &mut FileChanges, file: &Path, content: &str) {
-    told(changes, || fs::read_to_string(file).ok().as_deref() == Some(content)).await;
+    told(changes, || {
+        fs::read_to_string(file).ok().as_deref() == Some(content)
+    })
+    .await;
 }
 
 #[tokio::test]

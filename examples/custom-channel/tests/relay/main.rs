@@ -8,10 +8,12 @@ use std::sync::Arc;
 use anyhow::bail;
 use custom_channel::RelayFactory;
 use nanobot_channel::{
-    Channel, ChannelFactory as _, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, OutboundPart, RawConfig,
-    SendRecovery, SenderId, Value, async_trait,
+    Channel, ChannelFactory as _, InboundMessage, OutboundKey, OutboundKind, OutboundMessage,
+    OutboundPart, RawConfig, SendRecovery, SenderId, Value, async_trait,
 };
-use nanobot_testkit::conformance::{self, Ability, ChannelHarness, Chat, Event, Said, Seen, SendFault, Wanted, Who};
+use nanobot_testkit::conformance::{
+    self, Ability, ChannelHarness, Chat, Event, Said, Seen, SendFault, Wanted, Who,
+};
 use serde_json::json;
 
 use platform::{Board, Relay, TOKEN};
@@ -25,16 +27,29 @@ struct Harness {
 
 impl Harness {
     async fn open() -> anyhow::Result<Self> {
-        Ok(Self { relay: Relay::start().await?, said: 0, last: Value::Null })
+        Ok(Self {
+            relay: Relay::start().await?,
+            said: 0,
+            last: Value::Null,
+        })
     }
 }
 
 fn person(chat: Chat) -> &'static str {
-    if chat == Chat::Stranger { "mallory" } else { "ann" }
+    if chat == Chat::Stranger {
+        "mallory"
+    } else {
+        "ann"
+    }
 }
 
 fn seen_by(person: &str, board: &Board) -> Vec<Seen> {
-    board.shown.iter().filter(|(_, to, _)| to == person).map(|(_, _, text)| Seen::new(text)).collect()
+    board
+        .shown
+        .iter()
+        .filter(|(_, to, _)| to == person)
+        .map(|(_, _, text)| Seen::new(text))
+        .collect()
 }
 
 #[async_trait]
@@ -54,7 +69,11 @@ impl ChannelHarness for Harness {
 
     async fn say(&mut self, said: Said<'_>) -> anyhow::Result<()> {
         self.said += 1;
-        let sender = if said.by == Who::Friend { "ann" } else { "mallory" };
+        let sender = if said.by == Who::Friend {
+            "ann"
+        } else {
+            "mallory"
+        };
         self.last = json!({"id": format!("m{}", self.said), "sender": sender, "text": said.text});
         self.relay.line(self.last.clone());
         Ok(())
@@ -65,7 +84,10 @@ impl ChannelHarness for Harness {
     }
 
     async fn acknowledged(&mut self) -> anyhow::Result<()> {
-        Ok(self.relay.wait_for("an acknowledgement", |board| board.knows(&self.last)).await?)
+        Ok(self
+            .relay
+            .wait_for("an acknowledgement", |board| board.knows(&self.last))
+            .await?)
     }
 
     async fn see(&mut self, chat: Chat, wanted: &Wanted<'_>) -> anyhow::Result<Vec<Seen>> {
@@ -122,16 +144,28 @@ async fn the_channel_keeps_every_promise() {
     let takes_or_refuses = "the relay takes a part or refuses it";
     let missing = [
         (Ability::Rooms, "every chat of the relay is one person's"),
-        (Ability::OthersWords, "the relay carries what its user types, and nothing else"),
+        (
+            Ability::OthersWords,
+            "the relay carries what its user types, and nothing else",
+        ),
         (Ability::IncomingFiles, "the relay carries text only"),
         (Ability::OutgoingFiles, "the relay carries text only"),
-        (Ability::DraftView, "what the relay has shown does not change"),
-        (Ability::Rivals, "the relay takes one connection at a time, and another program waits for its end"),
+        (
+            Ability::DraftView,
+            "what the relay has shown does not change",
+        ),
+        (
+            Ability::Rivals,
+            "the relay takes one connection at a time, and another program waits for its end",
+        ),
         (Ability::SendFault(SendFault::RateLimited), takes_or_refuses),
         (Ability::SendFault(SendFault::Broken), takes_or_refuses),
         (Ability::SendFault(SendFault::ChatGone), takes_or_refuses),
         (Ability::SendFault(SendFault::TooLarge), takes_or_refuses),
-        (Ability::SendFault(SendFault::Unauthorized), takes_or_refuses),
+        (
+            Ability::SendFault(SendFault::Unauthorized),
+            takes_or_refuses,
+        ),
     ];
     conformance::channel(Harness::open, &missing).await.unwrap();
 }
@@ -141,10 +175,26 @@ async fn without_a_connection_a_part_has_surely_not_arrived() {
     let mut harness = Harness::open().await.unwrap();
     let channel = harness.connect().unwrap();
     let inbound = InboundMessage::text("relay", "ann", "ann", "hi");
-    let key = OutboundKey { turn: "turn".into(), position: 0 };
-    let message = OutboundMessage::in_reply_to(&inbound, key, OutboundKind::Final, "hello".to_owned());
+    let key = OutboundKey {
+        turn: "turn".into(),
+        position: 0,
+    };
+    let message =
+        OutboundMessage::in_reply_to(&inbound, key, OutboundKind::Final, "hello".to_owned());
     let (text, plain, blocks) = ("hello".to_owned(), "hello".to_owned(), Vec::new());
-    let part = OutboundPart { message: Arc::new(message), index: 0, count: 1, text, plain, blocks, in_doubt: false };
+    let part = OutboundPart {
+        message: Arc::new(message),
+        index: 0,
+        count: 1,
+        text,
+        plain,
+        blocks,
+        in_doubt: false,
+    };
     let error = channel.send(&part).await.unwrap_err();
-    assert_eq!(error.recovery(), SendRecovery::Retry { after: None }, "{error}");
+    assert_eq!(
+        error.recovery(),
+        SendRecovery::Retry { after: None },
+        "{error}"
+    );
 }

@@ -33,7 +33,9 @@ pub(crate) struct Board {
 impl Board {
     /// Whether a message was acknowledged.
     pub(crate) fn knows(&self, message: &Value) -> bool {
-        message["id"].as_str().is_some_and(|id| self.acknowledged.contains(id))
+        message["id"]
+            .as_str()
+            .is_some_and(|id| self.acknowledged.contains(id))
     }
 }
 
@@ -49,8 +51,14 @@ impl Relay {
         let port = ReservedPort::new()?;
         let (server, board) = (port.address().to_string(), Watched::new(Board::default()));
         let served = TaskTracker::new().spawn(serve(port, board.clone()));
-        let relay = Self { server, board, served };
-        relay.wait_for("the relay to listen", |board| board.listens).await?;
+        let relay = Self {
+            server,
+            board,
+            served,
+        };
+        relay
+            .wait_for("the relay to listen", |board| board.listens)
+            .await?;
         Ok(relay)
     }
 
@@ -70,18 +78,26 @@ impl Relay {
             board.is_down = true;
             board.cuts += 1;
         });
-        self.wait_for("the relay to go down", |board| !board.listens).await
+        self.wait_for("the relay to go down", |board| !board.listens)
+            .await
     }
 
     /// Takes connections again, at the same address.
     pub(crate) async fn come_back(&self) -> Result<(), TestkitError> {
         self.board.change(|board| board.is_down = false);
-        self.wait_for("the relay to come back", |board| board.listens).await
+        self.wait_for("the relay to come back", |board| board.listens)
+            .await
     }
 
     /// Waits until the relay is like that.
-    pub(crate) async fn wait_for(&self, what: &str, seen: impl Fn(&Board) -> bool) -> Result<(), TestkitError> {
-        self.board.wait_for(what, |board| seen(board).then_some(())).await
+    pub(crate) async fn wait_for(
+        &self,
+        what: &str,
+        seen: impl Fn(&Board) -> bool,
+    ) -> Result<(), TestkitError> {
+        self.board
+            .wait_for(what, |board| seen(board).then_some(()))
+            .await
     }
 }
 
@@ -122,7 +138,9 @@ async fn converse(stream: TcpStream, board: &Watched<Board>) -> anyhow::Result<(
     let mut wire = Framed::new(stream, LinesCodec::new());
     let hello: Value = serde_json::from_str(&wire.next().await.context("no token")??)?;
     if hello != json!({"token": TOKEN}) || board.read(|board| board.forgot_the_token) {
-        return Ok(wire.send(json!({"denied": "unknown token"}).to_string()).await?);
+        return Ok(wire
+            .send(json!({"denied": "unknown token"}).to_string())
+            .await?);
     }
     let mut news = board.subscribe();
     // What was not acknowledged on earlier connections comes again.
@@ -133,12 +151,22 @@ async fn converse(stream: TcpStream, board: &Watched<Board>) -> anyhow::Result<(
         news.mark_unchanged();
         let (waiting, total) = board.read(|board| {
             let is_due = |(at, line): &(usize, &Value)| *at >= earlier || !board.knows(line);
-            let due = board.lines.iter().enumerate().skip(sent).filter(is_due).map(|(_, line)| line.clone());
+            let due = board
+                .lines
+                .iter()
+                .enumerate()
+                .skip(sent)
+                .filter(is_due)
+                .map(|(_, line)| line.clone());
             (due.collect::<Vec<Value>>(), board.lines.len())
         });
         sent = total;
         for line in waiting {
-            wire.send(line.as_str().map_or_else(|| line.to_string(), str::to_owned)).await?;
+            wire.send(
+                line.as_str()
+                    .map_or_else(|| line.to_string(), str::to_owned),
+            )
+            .await?;
         }
         tokio::select! {
             line = wire.next() => answer(&mut wire, board, &line.context("the channel hung up")??).await?,
@@ -147,17 +175,28 @@ async fn converse(stream: TcpStream, board: &Watched<Board>) -> anyhow::Result<(
     }
 }
 
-async fn answer(wire: &mut Framed<TcpStream, LinesCodec>, board: &Watched<Board>, line: &str) -> anyhow::Result<()> {
+async fn answer(
+    wire: &mut Framed<TcpStream, LinesCodec>,
+    board: &Watched<Board>,
+    line: &str,
+) -> anyhow::Result<()> {
     let said: Value = serde_json::from_str(line)?;
     if let Some(id) = said["ack"].as_str() {
         board.change(|board| board.acknowledged.insert(id.to_owned()));
         return Ok(());
     }
-    let text = |name: &str| said[name].as_str().map(str::to_owned).with_context(|| format!("no {name} in {said}"));
+    let text = |name: &str| {
+        said[name]
+            .as_str()
+            .map(str::to_owned)
+            .with_context(|| format!("no {name} in {said}"))
+    };
     let part = (text("key")?, text("to")?, text("text")?);
     let fault = board.change(|board| board.fault.take());
     if fault == Some(SendFault::Refused) {
-        return Ok(wire.send(json!({"refused": part.0, "why": "not that"}).to_string()).await?);
+        return Ok(wire
+            .send(json!({"refused": part.0, "why": "not that"}).to_string())
+            .await?);
     }
     let taken = json!({"taken": part.0});
     board.change(|board| {

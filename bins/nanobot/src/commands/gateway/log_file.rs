@@ -30,7 +30,11 @@ pub(super) fn logs(options: &LoadOptions, lines: usize, follow: bool) -> Result<
     for line in last_lines(&mut file, lines).map_err(unreadable)? {
         output::line(&line)?;
     }
-    if follow { block_on(follow_file(&path, file)) } else { Ok(ExitCode::SUCCESS) }
+    if follow {
+        block_on(follow_file(&path, file))
+    } else {
+        Ok(ExitCode::SUCCESS)
+    }
 }
 
 /// The last lines of a file, which is then at its end.

@@ -71,7 +71,10 @@ pub(crate) enum GatewayCommand {
 ///
 /// # Errors
 /// As [`serve`], and when the gateway that runs does not do what it is told.
-pub(crate) fn gateway(load: LoadOptions, arguments: &GatewayArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn gateway(
+    load: LoadOptions,
+    arguments: &GatewayArguments,
+) -> Result<ExitCode, Failure> {
     match &arguments.command {
         None => run(load, arguments),
         Some(GatewayCommand::Status { json }) => remote::status(&load, *json),
@@ -85,7 +88,19 @@ pub(crate) fn gateway(load: LoadOptions, arguments: &GatewayArguments) -> Result
 
 fn run(load: LoadOptions, arguments: &GatewayArguments) -> Result<ExitCode, Failure> {
     let mut load = load;
-    load.overrides.extend(arguments.port.map(|port| ("gateway.port".to_owned(), port.to_string())));
-    let detail = if arguments.verbose { Detail::Full } else { Detail::Usual };
-    serve(&ServeOptions { load, detail, json_logs: arguments.json_logs })
+    load.overrides.extend(
+        arguments
+            .port
+            .map(|port| ("gateway.port".to_owned(), port.to_string())),
+    );
+    let detail = if arguments.verbose {
+        Detail::Full
+    } else {
+        Detail::Usual
+    };
+    serve(&ServeOptions {
+        load,
+        detail,
+        json_logs: arguments.json_logs,
+    })
 }

@@ -23,12 +23,16 @@ pub(super) fn status(options: &LoadOptions, json: bool) -> Result<ExitCode, Fail
         };
         let about = gateway.as_ref().map(RemoteGateway::about);
         if json {
-            let shown = json!({ "running": about.is_some(), "gateway": about, "channels": channels });
+            let shown =
+                json!({ "running": about.is_some(), "gateway": about, "channels": channels });
             output::line(&crate::commands::json(&shown).map_err(std::io::Error::from)?)?;
         } else {
             match about {
                 Some(about) => {
-                    output::line(&format!("The gateway runs: process {}, version {}", about.pid, about.version))?;
+                    output::line(&format!(
+                        "The gateway runs: process {}, version {}",
+                        about.pid, about.version
+                    ))?;
                     if let Some(began) = about.started_at {
                         output::line(&format!("Since: {}", began.format("%Y-%m-%d %H:%M:%S")))?;
                     }
@@ -40,12 +44,23 @@ pub(super) fn status(options: &LoadOptions, json: bool) -> Result<ExitCode, Fail
                 output::line(&line_of(channel))?;
             }
         }
-        Ok(if about.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(if about.is_some() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
     })
 }
 
-fn line_of(ChannelState { name, state, why, .. }: &ChannelState) -> String {
-    let why = why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+fn line_of(
+    ChannelState {
+        name, state, why, ..
+    }: &ChannelState,
+) -> String {
+    let why = why
+        .as_ref()
+        .map(|why| format!(" ({why})"))
+        .unwrap_or_default();
     format!("Channel {name}: {state}{why}")
 }
 
@@ -70,12 +85,18 @@ pub(super) fn restart(options: &LoadOptions) -> Result<ExitCode, Failure> {
     block_on(async {
         let Some(gateway) = RemoteGateway::reach(&config).await? else {
             let remedy = "Start it with `nanobot gateway`.";
-            return Err(Failure::new("the gateway does not run, so it cannot be restarted", remedy));
+            return Err(Failure::new(
+                "the gateway does not run, so it cannot be restarted",
+                remedy,
+            ));
         };
         output::note("Waiting for its turns to end…");
         match gateway.restart(PATIENCE).await? {
             Some(about) => {
-                output::line(&format!("The gateway runs again: process {}, version {}", about.pid, about.version))?;
+                output::line(&format!(
+                    "The gateway runs again: process {}, version {}",
+                    about.pid, about.version
+                ))?;
                 Ok(ExitCode::SUCCESS)
             }
             None => Err(late("come back", gateway.about().pid)),
@@ -85,7 +106,10 @@ pub(super) fn restart(options: &LoadOptions) -> Result<ExitCode, Failure> {
 
 fn late(what: &str, pid: u32) -> Failure {
     Failure::new(
-        format!("the gateway (process {pid}) has not {what} within {} s", PATIENCE.as_secs()),
+        format!(
+            "the gateway (process {pid}) has not {what} within {} s",
+            PATIENCE.as_secs()
+        ),
         "See `nanobot gateway logs`; a second stop by its process id ends it at once.",
     )
 }

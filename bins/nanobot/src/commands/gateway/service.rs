@@ -64,7 +64,10 @@ fn variables(text: &str) -> BTreeSet<&str> {
         name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     };
-    let references = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
+    let references = text
+        .split("${")
+        .skip(1)
+        .filter_map(|rest| rest.split_once('}'));
     references.map(|(name, _)| name).filter(is_name).collect()
 }
 
@@ -85,7 +88,10 @@ pub(super) fn uninstall(options: &LoadOptions, dry_run: bool) -> Result<ExitCode
 }
 
 fn unwritable(file: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(format!("{}: {error}", file.display()), "Check that this is your home and that you may write there.")
+    Failure::new(
+        format!("{}: {error}", file.display()),
+        "Check that this is your home and that you may write there.",
+    )
 }
 
 fn show(commands: &[Vec<String>]) -> Result<ExitCode, Failure> {
@@ -98,14 +104,19 @@ fn show(commands: &[Vec<String>]) -> Result<ExitCode, Failure> {
 /// Tells the manager; what it does not take is left to the person.
 fn tell(commands: &[Vec<String>]) -> Result<(), Failure> {
     for command in commands {
-        let Some((program, arguments)) = command.split_first() else { continue };
+        let Some((program, arguments)) = command.split_first() else {
+            continue;
+        };
         let told = Command::new(program).args(arguments).output();
         let why = match told {
             Ok(output) if output.status.success() => continue,
             Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
             Err(error) => error.to_string(),
         };
-        output::note(&format!("`{}` did not work ({why}). Run it yourself when you are logged in.", command.join(" ")));
+        output::note(&format!(
+            "`{}` did not work ({why}). Run it yourself when you are logged in.",
+            command.join(" ")
+        ));
     }
     Ok(())
 }
@@ -114,7 +125,10 @@ fn tell(commands: &[Vec<String>]) -> Result<(), Failure> {
 fn service(options: &LoadOptions) -> Result<Service, Failure> {
     let config = load(options)?;
     let program = std::env::current_exe().map_err(|error| {
-        Failure::new(format!("this program cannot be found: {error}"), "Install it to a fixed path.")
+        Failure::new(
+            format!("this program cannot be found: {error}"),
+            "Install it to a fixed path.",
+        )
     })?;
     let home = config
         .environment()
@@ -128,7 +142,10 @@ fn service(options: &LoadOptions) -> Result<Service, Failure> {
     if let Some(workspace) = &options.workspace {
         arguments.extend(["--workspace".to_owned(), workspace.clone()]);
     }
-    let nanobot_home = config.environment().variable("NANOBOT_HOME").map(str::to_owned);
+    let nanobot_home = config
+        .environment()
+        .variable("NANOBOT_HOME")
+        .map(str::to_owned);
     match std::env::consts::OS {
         "linux" => Ok(systemd(&config, &home, &arguments, nanobot_home.as_deref())),
         "macos" => Ok(launchd(&config, &home, &arguments, nanobot_home.as_deref())),
@@ -148,11 +165,25 @@ fn words(words: &[&str]) -> Vec<String> {
 }
 
 /// Keys as in systemd.service(5) and systemd.exec(5).
-fn systemd(config: &Config, home: &Path, arguments: &[String], nanobot_home: Option<&str>) -> Service {
-    let folder = config.environment().variable("XDG_CONFIG_HOME").map_or_else(|| home.join(".config"), PathBuf::from);
-    let quoted: Vec<String> = arguments.iter().map(|argument| systemd_word(argument)).collect();
+fn systemd(
+    config: &Config,
+    home: &Path,
+    arguments: &[String],
+    nanobot_home: Option<&str>,
+) -> Service {
+    let folder = config
+        .environment()
+        .variable("XDG_CONFIG_HOME")
+        .map_or_else(|| home.join(".config"), PathBuf::from);
+    let quoted: Vec<String> = arguments
+        .iter()
+        .map(|argument| systemd_word(argument))
+        .collect();
     let environment = nanobot_home.map_or_else(String::new, |value| {
-        format!("Environment={}\n", systemd_assignment(&format!("NANOBOT_HOME={value}")))
+        format!(
+            "Environment={}\n",
+            systemd_assignment(&format!("NANOBOT_HOME={value}"))
+        )
     });
     let text = format!(
         "[Unit]\nDescription=nanobot gateway\nAfter=network-online.target\nWants=network-online.target\n\n\
@@ -164,7 +195,10 @@ fn systemd(config: &Config, home: &Path, arguments: &[String], nanobot_home: Opt
     Service {
         file: folder.join("systemd").join("user").join(UNIT),
         text,
-        start: vec![systemctl(&["daemon-reload"]), systemctl(&["enable", "--now", UNIT])],
+        start: vec![
+            systemctl(&["daemon-reload"]),
+            systemctl(&["enable", "--now", UNIT]),
+        ],
         stop: vec![systemctl(&["disable", "--now", UNIT])],
         hint: "It runs while you are logged in. `loginctl enable-linger` keeps it running beyond that, and starts it \
                with the computer.",
@@ -192,8 +226,16 @@ fn systemd_assignment(assignment: &str) -> String {
 }
 
 /// Keys as in launchd.plist(5).
-fn launchd(config: &Config, home: &Path, arguments: &[String], nanobot_home: Option<&str>) -> Service {
-    let file = home.join("Library").join("LaunchAgents").join(format!("{LABEL}.plist"));
+fn launchd(
+    config: &Config,
+    home: &Path,
+    arguments: &[String],
+    nanobot_home: Option<&str>,
+) -> Service {
+    let file = home
+        .join("Library")
+        .join("LaunchAgents")
+        .join(format!("{LABEL}.plist"));
     let mut program = String::new();
     for argument in arguments {
         // Writing to a string does not fail.
@@ -215,8 +257,18 @@ fn launchd(config: &Config, home: &Path, arguments: &[String], nanobot_home: Opt
          <false/>\n  </dict>\n  <key>StandardErrorPath</key>\n  <string>{log}</string>\n</dict>\n</plist>\n"
     );
     Service {
-        start: vec![words(&["launchctl", "load", "-w"]).into_iter().chain([shown(&file)]).collect()],
-        stop: vec![words(&["launchctl", "unload", "-w"]).into_iter().chain([shown(&file)]).collect()],
+        start: vec![
+            words(&["launchctl", "load", "-w"])
+                .into_iter()
+                .chain([shown(&file)])
+                .collect(),
+        ],
+        stop: vec![
+            words(&["launchctl", "unload", "-w"])
+                .into_iter()
+                .chain([shown(&file)])
+                .collect(),
+        ],
         file,
         text,
         hint: "It runs while you are logged in.",
@@ -225,7 +277,9 @@ fn launchd(config: &Config, home: &Path, arguments: &[String], nanobot_home: Opt
 }
 
 fn xml(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 #[cfg(test)]
@@ -242,7 +296,10 @@ mod tests {
         for (word, quoted) in table {
             assert_eq!(systemd_word(word), quoted);
         }
-        assert_eq!(systemd_assignment("HOME_OF=/a b/100%$$"), "\"HOME_OF=/a b/100%%$$\"");
+        assert_eq!(
+            systemd_assignment("HOME_OF=/a b/100%$$"),
+            "\"HOME_OF=/a b/100%%$$\""
+        );
     }
 
     #[test]

@@ -32,11 +32,20 @@ impl Friend {
         let (news, cut) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let life = live(url, Arc::clone(&talk), Arc::clone(&news), Arc::clone(&cut));
         let task = tokio_util::task::TaskTracker::new().spawn(life);
-        Self { talk, news, cut, task }
+        Self {
+            talk,
+            news,
+            cut,
+            task,
+        }
     }
 
     pub(super) fn say(&self, id: &str, text: &str) {
-        self.talk.lock().unwrap().unacknowledged.push(json!({"id": id, "content": text}));
+        self.talk
+            .lock()
+            .unwrap()
+            .unacknowledged
+            .push(json!({"id": id, "content": text}));
         self.news.notify_one();
     }
 
@@ -46,7 +55,13 @@ impl Friend {
     }
 
     pub(super) fn heard(&self) -> Vec<String> {
-        self.talk.lock().unwrap().heard.iter().map(|(_, text)| text.clone()).collect()
+        self.talk
+            .lock()
+            .unwrap()
+            .heard
+            .iter()
+            .map(|(_, text)| text.clone())
+            .collect()
     }
 }
 
@@ -59,7 +74,9 @@ impl Drop for Friend {
 async fn live(url: String, talk: Arc<Mutex<Talk>>, news: Arc<Notify>, cut: Arc<Notify>) {
     loop {
         // While the gateway is away, it is asked again and again.
-        let Ok(mut client) = WebSocketClient::connect_soon(&url).await else { continue };
+        let Ok(mut client) = WebSocketClient::connect_soon(&url).await else {
+            continue;
+        };
         talk.lock().unwrap().sent = 0;
         tokio::select! {
             () = cut.notified() => {}
@@ -98,13 +115,22 @@ impl Talk {
     fn hear(&mut self, event: &Value) {
         match event["event"].as_str() {
             Some("ack") => {
-                let Some(at) = self.unacknowledged.iter().position(|frame| frame["id"] == event["id"]) else { return };
+                let Some(at) = self
+                    .unacknowledged
+                    .iter()
+                    .position(|frame| frame["id"] == event["id"])
+                else {
+                    return;
+                };
                 self.unacknowledged.remove(at);
                 self.sent -= usize::from(at < self.sent);
             }
             Some("error") if event["retry"] == json!(true) => self.sent = 0,
             Some("message") if self.heard.iter().all(|(id, _)| *id != event["id"]) => {
-                self.heard.push((event["id"].clone(), event["text"].as_str().unwrap_or_default().to_owned()));
+                self.heard.push((
+                    event["id"].clone(),
+                    event["text"].as_str().unwrap_or_default().to_owned(),
+                ));
             }
             _ => {}
         }

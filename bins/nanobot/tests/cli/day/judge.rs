@@ -43,10 +43,18 @@ impl Judge {
         with_reminders: bool,
     ) -> Vec<String> {
         let reminders = self.reminders.iter().filter(|_| with_reminders);
-        let wanted = self.said.iter().chain(reminders).filter(|(place, _)| is_meant(**place));
+        let wanted = self
+            .said
+            .iter()
+            .chain(reminders)
+            .filter(|(place, _)| is_meant(**place));
         let open = wanted.flat_map(|(place, tokens)| {
             let answered: BTreeSet<String> = answers(world, *place).into_iter().flatten().collect();
-            tokens.iter().filter(move |token| !answered.contains(*token)).cloned().collect::<Vec<_>>()
+            tokens
+                .iter()
+                .filter(move |token| !answered.contains(*token))
+                .cloned()
+                .collect::<Vec<_>>()
         });
         open.filter(|token| !uncertain.contains(token)).collect()
     }
@@ -61,44 +69,87 @@ impl Judge {
             let said = self.said.get(&place).cloned().unwrap_or_default();
             let reminders = self.reminders.get(&place).cloned().unwrap_or_default();
             for token in said.iter().chain(&reminders) {
-                let count = answered.iter().filter(|answered| *answered == token).count();
+                let count = answered
+                    .iter()
+                    .filter(|answered| *answered == token)
+                    .count();
                 if count > 1 || (count == 0 && !uncertain.contains(token)) {
                     problems.push(format!("{place:?}: {token} was answered {count} times"));
                 }
             }
-            let of_people: Vec<&String> = answered.iter().filter(|token| !reminders.contains(token)).collect();
+            let of_people: Vec<&String> = answered
+                .iter()
+                .filter(|token| !reminders.contains(token))
+                .collect();
             if let Some(stray) = of_people.iter().find(|token| !said.contains(token)) {
-                problems.push(format!("{place:?}: {stray} was answered in the wrong chat, or at all"));
+                problems.push(format!(
+                    "{place:?}: {stray} was answered in the wrong chat, or at all"
+                ));
             }
-            let expected: Vec<&String> = said.iter().filter(|token| of_people.contains(token)).collect();
+            let expected: Vec<&String> = said
+                .iter()
+                .filter(|token| of_people.contains(token))
+                .collect();
             if place.is_one_conversation() && expected != of_people {
-                problems.push(format!("{place:?}: answered in the order {of_people:?} instead of {expected:?}"));
+                problems.push(format!(
+                    "{place:?}: answered in the order {of_people:?} instead of {expected:?}"
+                ));
             }
         }
-        let everything = Place::ALL.into_iter().flat_map(|place| world.shown(place)).collect::<Vec<_>>().join("\n");
-        problems.extend(self.ignored.iter().filter(|token| everything.contains(*token)).cloned());
-        problems.extend(ledger.iter().filter(|entry| is_lost(entry)).map(|entry| format!("in the inbox: {entry}")));
+        let everything = Place::ALL
+            .into_iter()
+            .flat_map(|place| world.shown(place))
+            .collect::<Vec<_>>()
+            .join("\n");
+        problems.extend(
+            self.ignored
+                .iter()
+                .filter(|token| everything.contains(*token))
+                .cloned(),
+        );
+        problems.extend(
+            ledger
+                .iter()
+                .filter(|entry| is_lost(entry))
+                .map(|entry| format!("in the inbox: {entry}")),
+        );
         problems.extend(world.violations());
-        println!("{} answers expected, uncertain: {uncertain:?}", self.said.values().map(Vec::len).sum::<usize>());
-        assert!(problems.is_empty(), "{}\nuncertain: {uncertain:?}", problems.join("\n"));
+        println!(
+            "{} answers expected, uncertain: {uncertain:?}",
+            self.said.values().map(Vec::len).sum::<usize>()
+        );
+        assert!(
+            problems.is_empty(),
+            "{}\nuncertain: {uncertain:?}",
+            problems.join("\n")
+        );
     }
 }
 
 /// Whether an entry is neither settled well nor openly uncertain.
 fn is_lost(entry: &Value) -> bool {
-    !matches!(entry["state"].as_str(), Some("answered" | "sent" | "uncertain"))
+    !matches!(
+        entry["state"].as_str(),
+        Some("answered" | "sent" | "uncertain")
+    )
 }
 
 /// The tokens of messages of which nobody knows whether they arrived.
 pub(super) fn uncertain_tokens(ledger: &[Value]) -> BTreeSet<String> {
     let uncertain = ledger.iter().filter(|entry| entry["state"] == "uncertain");
-    uncertain.flat_map(|entry| tokens(entry["outbound"]["content"].as_str().unwrap_or_default())).collect()
+    uncertain
+        .flat_map(|entry| tokens(entry["outbound"]["content"].as_str().unwrap_or_default()))
+        .collect()
 }
 
 /// The tokens of each answer in a chat, in order.
 fn answers(world: &World, place: Place) -> Vec<Vec<String>> {
     let shown = world.shown(place);
-    shown.iter().filter(|text| text.starts_with(DONE)).map(|text| tokens(text)).collect()
+    shown
+        .iter()
+        .filter(|text| text.starts_with(DONE))
+        .map(|text| tokens(text))
+        .collect()
 }
 
 /// All tokens in a text: a letter, a minus and digits.
@@ -106,7 +157,9 @@ pub(super) fn tokens(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
     let is_token = |word: &&str| {
         word.split_once('-').is_some_and(|(kind, number)| {
-            matches!(kind, "q" | "r" | "n") && number.len() == 4 && number.bytes().all(|b| b.is_ascii_digit())
+            matches!(kind, "q" | "r" | "n")
+                && number.len() == 4
+                && number.bytes().all(|b| b.is_ascii_digit())
         })
     };
     words.filter(is_token).map(str::to_owned).collect()

@@ -111,9 +111,11 @@ impl Trouble {
             | Self::DiscordBusy
             | Self::DiscordCutsSends
             | Self::DiscordReconnects => Platform::Discord,
-            Self::SlackDown | Self::SlackSilent | Self::SlackBusy | Self::SlackCutsSends | Self::SlackRepeats => {
-                Platform::Slack
-            }
+            Self::SlackDown
+            | Self::SlackSilent
+            | Self::SlackBusy
+            | Self::SlackCutsSends
+            | Self::SlackRepeats => Platform::Slack,
             Self::WebSocketCuts => Platform::WebSocket,
             Self::MailDown | Self::MailSilent | Self::MailCutsSends => Platform::Mail,
             Self::ModelSlow | Self::ModelBroken => return false,
@@ -155,9 +157,28 @@ pub(super) fn day(seed: u64) -> Vec<Hour> {
         T::TelegramRepeats,
         T::TelegramRevoked,
     ];
-    let mut discord = [T::DiscordDown, T::DiscordSilent, T::DiscordBusy, T::DiscordCutsSends, T::DiscordReconnects];
-    let mut slack = [T::SlackDown, T::SlackSilent, T::SlackBusy, T::SlackCutsSends, T::SlackRepeats];
-    let mut others = [T::WebSocketCuts, T::MailDown, T::ModelSlow, T::MailSilent, T::ModelBroken, T::MailCutsSends];
+    let mut discord = [
+        T::DiscordDown,
+        T::DiscordSilent,
+        T::DiscordBusy,
+        T::DiscordCutsSends,
+        T::DiscordReconnects,
+    ];
+    let mut slack = [
+        T::SlackDown,
+        T::SlackSilent,
+        T::SlackBusy,
+        T::SlackCutsSends,
+        T::SlackRepeats,
+    ];
+    let mut others = [
+        T::WebSocketCuts,
+        T::MailDown,
+        T::ModelSlow,
+        T::MailSilent,
+        T::ModelBroken,
+        T::MailCutsSends,
+    ];
     random.shuffle(&mut telegram);
     random.shuffle(&mut discord);
     random.shuffle(&mut slack);
@@ -168,14 +189,24 @@ pub(super) fn day(seed: u64) -> Vec<Hour> {
             number += 1;
             Message { place, number }
         };
-        Hour { troubles, messages: places.into_iter().map(message).collect() }
+        Hour {
+            troubles,
+            messages: places.into_iter().map(message).collect(),
+        }
     };
-    let mut somewhere = || (0..MESSAGES).map(|_| random.one_of(&Place::ALL)).collect::<Vec<_>>();
+    let mut somewhere = || {
+        (0..MESSAGES)
+            .map(|_| random.one_of(&Place::ALL))
+            .collect::<Vec<_>>()
+    };
     // At first everybody says hello.
     let mut hours = vec![hour(Vec::new(), Place::ALL.to_vec())];
     for index in 0..telegram.len() {
         let lists: [&[Trouble]; 4] = [&telegram, &discord, &slack, &others];
-        let troubles = lists.iter().filter_map(|list| list.get(index).copied()).collect();
+        let troubles = lists
+            .iter()
+            .filter_map(|list| list.get(index).copied())
+            .collect();
         hours.push(hour(troubles, somewhere()));
         if index == 1 || index == 4 {
             hours.push(hour(vec![Trouble::Killed], somewhere()));

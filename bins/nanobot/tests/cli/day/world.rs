@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use nanobot_testkit::model_server::ModelRequest;
-use nanobot_testkit::{DiscordFake, MailFake, ModelServer, Reply, ReservedPort, SlackFake, TelegramFake, mail};
+use nanobot_testkit::{
+    DiscordFake, MailFake, ModelServer, Reply, ReservedPort, SlackFake, TelegramFake, mail,
+};
 use nanobot_testkit::{discord, slack, telegram};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -62,10 +64,16 @@ impl World {
     pub(super) async fn open() -> Self {
         let mood = Arc::new(Mood::default());
         let mind = Arc::clone(&mood);
-        let model = ModelServer::answering(move |request| answer(&mind, request)).await.unwrap();
+        let model = ModelServer::answering(move |request| answer(&mind, request))
+            .await
+            .unwrap();
         let port = ReservedPort::new().unwrap();
-        let friend =
-            |index| Friend::at(format!("ws://{}/?client_id=friend-{index}&chat_id=room-{index}", port.address()));
+        let friend = |index| {
+            Friend::at(format!(
+                "ws://{}/?client_id=friend-{index}&chat_id=room-{index}",
+                port.address()
+            ))
+        };
         let world = Self {
             home: Home::new(),
             gateway: None,
@@ -126,7 +134,11 @@ impl World {
         let sessions = self.discord_sessions();
         self.gateway = Some(Running::start(&self.home).await);
         self.wait("a session on Discord", async |world| {
-            if world.discord_sessions() > sessions { Vec::new() } else { vec!["READY".to_owned()] }
+            if world.discord_sessions() > sessions {
+                Vec::new()
+            } else {
+                vec!["READY".to_owned()]
+            }
         })
         .await;
     }
@@ -139,7 +151,10 @@ impl World {
     /// How often the gateways said something.
     fn log_count(&self, words: &str) -> usize {
         let log = self.home.path().join("logs/gateway.log");
-        std::fs::read_to_string(log).unwrap_or_default().matches(words).count()
+        std::fs::read_to_string(log)
+            .unwrap_or_default()
+            .matches(words)
+            .count()
     }
 
     /// Kills the gateway and starts another.
@@ -154,16 +169,35 @@ impl World {
     pub(super) async fn set_reminders(&self, judge: &mut Judge) {
         let ann = discord::Person::new(7, "ann");
         let places = [
-            (Place::Discord, "discord", self.discord.direct_channel(&ann).to_string()),
+            (
+                Place::Discord,
+                "discord",
+                self.discord.direct_channel(&ann).to_string(),
+            ),
             (Place::Slack, "slack", slack_ann().direct()),
             (Place::WebSocket(0), "websocket", "room-0".to_owned()),
         ];
         for number in 1..=6_u32 {
             let (place, channel, chat) = &places[number as usize % places.len()];
             let at = chrono::Local::now() + Duration::from_secs(SET_BEFORE + 5 * u64::from(number));
-            let (token, at) = (format!("r-{number:04}"), at.format("%Y-%m-%dT%H:%M:%S").to_string());
+            let (token, at) = (
+                format!("r-{number:04}"),
+                at.format("%Y-%m-%dT%H:%M:%S").to_string(),
+            );
             let text = format!("remind them of {token}");
-            let arguments = ["cron", "add", "-m", &text, "--at", &at, "-d", "--channel", channel, "--to", chat];
+            let arguments = [
+                "cron",
+                "add",
+                "-m",
+                &text,
+                "--at",
+                &at,
+                "-d",
+                "--channel",
+                channel,
+                "--to",
+                chat,
+            ];
             let added = self.home.run(&arguments).await;
             assert_eq!(added.code, 0, "{}", added.stderr);
             judge.reminder(*place, token);
@@ -176,31 +210,51 @@ impl World {
         match trouble {
             T::TelegramSilent => self.telegram.server().stall(),
             T::TelegramBusy => {
-                self.fail_telegram(&[telegram::Fault::RetryAfter(PAUSE), telegram::Fault::RetryAfter(PAUSE)]);
+                self.fail_telegram(&[
+                    telegram::Fault::RetryAfter(PAUSE),
+                    telegram::Fault::RetryAfter(PAUSE),
+                ]);
             }
-            T::TelegramBroken => self.fail_telegram(&[telegram::Fault::bad_gateway(), telegram::Fault::Drop]),
+            T::TelegramBroken => {
+                self.fail_telegram(&[telegram::Fault::bad_gateway(), telegram::Fault::Drop])
+            }
             T::TelegramCutsSends => self.fail_telegram(&[telegram::Fault::DropAfterEffect]),
             T::TelegramRepeats => self.repeats = true,
             T::DiscordSilent => self.discord.stall(),
             T::DiscordBusy => {
-                self.discord.fail_next("createMessage", discord::Fault::retry_after(PAUSE.into()));
-                self.discord.fail_next("createMessage", discord::Fault::unavailable());
+                self.discord
+                    .fail_next("createMessage", discord::Fault::retry_after(PAUSE.into()));
+                self.discord
+                    .fail_next("createMessage", discord::Fault::unavailable());
             }
-            T::DiscordCutsSends => self.discord.fail_next("createMessage", discord::Fault::DropAfterEffect),
+            T::DiscordCutsSends => self
+                .discord
+                .fail_next("createMessage", discord::Fault::DropAfterEffect),
             T::DiscordReconnects => self.discord.order(discord::Order::Reconnect),
             T::SlackSilent => self.slack.stall(),
             T::SlackBusy => {
-                self.slack.fail_next("chat.postMessage", slack::Fault::RetryAfter(PAUSE));
-                self.slack.fail_next("chat.postMessage", slack::Fault::Status(503));
+                self.slack
+                    .fail_next("chat.postMessage", slack::Fault::RetryAfter(PAUSE));
+                self.slack
+                    .fail_next("chat.postMessage", slack::Fault::Status(503));
             }
-            T::SlackCutsSends => self.slack.fail_next("chat.postMessage", slack::Fault::DropAfterEffect),
+            T::SlackCutsSends => self
+                .slack
+                .fail_next("chat.postMessage", slack::Fault::DropAfterEffect),
             T::SlackRepeats => self.slack_repeats = true,
             T::WebSocketCuts => self.friends.iter().for_each(Friend::cut),
             T::MailSilent => self.mail.stall(true),
-            T::MailCutsSends => self.mail.fail_next("CONTENT", mail::MailFault::CutAfterEffect),
+            T::MailCutsSends => self
+                .mail
+                .fail_next("CONTENT", mail::MailFault::CutAfterEffect),
             T::ModelSlow => self.mood.is_slow.store(true, Ordering::Relaxed),
             T::ModelBroken => self.mood.failures.store(2, Ordering::Relaxed),
-            T::TelegramDown | T::TelegramRevoked | T::DiscordDown | T::SlackDown | T::MailDown | T::Killed => {}
+            T::TelegramDown
+            | T::TelegramRevoked
+            | T::DiscordDown
+            | T::SlackDown
+            | T::MailDown
+            | T::Killed => {}
         }
     }
 
@@ -214,7 +268,11 @@ impl World {
                 self.telegram.end_poll();
                 // A poll that was open still brings what is said; the answer to that would fail for good.
                 self.wait("the channel to notice", async |world| {
-                    if world.log_count(REFUSED) > before { Vec::new() } else { vec![REFUSED.to_owned()] }
+                    if world.log_count(REFUSED) > before {
+                        Vec::new()
+                    } else {
+                        vec![REFUSED.to_owned()]
+                    }
                 })
                 .await;
             }
@@ -269,13 +327,20 @@ impl World {
         let token = format!("q-{:04}", message.number);
         let text = format!("please look into {token}");
         match message.place {
-            Place::Telegram(id) if self.repeats => return self.repeat_on_telegram(judge, id, token),
-            Place::Telegram(id) => drop(self.telegram.push(telegram::Incoming::private(&person(id), &text))),
+            Place::Telegram(id) if self.repeats => {
+                return self.repeat_on_telegram(judge, id, token);
+            }
+            Place::Telegram(id) => drop(
+                self.telegram
+                    .push(telegram::Incoming::private(&person(id), &text)),
+            ),
             Place::TelegramGroup => {
                 let noise = self.noise(judge);
-                self.telegram.push(telegram::Incoming::group(GROUP, &person(7), noise));
+                self.telegram
+                    .push(telegram::Incoming::group(GROUP, &person(7), noise));
                 let text = format!("@{} {text}", telegram::BOT_USERNAME);
-                self.telegram.push(telegram::Incoming::group(GROUP, &person(7), text));
+                self.telegram
+                    .push(telegram::Incoming::group(GROUP, &person(7), text));
             }
             Place::Discord | Place::DiscordRoom => self.say_on_discord(judge, message.place, &text),
             Place::Slack | Place::SlackRoom => self.say_on_slack(judge, message.place, &text),
@@ -307,7 +372,9 @@ impl World {
         };
         let (newer_update, older_update) = (update(number + 1, &token), update(number, &older));
         for content in [&newer_update, &newer_update, &older_update, &newer_update] {
-            self.telegram.push_raw("message", content.clone()).expect("messages are wanted");
+            self.telegram
+                .push_raw("message", content.clone())
+                .expect("messages are wanted");
         }
         // In the order in which they are handed over.
         judge.said(Place::Telegram(id), token);
@@ -320,9 +387,11 @@ impl World {
             self.discord.push(discord::Incoming::direct(&ann, text));
         } else {
             let noise = self.noise(judge);
-            self.discord.push(discord::Incoming::in_channel(room, &ann, &noise));
+            self.discord
+                .push(discord::Incoming::in_channel(room, &ann, &noise));
             let text = format!("<@{}> {text}", discord::BOT_ID);
-            self.discord.push(discord::Incoming::in_channel(room, &ann, &text));
+            self.discord
+                .push(discord::Incoming::in_channel(room, &ann, &text));
         }
     }
 
@@ -332,8 +401,13 @@ impl World {
             self.slack.push(slack::Incoming::direct(&ann, text))
         } else {
             let noise = self.noise(judge);
-            self.slack.push(slack::Incoming::to(SLACK_ROOM, &ann, &noise));
-            self.slack.push(slack::Incoming::to(SLACK_ROOM, &ann, &format!("<@{}> {text}", slack::BOT_USER)))
+            self.slack
+                .push(slack::Incoming::to(SLACK_ROOM, &ann, &noise));
+            self.slack.push(slack::Incoming::to(
+                SLACK_ROOM,
+                &ann,
+                &format!("<@{}> {text}", slack::BOT_USER),
+            ))
         };
         if self.slack_repeats {
             self.slack.repeat(&pushed);
@@ -352,7 +426,11 @@ impl World {
             Place::SlackRoom => self.slack.texts_in(SLACK_ROOM),
             Place::WebSocket(index) => self.friends[index].heard(),
             Place::Mail(address) => {
-                let sent = self.mail.sent().into_iter().filter(|mail| mail.to.iter().any(|to| to.contains(address)));
+                let sent = self
+                    .mail
+                    .sent()
+                    .into_iter()
+                    .filter(|mail| mail.to.iter().any(|to| to.contains(address)));
                 sent.map(|mail| words(&mail.raw)).collect()
             }
         }
@@ -373,7 +451,8 @@ impl World {
     pub(super) async fn at_rest(&self) {
         self.wait("everything to be settled", async |world| {
             let open = world.ledger().await.into_iter();
-            let open = open.filter(|entry| matches!(entry["state"].as_str(), Some("pending" | "sending")));
+            let open =
+                open.filter(|entry| matches!(entry["state"].as_str(), Some("pending" | "sending")));
             open.map(|entry| entry.to_string()).collect()
         })
         .await;
@@ -383,7 +462,9 @@ impl World {
         let looks = AtomicUsize::new(0);
         self.wait("answers", async |world| {
             let open = judge.unanswered(world, &BTreeSet::new(), &is_meant, with_reminders);
-            if open.is_empty() || looks.fetch_add(1, Ordering::Relaxed) % INBOX_EVERY != INBOX_EVERY - 1 {
+            if open.is_empty()
+                || looks.fetch_add(1, Ordering::Relaxed) % INBOX_EVERY != INBOX_EVERY - 1
+            {
                 return open;
             }
             let uncertain = uncertain_tokens(&world.ledger().await);
@@ -411,15 +492,22 @@ impl World {
 
     /// Every entry of the inbox, as a person sees it.
     pub(super) async fn ledger(&self) -> Vec<Value> {
-        let listed = self.home.run(&["inbox", "--all", "--json", "--limit", "1000"]).await;
+        let listed = self
+            .home
+            .run(&["inbox", "--all", "--json", "--limit", "1000"])
+            .await;
         assert_eq!(listed.code, 0, "{}", listed.stderr);
         serde_json::from_str(&listed.stdout).unwrap()
     }
 
     /// What nobody should have done on any wire.
     pub(super) fn violations(&self) -> Vec<String> {
-        let fakes =
-            [self.model.violations(), self.discord.complaints(), self.slack.complaints(), self.mail.violations()];
+        let fakes = [
+            self.model.violations(),
+            self.discord.complaints(),
+            self.slack.complaints(),
+            self.mail.violations(),
+        ];
         fakes.concat()
     }
 
@@ -433,7 +521,12 @@ impl World {
 
 fn last_lines(log: &str) -> String {
     let lines: Vec<&str> = log.lines().collect();
-    lines.iter().skip(lines.len().saturating_sub(60)).copied().collect::<Vec<_>>().join("\n")
+    lines
+        .iter()
+        .skip(lines.len().saturating_sub(60))
+        .copied()
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn person(id: i64) -> telegram::Person {
@@ -455,20 +548,33 @@ fn letter(from: &str, token: &str, text: &str) -> String {
 
 /// The answer in a mail, or all of it where there is none.
 fn words(raw: &str) -> String {
-    raw.lines().find(|line| line.starts_with(DONE)).unwrap_or(raw).to_owned()
+    raw.lines()
+        .find(|line| line.starts_with(DONE))
+        .unwrap_or(raw)
+        .to_owned()
 }
 
 /// The model: it names everything that it was asked and has not answered.
 fn answer(mood: &Mood, request: &ModelRequest) -> Reply {
-    let is_broken =
-        mood.failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+    let is_broken = mood
+        .failures
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            left.checked_sub(1)
+        })
+        .is_ok();
     if is_broken {
         return Reply::error(503, "overloaded");
     }
     let messages = request.messages();
     let is_answer = |message: &Value| message["role"] == "assistant";
-    let open = messages.iter().rposition(is_answer).map_or(0, |last| last + 1);
-    let asked = messages.iter().skip(open).filter(|message| message["role"] == "user");
+    let open = messages
+        .iter()
+        .rposition(is_answer)
+        .map_or(0, |last| last + 1);
+    let asked = messages
+        .iter()
+        .skip(open)
+        .filter(|message| message["role"] == "user");
     let mut named: Vec<String> = Vec::new();
     for token in asked.flat_map(|message| tokens(&message["content"].to_string())) {
         if !named.contains(&token) {
@@ -476,5 +582,9 @@ fn answer(mood: &Mood, request: &ModelRequest) -> Reply {
         }
     }
     let reply = Reply::text(format!("{DONE} {}", named.join(" ")));
-    if mood.is_slow.load(Ordering::Relaxed) { reply.with_delay(Duration::from_millis(700)) } else { reply }
+    if mood.is_slow.load(Ordering::Relaxed) {
+        reply.with_delay(Duration::from_millis(700))
+    } else {
+        reply
+    }
 }

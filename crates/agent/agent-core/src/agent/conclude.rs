@@ -38,9 +38,21 @@ impl Agent {
                 (repairs, resumed.inbound)
             }
         };
-        let end = TurnEnd { turn: trace.clone(), inbound, outcome, visible: visible.clone() };
+        let end = TurnEnd {
+            turn: trace.clone(),
+            inbound,
+            outcome,
+            visible: visible.clone(),
+        };
         entries.push(Entry::TurnEnded(end));
-        SessionLog::new(self.sessions.clone(), facts, view.head).append(entries).await?;
-        Ok(TurnReport { trace, ended: outcome, visible, stream: None })
+        SessionLog::new(self.sessions.clone(), facts, view.head)
+            .append(entries)
+            .await?;
+        Ok(TurnReport {
+            trace,
+            ended: outcome,
+            visible,
+            stream: None,
+        })
     }
 }

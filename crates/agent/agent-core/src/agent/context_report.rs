@@ -69,7 +69,10 @@ impl fmt::Display for ContextReport {
         match self.summarised {
             0 => write!(f, "Nothing was left behind yet."),
             count => {
-                write!(f, "{count} older messages are no longer sent; memory/HISTORY.md has what they were about.")
+                write!(
+                    f,
+                    "{count} older messages are no longer sent; memory/HISTORY.md has what they were about."
+                )
             }
         }
     }
@@ -84,15 +87,23 @@ impl Agent {
         let view = self.sessions.read(session, ReadFrom::Cursor).await?;
         let (sections, tools) = self.prompt_size(session, &view).await;
         let messages = replay(&view).transcript.into_messages();
-        let conversation: usize = messages.iter().map(|message| estimate_message(message)).sum();
+        let conversation: usize = messages
+            .iter()
+            .map(|message| estimate_message(message))
+            .sum();
         let specs = self.engine.registry().specs().len();
         let settings = self.consolidator.settings();
         let model = self.consolidator.model();
         let calibrator = self.consolidator.calibrator();
-        let others = [(format!("tools ({specs})"), tools), (format!("messages ({})", messages.len()), conversation)];
+        let others = [
+            (format!("tools ({specs})"), tools),
+            (format!("messages ({})", messages.len()), conversation),
+        ];
         let parts = sections.into_iter().chain(others);
-        let parts =
-            parts.map(|(name, tokens)| ContextPart { name, tokens: calibrator.calibrated(&model, session, tokens) });
+        let parts = parts.map(|(name, tokens)| ContextPart {
+            name,
+            tokens: calibrator.calibrated(&model, session, tokens),
+        });
         Ok(ContextReport {
             parts: parts.collect(),
             budget: settings.budget(),
@@ -104,13 +115,24 @@ impl Agent {
     }
 
     /// The sections of a session's prompt and its tools with their tokens, as they are estimated.
-    pub(super) async fn prompt_size(&self, session: &SessionKey, view: &SessionView) -> (Vec<(String, usize)>, usize) {
+    pub(super) async fn prompt_size(
+        &self,
+        session: &SessionKey,
+        view: &SessionView,
+    ) -> (Vec<(String, usize)>, usize) {
         self.consolidator.calibrator().load().await;
         let said = LogFacts::of(view, &chrono::Local::now().fixed_offset());
         let audience = self.audience(session).await;
-        let facts = SessionFacts { summary: last_summary(view), audience: Some(&audience), ..said.for_context() };
+        let facts = SessionFacts {
+            summary: last_summary(view),
+            audience: Some(&audience),
+            ..said.for_context()
+        };
         let prompt = self.context.epoch(session, facts).await.prompt;
-        let sections = prompt.texts().map(|(name, text)| (name.to_owned(), estimate_tokens(text))).collect();
+        let sections = prompt
+            .texts()
+            .map(|(name, text)| (name.to_owned(), estimate_tokens(text)))
+            .collect();
         (sections, estimate_tools(&self.engine.registry().specs()))
     }
 }

@@ -13,7 +13,11 @@ impl Agent {
     /// # Errors
     /// [`AgentError::Session`].
     pub async fn rewind(&self, session: &SessionKey, to: Seq) -> Result<Option<Seq>, AgentError> {
-        let Some(_owner) = self.locks.try_lock(session) else { return Ok(None) };
-        Ok(Some(nanobot_session::rewind(&*self.sessions, session, to).await?))
+        let Some(_owner) = self.locks.try_lock(session) else {
+            return Ok(None);
+        };
+        Ok(Some(
+            nanobot_session::rewind(&*self.sessions, session, to).await?,
+        ))
     }
 }

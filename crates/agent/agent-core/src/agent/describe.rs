@@ -12,8 +12,11 @@ impl Agent {
         let cached = usage::share(&usage);
         let messages = match self.sessions.read(session, ReadFrom::Cursor).await {
             Ok(view) => {
-                let sent =
-                    view.standing().into_iter().filter(|record| matches!(record.entry, Entry::Message(_))).count();
+                let sent = view
+                    .standing()
+                    .into_iter()
+                    .filter(|record| matches!(record.entry, Entry::Message(_)))
+                    .count();
                 format!("{} messages, {sent} in context", view.head)
             }
             Err(error) => format!("unreadable ({error})"),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use nanobot_session::MessageEntry;
 use nanobot_types::{
-    ChannelName, ChatId, ChatKind, ChatMessage, DeliveryContext, Map, MediaRef, Origin, SenderId, SessionKey, TraceId,
-    UserMessage,
+    ChannelName, ChatId, ChatKind, ChatMessage, DeliveryContext, Map, MediaRef, Origin, SenderId,
+    SessionKey, TraceId, UserMessage,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -89,9 +89,24 @@ impl Agent {
     /// As [`Agent::run_turn`].
     pub async fn process_direct(&self, request: DirectRequest) -> Result<TurnReport, AgentError> {
         let now = chrono::Local::now().fixed_offset();
-        let runtime = self.beside(&request.content, &request.origin, &now, &request.channel, &request.chat_id).await;
-        let user = UserMessage { content: request.content.into(), media: request.media };
-        let entry = MessageEntry { runtime: Some(runtime), at: now, ..MessageEntry::new(ChatMessage::User(user)) };
+        let runtime = self
+            .beside(
+                &request.content,
+                &request.origin,
+                &now,
+                &request.channel,
+                &request.chat_id,
+            )
+            .await;
+        let user = UserMessage {
+            content: request.content.into(),
+            media: request.media,
+        };
+        let entry = MessageEntry {
+            runtime: Some(runtime),
+            at: now,
+            ..MessageEntry::new(ChatMessage::User(user))
+        };
         let facts = TurnFacts {
             session: request.session,
             channel: request.channel,
@@ -122,6 +137,8 @@ impl Agent {
 
 impl std::fmt::Debug for DirectRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DirectRequest").field("session", &self.session).finish_non_exhaustive()
+        f.debug_struct("DirectRequest")
+            .field("session", &self.session)
+            .finish_non_exhaustive()
     }
 }

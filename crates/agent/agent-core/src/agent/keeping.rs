@@ -28,7 +28,8 @@ impl Agent {
         let view = self.sessions.read(session, ReadFrom::Cursor).await?;
         let (sections, tools) = self.prompt_size(session, &view).await;
         let fixed = tools + sections.iter().map(|(_, tokens)| tokens).sum::<usize>();
-        self.consolidator.note(session, fixed, Size::default(), false);
+        self.consolidator
+            .note(session, fixed, Size::default(), false);
         Ok(self.consolidator.compact(session, &Untold).await)
     }
 
@@ -46,10 +47,18 @@ impl Agent {
 
     /// The same in one session, for a program that runs a single turn.
     pub async fn resume_summary(&self, session: &SessionKey) {
-        match self.sessions.read(session, ReadFrom::Seq(Seq(u64::MAX))).await {
-            Ok(view) if waits_in(&view.metadata) => self.consolidator.resume(session, Arc::new(Untold)),
+        match self
+            .sessions
+            .read(session, ReadFrom::Seq(Seq(u64::MAX)))
+            .await
+        {
+            Ok(view) if waits_in(&view.metadata) => {
+                self.consolidator.resume(session, Arc::new(Untold))
+            }
             Ok(_) => {}
-            Err(error) => tracing::warn!(%error, %session, "a summary that waits could not be found"),
+            Err(error) => {
+                tracing::warn!(%error, %session, "a summary that waits could not be found")
+            }
         }
     }
 
@@ -72,7 +81,9 @@ impl Agent {
 
     /// Takes note of what a turn left behind. One that failed is no reason to ask a model again.
     pub(super) fn note_size(&self, session: &SessionKey, log: &SessionLog, ended: TurnOutcome) {
-        let Conversation { fixed, size, waits, .. } = log.conversation;
+        let Conversation {
+            fixed, size, waits, ..
+        } = log.conversation;
         if ended != TurnOutcome::Failed {
             self.consolidator.note(session, fixed, size, waits);
         }
@@ -106,8 +117,12 @@ impl Agent {
         if session.as_str() != HEARTBEAT_SESSION {
             return Ok(view);
         }
-        let Some(upto) = old_messages(&view, self.settings.heartbeat_keeps) else { return Ok(view) };
-        self.sessions.append(session, view.head, vec![Entry::Consolidated { upto }]).await?;
+        let Some(upto) = old_messages(&view, self.settings.heartbeat_keeps) else {
+            return Ok(view);
+        };
+        self.sessions
+            .append(session, view.head, vec![Entry::Consolidated { upto }])
+            .await?;
         Ok(self.sessions.read(session, ReadFrom::Cursor).await?)
     }
 
@@ -120,13 +135,17 @@ impl Agent {
     pub async fn reset(&self, session: &SessionKey) -> Result<(), AgentError> {
         let _owner = self.locks.lock(session).await;
         let _held = self.consolidator.hold(session).await;
-        let view = self.sessions.read(session, ReadFrom::Seq(Seq(u64::MAX))).await?;
+        let view = self
+            .sessions
+            .read(session, ReadFrom::Seq(Seq(u64::MAX)))
+            .await?;
         let mut entries = vec![Entry::Reset];
         if self.consolidator.settings().enabled {
             entries.insert(0, left_behind(&view));
         }
         self.sessions.append(session, view.head, entries).await?;
-        self.consolidator.note(session, 0, Size::default(), view.cursor < view.head);
+        self.consolidator
+            .note(session, 0, Size::default(), view.cursor < view.head);
         self.context.renew(session);
         Ok(())
     }

@@ -45,7 +45,11 @@ pub(super) struct Conversation {
 impl Conversation {
     /// What a log says about it.
     pub(super) fn of(view: &SessionView) -> Self {
-        Self { summary: last_summary(view).map(str::to_owned), waits: waits(view), ..Self::default() }
+        Self {
+            summary: last_summary(view).map(str::to_owned),
+            waits: waits(view),
+            ..Self::default()
+        }
     }
 
     fn grow(&mut self, entries: &[Entry]) {
@@ -85,7 +89,11 @@ impl SessionLog {
         let mut tries = 0;
         loop {
             tries += 1;
-            match self.store.append(&self.session, self.head, entries.clone()).await {
+            match self
+                .store
+                .append(&self.session, self.head, entries.clone())
+                .await
+            {
                 Ok(head) => {
                     self.head = head;
                     return Ok(());
@@ -120,7 +128,10 @@ impl SessionLog {
             }
             ChatMessage::System { .. } | ChatMessage::Assistant(_) => return,
         };
-        let is_message = result.name.as_ref().is_some_and(|name| name.as_str() == MessageTool::NAME);
+        let is_message = result
+            .name
+            .as_ref()
+            .is_some_and(|name| name.as_str() == MessageTool::NAME);
         if is_message && message_tool::reached(&message.text(), &self.channel, &self.chat_id) {
             self.answered_here = true;
         }
@@ -133,7 +144,8 @@ impl Journal for SessionLog {
         for entry in &messages {
             self.note(&entry.message);
         }
-        self.append(messages.into_iter().map(Entry::Message).collect()).await
+        self.append(messages.into_iter().map(Entry::Message).collect())
+            .await
     }
 
     fn under_way(&self, step: Step) {

@@ -35,28 +35,57 @@ impl LastLook {
 impl Agent {
     /// Who hears a session, and so whose memory may be told there.
     pub async fn audience(&self, session: &SessionKey) -> Audience {
-        Audiences::new(self.sessions.clone(), self.context.memory().is_divided()).of(session).await
+        Audiences::new(self.sessions.clone(), self.context.memory().is_divided())
+            .of(session)
+            .await
     }
 
     /// What `/memory` answers in a session: how much is remembered for those who hear it, and what
     /// changed lately.
     pub async fn memory_overview(&self, session: &SessionKey) -> String {
         let scopes = self.audience(session).await.scopes();
-        nanobot_memory::overview(&**self.context.memory(), &scopes, chrono::Local::now().date_naive()).await
+        nanobot_memory::overview(
+            &**self.context.memory(),
+            &scopes,
+            chrono::Local::now().date_naive(),
+        )
+        .await
     }
 
     /// What has to be recorded of who hears the message of a turn.
     pub(super) fn heard(&self, view: &SessionView, facts: &TurnFacts) -> Option<Entry> {
-        if self.context.memory().is_divided() { audience::heard(&view.metadata, facts) } else { None }
+        if self.context.memory().is_divided() {
+            audience::heard(&view.metadata, facts)
+        } else {
+            None
+        }
     }
 
     /// Keeps versions of what a turn has changed in memory with its tools, or somebody else while
     /// it ran. That this cannot be done is reported, and is no failure of the turn.
-    pub(super) async fn notice_memory(&self, session: &SessionKey, turn: &TraceId, ran_tools: bool) {
+    pub(super) async fn notice_memory(
+        &self,
+        session: &SessionKey,
+        turn: &TraceId,
+        ran_tools: bool,
+    ) {
         let is_due = self.last_look.is_due();
-        let Some(versions) = self.context.memory().versions().filter(|_| ran_tools || is_due) else { return };
-        let reason =
-            if ran_tools { Reason::Turn { session: session.clone(), turn: turn.clone() } } else { Reason::Found };
+        let Some(versions) = self
+            .context
+            .memory()
+            .versions()
+            .filter(|_| ran_tools || is_due)
+        else {
+            return;
+        };
+        let reason = if ran_tools {
+            Reason::Turn {
+                session: session.clone(),
+                turn: turn.clone(),
+            }
+        } else {
+            Reason::Found
+        };
         for scope in self.audience(session).await.scopes() {
             if let Err(error) = versions.notice(&scope, &reason).await {
                 let error = &error as &dyn std::error::Error;

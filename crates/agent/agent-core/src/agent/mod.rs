@@ -21,16 +21,18 @@ use std::sync::Arc;
 
 use nanobot_bus::EventFeed;
 use nanobot_context::{
-    Calibrator, ContextBuilder, SessionFacts, estimate_message, estimate_tokens, estimate_tools, runtime_block,
-    zone_label,
+    Calibrator, ContextBuilder, SessionFacts, estimate_message, estimate_tokens, estimate_tools,
+    runtime_block, zone_label,
 };
 use nanobot_provider::ProviderRouter;
 use nanobot_redact::Secrets;
-use nanobot_session::{Entry, MessageEntry, ReadFrom, Seq, SessionStore, SessionView, TurnEnd, TurnOutcome as EndedAs};
+use nanobot_session::{
+    Entry, MessageEntry, ReadFrom, Seq, SessionStore, SessionView, TurnEnd, TurnOutcome as EndedAs,
+};
 use nanobot_tool::Registry;
 use nanobot_types::{
-    ChannelName, ChatId, ChatMessage, Event, InboundMessage, MessageId, ModelId, SessionKey, StreamId, Timestamp,
-    TraceId,
+    ChannelName, ChatId, ChatMessage, Event, InboundMessage, MessageId, ModelId, SessionKey,
+    StreamId, Timestamp, TraceId,
 };
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -42,7 +44,9 @@ pub(crate) use direct::NoSteering;
 pub use usage::UsageReport;
 
 use crate::consolidation::{ConsolidationSettings, Consolidator, ConsolidatorParts, Size};
-use crate::engine::{Progress, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome, TurnResult};
+use crate::engine::{
+    Progress, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome, TurnResult,
+};
 use crate::evidence::{Step, TurnSteps};
 use crate::locks::KeyedLocks;
 use crate::place;
@@ -166,7 +170,12 @@ impl Agent {
             limit => limit.min(Semaphore::MAX_PERMITS),
         };
         let prefixes = PrefixWatch::new(parts.context.notes().clone());
-        let calibrator = Arc::new(settings.calibration_file.clone().map_or_else(Calibrator::new, Calibrator::kept_in));
+        let calibrator = Arc::new(
+            settings
+                .calibration_file
+                .clone()
+                .map_or_else(Calibrator::new, Calibrator::kept_in),
+        );
         let consolidator = Consolidator::new(ConsolidatorParts {
             settings: settings.consolidation.clone(),
             router: parts.router.clone(),
@@ -201,7 +210,10 @@ impl Agent {
     /// The same with subagents, to which its `spawn` tool gives tasks.
     #[must_use]
     pub fn with_subagents(self, subagents: Arc<Subagents>) -> Self {
-        Self { subagents: Some(subagents), ..self }
+        Self {
+            subagents: Some(subagents),
+            ..self
+        }
     }
 
     /// Its subagents, if it has any.
@@ -247,31 +259,47 @@ impl Agent {
         request: TurnRequest<'_>,
         steps: TurnSteps,
     ) -> Result<TurnReport, AgentError> {
-        let TurnFacts { session, channel, .. } = &request.facts;
+        let TurnFacts {
+            session, channel, ..
+        } = &request.facts;
         let span = tracing::info_span!("turn", %session, trace = %request.trace, %channel);
         self.turn(request, steps).instrument(span).await
     }
 
-    async fn turn(&self, request: TurnRequest<'_>, steps: TurnSteps) -> Result<TurnReport, AgentError> {
+    async fn turn(
+        &self,
+        request: TurnRequest<'_>,
+        steps: TurnSteps,
+    ) -> Result<TurnReport, AgentError> {
         let session = request.facts.session.clone();
         let _owner = self.locks.lock(&session).await;
-        let Ok(_permit) = self.permits.acquire().await else { return Err(AgentError::Interrupted) };
+        let Ok(_permit) = self.permits.acquire().await else {
+            return Err(AgentError::Interrupted);
+        };
         steps.take(Step::Opening);
         self.consolidator.calibrator().load().await;
         let view = self.sessions.read(&session, ReadFrom::Cursor).await?;
         let view = self.make_room(&session, view, &request.observer).await?;
         let view = self.shorten_heartbeat(&session, view).await?;
-        let mut log = SessionLog::new(self.sessions.clone(), &request.facts, view.head).noting(steps);
+        let mut log =
+            SessionLog::new(self.sessions.clone(), &request.facts, view.head).noting(steps);
         log.conversation = Conversation::of(&view);
         let said = LogFacts::of(&view, &request.entry.at);
         let trace = request.trace.clone();
         let report = match Opening::of(&view, request.entry.inbound.as_ref()) {
             Opening::Ended(end) => return Ok(report_again(trace, end)),
-            Opening::Fresh { mut repairs, messages } => {
+            Opening::Fresh {
+                mut repairs,
+                messages,
+            } => {
                 repairs.extend(self.heard(&view, &request.facts));
                 repairs.extend(place::moved(&view.metadata, &request.facts));
-                self.events.send(Event::TurnStarted { session: session.clone(), trace });
-                self.begin(&mut log, (view, said), repairs, messages, request).await?
+                self.events.send(Event::TurnStarted {
+                    session: session.clone(),
+                    trace,
+                });
+                self.begin(&mut log, (view, said), repairs, messages, request)
+                    .await?
             }
             Opening::Resumed(resumed) => {
                 tracing::info!(session = %session, trace = %trace, "a turn goes on after an interruption");
@@ -279,8 +307,12 @@ impl Agent {
             }
         };
         self.note_size(&session, &log, report.ended);
-        self.notice_memory(&session, &report.trace, log.ran_tools()).await;
-        self.events.send(Event::TurnFinished { session, trace: report.trace.clone() });
+        self.notice_memory(&session, &report.trace, log.ran_tools())
+            .await;
+        self.events.send(Event::TurnFinished {
+            session,
+            trace: report.trace.clone(),
+        });
         Ok(report)
     }
 
@@ -296,7 +328,8 @@ impl Agent {
         messages.push(request.entry.sent());
         repairs.push(Entry::Message(request.entry.clone()));
         log.append(repairs).await?;
-        self.run_engine(log, read, (messages, Progress::default()), taken, request).await
+        self.run_engine(log, read, (messages, Progress::default()), taken, request)
+            .await
     }
 
     async fn go_on(
@@ -309,13 +342,25 @@ impl Agent {
         resumed.steps.iter().for_each(|step| log.note(step));
         if let Some(reply) = resumed.reply {
             return self
-                .record_end(log, request.trace.clone(), resumed.inbound, TurnOutcome::replied(reply, request.trace))
+                .record_end(
+                    log,
+                    request.trace.clone(),
+                    resumed.inbound,
+                    TurnOutcome::replied(reply, request.trace),
+                )
                 .await;
         }
         if !resumed.repairs.is_empty() {
             log.append(resumed.repairs).await?;
         }
-        self.run_engine(log, read, (resumed.messages, resumed.progress), resumed.inbound, request).await
+        self.run_engine(
+            log,
+            read,
+            (resumed.messages, resumed.progress),
+            resumed.inbound,
+            request,
+        )
+        .await
     }
 
     async fn run_engine(
@@ -341,7 +386,10 @@ impl Agent {
         let tools = requests.in_order(self.engine.registry().specs());
         log.conversation.fixed = estimate_tokens(epoch.prompt.text()) + estimate_tools(&tools);
         let size = &mut log.conversation.size;
-        *size = Size { messages: messages.len(), tokens: messages.iter().map(|said| estimate_message(said)).sum() };
+        *size = Size {
+            messages: messages.len(),
+            tokens: messages.iter().map(|said| estimate_message(said)).sum(),
+        };
         let io = TurnIo {
             facts: &request.facts,
             system: epoch.prompt.text().clone(),
@@ -354,14 +402,18 @@ impl Agent {
             cancel: request.cancel,
         };
         let options = &self.settings.options;
-        let outcome = self.engine.run(messages, progress, request.trace.clone(), options, io).await;
+        let outcome = self
+            .engine
+            .run(messages, progress, request.trace.clone(), options, io)
+            .await;
         requests.close().await;
         let outcome = outcome?;
         self.totals.add(&request.facts.session, outcome.usage);
         if outcome.result == TurnResult::Stopped && request.interrupt.is_cancelled() {
             return Err(AgentError::Interrupted);
         }
-        self.record_end(log, request.trace, steering.into_taken(), outcome).await
+        self.record_end(log, request.trace, steering.into_taken(), outcome)
+            .await
     }
 
     async fn record_end(
@@ -383,10 +435,21 @@ impl Agent {
             EndedAs::Replied => Some(outcome.reply.unwrap_or_else(|| NOTHING_TO_SAY.to_owned())),
             EndedAs::Limited | EndedAs::Failed => outcome.reply,
         };
-        let end = TurnEnd { turn: trace.clone(), inbound, outcome: ended, visible: visible.clone() };
+        let end = TurnEnd {
+            turn: trace.clone(),
+            inbound,
+            outcome: ended,
+            visible: visible.clone(),
+        };
         let last = outcome.last.map(Entry::Message);
-        log.append(last.into_iter().chain([Entry::TurnEnded(end)]).collect()).await?;
-        Ok(TurnReport { trace, ended, visible, stream: outcome.stream })
+        log.append(last.into_iter().chain([Entry::TurnEnded(end)]).collect())
+            .await?;
+        Ok(TurnReport {
+            trace,
+            ended,
+            visible,
+            stream: outcome.stream,
+        })
     }
 
     /// Lets a job's answer go to where its chat lives now.
@@ -414,24 +477,44 @@ impl Agent {
     /// [`AgentError::Session`].
     pub async fn branch(&self, session: &SessionKey) -> Result<Option<SessionKey>, AgentError> {
         let _owner = self.locks.lock(session).await;
-        if self.sessions.read(session, ReadFrom::Seq(Seq(u64::MAX))).await?.head == Seq(0) {
+        if self
+            .sessions
+            .read(session, ReadFrom::Seq(Seq(u64::MAX)))
+            .await?
+            .head
+            == Seq(0)
+        {
             return Ok(None);
         }
-        Ok(Some(nanobot_session::branch(&*self.sessions, session, None).await?))
+        Ok(Some(
+            nanobot_session::branch(&*self.sessions, session, None).await?,
+        ))
     }
 }
 
 fn report_again(trace: TraceId, end: Option<TurnEnd>) -> TurnReport {
     match end {
-        Some(end) => TurnReport { trace: end.turn, ended: end.outcome, visible: end.visible, stream: None },
+        Some(end) => TurnReport {
+            trace: end.turn,
+            ended: end.outcome,
+            visible: end.visible,
+            stream: None,
+        },
         // It ended so long ago that only its id is left: its reply was published before what
         // followed it.
-        None => TurnReport { trace, ended: EndedAs::Replied, visible: None, stream: None },
+        None => TurnReport {
+            trace,
+            ended: EndedAs::Replied,
+            visible: None,
+            stream: None,
+        },
     }
 }
 
 impl std::fmt::Debug for TurnRequest<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TurnRequest").field("trace", &self.trace).finish_non_exhaustive()
+        f.debug_struct("TurnRequest")
+            .field("trace", &self.trace)
+            .finish_non_exhaustive()
     }
 }

@@ -66,17 +66,27 @@ impl Opening {
 }
 
 impl Resumed {
-    fn of(view: &SessionView, open: OpenTurn, mut messages: Vec<Arc<ChatMessage>>, repairs: Vec<Entry>) -> Self {
+    fn of(
+        view: &SessionView,
+        open: OpenTurn,
+        mut messages: Vec<Arc<ChatMessage>>,
+        repairs: Vec<Entry>,
+    ) -> Self {
         let pending: HashSet<_> = open.pending.iter().map(|call| call.id.clone()).collect();
-        let last_answer = messages.iter().rposition(|message| matches!(**message, ChatMessage::Assistant(_)));
+        let last_answer = messages
+            .iter()
+            .rposition(|message| matches!(**message, ChatMessage::Assistant(_)));
         let mut index = 0;
         messages.retain(|message| {
             index += 1;
             let is_made_up = matches!(&**message, ChatMessage::Tool(result) if pending.contains(&result.tool_call_id));
             !(is_made_up && last_answer.is_some_and(|last| index > last))
         });
-        let steps =
-            view.records.iter().filter(|record| record.seq >= open.began).filter_map(|record| match &record.entry {
+        let steps = view
+            .records
+            .iter()
+            .filter(|record| record.seq >= open.began)
+            .filter_map(|record| match &record.entry {
                 Entry::Message(entry) => Some(entry.message.clone()),
                 _ => None,
             });
@@ -103,11 +113,17 @@ pub(super) fn steps_behind(view: &SessionView, inbound: &MessageId) -> u32 {
     if matches!(view.recorded(inbound), Recorded::Ended(_)) {
         return u32::MAX;
     }
-    let messages = view.records.iter().filter_map(|record| match &record.entry {
-        Entry::Message(entry) => Some(entry),
-        _ => None,
-    });
-    let steps = messages.skip_while(|entry| entry.inbound.as_ref() != Some(inbound)).skip(1).count();
+    let messages = view
+        .records
+        .iter()
+        .filter_map(|record| match &record.entry {
+            Entry::Message(entry) => Some(entry),
+            _ => None,
+        });
+    let steps = messages
+        .skip_while(|entry| entry.inbound.as_ref() != Some(inbound))
+        .skip(1)
+        .count();
     u32::try_from(steps).unwrap_or(u32::MAX)
 }
 

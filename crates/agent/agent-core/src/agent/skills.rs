@@ -46,7 +46,10 @@ impl Agent {
         if name.is_empty() {
             return list(&skills);
         }
-        match skills.iter().find(|skill| skill.name.eq_ignore_ascii_case(name)) {
+        match skills
+            .iter()
+            .find(|skill| skill.name.eq_ignore_ascii_case(name))
+        {
             Some(skill) => show(skill),
             None => format!("There is no skill {name}. /skill lists them."),
         }
@@ -58,7 +61,10 @@ fn list(skills: &[Skill]) -> String {
         return "There are no skills.".to_owned();
     }
     let lines: Vec<String> = skills.iter().map(line).collect();
-    format!("Skills ($NAME in a message loads one, /skill NAME shows it):\n{}", lines.join("\n"))
+    format!(
+        "Skills ($NAME in a message loads one, /skill NAME shows it):\n{}",
+        lines.join("\n")
+    )
 }
 
 fn line(skill: &Skill) -> String {
@@ -67,7 +73,11 @@ fn line(skill: &Skill) -> String {
         (true, true) => " (in every prompt)".to_owned(),
         (true, false) => String::new(),
     };
-    format!("- {}{state}: {}", skill.name, cut(&skill.description.replace('\n', " "), 120))
+    format!(
+        "- {}{state}: {}",
+        skill.name,
+        cut(&skill.description.replace('\n', " "), 120)
+    )
 }
 
 fn show(skill: &Skill) -> String {

@@ -44,7 +44,11 @@ impl Totals {
     }
 
     pub(super) fn of(&self, session: &SessionKey) -> Tokens {
-        self.lock().by_session.get(session).copied().unwrap_or_default()
+        self.lock()
+            .by_session
+            .get(session)
+            .copied()
+            .unwrap_or_default()
     }
 
     fn all(&self) -> Usage {
@@ -76,13 +80,21 @@ impl Agent {
     pub async fn usage_report(&self, session: &SessionKey) -> UsageReport {
         let (last_miss, misses) = self.prefixes.misses(session).await;
         let Tokens { sum, last } = self.totals.of(session);
-        UsageReport { total: self.totals.all(), session: sum, last_turn: last, misses, last_miss }
+        UsageReport {
+            total: self.totals.all(),
+            session: sum,
+            last_turn: last,
+            misses,
+            last_miss,
+        }
     }
 }
 
 /// How many of a hundred tokens read came from the cache.
 pub(super) fn share(usage: &Usage) -> u64 {
-    (usage.cached_tokens * 100).checked_div(usage.prompt_tokens).unwrap_or(0)
+    (usage.cached_tokens * 100)
+        .checked_div(usage.prompt_tokens)
+        .unwrap_or(0)
 }
 
 fn line(usage: &Usage) -> String {
@@ -90,9 +102,16 @@ fn line(usage: &Usage) -> String {
         0 => String::new(),
         tokens => format!(", {tokens} written to it"),
     };
-    let Usage { prompt_tokens, completion_tokens, cached_tokens, .. } = usage;
+    let Usage {
+        prompt_tokens,
+        completion_tokens,
+        cached_tokens,
+        ..
+    } = usage;
     let share = share(usage);
-    format!("{prompt_tokens} in ({cached_tokens} from the cache, {share} %{written}), {completion_tokens} out")
+    format!(
+        "{prompt_tokens} in ({cached_tokens} from the cache, {share} %{written}), {completion_tokens} out"
+    )
 }
 
 impl fmt::Display for UsageReport {
@@ -103,8 +122,14 @@ impl fmt::Display for UsageReport {
             writeln!(f, "Last turn: {}", line(&self.last_turn))?;
         }
         match (&self.last_miss, self.misses) {
-            (None, _) => write!(f, "Prompt cache: no request broke the prefix of the one before"),
-            (Some(miss), misses) => write!(f, "Prompt cache: {misses} breaks since start, the last in {miss}"),
+            (None, _) => write!(
+                f,
+                "Prompt cache: no request broke the prefix of the one before"
+            ),
+            (Some(miss), misses) => write!(
+                f,
+                "Prompt cache: {misses} breaks since start, the last in {miss}"
+            ),
         }
     }
 }
@@ -114,8 +139,19 @@ mod tests {
     use super::*;
     use crate::MissEvent;
 
-    fn usage(prompt_tokens: u64, cached_tokens: u64, cache_write_tokens: u64, completion_tokens: u64) -> Usage {
-        Usage { prompt_tokens, completion_tokens, cached_tokens, cache_write_tokens, reasoning_tokens: 0 }
+    fn usage(
+        prompt_tokens: u64,
+        cached_tokens: u64,
+        cache_write_tokens: u64,
+        completion_tokens: u64,
+    ) -> Usage {
+        Usage {
+            prompt_tokens,
+            completion_tokens,
+            cached_tokens,
+            cache_write_tokens,
+            reasoning_tokens: 0,
+        }
     }
 
     #[test]
@@ -125,7 +161,13 @@ mod tests {
         totals.add(&"a".into(), usage(1100, 990, 100, 60));
         totals.add(&"b".into(), usage(10, 0, 0, 1));
         let Tokens { sum, last } = totals.of(&"a".into());
-        let quiet = UsageReport { total: totals.all(), session: sum, last_turn: last, misses: 0, last_miss: None };
+        let quiet = UsageReport {
+            total: totals.all(),
+            session: sum,
+            last_turn: last,
+            misses: 0,
+            last_miss: None,
+        };
         assert_eq!(
             quiet.to_string(),
             "Tokens since start: 2110 in (990 from the cache, 46 %, 1000 written to it), 111 out\n\
@@ -134,7 +176,12 @@ mod tests {
              Prompt cache: no request broke the prefix of the one before"
         );
         let at = chrono::DateTime::parse_from_rfc3339("2026-11-22T03:04:05Z").unwrap();
-        let miss = Miss { event: MissEvent::ToolsChanged, section: "tool mcp_web".to_owned(), byte: 4213, at };
+        let miss = Miss {
+            event: MissEvent::ToolsChanged,
+            section: "tool mcp_web".to_owned(),
+            byte: 4213,
+            at,
+        };
         let broken = UsageReport {
             session: Usage::default(),
             last_turn: Usage::default(),

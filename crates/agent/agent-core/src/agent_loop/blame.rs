@@ -23,7 +23,9 @@ impl Shared {
     }
 
     fn evidence(&self) -> Option<&Arc<StepLog>> {
-        self.evidence.as_ref().filter(|evidence| evidence.is_written())
+        self.evidence
+            .as_ref()
+            .filter(|evidence| evidence.is_written())
     }
 
     /// Has the ledger count the attempt in which the process before died of this message, if it
@@ -31,9 +33,18 @@ impl Shared {
     ///
     /// # Errors
     /// The ledger's.
-    pub(super) async fn count_crash(&self, delivery: &Delivery<InboundMessage>) -> Result<u32, BusError> {
+    pub(super) async fn count_crash(
+        &self,
+        delivery: &Delivery<InboundMessage>,
+    ) -> Result<u32, BusError> {
         let turn = turn_of(&delivery.message);
-        let Some(evidence) = self.evidence.as_ref().filter(|evidence| evidence.owes(&turn)) else { return Ok(0) };
+        let Some(evidence) = self
+            .evidence
+            .as_ref()
+            .filter(|evidence| evidence.owes(&turn))
+        else {
+            return Ok(0);
+        };
         delivery.settle(Settle::Begin).await?;
         evidence.paid(&turn);
         Ok(1)
@@ -41,8 +52,14 @@ impl Shared {
 
     /// Waits while another suspect of the last crash runs, if this message is one. `None` when the
     /// program goes down first; a person who stops it ends the wait.
-    pub(super) async fn admit(&self, message: &InboundMessage, stopped: &CancellationToken) -> Option<Admitted<'_>> {
-        let Some(evidence) = &self.evidence else { return Some(Admitted(None)) };
+    pub(super) async fn admit(
+        &self,
+        message: &InboundMessage,
+        stopped: &CancellationToken,
+    ) -> Option<Admitted<'_>> {
+        let Some(evidence) = &self.evidence else {
+            return Some(Admitted(None));
+        };
         let turn = turn_of(message);
         tokio::select! {
             biased;

@@ -28,9 +28,14 @@ impl WaitingLine {
     /// Notes that a message came; whether it is its turn.
     pub(super) fn comes(&mut self, id: &MessageId) -> bool {
         self.comings += 1;
-        let Some(ticket) = self.tickets.get(id).copied() else { return self.waiting.is_empty() };
+        let Some(ticket) = self.tickets.get(id).copied() else {
+            return self.waiting.is_empty();
+        };
         let now = self.comings;
-        let before = self.waiting.get_mut(&ticket).map_or(now, |own| std::mem::replace(&mut own.came, now));
+        let before = self
+            .waiting
+            .get_mut(&ticket)
+            .map_or(now, |own| std::mem::replace(&mut own.came, now));
         // Whoever stands before it is due before it, so one that it came twice without is gone.
         while let Some(first) = self.waiting.first_entry()
             && *first.key() < ticket
@@ -38,7 +43,9 @@ impl WaitingLine {
         {
             self.tickets.remove(&first.remove().id);
         }
-        self.waiting.first_key_value().is_none_or(|(first, _)| *first == ticket)
+        self.waiting
+            .first_key_value()
+            .is_none_or(|(first, _)| *first == ticket)
     }
 
     /// Lets a message wait, behind all others unless it has a place; how many are before it.
@@ -46,10 +53,20 @@ impl WaitingLine {
         let ticket = self.tickets.get(id).copied().unwrap_or_else(|| {
             self.next_ticket += 1;
             self.tickets.insert(id.clone(), self.next_ticket);
-            self.waiting.insert(self.next_ticket, Waiting { id: id.clone(), came: self.comings });
+            self.waiting.insert(
+                self.next_ticket,
+                Waiting {
+                    id: id.clone(),
+                    came: self.comings,
+                },
+            );
             self.next_ticket
         });
-        ticket - self.waiting.first_key_value().map_or(ticket, |(first, _)| *first)
+        ticket
+            - self
+                .waiting
+                .first_key_value()
+                .map_or(ticket, |(first, _)| *first)
     }
 
     /// Takes a message that got in out of the line.

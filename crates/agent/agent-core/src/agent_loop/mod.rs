@@ -36,6 +36,11 @@ pub struct LoopSettings {
 impl Default for LoopSettings {
     /// 64 messages a lane, 5 s, 10 s of grace, 3 attempts.
     fn default() -> Self {
-        Self { lane_bound: 64, full_pause: Duration::from_secs(5), grace: Duration::from_secs(10), attempts: 3 }
+        Self {
+            lane_bound: 64,
+            full_pause: Duration::from_secs(5),
+            grace: Duration::from_secs(10),
+            attempts: 3,
+        }
     }
 }

@@ -8,7 +8,9 @@ use std::time::Instant;
 
 use futures_util::FutureExt as _;
 use nanobot_bus::{Bus, BusError, Delivery, Ledger, Settle};
-use nanobot_types::{Event, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, SessionKey, TraceId};
+use nanobot_types::{
+    Event, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, SessionKey, TraceId,
+};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -58,7 +60,12 @@ impl AgentLoop {
     /// A loop between an agent and a bus that understands the built-in commands; `ledger` is that
     /// bus's.
     #[must_use]
-    pub fn new(agent: Arc<Agent>, bus: Arc<dyn Bus>, ledger: Arc<dyn Ledger>, settings: LoopSettings) -> Self {
+    pub fn new(
+        agent: Arc<Agent>,
+        bus: Arc<dyn Bus>,
+        ledger: Arc<dyn Ledger>,
+        settings: LoopSettings,
+    ) -> Self {
         Self::with_commands(agent, bus, ledger, settings, CommandTable::built_in(), None)
     }
 
@@ -88,7 +95,9 @@ impl AgentLoop {
             abort: CancellationToken::new(),
             started: Instant::now(),
         };
-        Self { shared: Arc::new(shared) }
+        Self {
+            shared: Arc::new(shared),
+        }
     }
 
     /// The same with notes of the steps under way: an attempt then counts against the turn whose
@@ -111,7 +120,10 @@ impl AgentLoop {
         let mut inbound = self.shared.bus.inbound().await?;
         let shared = self.shared.clone();
         self.shared.tasks.spawn(async move {
-            let _ended = shared.closing.run_until_cancelled(shared.agent.resume_summaries()).await;
+            let _ended = shared
+                .closing
+                .run_until_cancelled(shared.agent.resume_summaries())
+                .await;
         });
         loop {
             let delivery = tokio::select! {
@@ -137,7 +149,10 @@ impl AgentLoop {
         if let Some(evidence) = &self.shared.evidence {
             evidence.close();
         }
-        self.shared.agent.shut_down(grace.saturating_sub(began.elapsed())).await;
+        self.shared
+            .agent
+            .shut_down(grace.saturating_sub(began.elapsed()))
+            .await;
         Ok(())
     }
 }
@@ -161,7 +176,10 @@ impl Shared {
                     return Self::enqueue(shared, session, delivery).await;
                 }
             },
-            Parsed::Misused(info) => format!("/{} takes nothing behind it. /help lists the commands.", info.name),
+            Parsed::Misused(info) => format!(
+                "/{} takes nothing behind it. /help lists the commands.",
+                info.name
+            ),
             Parsed::Unknown(word) => shared.commands.unknown(word),
             Parsed::Text => return Self::enqueue(shared, session, delivery).await,
         };
@@ -177,11 +195,21 @@ impl Shared {
         session: SessionKey,
         delivery: Delivery<InboundMessage>,
     ) {
-        let Ok(permit) = shared.at_work.clone().acquire_owned().await else { return };
+        let Ok(permit) = shared.at_work.clone().acquire_owned().await else {
+            return;
+        };
         let own = shared.clone();
         let mut acting = Box::pin(async move {
             let _permit = permit;
-            let done = own.act(&*command, &arguments, &session, &delivery.message, &own.abort).await;
+            let done = own
+                .act(
+                    &*command,
+                    &arguments,
+                    &session,
+                    &delivery.message,
+                    &own.abort,
+                )
+                .await;
             let reply = done.unwrap_or_else(|error| {
                 let error: &dyn std::error::Error = &error;
                 tracing::error!(error, session = %session, command = command.info().name, "a command failed");
@@ -189,7 +217,10 @@ impl Shared {
             });
             own.answer(delivery, reply).await;
         });
-        if std::future::poll_fn(|context| Poll::Ready(acting.as_mut().poll(context))).await.is_pending() {
+        if std::future::poll_fn(|context| Poll::Ready(acting.as_mut().poll(context)))
+            .await
+            .is_pending()
+        {
             shared.tasks.spawn(acting);
         }
     }
@@ -206,7 +237,13 @@ impl Shared {
         message: &InboundMessage,
         cancel: &CancellationToken,
     ) -> Result<CommandReply, AgentError> {
-        let context = CommandContext { message, session, arguments, cancel, shared: self };
+        let context = CommandContext {
+            message,
+            session,
+            arguments,
+            cancel,
+            shared: self,
+        };
         let acted = AssertUnwindSafe(command.run(&context)).catch_unwind().await;
         acted.unwrap_or_else(|_| {
             tracing::error!(session = %session, command = command.info().name, "a command panicked");
@@ -217,7 +254,9 @@ impl Shared {
     /// Answers a message that needs no turn; what cannot be stored now is tried again.
     async fn answer(&self, delivery: Delivery<InboundMessage>, reply: CommandReply) {
         if self.reply(&delivery, reply).await.is_err()
-            && let Err(error) = delivery.settle(Settle::RetryIn(self.settings.full_pause)).await
+            && let Err(error) = delivery
+                .settle(Settle::RetryIn(self.settings.full_pause))
+                .await
         {
             tracing::error!(%error, "a command that could not be answered comes again");
         }
@@ -228,9 +267,17 @@ impl Shared {
     ///
     /// # Errors
     /// When the answer is not stored; nothing is settled then.
-    pub(super) async fn reply(&self, delivery: &Delivery<InboundMessage>, reply: CommandReply) -> Result<(), BusError> {
-        let key = OutboundKey { turn: turn_of(&delivery.message), position: 0 };
-        let answer = OutboundMessage::in_reply_to(&delivery.message, key, OutboundKind::Final, reply.text);
+    pub(super) async fn reply(
+        &self,
+        delivery: &Delivery<InboundMessage>,
+        reply: CommandReply,
+    ) -> Result<(), BusError> {
+        let key = OutboundKey {
+            turn: turn_of(&delivery.message),
+            position: 0,
+        };
+        let answer =
+            OutboundMessage::in_reply_to(&delivery.message, key, OutboundKind::Final, reply.text);
         self.bus.publish_outbound(answer).await?;
         match delivery.settle(Settle::Ack).await {
             Ok(()) => reply.then.into_iter().for_each(|then| then()),
@@ -250,11 +297,24 @@ impl Shared {
             });
             lane.offer(delivery)
         };
-        let Some(Refusal { delivery, is_first, lanes_before }) = refused else { return };
+        let Some(Refusal {
+            delivery,
+            is_first,
+            lanes_before,
+        }) = refused
+        else {
+            return;
+        };
         if is_first {
-            shared.notice(&delivery.message, "I am still at work here. Your further messages wait their turn.");
+            shared.notice(
+                &delivery.message,
+                "I am still at work here. Your further messages wait their turn.",
+            );
         }
-        let pause = shared.settings.full_pause.saturating_mul(lanes_before.saturating_add(1));
+        let pause = shared
+            .settings
+            .full_pause
+            .saturating_mul(lanes_before.saturating_add(1));
         if let Err(error) = delivery.settle(Settle::PutOff(pause)).await {
             tracing::error!(%error, session = %session, "a message that waits could not be put off");
         }
@@ -277,7 +337,10 @@ impl Shared {
     /// Stops the turn of a session and its subagents, and discards what waits behind it; how many
     /// messages and subagents that is.
     pub(super) fn stop(&self, session: &SessionKey) -> usize {
-        let subagents = self.agent.subagents().map_or(0, |subagents| subagents.stop_session(session));
+        let subagents = self
+            .agent
+            .subagents()
+            .map_or(0, |subagents| subagents.stop_session(session));
         self.stop_lane(session) + subagents
     }
 
@@ -302,17 +365,40 @@ impl Shared {
 
     /// Tells who waits for `session` that something of it is dealt with, and what is left.
     pub(super) fn tell_end(&self, message: &InboundMessage, session: &SessionKey) {
-        let left = self.agent.subagents().map_or(0, |subagents| subagents.of_session(session).len());
-        let kind = OutboundKind::TurnEnd { unfinished: u32::try_from(left).unwrap_or(u32::MAX) };
-        let key = OutboundKey { turn: turn_of(message), position: NOTICE_POSITION };
-        self.bus.offer(OutboundMessage::in_reply_to(message, key, kind, String::new()));
-        self.agent.events().send(Event::MessageSettled { session: session.clone() });
+        let left = self
+            .agent
+            .subagents()
+            .map_or(0, |subagents| subagents.of_session(session).len());
+        let kind = OutboundKind::TurnEnd {
+            unfinished: u32::try_from(left).unwrap_or(u32::MAX),
+        };
+        let key = OutboundKey {
+            turn: turn_of(message),
+            position: NOTICE_POSITION,
+        };
+        self.bus.offer(OutboundMessage::in_reply_to(
+            message,
+            key,
+            kind,
+            String::new(),
+        ));
+        self.agent.events().send(Event::MessageSettled {
+            session: session.clone(),
+        });
     }
 
     /// Tells a chat something that may be lost.
     pub(super) fn notice(&self, message: &InboundMessage, text: &str) {
-        let key = OutboundKey { turn: turn_of(message), position: NOTICE_POSITION };
-        self.bus.offer(OutboundMessage::in_reply_to(message, key, OutboundKind::Progress, text.to_owned()));
+        let key = OutboundKey {
+            turn: turn_of(message),
+            position: NOTICE_POSITION,
+        };
+        self.bus.offer(OutboundMessage::in_reply_to(
+            message,
+            key,
+            OutboundKind::Progress,
+            text.to_owned(),
+        ));
     }
 
     /// Messages that are at work or wait, over all lanes.
@@ -334,5 +420,7 @@ impl Shared {
 
 /// The name of the turn a message begins: the same after a restart when the message has an id.
 pub(super) fn turn_of(message: &InboundMessage) -> TraceId {
-    message.journal_id().map_or_else(|| TraceId::from("unnamed"), |id| TraceId::from(id.as_str()))
+    message
+        .journal_id()
+        .map_or_else(|| TraceId::from("unnamed"), |id| TraceId::from(id.as_str()))
 }

@@ -44,15 +44,27 @@ enum Tried {
 
 impl Shared {
     /// Takes the task of a subagent.
-    pub(super) async fn take_task(shared: &Arc<Self>, task: SubagentTask, delivery: Delivery<InboundMessage>) {
+    pub(super) async fn take_task(
+        shared: &Arc<Self>,
+        task: SubagentTask,
+        delivery: Delivery<InboundMessage>,
+    ) {
         let Some(subagents) = shared.agent.subagents().cloned() else {
             return shared.refuse(&task, &delivery).await;
         };
         let stopped = subagents.enter(&task);
         let attempt = delivery.attempt;
-        let mut held = Held { task, delivery, stopped, attempt, begun: false };
+        let mut held = Held {
+            task,
+            delivery,
+            stopped,
+            attempt,
+            begun: false,
+        };
         let own = shared.clone();
-        shared.tasks.spawn(async move { own.work_on(&subagents, &mut held).await });
+        shared
+            .tasks
+            .spawn(async move { own.work_on(&subagents, &mut held).await });
     }
 
     /// The result of a subagent is settled for good, if that is what the message was.
@@ -65,7 +77,10 @@ impl Shared {
     /// A task for subagents that this assistant has not, or not any more.
     async fn refuse(&self, task: &SubagentTask, delivery: &Delivery<InboundMessage>) {
         let text = "subagents are not set up any more".to_owned();
-        let end = SubagentEnd { outcome: TurnOutcome::Failed, text: Some(text) };
+        let end = SubagentEnd {
+            outcome: TurnOutcome::Failed,
+            text: Some(text),
+        };
         let outcome = match self.bus.publish_inbound(task.result(&end)).await {
             Ok(_) => Settle::Ack,
             Err(_) => Settle::RetryIn(self.settings.full_pause),
@@ -79,7 +94,9 @@ impl Shared {
     async fn work_on(&self, subagents: &Subagents, held: &mut Held) {
         let mut failures: u32 = 0;
         loop {
-            let tried = AssertUnwindSafe(self.try_task(subagents, held)).catch_unwind().await;
+            let tried = AssertUnwindSafe(self.try_task(subagents, held))
+                .catch_unwind()
+                .await;
             let tried = tried.unwrap_or_else(|_panic| {
                 tracing::error!(subagent = held.task.id, "working on a task panicked");
                 Tried::Failed
@@ -118,33 +135,61 @@ impl Shared {
             Err(error) => return failed(&held.task, &error.into()),
         }
         let end = if self.is_hopeless(&held.delivery.message, held.attempt).await {
-            let text = format!("it was tried {} times and failed each time; the log says why", self.settings.attempts);
-            subagents.conclude(&held.task, TurnOutcome::Failed, Some(text)).await
+            let text = format!(
+                "it was tried {} times and failed each time; the log says why",
+                self.settings.attempts
+            );
+            subagents
+                .conclude(&held.task, TurnOutcome::Failed, Some(text))
+                .await
         } else {
             let message = &held.delivery.message;
-            let Some(_admitted) = self.admit(message, &held.stopped).await else { return Tried::Done };
-            let Some(seat) = subagents.seat(&held.stopped, &self.closing).await else { return Tried::Done };
+            let Some(_admitted) = self.admit(message, &held.stopped).await else {
+                return Tried::Done;
+            };
+            let Some(seat) = subagents.seat(&held.stopped, &self.closing).await else {
+                return Tried::Done;
+            };
             if !held.begun && seat.is_some() {
                 match self.begin(&held.delivery).await {
                     Ok(()) => held.begun = true,
                     // A person settled it meanwhile, so nobody wants it any more.
                     Err(BusError::Conflict { .. } | BusError::Unknown { .. }) => {
-                        let gone = subagents.conclude(&held.task, TurnOutcome::Stopped, None).await;
+                        let gone = subagents
+                            .conclude(&held.task, TurnOutcome::Stopped, None)
+                            .await;
                         return self.bring(subagents, held, gone).await;
                     }
                     Err(error) => return failed(&held.task, &error.into()),
                 }
             }
             match seat {
-                Some(_seat) => subagents.work(&held.task, &self.abort, self.steps_of(&held.delivery.message)).await,
-                None => subagents.conclude(&held.task, TurnOutcome::Stopped, None).await,
+                Some(_seat) => {
+                    subagents
+                        .work(
+                            &held.task,
+                            &self.abort,
+                            self.steps_of(&held.delivery.message),
+                        )
+                        .await
+                }
+                None => {
+                    subagents
+                        .conclude(&held.task, TurnOutcome::Stopped, None)
+                        .await
+                }
             }
         };
         self.bring(subagents, held, end).await
     }
 
     /// Brings the result to the session that asked for it, then settles the task.
-    async fn bring(&self, subagents: &Subagents, held: &Held, end: Result<SubagentEnd, AgentError>) -> Tried {
+    async fn bring(
+        &self,
+        subagents: &Subagents,
+        held: &Held,
+        end: Result<SubagentEnd, AgentError>,
+    ) -> Tried {
         let task = &held.task;
         let end = match end {
             Ok(end) => end,
@@ -153,7 +198,11 @@ impl Shared {
         };
         let is_on_the_way = if subagents.is_awaited(task) {
             subagents.report(task);
-            match self.bus.publish_inbound(subagents.result(task, end).await).await {
+            match self
+                .bus
+                .publish_inbound(subagents.result(task, end).await)
+                .await
+            {
                 Ok(accepted) => accepted == Accepted::New,
                 Err(error) => return failed(task, &error.into()),
             }
@@ -162,7 +211,9 @@ impl Shared {
         };
         match held.delivery.settle(Settle::Ack).await {
             Ok(()) | Err(BusError::Conflict { .. } | BusError::Unknown { .. }) => {}
-            Err(error) => tracing::error!(%error, subagent = task.id, "a task could not be settled; it comes again"),
+            Err(error) => {
+                tracing::error!(%error, subagent = task.id, "a task could not be settled; it comes again")
+            }
         }
         if !is_on_the_way {
             // Nobody waits for a message, or an earlier process brought it.
@@ -175,5 +226,9 @@ impl Shared {
 
 fn failed(task: &SubagentTask, error: &AgentError) -> Tried {
     tracing::error!(error = %chain(error), subagent = task.id, "a task could not be recorded");
-    if error.is_transient() { Tried::Blocked } else { Tried::Failed }
+    if error.is_transient() {
+        Tried::Blocked
+    } else {
+        Tried::Failed
+    }
 }

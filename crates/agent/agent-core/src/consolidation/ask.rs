@@ -36,8 +36,17 @@ pub(super) struct Summary {
 }
 
 /// The request about a part of a conversation. `facts` are shown whole when `is_whole`.
-pub(super) fn request(facts: &str, is_whole: bool, part: &[Piece], choice: ToolChoice) -> ChatRequest {
-    let facts = if facts.trim().is_empty() { "(empty)" } else { facts };
+pub(super) fn request(
+    facts: &str,
+    is_whole: bool,
+    part: &[Piece],
+    choice: ToolChoice,
+) -> ChatRequest {
+    let facts = if facts.trim().is_empty() {
+        "(empty)"
+    } else {
+        facts
+    };
     let lines: Vec<&str> = part.iter().map(|piece| piece.text.as_str()).collect();
     let rule = if is_whole { WHOLE } else { PART };
     let text = format!(
@@ -63,7 +72,8 @@ pub(super) fn forced() -> ToolChoice {
 fn tool() -> ToolSpec {
     ToolSpec {
         name: SAVE_MEMORY.into(),
-        description: "Save a summary of the conversation and the updated long-term memory.".to_owned(),
+        description: "Save a summary of the conversation and the updated long-term memory."
+            .to_owned(),
         parameters: json!({
             "type": "object",
             "properties": {
@@ -93,7 +103,10 @@ pub(super) fn read(response: &LlmResponse) -> Result<Summary, String> {
     if history.trim().is_empty() {
         return Err(format!("{HISTORY_ENTRY} is empty"));
     }
-    Ok(Summary { history: history.trim().to_owned(), facts })
+    Ok(Summary {
+        history: history.trim().to_owned(),
+        facts,
+    })
 }
 
 #[cfg(test)]
@@ -103,32 +116,62 @@ mod tests {
     use super::*;
 
     fn called(arguments: &str) -> LlmResponse {
-        LlmResponse { tool_calls: vec![ToolCall::new("1", SAVE_MEMORY, arguments)], ..said("") }
+        LlmResponse {
+            tool_calls: vec![ToolCall::new("1", SAVE_MEMORY, arguments)],
+            ..said("")
+        }
     }
 
     fn said(text: &str) -> LlmResponse {
         let empty = LlmResponse::error(text);
-        LlmResponse { finish_reason: nanobot_types::FinishReason::Stop, ..empty }
+        LlmResponse {
+            finish_reason: nanobot_types::FinishReason::Stop,
+            ..empty
+        }
     }
 
     #[test]
     fn what_is_no_text_is_written_as_one() {
         let plain = called(r#"{"history_entry": " h\n", "memory_update": "f"}"#);
-        assert_eq!(read(&plain), Ok(Summary { history: "h".to_owned(), facts: "f".to_owned() }));
+        assert_eq!(
+            read(&plain),
+            Ok(Summary {
+                history: "h".to_owned(),
+                facts: "f".to_owned()
+            })
+        );
         let odd = called(r#"{"history_entry": {"a": 1}, "memory_update": ["x"]}"#);
-        let expected = Summary { history: r#"{"a":1}"#.to_owned(), facts: r#"["x"]"#.to_owned() };
+        let expected = Summary {
+            history: r#"{"a":1}"#.to_owned(),
+            facts: r#"["x"]"#.to_owned(),
+        };
         assert_eq!(read(&odd), Ok(expected));
     }
 
     #[test]
     fn what_is_no_summary_is_refused() {
         let table = [
-            (said("I have saved everything."), "it did not call save_memory"),
+            (
+                said("I have saved everything."),
+                "it did not call save_memory",
+            ),
             (said("{}"), "history_entry is missing"),
-            (called(r#"{"memory_update": "f"}"#), "history_entry is missing"),
-            (called(r#"{"history_entry": "h"}"#), "memory_update is missing"),
-            (called(r#"{"history_entry": null, "memory_update": "f"}"#), "history_entry is missing"),
-            (called(r#"{"history_entry": " \n", "memory_update": "f"}"#), "history_entry is empty"),
+            (
+                called(r#"{"memory_update": "f"}"#),
+                "history_entry is missing",
+            ),
+            (
+                called(r#"{"history_entry": "h"}"#),
+                "memory_update is missing",
+            ),
+            (
+                called(r#"{"history_entry": null, "memory_update": "f"}"#),
+                "history_entry is missing",
+            ),
+            (
+                called(r#"{"history_entry": " \n", "memory_update": "f"}"#),
+                "history_entry is empty",
+            ),
         ];
         for (response, why) in table {
             assert_eq!(read(&response), Err(why.to_owned()), "{response:?}");

@@ -41,7 +41,10 @@ pub(super) fn boundary(view: &SessionView, need: Need) -> Option<(Seq, usize)> {
     let open = replay(view).open_turn.map(|turn| turn.began);
     let (mut before, mut removed, mut last, mut enough) = (0, 0, None, None);
     for_each(view, |seq, is_user, tokens| {
-        let may_end = is_user && before > 0 && total - before >= need.kept && open.is_none_or(|open| seq <= open);
+        let may_end = is_user
+            && before > 0
+            && total - before >= need.kept
+            && open.is_none_or(|open| seq <= open);
         if may_end {
             last = Some((seq, removed));
             if removed >= need.tokens && enough.is_none() {
@@ -70,7 +73,14 @@ pub(super) fn backlog(view: &SessionView) -> Option<Seq> {
 /// The position before which everything but the newest `kept` messages lies; `None` when that is
 /// nothing.
 pub(crate) fn old_messages(view: &SessionView, kept: usize) -> Option<Seq> {
-    boundary(view, Need { tokens: usize::MAX, kept }).map(|(upto, _)| upto)
+    boundary(
+        view,
+        Need {
+            tokens: usize::MAX,
+            kept,
+        },
+    )
+    .map(|(upto, _)| upto)
 }
 
 fn for_each(view: &SessionView, mut visit: impl FnMut(Seq, bool, usize)) {
@@ -79,9 +89,16 @@ fn for_each(view: &SessionView, mut visit: impl FnMut(Seq, bool, usize)) {
             continue;
         }
         if let Entry::Message(entry) = &record.entry {
-            let runtime = entry.runtime.as_deref().map_or(0, nanobot_context::estimate_tokens);
+            let runtime = entry
+                .runtime
+                .as_deref()
+                .map_or(0, nanobot_context::estimate_tokens);
             let tokens = estimate_message(&entry.message) + runtime;
-            visit(record.seq, matches!(*entry.message, ChatMessage::User(_)), tokens);
+            visit(
+                record.seq,
+                matches!(*entry.message, ChatMessage::User(_)),
+                tokens,
+            );
         }
     }
 }
@@ -95,8 +112,14 @@ mod tests {
     fn view(turns: usize) -> SessionView {
         let mut view = SessionView::default();
         for turn in 0..turns {
-            for message in [ChatMessage::user(format!("question {turn}")), ChatMessage::assistant("answer")] {
-                view.records.push(Record { seq: view.head, entry: Entry::message(message) });
+            for message in [
+                ChatMessage::user(format!("question {turn}")),
+                ChatMessage::assistant("answer"),
+            ] {
+                view.records.push(Record {
+                    seq: view.head,
+                    entry: Entry::message(message),
+                });
                 view.head = view.head.next();
             }
             let end = TurnEnd {
@@ -105,7 +128,10 @@ mod tests {
                 outcome: TurnOutcome::Replied,
                 visible: None,
             };
-            view.records.push(Record { seq: view.head, entry: Entry::TurnEnded(end) });
+            view.records.push(Record {
+                seq: view.head,
+                entry: Entry::TurnEnded(end),
+            });
         }
         view
     }
@@ -114,7 +140,11 @@ mod tests {
     fn enough_leaves_and_the_newest_stay() {
         let view = view(6);
         let at = |tokens, kept| boundary(&view, Need { tokens, kept }).map(|(Seq(seq), _)| seq);
-        assert_eq!(at(1, 2), Some(2), "the first place behind which enough has left");
+        assert_eq!(
+            at(1, 2),
+            Some(2),
+            "the first place behind which enough has left"
+        );
         assert_eq!(at(13, 2), Some(4));
         assert_eq!(at(usize::MAX, 2), Some(10));
         assert_eq!(at(usize::MAX, 8), Some(4));
@@ -125,13 +155,35 @@ mod tests {
     #[test]
     fn what_is_not_over_stays() {
         let mut view = view(3);
-        view.records.push(Record { seq: view.head, entry: Entry::message(ChatMessage::user("and")) });
+        view.records.push(Record {
+            seq: view.head,
+            entry: Entry::message(ChatMessage::user("and")),
+        });
         view.head = view.head.next();
-        view.records.push(Record { seq: view.head, entry: Entry::message(ChatMessage::user("now")) });
+        view.records.push(Record {
+            seq: view.head,
+            entry: Entry::message(ChatMessage::user("now")),
+        });
         view.head = view.head.next();
-        let (upto, _) = boundary(&view, Need { tokens: usize::MAX, kept: 1 }).unwrap();
+        let (upto, _) = boundary(
+            &view,
+            Need {
+                tokens: usize::MAX,
+                kept: 1,
+            },
+        )
+        .unwrap();
         assert_eq!(upto, Seq(7));
         view.cursor = Seq(7);
-        assert_eq!(boundary(&view, Need { tokens: usize::MAX, kept: 0 }), None);
+        assert_eq!(
+            boundary(
+                &view,
+                Need {
+                    tokens: usize::MAX,
+                    kept: 0
+                }
+            ),
+            None
+        );
     }
 }

@@ -132,7 +132,10 @@ impl Consolidator {
 
     /// The model that is asked first.
     pub(crate) fn model(&self) -> ModelId {
-        self.router.candidates().next().map_or_else(|| ModelId::from(""), |candidate| candidate.model.clone())
+        self.router
+            .candidates()
+            .next()
+            .map_or_else(|| ModelId::from(""), |candidate| candidate.model.clone())
     }
 
     /// Tokens, as they are estimated, that a request of a session may take; `usize::MAX` for no
@@ -172,20 +175,36 @@ impl Consolidator {
     fn is_full(&self, session: &SessionKey, fixed: usize, size: Size) -> bool {
         let room = self.room(session, fixed);
         let too_long = room < usize::MAX && size.tokens >= room / 10 * FULL;
-        too_long || self.settings.memory_window.is_some_and(|window| size.messages > window)
+        too_long
+            || self
+                .settings
+                .memory_window
+                .is_some_and(|window| size.messages > window)
     }
 
     /// Whether the conversation of a session does not fit any more and summaries of it have
     /// failed, so that the messages themselves have to be put into the history.
     pub(crate) fn must_make_room(&self, view: &SessionView, session: &SessionKey) -> bool {
-        let fixed = self.known().get(session).map_or(USUAL_PROMPT, |known| known.fixed);
-        let failed = Pending::of(view).chunks.iter().any(|chunk| chunk.failures > 0);
-        failed && self.settings.enabled && size(view).tokens > self.room(session, fixed) && !self.is_running(session)
+        let fixed = self
+            .known()
+            .get(session)
+            .map_or(USUAL_PROMPT, |known| known.fixed);
+        let failed = Pending::of(view)
+            .chunks
+            .iter()
+            .any(|chunk| chunk.failures > 0);
+        failed
+            && self.settings.enabled
+            && size(view).tokens > self.room(session, fixed)
+            && !self.is_running(session)
     }
 
     /// Summarises a session in the background if there is something to summarise.
     pub(crate) fn start(self: &Arc<Self>, session: &SessionKey, teller: Arc<dyn Teller>) {
-        let is_due = self.known().get_mut(session).is_some_and(|known| std::mem::take(&mut known.due));
+        let is_due = self
+            .known()
+            .get_mut(session)
+            .is_some_and(|known| std::mem::take(&mut known.due));
         if !is_due || self.tasks.is_closed() {
             return;
         }
@@ -202,7 +221,10 @@ impl Consolidator {
         if !self.settings.enabled {
             return;
         }
-        let fixed = self.known().get(session).map_or(USUAL_PROMPT, |known| known.fixed);
+        let fixed = self
+            .known()
+            .get(session)
+            .map_or(USUAL_PROMPT, |known| known.fixed);
         self.note(session, fixed, Size::default(), true);
         self.start(session, teller);
     }
@@ -216,8 +238,13 @@ impl Consolidator {
     /// soon as it can, and goes on after a restart. Nothing is begun afterwards.
     pub(crate) async fn shut_down(&self, grace: Duration) {
         self.tasks.close();
-        if tokio::time::timeout(grace, self.tasks.wait()).await.is_err() {
-            tracing::warn!("summaries are interrupted because the grace is over; they are made again later");
+        if tokio::time::timeout(grace, self.tasks.wait())
+            .await
+            .is_err()
+        {
+            tracing::warn!(
+                "summaries are interrupted because the grace is over; they are made again later"
+            );
         }
         self.closing.cancel();
         self.tasks.wait().await;
@@ -237,7 +264,10 @@ impl Consolidator {
     }
 
     fn is_running(&self, session: &SessionKey) -> bool {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).contains(session)
+        self.running
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(session)
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<SessionKey, Known>> {
@@ -279,7 +309,11 @@ impl Consolidator {
     }
 
     /// What there is to summarise, noted in the session, with what was begun before first.
-    async fn next(&self, session: &SessionKey, aim: Aim) -> Result<Option<state::Chunk>, SessionError> {
+    async fn next(
+        &self,
+        session: &SessionKey,
+        aim: Aim,
+    ) -> Result<Option<state::Chunk>, SessionError> {
         // What was noted before is found without the conversation.
         match self.next_of(session, aim, STATE).await? {
             None => self.next_of(session, aim, ReadFrom::Cursor).await,
@@ -302,7 +336,10 @@ impl Consolidator {
             pending.chunks.retain(|chunk| {
                 let is_over = !chunk.left && Seq(chunk.upto) <= view.cursor;
                 if is_over && !chunk.summary.is_empty() {
-                    entries.push(Entry::Metadata(state::summary_change(&chunk.summary, &now())));
+                    entries.push(Entry::Metadata(state::summary_change(
+                        &chunk.summary,
+                        &now(),
+                    )));
                 }
                 !is_over
             });
@@ -321,11 +358,20 @@ impl Consolidator {
         if view.is_partial() {
             return choose::backlog(view);
         }
-        let fixed = self.known().get(session).map_or(USUAL_PROMPT, |known| known.fixed);
+        let fixed = self
+            .known()
+            .get(session)
+            .map_or(USUAL_PROMPT, |known| known.fixed);
         let size = size(view);
         let kept = self.settings.kept();
-        let everything = choose::Need { tokens: usize::MAX, kept };
-        let too_many = self.settings.memory_window.is_some_and(|window| size.messages > window);
+        let everything = choose::Need {
+            tokens: usize::MAX,
+            kept,
+        };
+        let too_many = self
+            .settings
+            .memory_window
+            .is_some_and(|window| size.messages > window);
         if aim == Aim::Everything || too_many {
             return choose::boundary(view, everything).map(|(upto, _)| upto);
         }
@@ -333,9 +379,14 @@ impl Consolidator {
             return None;
         }
         let room = self.room(session, fixed);
-        let need = choose::Need { tokens: size.tokens.saturating_sub(room / 2).max(1), kept };
+        let need = choose::Need {
+            tokens: size.tokens.saturating_sub(room / 2).max(1),
+            kept,
+        };
         // A summary of next to nothing costs a model call and frees no room.
-        choose::boundary(view, need).filter(|(_, tokens)| *tokens >= room / 20).map(|(upto, _)| upto)
+        choose::boundary(view, need)
+            .filter(|(_, tokens)| *tokens >= room / 20)
+            .map(|(upto, _)| upto)
     }
 }
 

@@ -30,7 +30,9 @@ pub(super) fn pieces(view: &SessionView, chunk: &Chunk) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for record in view.standing() {
         let seq = record.seq.0;
-        let Entry::Message(entry) = &record.entry else { continue };
+        let Entry::Message(entry) = &record.entry else {
+            continue;
+        };
         if !(chunk.from..chunk.upto).contains(&seq) {
             continue;
         }
@@ -38,9 +40,23 @@ pub(super) fn pieces(view: &SessionView, chunk: &Chunk) -> Vec<Piece> {
         let count = texts.len();
         for (index, text) in texts.into_iter().enumerate() {
             let is_last = index + 1 == count;
-            let done = if is_last { Position { seq: seq + 1, piece: 0 } } else { Position { seq, piece: index + 1 } };
+            let done = if is_last {
+                Position {
+                    seq: seq + 1,
+                    piece: 0,
+                }
+            } else {
+                Position {
+                    seq,
+                    piece: index + 1,
+                }
+            };
             if (Position { seq, piece: index }) >= chunk.done {
-                pieces.push(Piece { text, at: entry.at, done });
+                pieces.push(Piece {
+                    text,
+                    at: entry.at,
+                    done,
+                });
             }
         }
     }
@@ -62,18 +78,39 @@ fn line(entry: &MessageEntry) -> String {
         ChatMessage::System { .. } => return String::new(),
         ChatMessage::User(_) => ("USER", String::new()),
         ChatMessage::Assistant(assistant) => {
-            let names: Vec<&str> = assistant.tool_calls.iter().map(|call| call.name.as_str()).collect();
-            ("ASSISTANT", if names.is_empty() { String::new() } else { format!(" [tools: {}]", names.join(", ")) })
+            let names: Vec<&str> = assistant
+                .tool_calls
+                .iter()
+                .map(|call| call.name.as_str())
+                .collect();
+            (
+                "ASSISTANT",
+                if names.is_empty() {
+                    String::new()
+                } else {
+                    format!(" [tools: {}]", names.join(", "))
+                },
+            )
         }
         ChatMessage::Tool(result) => {
             text = shortened(&text);
-            ("TOOL", result.name.as_ref().map(|name| format!(" [{name}]")).unwrap_or_default())
+            (
+                "TOOL",
+                result
+                    .name
+                    .as_ref()
+                    .map(|name| format!(" [{name}]"))
+                    .unwrap_or_default(),
+            )
         }
     };
     if text.trim().is_empty() {
         return String::new();
     }
-    format!("[{}] {role}{tools}: {text}", entry.at.format("%Y-%m-%d %H:%M"))
+    format!(
+        "[{}] {role}{tools}: {text}",
+        entry.at.format("%Y-%m-%d %H:%M")
+    )
 }
 
 fn shortened(text: &str) -> String {
@@ -88,7 +125,10 @@ fn split(text: &str) -> Vec<String> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
-        let end = rest.char_indices().nth(PIECE).map_or(rest.len(), |(end, _)| end);
+        let end = rest
+            .char_indices()
+            .nth(PIECE)
+            .map_or(rest.len(), |(end, _)| end);
         let (piece, behind) = rest.split_at(end);
         pieces.push(piece.to_owned());
         rest = behind;
@@ -105,10 +145,21 @@ mod tests {
 
     fn view(messages: Vec<ChatMessage>) -> SessionView {
         let at = Timestamp::parse_from_rfc3339("2026-11-22T10:30:00+00:00").unwrap();
-        let entry = |message| Entry::Message(MessageEntry { at, ..MessageEntry::new(message) });
+        let entry = |message| {
+            Entry::Message(MessageEntry {
+                at,
+                ..MessageEntry::new(message)
+            })
+        };
         let records = messages.into_iter().enumerate();
-        let records = records.map(|(seq, message)| Record { seq: Seq(seq as u64), entry: entry(message) });
-        SessionView { records: records.collect(), ..SessionView::default() }
+        let records = records.map(|(seq, message)| Record {
+            seq: Seq(seq as u64),
+            entry: entry(message),
+        });
+        SessionView {
+            records: records.collect(),
+            ..SessionView::default()
+        }
     }
 
     #[test]
@@ -119,7 +170,10 @@ mod tests {
             tool_calls: vec![call.clone()],
             ..AssistantMessage::default()
         };
-        let silent = AssistantMessage { tool_calls: vec![call.clone()], ..AssistantMessage::default() };
+        let silent = AssistantMessage {
+            tool_calls: vec![call.clone()],
+            ..AssistantMessage::default()
+        };
         let view = view(vec![
             ChatMessage::user("hello"),
             ChatMessage::Assistant(answer),
@@ -132,16 +186,26 @@ mod tests {
         let result = format!("[2026-11-22 10:30] TOOL [exec]: {} […]", "x".repeat(1500));
         assert_eq!(
             texts,
-            ["[2026-11-22 10:30] USER: hello", "[2026-11-22 10:30] ASSISTANT [tools: exec]: let me see", &result]
+            [
+                "[2026-11-22 10:30] USER: hello",
+                "[2026-11-22 10:30] ASSISTANT [tools: exec]: let me see",
+                &result
+            ]
         );
     }
 
     #[test]
     fn a_long_message_comes_in_pieces_that_can_be_gone_on_with() {
-        let view = view(vec![ChatMessage::user("很".repeat(5_000)), ChatMessage::user("end")]);
+        let view = view(vec![
+            ChatMessage::user("很".repeat(5_000)),
+            ChatMessage::user("end"),
+        ]);
         let mut chunk = Chunk::new(Seq(0), Seq(2));
         let all = pieces(&view, &chunk);
-        let places: Vec<(u64, usize)> = all.iter().map(|piece| (piece.done.seq, piece.done.piece)).collect();
+        let places: Vec<(u64, usize)> = all
+            .iter()
+            .map(|piece| (piece.done.seq, piece.done.piece))
+            .collect();
         assert_eq!(places, [(0, 1), (0, 2), (1, 0), (2, 0)]);
         for piece in &all {
             chunk.done = piece.done;

@@ -20,12 +20,25 @@ impl fmt::Display for CompactReport {
         match (self.busy, self.messages, &self.trouble) {
             (true, ..) => f.write_str("This conversation is being summarised already."),
             (_, 0, None) => {
-                write!(f, "There is nothing to summarise: the newest {} messages are kept as they are.", self.left)
+                write!(
+                    f,
+                    "There is nothing to summarise: the newest {} messages are kept as they are.",
+                    self.left
+                )
             }
-            (_, 0, Some(why)) => write!(f, "The conversation could not be summarised ({why}). Nothing was changed."),
+            (_, 0, Some(why)) => write!(
+                f,
+                "The conversation could not be summarised ({why}). Nothing was changed."
+            ),
             (_, count, trouble) => {
-                write!(f, "Summarised {count} messages into memory; {} are still in context.", self.left)?;
-                trouble.as_ref().map_or(Ok(()), |why| write!(f, " Then it stopped: {why}."))
+                write!(
+                    f,
+                    "Summarised {count} messages into memory; {} are still in context.",
+                    self.left
+                )?;
+                trouble
+                    .as_ref()
+                    .map_or(Ok(()), |why| write!(f, " Then it stopped: {why}."))
             }
         }
     }
@@ -38,13 +51,35 @@ mod tests {
     #[test]
     fn a_report_is_a_sentence() {
         let table = [
-            (CompactReport { left: 3, ..CompactReport::default() }, "nothing to summarise: the newest 3 messages"),
             (
-                CompactReport { messages: 12, left: 8, ..CompactReport::default() },
+                CompactReport {
+                    left: 3,
+                    ..CompactReport::default()
+                },
+                "nothing to summarise: the newest 3 messages",
+            ),
+            (
+                CompactReport {
+                    messages: 12,
+                    left: 8,
+                    ..CompactReport::default()
+                },
                 "Summarised 12 messages into memory; 8",
             ),
-            (CompactReport { trouble: Some("no answer".to_owned()), ..CompactReport::default() }, "(no answer)"),
-            (CompactReport { busy: true, ..CompactReport::default() }, "already"),
+            (
+                CompactReport {
+                    trouble: Some("no answer".to_owned()),
+                    ..CompactReport::default()
+                },
+                "(no answer)",
+            ),
+            (
+                CompactReport {
+                    busy: true,
+                    ..CompactReport::default()
+                },
+                "already",
+            ),
         ];
         for (report, part) in table {
             assert!(report.to_string().contains(part), "{report}");

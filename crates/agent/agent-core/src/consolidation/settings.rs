@@ -29,7 +29,13 @@ pub struct ConsolidationSettings {
 impl Default for ConsolidationSettings {
     /// On, for a window of 65,536 tokens and answers of 8,192, three minutes a summary.
     fn default() -> Self {
-        Self { enabled: true, window: 65_536, max_output: 8_192, memory_window: None, deadline: Duration::from_mins(3) }
+        Self {
+            enabled: true,
+            window: 65_536,
+            max_output: 8_192,
+            memory_window: None,
+            deadline: Duration::from_mins(3),
+        }
     }
 }
 
@@ -38,13 +44,16 @@ impl ConsolidationSettings {
     /// answers may be.
     #[must_use]
     pub fn budget(&self) -> usize {
-        self.window.saturating_sub(self.max_output.saturating_add(RESERVE)).max(self.window / 2)
+        self.window
+            .saturating_sub(self.max_output.saturating_add(RESERVE))
+            .max(self.window / 2)
     }
 
     /// The newest messages that are never summarised away.
     #[must_use]
     pub fn kept(&self) -> usize {
-        let of_window = |window: usize| (window / 2).clamp(*KEPT_OF_WINDOW.start(), *KEPT_OF_WINDOW.end());
+        let of_window =
+            |window: usize| (window / 2).clamp(*KEPT_OF_WINDOW.start(), *KEPT_OF_WINDOW.end());
         self.memory_window.map_or(KEPT, of_window)
     }
 }
@@ -55,10 +64,17 @@ mod tests {
 
     #[test]
     fn a_budget_leaves_room_for_the_answer() {
-        for (window, max_output, budget) in
-            [(65_536, 8_192, 56_320), (8_192, 8_192, 4_096), (200_000, 8_192, 190_784), (0, 8_192, 0)]
-        {
-            let settings = ConsolidationSettings { window, max_output, ..ConsolidationSettings::default() };
+        for (window, max_output, budget) in [
+            (65_536, 8_192, 56_320),
+            (8_192, 8_192, 4_096),
+            (200_000, 8_192, 190_784),
+            (0, 8_192, 0),
+        ] {
+            let settings = ConsolidationSettings {
+                window,
+                max_output,
+                ..ConsolidationSettings::default()
+            };
             assert_eq!(settings.budget(), budget, "{window}");
         }
     }
@@ -66,7 +82,10 @@ mod tests {
     #[test]
     fn half_of_a_window_of_messages_stays_within_bounds() {
         for (memory_window, kept) in [(None, 8), (Some(1), 2), (Some(6), 3), (Some(50), 10)] {
-            let settings = ConsolidationSettings { memory_window, ..ConsolidationSettings::default() };
+            let settings = ConsolidationSettings {
+                memory_window,
+                ..ConsolidationSettings::default()
+            };
             assert_eq!(settings.kept(), kept, "{memory_window:?}");
         }
     }

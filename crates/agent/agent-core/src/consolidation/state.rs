@@ -78,8 +78,19 @@ pub(super) struct Chunk {
 
 impl Chunk {
     pub(super) fn new(Seq(from): Seq, Seq(upto): Seq) -> Self {
-        let done = Position { seq: from, piece: 0 };
-        Self { from, upto, done, left: false, failures: 0, flush: None, summary: String::new() }
+        let done = Position {
+            seq: from,
+            piece: 0,
+        };
+        Self {
+            from,
+            upto,
+            done,
+            left: false,
+            failures: 0,
+            flush: None,
+            summary: String::new(),
+        }
     }
 
     pub(super) fn is(&self, other: &Self) -> bool {
@@ -121,7 +132,11 @@ impl Pending {
 
     /// As a change of the session's metadata.
     pub(super) fn change(&self) -> Map {
-        let value = if *self == Self::default() { Value::Null } else { json!(self) };
+        let value = if *self == Self::default() {
+            Value::Null
+        } else {
+            json!(self)
+        };
         Map::from_iter([(PENDING.to_owned(), value)])
     }
 
@@ -134,7 +149,10 @@ impl Pending {
             from = from.max(Seq(chunk.upto));
         }
         if from < head {
-            self.chunks.push(Chunk { left: true, ..Chunk::new(from, head) });
+            self.chunks.push(Chunk {
+                left: true,
+                ..Chunk::new(from, head)
+            });
         }
     }
 }
@@ -161,12 +179,19 @@ pub(crate) fn waits_in(metadata: &Map) -> bool {
 
 /// The newest summary of a session's earlier conversation.
 pub(crate) fn last_summary(view: &SessionView) -> Option<&str> {
-    view.metadata.get(LAST_SUMMARY)?.get("text")?.as_str().filter(|text| !text.trim().is_empty())
+    view.metadata
+        .get(LAST_SUMMARY)?
+        .get("text")?
+        .as_str()
+        .filter(|text| !text.trim().is_empty())
 }
 
 /// A summary as a change of the session's metadata.
 pub(super) fn summary_change(text: &str, at: &Timestamp) -> Map {
-    Map::from_iter([(LAST_SUMMARY.to_owned(), json!({"text": text, "last_active": at.to_rfc3339()}))])
+    Map::from_iter([(
+        LAST_SUMMARY.to_owned(),
+        json!({"text": text, "last_active": at.to_rfc3339()}),
+    )])
 }
 
 #[cfg(test)]
@@ -180,7 +205,11 @@ mod tests {
         assert_eq!(pending, Pending::default());
         pending.chunks.push(Chunk::new(Seq(3), Seq(7)));
         pending.leave(Seq(3), Seq(12));
-        let bounds: Vec<_> = pending.chunks.iter().map(|chunk| (chunk.from, chunk.upto, chunk.left)).collect();
+        let bounds: Vec<_> = pending
+            .chunks
+            .iter()
+            .map(|chunk| (chunk.from, chunk.upto, chunk.left))
+            .collect();
         assert_eq!(bounds, [(3, 7, true), (7, 12, true)]);
         pending.leave(Seq(12), Seq(15));
         assert_eq!(pending.chunks.len(), 3);
@@ -195,13 +224,29 @@ mod tests {
             raw: false,
             done: Position { seq: 4, piece: 1 },
         };
-        let chunk = Chunk { flush: Some(flush), failures: 2, ..Chunk::new(Seq(1), Seq(9)) };
-        let pending = Pending { chunks: vec![chunk], told: true };
-        let view = SessionView { metadata: pending.change(), ..SessionView::default() };
+        let chunk = Chunk {
+            flush: Some(flush),
+            failures: 2,
+            ..Chunk::new(Seq(1), Seq(9))
+        };
+        let pending = Pending {
+            chunks: vec![chunk],
+            told: true,
+        };
+        let view = SessionView {
+            metadata: pending.change(),
+            ..SessionView::default()
+        };
         assert_eq!(Pending::of(&view), pending);
         assert!(waits(&view));
         assert_eq!(Pending::default().change().get(PENDING), Some(&Value::Null));
         let broken = Map::from_iter([(PENDING.to_owned(), json!("x"))]);
-        assert_eq!(Pending::of(&SessionView { metadata: broken, ..SessionView::default() }), Pending::default());
+        assert_eq!(
+            Pending::of(&SessionView {
+                metadata: broken,
+                ..SessionView::default()
+            }),
+            Pending::default()
+        );
     }
 }

@@ -26,21 +26,35 @@ const MERGES: u32 = 1;
 
 impl Consolidator {
     /// Has the beginning of what is left summarised. `Err` says why that failed.
-    pub(super) async fn summarise(&self, run: &mut Run<'_>, rest: &[Piece]) -> Result<Flush, String> {
+    pub(super) async fn summarise(
+        &self,
+        run: &mut Run<'_>,
+        rest: &[Piece],
+    ) -> Result<Flush, String> {
         let memory = self.context.memory();
-        let mut facts = memory.facts(&run.scope).await.map_err(|error| chain(&error))?;
+        let mut facts = memory
+            .facts(&run.scope)
+            .await
+            .map_err(|error| chain(&error))?;
         let (mut overflows, mut merges) = (0, 0);
         loop {
             let (shown, is_whole) = self.shown(run, &facts.text);
             let part = self.part(run, rest, estimate_tokens(shown), overflows);
-            let Some(last) = part.last() else { return Err("there is nothing to summarise".to_owned()) };
-            let response = self.ask(run, |choice| ask::request(shown, is_whole, part, choice)).await?;
+            let Some(last) = part.last() else {
+                return Err("there is nothing to summarise".to_owned());
+            };
+            let response = self
+                .ask(run, |choice| ask::request(shown, is_whole, part, choice))
+                .await?;
             if response.finish_reason == FinishReason::ContextOverflow && overflows < OVERFLOWS {
                 overflows += 1;
                 continue;
             }
             let summary = understood(&response)?;
-            let now = memory.facts(&run.scope).await.map_err(|error| chain(&error))?;
+            let now = memory
+                .facts(&run.scope)
+                .await
+                .map_err(|error| chain(&error))?;
             if now.revision != facts.revision && merges < MERGES {
                 merges += 1;
                 facts = now;
@@ -71,14 +85,26 @@ impl Consolidator {
             return (facts, true);
         }
         let kept = facts.chars().count().saturating_mul(limit) / tokens;
-        let end = facts.char_indices().nth(kept).map_or(facts.len(), |(end, _)| end);
+        let end = facts
+            .char_indices()
+            .nth(kept)
+            .map_or(facts.len(), |(end, _)| end);
         (facts.get(..end).unwrap_or_default(), false)
     }
 
     /// As many pieces as fit into one request; at least one.
-    fn part<'p>(&self, run: &Run<'_>, rest: &'p [Piece], facts: usize, overflows: u32) -> &'p [Piece] {
+    fn part<'p>(
+        &self,
+        run: &Run<'_>,
+        rest: &'p [Piece],
+        facts: usize,
+        overflows: u32,
+    ) -> &'p [Piece] {
         let budget = self.budget(run.session).min(UNLIMITED);
-        let limit = (budget / 4 * 3).saturating_sub(facts + INSTRUCTIONS).max(budget / 5) >> overflows;
+        let limit = (budget / 4 * 3)
+            .saturating_sub(facts + INSTRUCTIONS)
+            .max(budget / 5)
+            >> overflows;
         let mut tokens = 0;
         let fits = |piece: &&Piece| {
             tokens += estimate_tokens(&piece.text) + 1;
@@ -89,9 +115,17 @@ impl Consolidator {
     }
 
     /// Asks the model, which has to call the tool where it can be made to.
-    async fn ask(&self, run: &Run<'_>, request: impl Fn(ToolChoice) -> ChatRequest) -> Result<LlmResponse, String> {
+    async fn ask(
+        &self,
+        run: &Run<'_>,
+        request: impl Fn(ToolChoice) -> ChatRequest,
+    ) -> Result<LlmResponse, String> {
         let model = self.model();
-        let is_unforced = self.unforced.lock().unwrap_or_else(PoisonError::into_inner).contains(&model);
+        let is_unforced = self
+            .unforced
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(&model);
         if !is_unforced {
             let response = self.call(run, request(ask::forced())).await?;
             if response.finish_reason != FinishReason::Error || self.closing.is_cancelled() {
@@ -101,14 +135,21 @@ impl Consolidator {
         let response = self.call(run, request(ToolChoice::Auto)).await?;
         if !is_unforced && response.finish_reason != FinishReason::Error {
             tracing::debug!(%model, "a model does not take a forced choice of a tool");
-            self.unforced.lock().unwrap_or_else(PoisonError::into_inner).insert(model);
+            self.unforced
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(model);
         }
         Ok(response)
     }
 
     async fn call(&self, run: &Run<'_>, request: ChatRequest) -> Result<LlmResponse, String> {
         let trace = TraceId::from(format!("summary of {}", run.session));
-        let context = CallContext { trace: trace.clone(), deltas: None, cancel: self.closing.child_token() };
+        let context = CallContext {
+            trace: trace.clone(),
+            deltas: None,
+            cancel: self.closing.child_token(),
+        };
         let called = self.router.chat_with_failover(request, &context);
         let deadline = self.settings().deadline;
         let Ok(response) = tokio::time::timeout(deadline, called).await else {
@@ -124,7 +165,13 @@ impl Consolidator {
     }
 
     /// What becomes of the facts; `None` when they stay as they are.
-    async fn rewrite(&self, run: &mut Run<'_>, facts: &Facts, is_whole: bool, summary: &Summary) -> Option<Rewrite> {
+    async fn rewrite(
+        &self,
+        run: &mut Run<'_>,
+        facts: &Facts,
+        is_whole: bool,
+        summary: &Summary,
+    ) -> Option<Rewrite> {
         let text = summary.facts.trim();
         if !is_whole {
             self.tell(run, &Trouble::TooLong).await;
@@ -146,8 +193,17 @@ impl Consolidator {
 fn understood(response: &LlmResponse) -> Result<Summary, String> {
     match response.finish_reason {
         FinishReason::Error | FinishReason::ContextOverflow => {
-            let words = response.content.as_deref().unwrap_or("the model did not answer");
-            Err(words.lines().next().unwrap_or_default().chars().take(200).collect())
+            let words = response
+                .content
+                .as_deref()
+                .unwrap_or("the model did not answer");
+            Err(words
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .chars()
+                .take(200)
+                .collect())
         }
         _ => ask::read(response),
     }
@@ -155,5 +211,9 @@ fn understood(response: &LlmResponse) -> Result<Summary, String> {
 
 /// An entry begins with a time, whether the model wrote one or not.
 fn dated(history: String, last: &Piece) -> String {
-    if history.starts_with("[20") { history } else { format!("[{}] {history}", last.at.format("%Y-%m-%d %H:%M")) }
+    if history.starts_with("[20") {
+        history
+    } else {
+        format!("[{}] {history}", last.at.format("%Y-%m-%d %H:%M"))
+    }
 }

@@ -56,21 +56,41 @@ struct Alone<'a> {
 
 impl Drop for Alone<'_> {
     fn drop(&mut self) {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(self.session);
+        self.running
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(self.session);
     }
 }
 
 impl Consolidator {
     /// Summarises what there is to summarise, in a few rounds.
-    pub(super) async fn run(&self, session: &SessionKey, aim: Aim, teller: &dyn Teller) -> CompactReport {
+    pub(super) async fn run(
+        &self,
+        session: &SessionKey,
+        aim: Aim,
+        teller: &dyn Teller,
+    ) -> CompactReport {
         let mut report = CompactReport::default();
-        let is_first = self.running.lock().unwrap_or_else(PoisonError::into_inner).insert(session.clone());
+        let is_first = self
+            .running
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(session.clone());
         if !is_first {
-            return CompactReport { busy: true, ..report };
+            return CompactReport {
+                busy: true,
+                ..report
+            };
         }
-        let _alone = Alone { running: &self.running, session };
+        let _alone = Alone {
+            running: &self.running,
+            session,
+        };
         loop {
-            let Ok(_permit) = self.permits.acquire().await else { return report };
+            let Ok(_permit) = self.permits.acquire().await else {
+                return report;
+            };
             match self.rounds(session, aim, teller, &mut report).await {
                 Ok(true) if !self.closing.is_cancelled() => {}
                 Ok(_) => break,
@@ -94,9 +114,17 @@ impl Consolidator {
         teller: &dyn Teller,
         report: &mut CompactReport,
     ) -> Result<bool, SessionError> {
-        let mut run = Run { session, scope: self.scope(session).await, teller, clean: true, parts: PARTS };
+        let mut run = Run {
+            session,
+            scope: self.scope(session).await,
+            teller,
+            clean: true,
+            parts: PARTS,
+        };
         for _ in 0..ROUNDS {
-            let Some(chunk) = self.next(session, aim).await? else { break };
+            let Some(chunk) = self.next(session, aim).await? else {
+                break;
+            };
             let (messages, is_left) = (chunk.upto - chunk.from, chunk.left);
             match self.work(&mut run, chunk).await? {
                 Worked::Whole if is_left => {}
@@ -144,7 +172,9 @@ impl Consolidator {
             }
             match self.summarise(run, &rest).await {
                 Ok(flush) => chunk.flush = Some(flush),
-                Err(_) if self.closing.is_cancelled() => return Ok(Worked::Failed("interrupted".to_owned())),
+                Err(_) if self.closing.is_cancelled() => {
+                    return Ok(Worked::Failed("interrupted".to_owned()));
+                }
                 Err(why) => {
                     chunk.failures += 1;
                     tracing::warn!(session = %run.session, why, failures = chunk.failures, "a conversation could not be summarised");
@@ -164,32 +194,62 @@ impl Consolidator {
     }
 
     /// The next of a chunk that is not summarised, no more than [`BATCH`] messages of it.
-    async fn rest(&self, session: &SessionKey, chunk: &mut Chunk) -> Result<Vec<Piece>, SessionError> {
+    async fn rest(
+        &self,
+        session: &SessionKey,
+        chunk: &mut Chunk,
+    ) -> Result<Vec<Piece>, SessionError> {
         loop {
             let from = chunk.done.seq.max(chunk.from);
             let upto = chunk.upto.min(from.saturating_add(BATCH));
             if from >= upto {
                 return Ok(Vec::new());
             }
-            let view = self.sessions.read(session, ReadFrom::Range { from: Seq(from), upto: Seq(upto) }).await?;
+            let view = self
+                .sessions
+                .read(
+                    session,
+                    ReadFrom::Range {
+                        from: Seq(from),
+                        upto: Seq(upto),
+                    },
+                )
+                .await?;
             let rest = pieces(&view, chunk);
             if !rest.is_empty() {
                 return Ok(rest);
             }
             // Nothing was said in these.
-            chunk.done = Position { seq: upto, piece: 0 };
+            chunk.done = Position {
+                seq: upto,
+                piece: 0,
+            };
         }
     }
 
     /// Writes a summary into memory; what is there already is not written `again`.
-    async fn flush(&self, run: &mut Run<'_>, flush: &Flush, again: bool) -> Result<(), MemoryError> {
+    async fn flush(
+        &self,
+        run: &mut Run<'_>,
+        flush: &Flush,
+        again: bool,
+    ) -> Result<(), MemoryError> {
         let memory = self.context.memory();
         if !(again && memory.has_history(&run.scope, &flush.history).await?) {
-            memory.append_history(&run.scope, flush.at, &flush.history).await?;
+            memory
+                .append_history(&run.scope, flush.at, &flush.history)
+                .await?;
         }
-        let Some(rewrite) = &flush.facts else { return Ok(()) };
-        let reason = Reason::Consolidation { session: run.session.clone() };
-        match memory.replace_facts(&run.scope, rewrite.text.clone(), rewrite.base(), &reason).await {
+        let Some(rewrite) = &flush.facts else {
+            return Ok(());
+        };
+        let reason = Reason::Consolidation {
+            session: run.session.clone(),
+        };
+        match memory
+            .replace_facts(&run.scope, rewrite.text.clone(), rewrite.base(), &reason)
+            .await
+        {
             Ok(_) => Ok(()),
             Err(MemoryError::Changed) if self.are_written(run, rewrite).await => Ok(()),
             Err(MemoryError::Changed) => {
@@ -206,7 +266,11 @@ impl Consolidator {
 
     /// Whether the facts are those of a rewrite: it was made before a crash.
     async fn are_written(&self, run: &Run<'_>, rewrite: &Rewrite) -> bool {
-        self.context.memory().facts(&run.scope).await.is_ok_and(|facts| facts.text == rewrite.text)
+        self.context
+            .memory()
+            .facts(&run.scope)
+            .await
+            .is_ok_and(|facts| facts.text == rewrite.text)
     }
 
     /// Notes how far a chunk came; `false` when it is no longer there.
@@ -216,7 +280,10 @@ impl Consolidator {
                 return (Vec::new(), false);
             };
             let left = noted.left;
-            *noted = Chunk { left, ..chunk.clone() };
+            *noted = Chunk {
+                left,
+                ..chunk.clone()
+            };
             (Vec::new(), true)
         })
         .await
@@ -226,11 +293,15 @@ impl Consolidator {
     async fn finish(&self, run: &Run<'_>, chunk: &Chunk) -> Result<(), SessionError> {
         self.change(run.session, STATE, |_, pending| {
             let mut entries = Vec::new();
-            let Some(index) = pending.chunks.iter().position(|noted| noted.is(chunk)) else { return (entries, ()) };
+            let Some(index) = pending.chunks.iter().position(|noted| noted.is(chunk)) else {
+                return (entries, ());
+            };
             let noted = pending.chunks.remove(index);
             pending.told &= !run.clean;
             if !noted.left {
-                entries.push(Entry::Consolidated { upto: Seq(chunk.upto) });
+                entries.push(Entry::Consolidated {
+                    upto: Seq(chunk.upto),
+                });
                 if !chunk.summary.is_empty() {
                     entries.push(Entry::Metadata(summary_change(&chunk.summary, &now())));
                 }
@@ -243,20 +314,48 @@ impl Consolidator {
     }
 
     /// Puts everything that does not fit into the history as it was said, without a model.
-    pub(crate) async fn make_room(&self, session: &SessionKey, teller: &dyn Teller) -> Result<(), SessionError> {
-        let mut run = Run { session, scope: self.scope(session).await, teller, clean: true, parts: 1 };
-        let Some(mut chunk) = self.next(session, Aim::Due).await? else { return Ok(()) };
+    pub(crate) async fn make_room(
+        &self,
+        session: &SessionKey,
+        teller: &dyn Teller,
+    ) -> Result<(), SessionError> {
+        let mut run = Run {
+            session,
+            scope: self.scope(session).await,
+            teller,
+            clean: true,
+            parts: 1,
+        };
+        let Some(mut chunk) = self.next(session, Aim::Due).await? else {
+            return Ok(());
+        };
         let again = chunk.flush.is_some();
         if !again {
             // What is beyond the limit of the history is not read; the session has it.
             chunk.flush = raw(session, &self.rest(session, &mut chunk).await?);
             if let Some(flush) = &mut chunk.flush {
-                flush.done = Position { seq: chunk.upto, piece: 0 };
+                flush.done = Position {
+                    seq: chunk.upto,
+                    piece: 0,
+                };
             }
         }
-        let Some(flush) = chunk.flush.take() else { return self.finish(&run, &chunk).await };
-        self.save(&run, &Chunk { flush: Some(flush.clone()), ..chunk.clone() }).await?;
-        self.tell(&mut run, &Trouble::Raw("the model did not manage to".to_owned())).await;
+        let Some(flush) = chunk.flush.take() else {
+            return self.finish(&run, &chunk).await;
+        };
+        self.save(
+            &run,
+            &Chunk {
+                flush: Some(flush.clone()),
+                ..chunk.clone()
+            },
+        )
+        .await?;
+        self.tell(
+            &mut run,
+            &Trouble::Raw("the model did not manage to".to_owned()),
+        )
+        .await;
         match self.flush(&mut run, &flush, again).await {
             Ok(()) => {
                 chunk.done = flush.done;
@@ -274,8 +373,9 @@ impl Consolidator {
     pub(super) async fn tell(&self, run: &mut Run<'_>, trouble: &Trouble) {
         tracing::warn!(session = %run.session, %trouble, "memory was not updated as it should be");
         run.clean = false;
-        let first =
-            self.change(run.session, STATE, |_, pending| (Vec::new(), !std::mem::replace(&mut pending.told, true)));
+        let first = self.change(run.session, STATE, |_, pending| {
+            (Vec::new(), !std::mem::replace(&mut pending.told, true))
+        });
         if first.await.unwrap_or(false) {
             run.teller.tell(trouble.to_string()).await;
         }
@@ -287,7 +387,11 @@ fn raw(session: &SessionKey, rest: &[Piece]) -> Option<Flush> {
     let last = rest.last()?;
     let mut messages: Vec<u64> = rest.iter().map(|piece| piece.done.seq).collect();
     messages.dedup();
-    let mut history = format!("[{}] [RAW] {} messages\n", last.at.format("%Y-%m-%d %H:%M"), messages.len());
+    let mut history = format!(
+        "[{}] [RAW] {} messages\n",
+        last.at.format("%Y-%m-%d %H:%M"),
+        messages.len()
+    );
     let texts: Vec<&str> = rest.iter().map(|piece| piece.text.as_str()).collect();
     let text = texts.join("\n");
     match text.char_indices().nth(RAW) {
@@ -297,5 +401,11 @@ fn raw(session: &SessionKey, rest: &[Piece]) -> Option<Flush> {
         }
         None => history.push_str(&text),
     }
-    Some(Flush { at: last.at, history, facts: None, raw: true, done: last.done })
+    Some(Flush {
+        at: last.at,
+        history,
+        facts: None,
+        raw: true,
+        done: last.done,
+    })
 }

@@ -14,7 +14,8 @@ use super::result_file::ResultFiles;
 use super::{TurnFacts, TurnOptions};
 
 /// The result of a call that may have run before a crash and must not run twice.
-pub(crate) const UNKNOWN_OUTCOME: &str = "Error: outcome unknown after restart: inspect before repeating.";
+pub(crate) const UNKNOWN_OUTCOME: &str =
+    "Error: outcome unknown after restart: inspect before repeating.";
 
 /// Put after a result that says so itself.
 const RETRY_NOTE: &str = "\n\n[The same call may succeed later.]";
@@ -48,7 +49,9 @@ pub(super) struct CallStep<'a> {
 impl CallStep<'_> {
     /// Whether none of the calls changes anything.
     pub(super) fn all_pure(&self, calls: &[(u32, ToolCall)]) -> bool {
-        calls.iter().all(|(_, call)| self.registry.effect(&call.name) == Some(Effect::Pure))
+        calls
+            .iter()
+            .all(|(_, call)| self.registry.effect(&call.name) == Some(Effect::Pure))
     }
 
     /// Runs all calls at the same time; the results stand in the order of the calls.
@@ -63,7 +66,10 @@ impl CallStep<'_> {
     pub(super) async fn run(&self, place: u32, call: &ToolCall) -> Option<Ran> {
         let effect = self.registry.effect(&call.name);
         if self.resumed && effect == Some(Effect::Irreversible) {
-            return Some(Ran { text: UNKNOWN_OUTCOME.to_owned(), is_fatal: false });
+            return Some(Ran {
+                text: UNKNOWN_OUTCOME.to_owned(),
+                is_fatal: false,
+            });
         }
         let may_run_again = matches!(effect, Some(Effect::Pure | Effect::Idempotent));
         let mut result = self.run_once(place, call).await;
@@ -77,13 +83,20 @@ impl CallStep<'_> {
             return None;
         }
         let is_fatal = result.severity == Some(Severity::Fatal);
-        Some(Ran { text: self.text_of(call, result).await, is_fatal })
+        Some(Ran {
+            text: self.text_of(call, result).await,
+            is_fatal,
+        })
     }
 
     async fn run_once(&self, place: u32, call: &ToolCall) -> ToolResult {
         let started = Instant::now();
         let span = tracing::info_span!("tool", tool = %call.name);
-        let result = self.registry.run(call, &self.context(place, call)).instrument(span).await;
+        let result = self
+            .registry
+            .run(call, &self.context(place, call))
+            .instrument(span)
+            .await;
         let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::debug!(trace = %self.trace, tool = %call.name, success = result.success, elapsed_ms, "tool finished");
         self.events.send(Event::ToolFinished {
@@ -114,10 +127,21 @@ impl CallStep<'_> {
     }
 
     /// The same without secrets.
-    fn hiding(&self, WholeText { text, shown, is_complete }: WholeText) -> WholeText {
+    fn hiding(
+        &self,
+        WholeText {
+            text,
+            shown,
+            is_complete,
+        }: WholeText,
+    ) -> WholeText {
         let before: String = text.chars().take(shown).collect();
         let shown = self.secrets.hide(&before).chars().count();
-        WholeText { text: self.secrets.hide(&text).into_owned(), shown, is_complete }
+        WholeText {
+            text: self.secrets.hide(&text).into_owned(),
+            shown,
+            is_complete,
+        }
     }
 
     async fn text_of(&self, call: &ToolCall, result: ToolResult) -> String {
@@ -139,7 +163,11 @@ impl CallStep<'_> {
         let text = self.secrets.hide(&text).into_owned();
         let limit = self.options.max_result_chars;
         let mut text = match result.whole {
-            Some(whole) => self.results.keep(call, text, self.hiding(whole), limit).await,
+            Some(whole) => {
+                self.results
+                    .keep(call, text, self.hiding(whole), limit)
+                    .await
+            }
             None => self.results.shorten(call, text, limit).await,
         };
         if result.severity == Some(Severity::Fatal) {

@@ -14,13 +14,17 @@ use nanobot_types::{ChatMessage, Content, ContentBlock, ToolMessage};
 /// Results this close to the end are replaced by nothing.
 const KEPT: usize = 4;
 /// What stands in place of a result.
-const NOTE: &str = "[An older result was left out to save room. Call the tool again if it is needed.]";
+const NOTE: &str =
+    "[An older result was left out to save room. Call the tool again if it is needed.]";
 /// The most tokens of a text, tried one after the other.
 const CAPS: [usize; 5] = [8_000, 2_000, 500, 120, 30];
 
 /// Tokens of several messages.
 pub(crate) fn estimate_messages(messages: &[Arc<ChatMessage>]) -> usize {
-    messages.iter().map(|message| estimate_message(message)).sum()
+    messages
+        .iter()
+        .map(|message| estimate_message(message))
+        .sum()
 }
 
 /// Makes messages fit into `budget` tokens, where that can be done: then they take a quarter less
@@ -59,10 +63,16 @@ fn leave_out_results(messages: &mut [Arc<ChatMessage>], total: &mut usize, targe
 }
 
 fn without_result(message: &ChatMessage) -> Option<ChatMessage> {
-    let ChatMessage::Tool(result) = message else { return None };
+    let ChatMessage::Tool(result) = message else {
+        return None;
+    };
     let longer_than_note = result.content.to_text().chars().count() > NOTE.chars().count();
-    longer_than_note
-        .then(|| ChatMessage::Tool(ToolMessage { content: Content::Text(NOTE.to_owned()), ..result.clone() }))
+    longer_than_note.then(|| {
+        ChatMessage::Tool(ToolMessage {
+            content: Content::Text(NOTE.to_owned()),
+            ..result.clone()
+        })
+    })
 }
 
 /// Leaves whole turns away, the oldest first; what the last person's message began stays.
@@ -79,7 +89,10 @@ fn leave_out_turns(messages: &mut Vec<Arc<ChatMessage>>, total: &mut usize, targ
         }
         removed += estimate_message(message);
     }
-    let left_out: usize = messages.drain(..upto).map(|message| estimate_message(&message)).sum();
+    let left_out: usize = messages
+        .drain(..upto)
+        .map(|message| estimate_message(&message))
+        .sum();
     *total = total.saturating_sub(left_out);
 }
 
@@ -102,7 +115,10 @@ fn shorten(messages: &mut [Arc<ChatMessage>], total: &mut usize, target: usize, 
             }
             ChatMessage::Assistant(assistant) => {
                 let mut assistant = assistant.clone();
-                assistant.content.iter_mut().for_each(|content| shorten_content(content, cap));
+                assistant
+                    .content
+                    .iter_mut()
+                    .for_each(|content| shorten_content(content, cap));
                 ChatMessage::Assistant(assistant)
             }
             ChatMessage::System { .. } => continue,
@@ -144,7 +160,9 @@ pub(crate) fn without_middle(text: &str, cap: usize) -> Option<String> {
     let left_out = length - head - tail;
     let head: String = text.chars().take(head).collect();
     let tail: String = text.chars().skip(length - tail).collect();
-    Some(format!("{head}\n[… {left_out} characters left out to save room …]\n{tail}"))
+    Some(format!(
+        "{head}\n[… {left_out} characters left out to save room …]\n{tail}"
+    ))
 }
 
 fn replace(message: &mut Arc<ChatMessage>, shorter: ChatMessage, total: &mut usize) {
@@ -158,7 +176,10 @@ mod tests {
     use nanobot_types::ToolCall;
 
     fn result(text: &str) -> Arc<ChatMessage> {
-        Arc::new(ChatMessage::tool(&ToolCall::new("1", "read_file", "{}"), text))
+        Arc::new(ChatMessage::tool(
+            &ToolCall::new("1", "read_file", "{}"),
+            text,
+        ))
     }
 
     fn said(text: &str) -> Arc<ChatMessage> {
@@ -170,7 +191,10 @@ mod tests {
         let long = "word ".repeat(1000);
         let mut messages = vec![result(&long); 8];
         assert!(compact(&mut messages, 7000));
-        let cut = messages.iter().filter(|message| message.text() == NOTE).count();
+        let cut = messages
+            .iter()
+            .filter(|message| message.text() == NOTE)
+            .count();
         assert_eq!(cut, 3, "a quarter is free then");
         assert_eq!(messages.last().unwrap().text(), long);
         assert!(!compact(&mut messages, 7000));
@@ -181,11 +205,17 @@ mod tests {
         let long = "word ".repeat(1000);
         let mut messages: Vec<Arc<ChatMessage>> = Vec::new();
         for number in 0..6 {
-            messages.extend([said(&format!("{number} {long}")), Arc::new(ChatMessage::assistant("ok"))]);
+            messages.extend([
+                said(&format!("{number} {long}")),
+                Arc::new(ChatMessage::assistant("ok")),
+            ]);
         }
         messages.push(said("now"));
         assert!(compact(&mut messages, 4000));
-        let texts: Vec<String> = messages.iter().map(|message| message.text().chars().take(3).collect()).collect();
+        let texts: Vec<String> = messages
+            .iter()
+            .map(|message| message.text().chars().take(3).collect())
+            .collect();
         assert_eq!(texts, ["4 w", "ok", "5 w", "ok", "now"]);
     }
 
@@ -197,7 +227,10 @@ mod tests {
             assert!(compact(&mut messages, budget));
             assert!(estimate_messages(&messages) <= budget, "{budget}");
             let first = messages.first().unwrap().text();
-            assert!(first.starts_with("BEGIN") && first.ends_with("END"), "{first}");
+            assert!(
+                first.starts_with("BEGIN") && first.ends_with("END"),
+                "{first}"
+            );
         }
     }
 }

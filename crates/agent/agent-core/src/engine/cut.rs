@@ -3,7 +3,8 @@
 use nanobot_types::FinishReason;
 
 /// Put after a reply that the model could not finish.
-const CUT_NOTE: &str = "[The reply was cut at the token limit. Ask me to go on, or raise agents.defaults.maxTokens.]";
+const CUT_NOTE: &str =
+    "[The reply was cut at the token limit. Ask me to go on, or raise agents.defaults.maxTokens.]";
 /// Put after a reply of a model that did not stop.
 const RUNAWAY_NOTE: &str = "[The model did not stop, so its answer was cut here. Ask for less at a time, or try \
      another model; agents.defaults.maxTokens decides how much is read.]";
@@ -30,12 +31,18 @@ impl Cut {
 
     /// The cut of a reply that ends with its note.
     pub(crate) fn of_reply(reply: &str) -> Option<Self> {
-        [Self::Length, Self::Runaway].into_iter().find(|cut| reply.ends_with(cut.note()))
+        [Self::Length, Self::Runaway]
+            .into_iter()
+            .find(|cut| reply.ends_with(cut.note()))
     }
 
     /// The cut of a stored message that has [`CUT_KEY`].
     pub(crate) fn of_stored(value: &serde_json::Value) -> Self {
-        if value.as_str() == Some(Self::Runaway.name()) { Self::Runaway } else { Self::Length }
+        if value.as_str() == Some(Self::Runaway.name()) {
+            Self::Runaway
+        } else {
+            Self::Length
+        }
     }
 
     pub(crate) fn reason(self) -> FinishReason {

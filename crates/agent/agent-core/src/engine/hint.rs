@@ -15,7 +15,8 @@ pub(crate) fn tool_hint(calls: &[ToolCall], secrets: &Secrets) -> String {
 
 fn one(call: &ToolCall, secrets: &Secrets) -> String {
     // Before it is cut: half a secret is not found any more.
-    let argument = first_argument(&call.arguments).map(|text| secrets.hide(&text).replace(['\n', '\r'], " "));
+    let argument =
+        first_argument(&call.arguments).map(|text| secrets.hide(&text).replace(['\n', '\r'], " "));
     match argument {
         Some(argument) if argument.chars().count() > LONGEST => {
             let cut: String = argument.chars().take(LONGEST).collect();
@@ -43,7 +44,10 @@ impl<'de> serde::de::Visitor<'de> for FirstEntry {
 
     fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let first = map.next_entry::<String, Value>()?;
-        while map.next_entry::<serde::de::IgnoredAny, serde::de::IgnoredAny>()?.is_some() {}
+        while map
+            .next_entry::<serde::de::IgnoredAny, serde::de::IgnoredAny>()?
+            .is_some()
+        {}
         Ok(first.and_then(|(name, value)| match value {
             Value::String(text) if !name.starts_with('_') => Some(text),
             _ => None,
@@ -58,7 +62,11 @@ mod tests {
     #[test]
     fn the_golden_hint() {
         let calls = [
-            ToolCall::new("1", "a", format!("{{\"z\":\"{}\",\"a\":\"other\"}}", "x".repeat(41))),
+            ToolCall::new(
+                "1",
+                "a",
+                format!("{{\"z\":\"{}\",\"a\":\"other\"}}", "x".repeat(41)),
+            ),
             ToolCall::new("2", "b", "{\"count\":3}"),
             ToolCall::new("3", "c", "{}"),
             ToolCall::malformed("4", "d", "{\"path", "cut off"),

@@ -11,7 +11,8 @@ const TELL: u32 = 3;
 const END: u32 = 6;
 
 const NOTE_BEGINS: &str = "\n\n[This is call ";
-const NOTE_ENDS: &str = " with the same arguments and the same result. Do something else or answer.]";
+const NOTE_ENDS: &str =
+    " with the same arguments and the same result. Do something else or answer.]";
 
 /// Put behind a result that came this often.
 pub(crate) fn repetition_note(count: u32) -> String {
@@ -20,7 +21,10 @@ pub(crate) fn repetition_note(count: u32) -> String {
 
 /// A result as it was before [`repetition_note`] was put behind it.
 pub(crate) fn without_repetition_note(output: &str) -> &str {
-    match output.strip_suffix(NOTE_ENDS).and_then(|rest| rest.rsplit_once(NOTE_BEGINS)) {
+    match output
+        .strip_suffix(NOTE_ENDS)
+        .and_then(|rest| rest.rsplit_once(NOTE_BEGINS))
+    {
         Some((before, count)) if count.parse::<u32>().is_ok() => before,
         _ => output,
     }
@@ -69,7 +73,14 @@ mod tests {
         let verdicts: Vec<Verdict> = (0..6).map(|_| guard.observe(&call, "same")).collect();
         assert_eq!(
             verdicts,
-            [Verdict::GoOn, Verdict::GoOn, Verdict::Tell(3), Verdict::Tell(4), Verdict::Tell(5), Verdict::End(6)]
+            [
+                Verdict::GoOn,
+                Verdict::GoOn,
+                Verdict::Tell(3),
+                Verdict::Tell(4),
+                Verdict::Tell(5),
+                Verdict::End(6)
+            ]
         );
         assert_eq!(guard.observe(&call, "other"), Verdict::GoOn);
     }

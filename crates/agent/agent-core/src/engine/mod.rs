@@ -26,8 +26,8 @@ use async_trait::async_trait;
 use nanobot_context::ContextBuilder;
 use nanobot_session::{MessageEntry, SessionError};
 use nanobot_types::{
-    ChannelName, ChatId, ChatKind, DeliveryContext, Map, MessageId, Origin, SenderId, SessionKey, StreamId, ToolCall,
-    ToolSpec, TraceId, Usage,
+    ChannelName, ChatId, ChatKind, DeliveryContext, Map, MessageId, Origin, SenderId, SessionKey,
+    StreamId, ToolCall, ToolSpec, TraceId, Usage,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -166,6 +166,8 @@ impl TurnOutcome {
 
 impl std::fmt::Debug for TurnIo<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TurnIo").field("facts", &self.facts).finish_non_exhaustive()
+        f.debug_struct("TurnIo")
+            .field("facts", &self.facts)
+            .finish_non_exhaustive()
     }
 }

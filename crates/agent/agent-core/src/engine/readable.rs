@@ -21,12 +21,19 @@ impl Readable {
     /// Lines of at most `width` characters, of which the first `shown` characters of `text` were
     /// shown, in at most about `bytes`.
     pub(super) fn new(text: &str, shown: usize, width: usize, bytes: usize) -> Self {
-        let mut lines = Lines { text: String::with_capacity(text.len().min(bytes)), number: 1, column: 0, space: None };
+        let mut lines = Lines {
+            text: String::with_capacity(text.len().min(bytes)),
+            number: 1,
+            column: 0,
+            space: None,
+        };
         let mut next_line = None;
         let (mut is_broken, mut after_return) = (false, false);
         let mut rest = text.chars().enumerate();
         let is_cut = loop {
-            let Some((index, character)) = rest.next() else { break false };
+            let Some((index, character)) = rest.next() else {
+                break false;
+            };
             if lines.text.len() + character.len_utf8() > bytes {
                 break true;
             }
@@ -49,7 +56,13 @@ impl Readable {
             lines.push(character);
         };
         let count = lines.number - usize::from(lines.column == 0 && lines.number > 1);
-        Self { text: lines.text, lines: count, next_line: next_line.unwrap_or(count), is_broken, is_cut }
+        Self {
+            text: lines.text,
+            lines: count,
+            next_line: next_line.unwrap_or(count),
+            is_broken,
+            is_cut,
+        }
     }
 }
 
@@ -79,7 +92,10 @@ impl Lines {
 
     /// Breaks the line after white space in its last quarter, or at its end.
     fn wrap(&mut self, width: usize) {
-        match self.space.filter(|(_, column)| *column > width / 4 * 3 && *column < width) {
+        match self
+            .space
+            .filter(|(_, column)| *column > width / 4 * 3 && *column < width)
+        {
             Some((at, column)) => {
                 self.text.insert(at, '\n');
                 self.number += 1;
@@ -95,7 +111,15 @@ impl Lines {
 fn is_line_break(character: char) -> bool {
     matches!(
         character,
-        '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}' | '\u{1d}' | '\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+        '\n' | '\r'
+            | '\u{b}'
+            | '\u{c}'
+            | '\u{1c}'
+            | '\u{1d}'
+            | '\u{1e}'
+            | '\u{85}'
+            | '\u{2028}'
+            | '\u{2029}'
     )
 }
 
@@ -107,7 +131,13 @@ mod tests {
     fn lines_are_short_and_lose_nothing() {
         let table = [
             ("", 10, "", 1, false),
-            ("a\r\nb\rc\u{2028}d\u{85}\n e", 10, "a\nb\nc\nd\n\n e", 6, false),
+            (
+                "a\r\nb\rc\u{2028}d\u{85}\n e",
+                10,
+                "a\nb\nc\nd\n\n e",
+                6,
+                false,
+            ),
             ("one\ntwo\n", 10, "one\ntwo\n", 2, false),
             ("咖啡咖啡咖", 4, "咖啡咖啡\n咖", 2, true),
             ("a word andmore", 8, "a word \nandmore", 2, true),
@@ -116,7 +146,13 @@ mod tests {
         ];
         for (text, width, expected, lines, is_broken) in table {
             let readable = Readable::new(text, 0, width, 100);
-            let expected = Readable { text: expected.to_owned(), lines, next_line: 1, is_broken, is_cut: false };
+            let expected = Readable {
+                text: expected.to_owned(),
+                lines,
+                next_line: 1,
+                is_broken,
+                is_cut: false,
+            };
             assert_eq!(readable, expected, "{text:?}");
         }
     }
@@ -125,7 +161,11 @@ mod tests {
     fn reading_goes_on_in_the_line_that_was_not_shown_whole() {
         let text = "first\nsecond\nthird\n";
         for (shown, line) in [(0, 1), (5, 1), (6, 2), (8, 2), (13, 3), (400, 3)] {
-            assert_eq!(Readable::new(text, shown, 80, 100).next_line, line, "{shown}");
+            assert_eq!(
+                Readable::new(text, shown, 80, 100).next_line,
+                line,
+                "{shown}"
+            );
         }
     }
 

@@ -37,7 +37,10 @@ impl StreamTap {
         Self {
             observer,
             stream,
-            shown: Mutex::new(Shown { visible: VisibleStream::default(), hidden: secrets.stream() }),
+            shown: Mutex::new(Shown {
+                visible: VisibleStream::default(),
+                hidden: secrets.stream(),
+            }),
             secrets: secrets.clone(),
             emitted: AtomicBool::new(false),
             tried_again: AtomicBool::new(false),
@@ -46,7 +49,10 @@ impl StreamTap {
     }
 
     pub(super) fn take_sent(&self) -> Option<ChatRequest> {
-        self.sent.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.sent
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 
     pub(super) fn tried_again(&self) -> bool {
@@ -56,7 +62,10 @@ impl StreamTap {
     fn show(&self, text: String) {
         if !text.is_empty() {
             self.emitted.store(true, Ordering::Relaxed);
-            self.observer.signal(Signal::Delta { stream: self.stream.clone(), text });
+            self.observer.signal(Signal::Delta {
+                stream: self.stream.clone(),
+                text,
+            });
         }
     }
 
@@ -70,7 +79,10 @@ impl StreamTap {
         self.show(rest);
         let emitted = self.emitted.load(Ordering::Relaxed);
         if emitted {
-            self.observer.signal(Signal::StreamEnd { stream: self.stream.clone(), resuming });
+            self.observer.signal(Signal::StreamEnd {
+                stream: self.stream.clone(),
+                resuming,
+            });
         }
         emitted
     }
@@ -94,7 +106,8 @@ impl DeltaSink for StreamTap {
             Delta::Reasoning(_) => {}
             Delta::Notice(notice) => {
                 self.tried_again.store(true, Ordering::Relaxed);
-                self.observer.signal(Signal::Notice(self.secrets.hide(&notice).into_owned()));
+                self.observer
+                    .signal(Signal::Notice(self.secrets.hide(&notice).into_owned()));
             }
         }
     }
@@ -115,7 +128,9 @@ mod tests {
         };
         let secrets = Secrets::new(["open sesame".to_owned()]);
         let tap = StreamTap::new(Arc::new(observer), StreamId::from("s"), &secrets);
-        pieces.iter().for_each(|piece| tap.delta(Delta::Text((*piece).to_owned())));
+        pieces
+            .iter()
+            .for_each(|piece| tap.delta(Delta::Text((*piece).to_owned())));
         tap.finish(false);
         drop(tap);
         seen.lock().unwrap().clone()

@@ -20,7 +20,9 @@ pub(crate) fn split_calls(text: &str, id_prefix: &str) -> (String, Vec<ToolCall>
     let mut calls = Vec::new();
     let mut rest = text;
     while let Some((before, inside)) = rest.split_once(OPEN) {
-        let Some((body, after)) = inside.split_once(CLOSE) else { break };
+        let Some((body, after)) = inside.split_once(CLOSE) else {
+            break;
+        };
         kept.push_str(before);
         match json::from_str::<Written>(body.trim()) {
             Ok(written) => {
@@ -49,7 +51,13 @@ mod tests {
         let text = "Let me look. <tool_call>{\"name\": \"list_dir\", \"arguments\": {\"path\": \".\"}}</tool_call> \
                     <tool_call>{oops}</tool_call> <tool_call>{\"name\": \"exec\"";
         let (kept, calls) = split_calls(text, "t1");
-        assert_eq!(calls, [ToolCall::new("t1-0", "list_dir", "{\"path\":\".\"}")]);
-        assert_eq!(kept, "Let me look.  <tool_call>{oops}</tool_call> <tool_call>{\"name\": \"exec\"");
+        assert_eq!(
+            calls,
+            [ToolCall::new("t1-0", "list_dir", "{\"path\":\".\"}")]
+        );
+        assert_eq!(
+            kept,
+            "Let me look.  <tool_call>{oops}</tool_call> <tool_call>{\"name\": \"exec\""
+        );
     }
 }

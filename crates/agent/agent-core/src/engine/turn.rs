@@ -10,8 +10,8 @@ use nanobot_redact::Secrets;
 use nanobot_session::{MessageEntry, SessionError};
 use nanobot_tool::Registry;
 use nanobot_types::{
-    AssistantMessage, ChatMessage, Content, Event, FinishReason, LlmResponse, ModelId, SessionKey, StreamId, ToolCall,
-    TraceId, Transcript, Usage,
+    AssistantMessage, ChatMessage, Content, Event, FinishReason, LlmResponse, ModelId, SessionKey,
+    StreamId, ToolCall, TraceId, Transcript, Usage,
 };
 
 use super::call_step::{CallStep, Ran};
@@ -56,7 +56,9 @@ impl TurnEngine {
     /// are readable for tools.
     #[must_use]
     pub fn keeping_results(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.results = ResultFiles { folder: Some(folder.into()) };
+        self.results = ResultFiles {
+            folder: Some(folder.into()),
+        };
         self
     }
 
@@ -77,7 +79,10 @@ impl TurnEngine {
 
     /// The model that is asked first; no name when there is none.
     pub(crate) fn model(&self) -> ModelId {
-        self.router.candidates().next().map_or_else(|| ModelId::from(""), |candidate| candidate.model.clone())
+        self.router
+            .candidates()
+            .next()
+            .map_or_else(|| ModelId::from(""), |candidate| candidate.model.clone())
     }
 
     /// Its tools.
@@ -150,12 +155,21 @@ struct Turn<'a> {
 impl<'a> Turn<'a> {
     /// Pending calls with their places in the turn: they are the last answer's.
     fn place(&self, pending: &[ToolCall]) -> Vec<(u32, ToolCall)> {
-        let last_answer = self.messages.iter().rev().find_map(|message| match &**message {
-            ChatMessage::Assistant(assistant) => Some(&assistant.tool_calls),
-            _ => None,
-        });
-        let Some(calls) = last_answer else { return Vec::new() };
-        let first = self.calls.saturating_sub(u32::try_from(calls.len()).unwrap_or(u32::MAX)) + 1;
+        let last_answer = self
+            .messages
+            .iter()
+            .rev()
+            .find_map(|message| match &**message {
+                ChatMessage::Assistant(assistant) => Some(&assistant.tool_calls),
+                _ => None,
+            });
+        let Some(calls) = last_answer else {
+            return Vec::new();
+        };
+        let first = self
+            .calls
+            .saturating_sub(u32::try_from(calls.len()).unwrap_or(u32::MAX))
+            + 1;
         (first..)
             .zip(calls)
             .filter(|(_, call)| pending.contains(call))
@@ -194,21 +208,38 @@ impl<'a> Turn<'a> {
                 let text = "The model's vendor withheld the answer (content filter). Rephrase the request.";
                 Ok(Some(self.end(TurnResult::Failed, Some(text.to_owned()))))
             }
-            _ if !response.tool_calls.is_empty() => self.run_answer(response, streamed.then_some(stream)).await,
+            _ if !response.tool_calls.is_empty() => {
+                self.run_answer(response, streamed.then_some(stream)).await
+            }
             _ => Ok(Some(self.finish(&response, streamed.then_some(stream)))),
         }
     }
 
     /// Calls the model, once more with a shorter conversation if this one does not fit.
     async fn call_model(&mut self, stream: &StreamId) -> (LlmResponse, bool) {
-        let tap = Arc::new(StreamTap::new(self.io.observer.clone(), stream.clone(), &self.engine.secrets));
-        let context =
-            CallContext { trace: self.trace.clone(), deltas: Some(tap.clone()), cancel: self.io.cancel.clone() };
+        let tap = Arc::new(StreamTap::new(
+            self.io.observer.clone(),
+            stream.clone(),
+            &self.engine.secrets,
+        ));
+        let context = CallContext {
+            trace: self.trace.clone(),
+            deltas: Some(tap.clone()),
+            cancel: self.io.cancel.clone(),
+        };
         self.fit();
-        let mut response = self.engine.router.chat_with_failover(self.request().await, &context).await;
+        let mut response = self
+            .engine
+            .router
+            .chat_with_failover(self.request().await, &context)
+            .await;
         if response.finish_reason == FinishReason::ContextOverflow && self.halve() {
             self.usage += response.usage.unwrap_or_default();
-            response = self.engine.router.chat_with_failover(self.request().await, &context).await;
+            response = self
+                .engine
+                .router
+                .chat_with_failover(self.request().await, &context)
+                .await;
         }
         self.usage += response.usage.unwrap_or_default();
         if !tap.tried_again() {
@@ -216,7 +247,12 @@ impl<'a> Turn<'a> {
         }
         if let (Some(provider), Some(sent)) = (&response.provider, tap.take_sent()) {
             let (messages, shortened) = (self.messages.as_slice(), self.shortened);
-            self.io.requests.answered(Answered { sent: &sent, provider, messages, shortened });
+            self.io.requests.answered(Answered {
+                sent: &sent,
+                provider,
+                messages,
+                shortened,
+            });
         }
         self.engine.events.send(Event::ModelCalled {
             trace: self.trace.clone(),
@@ -245,7 +281,10 @@ impl<'a> Turn<'a> {
         if budget == usize::MAX {
             return;
         }
-        let factor = self.engine.calibrator.factor(&model, &self.io.facts.session);
+        let factor = self
+            .engine
+            .calibrator
+            .factor(&model, &self.io.facts.session);
         let budget = (budget as f64 / factor) as usize;
         // However long the prompt is, the conversation gets something.
         let room = budget.saturating_sub(self.fixed).max(budget / 4);
@@ -260,7 +299,9 @@ impl<'a> Turn<'a> {
     fn halve(&mut self) -> bool {
         let total = estimate_messages(&self.messages);
         let model = self.engine.model();
-        self.engine.calibrator.overflowed(&model, &self.io.facts.session, self.fixed + total);
+        self.engine
+            .calibrator
+            .overflowed(&model, &self.io.facts.session, self.fixed + total);
         let halved = compact(&mut self.messages, total / 2);
         self.shortened |= halved;
         halved
@@ -268,9 +309,16 @@ impl<'a> Turn<'a> {
 
     /// Compares what was estimated with what the vendor counted.
     fn learn(&self, response: &LlmResponse) {
-        let (Some(usage), Some(model)) = (response.usage, &response.model) else { return };
+        let (Some(usage), Some(model)) = (response.usage, &response.model) else {
+            return;
+        };
         let estimated = self.fixed + estimate_messages(&self.messages);
-        self.engine.calibrator.observe(model, &self.io.facts.session, estimated, usage.prompt_tokens);
+        self.engine.calibrator.observe(
+            model,
+            &self.io.facts.session,
+            estimated,
+            usage.prompt_tokens,
+        );
     }
 
     async fn request(&self) -> ChatRequest {
@@ -278,7 +326,11 @@ impl<'a> Turn<'a> {
     }
 
     async fn request_of(&self, messages: Vec<Arc<ChatMessage>>) -> ChatRequest {
-        let rendered = self.io.context.render(Transcript::repair(messages).transcript).await;
+        let rendered = self
+            .io
+            .context
+            .render(Transcript::repair(messages).transcript)
+            .await;
         ChatRequest {
             // The router's candidate names the model and how it generates.
             model: ModelId::from(""),
@@ -293,13 +345,25 @@ impl<'a> Turn<'a> {
 
     /// The candidate's own way to generate, unless the turn has another randomness.
     fn generation(&self) -> Generation {
-        let Some(temperature) = self.options.temperature else { return Generation::default() };
-        let own = self.engine.router.candidates().next().map(|candidate| candidate.generation.clone());
-        Generation { temperature: Some(temperature), ..own.unwrap_or_default() }
+        let Some(temperature) = self.options.temperature else {
+            return Generation::default();
+        };
+        let own = self
+            .engine
+            .router
+            .candidates()
+            .next()
+            .map(|candidate| candidate.generation.clone());
+        Generation {
+            temperature: Some(temperature),
+            ..own.unwrap_or_default()
+        }
     }
 
     fn take_calls_from_text(&self, response: &mut LlmResponse) {
-        let Some(text) = response.content.as_deref() else { return };
+        let Some(text) = response.content.as_deref() else {
+            return;
+        };
         let (kept, calls) = split_calls(text, &format!("{}-{}", self.trace, self.iterations));
         if !calls.is_empty() {
             response.content = Some(kept);
@@ -315,12 +379,19 @@ impl<'a> Turn<'a> {
     ) -> Result<Option<TurnOutcome>, SessionError> {
         let message = response.to_message();
         let first = self.calls + 1;
-        self.record(vec![MessageEntry::new(ChatMessage::Assistant(message))]).await?;
+        self.record(vec![MessageEntry::new(ChatMessage::Assistant(message))])
+            .await?;
         self.calls += u32::try_from(response.tool_calls.len()).unwrap_or(u32::MAX);
         if let Some(text) = self.seen(&response) {
-            self.io.observer.signal(Signal::Thought { text, stream: streamed });
+            self.io.observer.signal(Signal::Thought {
+                text,
+                stream: streamed,
+            });
         }
-        self.io.observer.signal(Signal::ToolHint(tool_hint(&response.tool_calls, &self.engine.secrets)));
+        self.io.observer.signal(Signal::ToolHint(tool_hint(
+            &response.tool_calls,
+            &self.engine.secrets,
+        )));
         let placed: Vec<(u32, ToolCall)> = (first..).zip(response.tool_calls).collect();
         self.run_calls(&placed, false).await
     }
@@ -336,7 +407,9 @@ impl<'a> Turn<'a> {
         if self.options.parallel_tool_exec && !resumed && step.all_pure(calls) {
             let outputs = step.run_beside(calls).await;
             for ((_, call), output) in calls.iter().zip(outputs) {
-                let Some(output) = output else { return Ok(Some(self.end(TurnResult::Stopped, None))) };
+                let Some(output) = output else {
+                    return Ok(Some(self.end(TurnResult::Stopped, None)));
+                };
                 if let Some(outcome) = self.take_result(call, output).await? {
                     return Ok(Some(outcome));
                 }
@@ -371,18 +444,28 @@ impl<'a> Turn<'a> {
         }
     }
 
-    async fn take_result(&mut self, call: &ToolCall, ran: Ran) -> Result<Option<TurnOutcome>, SessionError> {
-        let Ran { text: mut output, is_fatal } = ran;
+    async fn take_result(
+        &mut self,
+        call: &ToolCall,
+        ran: Ran,
+    ) -> Result<Option<TurnOutcome>, SessionError> {
+        let Ran {
+            text: mut output,
+            is_fatal,
+        } = ran;
         let verdict = self.guard.observe(call, &output);
         if let Verdict::Tell(count) = verdict {
             output.push_str(&repetition_note(count));
         }
         let why = is_fatal.then(|| fatal_notice(call, &output));
-        self.record(vec![MessageEntry::new(ChatMessage::tool(call, output))]).await?;
+        self.record(vec![MessageEntry::new(ChatMessage::tool(call, output))])
+            .await?;
         if why.is_some() {
             return Ok(Some(self.end(TurnResult::Limited, why)));
         }
-        let Verdict::End(count) = verdict else { return Ok(None) };
+        let Verdict::End(count) = verdict else {
+            return Ok(None);
+        };
         let notice = format!(
             "I stopped: I called {} {count} times with the same arguments and got the same result each time. \
              Tell me what to try instead.",
@@ -402,7 +485,10 @@ impl<'a> Turn<'a> {
         let seen = self.seen(response);
         let cut = Cut::of(&response.finish_reason);
         let last = seen.as_ref().map(|text| {
-            let message = AssistantMessage { content: Some(Content::Text(text.clone())), ..response.to_message() };
+            let message = AssistantMessage {
+                content: Some(Content::Text(text.clone())),
+                ..response.to_message()
+            };
             let mut entry = MessageEntry::new(ChatMessage::Assistant(message));
             if let Some(cut) = cut {
                 entry.extra.insert(CUT_KEY.to_owned(), cut.name().into());
@@ -414,7 +500,11 @@ impl<'a> Turn<'a> {
             (None, Some(cut)) => Some(cut.note().to_owned()),
             (seen, None) => seen,
         };
-        TurnOutcome { last, stream, ..self.end(TurnResult::Completed, reply) }
+        TurnOutcome {
+            last,
+            stream,
+            ..self.end(TurnResult::Completed, reply)
+        }
     }
 
     fn end(&self, result: TurnResult, reply: Option<String>) -> TurnOutcome {
@@ -442,13 +532,26 @@ impl<'a> Turn<'a> {
 
 /// Tells a person why a turn ends with a result.
 fn fatal_notice(call: &ToolCall, output: &str) -> String {
-    let reason: String = output.lines().next().unwrap_or_default().chars().take(300).collect();
-    format!("I stopped: {} says that going on makes no sense ({reason}).", call.name)
+    let reason: String = output
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .take(300)
+        .collect();
+    format!(
+        "I stopped: {} says that going on makes no sense ({reason}).",
+        call.name
+    )
 }
 
 /// Subagents have a limit of their own.
 fn limit_notice(limit: u32, session: &SessionKey) -> String {
-    let key = if is_subagent_session(session) { "maxSubagentIterations" } else { "maxToolIterations" };
+    let key = if is_subagent_session(session) {
+        "maxSubagentIterations"
+    } else {
+        "maxToolIterations"
+    };
     format!(
         "I reached the limit of {limit} model calls for one request without finishing. What is done so far is kept: \
          ask me to go on, or split the request into smaller steps (agents.defaults.{key} sets the limit)."

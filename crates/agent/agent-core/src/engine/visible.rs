@@ -56,7 +56,11 @@ impl VisibleStream {
     /// What is still held when the stream ends.
     pub(crate) fn finish(&mut self) -> String {
         let rest = std::mem::take(&mut self.held);
-        if self.inside.is_some() { String::new() } else { self.trim_start(rest) }
+        if self.inside.is_some() {
+            String::new()
+        } else {
+            self.trim_start(rest)
+        }
     }
 
     fn trim_start(&mut self, out: String) -> String {
@@ -131,8 +135,10 @@ mod tests {
         for size in 1..text.len() {
             let mut stream = VisibleStream::default();
             let characters: Vec<char> = text.chars().collect();
-            let mut seen: String =
-                characters.chunks(size).map(|chunk| stream.push(&chunk.iter().collect::<String>())).collect();
+            let mut seen: String = characters
+                .chunks(size)
+                .map(|chunk| stream.push(&chunk.iter().collect::<String>()))
+                .collect();
             seen.push_str(&stream.finish());
             assert_eq!(seen, "Hello <b>you</b> end <thin", "pieces of {size}");
         }

@@ -32,15 +32,27 @@ pub(super) struct Note {
 
 impl Note {
     pub(super) fn step(turn: &TraceId, step: Step) -> Self {
-        Self { turn: turn.clone(), step: Some(step), suspicion: None }
+        Self {
+            turn: turn.clone(),
+            step: Some(step),
+            suspicion: None,
+        }
     }
 
     pub(super) fn suspicion(turn: &TraceId, suspicion: Suspicion) -> Self {
-        Self { turn: turn.clone(), step: None, suspicion: Some(suspicion) }
+        Self {
+            turn: turn.clone(),
+            step: None,
+            suspicion: Some(suspicion),
+        }
     }
 
     pub(super) fn over(turn: &TraceId) -> Self {
-        Self { turn: turn.clone(), step: None, suspicion: None }
+        Self {
+            turn: turn.clone(),
+            step: None,
+            suspicion: None,
+        }
     }
 }
 
@@ -62,8 +74,15 @@ pub(super) fn read(path: &Path) -> Found {
         }
     };
     let mut found = Found::default();
-    for note in text.lines().filter_map(|line| serde_json::from_str::<Note>(line).ok()) {
-        let Note { turn, step, suspicion } = note;
+    for note in text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Note>(line).ok())
+    {
+        let Note {
+            turn,
+            step,
+            suspicion,
+        } = note;
         match (step, suspicion) {
             (Some(step), _) => {
                 found.under_way.insert(turn, step);
@@ -100,7 +119,11 @@ pub(super) struct NoteFile {
 impl NoteFile {
     /// Begins a new file with `suspicions`.
     pub(super) fn create(path: PathBuf, suspicions: &BTreeMap<TraceId, Suspicion>) -> Self {
-        let mut created = Self { path, file: None, length: 0 };
+        let mut created = Self {
+            path,
+            file: None,
+            length: 0,
+        };
         created.replace(&BTreeMap::new(), suspicions);
         created
     }
@@ -115,18 +138,26 @@ impl NoteFile {
 
     /// Adds a line; after a failure nothing more is written.
     pub(super) fn append(&mut self, note: &Note) -> io::Result<()> {
-        let Some(file) = &mut self.file else { return Ok(()) };
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
         let line = line(note)?;
         let written = file.write_all(&line);
         if written.is_err() {
             self.file = None;
         }
-        self.length = self.length.saturating_add(u64::try_from(line.len()).unwrap_or(u64::MAX));
+        self.length = self
+            .length
+            .saturating_add(u64::try_from(line.len()).unwrap_or(u64::MAX));
         written
     }
 
     /// Writes the file anew, so that it never grows for long.
-    pub(super) fn replace(&mut self, under_way: &BTreeMap<TraceId, Step>, suspicions: &BTreeMap<TraceId, Suspicion>) {
+    pub(super) fn replace(
+        &mut self,
+        under_way: &BTreeMap<TraceId, Step>,
+        suspicions: &BTreeMap<TraceId, Suspicion>,
+    ) {
         match self.try_replace(under_way, suspicions) {
             Ok((file, length)) => {
                 self.file = Some(file);
@@ -178,11 +209,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("steps.jsonl");
         let (a, b, c) = (TraceId::from("a"), TraceId::from("b"), TraceId::from("c"));
-        let suspicion = Suspicion { suspect: true, owed: true, seen: 1 };
+        let suspicion = Suspicion {
+            suspect: true,
+            owed: true,
+            seen: 1,
+        };
         let mut file = NoteFile::create(path.clone(), &BTreeMap::from([(c.clone(), suspicion)]));
-        for note in
-            [Note::step(&a, Step::Model), Note::step(&b, Step::Model), Note::over(&a), Note::step(&b, Step::Tools)]
-        {
+        for note in [
+            Note::step(&a, Step::Model),
+            Note::step(&b, Step::Model),
+            Note::over(&a),
+            Note::step(&b, Step::Tools),
+        ] {
             file.append(&note).unwrap();
         }
         let mut raw = OpenOptions::new().append(true).open(&path).unwrap();
@@ -205,7 +243,10 @@ mod tests {
             log.over(&turn);
         }
         assert!(std::fs::metadata(&path).unwrap().len() <= LONG + 1_000);
-        assert_eq!(read(&path).under_way, BTreeMap::from([(stays, Step::Tools)]));
+        assert_eq!(
+            read(&path).under_way,
+            BTreeMap::from([(stays, Step::Tools)])
+        );
 
         let mut huge = vec![b'x'; 9 * 1024 * 1024];
         huge.extend(b"\n{\"turn\":\"a\",\"step\":\"tools\"}\n");

@@ -77,8 +77,15 @@ impl StepLog {
             tracing::warn!(%turn, counted = suspicion.owed, "the process died during a step of this turn");
         }
         let file = NoteFile::create(path, &suspicions);
-        let notes = Mutex::new(Notes { file, under_way: BTreeMap::new(), suspicions });
-        Self { notes, suspects: Arc::new(Semaphore::new(1)) }
+        let notes = Mutex::new(Notes {
+            file,
+            under_way: BTreeMap::new(),
+            suspicions,
+        });
+        Self {
+            notes,
+            suspects: Arc::new(Semaphore::new(1)),
+        }
     }
 
     /// Returns the permit that a suspect holds while it runs. What else may have ended the process before,
@@ -114,13 +121,18 @@ impl StepLog {
 
     /// `true` if the ledger has yet to count an attempt of this turn.
     pub(crate) fn owes(&self, turn: &TraceId) -> bool {
-        self.notes().suspicions.get(turn).is_some_and(|suspicion| suspicion.owed)
+        self.notes()
+            .suspicions
+            .get(turn)
+            .is_some_and(|suspicion| suspicion.owed)
     }
 
     /// Notes that the ledger counted that attempt.
     pub(crate) fn paid(&self, turn: &TraceId) {
         let mut notes = self.notes();
-        let Some(suspicion) = notes.suspicions.get_mut(turn) else { return };
+        let Some(suspicion) = notes.suspicions.get_mut(turn) else {
+            return;
+        };
         suspicion.owed = false;
         let suspicion = *suspicion;
         notes.write(turn, &file::Note::suspicion(turn, suspicion));
@@ -128,8 +140,16 @@ impl StepLog {
 
     /// Waits until no other suspect runs, when this turn is one. Cancel-safe.
     pub(crate) async fn admit(&self, turn: &TraceId) -> Option<SemaphorePermit<'_>> {
-        let is_suspect = self.notes().suspicions.get(turn).is_some_and(|suspicion| suspicion.suspect);
-        if is_suspect { self.suspects.acquire().await.ok() } else { None }
+        let is_suspect = self
+            .notes()
+            .suspicions
+            .get(turn)
+            .is_some_and(|suspicion| suspicion.suspect);
+        if is_suspect {
+            self.suspects.acquire().await.ok()
+        } else {
+            None
+        }
     }
 
     /// Forgets everything: the process ends in order.

@@ -18,7 +18,10 @@ pub(super) fn of(
     }
     let suspects = suspects(under_way, before);
     // One that was suspect and ran beside no other suspect.
-    let known = suspects.iter().filter(|turn| before.get(*turn).is_some_and(|known| known.suspect)).count();
+    let known = suspects
+        .iter()
+        .filter(|turn| before.get(*turn).is_some_and(|known| known.suspect))
+        .count();
     for turn in &suspects {
         let is_known = before.get(turn).is_some_and(|known| known.suspect);
         if let Some(suspicion) = after.get_mut(turn) {
@@ -30,14 +33,21 @@ pub(super) fn of(
 }
 
 /// Turns at work rather than waiting; without any, all that waited.
-fn suspects(under_way: &BTreeMap<TraceId, Step>, before: &BTreeMap<TraceId, Suspicion>) -> BTreeSet<TraceId> {
+fn suspects(
+    under_way: &BTreeMap<TraceId, Step>,
+    before: &BTreeMap<TraceId, Suspicion>,
+) -> BTreeSet<TraceId> {
     let is_again = |turn: &TraceId| before.get(turn).is_some_and(|known| known.seen > 0);
     let at_work: BTreeSet<_> = under_way
         .iter()
         .filter(|(turn, step)| **step != Step::Model || is_again(turn))
         .map(|(turn, _)| turn.clone())
         .collect();
-    if at_work.is_empty() { under_way.keys().cloned().collect() } else { at_work }
+    if at_work.is_empty() {
+        under_way.keys().cloned().collect()
+    } else {
+        at_work
+    }
 }
 
 #[cfg(test)]
@@ -48,10 +58,17 @@ mod tests {
         before: &BTreeMap<TraceId, Suspicion>,
         steps: &[(&str, Step)],
     ) -> (BTreeMap<TraceId, Suspicion>, Vec<String>, Vec<String>) {
-        let under_way = steps.iter().map(|(turn, step)| (TraceId::from(*turn), *step)).collect();
+        let under_way = steps
+            .iter()
+            .map(|(turn, step)| (TraceId::from(*turn), *step))
+            .collect();
         let mut after = of(&under_way, before);
         let names = |wanted: fn(&Suspicion) -> bool| {
-            after.iter().filter(|(_, known)| wanted(known)).map(|(turn, _)| turn.to_string()).collect::<Vec<_>>()
+            after
+                .iter()
+                .filter(|(_, known)| wanted(known))
+                .map(|(turn, _)| turn.to_string())
+                .collect::<Vec<_>>()
         };
         let (suspects, blamed) = (names(|known| known.suspect), names(|known| known.owed));
         after.values_mut().for_each(|known| known.owed = false);
@@ -62,12 +79,16 @@ mod tests {
     fn the_one_at_work_is_blamed_and_those_that_waited_are_not() {
         let steps = [("a", Step::Model), ("b", Step::Tools), ("c", Step::Model)];
         let (_, suspects, blamed) = crash(&BTreeMap::new(), &steps);
-        assert_eq!((suspects, blamed), (vec!["b".to_owned()], vec!["b".to_owned()]));
+        assert_eq!(
+            (suspects, blamed),
+            (vec!["b".to_owned()], vec!["b".to_owned()])
+        );
     }
 
     #[test]
     fn several_are_suspects_and_the_one_that_runs_alone_is_blamed() {
-        let (known, suspects, blamed) = crash(&BTreeMap::new(), &[("a", Step::Tools), ("b", Step::Answer)]);
+        let (known, suspects, blamed) =
+            crash(&BTreeMap::new(), &[("a", Step::Tools), ("b", Step::Answer)]);
         assert_eq!(suspects, ["a", "b"]);
         assert!(blamed.is_empty(), "{blamed:?}");
         let (known, suspects, blamed) = crash(&known, &[("b", Step::Tools)]);
@@ -82,7 +103,10 @@ mod tests {
     fn a_model_call_that_kills_beside_tools_is_found() {
         let steps = [("killer", Step::Model), ("tool", Step::Tools)];
         let (known, suspects, blamed) = crash(&BTreeMap::new(), &steps);
-        assert_eq!((suspects, blamed), (vec!["tool".to_owned()], vec!["tool".to_owned()]));
+        assert_eq!(
+            (suspects, blamed),
+            (vec!["tool".to_owned()], vec!["tool".to_owned()])
+        );
         let (known, suspects, _) = crash(&known, &steps);
         assert_eq!(suspects, ["killer", "tool"], "both were there twice");
         let (_, _, blamed) = crash(&known, &[("killer", Step::Model)]);
@@ -91,7 +115,8 @@ mod tests {
 
     #[test]
     fn where_all_waited_all_are_suspects() {
-        let (_, suspects, blamed) = crash(&BTreeMap::new(), &[("a", Step::Model), ("b", Step::Model)]);
+        let (_, suspects, blamed) =
+            crash(&BTreeMap::new(), &[("a", Step::Model), ("b", Step::Model)]);
         assert_eq!(suspects, ["a", "b"]);
         assert!(blamed.is_empty(), "{blamed:?}");
         let (_, _, blamed) = crash(&BTreeMap::new(), &[("a", Step::Model)]);

@@ -47,9 +47,21 @@ impl Fingerprint {
     /// Of a request that carries this prompt.
     pub(super) fn of(request: &ChatRequest, prompt: &SystemPrompt) -> Self {
         Self {
-            tools: request.tools.iter().map(|spec| (spec.name.to_string(), mark(&AsSent(spec)))).collect(),
-            sections: prompt.texts().map(|(name, text)| (name.to_owned(), within_quotes(mark(text)))).collect(),
-            messages: request.transcript.messages().iter().map(|message| mark(&**message)).collect(),
+            tools: request
+                .tools
+                .iter()
+                .map(|spec| (spec.name.to_string(), mark(&AsSent(spec))))
+                .collect(),
+            sections: prompt
+                .texts()
+                .map(|(name, text)| (name.to_owned(), within_quotes(mark(text))))
+                .collect(),
+            messages: request
+                .transcript
+                .messages()
+                .iter()
+                .map(|message| mark(&**message))
+                .collect(),
         }
     }
 
@@ -57,28 +69,47 @@ impl Fingerprint {
     /// this.
     pub(super) fn shortened(&self, messages: usize) -> Self {
         let messages = self.messages.iter().take(messages).copied().collect();
-        Self { tools: self.tools.clone(), sections: self.sections.clone(), messages }
+        Self {
+            tools: self.tools.clone(),
+            sections: self.sections.clone(),
+            messages,
+        }
     }
 
     /// Where `newer` parts from this; `None` when it begins with it.
     pub(super) fn parting(&self, newer: &Self) -> Option<Parting> {
         let mut byte = 0;
         if let Some((_, name)) = walk(&self.tools, &newer.tools, &mut byte, 1) {
-            return Some(Parting { part: Part::Tool(name), byte });
+            return Some(Parting {
+                part: Part::Tool(name),
+                byte,
+            });
         }
         byte += 1;
-        if let Some((place, name)) = walk(&self.sections, &newer.sections, &mut byte, SEPARATOR_BYTES) {
+        if let Some((place, name)) =
+            walk(&self.sections, &newer.sections, &mut byte, SEPARATOR_BYTES)
+        {
             // Where one of them has ended, they part before the separator.
             if place > 0 && place >= self.sections.len().min(newer.sections.len()) {
                 byte -= SEPARATOR_BYTES;
             }
-            return Some(Parting { part: Part::Section(name), byte });
+            return Some(Parting {
+                part: Part::Section(name),
+                byte,
+            });
         }
         // The last section has no separator behind it, but a quotation mark and the line's end.
-        byte = if self.sections.is_empty() { byte + 2 } else { byte + 2 - SEPARATOR_BYTES };
+        byte = if self.sections.is_empty() {
+            byte + 2
+        } else {
+            byte + 2 - SEPARATOR_BYTES
+        };
         for (place, mark) in self.messages.iter().enumerate() {
             if newer.messages.get(place) != Some(mark) {
-                return Some(Parting { part: Part::Message(place), byte });
+                return Some(Parting {
+                    part: Part::Message(place),
+                    byte,
+                });
             }
             byte += mark.0 + 1;
         }
@@ -94,7 +125,9 @@ impl Fingerprint {
     pub(super) fn byte_in_prompt(&self, prompt: &SystemPrompt, byte: usize) -> u64 {
         let tools: u64 = self.tools.iter().map(|(_, mark)| mark.0 + 1).sum();
         let text = prompt.text();
-        let before = text.get(..text.floor_char_boundary(byte)).unwrap_or_default();
+        let before = text
+            .get(..text.floor_char_boundary(byte))
+            .unwrap_or_default();
         tools + 1 + within_quotes(mark(before)).0
     }
 }
@@ -102,7 +135,12 @@ impl Fingerprint {
 /// Compares named parts, the older ones first, and adds up the bytes of what they share. Returns
 /// the place and name of the first part that differs; in a list that only grew, that is the new
 /// one.
-fn walk(older: &[(String, Mark)], newer: &[(String, Mark)], byte: &mut u64, between: u64) -> Option<(usize, String)> {
+fn walk(
+    older: &[(String, Mark)],
+    newer: &[(String, Mark)],
+    byte: &mut u64,
+    between: u64,
+) -> Option<(usize, String)> {
     let places = older.len().max(newer.len());
     for place in 0..places {
         match (older.get(place), newer.get(place)) {
@@ -132,7 +170,13 @@ struct AsSent<'a>(&'a ToolSpec);
 
 impl Serialize for AsSent<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let ToolSpec { name, description, parameters, effect: _, source: _ } = self.0;
+        let ToolSpec {
+            name,
+            description,
+            parameters,
+            effect: _,
+            source: _,
+        } = self.0;
         let mut tool = serializer.serialize_struct("tool", 3)?;
         tool.serialize_field("name", name)?;
         tool.serialize_field("description", description)?;
@@ -194,7 +238,12 @@ mod tests {
         let request = ChatRequest {
             model: "m".into(),
             system: prompt.text().clone(),
-            transcript: Transcript::repair(messages.iter().map(|text| Arc::new(ChatMessage::user(*text)))).transcript,
+            transcript: Transcript::repair(
+                messages
+                    .iter()
+                    .map(|text| Arc::new(ChatMessage::user(*text))),
+            )
+            .transcript,
             tools: tools.iter().map(spec).collect(),
             tool_choice: ToolChoice::Auto,
             generation: Generation::default(),
@@ -207,11 +256,18 @@ mod tests {
                 spec.description
             )
         });
-        let messages =
-            request.transcript.messages().iter().map(|message| serde_json::to_string(message).unwrap() + "\n");
+        let messages = request
+            .transcript
+            .messages()
+            .iter()
+            .map(|message| serde_json::to_string(message).unwrap() + "\n");
         let system = serde_json::to_string(&*request.system).unwrap() + "\n";
         let rendering = tools.chain([system]).chain(messages).collect();
-        Told { fingerprint: Fingerprint::of(&request, &prompt), prompt, rendering }
+        Told {
+            fingerprint: Fingerprint::of(&request, &prompt),
+            prompt,
+            rendering,
+        }
     }
 
     #[test]
@@ -220,20 +276,54 @@ mod tests {
         let sections = [("identity", "I \"am\"\n"), ("memory", "Ann 喝茶")];
         let base = told(&tools, &sections, &["one", "two"]);
         let message = |place| Part::Message(place);
-        let (tool, section) = (|name: &str| Part::Tool(name.to_owned()), |name: &str| Part::Section(name.to_owned()));
+        let (tool, section) = (
+            |name: &str| Part::Tool(name.to_owned()),
+            |name: &str| Part::Section(name.to_owned()),
+        );
         let table = [
             (told(&tools, &sections, &["one", "two", "three"]), None, ""),
-            (told(&tools, &sections, &["one", "2"]), Some(message(1)), "{\"role\":\"user\",\"content\":\"two"),
-            (told(&tools, &sections, &["one"]), Some(message(1)), "{\"role\":\"user\",\"content\":\"two"),
-            (told(&tools, &[sections[0], ("memory", "Ann 喝水")], &["one"]), Some(section("memory")), "Ann"),
-            (told(&tools, &sections[..1], &["one"]), Some(section("memory")), "\\n\\n---"),
-            (told(&[tools[0], ("read", "reads")], &sections, &[]), Some(tool("read")), "{\"name\":\"read\""),
-            (told(&tools[..1], &sections, &["one"]), Some(tool("read")), "{\"name\":\"read\""),
-            (told(&[tools[0], tools[1], ("web", "")], &sections, &[]), Some(tool("web")), "\"I \\\"am"),
+            (
+                told(&tools, &sections, &["one", "2"]),
+                Some(message(1)),
+                "{\"role\":\"user\",\"content\":\"two",
+            ),
+            (
+                told(&tools, &sections, &["one"]),
+                Some(message(1)),
+                "{\"role\":\"user\",\"content\":\"two",
+            ),
+            (
+                told(&tools, &[sections[0], ("memory", "Ann 喝水")], &["one"]),
+                Some(section("memory")),
+                "Ann",
+            ),
+            (
+                told(&tools, &sections[..1], &["one"]),
+                Some(section("memory")),
+                "\\n\\n---",
+            ),
+            (
+                told(&[tools[0], ("read", "reads")], &sections, &[]),
+                Some(tool("read")),
+                "{\"name\":\"read\"",
+            ),
+            (
+                told(&tools[..1], &sections, &["one"]),
+                Some(tool("read")),
+                "{\"name\":\"read\"",
+            ),
+            (
+                told(&[tools[0], tools[1], ("web", "")], &sections, &[]),
+                Some(tool("web")),
+                "\"I \\\"am",
+            ),
         ];
         for (newer, part, from) in table {
             let parting = base.fingerprint.parting(&newer.fingerprint);
-            let expected = part.map(|part| Parting { part, byte: base.rendering.find(from).unwrap() as u64 });
+            let expected = part.map(|part| Parting {
+                part,
+                byte: base.rendering.find(from).unwrap() as u64,
+            });
             assert_eq!(parting, expected, "{}", newer.rendering);
         }
         let mut beginning = base.fingerprint.shortened(1);
@@ -244,11 +334,19 @@ mod tests {
 
     #[test]
     fn a_byte_of_the_prompt_is_found_in_the_rendering() {
-        let told = told(&[("exec", "Runs")], &[("identity", "I \"am\"\n"), ("memory", "Ann 喝茶")], &[]);
+        let told = told(
+            &[("exec", "Runs")],
+            &[("identity", "I \"am\"\n"), ("memory", "Ann 喝茶")],
+            &[],
+        );
         for (within, shown) in [("I ", "I "), ("Ann", "Ann"), ("茶", "茶")] {
             let byte = told.prompt.text().find(within).unwrap();
             let expected = told.rendering.rfind(shown).unwrap() as u64;
-            assert_eq!(told.fingerprint.byte_in_prompt(&told.prompt, byte), expected, "{within}");
+            assert_eq!(
+                told.fingerprint.byte_in_prompt(&told.prompt, byte),
+                expected,
+                "{within}"
+            );
         }
     }
 }

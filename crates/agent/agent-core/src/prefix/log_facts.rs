@@ -36,12 +36,23 @@ impl LogFacts {
         });
         Self {
             // Clocks of platforms may go wrong: what was said in the future was said just now.
-            silent: times.max().and_then(|last| (*now - last).to_std().ok()).unwrap_or_default(),
+            silent: times
+                .max()
+                .and_then(|last| (*now - last).to_std().ok())
+                .unwrap_or_default(),
             cursor: view.cursor.0,
-            begins: view.records.iter().find(|record| is_message(record)).map_or(view.cursor, |first| first.seq).0,
+            begins: view
+                .records
+                .iter()
+                .find(|record| is_message(record))
+                .map_or(view.cursor, |first| first.seq)
+                .0,
             head: view.head.0,
-            reset: records().any(|record| record.seq == view.cursor && record.entry == Entry::Reset),
-            rewound: records().find(|record| matches!(record.entry, Entry::Rewound { .. })).map(|record| record.seq.0),
+            reset: records()
+                .any(|record| record.seq == view.cursor && record.entry == Entry::Reset),
+            rewound: records()
+                .find(|record| matches!(record.entry, Entry::Rewound { .. }))
+                .map(|record| record.seq.0),
             // A copy of another conversation was answered there.
             answered: !view.metadata.contains_key("forked_from")
                 && (!view.answered.is_empty() || records().any(is_answer)),
@@ -50,7 +61,11 @@ impl LogFacts {
 
     /// What the prompt depends on.
     pub(crate) fn for_context(&self) -> SessionFacts<'static> {
-        SessionFacts { cursor: Some(self.cursor), silent: self.silent, ..SessionFacts::default() }
+        SessionFacts {
+            cursor: Some(self.cursor),
+            silent: self.silent,
+            ..SessionFacts::default()
+        }
     }
 }
 
@@ -62,7 +77,13 @@ pub(super) fn last_request(view: &SessionView) -> Option<(Vec<Arc<ChatMessage>>,
     let head = view.records.get(answer)?.seq;
     let records = view.records.get(..answer)?.to_vec();
     let (metadata, answered) = (view.metadata.clone(), view.answered.clone());
-    let then = SessionView { head, cursor: view.cursor, metadata, answered, records };
+    let then = SessionView {
+        head,
+        cursor: view.cursor,
+        metadata,
+        answered,
+        records,
+    };
     Some((replay(&then).transcript.into_messages(), head.0))
 }
 
@@ -73,7 +94,9 @@ fn is_message(record: &Record) -> bool {
 /// Whether this program's model said it; the Python program writes no name.
 fn is_answer(record: &Record) -> bool {
     match &record.entry {
-        Entry::Message(entry) => matches!(&*entry.message, ChatMessage::Assistant(said) if said.provider.is_some()),
+        Entry::Message(entry) => {
+            matches!(&*entry.message, ChatMessage::Assistant(said) if said.provider.is_some())
+        }
         _ => false,
     }
 }

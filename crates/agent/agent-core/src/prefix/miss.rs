@@ -72,8 +72,17 @@ pub struct Miss {
 impl fmt::Display for Miss {
     /// `memory at byte 8412 (2026-11-22 03:04): the prompt was renewed after a long silence`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { event, section, byte, at } = self;
-        write!(f, "{section} at byte {byte} ({}): {event}", at.format("%Y-%m-%d %H:%M"))
+        let Self {
+            event,
+            section,
+            byte,
+            at,
+        } = self;
+        write!(
+            f,
+            "{section} at byte {byte} ({}): {event}",
+            at.format("%Y-%m-%d %H:%M")
+        )
     }
 }
 
@@ -89,13 +98,21 @@ mod tests {
     #[test]
     fn a_miss_is_told_in_a_line_and_kept_as_json() {
         let at = Timestamp::parse_from_rfc3339("2026-11-22T03:04:05+01:00").unwrap();
-        let miss = Miss { event: MissEvent::ColdEpoch, section: "memory".to_owned(), byte: 8412, at };
+        let miss = Miss {
+            event: MissEvent::ColdEpoch,
+            section: "memory".to_owned(),
+            byte: 8412,
+            at,
+        };
         assert_eq!(
             miss.to_string(),
             "memory at byte 8412 (2026-11-22 03:04): the prompt was renewed after a long silence"
         );
         let json = serde_json::to_string(&miss).unwrap();
-        assert_eq!(json, r#"{"event":"cold_epoch","section":"memory","byte":8412,"at":"2026-11-22T03:04:05+01:00"}"#);
+        assert_eq!(
+            json,
+            r#"{"event":"cold_epoch","section":"memory","byte":8412,"at":"2026-11-22T03:04:05+01:00"}"#
+        );
         assert_eq!(serde_json::from_str::<Miss>(&json).unwrap(), miss);
     }
 }

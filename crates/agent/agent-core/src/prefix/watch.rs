@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use nanobot_context::{Epoch, Note, PromptStore, Renewal, Renewed, SystemPrompt};
 use nanobot_session::SessionView;
 use nanobot_types::{
-    AssistantMessage, ChatMessage, Content, ContentBlock, SessionKey, ToolSource, ToolSpec, Transcript,
+    AssistantMessage, ChatMessage, Content, ContentBlock, SessionKey, ToolSource, ToolSpec,
+    Transcript,
 };
 use serde::{Deserialize, Serialize};
 
@@ -88,7 +89,10 @@ struct Memory {
 
 impl PrefixWatch {
     pub(crate) fn new(notes: Arc<dyn PromptStore>) -> Self {
-        Self { notes, known: Mutex::default() }
+        Self {
+            notes,
+            known: Mutex::default(),
+        }
     }
 
     /// The last miss of a session, and how many there were since the start.
@@ -109,27 +113,46 @@ impl PrefixWatch {
         if known.restored {
             known.last = known.last.map(|last| Arc::new(with_log(&last, log, view)));
         }
-        let is_unknown = epoch.renewed.as_ref().is_some_and(|renewed| renewed.why == Renewal::Unknown);
+        let is_unknown = epoch
+            .renewed
+            .as_ref()
+            .is_some_and(|renewed| renewed.why == Renewal::Unknown);
         let is_lost = known.last.is_none() && log.answered && is_unknown;
-        let tells = |renewed: &&Renewed| renewed.difference.is_some() || renewed.why == Renewal::Unknown;
+        let tells =
+            |renewed: &&Renewed| renewed.difference.is_some() || renewed.why == Renewal::Unknown;
         if let (Some(renewed), Some(_)) = (epoch.renewed.as_ref().filter(tells), &known.last) {
             known.renewed = Some(both(known.renewed.take(), renewed.clone()));
             self.save(session, &known).await;
             self.memory().keep(session, known.clone());
         }
         let prompt = Arc::clone(&epoch.prompt);
-        TurnWatch { owner: self, session: session.clone(), log, prompt, known, is_lost, is_changed: false }
+        TurnWatch {
+            owner: self,
+            session: session.clone(),
+            log,
+            prompt,
+            known,
+            is_lost,
+            is_changed: false,
+        }
     }
 
     async fn save(&self, session: &SessionKey, known: &Known) {
-        let last = known
-            .last
-            .as_deref()
-            .map(|last| Last { fingerprint: last.fingerprint.shortened(SAVED_MESSAGES), ..last.clone() });
+        let last = known.last.as_deref().map(|last| Last {
+            fingerprint: last.fingerprint.shortened(SAVED_MESSAGES),
+            ..last.clone()
+        });
         let (renewed, miss) = (known.renewed.clone(), known.miss.clone());
-        match serde_json::to_vec(&Saved { session: session.clone(), last, renewed, miss }) {
+        match serde_json::to_vec(&Saved {
+            session: session.clone(),
+            last,
+            renewed,
+            miss,
+        }) {
             Ok(content) => self.notes.save(session, Note::Prefix, content).await,
-            Err(error) => tracing::error!(%error, "what the last request of a session was cannot be saved"),
+            Err(error) => {
+                tracing::error!(%error, "what the last request of a session was cannot be saved")
+            }
         }
     }
 
@@ -138,9 +161,22 @@ impl PrefixWatch {
             return known;
         }
         let saved = self.notes.load(session, Note::Prefix).await;
-        let Some(saved) = saved.and_then(|bytes| Saved::read(session, &bytes)) else { return Known::default() };
-        let Saved { session: _, last, renewed, miss } = saved;
-        Known { last: last.map(Arc::new), renewed, miss, restored: true, ..Known::default() }
+        let Some(saved) = saved.and_then(|bytes| Saved::read(session, &bytes)) else {
+            return Known::default();
+        };
+        let Saved {
+            session: _,
+            last,
+            renewed,
+            miss,
+        } = saved;
+        Known {
+            last: last.map(Arc::new),
+            renewed,
+            miss,
+            restored: true,
+            ..Known::default()
+        }
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
@@ -158,9 +194,19 @@ impl Memory {
 
     fn keep(&mut self, session: &SessionKey, known: Known) {
         self.clock += 1;
-        self.sessions.insert(session.clone(), Known { used: self.clock, ..known });
+        self.sessions.insert(
+            session.clone(),
+            Known {
+                used: self.clock,
+                ..known
+            },
+        );
         if self.sessions.len() > REMEMBERED {
-            let oldest = self.sessions.iter().min_by_key(|(_, known)| known.used).map(|(session, _)| session.clone());
+            let oldest = self
+                .sessions
+                .iter()
+                .min_by_key(|(_, known)| known.used)
+                .map(|(session, _)| session.clone());
             oldest.and_then(|session| self.sessions.remove(&session));
         }
     }
@@ -173,12 +219,17 @@ fn with_log(saved: &Last, log: LogFacts, view: &SessionView) -> Last {
     if last.shortened || last.cursor != log.cursor {
         return last;
     }
-    let Some((messages, head)) = last_request(view) else { return last };
+    let Some((messages, head)) = last_request(view) else {
+        return last;
+    };
     let provider = last.by.split('/').next().unwrap_or_default();
     let is_told = |message: &&Arc<ChatMessage>| !shows_files(message);
     let as_sent = |message: &Arc<ChatMessage>| without_foreign_reasoning(message, provider);
     let mut told = last.fingerprint.shortened(0);
-    messages.iter().take_while(is_told).for_each(|message| told.push(&as_sent(message)));
+    messages
+        .iter()
+        .take_while(is_told)
+        .for_each(|message| told.push(&as_sent(message)));
     // Where they part, the log tells of another request.
     if last.fingerprint.parting(&told).is_none() {
         last.fingerprint = told;
@@ -190,8 +241,17 @@ fn with_log(saved: &Last, log: LogFacts, view: &SessionView) -> Last {
 /// A message as a provider gets it.
 fn without_foreign_reasoning(message: &Arc<ChatMessage>, provider: &str) -> Arc<ChatMessage> {
     match &**message {
-        ChatMessage::Assistant(said) if said.provider.as_ref().is_some_and(|by| by.as_str() != provider) => {
-            let said = AssistantMessage { reasoning_content: None, thinking_blocks: Vec::new(), ..said.clone() };
+        ChatMessage::Assistant(said)
+            if said
+                .provider
+                .as_ref()
+                .is_some_and(|by| by.as_str() != provider) =>
+        {
+            let said = AssistantMessage {
+                reasoning_content: None,
+                thinking_blocks: Vec::new(),
+                ..said.clone()
+            };
             Arc::new(ChatMessage::Assistant(said))
         }
         _ => Arc::clone(message),
@@ -202,10 +262,17 @@ fn without_foreign_reasoning(message: &Arc<ChatMessage>, provider: &str) -> Arc<
 fn both(first: Option<Renewed>, second: Renewed) -> Renewed {
     let Some(first) = first else { return second };
     let difference = match (first.difference, second.difference) {
-        (Some(first), Some(second)) => Some(if second.byte < first.byte { second } else { first }),
+        (Some(first), Some(second)) => Some(if second.byte < first.byte {
+            second
+        } else {
+            first
+        }),
         (first, second) => first.or(second),
     };
-    Renewed { why: first.why, difference }
+    Renewed {
+        why: first.why,
+        difference,
+    }
 }
 
 /// The requests of one turn.
@@ -225,11 +292,17 @@ impl TurnWatch<'_> {
     /// Tools in the order in which this session's requests list them: external ones that the last
     /// request had as it had them, then those that came later.
     pub(crate) fn in_order(&self, specs: Arc<[ToolSpec]>) -> Arc<[ToolSpec]> {
-        let Some(last) = &self.known.last else { return specs };
+        let Some(last) = &self.known.last else {
+            return specs;
+        };
         let place = |spec: &ToolSpec| match spec.source {
             ToolSource::BuiltIn => (0, 0),
             ToolSource::External => {
-                let listed = last.fingerprint.tools.iter().position(|(name, _)| name == spec.name.as_str());
+                let listed = last
+                    .fingerprint
+                    .tools
+                    .iter()
+                    .position(|(name, _)| name == spec.name.as_str());
                 (1, listed.unwrap_or(usize::MAX))
             }
         };
@@ -253,19 +326,48 @@ impl TurnWatch<'_> {
         let at = chrono::Local::now().fixed_offset();
         if last.by != next.by {
             let section = format!("provider {}", next.by);
-            return Some(Miss { event: MissEvent::ProviderSwitch, section, byte: 0, at });
+            return Some(Miss {
+                event: MissEvent::ProviderSwitch,
+                section,
+                byte: 0,
+                at,
+            });
         }
         let Parting { part, byte } = last.fingerprint.parting(&next.fingerprint)?;
         Some(match part {
-            Part::Tool(name) => Miss { event: MissEvent::ToolsChanged, section: format!("tool {name}"), byte, at },
+            Part::Tool(name) => Miss {
+                event: MissEvent::ToolsChanged,
+                section: format!("tool {name}"),
+                byte,
+                at,
+            },
             Part::Section(name) => {
-                let difference = self.known.renewed.as_ref().and_then(|renewed| renewed.difference.as_ref());
-                let exact = difference.map(|difference| next.fingerprint.byte_in_prompt(&self.prompt, difference.byte));
-                Miss { event: self.renewal(last), section: name, byte: exact.unwrap_or(byte).max(byte), at }
+                let difference = self
+                    .known
+                    .renewed
+                    .as_ref()
+                    .and_then(|renewed| renewed.difference.as_ref());
+                let exact = difference.map(|difference| {
+                    next.fingerprint
+                        .byte_in_prompt(&self.prompt, difference.byte)
+                });
+                Miss {
+                    event: self.renewal(last),
+                    section: name,
+                    byte: exact.unwrap_or(byte).max(byte),
+                    at,
+                }
             }
             Part::Message(place) => {
-                let event = self.moved(last).unwrap_or_else(|| change_of(place, last, next, request));
-                Miss { event, section: format!("message {}", place + 1), byte, at }
+                let event = self
+                    .moved(last)
+                    .unwrap_or_else(|| change_of(place, last, next, request));
+                Miss {
+                    event,
+                    section: format!("message {}", place + 1),
+                    byte,
+                    at,
+                }
             }
         })
     }
@@ -273,7 +375,11 @@ impl TurnWatch<'_> {
     /// What made the conversation begin or go on elsewhere.
     fn moved(&self, last: &Last) -> Option<MissEvent> {
         if self.log.cursor != last.cursor {
-            return Some(if self.log.reset { MissEvent::Reset } else { MissEvent::Compaction });
+            return Some(if self.log.reset {
+                MissEvent::Reset
+            } else {
+                MissEvent::Compaction
+            });
         }
         if self.log.begins != last.begins {
             return Some(MissEvent::Compaction);
@@ -284,11 +390,16 @@ impl TurnWatch<'_> {
 
     /// Why the system prompt is another one.
     fn renewal(&self, last: &Last) -> MissEvent {
-        let moved = || self.moved(last).filter(|event| *event != MissEvent::Rewound);
+        let moved = || {
+            self.moved(last)
+                .filter(|event| *event != MissEvent::Rewound)
+        };
         match self.known.renewed.as_ref().map(|renewed| renewed.why) {
             Some(Renewal::Cold) => MissEvent::ColdEpoch,
             Some(Renewal::Settings) => MissEvent::ConfigChanged,
-            Some(Renewal::Moved | Renewal::Asked | Renewal::Audience) => moved().unwrap_or(MissEvent::Renewed),
+            Some(Renewal::Moved | Renewal::Asked | Renewal::Audience) => {
+                moved().unwrap_or(MissEvent::Renewed)
+            }
             Some(Renewal::Unknown) => moved().unwrap_or(MissEvent::LostState),
             // The one who renewed it did not live to say why.
             None if self.known.restored => moved().unwrap_or(MissEvent::LostState),
@@ -297,7 +408,12 @@ impl TurnWatch<'_> {
     }
 
     fn record(&mut self, miss: Miss) {
-        let Miss { event, section, byte, .. } = &miss;
+        let Miss {
+            event,
+            section,
+            byte,
+            ..
+        } = &miss;
         let session = &self.session;
         if *event == MissEvent::Unexplained {
             tracing::warn!(%session, section, byte, "a request does not begin with the one before it, and nothing explains why");
@@ -315,7 +431,11 @@ fn change_of(place: usize, last: &Last, next: &Last, request: &Answered<'_>) -> 
     let source = Transcript::repair(request.messages.iter().cloned()).transcript;
     if last.shortened || next.shortened {
         MissEvent::Compaction
-    } else if source.messages().get(place).is_some_and(|message| shows_files(message)) {
+    } else if source
+        .messages()
+        .get(place)
+        .is_some_and(|message| shows_files(message))
+    {
         MissEvent::ImagesDropped
     } else {
         MissEvent::Unexplained
@@ -324,7 +444,9 @@ fn change_of(place: usize, last: &Last, next: &Last, request: &Answered<'_>) -> 
 
 fn shows_files(message: &ChatMessage) -> bool {
     let has_image = |content: &Content| match content {
-        Content::Blocks(blocks) => blocks.iter().any(|block| matches!(block, ContentBlock::ImageUrl { .. })),
+        Content::Blocks(blocks) => blocks
+            .iter()
+            .any(|block| matches!(block, ContentBlock::ImageUrl { .. })),
         Content::Text(_) => false,
     };
     match message {
@@ -354,7 +476,12 @@ impl RequestWatch for TurnWatch<'_> {
             None => {
                 if self.is_lost {
                     let at = chrono::Local::now().fixed_offset();
-                    self.record(Miss { event: MissEvent::LostState, section: "unknown".to_owned(), byte: 0, at });
+                    self.record(Miss {
+                        event: MissEvent::LostState,
+                        section: "unknown".to_owned(),
+                        byte: 0,
+                        at,
+                    });
                 }
                 self.is_changed = true;
             }

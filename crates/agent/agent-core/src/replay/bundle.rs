@@ -6,7 +6,8 @@
 
 use nanobot_session::{Entry, MessageEntry, Record, Seq, SessionView, TurnEnd};
 use nanobot_types::{
-    ChatMessage, Effect, Map, MessageId, SessionKey, Timestamp, ToolName, ToolSource, ToolSpec, TraceId,
+    ChatMessage, Effect, Map, MessageId, SessionKey, Timestamp, ToolName, ToolSource, ToolSpec,
+    TraceId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -48,18 +49,33 @@ impl Bundle {
     /// A bundle of the turns that `options` choose, redacted. `None` when the log has no such
     /// turn.
     #[must_use]
-    pub fn new(view: &SessionView, options: &ReplayOptions, specs: &[ToolSpec], redactor: &Redactor) -> Option<Self> {
+    pub fn new(
+        view: &SessionView,
+        options: &ReplayOptions,
+        specs: &[ToolSpec],
+        redactor: &Redactor,
+    ) -> Option<Self> {
         let turns = turns(&view.records);
-        let wanted = turns.iter().enumerate().filter(|(index, turn)| options.takes(options.number(*index), turn));
+        let wanted = turns
+            .iter()
+            .enumerate()
+            .filter(|(index, turn)| options.takes(options.number(*index), turn));
         let mut wanted = wanted.map(|(_, turn)| turn);
         let first = wanted.next()?;
         let last = wanted.next_back().unwrap_or(first);
         let needed = first.first_known();
         // A turn is never cut, so that the numbers of those behind it stay.
-        let skipped = turns.iter().take_while(|turn| turn.range.end <= needed).count();
-        let begin = turns.get(skipped).map_or(needed, |turn| turn.range.start.min(needed));
+        let skipped = turns
+            .iter()
+            .take_while(|turn| turn.range.end <= needed)
+            .count();
+        let begin = turns
+            .get(skipped)
+            .map_or(needed, |turn| turn.range.start.min(needed));
         let records = view.records.get(begin..last.range.end).unwrap_or_default();
-        let records = records.iter().filter_map(|record| redacted(record, redactor));
+        let records = records
+            .iter()
+            .filter_map(|record| redacted(record, redactor));
         let spec = |spec: &ToolSpec| ToolSpec {
             description: redactor.text(&spec.description),
             parameters: redactor.schema(&spec.parameters),
@@ -67,9 +83,15 @@ impl Bundle {
         };
         Some(Self {
             program: env!("CARGO_PKG_VERSION").to_owned(),
-            options: ReplayOptions { first_turn: options.number(skipped), ..options.clone() },
+            options: ReplayOptions {
+                first_turn: options.number(skipped),
+                ..options.clone()
+            },
             specs: specs.iter().map(spec).collect(),
-            view: SessionView { records: records.collect(), ..SessionView::default() },
+            view: SessionView {
+                records: records.collect(),
+                ..SessionView::default()
+            },
         })
     }
 
@@ -139,13 +161,19 @@ fn redacted(record: &Record, redactor: &Redactor) -> Option<Record> {
         Entry::Message(entry) => Entry::Message(redactor.entry(entry)),
         Entry::TurnEnded(end) => {
             let visible = end.visible.as_deref().map(|text| redactor.text(text));
-            Entry::TurnEnded(TurnEnd { visible, ..end.clone() })
+            Entry::TurnEnded(TurnEnd {
+                visible,
+                ..end.clone()
+            })
         }
         Entry::Consolidated { .. } | Entry::Reset | Entry::Rewound { .. } => record.entry.clone(),
         // Says nothing of any turn.
         Entry::Metadata(_) => return None,
     };
-    Some(Record { seq: record.seq, entry })
+    Some(Record {
+        seq: record.seq,
+        entry,
+    })
 }
 
 #[derive(Deserialize)]
@@ -196,7 +224,11 @@ impl From<Tool> for ToolSpec {
             description: tool.description,
             parameters: tool.parameters,
             effect: tool.effect,
-            source: if tool.built_in { ToolSource::BuiltIn } else { ToolSource::External },
+            source: if tool.built_in {
+                ToolSource::BuiltIn
+            } else {
+                ToolSource::External
+            },
         }
     }
 }
@@ -247,20 +279,36 @@ fn line(record: &Record) -> Option<Line> {
         Entry::Rewound { to } => Step::Rewound { to: *to },
         Entry::Metadata(_) => return None,
     };
-    Some(Line { seq: record.seq, step })
+    Some(Line {
+        seq: record.seq,
+        step,
+    })
 }
 
 impl From<Line> for Record {
     fn from(line: Line) -> Self {
         let entry = match line.step {
-            Step::Said { message, inbound, runtime, at, extra } => {
-                Entry::Message(MessageEntry { message: message.into(), inbound, runtime, at, extra })
-            }
+            Step::Said {
+                message,
+                inbound,
+                runtime,
+                at,
+                extra,
+            } => Entry::Message(MessageEntry {
+                message: message.into(),
+                inbound,
+                runtime,
+                at,
+                extra,
+            }),
             Step::TurnEnded(end) => Entry::TurnEnded(end),
             Step::Consolidated { upto } => Entry::Consolidated { upto },
             Step::Reset {} => Entry::Reset,
             Step::Rewound { to } => Entry::Rewound { to },
         };
-        Self { seq: line.seq, entry }
+        Self {
+            seq: line.seq,
+            entry,
+        }
     }
 }

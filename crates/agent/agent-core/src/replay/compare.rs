@@ -68,31 +68,49 @@ pub struct Divergence {
 impl fmt::Display for Divergence {
     /// Three lines; of long texts, the place where they part. Control characters are escaped.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let common = self.recorded.chars().zip(self.now.chars()).take_while(|(a, b)| a == b).count();
+        let common = self
+            .recorded
+            .chars()
+            .zip(self.now.chars())
+            .take_while(|(a, b)| a == b)
+            .count();
         let start = common.saturating_sub(BEFORE);
         let (recorded, now) = (excerpt(&self.recorded, start), excerpt(&self.now, start));
-        write!(f, "diverges at step {}, {}\n  recorded: {recorded}\n  now:      {now}", self.step, self.difference)
+        write!(
+            f,
+            "diverges at step {}, {}\n  recorded: {recorded}\n  now:      {now}",
+            self.step, self.difference
+        )
     }
 }
 
 fn excerpt(text: &str, start: usize) -> String {
     let shown: String = text.chars().skip(start).take(BEFORE + BEHIND).collect();
     let before = if start > 0 { "…" } else { "" };
-    let behind = if text.chars().nth(start + BEFORE + BEHIND).is_some() { "…" } else { "" };
+    let behind = if text.chars().nth(start + BEFORE + BEHIND).is_some() {
+        "…"
+    } else {
+        ""
+    };
     format!("{before}{shown:?}{behind}")
 }
 
 /// Compares what was recorded of a turn with what was journaled now.
 pub(super) fn first_divergence(turn: &RecordedTurn<'_>, journal: &[Entry]) -> Option<Divergence> {
     let mut recorded = Steps::default();
-    turn.messages.iter().for_each(|entry| recorded.message(entry));
+    turn.messages
+        .iter()
+        .for_each(|entry| recorded.message(entry));
     turn.end.into_iter().for_each(|end| recorded.end(end));
     let mut now = Steps::default();
     for entry in journal {
         match entry {
             Entry::Message(message) => now.message(message),
             Entry::TurnEnded(end) => now.end(end),
-            Entry::Consolidated { .. } | Entry::Reset | Entry::Rewound { .. } | Entry::Metadata(_) => {}
+            Entry::Consolidated { .. }
+            | Entry::Reset
+            | Entry::Rewound { .. }
+            | Entry::Metadata(_) => {}
         }
     }
     let missing = Step::default();
@@ -100,7 +118,12 @@ pub(super) fn first_divergence(turn: &RecordedTurn<'_>, journal: &[Entry]) -> Op
         let was = recorded.steps.get(index).unwrap_or(&missing);
         let is = now.steps.get(index).unwrap_or(&missing);
         let (difference, recorded, now) = was.difference(is)?;
-        Some(Divergence { step: index + 1, difference, recorded, now })
+        Some(Divergence {
+            step: index + 1,
+            difference,
+            recorded,
+            now,
+        })
     })
 }
 
@@ -117,12 +140,18 @@ impl Step {
             return Some((Difference::Role, self.summary(), other.summary()));
         }
         let mut pairs = self.facets.iter().zip(&other.facets);
-        pairs.find(|(was, is)| was != is).map(|(was, is)| (was.0, was.1.clone(), is.1.clone()))
+        pairs
+            .find(|(was, is)| was != is)
+            .map(|(was, is)| (was.0, was.1.clone(), is.1.clone()))
     }
 
     /// The step in a line.
     fn summary(&self) -> String {
-        let said = self.facets.iter().map(|(_, value)| value.as_str()).find(|value| !value.is_empty());
+        let said = self
+            .facets
+            .iter()
+            .map(|(_, value)| value.as_str())
+            .find(|value| !value.is_empty());
         match (self.role, said) {
             ("", _) => "nothing".to_owned(),
             (role, Some(said)) => format!("{role}: {said}"),
@@ -145,14 +174,25 @@ impl Steps {
         let facets = match &*message {
             ChatMessage::System { .. } | ChatMessage::User(_) => vec![(Difference::Text, text)],
             ChatMessage::Assistant(said) => {
-                self.calls.extend(said.tool_calls.iter().map(|call| call.id.clone()));
-                let calls = said.tool_calls.iter().map(|call| format!("{}({})", call.name, call.arguments));
+                self.calls
+                    .extend(said.tool_calls.iter().map(|call| call.id.clone()));
+                let calls = said
+                    .tool_calls
+                    .iter()
+                    .map(|call| format!("{}({})", call.name, call.arguments));
                 let blocks = said.thinking_blocks.iter().map(ToString::to_string);
                 vec![
                     // Other programs keep the space around what a model says.
                     (Difference::Text, text.trim().to_owned()),
                     (Difference::Calls, calls.collect::<Vec<_>>().join("; ")),
-                    (Difference::Reasoning, said.reasoning_content.iter().cloned().chain(blocks).collect()),
+                    (
+                        Difference::Reasoning,
+                        said.reasoning_content
+                            .iter()
+                            .cloned()
+                            .chain(blocks)
+                            .collect(),
+                    ),
                 ]
             }
             ChatMessage::Tool(result) => {
@@ -161,21 +201,33 @@ impl Steps {
                     || "a call of an earlier turn".to_owned(),
                     |place| format!("call {} of the turn", place + 1),
                 );
-                vec![(Difference::Text, lasting(text)), (Difference::AnsweredCall, call)]
+                vec![
+                    (Difference::Text, lasting(text)),
+                    (Difference::AnsweredCall, call),
+                ]
             }
         };
-        self.steps.push(Step { role: message.role(), facets });
+        self.steps.push(Step {
+            role: message.role(),
+            facets,
+        });
     }
 
     fn end(&mut self, end: &TurnEnd) {
         let inbound: Vec<&str> = end.inbound.iter().map(AsRef::as_ref).collect();
-        let mut facets = vec![(Difference::Outcome, format!("{:?}", end.outcome).to_lowercase())];
+        let mut facets = vec![(
+            Difference::Outcome,
+            format!("{:?}", end.outcome).to_lowercase(),
+        )];
         // Why a model failed is told in words that stem from its vendor.
         if end.outcome != EndedAs::Failed {
             facets.push((Difference::Visible, end.visible.clone().unwrap_or_default()));
         }
         facets.push((Difference::Inbound, inbound.join(", ")));
-        self.steps.push(Step { role: "end", facets });
+        self.steps.push(Step {
+            role: "end",
+            facets,
+        });
     }
 }
 
@@ -203,7 +255,11 @@ mod tests {
         };
         let same = "記".repeat(100);
         for (recorded, now, shown) in [
-            ("blue", "red\n", "diverges at step 2, text\n  recorded: \"blue\"\n  now:      \"red\\n\"".to_owned()),
+            (
+                "blue",
+                "red\n",
+                "diverges at step 2, text\n  recorded: \"blue\"\n  now:      \"red\\n\"".to_owned(),
+            ),
             (
                 &*format!("{same}a{same}{same}"),
                 &*format!("{same}b"),

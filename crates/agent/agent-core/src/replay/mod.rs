@@ -61,12 +61,18 @@ pub struct ReplayOptions {
 impl ReplayOptions {
     /// All turns of a log that begins with the session, run with the default options.
     pub fn new(session: impl Into<SessionKey>) -> Self {
-        Self { session: session.into(), turns: TurnChoice::All, first_turn: 1, turn_options: TurnOptions::default() }
+        Self {
+            session: session.into(),
+            turns: TurnChoice::All,
+            first_turn: 1,
+            turn_options: TurnOptions::default(),
+        }
     }
 
     /// The number of the turn with this index in the log.
     fn number(&self, index: usize) -> u64 {
-        self.first_turn.saturating_add(u64::try_from(index).unwrap_or(u64::MAX))
+        self.first_turn
+            .saturating_add(u64::try_from(index).unwrap_or(u64::MAX))
     }
 
     fn takes(&self, number: u64, turn: &RecordedTurn<'_>) -> bool {
@@ -113,7 +119,11 @@ impl std::fmt::Display for TurnReplay {
 /// No file of the workspace is read, and nothing is written, sent or run. Each turn costs what
 /// its model calls cost on this side, so that long conversations take time by the square of their
 /// length. Empty when the log has no such turn.
-pub async fn replay_session(view: &SessionView, options: &ReplayOptions, specs: &[ToolSpec]) -> Vec<TurnReplay> {
+pub async fn replay_session(
+    view: &SessionView,
+    options: &ReplayOptions,
+    specs: &[ToolSpec],
+) -> Vec<TurnReplay> {
     let context = Arc::new(no_context());
     let mut replays = Vec::new();
     for (index, turn) in turns::turns(&view.records).into_iter().enumerate() {

@@ -11,7 +11,8 @@ use std::path::Path;
 use nanobot_redact::{HIDDEN, Secrets, hidden, is_secret_name, redacted, without_secrets};
 use nanobot_session::MessageEntry;
 use nanobot_types::{
-    AssistantMessage, ChatMessage, Content, ContentBlock, ImageUrl, Map, MediaRef, ToolCall, ToolMessage, UserMessage,
+    AssistantMessage, ChatMessage, Content, ContentBlock, ImageUrl, Map, MediaRef, ToolCall,
+    ToolMessage, UserMessage,
 };
 use serde_json::Value;
 
@@ -29,8 +30,15 @@ impl Redactor {
     /// A redactor that also knows the home of the person whose record it is.
     #[must_use]
     pub fn new(home: Option<&Path>) -> Self {
-        let home = home.map(|home| home.to_string_lossy().trim_end_matches(['/', '\\']).to_owned());
-        Self { home: home.filter(|home| home.len() > 1), secrets: Secrets::default() }
+        let home = home.map(|home| {
+            home.to_string_lossy()
+                .trim_end_matches(['/', '\\'])
+                .to_owned()
+        });
+        Self {
+            home: home.filter(|home| home.len() > 1),
+            secrets: Secrets::default(),
+        }
     }
 
     /// The same, which also knows the exact values that are secrets.
@@ -54,9 +62,11 @@ impl Redactor {
     /// The same for a tool's schema, in which names of secrets only name parameters.
     pub(super) fn schema(&self, schema: &Value) -> Value {
         match schema {
-            Value::Object(map) => {
-                Value::Object(map.iter().map(|(name, value)| (name.clone(), self.schema(value))).collect())
-            }
+            Value::Object(map) => Value::Object(
+                map.iter()
+                    .map(|(name, value)| (name.clone(), self.schema(value)))
+                    .collect(),
+            ),
             Value::Array(items) => items.iter().map(|item| self.schema(item)).collect(),
             other => self.value(other),
         }
@@ -73,15 +83,28 @@ impl Redactor {
     }
 
     fn map(&self, map: &Map) -> Map {
-        let hide = |name: &String, value: &Value| if is_secret_name(name) { hidden(value) } else { self.value(value) };
-        map.iter().map(|(name, value)| (name.clone(), hide(name, value))).collect()
+        let hide = |name: &String, value: &Value| {
+            if is_secret_name(name) {
+                hidden(value)
+            } else {
+                self.value(value)
+            }
+        };
+        map.iter()
+            .map(|(name, value)| (name.clone(), hide(name, value)))
+            .collect()
     }
 
     fn message(&self, message: &ChatMessage) -> ChatMessage {
         match message {
-            ChatMessage::System { content } => ChatMessage::System { content: self.content(content) },
+            ChatMessage::System { content } => ChatMessage::System {
+                content: self.content(content),
+            },
             ChatMessage::User(user) => {
-                let file = |file: &MediaRef| MediaRef { location: self.text(&file.location), mime: file.mime.clone() };
+                let file = |file: &MediaRef| MediaRef {
+                    location: self.text(&file.location),
+                    mime: file.mime.clone(),
+                };
                 ChatMessage::User(UserMessage {
                     content: self.content(&user.content),
                     media: user.media.iter().map(file).collect(),
@@ -90,32 +113,46 @@ impl Redactor {
             ChatMessage::Assistant(said) => ChatMessage::Assistant(AssistantMessage {
                 content: said.content.as_ref().map(|content| self.content(content)),
                 tool_calls: said.tool_calls.iter().map(|call| self.call(call)).collect(),
-                reasoning_content: said.reasoning_content.as_deref().map(|text| self.text(text)),
-                thinking_blocks: said.thinking_blocks.iter().map(|block| self.value(block)).collect(),
+                reasoning_content: said
+                    .reasoning_content
+                    .as_deref()
+                    .map(|text| self.text(text)),
+                thinking_blocks: said
+                    .thinking_blocks
+                    .iter()
+                    .map(|block| self.value(block))
+                    .collect(),
                 provider: said.provider.clone(),
             }),
-            ChatMessage::Tool(result) => {
-                ChatMessage::Tool(ToolMessage { content: self.content(&result.content), ..result.clone() })
-            }
+            ChatMessage::Tool(result) => ChatMessage::Tool(ToolMessage {
+                content: self.content(&result.content),
+                ..result.clone()
+            }),
         }
     }
 
     fn content(&self, content: &Content) -> Content {
         match content {
             Content::Text(text) => Content::Text(self.text(text)),
-            Content::Blocks(blocks) => Content::Blocks(blocks.iter().map(|block| self.block(block)).collect()),
+            Content::Blocks(blocks) => {
+                Content::Blocks(blocks.iter().map(|block| self.block(block)).collect())
+            }
         }
     }
 
     fn block(&self, block: &ContentBlock) -> ContentBlock {
         match block {
-            ContentBlock::Text { text } => ContentBlock::Text { text: self.text(text) },
+            ContentBlock::Text { text } => ContentBlock::Text {
+                text: self.text(text),
+            },
             ContentBlock::ImageUrl { image_url } => {
                 let url = match image_url.url.starts_with("data:") {
                     true => HIDDEN.to_owned(),
                     false => self.text(&image_url.url),
                 };
-                ContentBlock::ImageUrl { image_url: ImageUrl { url } }
+                ContentBlock::ImageUrl {
+                    image_url: ImageUrl { url },
+                }
             }
             ContentBlock::Other(value) => ContentBlock::Other(self.value(value)),
         }
@@ -140,7 +177,9 @@ impl Redactor {
             Some(home) => replace_folder(text, home),
             None => text.to_owned(),
         };
-        HOMES.iter().fold(text, |text, above| without_people(&text, above))
+        HOMES
+            .iter()
+            .fold(text, |text, above| without_people(&text, above))
     }
 }
 
@@ -150,7 +189,11 @@ fn replace_folder(text: &str, folder: &str) -> String {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once(folder) {
         kept.push_str(before);
-        kept.push_str(if after.starts_with(is_name) { folder } else { "~" });
+        kept.push_str(if after.starts_with(is_name) {
+            folder
+        } else {
+            "~"
+        });
         rest = after;
     }
     kept.push_str(rest);
@@ -200,38 +243,78 @@ mod tests {
                 "nothing to hide: 42 tokens, the key is under the mat",
                 "nothing to hide: 42 tokens, the key is under the mat",
             ),
-            ("max_tokens: 100, session key x", "max_tokens: 100, session key x"),
+            (
+                "max_tokens: 100, session key x",
+                "max_tokens: 100, session key x",
+            ),
             ("OPENAI_API_KEY=abc123", "OPENAI_API_KEY=***"),
             ("password: hunter2\nuser: ann", "password: ***\nuser: ann"),
             ("password:\nnext line", "password:\nnext line"),
-            (r#"{"apiKey": "two words", "model": "m"}"#, r#"{"apiKey": "***", "model": "m"}"#),
-            (r#"{\"token\":\"abc\",\"a\":1}"#, r#"{\"token\":\"***\",\"a\":1}"#),
-            (r#"{"token": "a\"b", "secret": ""}"#, r#"{"token": "***", "secret": ""}"#),
+            (
+                r#"{"apiKey": "two words", "model": "m"}"#,
+                r#"{"apiKey": "***", "model": "m"}"#,
+            ),
+            (
+                r#"{\"token\":\"abc\",\"a\":1}"#,
+                r#"{\"token\":\"***\",\"a\":1}"#,
+            ),
+            (
+                r#"{"token": "a\"b", "secret": ""}"#,
+                r#"{"token": "***", "secret": ""}"#,
+            ),
             (r#"{"token": "cut off"#, r#"{"token": "*** off"#),
             ("Authorization: Bearer abc.def", "Authorization: Bearer ***"),
-            ("curl -H 'Authorization: Bearer abc'", "curl -H 'Authorization: Bearer ***'"),
+            (
+                "curl -H 'Authorization: Bearer abc'",
+                "curl -H 'Authorization: Bearer ***'",
+            ),
             ("use sk-proj-abcdefgh now", "use *** now"),
             ("pip install sk-learn hf_hub", "pip install sk-learn hf_hub"),
             ("AKIAIOSFODNN7EXAMPLE", "***"),
-            ("1234567890:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw", "1234567890:***"),
+            (
+                "1234567890:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw",
+                "1234567890:***",
+            ),
             ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln", "***"),
             ("sha 3a7bd3e2360a3d29eea436fcfb7e44c735d117c4", "sha ***"),
-            ("https://me:word@proxy.example/x?api_key=abc&y=1", "https://me:***@proxy.example/x?api_key=***&y=1"),
-            ("git clone https://abc@host/a.git", "git clone https://***@host/a.git"),
-            ("/usr/lib/x86_64-linux-gnu/libssl3/v1.2.3/some.so", "/usr/lib/x86_64-linux-gnu/libssl3/v1.2.3/some.so"),
-            ("a_name_that_is_very_long_but_only_made_of_words", "a_name_that_is_very_long_but_only_made_of_words"),
+            (
+                "https://me:word@proxy.example/x?api_key=abc&y=1",
+                "https://me:***@proxy.example/x?api_key=***&y=1",
+            ),
+            (
+                "git clone https://abc@host/a.git",
+                "git clone https://***@host/a.git",
+            ),
+            (
+                "/usr/lib/x86_64-linux-gnu/libssl3/v1.2.3/some.so",
+                "/usr/lib/x86_64-linux-gnu/libssl3/v1.2.3/some.so",
+            ),
+            (
+                "a_name_that_is_very_long_but_only_made_of_words",
+                "a_name_that_is_very_long_but_only_made_of_words",
+            ),
             (
                 "這是一個沒有秘密的句子但是很長很長很長很長很長很長很長 2026",
                 "這是一個沒有秘密的句子但是很長很長很長很長很長很長很長 2026",
             ),
-            ("in /srv/people/ann/notes and /srv/people/anna", "in ~/notes and /srv/people/anna"),
-            ("/home/bob/x, /Users/eve and /data/home/bob", "~/x, ~ and /data/home/bob"),
+            (
+                "in /srv/people/ann/notes and /srv/people/anna",
+                "in ~/notes and /srv/people/anna",
+            ),
+            (
+                "/home/bob/x, /Users/eve and /data/home/bob",
+                "~/x, ~ and /data/home/bob",
+            ),
             (r"C:\Users\Bob\x and C:\\Users\\Bob\\x", r"~\x and ~\\x"),
             ("*** stays ***, token=***", "*** stays ***, token=***"),
         ] {
             let once = redactor.text(text);
             assert_eq!(once, redacted, "{text}");
-            assert_eq!(redactor.text(&once), once, "a second time changes nothing: {text}");
+            assert_eq!(
+                redactor.text(&once),
+                once,
+                "a second time changes nothing: {text}"
+            );
         }
     }
 
@@ -242,9 +325,21 @@ mod tests {
         assert_eq!(redactor.schema(&schema), schema);
         let id = "call_0123456789abcdefABCDEF0123456789";
         let call = ToolCall::new(id, "login", r#"{"token":"a","user":"ann"}"#);
-        let said = AssistantMessage { tool_calls: vec![call], ..AssistantMessage::default() };
+        let said = AssistantMessage {
+            tool_calls: vec![call],
+            ..AssistantMessage::default()
+        };
         let redacted = redactor.entry(&MessageEntry::new(ChatMessage::Assistant(said)));
-        let ChatMessage::Assistant(said) = &*redacted.message else { panic!("{redacted:?}") };
-        assert_eq!(said.tool_calls, [ToolCall::new(id, "login", r#"{"token":"***","user":"ann"}"#)]);
+        let ChatMessage::Assistant(said) = &*redacted.message else {
+            panic!("{redacted:?}")
+        };
+        assert_eq!(
+            said.tool_calls,
+            [ToolCall::new(
+                id,
+                "login",
+                r#"{"token":"***","user":"ann"}"#
+            )]
+        );
     }
 }

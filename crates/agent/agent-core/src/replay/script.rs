@@ -9,7 +9,8 @@ use nanobot_provider::StreamEvent;
 use nanobot_session::{MessageEntry, TurnOutcome as EndedAs};
 use nanobot_tool::ERROR_HINT;
 use nanobot_types::{
-    AssistantMessage, CallId, ChatMessage, Effect, FinishReason, Severity, ToolName, ToolResult, ToolSource, ToolSpec,
+    AssistantMessage, CallId, ChatMessage, Effect, FinishReason, Severity, ToolName, ToolResult,
+    ToolSource, ToolSpec,
 };
 
 use super::turns::{RecordedTurn, without_files};
@@ -54,13 +55,18 @@ impl Script {
             cut_at: None,
             is_limited: ended == Some(EndedAs::Limited),
         };
-        let can_go_on = turn.messages.get(turn.opening).is_some_and(|entry| entry.inbound.is_some());
+        let can_go_on = turn
+            .messages
+            .get(turn.opening)
+            .is_some_and(|entry| entry.inbound.is_some());
         let mut interrupted = false;
         for (number, entry) in turn.messages.iter().enumerate().skip(turn.opening + 1) {
             match &*entry.message {
                 ChatMessage::Assistant(said) => {
                     interrupted = false;
-                    script.answers.push(events(said, entry.extra.get(CUT_KEY).map(Cut::of_stored)));
+                    script
+                        .answers
+                        .push(events(said, entry.extra.get(CUT_KEY).map(Cut::of_stored)));
                     let calls = said.tool_calls.iter();
                     script.calls.extend(calls.map(|call| Call {
                         id: call.id.clone(),
@@ -74,19 +80,31 @@ impl Script {
                         interrupted = true;
                         script.interruptions.push(number);
                     }
-                    let call = script.calls.iter_mut().rev().find(|call| call.id == result.tool_call_id);
+                    let call = script
+                        .calls
+                        .iter_mut()
+                        .rev()
+                        .find(|call| call.id == result.tool_call_id);
                     if let Some(call) = call.filter(|call| call.result.is_none()) {
                         call.result = Some(text);
                     }
                 }
-                ChatMessage::User(_) => script.steering.push((script.answers.len(), without_files(entry))),
+                ChatMessage::User(_) => script
+                    .steering
+                    .push((script.answers.len(), without_files(entry))),
                 ChatMessage::System { .. } => {}
             }
         }
-        let said = turn.end.and_then(|end| end.visible.as_deref()).unwrap_or_default();
+        let said = turn
+            .end
+            .and_then(|end| end.visible.as_deref())
+            .unwrap_or_default();
         if matches!(ended, Some(EndedAs::Replied | EndedAs::Suppressed)) {
             let reason = Cut::of_reply(said).map_or(FinishReason::Stop, Cut::reason);
-            script.beyond = Some(vec![StreamEvent::Text(SILENCE.to_owned()), StreamEvent::Finished(reason)]);
+            script.beyond = Some(vec![
+                StreamEvent::Text(SILENCE.to_owned()),
+                StreamEvent::Finished(reason),
+            ]);
         }
         script.cut_at = script.cut_at();
         script
@@ -121,16 +139,33 @@ impl Script {
     /// The tools there were: those of `specs`, without those that were not found, and one that
     /// takes everything for each that ran and is not there any more.
     pub(super) fn tools(&self, specs: &[ToolSpec]) -> Vec<(ToolSpec, bool)> {
-        let missing: HashSet<&ToolName> =
-            self.calls.iter().filter(|call| call.was_not_found()).map(|call| &call.name).collect();
-        let there = specs.iter().filter(|spec| !missing.contains(&spec.name)).cloned();
+        let missing: HashSet<&ToolName> = self
+            .calls
+            .iter()
+            .filter(|call| call.was_not_found())
+            .map(|call| &call.name)
+            .collect();
+        let there = specs
+            .iter()
+            .filter(|spec| !missing.contains(&spec.name))
+            .cloned();
         let mut tools: Vec<(ToolSpec, bool)> = there.map(|spec| (spec, true)).collect();
-        for call in self.calls.iter().filter(|call| !missing.contains(&call.name)) {
+        for call in self
+            .calls
+            .iter()
+            .filter(|call| !missing.contains(&call.name))
+        {
             if tools.iter().any(|(spec, _)| spec.name == call.name) {
                 continue;
             }
-            let unknown = |other: &Call| other.name == call.name && other.result.as_deref() == Some(UNKNOWN_OUTCOME);
-            let effect = if self.calls.iter().any(unknown) { Effect::Irreversible } else { Effect::Idempotent };
+            let unknown = |other: &Call| {
+                other.name == call.name && other.result.as_deref() == Some(UNKNOWN_OUTCOME)
+            };
+            let effect = if self.calls.iter().any(unknown) {
+                Effect::Irreversible
+            } else {
+                Effect::Idempotent
+            };
             let spec = ToolSpec {
                 name: call.name.clone(),
                 description: String::new(),
@@ -145,7 +180,9 @@ impl Script {
 
     /// What a tool gave to the call at `position` of the turn, from 1.
     pub(super) fn result(&self, position: u32, is_checked: bool) -> ToolResult {
-        let call = usize::try_from(position).ok().and_then(|position| self.calls.get(position.checked_sub(1)?));
+        let call = usize::try_from(position)
+            .ok()
+            .and_then(|position| self.calls.get(position.checked_sub(1)?));
         let Some(text) = call.and_then(|call| call.result.as_deref()) else {
             return ToolResult::error("Error: the record has no result for this call");
         };
@@ -162,18 +199,31 @@ impl Script {
             return ToolResult::ok(format!("{whole}…"));
         }
         if let Some(before) = text.strip_suffix(FATAL_NOTE) {
-            return ToolResult { severity: Some(Severity::Fatal), ..ToolResult::ok(before) };
+            return ToolResult {
+                severity: Some(Severity::Fatal),
+                ..ToolResult::ok(before)
+            };
         }
         match text.strip_suffix(ERROR_HINT) {
-            Some(error) if error.starts_with("Error") => ToolResult { severity: None, ..ToolResult::error(error) },
+            Some(error) if error.starts_with("Error") => ToolResult {
+                severity: None,
+                ..ToolResult::error(error)
+            },
             _ => ToolResult::ok(text),
         }
     }
 
     /// Where results were cut, if all that were agree about it and no other is longer.
     fn cut_at(&self) -> Option<usize> {
-        let results = || self.calls.iter().filter_map(|call| call.result.as_deref()).map(without_repetition_note);
-        let limit = results().find_map(|text| text.strip_suffix(CUT)).map(|whole| whole.chars().count())?;
+        let results = || {
+            self.calls
+                .iter()
+                .filter_map(|call| call.result.as_deref())
+                .map(without_repetition_note)
+        };
+        let limit = results()
+            .find_map(|text| text.strip_suffix(CUT))
+            .map(|whole| whole.chars().count())?;
         let agrees = |text: &str| match text.strip_suffix(CUT) {
             Some(whole) => whole.chars().count() == limit,
             None => text.chars().count() <= limit,
@@ -186,12 +236,16 @@ impl Call {
     /// There was no such tool then.
     fn was_not_found(&self) -> bool {
         let told = format!("Error: Tool '{}' not found.", self.name);
-        self.result.as_deref().is_some_and(|text| text.starts_with(&told))
+        self.result
+            .as_deref()
+            .is_some_and(|text| text.starts_with(&told))
     }
 
     /// The tool did not run because of its arguments.
     fn was_refused(&self) -> bool {
-        self.result.as_deref().is_some_and(|text| text.starts_with("Error: Invalid parameters for tool '"))
+        self.result
+            .as_deref()
+            .is_some_and(|text| text.starts_with("Error: Invalid parameters for tool '"))
     }
 }
 
@@ -199,8 +253,17 @@ impl Call {
 fn events(said: &AssistantMessage, cut: Option<Cut>) -> Vec<StreamEvent> {
     let mut events = Vec::new();
     events.extend(said.reasoning_content.clone().map(StreamEvent::Reasoning));
-    events.extend(said.thinking_blocks.iter().cloned().map(StreamEvent::ThinkingBlock));
-    events.extend(said.content.as_ref().map(|content| StreamEvent::Text(content.to_text())));
+    events.extend(
+        said.thinking_blocks
+            .iter()
+            .cloned()
+            .map(StreamEvent::ThinkingBlock),
+    );
+    events.extend(
+        said.content
+            .as_ref()
+            .map(|content| StreamEvent::Text(content.to_text())),
+    );
     for (index, call) in said.tool_calls.iter().enumerate() {
         events.push(StreamEvent::ToolCall {
             index,
@@ -211,10 +274,12 @@ fn events(said: &AssistantMessage, cut: Option<Cut>) -> Vec<StreamEvent> {
             function_extra: call.function_extra.clone(),
         });
     }
-    events.push(StreamEvent::Finished(match (cut, said.tool_calls.is_empty()) {
-        (Some(cut), _) => cut.reason(),
-        (None, true) => FinishReason::Stop,
-        (None, false) => FinishReason::ToolCalls,
-    }));
+    events.push(StreamEvent::Finished(
+        match (cut, said.tool_calls.is_empty()) {
+            (Some(cut), _) => cut.reason(),
+            (None, true) => FinishReason::Stop,
+            (None, false) => FinishReason::ToolCalls,
+        },
+    ));
     events
 }

@@ -9,15 +9,17 @@ use futures_util::stream;
 use nanobot_bus::EventFeed;
 use nanobot_context::ContextBuilder;
 use nanobot_provider::{
-    Candidate, ChatRequest, ChatStream, Generation, Provider, ProviderError, ProviderRouter, RetryPolicy,
+    Candidate, ChatRequest, ChatStream, Generation, Provider, ProviderError, ProviderRouter,
+    RetryPolicy,
 };
 use nanobot_session::{
-    Entry, InMemoryStore, MessageEntry, ReadFrom, Seq, SessionError, SessionInfo, SessionStore, SessionView,
-    TurnOutcome as EndedAs,
+    Entry, InMemoryStore, MessageEntry, ReadFrom, Seq, SessionError, SessionInfo, SessionStore,
+    SessionView, TurnOutcome as EndedAs,
 };
 use nanobot_tool::{Registry, Tool, ToolContext};
 use nanobot_types::{
-    ChannelName, ChatId, DeliveryContext, Map, Origin, ProviderName, SessionKey, ToolResult, ToolSpec, TraceId,
+    ChannelName, ChatId, DeliveryContext, Map, Origin, ProviderName, SessionKey, ToolResult,
+    ToolSpec, TraceId,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -37,25 +39,43 @@ pub(super) async fn play(
     specs: &[ToolSpec],
     context: Arc<ContextBuilder>,
 ) -> Vec<Entry> {
-    let Some(opening) = turn.messages.get(turn.opening) else { return Vec::new() };
+    let Some(opening) = turn.messages.get(turn.opening) else {
+        return Vec::new();
+    };
     let script = Arc::new(Script::of(turn));
     let given = Arc::new(AtomicUsize::new(0));
     let history = turn.history();
     let past = history.len();
     let store = Arc::new(JournalStore::default());
-    if store.inner.append(&options.session, Seq(0), history).await.is_err() {
+    if store
+        .inner
+        .append(&options.session, Seq(0), history)
+        .await
+        .is_err()
+    {
         return Vec::new();
     }
     let agent = agent(&script, &given, specs, context, store.clone(), options);
     let facts = facts(&options.session, opening);
-    let mut steering = RecordedSteering { script: script.clone(), given, next: 0 };
+    let mut steering = RecordedSteering {
+        script: script.clone(),
+        given,
+        next: 0,
+    };
     // A turn whose end is not recorded is interrupted behind its last message and left alone.
-    let last = if turn.end.is_some() { usize::MAX } else { turn.messages.len() };
+    let last = if turn.end.is_some() {
+        usize::MAX
+    } else {
+        turn.messages.len()
+    };
     for interrupted_after in script.interruptions().iter().copied().chain([last]) {
         let cancel = CancellationToken::new();
         store.begin(Bounds {
             interrupted_after,
-            stopped_after: turn.end.filter(|end| end.outcome == EndedAs::Stopped).map(|_| turn.messages.len()),
+            stopped_after: turn
+                .end
+                .filter(|end| end.outcome == EndedAs::Stopped)
+                .map(|_| turn.messages.len()),
             cancel: cancel.clone(),
         });
         let request = TurnRequest {
@@ -72,8 +92,16 @@ pub(super) async fn play(
             Err(error) => tracing::debug!(%error, "a replayed turn is interrupted"),
         }
     }
-    let view = store.inner.read(&options.session, ReadFrom::Seq(Seq(0))).await.unwrap_or_default();
-    view.records.into_iter().skip(past).map(|record| record.entry).collect()
+    let view = store
+        .inner
+        .read(&options.session, ReadFrom::Seq(Seq(0)))
+        .await
+        .unwrap_or_default();
+    view.records
+        .into_iter()
+        .skip(past)
+        .map(|record| record.entry)
+        .collect()
 }
 
 fn agent(
@@ -86,15 +114,34 @@ fn agent(
 ) -> Agent {
     let registry = Registry::new();
     for (spec, is_checked) in script.tools(specs) {
-        if let Err(error) = registry.register(Arc::new(RecordedTool { spec, is_checked, script: script.clone() })) {
+        if let Err(error) = registry.register(Arc::new(RecordedTool {
+            spec,
+            is_checked,
+            script: script.clone(),
+        })) {
             tracing::warn!(%error, "a tool is left out of a replay");
         }
     }
-    let model = RecordedModel { name: ProviderName::from(UNNAMED), script: script.clone(), given: given.clone() };
+    let model = RecordedModel {
+        name: ProviderName::from(UNNAMED),
+        script: script.clone(),
+        given: given.clone(),
+    };
     // Answers were bounded when they were recorded.
-    let generation = Generation { max_tokens: u32::MAX, ..Generation::default() };
-    let candidate = Candidate { provider: Arc::new(model), model: UNNAMED.into(), generation };
-    let policy = RetryPolicy { pauses: Vec::new(), longest_pause: Duration::ZERO, ..RetryPolicy::default() };
+    let generation = Generation {
+        max_tokens: u32::MAX,
+        ..Generation::default()
+    };
+    let candidate = Candidate {
+        provider: Arc::new(model),
+        model: UNNAMED.into(),
+        generation,
+    };
+    let policy = RetryPolicy {
+        pauses: Vec::new(),
+        longest_pause: Duration::ZERO,
+        ..RetryPolicy::default()
+    };
     let parts = AgentParts {
         router: Arc::new(ProviderRouter::new([candidate], policy)),
         registry: Arc::new(registry),
@@ -102,7 +149,13 @@ fn agent(
         context,
         events: EventFeed::new(),
     };
-    Agent::new(parts, AgentSettings { options: script.options(&options.turn_options), ..AgentSettings::default() })
+    Agent::new(
+        parts,
+        AgentSettings {
+            options: script.options(&options.turn_options),
+            ..AgentSettings::default()
+        },
+    )
 }
 
 /// The circumstances, as far as the message that began the turn tells them.
@@ -111,7 +164,10 @@ fn facts(session: &SessionKey, opening: &MessageEntry) -> TurnFacts {
         let lines = opening.runtime.as_deref().unwrap_or_default().lines();
         lines.filter_map(|line| line.strip_prefix(label)).next()
     };
-    let (channel, chat) = session.as_str().split_once(':').unwrap_or(("", session.as_str()));
+    let (channel, chat) = session
+        .as_str()
+        .split_once(':')
+        .unwrap_or(("", session.as_str()));
     TurnFacts {
         session: session.clone(),
         channel: ChannelName::from(told("Channel: ").unwrap_or(channel)),
@@ -143,7 +199,9 @@ impl Provider for RecordedModel {
         let given = self.given.fetch_add(1, Ordering::SeqCst);
         match self.script.answer(given) {
             Some(events) => Ok(Box::pin(stream::iter(events.clone().into_iter().map(Ok)))),
-            None => Err(ProviderError::BadRequest("the record has no answer left".to_owned())),
+            None => Err(ProviderError::BadRequest(
+                "the record has no answer left".to_owned(),
+            )),
         }
     }
 }
@@ -179,7 +237,12 @@ struct RecordedSteering {
 impl Steering for RecordedSteering {
     async fn take(&mut self) -> Vec<MessageEntry> {
         let given = self.given.load(Ordering::SeqCst);
-        let due = self.script.steering().iter().skip(self.next).take_while(|(answers, _)| *answers <= given);
+        let due = self
+            .script
+            .steering()
+            .iter()
+            .skip(self.next)
+            .take_while(|(answers, _)| *answers <= given);
         let entries: Vec<MessageEntry> = due.map(|(_, entry)| entry.clone()).collect();
         self.next += entries.len();
         entries
@@ -213,7 +276,9 @@ impl JournalStore {
     /// How many more messages can be stored.
     fn room(&self) -> usize {
         let bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
-        let limit = bounds.as_ref().map_or(usize::MAX, |bounds| bounds.interrupted_after);
+        let limit = bounds
+            .as_ref()
+            .map_or(usize::MAX, |bounds| bounds.interrupted_after);
         limit.saturating_sub(self.journaled.load(Ordering::SeqCst))
     }
 
@@ -230,7 +295,12 @@ impl JournalStore {
 
 #[async_trait]
 impl SessionStore for JournalStore {
-    async fn append(&self, key: &SessionKey, head: Seq, entries: Vec<Entry>) -> Result<Seq, SessionError> {
+    async fn append(
+        &self,
+        key: &SessionKey,
+        head: Seq,
+        entries: Vec<Entry>,
+    ) -> Result<Seq, SessionError> {
         let mut room = self.room();
         let wanted = entries.len();
         let mut messages = 0;
@@ -252,7 +322,12 @@ impl SessionStore for JournalStore {
             return Ok(head);
         }
         let source = std::io::Error::other("the record ends here");
-        Err(SessionError::Io { key: key.clone(), action: "go on with", path: "memory".into(), source })
+        Err(SessionError::Io {
+            key: key.clone(),
+            action: "go on with",
+            path: "memory".into(),
+            source,
+        })
     }
 
     async fn read(&self, key: &SessionKey, from: ReadFrom) -> Result<SessionView, SessionError> {

@@ -42,7 +42,9 @@ impl RecordedTurn<'_> {
                 Entry::Message(entry) => Some(Entry::Message(without_files(entry))),
                 Entry::TurnEnded(_) | Entry::Reset => Some(record.entry.clone()),
                 // Positions count from what is known.
-                Entry::Rewound { to } => Some(Entry::Rewound { to: Seq(to.0.saturating_sub(cursor.0)) }),
+                Entry::Rewound { to } => Some(Entry::Rewound {
+                    to: Seq(to.0.saturating_sub(cursor.0)),
+                }),
                 Entry::Consolidated { .. } | Entry::Metadata(_) => None,
             })
             .collect()
@@ -52,8 +54,12 @@ impl RecordedTurn<'_> {
     pub(super) fn first_known(&self) -> usize {
         let cursor = self.cursor();
         // The end of a turn that lies before it says nothing.
-        let is_known = |record: &Record| record.seq >= cursor && !matches!(record.entry, Entry::TurnEnded(_));
-        self.before.iter().position(is_known).unwrap_or(self.range.start)
+        let is_known =
+            |record: &Record| record.seq >= cursor && !matches!(record.entry, Entry::TurnEnded(_));
+        self.before
+            .iter()
+            .position(is_known)
+            .unwrap_or(self.range.start)
     }
 
     /// Messages before this were not sent any more when the turn began.
@@ -61,7 +67,10 @@ impl RecordedTurn<'_> {
         let cursors = self.before.iter().map(|record| match record.entry {
             Entry::Consolidated { upto } => upto,
             Entry::Reset => record.seq,
-            Entry::Message(_) | Entry::TurnEnded(_) | Entry::Rewound { .. } | Entry::Metadata(_) => Seq(0),
+            Entry::Message(_)
+            | Entry::TurnEnded(_)
+            | Entry::Rewound { .. }
+            | Entry::Metadata(_) => Seq(0),
         });
         cursors.max().unwrap_or_default()
     }
@@ -73,7 +82,10 @@ pub(super) fn without_files(entry: &MessageEntry) -> MessageEntry {
     if let ChatMessage::User(user) = &*entry.message
         && !user.media.is_empty()
     {
-        let said = UserMessage { content: user.content.clone(), media: Vec::new() };
+        let said = UserMessage {
+            content: user.content.clone(),
+            media: Vec::new(),
+        };
         entry.message = Arc::new(ChatMessage::User(said));
     }
     entry
@@ -81,7 +93,11 @@ pub(super) fn without_files(entry: &MessageEntry) -> MessageEntry {
 
 /// The turns of a log, in order.
 pub(super) fn turns(records: &[Record]) -> Vec<RecordedTurn<'_>> {
-    let mut reader = Reader { records, turns: Vec::new(), open: None };
+    let mut reader = Reader {
+        records,
+        turns: Vec::new(),
+        open: None,
+    };
     for (index, record) in records.iter().enumerate() {
         reader.take(index, &record.entry);
     }
@@ -126,12 +142,17 @@ impl<'a> Reader<'a> {
             self.leave_open(index);
         }
         if self.open.is_none() {
-            self.open = Some(Open { opening: index, is_answered: false });
+            self.open = Some(Open {
+                opening: index,
+                is_answered: false,
+            });
         }
     }
 
     fn end(&mut self, index: usize, end: &'a TurnEnd) {
-        let Some(Open { opening, .. }) = self.open.take() else { return };
+        let Some(Open { opening, .. }) = self.open.take() else {
+            return;
+        };
         let own = self.opening_of(end, opening..index);
         if own > opening {
             // A turn that nobody came back for stands before it.
@@ -150,13 +171,17 @@ impl<'a> Reader<'a> {
     fn opening_of(&self, end: &TurnEnd, range: Range<usize>) -> usize {
         let first = range.start;
         let mut heard = range.filter_map(|index| match &self.records.get(index)?.entry {
-            Entry::Message(entry) if is_of_a_turn(entry) && matches!(*entry.message, ChatMessage::User(_)) => {
+            Entry::Message(entry)
+                if is_of_a_turn(entry) && matches!(*entry.message, ChatMessage::User(_)) =>
+            {
                 Some((index, entry.inbound.as_ref()))
             }
             _ => None,
         });
         let own = match end.inbound.first() {
-            Some(id) => heard.find(|(_, inbound)| *inbound == Some(id)).map(|(index, _)| index),
+            Some(id) => heard
+                .find(|(_, inbound)| *inbound == Some(id))
+                .map(|(index, _)| index),
             // It took in nothing that has an id.
             None => heard.fold(None, |own, (index, inbound)| match inbound {
                 Some(_) => None,
@@ -169,12 +194,16 @@ impl<'a> Reader<'a> {
     /// Where the results begin that stand right before a message for calls of an earlier turn.
     fn first_repair(&self, opening: usize, floor: usize) -> usize {
         let before = self.records.get(floor..opening).unwrap_or_default();
-        let repairs = before.iter().rev().take_while(|record| match &record.entry {
-            Entry::Message(entry) => {
-                matches!(*entry.message, ChatMessage::Tool(_)) && entry.message.text() == INTERRUPTED_RESULT
-            }
-            _ => false,
-        });
+        let repairs = before
+            .iter()
+            .rev()
+            .take_while(|record| match &record.entry {
+                Entry::Message(entry) => {
+                    matches!(*entry.message, ChatMessage::Tool(_))
+                        && entry.message.text() == INTERRUPTED_RESULT
+                }
+                _ => false,
+            });
         opening - repairs.count()
     }
 
@@ -182,10 +211,14 @@ impl<'a> Reader<'a> {
         let floor = self.turns.last().map_or(0, |turn| turn.range.end);
         let begin = self.first_repair(opening, floor);
         let messages_in = |range: Range<usize>| {
-            self.records.get(range).unwrap_or_default().iter().filter_map(|record| match &record.entry {
-                Entry::Message(entry) if is_of_a_turn(entry) => Some(entry),
-                _ => None,
-            })
+            self.records
+                .get(range)
+                .unwrap_or_default()
+                .iter()
+                .filter_map(|record| match &record.entry {
+                    Entry::Message(entry) if is_of_a_turn(entry) => Some(entry),
+                    _ => None,
+                })
         };
         self.turns.push(RecordedTurn {
             before: self.records.get(..begin).unwrap_or_default(),
@@ -200,12 +233,19 @@ impl<'a> Reader<'a> {
 /// Whether a turn would record the message: commands, instructions and empty answers are never
 /// sent to a model.
 fn is_of_a_turn(entry: &MessageEntry) -> bool {
-    let is_command = entry.extra.get("_command").is_some_and(|mark| *mark != Value::Bool(false) && !mark.is_null());
+    let is_command = entry
+        .extra
+        .get("_command")
+        .is_some_and(|mark| *mark != Value::Bool(false) && !mark.is_null());
     !is_command
         && match &*entry.message {
             ChatMessage::System { .. } => false,
             ChatMessage::Assistant(said) => {
-                !said.tool_calls.is_empty() || said.content.as_ref().is_some_and(|content| !content.is_empty())
+                !said.tool_calls.is_empty()
+                    || said
+                        .content
+                        .as_ref()
+                        .is_some_and(|content| !content.is_empty())
             }
             ChatMessage::User(_) | ChatMessage::Tool(_) => true,
         }
@@ -220,12 +260,18 @@ mod tests {
 
     fn user(id: &str) -> Entry {
         let inbound = (!id.is_empty()).then(|| id.into());
-        Entry::Message(MessageEntry { inbound, ..MessageEntry::new(ChatMessage::user("said")) })
+        Entry::Message(MessageEntry {
+            inbound,
+            ..MessageEntry::new(ChatMessage::user("said"))
+        })
     }
 
     fn calls() -> Entry {
         let tool_calls = vec![ToolCall::new("1", "look", "{}")];
-        Entry::message(ChatMessage::Assistant(AssistantMessage { tool_calls, ..AssistantMessage::default() }))
+        Entry::message(ChatMessage::Assistant(AssistantMessage {
+            tool_calls,
+            ..AssistantMessage::default()
+        }))
     }
 
     fn result(text: &str) -> Entry {
@@ -238,7 +284,12 @@ mod tests {
 
     fn end(inbound: &[&str]) -> Entry {
         let inbound = inbound.iter().map(|id| (*id).into()).collect();
-        Entry::TurnEnded(TurnEnd { turn: "t".into(), inbound, outcome: TurnOutcome::Replied, visible: None })
+        Entry::TurnEnded(TurnEnd {
+            turn: "t".into(),
+            inbound,
+            outcome: TurnOutcome::Replied,
+            visible: None,
+        })
     }
 
     /// Where each turn stands, which of its messages began it, and whether it ended.
@@ -247,12 +298,18 @@ mod tests {
         let records: Vec<Record> = entries
             .into_iter()
             .map(|entry| {
-                let record = Record { seq: Seq(seq), entry };
+                let record = Record {
+                    seq: Seq(seq),
+                    entry,
+                };
                 seq += u64::from(matches!(record.entry, Entry::Message(_)));
                 record
             })
             .collect();
-        turns(&records).into_iter().map(|turn| (turn.range.clone(), turn.opening, turn.end.is_some())).collect()
+        turns(&records)
+            .into_iter()
+            .map(|turn| (turn.range.clone(), turn.opening, turn.end.is_some()))
+            .collect()
     }
 
     #[test]
@@ -266,7 +323,14 @@ mod tests {
             ),
             (
                 "steered",
-                vec![user("a"), calls(), result("x"), user("b"), word(), end(&["a", "b"])],
+                vec![
+                    user("a"),
+                    calls(),
+                    result("x"),
+                    user("b"),
+                    word(),
+                    end(&["a", "b"]),
+                ],
                 vec![(0..6, 0, true)],
             ),
             (
@@ -274,15 +338,34 @@ mod tests {
                 vec![user(""), calls(), result("x"), word(), user(""), word()],
                 vec![(0..4, 0, false), (4..6, 0, false)],
             ),
-            ("left open", vec![user("a"), calls()], vec![(0..2, 0, false)]),
+            (
+                "left open",
+                vec![user("a"), calls()],
+                vec![(0..2, 0, false)],
+            ),
             (
                 "abandoned, its call answered by the next one",
-                vec![user("a"), calls(), result(INTERRUPTED_RESULT), user("b"), word(), end(&["b"])],
+                vec![
+                    user("a"),
+                    calls(),
+                    result(INTERRUPTED_RESULT),
+                    user("b"),
+                    word(),
+                    end(&["b"]),
+                ],
                 vec![(0..2, 0, false), (2..6, 1, true)],
             ),
             (
                 "stopped, its call answered by the next one",
-                vec![user("a"), calls(), end(&["a"]), result(INTERRUPTED_RESULT), user("b"), word(), end(&["b"])],
+                vec![
+                    user("a"),
+                    calls(),
+                    end(&["a"]),
+                    result(INTERRUPTED_RESULT),
+                    user("b"),
+                    word(),
+                    end(&["b"]),
+                ],
                 vec![(0..3, 0, true), (3..7, 1, true)],
             ),
             (
@@ -295,7 +378,11 @@ mod tests {
                 vec![user("a"), Entry::Reset, user("b"), word(), end(&["b"])],
                 vec![(0..1, 0, false), (2..5, 0, true)],
             ),
-            ("an answer to nobody", vec![word(), user("a"), word(), end(&["a"])], vec![(1..4, 0, true)]),
+            (
+                "an answer to nobody",
+                vec![word(), user("a"), word(), end(&["a"])],
+                vec![(1..4, 0, true)],
+            ),
         ] {
             assert_eq!(found(entries), expected, "{name}");
         }

@@ -29,14 +29,22 @@ impl DirectSpawner {
     /// A spawner that runs `subagents`.
     #[must_use]
     pub fn new(subagents: Arc<Subagents>) -> Self {
-        Self { subagents, running: TaskTracker::new(), results: Arc::default(), end: CancellationToken::new() }
+        Self {
+            subagents,
+            running: TaskTracker::new(),
+            results: Arc::default(),
+            end: CancellationToken::new(),
+        }
     }
 
     /// Whether anything that a session asked for is unfinished, or has a result to be answered.
     #[must_use]
     pub fn has_more(&self, session: &SessionKey) -> bool {
         let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
-        !self.subagents.of_session(session).is_empty() || results.iter().any(|result| result.session_key() == *session)
+        !self.subagents.of_session(session).is_empty()
+            || results
+                .iter()
+                .any(|result| result.session_key() == *session)
     }
 
     /// Waits for the next result that a session has to answer; `None` when nothing that it asked
@@ -58,7 +66,9 @@ impl DirectSpawner {
 
     fn take(&self, session: &SessionKey) -> Option<InboundMessage> {
         let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = results.iter().position(|result| result.session_key() == *session)?;
+        let place = results
+            .iter()
+            .position(|result| result.session_key() == *session)?;
         results.remove(place)
     }
 }
@@ -76,12 +86,20 @@ impl Spawner for DirectSpawner {
     }
 
     async fn spawn(&self, task: &SubagentTask) -> Result<Started, SpawnError> {
-        let Some(started) = self.subagents.announce(task)? else { return Ok(Started::Now) };
-        let (subagents, results, task, end) =
-            (self.subagents.clone(), self.results.clone(), task.clone(), self.end.clone());
+        let Some(started) = self.subagents.announce(task)? else {
+            return Ok(Started::Now);
+        };
+        let (subagents, results, task, end) = (
+            self.subagents.clone(),
+            self.results.clone(),
+            task.clone(),
+            self.end.clone(),
+        );
         self.running.spawn(async move {
             let stopped = subagents.enter(&task);
-            let work = AssertUnwindSafe(run(&subagents, &task, &stopped, &end)).catch_unwind().await;
+            let work = AssertUnwindSafe(run(&subagents, &task, &stopped, &end))
+                .catch_unwind()
+                .await;
             let ended = match work {
                 Ok(Ok(ended)) => ended,
                 Ok(Err(error)) => failed(format!("its work could not be recorded: {error}")),
@@ -89,7 +107,10 @@ impl Spawner for DirectSpawner {
             };
             if subagents.is_awaited(&task) {
                 let result = subagents.result(&task, ended).await;
-                results.lock().unwrap_or_else(PoisonError::into_inner).push_back(result);
+                results
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push_back(result);
             }
             subagents.answered(&task.id);
         });
@@ -125,5 +146,8 @@ async fn run(
 }
 
 fn failed(why: String) -> SubagentEnd {
-    SubagentEnd { outcome: TurnOutcome::Failed, text: Some(why) }
+    SubagentEnd {
+        outcome: TurnOutcome::Failed,
+        text: Some(why),
+    }
 }

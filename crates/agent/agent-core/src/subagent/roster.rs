@@ -99,7 +99,11 @@ impl Roster {
         if entries.by_id.contains_key(&task.id) {
             return Announced::Known;
         }
-        let ahead = entries.by_id.values().filter(|entry| entry.state != SubagentState::Reporting).count();
+        let ahead = entries
+            .by_id
+            .values()
+            .filter(|entry| entry.state != SubagentState::Reporting)
+            .count();
         if ahead >= bound {
             return Announced::Refused;
         }
@@ -189,7 +193,10 @@ impl Roster {
     pub(super) fn stop(&self, how: Stopped, is_meant: impl Fn(&str, &SessionKey) -> bool) -> usize {
         let mut count = 0;
         for (id, entry) in &mut self.lock().by_id {
-            if entry.state != SubagentState::Reporting && entry.stopped.is_none() && is_meant(id, &entry.parent) {
+            if entry.state != SubagentState::Reporting
+                && entry.stopped.is_none()
+                && is_meant(id, &entry.parent)
+            {
                 entry.stopped = Some(how);
                 entry.token.cancel();
                 count += 1;
@@ -201,10 +208,16 @@ impl Roster {
     /// Those of a session, or all, in the order in which they came.
     pub(super) fn list(&self, parent: Option<&SessionKey>) -> Vec<SubagentInfo> {
         let entries = self.lock();
-        let mut meant: Vec<(&String, &Entry)> =
-            entries.by_id.iter().filter(|(_, entry)| parent.is_none_or(|parent| entry.parent == *parent)).collect();
+        let mut meant: Vec<(&String, &Entry)> = entries
+            .by_id
+            .iter()
+            .filter(|(_, entry)| parent.is_none_or(|parent| entry.parent == *parent))
+            .collect();
         meant.sort_unstable_by_key(|(_, entry)| entry.number);
-        meant.into_iter().map(|(id, entry)| entry.info(id)).collect()
+        meant
+            .into_iter()
+            .map(|(id, entry)| entry.info(id))
+            .collect()
     }
 
     /// Sees every change from now on.
@@ -213,7 +226,8 @@ impl Roster {
     }
 
     fn changed(&self) {
-        self.changes.send_modify(|number| *number = number.wrapping_add(1));
+        self.changes
+            .send_modify(|number| *number = number.wrapping_add(1));
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {

@@ -41,19 +41,25 @@ pub struct SpawnArguments {
 impl TypedTool for SpawnTool {
     type Args = SpawnArguments;
     const NAME: &'static str = "spawn";
-    const DESCRIPTION: &'static str =
-        "Give a long or independent task to a subagent in the background, which has files, shell and web.";
+    const DESCRIPTION: &'static str = "Give a long or independent task to a subagent in the background, which has files, shell and web.";
     // The task's name is the place of the call in its turn, and a task is taken once.
     const EFFECT: Effect = Effect::Idempotent;
 
-    async fn call(&self, arguments: SpawnArguments, context: &ToolContext) -> Result<String, ToolError> {
+    async fn call(
+        &self,
+        arguments: SpawnArguments,
+        context: &ToolContext,
+    ) -> Result<String, ToolError> {
         if is_subagent_session(&context.session) {
             return Err("a subagent cannot start another one".into());
         }
         if arguments.task.trim().is_empty() {
             return Err("the task is empty".into());
         }
-        if arguments.temperature.is_some_and(|temperature| !(0.0..=2.0).contains(&temperature)) {
+        if arguments
+            .temperature
+            .is_some_and(|temperature| !(0.0..=2.0).contains(&temperature))
+        {
             return Err("temperature must be between 0 and 2".into());
         }
         let mut task = SubagentTask::asked_by(context, arguments.task, arguments.label.as_deref());
@@ -61,10 +67,16 @@ impl TypedTool for SpawnTool {
         task.temperature = arguments.temperature;
         let longest = self.spawner.settings().longest_chain;
         if task.chain > longest {
-            let why = format!("{longest} tasks in a row came out of each other's results; ask the person first");
+            let why = format!(
+                "{longest} tasks in a row came out of each other's results; ask the person first"
+            );
             return Err(ToolError::new(why));
         }
-        let started = self.spawner.spawn(&task).await.map_err(|error| ToolError::new(chain(&error)))?;
+        let started = self
+            .spawner
+            .spawn(&task)
+            .await
+            .map_err(|error| ToolError::new(chain(&error)))?;
         if !task.wait {
             return Ok(told(&task, started));
         }
@@ -82,5 +94,8 @@ fn told(task: &SubagentTask, started: Started) -> String {
         Started::Now => "started",
         Started::Waits => "waits until one of those at work is done",
     };
-    format!("Subagent '{}' (id: {}) {state}. Its result will come as a message.", task.label, task.id)
+    format!(
+        "Subagent '{}' (id: {}) {state}. Its result will come as a message.",
+        task.label, task.id
+    )
 }

@@ -89,12 +89,18 @@ impl Spawner for BusSpawner {
 impl Subagents {
     /// Announces a task that is about to be taken. `None` when it was taken before.
     pub(super) fn announce(&self, task: &SubagentTask) -> Result<Option<Started>, SpawnError> {
-        let SubagentSettings { max_concurrent, max_unfinished, .. } = *self.settings();
+        let SubagentSettings {
+            max_concurrent,
+            max_unfinished,
+            ..
+        } = *self.settings();
         match self.roster.announce(task, max_unfinished) {
             Announced::New { ahead } if ahead < max_concurrent.max(1) => Ok(Some(Started::Now)),
             Announced::New { .. } => Ok(Some(Started::Waits)),
             Announced::Known => Ok(None),
-            Announced::Refused => Err(SpawnError::Full { bound: max_unfinished }),
+            Announced::Refused => Err(SpawnError::Full {
+                bound: max_unfinished,
+            }),
         }
     }
 }

@@ -6,8 +6,8 @@
 
 use nanobot_tool::ToolContext;
 use nanobot_types::{
-    ChannelName, ChatId, DeliveryContext, InboundMessage, Map, MessageId, Origin, SenderId, SessionKey, Timestamp,
-    TraceId,
+    ChannelName, ChatId, DeliveryContext, InboundMessage, Map, MessageId, Origin, SenderId,
+    SessionKey, Timestamp, TraceId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -72,13 +72,19 @@ struct Circumstances {
 
 impl Circumstances {
     fn of(metadata: &Map) -> Self {
-        metadata.get(KEY).and_then(|value| Self::deserialize(value).ok()).unwrap_or_default()
+        metadata
+            .get(KEY)
+            .and_then(|value| Self::deserialize(value).ok())
+            .unwrap_or_default()
     }
 
     fn beside(&self, metadata: &Map) -> Map {
         let mut metadata = metadata.clone();
         // A struct of strings, numbers and truth values has no other form.
-        metadata.insert(KEY.to_owned(), serde_json::to_value(self).unwrap_or_default());
+        metadata.insert(
+            KEY.to_owned(),
+            serde_json::to_value(self).unwrap_or_default(),
+        );
         metadata
     }
 }
@@ -94,7 +100,10 @@ impl SubagentTask {
         Self {
             id: id_of(&context.trace, context.position),
             parent: context.session.clone(),
-            label: label.map_or_else(|| cut(&one_line(&task), LABEL_OF_TASK), |label| cut(&label, LABEL_LIMIT)),
+            label: label.map_or_else(
+                || cut(&one_line(&task), LABEL_OF_TASK),
+                |label| cut(&label, LABEL_LIMIT),
+            ),
             task,
             temperature: None,
             wait: false,
@@ -110,16 +119,26 @@ impl SubagentTask {
     /// The task that a message carries, if it carries one.
     #[must_use]
     pub fn of(message: &InboundMessage) -> Option<Self> {
-        let Origin::Subagent { id } = &message.origin else { return None };
+        let Origin::Subagent { id } = &message.origin else {
+            return None;
+        };
         if message.session_key() != session_of(id) {
             return None;
         }
-        let Circumstances { parent, label, temperature, wait, chain, note: _ } = Circumstances::of(&message.metadata);
+        let Circumstances {
+            parent,
+            label,
+            temperature,
+            wait,
+            chain,
+            note: _,
+        } = Circumstances::of(&message.metadata);
         let mut metadata = message.metadata.clone();
         metadata.remove(KEY);
         Some(Self {
             id: id.clone(),
-            parent: parent.unwrap_or_else(|| SessionKey::of_chat(&message.channel, &message.chat_id)),
+            parent: parent
+                .unwrap_or_else(|| SessionKey::of_chat(&message.channel, &message.chat_id)),
             label,
             task: message.content.clone(),
             temperature,
@@ -164,10 +183,18 @@ impl SubagentTask {
     #[must_use]
     pub fn result(&self, end: &SubagentEnd) -> InboundMessage {
         let is_note = end.was_stopped();
-        let circumstances = Circumstances { chain: self.chain, note: is_note, ..Circumstances::default() };
+        let circumstances = Circumstances {
+            chain: self.chain,
+            note: is_note,
+            ..Circumstances::default()
+        };
         InboundMessage {
             id: Some(self.message_id("result")),
-            content: if is_note { end.note(self) } else { end.report(self) },
+            content: if is_note {
+                end.note(self)
+            } else {
+                end.report(self)
+            },
             metadata: circumstances.beside(&self.metadata),
             ..self.to_parent()
         }
@@ -176,9 +203,16 @@ impl SubagentTask {
     fn to_parent(&self) -> InboundMessage {
         InboundMessage {
             session_key_override: Some(self.parent.clone()),
-            origin: Origin::Subagent { id: self.id.clone() },
+            origin: Origin::Subagent {
+                id: self.id.clone(),
+            },
             delivery: self.delivery.clone(),
-            ..InboundMessage::text(self.channel.clone(), SenderId::from(SENDER), self.chat_id.clone(), "")
+            ..InboundMessage::text(
+                self.channel.clone(),
+                SenderId::from(SENDER),
+                self.chat_id.clone(),
+                "",
+            )
         }
     }
 
@@ -215,13 +249,21 @@ fn session_of(id: &str) -> SessionKey {
 fn id_of(turn: &TraceId, position: u32) -> String {
     let hash = format!("{turn}/{position}")
         .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
     format!("{:012x}", (hash ^ (hash >> 48)) & 0xffff_ffff_ffff)
 }
 
 fn one_line(text: &str) -> String {
-    let words: Vec<&str> = text.split(|character: char| character.is_whitespace() || character.is_control()).collect();
-    words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    let words: Vec<&str> = text
+        .split(|character: char| character.is_whitespace() || character.is_control())
+        .collect();
+    words
+        .into_iter()
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// The beginning of a text, with `...` where it was cut.
@@ -257,32 +299,60 @@ mod tests {
         task.wait = true;
         let message = task.message();
         assert_eq!(SubagentTask::of(&message).as_ref(), Some(&task));
-        assert_eq!(message.session_key().as_str(), format!("subagent:{}", task.id));
+        assert_eq!(
+            message.session_key().as_str(),
+            format!("subagent:{}", task.id)
+        );
         assert_eq!(message, task.message(), "the same whenever it is made");
         assert_eq!(reported_by(&message), None);
     }
 
     #[test]
     fn a_result_belongs_to_the_session_and_thread_of_the_call() {
-        let task = SubagentTask::asked_by(&context(), "look it up".to_owned(), Some(" My \n label "));
-        let end = SubagentEnd { outcome: TurnOutcome::Replied, text: Some("42".to_owned()) };
+        let task =
+            SubagentTask::asked_by(&context(), "look it up".to_owned(), Some(" My \n label "));
+        let end = SubagentEnd {
+            outcome: TurnOutcome::Replied,
+            text: Some("42".to_owned()),
+        };
         let result = task.result(&end);
         assert_eq!(task.label, "My label");
-        assert_eq!(result.session_key(), SessionKey::from("telegram:-100:topic:7"));
-        assert_eq!((result.channel.as_str(), result.chat_id.as_str()), ("telegram", "-100"));
+        assert_eq!(
+            result.session_key(),
+            SessionKey::from("telegram:-100:topic:7")
+        );
+        assert_eq!(
+            (result.channel.as_str(), result.chat_id.as_str()),
+            ("telegram", "-100")
+        );
         assert_eq!(result.delivery.thread.as_deref(), Some("7"));
         assert_eq!(result.metadata.get("message_id"), Some(&json!("9")));
         assert_eq!(reported_by(&result), Some(task.id.as_str()));
         assert!(SubagentTask::of(&result).is_none() && !is_note(&result));
-        assert!(is_note(&task.result(&SubagentEnd { outcome: TurnOutcome::Stopped, text: None })));
+        assert!(is_note(&task.result(&SubagentEnd {
+            outcome: TurnOutcome::Stopped,
+            text: None
+        })));
     }
 
     #[test]
     fn tasks_that_come_out_of_results_are_counted() {
         let first = SubagentTask::asked_by(&context(), "one".to_owned(), None);
-        let end = SubagentEnd { outcome: TurnOutcome::Replied, text: None };
-        let second = ToolContext { metadata: first.result(&end).metadata, ..context() };
-        assert_eq!((first.chain, SubagentTask::asked_by(&second, "two".to_owned(), None).chain), (1, 2));
+        let end = SubagentEnd {
+            outcome: TurnOutcome::Replied,
+            text: None,
+        };
+        let second = ToolContext {
+            metadata: first.result(&end).metadata,
+            ..context()
+        };
+        assert_eq!(
+            (
+                first.chain,
+                SubagentTask::asked_by(&second, "two".to_owned(), None).chain
+            ),
+            (1, 2)
+        );
     }
 
     #[test]

@@ -29,7 +29,11 @@ pub struct SubagentSettings {
 impl Default for SubagentSettings {
     /// 4 at a time, 64 in all, chains of 5.
     fn default() -> Self {
-        Self { max_concurrent: 4, max_unfinished: 64, longest_chain: 5 }
+        Self {
+            max_concurrent: 4,
+            max_unfinished: 64,
+            longest_chain: 5,
+        }
     }
 }
 
@@ -49,7 +53,13 @@ impl Subagents {
     #[must_use]
     pub fn new(parts: AgentParts, agent: AgentSettings, settings: SubagentSettings) -> Self {
         let seats = Semaphore::new(settings.max_concurrent.clamp(1, Semaphore::MAX_PERMITS));
-        Self { parts, agent, settings, seats, roster: Arc::default() }
+        Self {
+            parts,
+            agent,
+            settings,
+            seats,
+            roster: Arc::default(),
+        }
     }
 
     /// How they work.
@@ -73,17 +83,21 @@ impl Subagents {
     /// Stops all that a session asked for; how many. Their ends are recorded, and the session that
     /// goes on finds a note of each.
     pub fn stop_session(&self, session: &SessionKey) -> usize {
-        self.roster.stop(Stopped::Told, |_, parent| parent == session)
+        self.roster
+            .stop(Stopped::Told, |_, parent| parent == session)
     }
 
     /// The same for a session that begins anew: nothing of it reaches the new conversation.
     pub fn abandon_session(&self, session: &SessionKey) -> usize {
-        self.roster.stop(Stopped::Untold, |_, parent| parent == session)
+        self.roster
+            .stop(Stopped::Untold, |_, parent| parent == session)
     }
 
     /// Stops one that a session asked for. Whether there was one to stop.
     pub fn stop(&self, session: &SessionKey, id: &str) -> bool {
-        self.roster.stop(Stopped::Told, |known, parent| known == id && parent == session) > 0
+        self.roster.stop(Stopped::Told, |known, parent| {
+            known == id && parent == session
+        }) > 0
     }
 
     /// Waits until every subagent that a session asked for is done with: its work has ended, and
@@ -102,19 +116,34 @@ impl Subagents {
     /// # Errors
     /// The store's.
     pub async fn end_of(&self, task: &SubagentTask) -> Result<Option<SubagentEnd>, SessionError> {
-        let Some(journal_id) = task.message().journal_id() else { return Ok(None) };
-        let view = self.parts.sessions.read(&task.session(), ReadFrom::Cursor).await?;
+        let Some(journal_id) = task.message().journal_id() else {
+            return Ok(None);
+        };
+        let view = self
+            .parts
+            .sessions
+            .read(&task.session(), ReadFrom::Cursor)
+            .await?;
         Ok(match view.recorded(&journal_id) {
             Recorded::Ended(end) => Some(match end {
-                Some(end) => SubagentEnd { outcome: end.outcome, text: end.visible },
-                None => SubagentEnd { outcome: TurnOutcome::Replied, text: None },
+                Some(end) => SubagentEnd {
+                    outcome: end.outcome,
+                    text: end.visible,
+                },
+                None => SubagentEnd {
+                    outcome: TurnOutcome::Replied,
+                    text: None,
+                },
             }),
             Recorded::New | Recorded::Open => None,
         })
     }
 
     /// Waits for the end of a subagent. Cancel-safe.
-    pub(super) async fn wait_for_end(&self, task: &SubagentTask) -> Result<SubagentEnd, SessionError> {
+    pub(super) async fn wait_for_end(
+        &self,
+        task: &SubagentTask,
+    ) -> Result<SubagentEnd, SessionError> {
         // Watched before it is looked for, so that no end comes in between.
         let mut changes = self.roster.watch();
         loop {
@@ -130,10 +159,20 @@ impl Subagents {
     /// The message that brings a result to the session that asked for it. One that is too long for a
     /// prompt is kept whole in a file, as results of tools are.
     pub(crate) async fn result(&self, task: &SubagentTask, end: SubagentEnd) -> InboundMessage {
-        let files = ResultFiles { folder: self.agent.results_folder.clone() };
+        let files = ResultFiles {
+            folder: self.agent.results_folder.clone(),
+        };
         let limit = self.agent.options.max_result_chars;
         let text = match end.text {
-            Some(text) => Some(files.shorten(&ToolCall::new(task.id.as_str(), "subagent", ""), text, limit).await),
+            Some(text) => Some(
+                files
+                    .shorten(
+                        &ToolCall::new(task.id.as_str(), "subagent", ""),
+                        text,
+                        limit,
+                    )
+                    .await,
+            ),
             None => None,
         };
         task.result(&SubagentEnd { text, ..end })
@@ -193,7 +232,10 @@ impl Subagents {
             facts: facts(task),
             entry,
             trace,
-            observer: Arc::new(LastTool { roster: self.roster.clone(), id: task.id.clone() }),
+            observer: Arc::new(LastTool {
+                roster: self.roster.clone(),
+                id: task.id.clone(),
+            }),
             cancel,
             interrupt: interrupt.clone(),
             steering: &mut NoSteering,
@@ -209,7 +251,11 @@ impl Subagents {
         text: Option<String>,
     ) -> Result<SubagentEnd, AgentError> {
         let (trace, entry) = opening(task);
-        Ok(self.agent(task).conclude(&facts(task), entry, trace, outcome, text).await?.into())
+        Ok(self
+            .agent(task)
+            .conclude(&facts(task), entry, trace, outcome, text)
+            .await?
+            .into())
     }
 
     /// Whether the result of a task has to be brought to the session that asked for it.
@@ -233,7 +279,11 @@ fn opening(task: &SubagentTask) -> (TraceId, MessageEntry) {
     let trace = TraceId::from(inbound.as_ref().map_or(task.id.as_str(), |id| id.as_str()));
     let entry = MessageEntry {
         inbound,
-        runtime: Some(runtime_block(&task.asked_at, &zone_label(&task.asked_at), None)),
+        runtime: Some(runtime_block(
+            &task.asked_at,
+            &zone_label(&task.asked_at),
+            None,
+        )),
         at: task.asked_at,
         ..MessageEntry::new(ChatMessage::user(task.task.as_str()))
     };
@@ -250,7 +300,9 @@ fn facts(task: &SubagentTask) -> TurnFacts {
         chat: None,
         delivery: task.delivery.clone(),
         metadata: task.metadata.clone(),
-        origin: Origin::Subagent { id: task.id.clone() },
+        origin: Origin::Subagent {
+            id: task.id.clone(),
+        },
     }
 }
 

@@ -25,7 +25,12 @@ fn one_answer_per_life(calls: usize) -> (ScriptedProvider, Arc<AtomicBool>) {
     let alive = Arc::new(AtomicBool::new(true));
     let may_answer = alive.clone();
     let provider = ScriptedProvider::answering(move |request| {
-        let results = request.transcript.messages().iter().filter(|m| matches!(***m, ChatMessage::Tool(_))).count();
+        let results = request
+            .transcript
+            .messages()
+            .iter()
+            .filter(|m| matches!(***m, ChatMessage::Tool(_)))
+            .count();
         if results >= calls {
             return Reply::text("done");
         }
@@ -42,7 +47,8 @@ fn one_answer_per_life(calls: usize) -> (ScriptedProvider, Arc<AtomicBool>) {
 /// as a crash does.
 async fn live(world: &World, bus: &Arc<MemoryBus>, requests: usize) {
     let agent_loop = AgentLoop::new(world.agent(), bus.clone(), bus.clone(), SETTINGS);
-    let task = TaskTracker::new().spawn(async move { agent_loop.run(CancellationToken::new()).await });
+    let task =
+        TaskTracker::new().spawn(async move { agent_loop.run(CancellationToken::new()).await });
     world.provider.wait_for(requests).await.unwrap();
     task.abort();
     drop(task.await);
@@ -53,7 +59,10 @@ fn hello() -> InboundMessage {
 }
 
 fn hello_of(id: &str, text: &str) -> InboundMessage {
-    InboundMessage { id: Some(id.into()), ..InboundMessage::text("telegram", "u", "1", text) }
+    InboundMessage {
+        id: Some(id.into()),
+        ..InboundMessage::text("telegram", "u", "1", text)
+    }
 }
 
 #[tokio::test]
@@ -97,18 +106,36 @@ async fn a_turn_that_never_gets_on_is_given_up() {
     let stop = cancel.clone();
     let task = TaskTracker::new().spawn(async move { agent_loop.run(stop).await.unwrap() });
     let told = out.next().await.unwrap();
-    assert!(told.message.content.starts_with("I tried 1 times"), "{}", told.message.content);
+    assert!(
+        told.message.content.starts_with("I tried 1 times"),
+        "{}",
+        told.message.content
+    );
     cancel.cancel();
     task.await.unwrap();
-    let failed = bus.list(Queue::Inbound, LedgerFilter::All, 9).await.unwrap();
-    assert_eq!(failed.iter().map(|entry| entry.state).collect::<Vec<_>>(), [EntryState::Failed]);
+    let failed = bus
+        .list(Queue::Inbound, LedgerFilter::All, 9)
+        .await
+        .unwrap();
+    assert_eq!(
+        failed.iter().map(|entry| entry.state).collect::<Vec<_>>(),
+        [EntryState::Failed]
+    );
 }
 
 #[tokio::test]
 async fn what_waits_behind_a_message_that_ends_the_process_loses_no_attempt() {
     let world = World::new(ScriptedProvider::answering(|request| {
-        let poison = request.transcript.messages().iter().any(|message| message.text().contains("poison"));
-        if poison { Reply::hang() } else { Reply::text("fine") }
+        let poison = request
+            .transcript
+            .messages()
+            .iter()
+            .any(|message| message.text().contains("poison"));
+        if poison {
+            Reply::hang()
+        } else {
+            Reply::text("fine")
+        }
     }));
     let bus = Arc::new(MemoryBus::new());
     bus.publish_inbound(hello_of("a", "poison")).await.unwrap();
@@ -117,15 +144,28 @@ async fn what_waits_behind_a_message_that_ends_the_process_loses_no_attempt() {
     for life in 1..=SETTINGS.attempts as usize {
         live(&world, &bus, life).await;
     }
-    let attempts: Vec<u32> =
-        bus.list(Queue::Inbound, LedgerFilter::Open, 9).await.unwrap().iter().rev().map(|e| e.attempts).collect();
+    let attempts: Vec<u32> = bus
+        .list(Queue::Inbound, LedgerFilter::Open, 9)
+        .await
+        .unwrap()
+        .iter()
+        .rev()
+        .map(|e| e.attempts)
+        .collect();
     assert_eq!(attempts, [SETTINGS.attempts, 0, 0]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_message_that_panics_is_parked_and_not_overtaken() {
     let world = World::new(ScriptedProvider::answering(|request| {
-        let said = request.transcript.messages().iter().rev().find(|message| message.role() == "user").unwrap().text();
+        let said = request
+            .transcript
+            .messages()
+            .iter()
+            .rev()
+            .find(|message| message.role() == "user")
+            .unwrap()
+            .text();
         assert!(!said.contains("poison"), "as wanted");
         Reply::text(format!("re: {}", said.lines().next().unwrap()))
     }));
@@ -134,7 +174,10 @@ async fn a_message_that_panics_is_parked_and_not_overtaken() {
     for (id, text) in [("a", "poison"), ("b", "/branch"), ("c", "hello")] {
         bus.publish_inbound(hello_of(id, text)).await.unwrap();
     }
-    let settings = LoopSettings { attempts: 3, ..SETTINGS };
+    let settings = LoopSettings {
+        attempts: 3,
+        ..SETTINGS
+    };
     let agent_loop = AgentLoop::new(world.agent(), bus.clone(), bus.clone(), settings);
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
@@ -144,7 +187,15 @@ async fn a_message_that_panics_is_parked_and_not_overtaken() {
         let delivery = out.next().await.unwrap();
         delivery.settle(Settle::Ack).await.unwrap();
         if delivery.message.kind.is_durable() {
-            told.push(delivery.message.content.split('.').next().unwrap().to_owned());
+            told.push(
+                delivery
+                    .message
+                    .content
+                    .split('.')
+                    .next()
+                    .unwrap()
+                    .to_owned(),
+            );
         }
     }
     let parked = "I tried 3 times to handle this message and failed each time, so I put it aside";
@@ -152,7 +203,21 @@ async fn a_message_that_panics_is_parked_and_not_overtaken() {
     assert_eq!(told[2], "re: hello");
     cancel.cancel();
     task.await.unwrap();
-    let entries = bus.list(Queue::Inbound, LedgerFilter::All, 9).await.unwrap();
-    let ends: Vec<_> = entries.iter().rev().map(|entry| (entry.state, entry.attempts)).collect();
-    assert_eq!(ends, [(EntryState::Failed, 3), (EntryState::Answered, 1), (EntryState::Answered, 1)]);
+    let entries = bus
+        .list(Queue::Inbound, LedgerFilter::All, 9)
+        .await
+        .unwrap();
+    let ends: Vec<_> = entries
+        .iter()
+        .rev()
+        .map(|entry| (entry.state, entry.attempts))
+        .collect();
+    assert_eq!(
+        ends,
+        [
+            (EntryState::Failed, 3),
+            (EntryState::Answered, 1),
+            (EntryState::Answered, 1)
+        ]
+    );
 }

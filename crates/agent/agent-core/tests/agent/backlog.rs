@@ -9,7 +9,8 @@ use nanobot_agent_core::{Agent, AgentLoop, DirectRequest, LoopSettings, MissEven
 use nanobot_bus::{Bus as _, MemoryBus, Settle};
 use nanobot_provider::ChatRequest;
 use nanobot_session::{
-    Entry, JsonlStore, ReadFrom, Seq, SessionError, SessionInfo, SessionPaths, SessionStore, SessionView,
+    Entry, JsonlStore, ReadFrom, Seq, SessionError, SessionInfo, SessionPaths, SessionStore,
+    SessionView,
 };
 use nanobot_testkit::provider::last_user_text;
 use nanobot_testkit::{Reply, ScriptedProvider};
@@ -28,7 +29,12 @@ struct Longest {
 
 #[async_trait]
 impl SessionStore for Longest {
-    async fn append(&self, key: &SessionKey, head: Seq, entries: Vec<Entry>) -> Result<Seq, SessionError> {
+    async fn append(
+        &self,
+        key: &SessionKey,
+        head: Seq,
+        entries: Vec<Entry>,
+    ) -> Result<Seq, SessionError> {
         self.inner.append(key, head, entries).await
     }
 
@@ -46,16 +52,23 @@ impl SessionStore for Longest {
 /// A session as the Python program leaves it: never summarised. Each message says a few words this often.
 fn write_session(folder: &std::path::Path, messages: usize, repeated: usize) -> u64 {
     std::fs::create_dir_all(folder).unwrap();
-    let mut file = std::io::BufWriter::new(std::fs::File::create(folder.join("cli_direct.jsonl")).unwrap());
+    let mut file =
+        std::io::BufWriter::new(std::fs::File::create(folder.join("cli_direct.jsonl")).unwrap());
     let state = r#"{"_type":"metadata","key":"cli:direct","created_at":"2026-03-01T10:00:00.000000","updated_at":"2026-03-01T10:00:05.000000","metadata":{},"last_consolidated":0}"#;
     writeln!(file, "{state}").unwrap();
     for number in 0..messages {
         let role = if number % 2 == 0 { "user" } else { "assistant" };
         let text = format!("{number} {}", "some words that were said ".repeat(repeated));
-        writeln!(file, r#"{{"role":"{role}","content":"{text}","timestamp":"2026-03-01T10:00:00.000000"}}"#).unwrap();
+        writeln!(
+            file,
+            r#"{{"role":"{role}","content":"{text}","timestamp":"2026-03-01T10:00:00.000000"}}"#
+        )
+        .unwrap();
     }
     file.flush().unwrap();
-    std::fs::metadata(folder.join("cli_direct.jsonl")).unwrap().len()
+    std::fs::metadata(folder.join("cli_direct.jsonl"))
+        .unwrap()
+        .len()
 }
 
 #[tokio::test]
@@ -66,33 +79,63 @@ async fn a_backlog_is_summarised_in_bounded_reads() {
     let folder = home.folder.path().join("sessions");
     let length = write_session(&folder, MESSAGES, 20);
     assert!(length > 16 * 1024 * 1024, "{length}");
-    let store = Arc::new(Longest { inner: JsonlStore::new(SessionPaths::only(&folder)), records: AtomicUsize::new(0) });
+    let store = Arc::new(Longest {
+        inner: JsonlStore::new(SessionPaths::only(&folder)),
+        records: AtomicUsize::new(0),
+    });
     home.sessions = store.clone();
     let agent = home.agent();
-    agent.process_direct(DirectRequest::new("hello")).await.unwrap();
+    agent
+        .process_direct(DirectRequest::new("hello"))
+        .await
+        .unwrap();
     agent.settled().await;
     let read = store.inner.bytes_read();
     // Once at the cursor, once to find its beginning, and then part by part.
-    assert!(read < 12 * length, "{read} bytes were read of a file of {length}");
+    assert!(
+        read < 12 * length,
+        "{read} bytes were read of a file of {length}"
+    );
     let longest = store.records.load(Ordering::SeqCst);
-    assert!(longest < MESSAGES / 2, "{longest} records were read at once");
-    let asked = home.provider.requests().into_iter().find(|request| !is_summary(request)).unwrap();
+    assert!(
+        longest < MESSAGES / 2,
+        "{longest} records were read at once"
+    );
+    let asked = home
+        .provider
+        .requests()
+        .into_iter()
+        .find(|request| !is_summary(request))
+        .unwrap();
     assert!(last_user_text(&asked).contains("hello"));
-    assert!(asked.transcript.messages().len() > 10, "the newest of the conversation is sent");
+    assert!(
+        asked.transcript.messages().len() > 10,
+        "the newest of the conversation is sent"
+    );
 
     // All of it is summarised, in order and once.
     let summaries = home.summaries();
     let mut shown: Vec<usize> = Vec::new();
     for summary in &summaries {
         let text = last_user_text(summary);
-        let numbers = text
-            .lines()
-            .filter_map(|line| line.split_once("]")?.1.split_once(": ")?.1.split(' ').next()?.parse::<usize>().ok());
+        let numbers = text.lines().filter_map(|line| {
+            line.split_once("]")?
+                .1
+                .split_once(": ")?
+                .1
+                .split(' ')
+                .next()?
+                .parse::<usize>()
+                .ok()
+        });
         shown.extend(numbers);
     }
     let view = home.view().await;
     assert!(view.cursor > Seq(20_000), "{}", view.cursor);
-    assert_eq!(shown, (0..usize::try_from(view.cursor.0).unwrap()).collect::<Vec<_>>());
+    assert_eq!(
+        shown,
+        (0..usize::try_from(view.cursor.0).unwrap()).collect::<Vec<_>>()
+    );
 }
 
 /// A home whose model takes all of a conversation that was never summarised, and is not asked to.
@@ -102,7 +145,10 @@ fn unsummarised(messages: usize, repeated: usize) -> Home {
     home.settings.enabled = false;
     let folder = home.folder.path().join("sessions");
     let length = write_session(&folder, messages, repeated);
-    assert!(length > 8 << 20, "{length} bytes are all read at the cursor");
+    assert!(
+        length > 8 << 20,
+        "{length} bytes are all read at the cursor"
+    );
     home.sessions = Arc::new(JsonlStore::new(SessionPaths::only(&folder)));
     home
 }
@@ -115,7 +161,9 @@ async fn asked(home: &Home, agent: &Agent, text: &str) -> ChatRequest {
 
 fn begins_with(request: &ChatRequest, before: &ChatRequest) -> bool {
     let (messages, earlier) = (request.transcript.messages(), before.transcript.messages());
-    request.system == before.system && request.tools == before.tools && messages.starts_with(earlier)
+    request.system == before.system
+        && request.tools == before.tools
+        && messages.starts_with(earlier)
 }
 
 #[tokio::test]
@@ -125,17 +173,27 @@ async fn a_request_of_a_partial_read_begins_with_the_one_before_it() {
         let home = unsummarised(messages, repeated);
         let mut agent = home.agent();
         let mut before = asked(&home, &agent, "question 0").await;
-        assert!((10..messages).contains(&before.transcript.messages().len()), "a part is sent");
+        assert!(
+            (10..messages).contains(&before.transcript.messages().len()),
+            "a part is sent"
+        );
         for number in 1..5 {
             if number == 2 {
                 agent = home.agent();
             }
             let request = asked(&home, &agent, &"some words that are said ".repeat(repeated)).await;
-            assert!(begins_with(&request, &before), "question {number} after {messages} messages");
+            assert!(
+                begins_with(&request, &before),
+                "question {number} after {messages} messages"
+            );
             before = request;
         }
         let report = agent.usage_report(&SESSION.into()).await;
-        assert_eq!((report.misses, report.last_miss), (0, None), "after {messages} messages");
+        assert_eq!(
+            (report.misses, report.last_miss),
+            (0, None),
+            "after {messages} messages"
+        );
     }
 }
 
@@ -152,38 +210,57 @@ async fn messages_that_leave_a_partial_read_are_told_as_the_reason_of_a_break() 
         before = request;
         let report = agent.usage_report(&SESSION.into()).await;
         assert_eq!(report.misses, breaks);
-        assert_eq!(report.last_miss.map(|miss| miss.event), (breaks > 0).then_some(MissEvent::Compaction));
+        assert_eq!(
+            report.last_miss.map(|miss| miss.event),
+            (breaks > 0).then_some(MissEvent::Compaction)
+        );
     }
-    assert!((1..=3).contains(&breaks), "{breaks} breaks while 3 MB were said");
+    assert!(
+        (1..=3).contains(&breaks),
+        "{breaks} breaks while 3 MB were said"
+    );
 }
 
 #[tokio::test]
 async fn a_turn_ends_while_its_summary_waits_and_the_next_process_makes_it() {
-    let home =
-        Home::new(ScriptedProvider::answering(
-            |request| {
-                if is_summary(request) { Reply::hang() } else { Reply::text("ok") }
-            },
-        ));
+    let home = Home::new(ScriptedProvider::answering(|request| {
+        if is_summary(request) {
+            Reply::hang()
+        } else {
+            Reply::text("ok")
+        }
+    }));
     let agent = home.agent();
     for number in 0..24 {
         let text = format!("fact {number}: {}", "some words about it ".repeat(70));
-        agent.process_direct(DirectRequest::new(text)).await.unwrap();
+        agent
+            .process_direct(DirectRequest::new(text))
+            .await
+            .unwrap();
     }
     // The process ends at once.
     agent.shut_down(std::time::Duration::ZERO).await;
     assert_eq!(home.file("HISTORY.md"), "");
 
-    let later = Home { provider: Arc::new(summing_up(|_| save(&entry("facts")))), ..home };
+    let later = Home {
+        provider: Arc::new(summing_up(|_| save(&entry("facts")))),
+        ..home
+    };
     let agent = later.agent();
     agent.resume_summaries().await;
     agent.settled().await;
-    assert!(later.file("HISTORY.md").contains("facts"), "nothing was said since");
+    assert!(
+        later.file("HISTORY.md").contains("facts"),
+        "nothing was said since"
+    );
     assert!(later.view().await.cursor > Seq(0));
 }
 
 fn said(id: &str, text: &str) -> InboundMessage {
-    InboundMessage { id: Some(id.into()), ..InboundMessage::text("cli", "user", "direct", text) }
+    InboundMessage {
+        id: Some(id.into()),
+        ..InboundMessage::text("cli", "user", "direct", text)
+    }
 }
 
 /// Runs a loop over these messages until each has its answer and `then` is over.
@@ -194,7 +271,10 @@ async fn live(agent: Arc<Agent>, messages: &[InboundMessage], then: impl Future<
         agent,
         bus.clone(),
         bus.clone(),
-        LoopSettings { grace: std::time::Duration::ZERO, ..LoopSettings::default() },
+        LoopSettings {
+            grace: std::time::Duration::ZERO,
+            ..LoopSettings::default()
+        },
     );
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
@@ -222,7 +302,9 @@ async fn written(home: &Home, text: &str) {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
     });
-    found.await.unwrap_or_else(|_| panic!("the history has no {text:?}"));
+    found
+        .await
+        .unwrap_or_else(|_| panic!("the history has no {text:?}"));
 }
 
 #[tokio::test]
@@ -240,19 +322,28 @@ async fn a_conversation_that_is_left_goes_into_memory_without_another_word() {
 
 #[tokio::test]
 async fn a_conversation_that_is_left_goes_into_memory_after_a_kill_too() {
-    let home =
-        Home::new(ScriptedProvider::answering(
-            |request| {
-                if is_summary(request) { Reply::hang() } else { Reply::text("ok") }
-            },
-        ));
+    let home = Home::new(ScriptedProvider::answering(|request| {
+        if is_summary(request) {
+            Reply::hang()
+        } else {
+            Reply::text("ok")
+        }
+    }));
     let messages = [said("1", "I have a cat called Minka"), said("2", "/new")];
     live(home.agent(), &messages, std::future::ready(())).await;
     assert_eq!(home.file("HISTORY.md"), "");
 
     // The next process is started, and no message comes.
-    let later = Home { provider: Arc::new(summing_up(|_| save(&entry("has a cat called Minka")))), ..home };
+    let later = Home {
+        provider: Arc::new(summing_up(|_| save(&entry("has a cat called Minka")))),
+        ..home
+    };
     live(later.agent(), &[], written(&later, "Minka")).await;
-    let metadata = later.sessions.read(&SESSION.into(), ReadFrom::Cursor).await.unwrap().metadata;
+    let metadata = later
+        .sessions
+        .read(&SESSION.into(), ReadFrom::Cursor)
+        .await
+        .unwrap()
+        .metadata;
     assert_eq!(metadata.get("_consolidation"), None);
 }

@@ -61,8 +61,12 @@ fn model(home: &Path) -> ScriptedProvider {
     let asked = home.join("asked");
     let is_first_life = !asked.exists();
     ScriptedProvider::answering(move |request| {
-        let said =
-            request.transcript.messages().iter().rev().find(|message| matches!(***message, ChatMessage::User(_)));
+        let said = request
+            .transcript
+            .messages()
+            .iter()
+            .rev()
+            .find(|message| matches!(***message, ChatMessage::User(_)));
         if said.is_some_and(|message| message.text().contains("poison")) {
             return Reply::call("abort", &json!({}));
         }
@@ -75,27 +79,42 @@ fn model(home: &Path) -> ScriptedProvider {
 }
 
 async fn open(home: &Path) -> SqliteBus {
-    SqliteBus::open(StateDb::open(home.join("state.db")).await.unwrap()).await.unwrap()
+    SqliteBus::open(StateDb::open(home.join("state.db")).await.unwrap())
+        .await
+        .unwrap()
 }
 
 /// One life of the process.
 #[tokio::test]
 #[ignore = "started by other tests, to die"]
 async fn the_process_that_dies() {
-    let Some(home) = std::env::var_os(HOME).map(PathBuf::from) else { return };
+    let Some(home) = std::env::var_os(HOME).map(PathBuf::from) else {
+        return;
+    };
     let mut world = World::new(model(&home));
     world.sessions = Arc::new(JsonlStore::new(SessionPaths::only(home.join("sessions"))));
     let registry = world.registry();
     registry.register(Arc::new(Abort::new(&home))).unwrap();
-    let agent = Arc::new(Agent::new(world.parts(registry, Purpose::Assistant), world.settings()));
+    let agent = Arc::new(Agent::new(
+        world.parts(registry, Purpose::Assistant),
+        world.settings(),
+    ));
     let bus = Arc::new(open(&home).await);
-    let settings = LoopSettings { attempts: ATTEMPTS, ..LoopSettings::default() };
+    let settings = LoopSettings {
+        attempts: ATTEMPTS,
+        ..LoopSettings::default()
+    };
     let shared: Arc<dyn Bus> = bus.clone();
-    let agent_loop =
-        AgentLoop::new(agent, shared, bus.clone(), settings).with_evidence(StepLog::open(home.join("steps.jsonl")));
+    let agent_loop = AgentLoop::new(agent, shared, bus.clone(), settings)
+        .with_evidence(StepLog::open(home.join("steps.jsonl")));
     let cancel = CancellationToken::new();
     let all_settled = async {
-        while !bus.list(Queue::Inbound, LedgerFilter::Open, 9).await.unwrap().is_empty() {
+        while !bus
+            .list(Queue::Inbound, LedgerFilter::Open, 9)
+            .await
+            .unwrap()
+            .is_empty()
+        {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
         cancel.cancel();
@@ -118,7 +137,10 @@ fn live(home: &Path) -> ExitStatus {
 /// The entry of each message, oldest first.
 async fn entries(home: &Path) -> Vec<LedgerEntry> {
     let bus = open(home).await;
-    let mut entries = bus.list(Queue::Inbound, LedgerFilter::All, 9).await.unwrap();
+    let mut entries = bus
+        .list(Queue::Inbound, LedgerFilter::All, 9)
+        .await
+        .unwrap();
     entries.reverse();
     bus.close().await;
     entries
@@ -127,7 +149,10 @@ async fn entries(home: &Path) -> Vec<LedgerEntry> {
 async fn publish(home: &Path, chats: &[(&str, &str)]) {
     let bus = open(home).await;
     for (chat, text) in chats {
-        let message = InboundMessage { id: Some("1".into()), ..InboundMessage::text("telegram", "u", *chat, *text) };
+        let message = InboundMessage {
+            id: Some("1".into()),
+            ..InboundMessage::text("telegram", "u", *chat, *text)
+        };
         bus.publish_inbound(message).await.unwrap();
     }
     bus.close().await;
@@ -139,31 +164,62 @@ async fn the_turn_that_kills_is_given_up_and_the_one_beside_it_loses_nothing() {
     let home = home.path();
     publish(home, &[("guilty", "poison"), ("innocent", "hello")]).await;
     assert!(!live(home).success(), "the tool aborts");
-    let after_one: Vec<_> = entries(home).await.iter().map(|entry| (entry.state, entry.attempts)).collect();
-    assert_eq!(after_one, [(EntryState::Pending, 0), (EntryState::Pending, 0)], "counted at the next start");
+    let after_one: Vec<_> = entries(home)
+        .await
+        .iter()
+        .map(|entry| (entry.state, entry.attempts))
+        .collect();
+    assert_eq!(
+        after_one,
+        [(EntryState::Pending, 0), (EntryState::Pending, 0)],
+        "counted at the next start"
+    );
 
     let mut crashes = 1;
     while !live(home).success() {
         crashes += 1;
         let innocent = entries(home).await.remove(1);
-        assert!(innocent.attempts <= 1, "after {crashes} crashes: {innocent:?}");
+        assert!(
+            innocent.attempts <= 1,
+            "after {crashes} crashes: {innocent:?}"
+        );
         assert!(crashes < 9, "it is never given up");
     }
     // The recorded call of the tool is worth one attempt more.
     assert_eq!(crashes, ATTEMPTS + 1);
-    let ends: Vec<_> = entries(home).await.iter().map(|entry| (entry.state, entry.attempts)).collect();
-    assert_eq!(ends, [(EntryState::Failed, ATTEMPTS + 1), (EntryState::Answered, 1)]);
+    let ends: Vec<_> = entries(home)
+        .await
+        .iter()
+        .map(|entry| (entry.state, entry.attempts))
+        .collect();
+    assert_eq!(
+        ends,
+        [
+            (EntryState::Failed, ATTEMPTS + 1),
+            (EntryState::Answered, 1)
+        ]
+    );
 
     let bus = open(home).await;
-    let mut told: Vec<_> = bus.list(Queue::Outbound, LedgerFilter::Open, 9).await.unwrap();
+    let mut told: Vec<_> = bus
+        .list(Queue::Outbound, LedgerFilter::Open, 9)
+        .await
+        .unwrap();
     told.reverse();
-    let told: Vec<_> =
-        told.into_iter().filter_map(|entry| entry.outbound).map(|out| (out.chat_id.to_string(), out.content)).collect();
+    let told: Vec<_> = told
+        .into_iter()
+        .filter_map(|entry| entry.outbound)
+        .map(|out| (out.chat_id.to_string(), out.content))
+        .collect();
     assert_eq!(told.len(), 2, "{told:?}");
     assert_eq!(told[0], ("innocent".to_owned(), "fine".to_owned()));
     assert_eq!(told[1].0, "guilty");
     assert!(told[1].1.starts_with("I tried 3 times"), "{told:?}");
-    assert_eq!(std::fs::read_to_string(home.join("steps.jsonl")).unwrap(), "", "an orderly end leaves no notes");
+    assert_eq!(
+        std::fs::read_to_string(home.join("steps.jsonl")).unwrap(),
+        "",
+        "an orderly end leaves no notes"
+    );
 }
 
 #[tokio::test]
@@ -180,10 +236,18 @@ async fn suspects_run_one_at_a_time_until_the_guilty_one_is_known() {
         crashes += 1;
         assert!(crashes < 9, "it is never given up");
     }
-    let ends: Vec<_> = entries(home).await.iter().map(|entry| (entry.state, entry.attempts)).collect();
+    let ends: Vec<_> = entries(home)
+        .await
+        .iter()
+        .map(|entry| (entry.state, entry.attempts))
+        .collect();
     assert_eq!(
         ends,
-        [(EntryState::Answered, 1), (EntryState::Failed, ATTEMPTS + 1), (EntryState::Answered, 1)],
+        [
+            (EntryState::Answered, 1),
+            (EntryState::Failed, ATTEMPTS + 1),
+            (EntryState::Answered, 1)
+        ],
         "after {crashes} crashes"
     );
 }

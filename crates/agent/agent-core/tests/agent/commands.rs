@@ -36,7 +36,9 @@ const AT_ONCE: [(&str, &str); 12] = [
 async fn every_command_answers_before_and_during_a_turn() {
     let gate = Gate::new();
     let held = gate.clone();
-    let world = World::new(ScriptedProvider::answering(move |_| Reply::text("done").after(&held)));
+    let world = World::new(ScriptedProvider::answering(move |_| {
+        Reply::text("done").after(&held)
+    }));
     let mut running = Running::start(&world).await;
     for (number, (command, expected)) in AT_ONCE.iter().enumerate() {
         running.say("1", &format!("before {number}"), command).await;
@@ -58,7 +60,12 @@ async fn every_command_answers_before_and_during_a_turn() {
     assert_eq!(running.reply().await, "done");
     let compacted = running.reply().await;
     assert!(compacted.contains("nothing to summarise"), "{compacted}");
-    assert!(running.reply().await.contains("A copy of it is telegram:1:branch:1"));
+    assert!(
+        running
+            .reply()
+            .await
+            .contains("A copy of it is telegram:1:branch:1")
+    );
     // This one does not.
     running.say("1", "new", "/new").await;
     assert_eq!(running.reply().await, "New session started.");
@@ -75,7 +82,10 @@ async fn new_ends_what_runs_and_waits_for_its_end() {
     assert_eq!(running.reply().await, "New session started.");
     running.stop().await;
     let standing = world.log("telegram:1").await;
-    assert!(standing.iter().all(|line| !line.starts_with("user")), "{standing:?}");
+    assert!(
+        standing.iter().all(|line| !line.starts_with("user")),
+        "{standing:?}"
+    );
 }
 
 #[tokio::test]
@@ -85,8 +95,16 @@ async fn what_is_no_command_goes_to_the_model_and_what_might_be_one_does_not() {
     for (id, text, reply) in [
         ("a", "/etc/hosts is a file", "model"),
         ("b", "what is /new for?", "model"),
-        ("c", "/stpo", "There is no command /stpo. Did you mean /stop? /help lists the commands."),
-        ("d", "/frobnicate the widget", "There is no command /frobnicate. /help lists the commands."),
+        (
+            "c",
+            "/stpo",
+            "There is no command /stpo. Did you mean /stop? /help lists the commands.",
+        ),
+        (
+            "d",
+            "/frobnicate the widget",
+            "There is no command /frobnicate. /help lists the commands.",
+        ),
         ("e", "/2", "model"),
     ] {
         running.say("1", id, text).await;
@@ -103,7 +121,12 @@ struct Faulty(&'static str);
 #[async_trait]
 impl Command for Faulty {
     fn info(&self) -> CommandInfo {
-        CommandInfo { name: self.0, aliases: &[], about: "Fail", usage: "" }
+        CommandInfo {
+            name: self.0,
+            aliases: &[],
+            about: "Fail",
+            usage: "",
+        }
     }
 
     fn when(&self) -> When {
@@ -125,7 +148,12 @@ struct Follows(Arc<AtomicBool>);
 #[async_trait]
 impl Command for Follows {
     fn info(&self) -> CommandInfo {
-        CommandInfo { name: "follow", aliases: &["f"], about: "Follow", usage: "[WHAT]" }
+        CommandInfo {
+            name: "follow",
+            aliases: &["f"],
+            about: "Follow",
+            usage: "[WHAT]",
+        }
     }
 
     fn when(&self) -> When {
@@ -147,17 +175,30 @@ async fn commands_of_ones_own_work_like_the_built_in_ones() {
     let bus = Arc::new(MemoryBus::new());
     let mut out = bus.outbound(&"telegram".into()).await.unwrap();
     let followed = Arc::new(AtomicBool::new(false));
-    let more: [Arc<dyn Command>; 3] =
-        [Arc::new(Faulty("panics")), Arc::new(Faulty("fails")), Arc::new(Follows(followed.clone()))];
+    let more: [Arc<dyn Command>; 3] = [
+        Arc::new(Faulty("panics")),
+        Arc::new(Faulty("fails")),
+        Arc::new(Follows(followed.clone())),
+    ];
     let table = CommandTable::built_in().with(more).unwrap();
-    let agent_loop =
-        AgentLoop::with_commands(world.agent(), bus.clone(), bus.clone(), LoopSettings::default(), table, None);
+    let agent_loop = AgentLoop::with_commands(
+        world.agent(),
+        bus.clone(),
+        bus.clone(),
+        LoopSettings::default(),
+        table,
+        None,
+    );
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
     let task = TaskTracker::new().spawn(async move { agent_loop.run(stop).await.unwrap() });
     for (number, (origin, text, expected)) in [
         (Origin::User, "/help follow", "/follow [WHAT], /f — Follow"),
-        (Origin::User, "/panics", "That command failed. The log says why."),
+        (
+            Origin::User,
+            "/panics",
+            "That command failed. The log says why.",
+        ),
         (Origin::User, "/fails", "That does not work now: "),
         (Origin::Cron { job: "j".into() }, "/f x", "model: 1"),
         (Origin::User, "/F  this thing ", "this thing in telegram:1"),
@@ -166,7 +207,11 @@ async fn commands_of_ones_own_work_like_the_built_in_ones() {
     .enumerate()
     {
         let id = Some(number.to_string().into());
-        let message = InboundMessage { id, origin, ..InboundMessage::text("telegram", "u", "1", text) };
+        let message = InboundMessage {
+            id,
+            origin,
+            ..InboundMessage::text("telegram", "u", "1", text)
+        };
         bus.publish_inbound(message).await.unwrap();
         let answer = loop {
             let delivery = out.next().await.unwrap();
@@ -180,7 +225,13 @@ async fn commands_of_ones_own_work_like_the_built_in_ones() {
     cancel.cancel();
     task.await.unwrap();
     assert!(followed.load(Ordering::SeqCst));
-    assert_eq!(bus.list(Queue::Inbound, LedgerFilter::Open, 9).await.unwrap(), [], "every command is settled");
+    assert_eq!(
+        bus.list(Queue::Inbound, LedgerFilter::Open, 9)
+            .await
+            .unwrap(),
+        [],
+        "every command is settled"
+    );
 }
 
 #[tokio::test]
@@ -192,13 +243,21 @@ async fn the_end_of_every_turn_is_told_behind_what_it_said() {
     ]));
     let bus = Arc::new(MemoryBus::new());
     let mut out = bus.outbound(&"telegram".into()).await.unwrap();
-    let agent_loop = AgentLoop::new(world.agent(), bus.clone(), bus.clone(), LoopSettings::default());
+    let agent_loop = AgentLoop::new(
+        world.agent(),
+        bus.clone(),
+        bus.clone(),
+        LoopSettings::default(),
+    );
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
     let task = TaskTracker::new().spawn(async move { agent_loop.run(stop).await.unwrap() });
     // The tool of this world writes somewhere else.
     for (id, said) in [("a", vec![]), ("b", vec!["hello".to_owned()])] {
-        let message = InboundMessage { id: Some(id.into()), ..InboundMessage::text("telegram", "u", "1", "hi") };
+        let message = InboundMessage {
+            id: Some(id.into()),
+            ..InboundMessage::text("telegram", "u", "1", "hi")
+        };
         bus.publish_inbound(message).await.unwrap();
         let mut heard = Vec::new();
         let turn = loop {
@@ -210,7 +269,10 @@ async fn the_end_of_every_turn_is_told_behind_what_it_said() {
                 _ => {}
             }
         };
-        assert_eq!((heard, turn.to_string()), (said, format!("telegram/1/{id}")));
+        assert_eq!(
+            (heard, turn.to_string()),
+            (said, format!("telegram/1/{id}"))
+        );
     }
     cancel.cancel();
     task.await.unwrap();

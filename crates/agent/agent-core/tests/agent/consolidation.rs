@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nanobot_agent_core::{
-    Agent, AgentParts, AgentSettings, CompactReport, ConsolidationSettings, DirectRequest, Observer, Signal, Teller,
-    TurnOptions,
+    Agent, AgentParts, AgentSettings, CompactReport, ConsolidationSettings, DirectRequest,
+    Observer, Signal, Teller, TurnOptions,
 };
 use nanobot_bus::EventFeed;
 use nanobot_context::{ContextBuilder, ContextSettings, PromptFiles};
 use nanobot_memory::MarkdownStore;
-use nanobot_provider::{Candidate, ChatRequest, Generation, ProviderRouter, RetryPolicy, ToolChoice};
+use nanobot_provider::{
+    Candidate, ChatRequest, Generation, ProviderRouter, RetryPolicy, ToolChoice,
+};
 use nanobot_session::{Entry, InMemoryStore, ReadFrom, Seq, SessionStore, SessionView};
 use nanobot_testkit::provider::last_user_text;
 use nanobot_testkit::{Reply, ScriptedProvider};
@@ -49,12 +51,23 @@ pub(crate) struct Home {
 }
 
 pub(crate) fn is_summary(request: &ChatRequest) -> bool {
-    request.tools.iter().any(|tool| tool.name.as_str() == "save_memory")
+    request
+        .tools
+        .iter()
+        .any(|tool| tool.name.as_str() == "save_memory")
 }
 
 /// A model that answers people and hands over this summary.
-pub(crate) fn summing_up(summary: impl Fn(&ChatRequest) -> Reply + Send + Sync + 'static) -> ScriptedProvider {
-    ScriptedProvider::answering(move |request| if is_summary(request) { summary(request) } else { Reply::text("ok") })
+pub(crate) fn summing_up(
+    summary: impl Fn(&ChatRequest) -> Reply + Send + Sync + 'static,
+) -> ScriptedProvider {
+    ScriptedProvider::answering(move |request| {
+        if is_summary(request) {
+            summary(request)
+        } else {
+            Reply::text("ok")
+        }
+    })
 }
 
 pub(crate) fn save(arguments: &Value) -> Reply {
@@ -70,19 +83,30 @@ impl Home {
         Self {
             provider: Arc::new(provider),
             sessions: Arc::new(InMemoryStore::new()),
-            settings: ConsolidationSettings { window: 8_000, max_output: 2_000, ..ConsolidationSettings::default() },
+            settings: ConsolidationSettings {
+                window: 8_000,
+                max_output: 2_000,
+                ..ConsolidationSettings::default()
+            },
             told: Arc::default(),
             folder: tempfile::tempdir().unwrap(),
         }
     }
 
     pub(crate) fn agent(&self) -> Arc<Agent> {
-        let candidate =
-            Candidate { provider: self.provider.clone(), model: "model".into(), generation: Generation::default() };
-        let policy = RetryPolicy { pauses: Vec::new(), ..RetryPolicy::default() };
+        let candidate = Candidate {
+            provider: self.provider.clone(),
+            model: "model".into(),
+            generation: Generation::default(),
+        };
+        let policy = RetryPolicy {
+            pauses: Vec::new(),
+            ..RetryPolicy::default()
+        };
         let memory = Arc::new(MarkdownStore::new(self.folder.path().join("memory")));
         let notes = Arc::new(PromptFiles::new(self.folder.path().join("prompts")));
-        let context = ContextBuilder::new(ContextSettings::new(self.folder.path()), memory).with_notes(notes);
+        let context =
+            ContextBuilder::new(ContextSettings::new(self.folder.path()), memory).with_notes(notes);
         let parts = AgentParts {
             router: Arc::new(ProviderRouter::new([candidate], policy)),
             registry: Arc::new(Registry::new()),
@@ -90,28 +114,45 @@ impl Home {
             context: Arc::new(context),
             events: EventFeed::new(),
         };
-        let options = TurnOptions { token_budget: self.settings.budget(), ..TurnOptions::default() };
+        let options = TurnOptions {
+            token_budget: self.settings.budget(),
+            ..TurnOptions::default()
+        };
         Arc::new(Agent::new(
             parts,
-            AgentSettings { options, consolidation: self.settings.clone(), ..AgentSettings::default() },
+            AgentSettings {
+                options,
+                consolidation: self.settings.clone(),
+                ..AgentSettings::default()
+            },
         ))
     }
 
     /// A turn, and what follows it.
     pub(crate) async fn say(&self, agent: &Agent, text: &str) {
-        agent.process_direct(DirectRequest::new(text).watched_by(self.told.clone())).await.unwrap();
+        agent
+            .process_direct(DirectRequest::new(text).watched_by(self.told.clone()))
+            .await
+            .unwrap();
         agent.settled().await;
     }
 
     /// Turns that leave no more room.
     async fn fill(&self, agent: &Agent) {
         for number in 0..24 {
-            self.say(agent, &format!("fact {number}: {}", "some words about it ".repeat(70))).await;
+            self.say(
+                agent,
+                &format!("fact {number}: {}", "some words about it ".repeat(70)),
+            )
+            .await;
         }
     }
 
     pub(crate) async fn view(&self) -> SessionView {
-        self.sessions.read(&SessionKey::from(SESSION), ReadFrom::Cursor).await.unwrap()
+        self.sessions
+            .read(&SessionKey::from(SESSION), ReadFrom::Cursor)
+            .await
+            .unwrap()
     }
 
     pub(crate) fn file(&self, name: &str) -> String {
@@ -128,7 +169,11 @@ impl Home {
     }
 
     pub(crate) fn summaries(&self) -> Vec<ChatRequest> {
-        self.provider.requests().into_iter().filter(is_summary).collect()
+        self.provider
+            .requests()
+            .into_iter()
+            .filter(is_summary)
+            .collect()
     }
 }
 
@@ -137,29 +182,62 @@ async fn what_outgrows_the_window_is_summarised_and_the_rest_stays() {
     let home = Home::new(summing_up(|_| save(&entry("facts were told"))));
     let agent = home.agent();
     home.say(&agent, "hello").await;
-    assert_eq!((home.summaries().len(), home.file("HISTORY.md")), (0, String::new()), "below the threshold nothing");
+    assert_eq!(
+        (home.summaries().len(), home.file("HISTORY.md")),
+        (0, String::new()),
+        "below the threshold nothing"
+    );
 
     home.fill(&agent).await;
     let view = home.view().await;
-    assert!(view.cursor > Seq(0) && view.head.0 - view.cursor.0 >= 8, "{} of {}", view.cursor, view.head);
+    assert!(
+        view.cursor > Seq(0) && view.head.0 - view.cursor.0 >= 8,
+        "{} of {}",
+        view.cursor,
+        view.head
+    );
     let first = view.records.iter().find_map(|record| match &record.entry {
         Entry::Message(entry) => Some(entry.message.clone()),
         _ => None,
     });
-    assert!(first.is_some_and(|message| matches!(*message, ChatMessage::User(_))), "what stays begins with a person");
-    assert!(home.file("HISTORY.md").starts_with("[2026-11-22 10:00] facts were told\n\n"));
+    assert!(
+        first.is_some_and(|message| matches!(*message, ChatMessage::User(_))),
+        "what stays begins with a person"
+    );
+    assert!(
+        home.file("HISTORY.md")
+            .starts_with("[2026-11-22 10:00] facts were told\n\n")
+    );
     assert_eq!(home.file("MEMORY.md"), "- likes tea\n");
     assert_eq!(home.told(), Vec::<String>::new());
 
     let asked = &home.summaries()[0];
     assert_eq!(asked.tool_choice, ToolChoice::Tool("save_memory".into()));
-    assert!(last_user_text(asked).contains("USER: hello") && last_user_text(asked).contains("(empty)"));
-    let newest = home.provider.requests().into_iter().rfind(|request| !is_summary(request)).unwrap();
-    assert!(newest.system.contains("facts were told"), "the summary stands in the prompt");
+    assert!(
+        last_user_text(asked).contains("USER: hello") && last_user_text(asked).contains("(empty)")
+    );
+    let newest = home
+        .provider
+        .requests()
+        .into_iter()
+        .rfind(|request| !is_summary(request))
+        .unwrap();
+    assert!(
+        newest.system.contains("facts were told"),
+        "the summary stands in the prompt"
+    );
 
     let report = agent.context_report(&SESSION.into()).await.unwrap();
-    assert!(report.parts.iter().any(|part| part.name == "summary"), "{report}");
-    assert!(report.to_string().contains("older messages are no longer sent"), "{report}");
+    assert!(
+        report.parts.iter().any(|part| part.name == "summary"),
+        "{report}"
+    );
+    assert!(
+        report
+            .to_string()
+            .contains("older messages are no longer sent"),
+        "{report}"
+    );
 }
 
 #[tokio::test]
@@ -172,20 +250,35 @@ async fn nothing_new_is_never_summarised_twice() {
         agent.turn_published(&SESSION.into(), home.told.clone());
         agent.settled().await;
     }
-    assert_eq!((home.summaries().len(), home.view().await.cursor), (asked, cursor));
+    assert_eq!(
+        (home.summaries().len(), home.view().await.cursor),
+        (asked, cursor)
+    );
 }
 
 #[tokio::test]
 async fn a_window_of_messages_counts_too() {
     let mut home = Home::new(summing_up(|_| save(&entry("chat"))));
-    home.settings = ConsolidationSettings { window: 0, memory_window: Some(6), ..home.settings };
+    home.settings = ConsolidationSettings {
+        window: 0,
+        memory_window: Some(6),
+        ..home.settings
+    };
     let agent = home.agent();
     for number in 0..3 {
         home.say(&agent, &format!("message {number}")).await;
     }
-    assert_eq!(home.view().await.cursor, Seq(0), "six messages are in the window");
+    assert_eq!(
+        home.view().await.cursor,
+        Seq(0),
+        "six messages are in the window"
+    );
     home.say(&agent, "message 3").await;
-    assert_eq!(home.view().await.cursor, Seq(4), "half of it stays, and a turn is not torn apart");
+    assert_eq!(
+        home.view().await.cursor,
+        Seq(4),
+        "half of it stays, and a turn is not torn apart"
+    );
 }
 
 #[tokio::test]
@@ -194,12 +287,25 @@ async fn compacting_by_hand_keeps_the_newest_and_says_what_it_did() {
     let agent = home.agent();
     home.say(&agent, "one").await;
     let nothing = agent.compact(&SESSION.into()).await.unwrap();
-    assert_eq!(nothing, CompactReport { left: 2, ..CompactReport::default() });
+    assert_eq!(
+        nothing,
+        CompactReport {
+            left: 2,
+            ..CompactReport::default()
+        }
+    );
     for number in 0..9 {
         home.say(&agent, &format!("message {number}")).await;
     }
     let report = agent.compact(&SESSION.into()).await.unwrap();
-    assert_eq!(report, CompactReport { messages: 12, left: 8, ..CompactReport::default() });
+    assert_eq!(
+        report,
+        CompactReport {
+            messages: 12,
+            left: 8,
+            ..CompactReport::default()
+        }
+    );
     assert_eq!(home.view().await.cursor, Seq(12));
 }
 
@@ -223,12 +329,25 @@ async fn whatever_the_model_does_nothing_is_lost_and_the_person_is_told_once() {
         let agent = home.agent();
         home.fill(&agent).await;
         let view = home.view().await;
-        assert!(view.cursor > Seq(0), "the cursor moves all the same: {shown}");
+        assert!(
+            view.cursor > Seq(0),
+            "the cursor moves all the same: {shown}"
+        );
         let history = home.file("HISTORY.md");
-        assert!(history.contains("[RAW]") && history.contains("USER: fact 0:"), "{shown}");
-        assert_eq!(home.file("MEMORY.md"), "", "nothing is written unless all of it is in order: {shown}");
+        assert!(
+            history.contains("[RAW]") && history.contains("USER: fact 0:"),
+            "{shown}"
+        );
+        assert_eq!(
+            home.file("MEMORY.md"),
+            "",
+            "nothing is written unless all of it is in order: {shown}"
+        );
         let told = home.told();
-        assert!(told.len() == 1 && told[0].contains("HISTORY.md"), "{shown}: {told:?}");
+        assert!(
+            told.len() == 1 && told[0].contains("HISTORY.md"),
+            "{shown}: {told:?}"
+        );
     }
 }
 
@@ -241,8 +360,16 @@ async fn a_model_that_refuses_to_be_forced_is_asked_again_and_remembered() {
     let agent = home.agent();
     home.fill(&agent).await;
     assert!(home.file("HISTORY.md").contains("freely given"));
-    let forced = home.summaries().into_iter().filter(|request| request.tool_choice != ToolChoice::Auto).count();
-    assert!(home.summaries().len() > 2 && forced == 1, "{forced} of {}", home.summaries().len());
+    let forced = home
+        .summaries()
+        .into_iter()
+        .filter(|request| request.tool_choice != ToolChoice::Auto)
+        .count();
+    assert!(
+        home.summaries().len() > 2 && forced == 1,
+        "{forced} of {}",
+        home.summaries().len()
+    );
 }
 
 #[tokio::test]
@@ -253,9 +380,15 @@ async fn a_rewrite_that_loses_most_of_memory_is_refused() {
     let agent = home.agent();
     home.fill(&agent).await;
     assert_eq!(home.file("MEMORY.md"), facts);
-    assert!(home.file("HISTORY.md").contains("short memory"), "the history entry is kept");
+    assert!(
+        home.file("HISTORY.md").contains("short memory"),
+        "the history entry is kept"
+    );
     let told = home.told();
-    assert!(told.len() == 1 && told[0].contains("more than half"), "{told:?}");
+    assert!(
+        told.len() == 1 && told[0].contains("more than half"),
+        "{told:?}"
+    );
 }
 
 #[tokio::test]
@@ -278,8 +411,11 @@ async fn facts_that_change_meanwhile_are_merged_again() {
         if let Some(file) = written.lock().unwrap().take() {
             std::fs::write(file, "- has a dog\n").unwrap();
         }
-        let known =
-            if last_user_text(request).contains("has a dog") { "- has a dog\n- likes tea" } else { "- likes tea" };
+        let known = if last_user_text(request).contains("has a dog") {
+            "- has a dog\n- likes tea"
+        } else {
+            "- likes tea"
+        };
         save(&json!({"history_entry": "[2026-11-22 10:00] pets", "memory_update": known}))
     }));
     home.write("MEMORY.md", "");
@@ -305,8 +441,14 @@ impl SessionStore for Crashing {
         head: Seq,
         entries: Vec<Entry>,
     ) -> Result<Seq, nanobot_session::SessionError> {
-        let moves = entries.iter().any(|entry| matches!(entry, Entry::Consolidated { .. }));
-        if moves && self.crashes.swap(false, std::sync::atomic::Ordering::SeqCst) {
+        let moves = entries
+            .iter()
+            .any(|entry| matches!(entry, Entry::Consolidated { .. }));
+        if moves
+            && self
+                .crashes
+                .swap(false, std::sync::atomic::Ordering::SeqCst)
+        {
             let source = std::io::Error::other("the process was killed");
             return Err(nanobot_session::SessionError::Io {
                 key: key.clone(),
@@ -318,11 +460,17 @@ impl SessionStore for Crashing {
         self.inner.append(key, head, entries).await
     }
 
-    async fn read(&self, key: &SessionKey, from: ReadFrom) -> Result<SessionView, nanobot_session::SessionError> {
+    async fn read(
+        &self,
+        key: &SessionKey,
+        from: ReadFrom,
+    ) -> Result<SessionView, nanobot_session::SessionError> {
         self.inner.read(key, from).await
     }
 
-    async fn list(&self) -> Result<Vec<nanobot_session::SessionInfo>, nanobot_session::SessionError> {
+    async fn list(
+        &self,
+    ) -> Result<Vec<nanobot_session::SessionInfo>, nanobot_session::SessionError> {
         self.inner.list().await
     }
 }
@@ -336,20 +484,37 @@ async fn a_crash_between_memory_and_cursor_repeats_nothing() {
         save(&entry(&format!("summary {number}")))
     }));
     let inner = home.sessions.clone();
-    home.sessions = Arc::new(Crashing { inner: inner.clone(), crashes: true.into() });
+    home.sessions = Arc::new(Crashing {
+        inner: inner.clone(),
+        crashes: true.into(),
+    });
     let agent = home.agent();
     while home.summaries().is_empty() {
         home.say(&agent, &"words ".repeat(200)).await;
     }
-    assert_eq!(home.view().await.cursor, Seq(0), "it crashed before the cursor moved");
-    assert!(home.file("HISTORY.md").contains("summary 1"), "memory was flushed before");
+    assert_eq!(
+        home.view().await.cursor,
+        Seq(0),
+        "it crashed before the cursor moved"
+    );
+    assert!(
+        home.file("HISTORY.md").contains("summary 1"),
+        "memory was flushed before"
+    );
 
     home.sessions = inner;
     let agent = home.agent();
     home.say(&agent, "after the restart").await;
     assert!(home.view().await.cursor > Seq(0));
     let history = home.file("HISTORY.md");
-    assert_eq!((history.matches("summary 1").count(), history.matches("summary 2").count()), (1, 0), "{history}");
+    assert_eq!(
+        (
+            history.matches("summary 1").count(),
+            history.matches("summary 2").count()
+        ),
+        (1, 0),
+        "{history}"
+    );
 }
 
 #[tokio::test]
@@ -358,16 +523,33 @@ async fn a_conversation_that_was_left_is_archived_also_after_a_restart() {
     let agent = home.agent();
     home.say(&agent, "remember the number 4711").await;
     agent.reset(&SESSION.into()).await.unwrap();
-    assert_eq!(home.file("HISTORY.md"), "", "the answer does not wait for it");
+    assert_eq!(
+        home.file("HISTORY.md"),
+        "",
+        "the answer does not wait for it"
+    );
 
     let after = home.agent();
     home.say(&after, "hello again").await;
     assert!(home.file("HISTORY.md").contains("the conversation before"));
-    let [asked] = &home.summaries()[..] else { panic!("asked {} times", home.summaries().len()) };
+    let [asked] = &home.summaries()[..] else {
+        panic!("asked {} times", home.summaries().len())
+    };
     let text = last_user_text(asked);
-    assert!(text.contains("4711") && !text.contains("hello again"), "{text}");
-    let newest = home.provider.requests().into_iter().rfind(|request| !is_summary(request)).unwrap();
-    assert!(!newest.system.contains("the conversation before"), "a new conversation knows nothing of it");
+    assert!(
+        text.contains("4711") && !text.contains("hello again"),
+        "{text}"
+    );
+    let newest = home
+        .provider
+        .requests()
+        .into_iter()
+        .rfind(|request| !is_summary(request))
+        .unwrap();
+    assert!(
+        !newest.system.contains("the conversation before"),
+        "a new conversation knows nothing of it"
+    );
     after.reset(&SESSION.into()).await.unwrap();
     after.turn_published(&SESSION.into(), home.told.clone());
     after.settled().await;
@@ -378,41 +560,78 @@ async fn a_conversation_that_was_left_is_archived_also_after_a_restart() {
 async fn one_message_that_is_longer_than_the_window_is_cut_and_later_summarised_in_parts() {
     let home = Home::new(summing_up(|request| {
         let text = last_user_text(request);
-        let seen: Vec<&str> = ["ALPHA", "OMEGA"].into_iter().filter(|word| text.contains(word)).collect();
-        save(&entry(&format!("part with {seen:?} of {} characters", text.len())))
+        let seen: Vec<&str> = ["ALPHA", "OMEGA"]
+            .into_iter()
+            .filter(|word| text.contains(word))
+            .collect();
+        save(&entry(&format!(
+            "part with {seen:?} of {} characters",
+            text.len()
+        )))
     }));
     let agent = home.agent();
-    home.say(&agent, &format!("ALPHA {} OMEGA", "wide words 很长 ".repeat(4_000))).await;
+    home.say(
+        &agent,
+        &format!("ALPHA {} OMEGA", "wide words 很长 ".repeat(4_000)),
+    )
+    .await;
     for request in home.provider.requests() {
-        let size: usize =
-            request.transcript.messages().iter().map(|said| nanobot_context::estimate_message(said)).sum();
+        let size: usize = request
+            .transcript
+            .messages()
+            .iter()
+            .map(|said| nanobot_context::estimate_message(said))
+            .sum();
         assert!(size <= home.settings.budget(), "{size}");
     }
     home.fill(&agent).await;
     let history = home.file("HISTORY.md");
-    assert!(history.contains("ALPHA") && history.contains("OMEGA"), "{history}");
+    assert!(
+        history.contains("ALPHA") && history.contains("OMEGA"),
+        "{history}"
+    );
     assert!(home.view().await.cursor > Seq(1));
 }
 
 #[tokio::test]
 async fn a_vendor_that_finds_it_too_long_gets_less_and_the_turn_goes_on() {
-    let fits =
-        |transcript: &Transcript| transcript.messages().iter().map(|said| said.text().len()).sum::<usize>() < 9_000;
+    let fits = |transcript: &Transcript| {
+        transcript
+            .messages()
+            .iter()
+            .map(|said| said.text().len())
+            .sum::<usize>()
+            < 9_000
+    };
     let mut home = Home::new(ScriptedProvider::answering(move |request| {
         if !fits(&request.transcript) {
-            return Reply::error_code(400, "context_length_exceeded", "maximum context length is 2000 tokens");
+            return Reply::error_code(
+                400,
+                "context_length_exceeded",
+                "maximum context length is 2000 tokens",
+            );
         }
-        if is_summary(request) { save(&entry("less")) } else { Reply::text("ok") }
+        if is_summary(request) {
+            save(&entry("less"))
+        } else {
+            Reply::text("ok")
+        }
     }));
     home.settings.window = 100_000;
     let agent = home.agent();
     for number in 0..20 {
         let said = format!("fact {number}: {}", "some words about it ".repeat(60));
-        let report = agent.process_direct(DirectRequest::new(said)).await.unwrap();
+        let report = agent
+            .process_direct(DirectRequest::new(said))
+            .await
+            .unwrap();
         assert_eq!(report.visible.as_deref(), Some("ok"), "{number}");
         agent.settled().await;
     }
-    assert!(home.view().await.cursor > Seq(0), "what the vendor takes is known then");
+    assert!(
+        home.view().await.cursor > Seq(0),
+        "what the vendor takes is known then"
+    );
 }
 
 #[tokio::test]
@@ -422,13 +641,20 @@ async fn room_is_made_without_a_model_that_failed() {
     while home.summaries().is_empty() {
         home.say(&agent, &"small words ".repeat(60)).await;
     }
-    assert_eq!((home.view().await.cursor, home.file("HISTORY.md").as_str()), (Seq(0), ""), "it may come right again");
+    assert_eq!(
+        (home.view().await.cursor, home.file("HISTORY.md").as_str()),
+        (Seq(0), ""),
+        "it may come right again"
+    );
     home.say(&agent, &"many more words ".repeat(1_200)).await;
     let asked = home.summaries().len();
     assert_eq!((home.view().await.cursor, asked), (Seq(0), 2));
     home.say(&agent, "now it does not fit").await;
     let raw = home.file("HISTORY.md");
-    assert!(raw.contains("[RAW]") && raw.contains("USER: small words"), "{raw}");
+    assert!(
+        raw.contains("[RAW]") && raw.contains("USER: small words"),
+        "{raw}"
+    );
     assert!(home.view().await.cursor > Seq(0));
     assert_eq!(home.told().len(), 1, "{:?}", home.told());
 }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use nanobot_agent_core::{Agent, AgentError, Signal, Steering, TurnFacts, TurnReport, TurnRequest};
 use nanobot_session::{
-    Entry, InMemoryStore, MessageEntry, ReadFrom, Seq, SessionError, SessionInfo, SessionStore, SessionView,
-    TurnOutcome,
+    Entry, InMemoryStore, MessageEntry, ReadFrom, Seq, SessionError, SessionInfo, SessionStore,
+    SessionView, TurnOutcome,
 };
 use nanobot_testkit::{Reply, ScriptedCall, ScriptedProvider};
 use nanobot_types::{ChatMessage, DeliveryContext, Map, Origin, SessionKey};
@@ -30,12 +30,22 @@ struct Dying {
 
 fn dead(key: &SessionKey) -> SessionError {
     let source = std::io::Error::other("the machine is off");
-    SessionError::Io { key: key.clone(), action: "append to", path: "nowhere".into(), source }
+    SessionError::Io {
+        key: key.clone(),
+        action: "append to",
+        path: "nowhere".into(),
+        source,
+    }
 }
 
 #[async_trait]
 impl SessionStore for Dying {
-    async fn append(&self, key: &SessionKey, head: Seq, entries: Vec<Entry>) -> Result<Seq, SessionError> {
+    async fn append(
+        &self,
+        key: &SessionKey,
+        head: Seq,
+        entries: Vec<Entry>,
+    ) -> Result<Seq, SessionError> {
         let number = self.appends.fetch_add(1, Ordering::SeqCst);
         if number >= self.dies_at {
             if self.after && number == self.dies_at {
@@ -97,9 +107,17 @@ async fn deliver(agent: &Agent) -> Result<TurnReport, AgentError> {
 /// A model that decides by what it sees, so that a run may be interrupted anywhere.
 fn model() -> ScriptedProvider {
     ScriptedProvider::answering(|request| {
-        let results = request.transcript.messages().iter().filter(|m| matches!(***m, ChatMessage::Tool(_))).count();
+        let results = request
+            .transcript
+            .messages()
+            .iter()
+            .filter(|m| matches!(***m, ChatMessage::Tool(_)))
+            .count();
         match results {
-            0 => Reply::calls([ScriptedCall::new("look", &json!({})), ScriptedCall::new("send_money", &json!({}))]),
+            0 => Reply::calls([
+                ScriptedCall::new("look", &json!({})),
+                ScriptedCall::new("send_money", &json!({})),
+            ]),
             2 => Reply::calls([
                 ScriptedCall::new("put", &json!({})),
                 ScriptedCall::new("message", &json!({"content": "paid", "chat_id": "2"})),
@@ -118,7 +136,9 @@ fn check_pairing(world: &World) {
                     assert!(open.is_empty(), "a call without a result");
                     open.extend(assistant.tool_calls.iter().map(|call| call.id.clone()));
                 }
-                ChatMessage::Tool(result) => assert!(open.remove(&result.tool_call_id), "a result without a call"),
+                ChatMessage::Tool(result) => {
+                    assert!(open.remove(&result.tool_call_id), "a result without a call")
+                }
                 _ => assert!(open.is_empty(), "a call without a result"),
             }
         }
@@ -132,7 +152,12 @@ async fn a_crash_at_any_step_loses_nothing_and_repeats_nothing_recorded() {
         for dies_at in 0..12 {
             let mut world = World::new(model());
             let inner = Arc::new(InMemoryStore::new());
-            world.sessions = Arc::new(Dying { inner: inner.clone(), appends: AtomicUsize::new(0), dies_at, after });
+            world.sessions = Arc::new(Dying {
+                inner: inner.clone(),
+                appends: AtomicUsize::new(0),
+                dies_at,
+                after,
+            });
             let first = deliver(&world.agent()).await;
             let before = world.log(SESSION).await;
             world.sessions = inner;
@@ -141,19 +166,52 @@ async fn a_crash_at_any_step_loses_nothing_and_repeats_nothing_recorded() {
             assert_eq!(report.ended, TurnOutcome::Replied, "{place}");
             assert_eq!(report.visible.as_deref(), Some("Paid."), "{place}");
             let log = world.log(SESSION).await;
-            assert_eq!(log[..before.len()], before[..], "what was recorded is a prefix of what follows; {place}");
-            assert_eq!(log.iter().filter(|line| line.starts_with("end:")).count(), 1, "{place}");
-            assert_eq!(log.iter().filter(|line| line.starts_with("user:")).count(), 1, "{place}");
-            let unknown = log.iter().any(|line| line.contains("outcome unknown after restart"));
-            let recorded = before.iter().any(|line| line.starts_with("tool: send_money"));
-            let asked = before.iter().any(|line| line.contains("calls look send_money"));
+            assert_eq!(
+                log[..before.len()],
+                before[..],
+                "what was recorded is a prefix of what follows; {place}"
+            );
+            assert_eq!(
+                log.iter().filter(|line| line.starts_with("end:")).count(),
+                1,
+                "{place}"
+            );
+            assert_eq!(
+                log.iter().filter(|line| line.starts_with("user:")).count(),
+                1,
+                "{place}"
+            );
+            let unknown = log
+                .iter()
+                .any(|line| line.contains("outcome unknown after restart"));
+            let recorded = before
+                .iter()
+                .any(|line| line.starts_with("tool: send_money"));
+            let asked = before
+                .iter()
+                .any(|line| line.contains("calls look send_money"));
             assert_eq!(unknown, asked && !recorded && first.is_err(), "{place}");
             let ran = world.runs.of("send_money");
-            assert!(ran == 1 || (unknown && ran == 0), "ran {ran} times; {place}");
-            assert_eq!(world.outbox.0.lock().unwrap().len(), 1, "one message under one key; {place}");
+            assert!(
+                ran == 1 || (unknown && ran == 0),
+                "ran {ran} times; {place}"
+            );
+            assert_eq!(
+                world.outbox.0.lock().unwrap().len(),
+                1,
+                "one message under one key; {place}"
+            );
             check_pairing(&world);
-            assert_eq!(deliver(&world.agent()).await.unwrap().visible.as_deref(), Some("Paid."), "again: {place}");
-            assert_eq!(world.log(SESSION).await, log, "a finished turn is only reported; {place}");
+            assert_eq!(
+                deliver(&world.agent()).await.unwrap().visible.as_deref(),
+                Some("Paid."),
+                "again: {place}"
+            );
+            assert_eq!(
+                world.log(SESSION).await,
+                log,
+                "a finished turn is only reported; {place}"
+            );
             world.assert_replays(SESSION).await;
         }
     }
@@ -176,7 +234,10 @@ async fn an_interrupted_turn_is_not_ended() {
         origin: Origin::User,
     };
     let mut nothing = Nothing;
-    let entry = MessageEntry { inbound: Some("telegram:1:9".into()), ..MessageEntry::new(ChatMessage::user("hi")) };
+    let entry = MessageEntry {
+        inbound: Some("telegram:1:9".into()),
+        ..MessageEntry::new(ChatMessage::user("hi"))
+    };
     let turn = agent.run_turn(TurnRequest {
         facts,
         entry,

@@ -11,10 +11,21 @@ use crate::world::World;
 
 fn world(disk: &FaultyDisk) -> World {
     let provider = ScriptedProvider::answering(|request| {
-        let is_answered = request.transcript.messages().iter().any(|message| message.role() == "tool");
-        if is_answered { Reply::text("paid") } else { Reply::call("send_money", &json!({})) }
+        let is_answered = request
+            .transcript
+            .messages()
+            .iter()
+            .any(|message| message.role() == "tool");
+        if is_answered {
+            Reply::text("paid")
+        } else {
+            Reply::call("send_money", &json!({}))
+        }
     });
-    let sessions = JsonlStore::on(Arc::new(disk.clone()), SessionPaths::only("/workspace/sessions"));
+    let sessions = JsonlStore::on(
+        Arc::new(disk.clone()),
+        SessionPaths::only("/workspace/sessions"),
+    );
     let mut world = World::new(provider);
     world.sessions = Arc::new(sessions);
     world
@@ -37,12 +48,25 @@ async fn turn_that_fails(fault: Fault, from: u64) -> bool {
     disk.clear();
     running.say("1", "b", "/status").await;
     let status = running.reply().await;
-    assert!(status.contains("Session telegram:1"), "answered once: {status}");
+    assert!(
+        status.contains("Session telegram:1"),
+        "answered once: {status}"
+    );
     running.stop().await;
     let log = world.log("telegram:1").await;
-    let kinds: Vec<&str> = log.iter().filter_map(|line| line.split([':', ' ']).next()).collect();
-    assert_eq!(kinds, ["user", "assistant", "tool", "assistant", "end"], "{fault:?} from {from}: {log:#?}");
-    assert!(world.runs.of("send_money") <= 1, "{fault:?} from {from}: paid twice");
+    let kinds: Vec<&str> = log
+        .iter()
+        .filter_map(|line| line.split([':', ' ']).next())
+        .collect();
+    assert_eq!(
+        kinds,
+        ["user", "assistant", "tool", "assistant", "end"],
+        "{fault:?} from {from}: {log:#?}"
+    );
+    assert!(
+        world.runs.of("send_money") <= 1,
+        "{fault:?} from {from}: paid twice"
+    );
     failed
 }
 
@@ -53,7 +77,10 @@ async fn a_message_on_a_failing_disk_is_answered_once_when_it_works_again() {
         while turn_that_fails(fault, from).await {
             from += 1;
         }
-        assert!(from > 20, "{fault:?}: every operation of the turn fails once, not only {from}");
+        assert!(
+            from > 20,
+            "{fault:?}: every operation of the turn fails once, not only {from}"
+        );
     }
 }
 
@@ -61,10 +88,21 @@ async fn a_message_on_a_failing_disk_is_answered_once_when_it_works_again() {
 async fn what_comes_after_the_disk_works_again_does_not_overtake_what_waits() {
     let disk = FaultyDisk::new(Arc::new(MemoryDisk::new()));
     let mut world = World::new(ScriptedProvider::answering(|request| {
-        let said = request.transcript.messages().iter().rev().find(|message| message.role() == "user");
-        Reply::text(format!("re: {}", said.unwrap().text().lines().next().unwrap()))
+        let said = request
+            .transcript
+            .messages()
+            .iter()
+            .rev()
+            .find(|message| message.role() == "user");
+        Reply::text(format!(
+            "re: {}",
+            said.unwrap().text().lines().next().unwrap()
+        ))
     }));
-    world.sessions = Arc::new(JsonlStore::on(Arc::new(disk.clone()), SessionPaths::only("/workspace/sessions")));
+    world.sessions = Arc::new(JsonlStore::on(
+        Arc::new(disk.clone()),
+        SessionPaths::only("/workspace/sessions"),
+    ));
     let mut running = Running::start(&world).await;
     disk.fail(Fault::ALL[0], 0, u64::MAX);
     running.say("1", "a", "first").await;
@@ -73,11 +111,26 @@ async fn what_comes_after_the_disk_works_again_does_not_overtake_what_waits() {
     disk.clear();
     running.say("1", "b", "second").await;
     running.say("2", "c", "elsewhere").await;
-    assert_eq!(running.reply().await, "re: elsewhere", "other sessions do not wait for it");
+    assert_eq!(
+        running.reply().await,
+        "re: elsewhere",
+        "other sessions do not wait for it"
+    );
     assert_eq!(running.reply().await, "re: second");
     running.say("1", "d", "/status").await;
-    assert!(running.reply().await.contains("Session telegram:1"), "answered once");
+    assert!(
+        running.reply().await.contains("Session telegram:1"),
+        "answered once"
+    );
     running.stop().await;
     let log = world.log("telegram:1").await;
-    assert_eq!(log, ["user: first", "user: second", "assistant: re: second", "end: Replied"]);
+    assert_eq!(
+        log,
+        [
+            "user: first",
+            "user: second",
+            "assistant: re: second",
+            "end: Replied"
+        ]
+    );
 }

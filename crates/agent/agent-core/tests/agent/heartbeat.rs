@@ -7,7 +7,9 @@ use nanobot_agent_core::{AgentLoop, CommandTable, Judge, LoopSettings};
 use nanobot_bus::{Bus as _, Ledger as _, LedgerFilter, MemoryBus, Queue, Settle};
 use nanobot_testkit::provider::{last_user_text, tool_results};
 use nanobot_testkit::{Reply, ScriptedProvider, WAIT_LIMIT};
-use nanobot_types::{HEARTBEAT_SESSION, InboundMessage, Origin, OutboundKind, OutboundMessage, SessionKey};
+use nanobot_types::{
+    HEARTBEAT_SESSION, InboundMessage, Origin, OutboundKind, OutboundMessage, SessionKey,
+};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -54,12 +56,19 @@ async fn sent(world: &World, messages: Vec<InboundMessage>) -> Vec<OutboundMessa
     for message in messages {
         let began = tokio::time::Instant::now();
         bus.publish_inbound(message).await.unwrap();
-        while !bus.list(Queue::Inbound, LedgerFilter::Open, 1).await.unwrap().is_empty() {
+        while !bus
+            .list(Queue::Inbound, LedgerFilter::Open, 1)
+            .await
+            .unwrap()
+            .is_empty()
+        {
             assert!(began.elapsed() < WAIT_LIMIT, "a message is not settled");
             tokio::task::yield_now().await;
         }
     }
-    bus.publish_inbound(InboundMessage::text("telegram", "u", "7", "the end")).await.unwrap();
+    bus.publish_inbound(InboundMessage::text("telegram", "u", "7", "the end"))
+        .await
+        .unwrap();
     let mut sent = Vec::new();
     loop {
         let delivery = out.next().await.unwrap();
@@ -79,32 +88,62 @@ async fn sent(world: &World, messages: Vec<InboundMessage>) -> Vec<OutboundMessa
 
 #[tokio::test]
 async fn only_what_is_worth_it_is_told_and_never_that_it_failed() {
-    let answers =
-        [Reply::text("all is well"), Reply::text("news: it rains"), Reply::error(401, "no"), Reply::text("end")];
+    let answers = [
+        Reply::text("all is well"),
+        Reply::text("news: it rains"),
+        Reply::error(401, "no"),
+        Reply::text("end"),
+    ];
     let world = World::new(ScriptedProvider::scripted(answers));
-    let told = sent(&world, (0..3).map(|number| beat(number, "telegram")).collect()).await;
-    let texts: Vec<(&str, &str)> =
-        told.iter().map(|message| (message.chat_id.as_str(), message.content.as_str())).collect();
+    let told = sent(
+        &world,
+        (0..3).map(|number| beat(number, "telegram")).collect(),
+    )
+    .await;
+    let texts: Vec<(&str, &str)> = told
+        .iter()
+        .map(|message| (message.chat_id.as_str(), message.content.as_str()))
+        .collect();
     assert_eq!(texts, [("7", "it rains")]);
 }
 
 #[tokio::test]
 async fn where_nobody_reads_nothing_is_sent() {
-    let world = World::new(ScriptedProvider::scripted([Reply::text("news: it rains"), Reply::text("end")]));
+    let world = World::new(ScriptedProvider::scripted([
+        Reply::text("news: it rains"),
+        Reply::text("end"),
+    ]));
     assert_eq!(sent(&world, vec![beat(0, "cli")]).await, []);
-    assert!(world.log(HEARTBEAT_SESSION).await.iter().any(|line| line.contains("it rains")), "the work is on record");
+    assert!(
+        world
+            .log(HEARTBEAT_SESSION)
+            .await
+            .iter()
+            .any(|line| line.contains("it rains")),
+        "the work is on record"
+    );
 }
 
 #[tokio::test]
 async fn a_heartbeat_writes_to_nobody_by_the_message_tool() {
-    let world = World::new(ScriptedProvider::answering(|request| match tool_results(request).as_slice() {
-        [] if format!("{:?}", request.transcript).contains("the end") => Reply::text("end"),
-        [] => Reply::call("message", &json!({"content": "hello"})),
-        results => Reply::text(format!("news: {}", results.join("+"))),
+    let world = World::new(ScriptedProvider::answering(|request| {
+        match tool_results(request).as_slice() {
+            [] if format!("{:?}", request.transcript).contains("the end") => Reply::text("end"),
+            [] => Reply::call("message", &json!({"content": "hello"})),
+            results => Reply::text(format!("news: {}", results.join("+"))),
+        }
     }));
     let told = sent(&world, vec![beat(0, "telegram")]).await;
-    let [message] = told.as_slice() else { panic!("{told:?}") };
-    assert!(message.content.contains("Nobody is written to from a heartbeat"), "{}", message.content);
+    let [message] = told.as_slice() else {
+        panic!("{told:?}")
+    };
+    assert!(
+        message
+            .content
+            .contains("Nobody is written to from a heartbeat"),
+        "{}",
+        message.content
+    );
     assert!(world.outbox.0.lock().unwrap().is_empty());
 }
 
@@ -117,7 +156,17 @@ async fn a_heartbeat_sees_the_newest_of_the_earlier_ones_only() {
         }
         Reply::text(format!("news: {}", request.transcript.messages().len()))
     }));
-    let told = sent(&world, (0..12).map(|number| beat(number, "telegram")).collect()).await;
-    let seen: Vec<&str> = told.iter().map(|message| message.content.as_str()).collect();
-    assert_eq!(seen, ["1", "3", "5", "7", "9", "9", "9", "9", "9", "9", "9", "9"]);
+    let told = sent(
+        &world,
+        (0..12).map(|number| beat(number, "telegram")).collect(),
+    )
+    .await;
+    let seen: Vec<&str> = told
+        .iter()
+        .map(|message| message.content.as_str())
+        .collect();
+    assert_eq!(
+        seen,
+        ["1", "3", "5", "7", "9", "9", "9", "9", "9", "9", "9", "9"]
+    );
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use nanobot_agent_core::{AgentLoop, LoopSettings};
-use nanobot_bus::{Bus as _, EntryState, Ledger as _, LedgerFilter, MemoryBus, Queue, Settle, Subscription};
+use nanobot_bus::{
+    Bus as _, EntryState, Ledger as _, LedgerFilter, MemoryBus, Queue, Settle, Subscription,
+};
 use nanobot_testkit::{Gate, Reply, ScriptedProvider};
 use nanobot_types::{ChatMessage, InboundMessage, OutboundKind, OutboundMessage};
 use serde_json::json;
@@ -32,11 +34,19 @@ impl Running {
         let agent_loop = AgentLoop::new(world.agent(), bus.clone(), bus.clone(), settings);
         let stop = cancel.clone();
         let task = TaskTracker::new().spawn(async move { agent_loop.run(stop).await.unwrap() });
-        Self { bus, out, cancel, task }
+        Self {
+            bus,
+            out,
+            cancel,
+            task,
+        }
     }
 
     pub(crate) async fn say(&self, chat: &str, id: &str, text: &str) {
-        let message = InboundMessage { id: Some(id.into()), ..InboundMessage::text("telegram", "u", chat, text) };
+        let message = InboundMessage {
+            id: Some(id.into()),
+            ..InboundMessage::text("telegram", "u", chat, text)
+        };
         self.bus.publish_inbound(message).await.unwrap();
     }
 
@@ -45,7 +55,10 @@ impl Running {
         loop {
             let delivery = self.out.next().await.unwrap();
             delivery.settle(Settle::Ack).await.unwrap();
-            if matches!(delivery.message.kind, OutboundKind::Final | OutboundKind::Notice) {
+            if matches!(
+                delivery.message.kind,
+                OutboundKind::Final | OutboundKind::Notice
+            ) {
                 return delivery.message.content;
             }
         }
@@ -58,10 +71,15 @@ impl Running {
 }
 
 fn last_user(request: &nanobot_provider::ChatRequest) -> String {
-    let text = request.transcript.messages().iter().rev().find_map(|message| match &**message {
-        ChatMessage::User(_) => Some(message.text()),
-        _ => None,
-    });
+    let text = request
+        .transcript
+        .messages()
+        .iter()
+        .rev()
+        .find_map(|message| match &**message {
+            ChatMessage::User(_) => Some(message.text()),
+            _ => None,
+        });
     text.unwrap().lines().next().unwrap().to_owned()
 }
 
@@ -71,7 +89,11 @@ async fn messages_of_a_chat_are_answered_in_order_and_chats_beside_each_other() 
     let held = gate.clone();
     let world = World::new(ScriptedProvider::answering(move |request| {
         let said = last_user(request);
-        if said == "slow" { Reply::text("slow done").after(&held) } else { Reply::text(format!("re: {said}")) }
+        if said == "slow" {
+            Reply::text("slow done").after(&held)
+        } else {
+            Reply::text(format!("re: {said}"))
+        }
     }));
     let mut running = Running::start(&world).await;
     running.say("1", "a", "slow").await;
@@ -82,7 +104,11 @@ async fn messages_of_a_chat_are_answered_in_order_and_chats_beside_each_other() 
     assert_eq!(running.reply().await, "slow done");
     running.say("1", "a", "slow").await;
     running.say("1", "c", "next").await;
-    assert_eq!(running.reply().await, "re: next", "a message delivered twice is answered once");
+    assert_eq!(
+        running.reply().await,
+        "re: next",
+        "a message delivered twice is answered once"
+    );
     running.stop().await;
 }
 
@@ -92,14 +118,23 @@ async fn what_finds_no_room_waits_in_the_ledger_and_keeps_its_order() {
     let held = gate.clone();
     let world = World::new(ScriptedProvider::answering(move |request| {
         let said = last_user(request);
-        if said == "0" { Reply::text("re: 0").after(&held) } else { Reply::text(format!("re: {said}")) }
+        if said == "0" {
+            Reply::text("re: 0").after(&held)
+        } else {
+            Reply::text(format!("re: {said}"))
+        }
     }));
-    let settings = LoopSettings { lane_bound: 1, ..LoopSettings::default() };
+    let settings = LoopSettings {
+        lane_bound: 1,
+        ..LoopSettings::default()
+    };
     let mut running = Running::with(&world, settings).await;
     running.say("1", "0", "0").await;
     world.provider.wait_for(1).await.unwrap();
     for number in 1..6 {
-        running.say("1", &number.to_string(), &number.to_string()).await;
+        running
+            .say("1", &number.to_string(), &number.to_string())
+            .await;
     }
     let told = loop {
         let delivery = running.out.next().await.unwrap();
@@ -119,10 +154,12 @@ async fn what_finds_no_room_waits_in_the_ledger_and_keeps_its_order() {
 async fn a_message_that_comes_meanwhile_is_steered_into_the_turn() {
     let gate = Gate::new();
     let held = gate.clone();
-    let world = World::new(ScriptedProvider::answering(move |request| match last_user(request).as_str() {
-        "begin" => Reply::call("look", &json!({})).after(&held),
-        other => Reply::text(format!("heard {other}")),
-    }));
+    let world = World::new(ScriptedProvider::answering(
+        move |request| match last_user(request).as_str() {
+            "begin" => Reply::call("look", &json!({})).after(&held),
+            other => Reply::text(format!("heard {other}")),
+        },
+    ));
     let mut running = Running::start(&world).await;
     running.say("1", "a", "begin").await;
     world.provider.wait_for(1).await.unwrap();
@@ -151,15 +188,19 @@ async fn a_message_that_comes_meanwhile_is_steered_into_the_turn() {
 async fn who_goes_on_writing_is_answered_in_between_and_nothing_is_left_out() {
     let gate = Gate::new();
     let held = gate.clone();
-    let world = World::new(ScriptedProvider::answering(move |request| match last_user(request).as_str() {
-        "0" => Reply::call("look", &json!({})).after(&held),
-        other => Reply::text(format!("heard up to {other}")),
-    }));
+    let world = World::new(ScriptedProvider::answering(
+        move |request| match last_user(request).as_str() {
+            "0" => Reply::call("look", &json!({})).after(&held),
+            other => Reply::text(format!("heard up to {other}")),
+        },
+    ));
     let mut running = Running::start(&world).await;
     running.say("1", "0", "0").await;
     world.provider.wait_for(1).await.unwrap();
     for number in 1..=20 {
-        running.say("1", &number.to_string(), &number.to_string()).await;
+        running
+            .say("1", &number.to_string(), &number.to_string())
+            .await;
     }
     // The command answers at once, so the messages before it have reached their lane.
     running.say("1", "help", "/help").await;
@@ -170,7 +211,10 @@ async fn who_goes_on_writing_is_answered_in_between_and_nothing_is_left_out() {
     }
     running.stop().await;
     let log = world.log("telegram:1").await;
-    let said: Vec<_> = log.iter().filter_map(|line| line.strip_prefix("user: ")).collect();
+    let said: Vec<_> = log
+        .iter()
+        .filter_map(|line| line.strip_prefix("user: "))
+        .collect();
     let all: Vec<_> = (0..=20).map(|number| number.to_string()).collect();
     assert_eq!(said, all, "each once, in order");
     world.assert_replays("telegram:1").await;
@@ -178,9 +222,11 @@ async fn who_goes_on_writing_is_answered_in_between_and_nothing_is_left_out() {
 
 #[tokio::test]
 async fn stop_ends_the_turn_and_keeps_what_was_recorded() {
-    let world = World::new(ScriptedProvider::answering(|request| match request.transcript.messages().len() {
-        1 => Reply::call("look", &json!({})),
-        _ => Reply::hang(),
+    let world = World::new(ScriptedProvider::answering(|request| {
+        match request.transcript.messages().len() {
+            1 => Reply::call("look", &json!({})),
+            _ => Reply::hang(),
+        }
     }));
     let mut running = Running::start(&world).await;
     running.say("1", "x", "/stop").await;
@@ -192,7 +238,12 @@ async fn stop_ends_the_turn_and_keeps_what_was_recorded() {
     running.stop().await;
     assert_eq!(
         world.log("telegram:1").await,
-        ["user: work", "assistant calls look: ", "tool: look {}", "end: Stopped"]
+        [
+            "user: work",
+            "assistant calls look: ",
+            "tool: look {}",
+            "end: Stopped"
+        ]
     );
     world.assert_replays("telegram:1").await;
 }
@@ -200,7 +251,10 @@ async fn stop_ends_the_turn_and_keeps_what_was_recorded() {
 #[tokio::test]
 async fn new_begins_a_conversation_that_knows_nothing_of_the_old_one() {
     let world = World::new(ScriptedProvider::answering(|request| {
-        Reply::text(format!("I see {} messages", request.transcript.messages().len()))
+        Reply::text(format!(
+            "I see {} messages",
+            request.transcript.messages().len()
+        ))
     }));
     let mut running = Running::start(&world).await;
     for (id, text, reply) in [
@@ -208,14 +262,21 @@ async fn new_begins_a_conversation_that_knows_nothing_of_the_old_one() {
         ("b", "two", "I see 3 messages"),
         ("c", "/clear", "New session started."),
         ("d", "three", "I see 1 messages"),
-        ("e", "/frobnicate", "There is no command /frobnicate. /help lists the commands."),
+        (
+            "e",
+            "/frobnicate",
+            "There is no command /frobnicate. /help lists the commands.",
+        ),
     ] {
         running.say("1", id, text).await;
         assert_eq!(running.reply().await, reply, "{text}");
     }
     running.say("1", "f", "/status").await;
     let status = running.reply().await;
-    assert!(status.contains("Session telegram:1: 6 messages, 2 in context"), "{status}");
+    assert!(
+        status.contains("Session telegram:1: 6 messages, 2 in context"),
+        "{status}"
+    );
     running.stop().await;
 }
 
@@ -223,7 +284,9 @@ async fn new_begins_a_conversation_that_knows_nothing_of_the_old_one() {
 async fn branch_copies_the_conversation_behind_what_is_at_work() {
     let gate = Gate::new();
     let held = gate.clone();
-    let world = World::new(ScriptedProvider::answering(move |_| Reply::text("done").after(&held)));
+    let world = World::new(ScriptedProvider::answering(move |_| {
+        Reply::text("done").after(&held)
+    }));
     let mut running = Running::start(&world).await;
     running.say("1", "a", "/branch").await;
     assert_eq!(running.reply().await, "There is nothing to copy yet.");
@@ -233,8 +296,14 @@ async fn branch_copies_the_conversation_behind_what_is_at_work() {
     gate.open();
     assert_eq!(running.reply().await, "done");
     let answer = running.reply().await;
-    assert!(answer.contains("`nanobot agent -s 'telegram:1:branch:1'`"), "{answer}");
-    assert_eq!(world.log("telegram:1:branch:1").await, world.log("telegram:1").await);
+    assert!(
+        answer.contains("`nanobot agent -s 'telegram:1:branch:1'`"),
+        "{answer}"
+    );
+    assert_eq!(
+        world.log("telegram:1:branch:1").await,
+        world.log("telegram:1").await
+    );
     running.stop().await;
 }
 
@@ -242,10 +311,16 @@ async fn branch_copies_the_conversation_behind_what_is_at_work() {
 async fn a_shutdown_leaves_unfinished_messages_to_the_next_start() {
     let world = World::new(ScriptedProvider::answering(|_| Reply::hang()));
     let bus = Arc::new(MemoryBus::new());
-    let settings = LoopSettings { grace: std::time::Duration::ZERO, ..LoopSettings::default() };
+    let settings = LoopSettings {
+        grace: std::time::Duration::ZERO,
+        ..LoopSettings::default()
+    };
     let agent_loop = AgentLoop::new(world.agent(), bus.clone(), bus.clone(), settings);
     let cancel = CancellationToken::new();
-    let message = InboundMessage { id: Some("a".into()), ..InboundMessage::text("telegram", "u", "1", "hi") };
+    let message = InboundMessage {
+        id: Some("a".into()),
+        ..InboundMessage::text("telegram", "u", "1", "hi")
+    };
     bus.publish_inbound(message).await.unwrap();
     let stop = async {
         world.provider.wait_for(1).await.unwrap();
@@ -269,29 +344,60 @@ async fn a_chat_sees_what_is_not_settled_in_it_and_decides() {
             break delivery;
         }
     };
-    reply.settle(Settle::Uncertain("no answer within 60 s".to_owned())).await.unwrap();
-    let id = running.bus.list(Queue::Outbound, LedgerFilter::Uncertain, 1).await.unwrap().remove(0).id;
+    reply
+        .settle(Settle::Uncertain("no answer within 60 s".to_owned()))
+        .await
+        .unwrap();
+    let id = running
+        .bus
+        .list(Queue::Outbound, LedgerFilter::Uncertain, 1)
+        .await
+        .unwrap()
+        .remove(0)
+        .id;
 
     running.say("1", "b", "/pending").await;
     let listed = running.reply().await;
-    let expected = [&format!("{id} · mine, may not have arrived · "), " · ok — no answer within 60 s", "retry ID"];
-    assert!(expected.iter().all(|part| listed.contains(*part)), "{listed}");
-    assert!(!listed.contains("yours"), "neither the command nor what is answered: {listed}");
+    let expected = [
+        &format!("{id} · mine, may not have arrived · "),
+        " · ok — no answer within 60 s",
+        "retry ID",
+    ];
+    assert!(
+        expected.iter().all(|part| listed.contains(*part)),
+        "{listed}"
+    );
+    assert!(
+        !listed.contains("yours"),
+        "neither the command nor what is answered: {listed}"
+    );
 
     running.say("2", "c", "/pending").await;
     assert_eq!(running.reply().await, "Everything in this chat is settled.");
     running.say("2", "d", &format!("/pending retry {id}")).await;
-    assert_eq!(running.reply().await, format!("This chat has no entry {id}. /pending lists what there is."));
+    assert_eq!(
+        running.reply().await,
+        format!("This chat has no entry {id}. /pending lists what there is.")
+    );
 
     running.say("1", "e", &format!("/pending drop {id}")).await;
     assert_eq!(running.reply().await, format!("Entry {id} is given up."));
-    assert_eq!(running.bus.show(&id).await.unwrap().state, EntryState::Expired);
+    assert_eq!(
+        running.bus.show(&id).await.unwrap().state,
+        EntryState::Expired
+    );
     running.say("1", "f", &format!("/pending drop {id}")).await;
-    assert_eq!(running.reply().await, format!("Entry {id} is expired; there is nothing to do about it."));
+    assert_eq!(
+        running.reply().await,
+        format!("Entry {id} is expired; there is nothing to do about it.")
+    );
     running.say("1", "g", &format!("/pending retry {id}")).await;
     let mut replies = [running.reply().await, running.reply().await];
     replies.sort();
-    assert_eq!(replies, [format!("Entry {id} is tried again."), "ok".to_owned()]);
+    assert_eq!(
+        replies,
+        [format!("Entry {id} is tried again."), "ok".to_owned()]
+    );
     running.say("1", "h", "/pending please").await;
     assert!(running.reply().await.starts_with("/pending lists"));
     running.stop().await;
@@ -311,11 +417,16 @@ async fn a_suppressed_reply_withdraws_the_draft_that_showed_it() {
     let (mut streams, mut withdrawn, mut finals) = (Vec::new(), Vec::new(), Vec::new());
     while finals.is_empty() {
         let next = tokio::time::timeout(std::time::Duration::from_mins(1), running.out.next());
-        let delivery = next.await.expect("a stream that is withdrawn, and a reply after that").unwrap();
+        let delivery = next
+            .await
+            .expect("a stream that is withdrawn, and a reply after that")
+            .unwrap();
         delivery.settle(Settle::Ack).await.unwrap();
         let message = &delivery.message;
         match &message.kind {
-            OutboundKind::Delta { stream } => streams.push((stream.clone(), message.content.clone())),
+            OutboundKind::Delta { stream } => {
+                streams.push((stream.clone(), message.content.clone()))
+            }
             OutboundKind::Withdrawn { stream } => {
                 withdrawn.push((stream.clone(), streams.len()));
                 running.say("1", "b", "and on").await;
@@ -326,10 +437,20 @@ async fn a_suppressed_reply_withdraws_the_draft_that_showed_it() {
     }
     running.stop().await;
     assert_eq!(finals, ["As before."], "what was suppressed is not sent");
-    assert_eq!(world.outbox.0.lock().unwrap().len(), 1, "the tool has answered");
-    let text: String = streams.iter().filter(|(stream, _)| *stream == streams[0].0).map(|(_, text)| &**text).collect();
+    assert_eq!(
+        world.outbox.0.lock().unwrap().len(),
+        1,
+        "the tool has answered"
+    );
+    let text: String = streams
+        .iter()
+        .filter(|(stream, _)| *stream == streams[0].0)
+        .map(|(_, text)| &**text)
+        .collect();
     assert_eq!(text, "I have told you.");
-    let [(stream, after)] = withdrawn.as_slice() else { panic!("{withdrawn:?}") };
+    let [(stream, after)] = withdrawn.as_slice() else {
+        panic!("{withdrawn:?}")
+    };
     assert_eq!(*stream, streams[0].0, "the stream that showed it");
     assert!(*after >= 1, "after it was shown");
 }
@@ -340,7 +461,12 @@ async fn a_flood_waits_in_the_ledger_and_its_sender_is_told_once() {
     let world = World::new(ScriptedProvider::answering(|_| Reply::hang()));
     let bus = Arc::new(MemoryBus::bounded(MESSAGES));
     let mut out = bus.outbound(&"telegram".into()).await.unwrap();
-    let agent_loop = AgentLoop::new(world.agent(), bus.clone(), bus.clone(), LoopSettings::default());
+    let agent_loop = AgentLoop::new(
+        world.agent(),
+        bus.clone(),
+        bus.clone(),
+        LoopSettings::default(),
+    );
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
     let task = TaskTracker::new().spawn(async move { agent_loop.run(stop).await.unwrap() });
@@ -358,9 +484,17 @@ async fn a_flood_waits_in_the_ledger_and_its_sender_is_told_once() {
     tokio::time::sleep(std::time::Duration::from_secs(60)).await;
     cancel.cancel();
     task.await.unwrap();
-    let entries = bus.list(Queue::Inbound, LedgerFilter::All, usize::MAX).await.unwrap();
+    let entries = bus
+        .list(Queue::Inbound, LedgerFilter::All, usize::MAX)
+        .await
+        .unwrap();
     assert_eq!(entries.len(), MESSAGES);
-    assert!(entries.iter().all(|entry| entry.state == EntryState::Pending), "nothing is dropped");
+    assert!(
+        entries
+            .iter()
+            .all(|entry| entry.state == EntryState::Pending),
+        "nothing is dropped"
+    );
     let begun = entries.iter().filter(|entry| entry.attempts > 0).count();
     assert_eq!(begun, 1, "what waits has lost no attempt");
     // What is told is lossy and bounded, so the end of the subscription shows whether there was more.

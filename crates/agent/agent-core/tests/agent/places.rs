@@ -5,7 +5,9 @@ use std::sync::Arc;
 use nanobot_agent_core::{AgentLoop, CommandTable, LoopSettings};
 use nanobot_bus::{Bus as _, MemoryBus, Settle};
 use nanobot_testkit::{Reply, ScriptedProvider};
-use nanobot_types::{ChatKind, DeliveryContext, InboundMessage, Origin, OutboundKind, OutboundMessage};
+use nanobot_types::{
+    ChatKind, DeliveryContext, InboundMessage, Origin, OutboundKind, OutboundMessage,
+};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -14,8 +16,20 @@ use crate::world::World;
 /// Has a message handled by an assistant that has just been started, and returns its answer.
 async fn answer(world: &World, message: InboundMessage) -> OutboundMessage {
     let bus = Arc::new(MemoryBus::new());
-    let parts = (world.agent(), bus.clone(), bus.clone(), LoopSettings::default());
-    let turns = AgentLoop::with_commands(parts.0, parts.1, parts.2, parts.3, CommandTable::built_in(), None);
+    let parts = (
+        world.agent(),
+        bus.clone(),
+        bus.clone(),
+        LoopSettings::default(),
+    );
+    let turns = AgentLoop::with_commands(
+        parts.0,
+        parts.1,
+        parts.2,
+        parts.3,
+        CommandTable::built_in(),
+        None,
+    );
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
     let task = TaskTracker::new().spawn(async move { turns.run(stop).await.unwrap() });
@@ -37,12 +51,21 @@ async fn answer(world: &World, message: InboundMessage) -> OutboundMessage {
 async fn a_job_that_names_a_chat_finds_its_thread_and_one_that_names_a_thread_keeps_it() {
     let world = World::new(ScriptedProvider::answering(|_| Reply::text("ok")));
     let thread = |name: &str| {
-        let extra = [("subject".to_owned(), "Plants".into())].into_iter().collect();
-        DeliveryContext { thread: Some(name.to_owned()), reply_to: None, extra }
+        let extra = [("subject".to_owned(), "Plants".into())]
+            .into_iter()
+            .collect();
+        DeliveryContext {
+            thread: Some(name.to_owned()),
+            reply_to: None,
+            extra,
+        }
     };
     let said = InboundMessage {
         id: Some("1".into()),
-        delivery: DeliveryContext { reply_to: Some("1".into()), ..thread("<a@x>") },
+        delivery: DeliveryContext {
+            reply_to: Some("1".into()),
+            ..thread("<a@x>")
+        },
         chat: Some(ChatKind::Direct),
         ..InboundMessage::text("mail", "ann@x", "ann@x", "hi")
     };
@@ -60,6 +83,10 @@ async fn a_job_that_names_a_chat_finds_its_thread_and_one_that_names_a_thread_ke
         (2, "ann@x", thread("<b@x>"), thread("<b@x>")),
         (3, "bob@x", nowhere(), nowhere()),
     ] {
-        assert_eq!(answer(&world, job(number, chat, delivery)).await.delivery, expected, "{number}");
+        assert_eq!(
+            answer(&world, job(number, chat, delivery)).await.delivery,
+            expected,
+            "{number}"
+        );
     }
 }

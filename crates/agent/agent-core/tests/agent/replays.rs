@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nanobot_agent_core::{
-    Bundle, BundleError, Difference, DirectRequest, Redactor, ReplayOptions, TurnChoice, TurnOptions, TurnReplay,
-    replay_session,
+    Bundle, BundleError, Difference, DirectRequest, Redactor, ReplayOptions, TurnChoice,
+    TurnOptions, TurnReplay, replay_session,
 };
-use nanobot_session::{Entry, MessageEntry, ReadFrom, Record, Seq, SessionView, TurnEnd, TurnOutcome, rewind};
+use nanobot_session::{
+    Entry, MessageEntry, ReadFrom, Record, Seq, SessionView, TurnEnd, TurnOutcome, rewind,
+};
 use nanobot_testkit::corpus;
 use nanobot_testkit::{Reply, ScriptedCall, ScriptedProvider};
 use nanobot_types::{AssistantMessage, ChatMessage, Content, Effect, MediaRef, ToolCall, ToolSpec};
@@ -25,14 +27,20 @@ async fn talk(provider: ScriptedProvider, options: TurnOptions, said: &[&str]) -
     world.options = options;
     let agent = world.agent();
     for text in said {
-        agent.process_direct(DirectRequest::new(*text)).await.unwrap();
+        agent
+            .process_direct(DirectRequest::new(*text))
+            .await
+            .unwrap();
     }
     world
 }
 
 /// Tools that work, do not exist, refuse their arguments; thoughts; a message to the chat.
 async fn errands() -> World {
-    let broken = ScriptedCall { arguments: "{\"at\": ".to_owned(), ..ScriptedCall::new("look", &json!({})) };
+    let broken = ScriptedCall {
+        arguments: "{\"at\": ".to_owned(),
+        ..ScriptedCall::new("look", &json!({}))
+    };
     let provider = ScriptedProvider::scripted([
         Reply::text("Let me see.").and_calls([ScriptedCall::new("look", &json!({"at": "sky"}))]),
         Reply::text("<think>blue?</think>It is blue."),
@@ -45,49 +53,110 @@ async fn errands() -> World {
         Reply::call("message", &json!({"content": "Working on it"})),
         Reply::text("Sent."),
     ]);
-    talk(provider, TurnOptions::default(), &["what colour?", "go", "tell me"]).await
+    talk(
+        provider,
+        TurnOptions::default(),
+        &["what colour?", "go", "tell me"],
+    )
+    .await
 }
 
 async fn view(world: &World) -> SessionView {
-    world.sessions.read(&SESSION.into(), ReadFrom::Seq(Seq(0))).await.unwrap()
+    world
+        .sessions
+        .read(&SESSION.into(), ReadFrom::Seq(Seq(0)))
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
 async fn what_is_recorded_is_done_again() {
     let world = errands().await;
-    let told: Vec<String> = world.replay(SESSION).await.iter().map(ToString::to_string).collect();
-    assert_eq!(told, ["turn 1: identical (5 steps)", "turn 2: identical (7 steps)", "turn 3: identical (5 steps)"]);
+    let told: Vec<String> = world
+        .replay(SESSION)
+        .await
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "turn 1: identical (5 steps)",
+            "turn 2: identical (7 steps)",
+            "turn 3: identical (5 steps)"
+        ]
+    );
 }
 
 #[tokio::test]
 async fn every_end_of_a_turn_is_reached_again() {
     let circles = || ScriptedProvider::answering(|_| Reply::call("look", &json!({})));
     let steps = || {
-        ScriptedProvider::answering(|request| Reply::call("look", &json!({"n": request.transcript.messages().len()})))
+        ScriptedProvider::answering(|request| {
+            Reply::call("look", &json!({"n": request.transcript.messages().len()}))
+        })
     };
-    let limited = TurnOptions { max_iterations: 3, ..TurnOptions::default() };
-    let cut = TurnOptions { max_result_chars: 8, ..TurnOptions::default() };
-    let beside = TurnOptions { parallel_tool_exec: true, ..TurnOptions::default() };
-    let in_text = TurnOptions { parse_calls_from_text: true, ..TurnOptions::default() };
+    let limited = TurnOptions {
+        max_iterations: 3,
+        ..TurnOptions::default()
+    };
+    let cut = TurnOptions {
+        max_result_chars: 8,
+        ..TurnOptions::default()
+    };
+    let beside = TurnOptions {
+        parallel_tool_exec: true,
+        ..TurnOptions::default()
+    };
+    let in_text = TurnOptions {
+        parse_calls_from_text: true,
+        ..TurnOptions::default()
+    };
     let long = json!({"at": "a long way off"});
-    let two =
-        || [ScriptedCall::new("look", &long), ScriptedCall::new("put", &long), ScriptedCall::new("look", &json!({}))];
+    let two = || {
+        [
+            ScriptedCall::new("look", &long),
+            ScriptedCall::new("put", &long),
+            ScriptedCall::new("look", &json!({})),
+        ]
+    };
     let script = |replies: Vec<Reply>| ScriptedProvider::scripted(replies);
     let written = "So. <tool_call>{\"name\": \"look\", \"arguments\": {}}</tool_call>";
     for (name, provider, options, ended) in [
-        ("round in circles", circles(), TurnOptions::default(), TurnOutcome::Limited),
-        ("too many steps", steps(), limited, TurnOutcome::Limited),
-        ("failed", script(vec![Reply::error(400, "no such model")]), TurnOptions::default(), TurnOutcome::Failed),
         (
-            "failed after a step",
-            script(vec![Reply::call("look", &long), Reply::error(400, "no such model")]),
+            "round in circles",
+            circles(),
+            TurnOptions::default(),
+            TurnOutcome::Limited,
+        ),
+        ("too many steps", steps(), limited, TurnOutcome::Limited),
+        (
+            "failed",
+            script(vec![Reply::error(400, "no such model")]),
             TurnOptions::default(),
             TurnOutcome::Failed,
         ),
-        ("silent", script(vec![Reply::text("<think>well</think>")]), TurnOptions::default(), TurnOutcome::Replied),
+        (
+            "failed after a step",
+            script(vec![
+                Reply::call("look", &long),
+                Reply::error(400, "no such model"),
+            ]),
+            TurnOptions::default(),
+            TurnOutcome::Failed,
+        ),
+        (
+            "silent",
+            script(vec![Reply::text("<think>well</think>")]),
+            TurnOptions::default(),
+            TurnOutcome::Replied,
+        ),
         (
             "silent after a step",
-            script(vec![Reply::call("look", &long), Reply::text("<think>well</think>")]),
+            script(vec![
+                Reply::call("look", &long),
+                Reply::text("<think>well</think>"),
+            ]),
             TurnOptions::default(),
             TurnOutcome::Replied,
         ),
@@ -103,12 +172,30 @@ async fn every_end_of_a_turn_is_reached_again() {
             TurnOptions::default(),
             TurnOutcome::Replied,
         ),
-        ("long results", script(vec![Reply::calls(two()), Reply::text("ok")]), cut, TurnOutcome::Replied),
-        ("beside", script(vec![Reply::calls(two()), Reply::text("ok")]), beside, TurnOutcome::Replied),
-        ("in text", script(vec![Reply::text(written), Reply::text("ok")]), in_text, TurnOutcome::Replied),
+        (
+            "long results",
+            script(vec![Reply::calls(two()), Reply::text("ok")]),
+            cut,
+            TurnOutcome::Replied,
+        ),
+        (
+            "beside",
+            script(vec![Reply::calls(two()), Reply::text("ok")]),
+            beside,
+            TurnOutcome::Replied,
+        ),
+        (
+            "in text",
+            script(vec![Reply::text(written), Reply::text("ok")]),
+            in_text,
+            TurnOutcome::Replied,
+        ),
         (
             "suppressed",
-            script(vec![Reply::call("message", &json!({"content": "here"})), Reply::text("sent")]),
+            script(vec![
+                Reply::call("message", &json!({"content": "here"})),
+                Reply::text("sent"),
+            ]),
             TurnOptions::default(),
             TurnOutcome::Suppressed,
         ),
@@ -117,29 +204,63 @@ async fn every_end_of_a_turn_is_reached_again() {
         let log = world.log(SESSION).await;
         assert_eq!(log.last(), Some(&format!("end: {ended:?}")), "{name}");
         let replays = world.replay(SESSION).await;
-        assert!(replays.iter().all(|replay| replay.divergence.is_none()), "{name}: {}\n{log:#?}", replays[0]);
+        assert!(
+            replays.iter().all(|replay| replay.divergence.is_none()),
+            "{name}: {}\n{log:#?}",
+            replays[0]
+        );
     }
 }
 
 #[tokio::test]
 async fn limits_of_today_do_not_count() {
     let mut world = errands().await;
-    world.options = TurnOptions { max_iterations: 1, max_result_chars: 3, ..TurnOptions::default() };
+    world.options = TurnOptions {
+        max_iterations: 1,
+        max_result_chars: 3,
+        ..TurnOptions::default()
+    };
     world.assert_replays(SESSION).await;
 }
 
 #[tokio::test]
 async fn what_was_undone_or_left_behind_and_files_that_are_gone_do_no_harm() {
-    let world = talk(ScriptedProvider::answering(|_| Reply::text("well")), TurnOptions::default(), &["one"]).await;
+    let world = talk(
+        ScriptedProvider::answering(|_| Reply::text("well")),
+        TurnOptions::default(),
+        &["one"],
+    )
+    .await;
     let agent = world.agent();
     agent.reset(&SESSION.into()).await.unwrap();
-    let picture = MediaRef { location: "/nowhere/picture.png".to_owned(), mime: Some("image/png".to_owned()) };
-    agent.process_direct(DirectRequest { media: vec![picture], ..DirectRequest::new("two") }).await.unwrap();
-    agent.process_direct(DirectRequest::new("three")).await.unwrap();
-    rewind(&*world.sessions, &SESSION.into(), Seq(4)).await.unwrap();
-    agent.process_direct(DirectRequest::new("four")).await.unwrap();
+    let picture = MediaRef {
+        location: "/nowhere/picture.png".to_owned(),
+        mime: Some("image/png".to_owned()),
+    };
+    agent
+        .process_direct(DirectRequest {
+            media: vec![picture],
+            ..DirectRequest::new("two")
+        })
+        .await
+        .unwrap();
+    agent
+        .process_direct(DirectRequest::new("three"))
+        .await
+        .unwrap();
+    rewind(&*world.sessions, &SESSION.into(), Seq(4))
+        .await
+        .unwrap();
+    agent
+        .process_direct(DirectRequest::new("four"))
+        .await
+        .unwrap();
     world.assert_replays(SESSION).await;
-    assert_eq!(world.replay(SESSION).await.len(), 4, "what was undone was done");
+    assert_eq!(
+        world.replay(SESSION).await.len(),
+        4,
+        "what was undone was done"
+    );
 }
 
 #[tokio::test]
@@ -147,15 +268,37 @@ async fn a_turn_that_was_stopped_before_its_calls_ran_stops_there_again() {
     let world = World::new(ScriptedProvider::scripted([]));
     let cancel = CancellationToken::new();
     cancel.cancel();
-    world.agent().process_direct(DirectRequest { cancel, ..DirectRequest::new("go") }).await.unwrap();
+    world
+        .agent()
+        .process_direct(DirectRequest {
+            cancel,
+            ..DirectRequest::new("go")
+        })
+        .await
+        .unwrap();
     assert_eq!(world.log(SESSION).await, ["user: go", "end: Stopped"]);
     world.assert_replays(SESSION).await;
 
-    let calls = vec![ToolCall::new("1", "look", "{}"), ToolCall::new("2", "look", "{}")];
-    let said = ChatMessage::Assistant(AssistantMessage { tool_calls: calls.clone(), ..AssistantMessage::default() });
-    let end = TurnEnd { turn: "t".into(), inbound: Vec::new(), outcome: TurnOutcome::Stopped, visible: None };
+    let calls = vec![
+        ToolCall::new("1", "look", "{}"),
+        ToolCall::new("2", "look", "{}"),
+    ];
+    let said = ChatMessage::Assistant(AssistantMessage {
+        tool_calls: calls.clone(),
+        ..AssistantMessage::default()
+    });
+    let end = TurnEnd {
+        turn: "t".into(),
+        inbound: Vec::new(),
+        outcome: TurnOutcome::Stopped,
+        visible: None,
+    };
     let interrupted = "Error: interrupted before a result was recorded. Inspect the state before repeating the call.";
-    let next = TurnEnd { outcome: TurnOutcome::Replied, visible: Some("well".to_owned()), ..end.clone() };
+    let next = TurnEnd {
+        outcome: TurnOutcome::Replied,
+        visible: Some("well".to_owned()),
+        ..end.clone()
+    };
     let log = [
         Entry::message(ChatMessage::user("go")),
         Entry::message(said),
@@ -166,15 +309,26 @@ async fn a_turn_that_was_stopped_before_its_calls_ran_stops_there_again() {
         Entry::message(ChatMessage::assistant("well")),
         Entry::TurnEnded(next),
     ];
-    let replays = replay_session(&recorded(log), &ReplayOptions::new(SESSION), &world.registry().specs()).await;
+    let replays = replay_session(
+        &recorded(log),
+        &ReplayOptions::new(SESSION),
+        &world.registry().specs(),
+    )
+    .await;
     let told: Vec<String> = replays.iter().map(ToString::to_string).collect();
-    assert_eq!(told, ["turn 1: identical (4 steps)", "turn 2: identical (4 steps)"]);
+    assert_eq!(
+        told,
+        ["turn 1: identical (4 steps)", "turn 2: identical (4 steps)"]
+    );
 }
 
 #[tokio::test]
 async fn logs_of_other_programs_have_turns_too() {
     let call = ToolCall::new("1", "weather", "{\"city\": \"Ulm\"}");
-    let said = AssistantMessage { tool_calls: vec![call.clone()], ..AssistantMessage::default() };
+    let said = AssistantMessage {
+        tool_calls: vec![call.clone()],
+        ..AssistantMessage::default()
+    };
     let log = [
         Entry::message(ChatMessage::user("rain?")),
         Entry::message(ChatMessage::Assistant(said)),
@@ -183,28 +337,45 @@ async fn logs_of_other_programs_have_turns_too() {
         Entry::message(ChatMessage::user("still?")),
     ];
     let replays = replay_session(&recorded(log), &ReplayOptions::new(SESSION), &[]).await;
-    let expected = [(1, 4), (2, 1)].map(|(number, steps)| TurnReplay { number, turn: None, steps, divergence: None });
+    let expected = [(1, 4), (2, 1)].map(|(number, steps)| TurnReplay {
+        number,
+        turn: None,
+        steps,
+        divergence: None,
+    });
     assert_eq!(replays, expected);
 }
 
 fn recorded(entries: impl IntoIterator<Item = Entry>) -> SessionView {
     let mut seq = 0;
     let records = entries.into_iter().map(|entry| {
-        let record = Record { seq: Seq(seq), entry };
+        let record = Record {
+            seq: Seq(seq),
+            entry,
+        };
         seq += u64::from(matches!(record.entry, Entry::Message(_)));
         record
     });
-    SessionView { records: records.collect(), ..SessionView::default() }
+    SessionView {
+        records: records.collect(),
+        ..SessionView::default()
+    }
 }
 
 fn end(entry: &mut Entry, change: impl FnOnce(&mut TurnEnd)) {
-    let Entry::TurnEnded(end) = entry else { panic!("{entry:?}") };
+    let Entry::TurnEnded(end) = entry else {
+        panic!("{entry:?}")
+    };
     change(end);
 }
 
 fn set_result(entry: &mut Entry, text: &str) {
-    let Entry::Message(MessageEntry { message, .. }) = entry else { panic!("{entry:?}") };
-    let ChatMessage::Tool(result) = Arc::make_mut(message) else { panic!("{message:?}") };
+    let Entry::Message(MessageEntry { message, .. }) = entry else {
+        panic!("{entry:?}")
+    };
+    let ChatMessage::Tool(result) = Arc::make_mut(message) else {
+        panic!("{message:?}")
+    };
     result.content = Content::from(text);
 }
 
@@ -221,7 +392,11 @@ const CHANGES: [(&str, Change, u64, usize, Difference); 8] = [
     ),
     (
         "another visible text",
-        |log| end(&mut log[4].entry, |end| end.visible = Some("It is red.".to_owned())),
+        |log| {
+            end(&mut log[4].entry, |end| {
+                end.visible = Some("It is red.".to_owned())
+            })
+        },
         1,
         5,
         Difference::Visible,
@@ -233,23 +408,51 @@ const CHANGES: [(&str, Change, u64, usize, Difference); 8] = [
         5,
         Difference::Inbound,
     ),
-    ("no last word", |log| drop(log.remove(3)), 1, 4, Difference::Visible),
-    ("no result", |log| drop(log.remove(2)), 1, 3, Difference::Role),
+    (
+        "no last word",
+        |log| drop(log.remove(3)),
+        1,
+        4,
+        Difference::Visible,
+    ),
+    (
+        "no result",
+        |log| drop(log.remove(2)),
+        1,
+        3,
+        Difference::Role,
+    ),
     (
         "another refusal",
-        |log| set_result(&mut log[8].entry, "Error: Invalid parameters for tool 'look': no"),
+        |log| {
+            set_result(
+                &mut log[8].entry,
+                "Error: Invalid parameters for tool 'look': no",
+            )
+        },
         2,
         4,
         Difference::Text,
     ),
     (
         "a refusal of arguments that are accepted",
-        |log| set_result(&mut log[14].entry, "Error: Invalid parameters for tool 'message': no"),
+        |log| {
+            set_result(
+                &mut log[14].entry,
+                "Error: Invalid parameters for tool 'message': no",
+            )
+        },
         3,
         3,
         Difference::Text,
     ),
-    ("results in another order", |log| log.swap(7, 8), 2, 3, Difference::Text),
+    (
+        "results in another order",
+        |log| log.swap(7, 8),
+        2,
+        3,
+        Difference::Text,
+    ),
 ];
 
 #[tokio::test]
@@ -264,7 +467,11 @@ async fn a_changed_recording_diverges_where_it_was_changed() {
             let divergence = replay.divergence.as_ref()?;
             Some((replay.number, divergence.step, divergence.difference))
         });
-        assert_eq!(found, Some((number, step, difference)), "{name}: {replays:#?}");
+        assert_eq!(
+            found,
+            Some((number, step, difference)),
+            "{name}: {replays:#?}"
+        );
     }
 }
 
@@ -272,18 +479,29 @@ async fn a_changed_recording_diverges_where_it_was_changed() {
 async fn a_changed_tool_diverges_where_it_was_called() {
     let world = errands().await;
     let strict = |spec: &ToolSpec| match spec.name.as_str() {
-        "look" => ToolSpec { parameters: json!({"type": "object", "required": ["far"]}), ..spec.clone() },
+        "look" => ToolSpec {
+            parameters: json!({"type": "object", "required": ["far"]}),
+            ..spec.clone()
+        },
         _ => spec.clone(),
     };
     let specs: Vec<ToolSpec> = world.registry().specs().iter().map(strict).collect();
-    let options = ReplayOptions { turns: TurnChoice::Number(1), ..ReplayOptions::new(SESSION) };
+    let options = ReplayOptions {
+        turns: TurnChoice::Number(1),
+        ..ReplayOptions::new(SESSION)
+    };
     let replays = replay_session(&view(&world).await, &options, &specs).await;
-    let told: Vec<String> = replays.iter().map(|replay| replay.divergence.as_ref().unwrap().to_string()).collect();
+    let told: Vec<String> = replays
+        .iter()
+        .map(|replay| replay.divergence.as_ref().unwrap().to_string())
+        .collect();
     assert_eq!(
         told,
-        ["diverges at step 3, text\n  recorded: \"look {\\\"at\\\":\\\"sky\\\"}\"\n  now:      \
+        [
+            "diverges at step 3, text\n  recorded: \"look {\\\"at\\\":\\\"sky\\\"}\"\n  now:      \
           \"Error: Invalid parameters for tool 'look': missing required far\\n\\n\
-          [Analyze the error above and try a different approach.]\""]
+          [Analyze the error above and try a different approach.]\""
+        ]
     );
 }
 
@@ -291,10 +509,16 @@ async fn a_changed_tool_diverges_where_it_was_called() {
 async fn a_call_that_must_not_run_again_is_watched() {
     let unknown = "Error: outcome unknown after restart: inspect before repeating.";
     let call = ToolCall::new("1", "send_money", "{}");
-    let said = AssistantMessage { tool_calls: vec![call.clone()], ..AssistantMessage::default() };
+    let said = AssistantMessage {
+        tool_calls: vec![call.clone()],
+        ..AssistantMessage::default()
+    };
     let inbound = Some("telegram/1/9".into());
     let log = recorded([
-        Entry::Message(MessageEntry { inbound: inbound.clone(), ..MessageEntry::new(ChatMessage::user("pay")) }),
+        Entry::Message(MessageEntry {
+            inbound: inbound.clone(),
+            ..MessageEntry::new(ChatMessage::user("pay"))
+        }),
         Entry::message(ChatMessage::Assistant(said)),
         Entry::message(ChatMessage::tool(&call, unknown)),
         Entry::message(ChatMessage::assistant("I do not know.")),
@@ -305,12 +529,28 @@ async fn a_call_that_must_not_run_again_is_watched() {
             visible: Some("I do not know.".to_owned()),
         }),
     ]);
-    let specs = World::new(ScriptedProvider::scripted([])).registry().specs();
-    let careless: Vec<ToolSpec> = specs.iter().map(|spec| ToolSpec { effect: Effect::Pure, ..spec.clone() }).collect();
+    let specs = World::new(ScriptedProvider::scripted([]))
+        .registry()
+        .specs();
+    let careless: Vec<ToolSpec> = specs
+        .iter()
+        .map(|spec| ToolSpec {
+            effect: Effect::Pure,
+            ..spec.clone()
+        })
+        .collect();
     for (specs, step) in [(&specs[..], None), (&[], None), (&careless, Some(3))] {
         let replays = replay_session(&log, &ReplayOptions::new("telegram:1"), specs).await;
         assert_eq!(replays.len(), 1);
-        assert_eq!(replays[0].divergence.as_ref().map(|divergence| divergence.step), step, "{}", replays[0]);
+        assert_eq!(
+            replays[0]
+                .divergence
+                .as_ref()
+                .map(|divergence| divergence.step),
+            step,
+            "{}",
+            replays[0]
+        );
     }
 }
 
@@ -318,7 +558,9 @@ async fn a_call_that_must_not_run_again_is_watched() {
 async fn turns_are_chosen_by_number_and_by_id() {
     let world = errands().await;
     let view = view(&world).await;
-    let Entry::TurnEnded(TurnEnd { turn, .. }) = &view.records[11].entry else { panic!("no end") };
+    let Entry::TurnEnded(TurnEnd { turn, .. }) = &view.records[11].entry else {
+        panic!("no end")
+    };
     for (turns, numbers) in [
         (TurnChoice::All, vec![1, 2, 3]),
         (TurnChoice::Number(3), vec![3]),
@@ -326,9 +568,19 @@ async fn turns_are_chosen_by_number_and_by_id() {
         (TurnChoice::Number(4), vec![]),
         (TurnChoice::Id("nobody".into()), vec![]),
     ] {
-        let options = ReplayOptions { turns: turns.clone(), ..ReplayOptions::new(SESSION) };
+        let options = ReplayOptions {
+            turns: turns.clone(),
+            ..ReplayOptions::new(SESSION)
+        };
         let replays = replay_session(&view, &options, &world.registry().specs()).await;
-        assert_eq!(replays.iter().map(|replay| replay.number).collect::<Vec<_>>(), numbers, "{turns:?}");
+        assert_eq!(
+            replays
+                .iter()
+                .map(|replay| replay.number)
+                .collect::<Vec<_>>(),
+            numbers,
+            "{turns:?}"
+        );
     }
 }
 
@@ -338,16 +590,30 @@ async fn a_bundle_replays_elsewhere_and_holds_no_secret() {
     let call = json!({"path": "/home/ann/notes", "apiKey": "hunter2", "command": format!("curl -H 'X: {secret}'")});
     let provider = ScriptedProvider::scripted([
         Reply::text("one"),
-        Reply::calls([ScriptedCall::new("look", &call), ScriptedCall::new("fly", &json!({}))]),
+        Reply::calls([
+            ScriptedCall::new("look", &call),
+            ScriptedCall::new("fly", &json!({})),
+        ]),
         Reply::text(format!("It says {secret} in /srv/ann/x.")),
     ]);
-    let world = talk(provider, TurnOptions::default(), &["first", &format!("look at {secret}")]).await;
+    let world = talk(
+        provider,
+        TurnOptions::default(),
+        &["first", &format!("look at {secret}")],
+    )
+    .await;
     world.agent().reset(&SESSION.into()).await.unwrap();
     let view = view(&world).await;
     let specs = world.registry().specs();
     let redactor = Redactor::new(Some(Path::new("/srv/ann")));
-    for (turns, numbers) in [(TurnChoice::All, vec![1, 2]), (TurnChoice::Number(2), vec![2])] {
-        let options = ReplayOptions { turns, ..ReplayOptions::new(SESSION) };
+    for (turns, numbers) in [
+        (TurnChoice::All, vec![1, 2]),
+        (TurnChoice::Number(2), vec![2]),
+    ] {
+        let options = ReplayOptions {
+            turns,
+            ..ReplayOptions::new(SESSION)
+        };
         let bundle = Bundle::new(&view, &options, &specs, &redactor).unwrap();
         let text = bundle.to_json().unwrap();
         for hidden in [secret, "hunter2", "/home/ann", "/srv/ann"] {
@@ -356,23 +622,46 @@ async fn a_bundle_replays_elsewhere_and_holds_no_secret() {
         let read = Bundle::from_json(&text).unwrap();
         assert_eq!(read, bundle);
         let replays = read.replay().await;
-        assert_eq!(replays.iter().map(|replay| replay.number).collect::<Vec<_>>(), numbers);
-        assert!(replays.iter().all(|replay| replay.divergence.is_none()), "{}", replays[0]);
+        assert_eq!(
+            replays
+                .iter()
+                .map(|replay| replay.number)
+                .collect::<Vec<_>>(),
+            numbers
+        );
+        assert!(
+            replays.iter().all(|replay| replay.divergence.is_none()),
+            "{}",
+            replays[0]
+        );
     }
-    let none = ReplayOptions { turns: TurnChoice::Number(9), ..ReplayOptions::new(SESSION) };
+    let none = ReplayOptions {
+        turns: TurnChoice::Number(9),
+        ..ReplayOptions::new(SESSION)
+    };
     assert_eq!(Bundle::new(&view, &none, &specs, &redactor), None);
 }
 
 #[tokio::test]
 async fn a_bundle_of_one_turn_holds_what_that_turn_needs_and_keeps_its_number() {
-    let world =
-        talk(ScriptedProvider::answering(|_| Reply::text("well")), TurnOptions::default(), &["one", "two"]).await;
+    let world = talk(
+        ScriptedProvider::answering(|_| Reply::text("well")),
+        TurnOptions::default(),
+        &["one", "two"],
+    )
+    .await;
     let agent = world.agent();
     agent.reset(&SESSION.into()).await.unwrap();
     for text in ["three", "four"] {
-        agent.process_direct(DirectRequest::new(text)).await.unwrap();
+        agent
+            .process_direct(DirectRequest::new(text))
+            .await
+            .unwrap();
     }
-    let options = ReplayOptions { turns: TurnChoice::Number(4), ..ReplayOptions::new(SESSION) };
+    let options = ReplayOptions {
+        turns: TurnChoice::Number(4),
+        ..ReplayOptions::new(SESSION)
+    };
     let bundle = Bundle::new(&view(&world).await, &options, &[], &Redactor::default()).unwrap();
     let said: Vec<String> = bundle
         .view
@@ -385,31 +674,69 @@ async fn a_bundle_of_one_turn_holds_what_that_turn_needs_and_keeps_its_number() 
         .collect();
     assert_eq!(said, ["three", "well", "four", "well"]);
     let replays = bundle.replay().await;
-    assert_eq!(replays.iter().map(ToString::to_string).collect::<Vec<_>>(), ["turn 4: identical (3 steps)"]);
+    assert_eq!(
+        replays.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["turn 4: identical (3 steps)"]
+    );
 }
 
 #[test]
 fn what_is_no_bundle_is_refused() {
-    assert!(matches!(Bundle::from_json("{\"format\": 2}"), Err(BundleError::Format { found: 2 })));
+    assert!(matches!(
+        Bundle::from_json("{\"format\": 2}"),
+        Err(BundleError::Format { found: 2 })
+    ));
     for text in ["", "[]", "{\"format\": 1}", "{\"format\": \"1\"}"] {
-        assert!(matches!(Bundle::from_json(text), Err(BundleError::Unreadable(_))), "{text}");
+        assert!(
+            matches!(Bundle::from_json(text), Err(BundleError::Unreadable(_))),
+            "{text}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_bundle_with_absurd_numbers_is_replayed_all_the_same() {
-    let mut bundle =
-        Bundle::new(&view(&errands().await).await, &ReplayOptions::new(SESSION), &[], &Redactor::default()).unwrap();
+    let mut bundle = Bundle::new(
+        &view(&errands().await).await,
+        &ReplayOptions::new(SESSION),
+        &[],
+        &Redactor::default(),
+    )
+    .unwrap();
     bundle.options.first_turn = u64::MAX;
-    bundle.options.turn_options =
-        TurnOptions { max_iterations: u32::MAX, max_result_chars: 0, ..TurnOptions::default() };
+    bundle.options.turn_options = TurnOptions {
+        max_iterations: u32::MAX,
+        max_result_chars: 0,
+        ..TurnOptions::default()
+    };
     for record in &mut bundle.view.records {
         record.seq = Seq(u64::MAX);
     }
-    bundle.view.records.insert(0, Record { seq: Seq(u64::MAX), entry: Entry::Rewound { to: Seq(u64::MAX) } });
-    bundle.view.records.insert(0, Record { seq: Seq(0), entry: Entry::Consolidated { upto: Seq(u64::MAX) } });
+    bundle.view.records.insert(
+        0,
+        Record {
+            seq: Seq(u64::MAX),
+            entry: Entry::Rewound { to: Seq(u64::MAX) },
+        },
+    );
+    bundle.view.records.insert(
+        0,
+        Record {
+            seq: Seq(0),
+            entry: Entry::Consolidated {
+                upto: Seq(u64::MAX),
+            },
+        },
+    );
     let read = Bundle::from_json(&bundle.to_json().unwrap()).unwrap();
-    assert_eq!(read.replay().await.iter().map(|replay| replay.number).collect::<Vec<_>>(), [u64::MAX; 3]);
+    assert_eq!(
+        read.replay()
+            .await
+            .iter()
+            .map(|replay| replay.number)
+            .collect::<Vec<_>>(),
+        [u64::MAX; 3]
+    );
 }
 
 /// Rows whose secret has no look: only the configuration knows it.
@@ -435,7 +762,9 @@ fn secrets_of_every_kind_stay_out_of_bundles() {
         let text = row.text("text").replace("{S}", &secret);
         let redacted = Redactor::default().text(&text);
         let characters: Vec<char> = secret.chars().collect();
-        let leaks = characters.windows(12).any(|run| redacted.contains(&run.iter().collect::<String>()));
+        let leaks = characters
+            .windows(12)
+            .any(|run| redacted.contains(&run.iter().collect::<String>()));
         let kind = row.text("kind");
         let is_right = match row.text("expect") {
             "redact" => !leaks || UNRECOGNISABLE.contains(&kind),
@@ -451,14 +780,19 @@ fn secrets_of_every_kind_stay_out_of_bundles() {
 /// Sessions that were recorded once and must be done again by every later version.
 #[tokio::test]
 async fn stored_recordings_are_done_again() {
-    let folder: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests", "recordings"].iter().collect();
+    let folder: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests", "recordings"]
+        .iter()
+        .collect();
     let mut count = 0;
     for file in fs::read_dir(folder).unwrap() {
         let path = file.unwrap().path();
         let bundle = Bundle::from_json(&fs::read_to_string(&path).unwrap()).unwrap();
         let replays = bundle.replay().await;
         let told: Vec<String> = replays.iter().map(ToString::to_string).collect();
-        assert!(!told.is_empty() && replays.iter().all(|replay| replay.divergence.is_none()), "{path:?}: {told:#?}");
+        assert!(
+            !told.is_empty() && replays.iter().all(|replay| replay.divergence.is_none()),
+            "{path:?}: {told:#?}"
+        );
         count += 1;
     }
     assert_eq!(count, 1);

@@ -28,7 +28,11 @@ impl SkillSource for Changing {
             blockers,
         };
         vec![
-            skill("needy", String::new(), vec![Blocker::Program("gh".to_owned())]),
+            skill(
+                "needy",
+                String::new(),
+                vec![Blocker::Program("gh".to_owned())],
+            ),
             skill("tax", format!("Version {asked}."), Vec::new()),
         ]
     }
@@ -39,7 +43,10 @@ impl SkillSource for Changing {
 }
 
 fn agent(world: &World, workspace: &tempfile::TempDir) -> Agent {
-    let settings = ContextSettings { skills: Arc::new(Changing::default()), ..ContextSettings::new(workspace.path()) };
+    let settings = ContextSettings {
+        skills: Arc::new(Changing::default()),
+        ..ContextSettings::new(workspace.path())
+    };
     let memory = Arc::new(MarkdownStore::new(workspace.path().join("memory")));
     let parts = world.parts(world.registry(), Purpose::Assistant);
     let context = Arc::new(ContextBuilder::new(settings, memory));
@@ -49,32 +56,74 @@ fn agent(world: &World, workspace: &tempfile::TempDir) -> Agent {
 #[tokio::test]
 async fn a_named_skill_is_stored_beside_its_message_and_sent_again_as_it_was() {
     let workspace = tempfile::tempdir().unwrap();
-    let world = World::new(ScriptedProvider::scripted(["one", "two", "three", "four"].map(Reply::text)));
+    let world = World::new(ScriptedProvider::scripted(
+        ["one", "two", "three", "four"].map(Reply::text),
+    ));
     let agent = agent(&world, &workspace);
-    for text in ["sort it by $tax.", "that was $5, not $needy or $HOME", "and again by $tax"] {
-        agent.process_direct(DirectRequest::new(text)).await.unwrap();
+    for text in [
+        "sort it by $tax.",
+        "that was $5, not $needy or $HOME",
+        "and again by $tax",
+    ] {
+        agent
+            .process_direct(DirectRequest::new(text))
+            .await
+            .unwrap();
     }
-    let by_job = DirectRequest { origin: Origin::Cron { job: JobId::from("j") }, ..DirectRequest::new("$tax") };
+    let by_job = DirectRequest {
+        origin: Origin::Cron {
+            job: JobId::from("j"),
+        },
+        ..DirectRequest::new("$tax")
+    };
     agent.process_direct(by_job).await.unwrap();
     let requests = world.provider.requests();
-    let last: Vec<String> = requests[3].transcript.messages().iter().map(|message| line(message)).collect();
+    let last: Vec<String> = requests[3]
+        .transcript
+        .messages()
+        .iter()
+        .map(|message| line(message))
+        .collect();
     for (request, length) in requests.iter().zip([1, 3, 5, 7]) {
-        let sent: Vec<String> = request.transcript.messages().iter().map(|message| line(message)).collect();
-        assert_eq!(sent, last[..length], "what was sent is repeated byte for byte");
+        let sent: Vec<String> = request
+            .transcript
+            .messages()
+            .iter()
+            .map(|message| line(message))
+            .collect();
+        assert_eq!(
+            sent,
+            last[..length],
+            "what was sent is repeated byte for byte"
+        );
     }
     let block = |version: u32| {
         format!(
             "[/Runtime Context]\n\n[Skill tax, named in this message; its file: /skills/tax/SKILL.md]\nVersion {version}.\n[/Skill tax]"
         )
     };
-    let version = |text: &str| text.split_once("Version ").and_then(|(_, rest)| rest.split('.').next()?.parse().ok());
+    let version = |text: &str| {
+        text.split_once("Version ")
+            .and_then(|(_, rest)| rest.split('.').next()?.parse().ok())
+    };
     let (first, third): (u32, u32) = (version(&last[0]).unwrap(), version(&last[4]).unwrap());
     assert!(first < third, "a message brings the skill as it is then");
-    assert!(last[0].starts_with("user: sort it by $tax.\n\n[Runtime") && last[0].ends_with(&block(first)), "{last:?}");
+    assert!(
+        last[0].starts_with("user: sort it by $tax.\n\n[Runtime")
+            && last[0].ends_with(&block(first)),
+        "{last:?}"
+    );
     assert!(last[2].ends_with("[/Runtime Context]"), "{last:?}");
     assert!(last[4].ends_with(&block(third)), "{last:?}");
-    assert!(last[6].ends_with("[/Runtime Context]"), "a job is no person: {last:?}");
-    assert_eq!(world.log("cli:direct").await[0], "user: sort it by $tax.", "the message itself stays as it was");
+    assert!(
+        last[6].ends_with("[/Runtime Context]"),
+        "a job is no person: {last:?}"
+    );
+    assert_eq!(
+        world.log("cli:direct").await[0],
+        "user: sort it by $tax.",
+        "the message itself stays as it was"
+    );
     world.assert_replays("cli:direct").await;
 }
 
@@ -96,5 +145,8 @@ async fn skills_are_listed_and_shown() {
         agent.skill_overview("needy").await,
         "needy (workspace): About needy\nNot available: CLI: gh\n/skills/needy/SKILL.md"
     );
-    assert_eq!(agent.skill_overview("nope").await, "There is no skill nope. /skill lists them.");
+    assert_eq!(
+        agent.skill_overview("nope").await,
+        "There is no skill nope. /skill lists them."
+    );
 }

@@ -7,19 +7,23 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nanobot_agent_core::{
-    Agent, AgentLoop, AgentSettings, BusSpawner, DirectRequest, DirectSpawner, LoopSettings, SpawnTool,
-    SubagentSettings, SubagentState, Subagents,
+    Agent, AgentLoop, AgentSettings, BusSpawner, DirectRequest, DirectSpawner, LoopSettings,
+    SpawnTool, SubagentSettings, SubagentState, Subagents,
 };
-use nanobot_bus::{Accepted, Bus, BusError, Ledger, LedgerFilter, MemoryBus, Queue, Settle, Subscription};
+use nanobot_bus::{
+    Accepted, Bus, BusError, Ledger, LedgerFilter, MemoryBus, Queue, Settle, Subscription,
+};
 use nanobot_context::Purpose;
 use nanobot_provider::ChatRequest;
-use nanobot_session::{Entry, InMemoryStore, ReadFrom, Seq, SessionError, SessionInfo, SessionStore, SessionView};
+use nanobot_session::{
+    Entry, InMemoryStore, ReadFrom, Seq, SessionError, SessionInfo, SessionStore, SessionView,
+};
 use nanobot_state::{SqliteBus, StateDb};
 use nanobot_testkit::{Gate, Reply, ScriptedProvider};
 use nanobot_tool::{Registry, Tool, ToolContext, Typed};
 use nanobot_types::{
-    ChannelName, ChatMessage, DeliveryContext, Effect, InboundMessage, OutboundKind, OutboundMessage, SessionKey,
-    ToolResult, ToolSource, ToolSpec,
+    ChannelName, ChatMessage, DeliveryContext, Effect, InboundMessage, OutboundKind,
+    OutboundMessage, SessionKey, ToolResult, ToolSource, ToolSpec,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -30,8 +34,12 @@ use crate::world::{World, line};
 
 /// A topic of a group: its session is not the chat's own.
 const SESSION: &str = "telegram:1:topic:7";
-const NO_GRACE: LoopSettings =
-    LoopSettings { lane_bound: 8, full_pause: Duration::from_millis(1), grace: Duration::ZERO, attempts: 3 };
+const NO_GRACE: LoopSettings = LoopSettings {
+    lane_bound: 8,
+    full_pause: Duration::from_millis(1),
+    grace: Duration::ZERO,
+    attempts: 3,
+};
 
 /// An assistant that runs on a bus.
 struct Running {
@@ -46,7 +54,14 @@ struct Running {
 impl Running {
     async fn start(world: &World) -> Self {
         let bus = Arc::new(MemoryBus::new());
-        Self::on(world, bus.clone(), bus, LoopSettings::default(), SubagentSettings::default()).await
+        Self::on(
+            world,
+            bus.clone(),
+            bus,
+            LoopSettings::default(),
+            SubagentSettings::default(),
+        )
+        .await
     }
 
     async fn on(
@@ -64,7 +79,14 @@ impl Running {
         let cancel = CancellationToken::new();
         let stop = cancel.clone();
         let task = TaskTracker::new().spawn(async move { agent_loop.run(stop).await.unwrap() });
-        Self { bus, ledger, out, subagents, cancel, task }
+        Self {
+            bus,
+            ledger,
+            out,
+            subagents,
+            cancel,
+            task,
+        }
     }
 
     async fn say(&self, id: &str, text: &str) {
@@ -76,7 +98,10 @@ impl Running {
         loop {
             let delivery = self.out.next().await.unwrap();
             delivery.settle(Settle::Ack).await.unwrap();
-            if matches!(delivery.message.kind, OutboundKind::Final | OutboundKind::Notice) {
+            if matches!(
+                delivery.message.kind,
+                OutboundKind::Final | OutboundKind::Notice
+            ) {
                 return delivery.message;
             }
         }
@@ -96,7 +121,10 @@ fn said(id: &str, text: &str) -> InboundMessage {
     InboundMessage {
         id: Some(id.into()),
         session_key_override: Some(SESSION.into()),
-        delivery: DeliveryContext { thread: Some("7".to_owned()), ..DeliveryContext::default() },
+        delivery: DeliveryContext {
+            thread: Some("7".to_owned()),
+            ..DeliveryContext::default()
+        },
         ..InboundMessage::text("telegram", "u", "1", text)
     }
 }
@@ -104,15 +132,24 @@ fn said(id: &str, text: &str) -> InboundMessage {
 /// The subagents of a world: they look and panic, and can do nothing else.
 fn subagents(world: &World, bounds: SubagentSettings) -> Arc<Subagents> {
     let registry = Registry::new();
-    registry.register(world.registry().get(&"look".into()).unwrap()).unwrap();
+    registry
+        .register(world.registry().get(&"look".into()).unwrap())
+        .unwrap();
     registry.register(Arc::new(Panicking::new())).unwrap();
-    Arc::new(Subagents::new(world.parts(registry, Purpose::Subagent), world.settings(), bounds))
+    Arc::new(Subagents::new(
+        world.parts(registry, Purpose::Subagent),
+        world.settings(),
+        bounds,
+    ))
 }
 
 fn assistant(world: &World, spawn: SpawnTool, subagents: Arc<Subagents>) -> Arc<Agent> {
     let registry = world.registry();
     registry.register(Arc::new(Typed::new(spawn))).unwrap();
-    Arc::new(Agent::new(world.parts(registry, Purpose::Assistant), world.settings()).with_subagents(subagents))
+    Arc::new(
+        Agent::new(world.parts(registry, Purpose::Assistant), world.settings())
+            .with_subagents(subagents),
+    )
 }
 
 #[derive(Debug)]
@@ -146,11 +183,21 @@ fn is_subagent(request: &ChatRequest) -> bool {
 }
 
 fn results(request: &ChatRequest) -> usize {
-    request.transcript.messages().iter().filter(|message| matches!(***message, ChatMessage::Tool(_))).count()
+    request
+        .transcript
+        .messages()
+        .iter()
+        .filter(|message| matches!(***message, ChatMessage::Tool(_)))
+        .count()
 }
 
 fn last(request: &ChatRequest) -> String {
-    request.transcript.messages().last().map(|message| line(message)).unwrap()
+    request
+        .transcript
+        .messages()
+        .last()
+        .map(|message| line(message))
+        .unwrap()
 }
 
 /// What the assistant says when `spawn` was called with `arguments`: it starts a subagent, says so,
@@ -158,27 +205,37 @@ fn last(request: &ChatRequest) -> String {
 fn parent(request: &ChatRequest, arguments: &Value) -> Reply {
     let last = last(request);
     if last.starts_with("user: [Subagent") {
-        return Reply::text(format!("Passed on: {}", last.lines().next().unwrap().trim_start_matches("user: ")));
+        return Reply::text(format!(
+            "Passed on: {}",
+            last.lines().next().unwrap().trim_start_matches("user: ")
+        ));
     }
     match results(request) {
         0 => Reply::call("spawn", arguments),
-        _ if last.starts_with("tool: ") => Reply::text(last.trim_start_matches("tool: ").to_owned()),
+        _ if last.starts_with("tool: ") => {
+            Reply::text(last.trim_start_matches("tool: ").to_owned())
+        }
         _ => Reply::text("nothing new"),
     }
 }
 
 /// A model whose subagent looks once and then answers.
 fn model(arguments: Value) -> ScriptedProvider {
-    ScriptedProvider::answering(move |request| match (is_subagent(request), results(request)) {
-        (true, 0) => Reply::call("look", &json!({})),
-        (true, _) => Reply::text("It is 42."),
-        (false, _) => parent(request, &arguments),
-    })
+    ScriptedProvider::answering(
+        move |request| match (is_subagent(request), results(request)) {
+            (true, 0) => Reply::call("look", &json!({})),
+            (true, _) => Reply::text("It is 42."),
+            (false, _) => parent(request, &arguments),
+        },
+    )
 }
 
 async fn subagent_session(world: &World) -> SessionKey {
     let listed = world.sessions.list().await.unwrap();
-    let mut keys = listed.into_iter().map(|info| info.key).filter(nanobot_agent_core::is_subagent_session);
+    let mut keys = listed
+        .into_iter()
+        .map(|info| info.key)
+        .filter(nanobot_agent_core::is_subagent_session);
     let key = keys.next().unwrap();
     assert_eq!(keys.next(), None, "one subagent");
     key
@@ -188,16 +245,23 @@ async fn subagent_session(world: &World) -> SessionKey {
 async fn a_result_comes_back_into_the_session_and_thread_that_asked_for_it() {
     let gate = Gate::new();
     let held = gate.clone();
-    let world =
-        World::new(ScriptedProvider::answering(move |request| match (is_subagent(request), results(request)) {
+    let world = World::new(ScriptedProvider::answering(move |request| {
+        match (is_subagent(request), results(request)) {
             (true, 0) => Reply::call("look", &json!({})).after(&held),
             (true, _) => Reply::text("It is 42."),
-            (false, _) => parent(request, &json!({"task": "find the number", "label": "number"})),
-        }));
+            (false, _) => parent(
+                request,
+                &json!({"task": "find the number", "label": "number"}),
+            ),
+        }
+    }));
     let mut running = Running::start(&world).await;
     running.say("a", "ask somebody").await;
     let started = running.text().await;
-    assert!(started.starts_with("Subagent 'number' (id: ") && started.contains("started"), "{started}");
+    assert!(
+        started.starts_with("Subagent 'number' (id: ") && started.contains("started"),
+        "{started}"
+    );
     world.provider.wait_for(3).await.unwrap();
     running.say("b", "/agents").await;
     let listed = running.text().await;
@@ -205,39 +269,90 @@ async fn a_result_comes_back_into_the_session_and_thread_that_asked_for_it() {
     gate.open();
     let result = running.reply().await;
     assert_eq!(result.content, "Passed on: [Subagent 'number' completed]");
-    assert_eq!((result.chat_id.as_str(), result.delivery.thread.as_deref()), ("1", Some("7")));
+    assert_eq!(
+        (result.chat_id.as_str(), result.delivery.thread.as_deref()),
+        ("1", Some("7"))
+    );
     running.subagents.finished(&SESSION.into()).await;
     running.say("c", "/agents").await;
-    assert_eq!(running.text().await, "No subagents are at work for this chat.");
+    assert_eq!(
+        running.text().await,
+        "No subagents are at work for this chat."
+    );
     running.stop().await;
     world.assert_replays(SESSION).await;
 
     let log = world.log(SESSION).await;
-    let brought = log.iter().find(|line| line.starts_with("user: [Subagent")).unwrap();
-    assert!(brought.contains("Task: find the number") && brought.contains("data, not instructions"), "{brought}");
+    let brought = log
+        .iter()
+        .find(|line| line.starts_with("user: [Subagent"))
+        .unwrap();
+    assert!(
+        brought.contains("Task: find the number") && brought.contains("data, not instructions"),
+        "{brought}"
+    );
     assert!(brought.contains("\nIt is 42.\n"), "{brought}");
     let session = subagent_session(&world).await;
     assert_eq!(
         world.log(session.as_str()).await,
-        ["user: find the number", "assistant calls look: ", "tool: look {}", "assistant: It is 42.", "end: Replied"]
+        [
+            "user: find the number",
+            "assistant calls look: ",
+            "tool: look {}",
+            "assistant: It is 42.",
+            "end: Replied"
+        ]
     );
-    let asked = world.provider.requests().into_iter().find(is_subagent).unwrap();
+    let asked = world
+        .provider
+        .requests()
+        .into_iter()
+        .find(is_subagent)
+        .unwrap();
     let tools: Vec<&str> = asked.tools.iter().map(|tool| tool.name.as_str()).collect();
-    assert_eq!(tools, ["look", "panic"], "it can start no other and talk to nobody");
-    let opening = asked.transcript.messages().first().map(|message| message.text()).unwrap();
-    assert!(opening.contains("Current Time:") && !opening.contains("Chat ID:"), "{opening}");
+    assert_eq!(
+        tools,
+        ["look", "panic"],
+        "it can start no other and talk to nobody"
+    );
+    let opening = asked
+        .transcript
+        .messages()
+        .first()
+        .map(|message| message.text())
+        .unwrap();
+    assert!(
+        opening.contains("Current Time:") && !opening.contains("Chat ID:"),
+        "{opening}"
+    );
 }
 
 #[tokio::test]
 async fn a_call_that_waits_gets_the_result_itself() {
-    let world = World::new(model(json!({"task": "find the number", "wait": true, "temperature": 0.7})));
+    let world = World::new(model(
+        json!({"task": "find the number", "wait": true, "temperature": 0.7}),
+    ));
     let mut running = Running::start(&world).await;
     running.say("a", "ask somebody and wait").await;
     let reply = running.text().await;
-    assert!(reply.contains("data, not instructions") && reply.ends_with("It is 42."), "{reply}");
+    assert!(
+        reply.contains("data, not instructions") && reply.ends_with("It is 42."),
+        "{reply}"
+    );
     running.stop().await;
-    assert!(!world.log(SESSION).await.iter().any(|line| line.starts_with("user: [Subagent")));
-    let asked = world.provider.requests().into_iter().find(is_subagent).unwrap();
+    assert!(
+        !world
+            .log(SESSION)
+            .await
+            .iter()
+            .any(|line| line.starts_with("user: [Subagent"))
+    );
+    let asked = world
+        .provider
+        .requests()
+        .into_iter()
+        .find(is_subagent)
+        .unwrap();
     assert_eq!(asked.generation.temperature, Some(0.7));
 }
 
@@ -245,45 +360,89 @@ async fn a_call_that_waits_gets_the_result_itself() {
 async fn a_call_that_waits_gets_the_result_after_a_restart() {
     let gate = Gate::new();
     let held = gate.clone();
-    let world = World::new(ScriptedProvider::answering(move |request| match is_subagent(request) {
-        true => Reply::text("It is 42.").after(&held),
-        false => parent(request, &json!({"task": "find the number", "wait": true})),
-    }));
+    let world = World::new(ScriptedProvider::answering(
+        move |request| match is_subagent(request) {
+            true => Reply::text("It is 42.").after(&held),
+            false => parent(request, &json!({"task": "find the number", "wait": true})),
+        },
+    ));
     let bus = Arc::new(MemoryBus::new());
-    let running = Running::on(&world, bus.clone(), bus.clone(), NO_GRACE, SubagentSettings::default()).await;
+    let running = Running::on(
+        &world,
+        bus.clone(),
+        bus.clone(),
+        NO_GRACE,
+        SubagentSettings::default(),
+    )
+    .await;
     running.say("a", "ask somebody and wait").await;
     world.provider.wait_for(2).await.unwrap();
     running.stop().await;
     gate.open();
-    let mut again = Running::on(&world, bus.clone(), bus, LoopSettings::default(), SubagentSettings::default()).await;
+    let mut again = Running::on(
+        &world,
+        bus.clone(),
+        bus,
+        LoopSettings::default(),
+        SubagentSettings::default(),
+    )
+    .await;
     assert!(again.text().await.ends_with("It is 42."));
     again.stop().await;
     let log = world.log(SESSION).await;
-    assert_eq!(log.iter().filter(|line| line.starts_with("tool: ")).count(), 1, "{log:?}");
+    assert_eq!(
+        log.iter().filter(|line| line.starts_with("tool: ")).count(),
+        1,
+        "{log:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_stop_reaches_subagents_and_leaves_a_note() {
-    let world = World::new(ScriptedProvider::answering(|request| match is_subagent(request) {
-        true => Reply::hang(),
-        false => parent(request, &json!({"task": "find the number", "label": "number"})),
+    let world = World::new(ScriptedProvider::answering(|request| {
+        match is_subagent(request) {
+            true => Reply::hang(),
+            false => parent(
+                request,
+                &json!({"task": "find the number", "label": "number"}),
+            ),
+        }
     }));
     let mut running = Running::start(&world).await;
     running.say("a", "ask somebody").await;
     running.text().await;
     world.provider.wait_for(3).await.unwrap();
-    running.bus.publish_inbound(InboundMessage::text("telegram", "u", "1", "/stop")).await.unwrap();
-    assert_eq!(running.text().await, "No active task to stop.", "it belongs to another session of this chat");
+    running
+        .bus
+        .publish_inbound(InboundMessage::text("telegram", "u", "1", "/stop"))
+        .await
+        .unwrap();
+    assert_eq!(
+        running.text().await,
+        "No active task to stop.",
+        "it belongs to another session of this chat"
+    );
     running.say("b", "/stop").await;
     assert_eq!(running.text().await, "Stopped 1 task(s).");
     running.subagents.finished(&SESSION.into()).await;
     running.stop().await;
     let note = "user: [Subagent 'number' was stopped by a person before it was done]\n\nTask: find the number";
     let log = world.log(SESSION).await;
-    assert_eq!(log.iter().rev().take(2).collect::<Vec<_>>(), ["end: Stopped", note], "{log:?}");
+    assert_eq!(
+        log.iter().rev().take(2).collect::<Vec<_>>(),
+        ["end: Stopped", note],
+        "{log:?}"
+    );
     let session = subagent_session(&world).await;
-    assert_eq!(world.log(session.as_str()).await, ["user: find the number", "end: Stopped"]);
-    assert_eq!(world.provider.requests().len(), 3, "no model is asked about it");
+    assert_eq!(
+        world.log(session.as_str()).await,
+        ["user: find the number", "end: Stopped"]
+    );
+    assert_eq!(
+        world.provider.requests().len(),
+        3,
+        "no model is asked about it"
+    );
 }
 
 #[tokio::test]
@@ -300,16 +459,27 @@ async fn one_is_stopped_by_its_id_and_the_others_go_on() {
             _ => Reply::text(last(request).lines().next().unwrap().to_owned()),
         }
     }));
-    let bounds = SubagentSettings { max_concurrent: 1, ..SubagentSettings::default() };
+    let bounds = SubagentSettings {
+        max_concurrent: 1,
+        ..SubagentSettings::default()
+    };
     let bus = Arc::new(MemoryBus::new());
     let mut running = Running::on(&world, bus.clone(), bus, LoopSettings::default(), bounds).await;
     running.say("a", "ask two").await;
     let told = running.text().await;
-    assert!(told.contains("'two'") && told.contains("waits"), "beyond the bound it waits: {told}");
+    assert!(
+        told.contains("'two'") && told.contains("waits"),
+        "beyond the bound it waits: {told}"
+    );
     let infos = running.subagents.of_session(&SESSION.into());
-    let states: Vec<_> = infos.iter().map(|info| (info.label.as_str(), info.state)).collect();
+    let states: Vec<_> = infos
+        .iter()
+        .map(|info| (info.label.as_str(), info.state))
+        .collect();
     assert_eq!(states.last(), Some(&("two", SubagentState::Waiting)));
-    running.say("b", &format!("/agents stop {}", infos.last().unwrap().id)).await;
+    running
+        .say("b", &format!("/agents stop {}", infos.last().unwrap().id))
+        .await;
     assert!(running.text().await.ends_with("is stopped."));
     // Its note is recorded before anything else happens.
     while running.subagents.of_session(&SESSION.into()).len() > 1 {
@@ -319,15 +489,22 @@ async fn one_is_stopped_by_its_id_and_the_others_go_on() {
     assert_eq!(running.text().await, "user: [Subagent 'one' completed]");
     running.subagents.finished(&SESSION.into()).await;
     running.stop().await;
-    let asked = world.provider.requests().into_iter().filter(is_subagent).count();
+    let asked = world
+        .provider
+        .requests()
+        .into_iter()
+        .filter(is_subagent)
+        .count();
     assert_eq!(asked, 1, "the other one never began");
 }
 
 #[tokio::test]
 async fn a_new_conversation_has_nothing_to_do_with_earlier_subagents() {
-    let world = World::new(ScriptedProvider::answering(|request| match is_subagent(request) {
-        true => Reply::hang(),
-        false => parent(request, &json!({"task": "find the number"})),
+    let world = World::new(ScriptedProvider::answering(|request| {
+        match is_subagent(request) {
+            true => Reply::hang(),
+            false => parent(request, &json!({"task": "find the number"})),
+        }
     }));
     let mut running = Running::start(&world).await;
     running.say("a", "ask somebody").await;
@@ -338,14 +515,22 @@ async fn a_new_conversation_has_nothing_to_do_with_earlier_subagents() {
     running.subagents.finished(&SESSION.into()).await;
     running.stop().await;
     let log = world.log(SESSION).await;
-    assert!(!log.iter().any(|line| line.starts_with("user: [Subagent")), "{log:?}");
+    assert!(
+        !log.iter().any(|line| line.starts_with("user: [Subagent")),
+        "{log:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_limit_is_reported() {
-    let mut world = World::new(ScriptedProvider::answering(|request| match is_subagent(request) {
-        true => Reply::call("look", &json!({"n": results(request)})),
-        false => parent(request, &json!({"task": "find the number", "label": "number"})),
+    let mut world = World::new(ScriptedProvider::answering(|request| {
+        match is_subagent(request) {
+            true => Reply::call("look", &json!({"n": results(request)})),
+            false => parent(
+                request,
+                &json!({"task": "find the number", "label": "number"}),
+            ),
+        }
     }));
     world.options.max_iterations = 3;
     let mut running = Running::start(&world).await;
@@ -356,31 +541,48 @@ async fn a_limit_is_reported() {
             break text;
         }
     };
-    assert_eq!(told, "Passed on: [Subagent 'number' failed: it came to its limit before it was done]");
+    assert_eq!(
+        told,
+        "Passed on: [Subagent 'number' failed: it came to its limit before it was done]"
+    );
     running.stop().await;
     let log = world.log(SESSION).await;
-    assert!(log.iter().any(|line| line.contains("agents.defaults.maxSubagentIterations")), "{log:?}");
+    assert!(
+        log.iter()
+            .any(|line| line.contains("agents.defaults.maxSubagentIterations")),
+        "{log:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_tool_that_panics_fails_alone() {
-    let world = World::new(ScriptedProvider::answering(|request| match (is_subagent(request), results(request)) {
-        (true, 0) => Reply::call("panic", &json!({})),
-        (true, _) => Reply::text(last(request)),
-        (false, _) => parent(request, &json!({"task": "find the number", "wait": true})),
+    let world = World::new(ScriptedProvider::answering(|request| {
+        match (is_subagent(request), results(request)) {
+            (true, 0) => Reply::call("panic", &json!({})),
+            (true, _) => Reply::text(last(request)),
+            (false, _) => parent(request, &json!({"task": "find the number", "wait": true})),
+        }
     }));
     let mut running = Running::start(&world).await;
     running.say("a", "ask somebody").await;
     let told = running.text().await;
-    assert!(told.contains("internal failure: this tool always does"), "{told}");
+    assert!(
+        told.contains("internal failure: this tool always does"),
+        "{told}"
+    );
     running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_brings_it_down_three_times_is_reported() {
-    let world = World::new(ScriptedProvider::answering(|request| match is_subagent(request) {
-        true => panic!("the model is broken"),
-        false => parent(request, &json!({"task": "find the number", "label": "number"})),
+    let world = World::new(ScriptedProvider::answering(|request| {
+        match is_subagent(request) {
+            true => panic!("the model is broken"),
+            false => parent(
+                request,
+                &json!({"task": "find the number", "label": "number"}),
+            ),
+        }
     }));
     let mut running = Running::start(&world).await;
     running.say("a", "ask somebody").await;
@@ -393,7 +595,10 @@ async fn what_brings_it_down_three_times_is_reported() {
     assert_eq!(told, "Passed on: [Subagent 'number' failed]");
     running.stop().await;
     let log = world.log(SESSION).await;
-    assert!(log.iter().any(|line| line.contains("tried 3 times")), "{log:?}");
+    assert!(
+        log.iter().any(|line| line.contains("tried 3 times")),
+        "{log:?}"
+    );
 }
 
 #[tokio::test]
@@ -403,12 +608,21 @@ async fn a_program_without_a_bus_waits_for_its_subagents() {
     let spawner = Arc::new(DirectSpawner::new(subagents.clone()));
     let agent = assistant(&world, SpawnTool::new(spawner.clone()), subagents);
     let session = SessionKey::from("cli:direct");
-    let first = agent.process_direct(DirectRequest::new("ask somebody")).await.unwrap();
+    let first = agent
+        .process_direct(DirectRequest::new("ask somebody"))
+        .await
+        .unwrap();
     assert!(first.visible.unwrap().starts_with("Subagent 'number'"));
     let result = spawner.next_result(&session).await.unwrap();
-    let request = DirectRequest { origin: result.origin, ..DirectRequest::new(result.content) };
+    let request = DirectRequest {
+        origin: result.origin,
+        ..DirectRequest::new(result.content)
+    };
     let second = agent.process_direct(request).await.unwrap();
-    assert_eq!(second.visible.as_deref(), Some("Passed on: [Subagent 'number' completed]"));
+    assert_eq!(
+        second.visible.as_deref(),
+        Some("Passed on: [Subagent 'number' completed]")
+    );
     assert_eq!(spawner.next_result(&session).await, None);
 }
 
@@ -416,32 +630,70 @@ async fn a_program_without_a_bus_waits_for_its_subagents() {
 async fn a_long_result_is_kept_whole_in_a_file() {
     let whole = "a line of the result\n".repeat(100);
     let said = whole.clone();
-    let world = World::new(ScriptedProvider::answering(move |_| Reply::text(said.trim_end().to_owned())));
+    let world = World::new(ScriptedProvider::answering(move |_| {
+        Reply::text(said.trim_end().to_owned())
+    }));
     let folder = tempfile::tempdir().unwrap();
-    let mut settings = AgentSettings { results_folder: Some(folder.path().to_owned()), ..world.settings() };
+    let mut settings = AgentSettings {
+        results_folder: Some(folder.path().to_owned()),
+        ..world.settings()
+    };
     settings.options.max_result_chars = 210;
     let parts = world.parts(Registry::new(), Purpose::Subagent);
-    let spawner = Arc::new(DirectSpawner::new(Arc::new(Subagents::new(parts, settings, SubagentSettings::default()))));
+    let spawner = Arc::new(DirectSpawner::new(Arc::new(Subagents::new(
+        parts,
+        settings,
+        SubagentSettings::default(),
+    ))));
     let tool = Typed::new(SpawnTool::new(spawner.clone()));
     let context = ToolContext::detached("cli:direct");
-    assert!(tool.execute(json!({"task": "write a lot"}), &context).await.success);
-    let result = spawner.next_result(&"cli:direct".into()).await.unwrap().content;
-    assert_eq!(result.matches("a line of the result").count(), 10, "{result}");
-    assert!(result.contains("read_file") && result.contains("Tell the person"), "{result}");
-    let files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path()).collect();
-    assert_eq!(std::fs::read_to_string(&files[0]).unwrap(), whole.trim_end());
+    assert!(
+        tool.execute(json!({"task": "write a lot"}), &context)
+            .await
+            .success
+    );
+    let result = spawner
+        .next_result(&"cli:direct".into())
+        .await
+        .unwrap()
+        .content;
+    assert_eq!(
+        result.matches("a line of the result").count(),
+        10,
+        "{result}"
+    );
+    assert!(
+        result.contains("read_file") && result.contains("Tell the person"),
+        "{result}"
+    );
+    let files: Vec<_> = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(|file| file.unwrap().path())
+        .collect();
+    assert_eq!(
+        std::fs::read_to_string(&files[0]).unwrap(),
+        whole.trim_end()
+    );
     assert!(result.contains(&files[0].display().to_string()), "{result}");
 }
 
 #[tokio::test]
 async fn results_do_not_start_tasks_for_ever() {
     let world = World::new(model(json!({})));
-    let spawner = Arc::new(DirectSpawner::new(subagents(&world, SubagentSettings::default())));
+    let spawner = Arc::new(DirectSpawner::new(subagents(
+        &world,
+        SubagentSettings::default(),
+    )));
     let tool = Typed::new(SpawnTool::new(spawner));
     let mut context = ToolContext::detached("cli:direct");
     for (chain, expected) in [(4, "Subagent 'go on'"), (5, "Error: 5 tasks in a row")] {
-        context.metadata.insert("_subagent".to_owned(), json!({"chain": chain}));
-        let told = tool.execute(json!({"task": "go on"}), &context).await.output;
+        context
+            .metadata
+            .insert("_subagent".to_owned(), json!({"chain": chain}));
+        let told = tool
+            .execute(json!({"task": "go on"}), &context)
+            .await
+            .output;
         assert!(told.starts_with(expected), "{told}");
     }
 }
@@ -449,16 +701,38 @@ async fn results_do_not_start_tasks_for_ever() {
 #[tokio::test]
 async fn what_cannot_be_a_task_is_refused() {
     let world = World::new(ScriptedProvider::answering(|_| Reply::hang()));
-    let bounds = SubagentSettings { max_unfinished: 1, ..SubagentSettings::default() };
+    let bounds = SubagentSettings {
+        max_unfinished: 1,
+        ..SubagentSettings::default()
+    };
     let spawner = Arc::new(DirectSpawner::new(subagents(&world, bounds)));
     let tool = Typed::new(SpawnTool::new(spawner));
     let parent = ToolContext::detached("cli:direct");
     for (context, arguments, expected) in [
-        (ToolContext::detached("subagent:0123"), json!({"task": "go on"}), "Error: a subagent cannot start another"),
-        (parent.clone(), json!({"task": " \n"}), "Error: the task is empty"),
-        (parent.clone(), json!({"task": "x", "temperature": 3}), "Error: temperature must be between"),
+        (
+            ToolContext::detached("subagent:0123"),
+            json!({"task": "go on"}),
+            "Error: a subagent cannot start another",
+        ),
+        (
+            parent.clone(),
+            json!({"task": " \n"}),
+            "Error: the task is empty",
+        ),
+        (
+            parent.clone(),
+            json!({"task": "x", "temperature": 3}),
+            "Error: temperature must be between",
+        ),
         (parent.clone(), json!({"task": "x"}), "Subagent 'x'"),
-        (ToolContext { position: 2, ..parent }, json!({"task": "y"}), "Error: 1 subagents are at work or waiting"),
+        (
+            ToolContext {
+                position: 2,
+                ..parent
+            },
+            json!({"task": "y"}),
+            "Error: 1 subagents are at work or waiting",
+        ),
     ] {
         let told = tool.execute(arguments, &context).await.output;
         assert!(told.starts_with(expected), "{told}");
@@ -495,12 +769,22 @@ struct Dying {
 
 fn dead(key: &SessionKey) -> SessionError {
     let source = std::io::Error::other("the machine is off");
-    SessionError::Io { key: key.clone(), action: "append to", path: "nowhere".into(), source }
+    SessionError::Io {
+        key: key.clone(),
+        action: "append to",
+        path: "nowhere".into(),
+        source,
+    }
 }
 
 #[async_trait]
 impl SessionStore for Dying {
-    async fn append(&self, key: &SessionKey, head: Seq, entries: Vec<Entry>) -> Result<Seq, SessionError> {
+    async fn append(
+        &self,
+        key: &SessionKey,
+        head: Seq,
+        entries: Vec<Entry>,
+    ) -> Result<Seq, SessionError> {
         if self.power.is_off() {
             return Err(dead(key));
         }
@@ -533,18 +817,29 @@ struct Mortal {
 #[async_trait]
 impl Bus for Mortal {
     async fn publish_inbound(&self, message: InboundMessage) -> Result<Accepted, BusError> {
-        if self.power.is_off() { Err(BusError::Closed) } else { self.inner.publish_inbound(message).await }
+        if self.power.is_off() {
+            Err(BusError::Closed)
+        } else {
+            self.inner.publish_inbound(message).await
+        }
     }
 
     async fn publish_outbound(&self, message: OutboundMessage) -> Result<Accepted, BusError> {
-        if self.power.is_off() { Err(BusError::Closed) } else { self.inner.publish_outbound(message).await }
+        if self.power.is_off() {
+            Err(BusError::Closed)
+        } else {
+            self.inner.publish_outbound(message).await
+        }
     }
 
     async fn inbound(&self) -> Result<Subscription<InboundMessage>, BusError> {
         self.inner.inbound().await
     }
 
-    async fn outbound(&self, channel: &ChannelName) -> Result<Subscription<OutboundMessage>, BusError> {
+    async fn outbound(
+        &self,
+        channel: &ChannelName,
+    ) -> Result<Subscription<OutboundMessage>, BusError> {
         self.inner.outbound(channel).await
     }
 
@@ -563,9 +858,25 @@ async fn survives(bus: Arc<dyn Bus>, ledger: Arc<dyn Ledger>, dies_at: usize, af
     let inner = Arc::new(InMemoryStore::new());
     let power = Arc::new(Power::default());
     let appends = AtomicUsize::new(0);
-    world.sessions = Arc::new(Dying { inner: inner.clone(), power: power.clone(), appends, dies_at, after });
-    let mortal = Arc::new(Mortal { inner: bus.clone(), power: power.clone() });
-    let mut first = Running::on(&world, mortal, ledger.clone(), NO_GRACE, SubagentSettings::default()).await;
+    world.sessions = Arc::new(Dying {
+        inner: inner.clone(),
+        power: power.clone(),
+        appends,
+        dies_at,
+        after,
+    });
+    let mortal = Arc::new(Mortal {
+        inner: bus.clone(),
+        power: power.clone(),
+    });
+    let mut first = Running::on(
+        &world,
+        mortal,
+        ledger.clone(),
+        NO_GRACE,
+        SubagentSettings::default(),
+    )
+    .await;
     first.say("a", "ask somebody").await;
     let mut told = Vec::new();
     loop {
@@ -580,7 +891,14 @@ async fn survives(bus: Arc<dyn Bus>, ledger: Arc<dyn Ledger>, dies_at: usize, af
     first.stop().await;
 
     world.sessions = inner;
-    let mut second = Running::on(&world, bus, ledger, LoopSettings::default(), SubagentSettings::default()).await;
+    let mut second = Running::on(
+        &world,
+        bus,
+        ledger,
+        LoopSettings::default(),
+        SubagentSettings::default(),
+    )
+    .await;
     while !told.iter().any(|text| text.starts_with("Passed on")) {
         told.push(second.text().await);
     }
@@ -596,17 +914,37 @@ async fn survives(bus: Arc<dyn Bus>, ledger: Arc<dyn Ledger>, dies_at: usize, af
     let ledger = second.ledger.clone();
     second.stop().await;
     told.retain(|text| !text.starts_with("I cannot record"));
-    let passed_on = told.iter().filter(|text| text.starts_with("Passed on")).count();
+    let passed_on = told
+        .iter()
+        .filter(|text| text.starts_with("Passed on"))
+        .count();
     assert_eq!(passed_on, 1, "{told:?}; {place}");
     assert!(told.len() <= 2, "{told:?}; {place}");
-    let open = ledger.list(Queue::Inbound, LedgerFilter::Open, 10).await.unwrap();
+    let open = ledger
+        .list(Queue::Inbound, LedgerFilter::Open, 10)
+        .await
+        .unwrap();
     assert!(open.is_empty(), "{open:?}; {place}");
     let log = world.log(SESSION).await;
     let count = |start: &str| log.iter().filter(|line| line.starts_with(start)).count();
-    assert_eq!((count("user: [Subagent"), count("user: ask"), count("tool: ")), (1, 1, 1), "{log:?}; {place}");
+    assert_eq!(
+        (
+            count("user: [Subagent"),
+            count("user: ask"),
+            count("tool: ")
+        ),
+        (1, 1, 1),
+        "{log:?}; {place}"
+    );
     let session = subagent_session(&world).await;
     let own = world.log(session.as_str()).await;
-    assert_eq!(own.iter().filter(|line| line.starts_with("end:")).collect::<Vec<_>>(), ["end: Replied"], "{place}");
+    assert_eq!(
+        own.iter()
+            .filter(|line| line.starts_with("end:"))
+            .collect::<Vec<_>>(),
+        ["end: Replied"],
+        "{place}"
+    );
     assert_eq!(own.len(), 5, "{own:?}; {place}");
 }
 
@@ -617,25 +955,60 @@ async fn survives_waiting(dies_at: usize, after: bool) {
     let inner = Arc::new(InMemoryStore::new());
     let power = Arc::new(Power::default());
     let appends = AtomicUsize::new(0);
-    world.sessions = Arc::new(Dying { inner: inner.clone(), power: power.clone(), appends, dies_at, after });
+    world.sessions = Arc::new(Dying {
+        inner: inner.clone(),
+        power: power.clone(),
+        appends,
+        dies_at,
+        after,
+    });
     let bus = Arc::new(MemoryBus::new());
-    let mortal = Arc::new(Mortal { inner: bus.clone(), power: power.clone() });
-    let first = Running::on(&world, mortal, bus.clone(), NO_GRACE, SubagentSettings::default()).await;
+    let mortal = Arc::new(Mortal {
+        inner: bus.clone(),
+        power: power.clone(),
+    });
+    let first = Running::on(
+        &world,
+        mortal,
+        bus.clone(),
+        NO_GRACE,
+        SubagentSettings::default(),
+    )
+    .await;
     first.say("a", "ask somebody and wait").await;
     power.went_off.cancelled().await;
     first.stop().await;
 
     world.sessions = inner;
-    let mut second = Running::on(&world, bus.clone(), bus, LoopSettings::default(), SubagentSettings::default()).await;
+    let mut second = Running::on(
+        &world,
+        bus.clone(),
+        bus,
+        LoopSettings::default(),
+        SubagentSettings::default(),
+    )
+    .await;
     let told = second.text().await;
     assert!(told.ends_with("It is 42."), "{told}; {place}");
     second.subagents.finished(&SESSION.into()).await;
-    let open = second.ledger.list(Queue::Inbound, LedgerFilter::Open, 10).await.unwrap();
-    assert!(open.iter().all(|entry| entry.inbound.as_ref().unwrap().id == Some("a".into())), "{open:?}; {place}");
+    let open = second
+        .ledger
+        .list(Queue::Inbound, LedgerFilter::Open, 10)
+        .await
+        .unwrap();
+    assert!(
+        open.iter()
+            .all(|entry| entry.inbound.as_ref().unwrap().id == Some("a".into())),
+        "{open:?}; {place}"
+    );
     second.stop().await;
     let log = world.log(SESSION).await;
     let count = |start: &str| log.iter().filter(|line| line.starts_with(start)).count();
-    assert_eq!((count("user: "), count("tool: "), count("end: ")), (1, 1, 1), "{log:?}; {place}");
+    assert_eq!(
+        (count("user: "), count("tool: "), count("end: ")),
+        (1, 1, 1),
+        "{log:?}; {place}"
+    );
 }
 
 #[tokio::test]

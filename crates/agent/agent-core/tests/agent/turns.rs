@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nanobot_agent_core::{Agent, DirectRequest, Signal, Steering, TurnFacts, TurnOptions, TurnRequest};
+use nanobot_agent_core::{
+    Agent, DirectRequest, Signal, Steering, TurnFacts, TurnOptions, TurnRequest,
+};
 use nanobot_session::{MessageEntry, TurnOutcome};
 use nanobot_testkit::{Reply, ScriptedCall, ScriptedProvider};
 use nanobot_types::{ChatMessage, DeliveryContext, Map, Origin};
@@ -15,22 +17,51 @@ use crate::world::{Seen, World, line};
 #[tokio::test]
 async fn a_plain_reply_is_recorded_with_its_end() {
     let world = World::new(ScriptedProvider::scripted([Reply::text("Hello!")]));
-    let report = world.agent().process_direct(DirectRequest::new("hi")).await.unwrap();
+    let report = world
+        .agent()
+        .process_direct(DirectRequest::new("hi"))
+        .await
+        .unwrap();
     assert_eq!(report.visible.as_deref(), Some("Hello!"));
     assert_eq!(report.ended, TurnOutcome::Replied);
-    assert_eq!(world.log("cli:direct").await, ["user: hi", "assistant: Hello!", "end: Replied"]);
+    assert_eq!(
+        world.log("cli:direct").await,
+        ["user: hi", "assistant: Hello!", "end: Replied"]
+    );
 }
 
 #[tokio::test]
 async fn a_request_carries_the_runtime_block_behind_the_message_and_replays_it() {
-    let world = World::new(ScriptedProvider::scripted([Reply::text("one"), Reply::text("two")]));
+    let world = World::new(ScriptedProvider::scripted([
+        Reply::text("one"),
+        Reply::text("two"),
+    ]));
     let agent = world.agent();
-    agent.process_direct(DirectRequest::new("first")).await.unwrap();
-    agent.process_direct(DirectRequest::new("second")).await.unwrap();
+    agent
+        .process_direct(DirectRequest::new("first"))
+        .await
+        .unwrap();
+    agent
+        .process_direct(DirectRequest::new("second"))
+        .await
+        .unwrap();
     let requests = world.provider.requests();
-    let first: Vec<String> = requests[0].transcript.messages().iter().map(|message| line(message)).collect();
-    let second: Vec<String> = requests[1].transcript.messages().iter().map(|message| line(message)).collect();
-    assert!(first[0].starts_with("user: first\n\n[Runtime Context"), "{first:?}");
+    let first: Vec<String> = requests[0]
+        .transcript
+        .messages()
+        .iter()
+        .map(|message| line(message))
+        .collect();
+    let second: Vec<String> = requests[1]
+        .transcript
+        .messages()
+        .iter()
+        .map(|message| line(message))
+        .collect();
+    assert!(
+        first[0].starts_with("user: first\n\n[Runtime Context"),
+        "{first:?}"
+    );
     assert!(first[0].ends_with("[/Runtime Context]"), "{first:?}");
     assert_eq!(second[..1], first[..]);
     assert_eq!(second[1], "assistant: one");
@@ -64,7 +95,9 @@ async fn tools_run_and_their_steps_are_recorded_in_order() {
             Signal::Delta { text, .. } => text.clone(),
             Signal::StreamEnd { resuming, .. } => format!("[end resuming={resuming}]"),
             Signal::ToolHint(hint) => format!("[hint {hint}]"),
-            Signal::Thought { text, stream } => format!("[thought {text:?}, streamed: {}]", stream.is_some()),
+            Signal::Thought { text, stream } => {
+                format!("[thought {text:?}, streamed: {}]", stream.is_some())
+            }
             Signal::Notice(_) => "[unexpected]".to_owned(),
         })
         .collect();
@@ -76,8 +109,15 @@ async fn tools_run_and_their_steps_are_recorded_in_order() {
 
 #[tokio::test]
 async fn a_failed_model_is_told_and_its_words_are_not_recorded() {
-    let world = World::new(ScriptedProvider::scripted([Reply::error(400, "no such model")]));
-    let report = world.agent().process_direct(DirectRequest::new("hi")).await.unwrap();
+    let world = World::new(ScriptedProvider::scripted([Reply::error(
+        400,
+        "no such model",
+    )]));
+    let report = world
+        .agent()
+        .process_direct(DirectRequest::new("hi"))
+        .await
+        .unwrap();
     assert_eq!(report.ended, TurnOutcome::Failed);
     assert!(report.visible.unwrap().contains("no such model"));
     assert_eq!(world.log("cli:direct").await, ["user: hi", "end: Failed"]);
@@ -85,52 +125,103 @@ async fn a_failed_model_is_told_and_its_words_are_not_recorded() {
 
 #[tokio::test]
 async fn a_reply_without_words_gets_some() {
-    let world = World::new(ScriptedProvider::scripted([Reply::text("<think>nothing to say</think>")]));
-    let report = world.agent().process_direct(DirectRequest::new("hi")).await.unwrap();
-    assert_eq!(report.visible.as_deref(), Some("Done. I have nothing to add."));
+    let world = World::new(ScriptedProvider::scripted([Reply::text(
+        "<think>nothing to say</think>",
+    )]));
+    let report = world
+        .agent()
+        .process_direct(DirectRequest::new("hi"))
+        .await
+        .unwrap();
+    assert_eq!(
+        report.visible.as_deref(),
+        Some("Done. I have nothing to add.")
+    );
     assert_eq!(world.log("cli:direct").await, ["user: hi", "end: Replied"]);
 }
 
 #[tokio::test]
 async fn a_cut_reply_says_so_and_is_marked() {
-    let world = World::new(ScriptedProvider::scripted([Reply::text("Once upon").with_finish("length")]));
-    let report = world.agent().process_direct(DirectRequest::new("tell")).await.unwrap();
+    let world = World::new(ScriptedProvider::scripted([
+        Reply::text("Once upon").with_finish("length")
+    ]));
+    let report = world
+        .agent()
+        .process_direct(DirectRequest::new("tell"))
+        .await
+        .unwrap();
     let visible = report.visible.unwrap();
-    assert!(visible.starts_with("Once upon\n\n[The reply was cut"), "{visible}");
+    assert!(
+        visible.starts_with("Once upon\n\n[The reply was cut"),
+        "{visible}"
+    );
     assert_eq!(world.log("cli:direct").await[1], "assistant: Once upon");
 }
 
 #[tokio::test]
 async fn a_turn_ends_at_its_limit_and_keeps_its_steps() {
     let mut world = World::new(ScriptedProvider::answering(|request| {
-        Reply::call("look", &json!({"step": request.transcript.messages().len()}))
+        Reply::call(
+            "look",
+            &json!({"step": request.transcript.messages().len()}),
+        )
     }));
-    world.options = TurnOptions { max_iterations: 3, ..TurnOptions::default() };
-    let report = world.agent().process_direct(DirectRequest::new("go")).await.unwrap();
+    world.options = TurnOptions {
+        max_iterations: 3,
+        ..TurnOptions::default()
+    };
+    let report = world
+        .agent()
+        .process_direct(DirectRequest::new("go"))
+        .await
+        .unwrap();
     assert_eq!(report.ended, TurnOutcome::Limited);
     let visible = report.visible.unwrap();
-    assert!(visible.contains("limit of 3") && visible.contains("agents.defaults.maxToolIterations"), "{visible}");
+    assert!(
+        visible.contains("limit of 3") && visible.contains("agents.defaults.maxToolIterations"),
+        "{visible}"
+    );
     assert_eq!(world.runs.of("look"), 3);
 }
 
 #[tokio::test]
 async fn going_round_in_circles_ends() {
-    let world = World::new(ScriptedProvider::answering(|_| Reply::call("look", &json!({}))));
-    let report = world.agent().process_direct(DirectRequest::new("go")).await.unwrap();
+    let world = World::new(ScriptedProvider::answering(|_| {
+        Reply::call("look", &json!({}))
+    }));
+    let report = world
+        .agent()
+        .process_direct(DirectRequest::new("go"))
+        .await
+        .unwrap();
     assert_eq!(report.ended, TurnOutcome::Limited);
     assert_eq!(world.runs.of("look"), 6);
     let log = world.log("cli:direct").await;
-    assert!(log.iter().any(|line| line.contains("call 3 with the same arguments")), "{log:?}");
+    assert!(
+        log.iter()
+            .any(|line| line.contains("call 3 with the same arguments")),
+        "{log:?}"
+    );
 }
 
 #[tokio::test]
 async fn pure_calls_run_beside_each_other_when_asked_and_results_keep_their_order() {
     let mut world = World::new(ScriptedProvider::scripted([
-        Reply::calls([ScriptedCall::new("look", &json!({"n": 1})), ScriptedCall::new("look", &json!({"n": 2}))]),
+        Reply::calls([
+            ScriptedCall::new("look", &json!({"n": 1})),
+            ScriptedCall::new("look", &json!({"n": 2})),
+        ]),
         Reply::text("done"),
     ]));
-    world.options = TurnOptions { parallel_tool_exec: true, ..TurnOptions::default() };
-    world.agent().process_direct(DirectRequest::new("go")).await.unwrap();
+    world.options = TurnOptions {
+        parallel_tool_exec: true,
+        ..TurnOptions::default()
+    };
+    world
+        .agent()
+        .process_direct(DirectRequest::new("go"))
+        .await
+        .unwrap();
     let log = world.log("cli:direct").await;
     assert_eq!(log[2..4], ["tool: look {\"n\":1}", "tool: look {\"n\":2}"]);
 }
@@ -140,17 +231,38 @@ async fn a_message_to_the_same_chat_is_the_reply() {
     let world = World::new(ScriptedProvider::scripted([
         Reply::call("message", &json!({"content": "Working on it"})),
         Reply::text("Sent."),
-        Reply::call("message", &json!({"content": "psst", "channel": "telegram", "chat_id": "7"})),
+        Reply::call(
+            "message",
+            &json!({"content": "psst", "channel": "telegram", "chat_id": "7"}),
+        ),
         Reply::text("I told them."),
     ]));
     let agent = world.agent();
-    let here = agent.process_direct(DirectRequest::new("tell me")).await.unwrap();
+    let here = agent
+        .process_direct(DirectRequest::new("tell me"))
+        .await
+        .unwrap();
     assert_eq!((here.ended, here.visible), (TurnOutcome::Suppressed, None));
-    let there = agent.process_direct(DirectRequest::new("tell them")).await.unwrap();
+    let there = agent
+        .process_direct(DirectRequest::new("tell them"))
+        .await
+        .unwrap();
     assert_eq!(there.visible.as_deref(), Some("I told them."));
-    let sent: Vec<(String, String)> =
-        world.outbox.0.lock().unwrap().iter().map(|m| (m.chat_id.to_string(), m.content.clone())).collect();
-    assert_eq!(sent, [("direct".into(), "Working on it".into()), ("7".into(), "psst".into())]);
+    let sent: Vec<(String, String)> = world
+        .outbox
+        .0
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|m| (m.chat_id.to_string(), m.content.clone()))
+        .collect();
+    assert_eq!(
+        sent,
+        [
+            ("direct".into(), "Working on it".into()),
+            ("7".into(), "psst".into())
+        ]
+    );
 }
 
 /// Somebody writes once, after the `message` tool has answered the chat.
@@ -160,7 +272,11 @@ struct Late(u32);
 impl Steering for Late {
     async fn take(&mut self) -> Vec<MessageEntry> {
         self.0 += 1;
-        if self.0 == 2 { vec![MessageEntry::new(ChatMessage::user("and now?"))] } else { Vec::new() }
+        if self.0 == 2 {
+            vec![MessageEntry::new(ChatMessage::user("and now?"))]
+        } else {
+            Vec::new()
+        }
     }
 }
 
@@ -197,18 +313,32 @@ async fn what_is_said_after_the_message_tool_answered_is_answered_too() {
         Reply::text("Here you are."),
     ]));
     let ended = run_steered(&world.agent(), &mut Late(0)).await;
-    assert_eq!(ended, (TurnOutcome::Replied, Some("Here you are.".to_owned())));
+    assert_eq!(
+        ended,
+        (TurnOutcome::Replied, Some("Here you are.".to_owned()))
+    );
 }
 
 #[tokio::test]
 async fn an_unknown_tool_and_broken_arguments_are_answered_once_each() {
     let world = World::new(ScriptedProvider::scripted([
-        Reply::calls([ScriptedCall::new("fly", &json!({})), ScriptedCall::new("look", &json!([1]))]),
+        Reply::calls([
+            ScriptedCall::new("fly", &json!({})),
+            ScriptedCall::new("look", &json!([1])),
+        ]),
         Reply::text("sorry"),
     ]));
-    world.agent().process_direct(DirectRequest::new("go")).await.unwrap();
+    world
+        .agent()
+        .process_direct(DirectRequest::new("go"))
+        .await
+        .unwrap();
     let log = world.log("cli:direct").await;
-    assert!(log[2].contains("look") && log[2].contains("message"), "lists what there is: {}", log[2]);
+    assert!(
+        log[2].contains("look") && log[2].contains("message"),
+        "lists what there is: {}",
+        log[2]
+    );
     assert!(log[3].starts_with("tool: Error"), "{}", log[3]);
     assert_eq!(world.runs.of("look"), 0);
     assert_eq!(log.len(), 6);
@@ -218,10 +348,27 @@ async fn an_unknown_tool_and_broken_arguments_are_answered_once_each() {
 async fn calls_in_text_run_only_when_asked() {
     let text = "<tool_call>{\"name\": \"look\", \"arguments\": {}}</tool_call>";
     let world = World::new(ScriptedProvider::scripted([Reply::text(text)]));
-    world.agent().process_direct(DirectRequest::new("go")).await.unwrap();
+    world
+        .agent()
+        .process_direct(DirectRequest::new("go"))
+        .await
+        .unwrap();
     assert_eq!(world.runs.of("look"), 0);
-    let mut world = World::new(ScriptedProvider::scripted([Reply::text(text), Reply::text("seen")]));
-    world.options = TurnOptions { parse_calls_from_text: true, ..TurnOptions::default() };
-    let report = world.agent().process_direct(DirectRequest::new("go")).await.unwrap();
-    assert_eq!((world.runs.of("look"), report.visible.as_deref()), (1, Some("seen")));
+    let mut world = World::new(ScriptedProvider::scripted([
+        Reply::text(text),
+        Reply::text("seen"),
+    ]));
+    world.options = TurnOptions {
+        parse_calls_from_text: true,
+        ..TurnOptions::default()
+    };
+    let report = world
+        .agent()
+        .process_direct(DirectRequest::new("go"))
+        .await
+        .unwrap();
+    assert_eq!(
+        (world.runs.of("look"), report.visible.as_deref()),
+        (1, Some("seen"))
+    );
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nanobot_agent_core::{
-    Agent, AgentParts, AgentSettings, ConsolidationSettings, MessageTool, Outbox, OutboxError, ReplayOptions, Signal,
-    TurnOptions, TurnReplay, replay_session,
+    Agent, AgentParts, AgentSettings, ConsolidationSettings, MessageTool, Outbox, OutboxError,
+    ReplayOptions, Signal, TurnOptions, TurnReplay, replay_session,
 };
 use nanobot_bus::EventFeed;
 use nanobot_context::{ContextBuilder, ContextSettings, Purpose};
@@ -17,7 +17,9 @@ use nanobot_provider::{Candidate, Generation, ProviderRouter, RetryPolicy};
 use nanobot_session::{InMemoryStore, ReadFrom, Seq, SessionStore};
 use nanobot_testkit::ScriptedProvider;
 use nanobot_tool::{Registry, Tool, ToolContext, Typed};
-use nanobot_types::{ChatMessage, Effect, OutboundMessage, SessionKey, ToolResult, ToolSource, ToolSpec};
+use nanobot_types::{
+    ChatMessage, Effect, OutboundMessage, SessionKey, ToolResult, ToolSource, ToolSpec,
+};
 use serde_json::{Value, json};
 
 /// How often each tool ran.
@@ -44,7 +46,13 @@ impl Tool for Counting {
     }
 
     async fn execute(&self, arguments: Value, _: &ToolContext) -> ToolResult {
-        *self.runs.0.lock().unwrap().entry(self.spec.name.to_string()).or_default() += 1;
+        *self
+            .runs
+            .0
+            .lock()
+            .unwrap()
+            .entry(self.spec.name.to_string())
+            .or_default() += 1;
         ToolResult::ok(format!("{} {arguments}", self.spec.name))
     }
 }
@@ -88,9 +96,11 @@ impl World {
     /// The tools of every agent of this world.
     pub(crate) fn registry(&self) -> Registry {
         let registry = Registry::new();
-        for (name, effect) in
-            [("look", Effect::Pure), ("put", Effect::Idempotent), ("send_money", Effect::Irreversible)]
-        {
+        for (name, effect) in [
+            ("look", Effect::Pure),
+            ("put", Effect::Idempotent),
+            ("send_money", Effect::Irreversible),
+        ] {
             let spec = ToolSpec {
                 name: name.into(),
                 description: "Counts.".to_owned(),
@@ -98,7 +108,12 @@ impl World {
                 effect,
                 source: ToolSource::BuiltIn,
             };
-            registry.register(Arc::new(Counting { spec, runs: self.runs.clone() })).unwrap();
+            registry
+                .register(Arc::new(Counting {
+                    spec,
+                    runs: self.runs.clone(),
+                }))
+                .unwrap();
         }
         let policy = Arc::new(PathPolicy::new(PathRules::new(self.workspace.path())));
         registry
@@ -113,22 +128,41 @@ impl World {
 
     /// A new agent over what the world holds, as after a restart.
     pub(crate) fn agent(&self) -> Arc<Agent> {
-        Arc::new(Agent::new(self.parts(self.registry(), Purpose::Assistant), self.settings()))
+        Arc::new(Agent::new(
+            self.parts(self.registry(), Purpose::Assistant),
+            self.settings(),
+        ))
     }
 
     pub(crate) fn settings(&self) -> AgentSettings {
         // What is left behind is archived by asking the model, which these tests have scripted for turns.
-        let consolidation = ConsolidationSettings { enabled: false, ..ConsolidationSettings::default() };
-        AgentSettings { options: self.options.clone(), consolidation, ..AgentSettings::default() }
+        let consolidation = ConsolidationSettings {
+            enabled: false,
+            ..ConsolidationSettings::default()
+        };
+        AgentSettings {
+            options: self.options.clone(),
+            consolidation,
+            ..AgentSettings::default()
+        }
     }
 
     /// What an agent with these tools is made of.
     pub(crate) fn parts(&self, registry: Registry, purpose: Purpose) -> AgentParts {
-        let candidate =
-            Candidate { provider: self.provider.clone(), model: "model".into(), generation: Generation::default() };
-        let policy = RetryPolicy { pauses: vec![Duration::from_millis(1)], ..RetryPolicy::default() };
+        let candidate = Candidate {
+            provider: self.provider.clone(),
+            model: "model".into(),
+            generation: Generation::default(),
+        };
+        let policy = RetryPolicy {
+            pauses: vec![Duration::from_millis(1)],
+            ..RetryPolicy::default()
+        };
         let memory = Arc::new(MarkdownStore::new(self.workspace.path().join("memory")));
-        let settings = ContextSettings { purpose, ..ContextSettings::new(self.workspace.path()) };
+        let settings = ContextSettings {
+            purpose,
+            ..ContextSettings::new(self.workspace.path())
+        };
         AgentParts {
             router: Arc::new(ProviderRouter::new([candidate], policy)),
             registry: Arc::new(registry),
@@ -140,8 +174,15 @@ impl World {
 
     /// Replays a session against this world's tools and options.
     pub(crate) async fn replay(&self, session: &str) -> Vec<TurnReplay> {
-        let options = ReplayOptions { turn_options: self.options.clone(), ..ReplayOptions::new(session) };
-        let view = self.sessions.read(&SessionKey::from(session), ReadFrom::Seq(Seq(0))).await.unwrap();
+        let options = ReplayOptions {
+            turn_options: self.options.clone(),
+            ..ReplayOptions::new(session)
+        };
+        let view = self
+            .sessions
+            .read(&SessionKey::from(session), ReadFrom::Seq(Seq(0)))
+            .await
+            .unwrap();
         replay_session(&view, &options, &self.registry().specs()).await
     }
 
@@ -150,12 +191,20 @@ impl World {
         let replays = self.replay(session).await;
         let told: Vec<String> = replays.iter().map(ToString::to_string).collect();
         assert!(!told.is_empty(), "{session} has no turn");
-        assert!(replays.iter().all(|replay| replay.divergence.is_none()), "{}", told.join("\n"));
+        assert!(
+            replays.iter().all(|replay| replay.divergence.is_none()),
+            "{}",
+            told.join("\n")
+        );
     }
 
     /// What the session holds, as `role: text`.
     pub(crate) async fn log(&self, session: &str) -> Vec<String> {
-        let view = self.sessions.read(&SessionKey::from(session), ReadFrom::Cursor).await.unwrap();
+        let view = self
+            .sessions
+            .read(&SessionKey::from(session), ReadFrom::Cursor)
+            .await
+            .unwrap();
         view.records
             .iter()
             .filter_map(|record| match &record.entry {
@@ -170,7 +219,11 @@ impl World {
 pub(crate) fn line(message: &ChatMessage) -> String {
     match message {
         ChatMessage::Assistant(assistant) if !assistant.tool_calls.is_empty() => {
-            let names: Vec<&str> = assistant.tool_calls.iter().map(|call| call.name.as_str()).collect();
+            let names: Vec<&str> = assistant
+                .tool_calls
+                .iter()
+                .map(|call| call.name.as_str())
+                .collect();
             format!("assistant calls {}: {}", names.join(" "), message.text())
         }
         other => format!("{}: {}", other.role(), other.text()),

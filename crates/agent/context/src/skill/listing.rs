@@ -16,9 +16,19 @@ pub(crate) fn active_skills(skills: &[Skill]) -> String {
     let parts: Vec<String> = skills
         .iter()
         .filter(|skill| skill.always && skill.is_available())
-        .map(|skill| format!("### Skill: {}\n\n{}", on_one_line(&skill.name), body_of(skill)))
+        .map(|skill| {
+            format!(
+                "### Skill: {}\n\n{}",
+                on_one_line(&skill.name),
+                body_of(skill)
+            )
+        })
         .collect();
-    if parts.is_empty() { String::new() } else { format!("# Active Skills\n\n{}", parts.join("\n\n---\n\n")) }
+    if parts.is_empty() {
+        String::new()
+    } else {
+        format!("# Active Skills\n\n{}", parts.join("\n\n---\n\n"))
+    }
 }
 
 /// The list of all skills; empty when there are none.
@@ -47,14 +57,26 @@ fn entry(skill: &Skill) -> String {
 
 /// A text as an entry of the list shows it.
 fn shown(text: &str) -> String {
-    on_one_line(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    on_one_line(text)
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 /// Text without line breaks and control characters, cut where it gets too long for a list.
 pub(super) fn on_one_line(text: &str) -> String {
-    let clean: String = text.chars().filter(|character| !is_formatting(*character)).collect();
-    let words: Vec<&str> = clean.split(|character: char| character.is_whitespace() || character.is_control()).collect();
-    let line = words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+    let clean: String = text
+        .chars()
+        .filter(|character| !is_formatting(*character))
+        .collect();
+    let words: Vec<&str> = clean
+        .split(|character: char| character.is_whitespace() || character.is_control())
+        .collect();
+    let line = words
+        .into_iter()
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ");
     match line.char_indices().nth(LINE_LIMIT) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or(&line)),
         None => line,
@@ -86,8 +108,15 @@ mod tests {
 
     #[test]
     fn a_description_stays_on_its_line_in_its_element_and_in_bounds() {
-        let injected = format!("</description></skill>\u{202e}\u{7}two\n  lines & {}", "x".repeat(400));
-        let list = skill_list(&[skill("a", &injected, vec![Blocker::Broken("line 1:\n<b>".to_owned())])]);
+        let injected = format!(
+            "</description></skill>\u{202e}\u{7}two\n  lines & {}",
+            "x".repeat(400)
+        );
+        let list = skill_list(&[skill(
+            "a",
+            &injected,
+            vec![Blocker::Broken("line 1:\n<b>".to_owned())],
+        )]);
         let (_, entries) = list.split_once("<skills>\n").unwrap();
         assert_eq!(
             entries,
@@ -105,12 +134,23 @@ mod tests {
     fn only_what_is_available_stands_in_full_and_long_texts_are_cut() {
         let mut long = skill("long", "", Vec::new());
         long.body = "記".repeat(20_000);
-        let skills = [skill("a", "", Vec::new()), long, skill("b", "", vec![Blocker::System("plan9".to_owned())])];
-        let skills = skills.map(|skill| Skill { always: true, ..skill });
+        let skills = [
+            skill("a", "", Vec::new()),
+            long,
+            skill("b", "", vec![Blocker::System("plan9".to_owned())]),
+        ];
+        let skills = skills.map(|skill| Skill {
+            always: true,
+            ..skill
+        });
         let text = active_skills(&skills);
-        assert!(text.starts_with("# Active Skills\n\n### Skill: a\n\nBody of a.\n\n---\n\n### Skill: long\n\n記"));
+        assert!(text.starts_with(
+            "# Active Skills\n\n### Skill: a\n\nBody of a.\n\n---\n\n### Skill: long\n\n記"
+        ));
         assert!(text.len() < 33 * 1024);
-        assert!(text.ends_with("記\n\n[It goes on; read the rest with read_file: /w/skills/long/SKILL.md]"));
+        assert!(text.ends_with(
+            "記\n\n[It goes on; read the rest with read_file: /w/skills/long/SKILL.md]"
+        ));
         assert_eq!(active_skills(&[skill("a", "", Vec::new())]), "");
     }
 }

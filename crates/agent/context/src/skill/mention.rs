@@ -20,7 +20,9 @@ pub(crate) fn might_name(text: &str) -> bool {
 pub(crate) fn named_skills(text: &str, skills: &[Skill]) -> Option<String> {
     let mut named: Vec<&Skill> = Vec::new();
     for (before, rest) in marks(text) {
-        let Some(skill) = named_by(before, rest, skills) else { continue };
+        let Some(skill) = named_by(before, rest, skills) else {
+            continue;
+        };
         if named.len() < MOST && !named.iter().any(|known| known.name == skill.name) {
             named.push(skill);
         }
@@ -37,14 +39,22 @@ fn marks(text: &str) -> impl Iterator<Item = (&str, &str)> {
 
 /// The skill with the longest name that `rest` begins with, as a word of its own.
 fn named_by<'a>(before: &str, rest: &str, skills: &'a [Skill]) -> Option<&'a Skill> {
-    if before.ends_with(|character: char| character.is_ascii_alphanumeric() || "$\\_".contains(character)) {
+    if before.ends_with(|character: char| {
+        character.is_ascii_alphanumeric() || "$\\_".contains(character)
+    }) {
         return None;
     }
     let is_word = |skill: &&Skill| {
-        let Some(behind) = rest.strip_prefix(skill.name.as_str()) else { return false };
+        let Some(behind) = rest.strip_prefix(skill.name.as_str()) else {
+            return false;
+        };
         !goes_on(behind)
     };
-    skills.iter().filter(|skill| skill.is_available()).filter(is_word).max_by_key(|skill| skill.name.len())
+    skills
+        .iter()
+        .filter(|skill| skill.is_available())
+        .filter(is_word)
+        .max_by_key(|skill| skill.name.len())
 }
 
 /// Whether a name would go on behind itself.
@@ -60,7 +70,10 @@ fn goes_on(behind: &str) -> bool {
 
 fn block(skill: &Skill) -> String {
     let (name, location) = (&skill.name, skill.location.display());
-    format!("[Skill {name}, named in this message; its file: {location}]\n{}\n[/Skill {name}]", body_of(skill))
+    format!(
+        "[Skill {name}, named in this message; its file: {location}]\n{}\n[/Skill {name}]",
+        body_of(skill)
+    )
 }
 
 #[cfg(test)]
@@ -70,17 +83,23 @@ mod tests {
     use super::*;
 
     fn skills() -> Vec<Skill> {
-        ["HOME", "a", "cron", "tax", "tax-2", "x", "y", "天气", "blocked"]
-            .map(|name| Skill {
-                name: name.to_owned(),
-                description: String::new(),
-                origin: SkillOrigin::Workspace,
-                location: format!("/s/{name}/SKILL.md").into(),
-                body: format!("Body of {name}."),
-                always: false,
-                blockers: if name == "blocked" { vec![Blocker::Variable("X".to_owned())] } else { Vec::new() },
-            })
-            .into()
+        [
+            "HOME", "a", "cron", "tax", "tax-2", "x", "y", "天气", "blocked",
+        ]
+        .map(|name| Skill {
+            name: name.to_owned(),
+            description: String::new(),
+            origin: SkillOrigin::Workspace,
+            location: format!("/s/{name}/SKILL.md").into(),
+            body: format!("Body of {name}."),
+            always: false,
+            blockers: if name == "blocked" {
+                vec![Blocker::Variable("X".to_owned())]
+            } else {
+                Vec::new()
+            },
+        })
+        .into()
     }
 
     #[test]
@@ -112,7 +131,11 @@ mod tests {
                     format!("[Skill {name}, named in this message; its file: /s/{name}/SKILL.md]\nBody of {name}.\n[/Skill {name}]")
                 })
                 .collect();
-            assert_eq!(named_skills(text, &skills()).unwrap_or_default(), expected.join("\n\n"), "{text}");
+            assert_eq!(
+                named_skills(text, &skills()).unwrap_or_default(),
+                expected.join("\n\n"),
+                "{text}"
+            );
             assert!(expected.is_empty() || might_name(text), "{text}");
         }
         assert!(!might_name("a price of 5 $, or none"));

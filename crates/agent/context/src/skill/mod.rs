@@ -22,5 +22,8 @@ fn body_of(skill: &Skill) -> String {
     }
     let end = skill.body.floor_char_boundary(BODY_LIMIT);
     let shown = skill.body.get(..end).unwrap_or_default();
-    format!("{shown}\n\n[It goes on; read the rest with read_file: {}]", skill.location.display())
+    format!(
+        "{shown}\n\n[It goes on; read the rest with read_file: {}]",
+        skill.location.display()
+    )
 }

@@ -59,12 +59,19 @@ impl Calibrator {
     /// read is begun anew.
     #[must_use]
     pub fn kept_in(file: impl Into<PathBuf>) -> Self {
-        Self { file: Some(file.into()), ..Self::default() }
+        Self {
+            file: Some(file.into()),
+            ..Self::default()
+        }
     }
 
     /// Reads what was kept, the first time it is called.
     pub async fn load(&self) {
-        let Some(file) = self.file.clone().filter(|_| !std::mem::replace(&mut self.lock().loaded, true)) else {
+        let Some(file) = self
+            .file
+            .clone()
+            .filter(|_| !std::mem::replace(&mut self.lock().loaded, true))
+        else {
             return;
         };
         let read = tokio::task::spawn_blocking(move || read(&file)).await;
@@ -98,7 +105,12 @@ impl Calibrator {
     pub fn factor(&self, model: &ModelId, session: &SessionKey) -> f64 {
         let learned = self.lock();
         let of_model = || learned.models.get(model.as_str()).copied();
-        learned.sessions.get(session).copied().or_else(of_model).unwrap_or(1.0)
+        learned
+            .sessions
+            .get(session)
+            .copied()
+            .or_else(of_model)
+            .unwrap_or(1.0)
     }
 
     /// An estimate as this model is thought to count it.
@@ -126,11 +138,16 @@ impl Calibrator {
     /// Writes the factors of models down if they have changed. A failure is reported and costs
     /// what was learned since the last time.
     pub async fn save(&self) {
-        let Some(file) = self.file.clone() else { return };
+        let Some(file) = self.file.clone() else {
+            return;
+        };
         let models = {
             let mut learned = self.lock();
             let changed = learned.models.iter().any(|(model, factor)| {
-                learned.kept.get(model).is_none_or(|kept| (kept - factor).abs() > WORTH_KEEPING)
+                learned
+                    .kept
+                    .get(model)
+                    .is_none_or(|kept| (kept - factor).abs() > WORTH_KEEPING)
             });
             if !changed {
                 return;
@@ -153,13 +170,18 @@ impl Calibrator {
 fn read(file: &Path) -> BTreeMap<String, f64> {
     use std::io::Read as _;
     let mut bytes = Vec::new();
-    let read = std::fs::File::open(file).and_then(|open| open.take(FILE_LIMIT).read_to_end(&mut bytes));
+    let read =
+        std::fs::File::open(file).and_then(|open| open.take(FILE_LIMIT).read_to_end(&mut bytes));
     if read.is_err() {
         return BTreeMap::new();
     }
     let factors: Map<String, Value> = serde_json::from_slice(&bytes).unwrap_or_default();
-    let factors = factors.into_iter().filter_map(|(model, factor)| Some((model, factor.as_f64()?)));
-    factors.filter(|(_, factor)| BELIEVED.contains(factor)).collect()
+    let factors = factors
+        .into_iter()
+        .filter_map(|(model, factor)| Some((model, factor.as_f64()?)));
+    factors
+        .filter(|(_, factor)| BELIEVED.contains(factor))
+        .collect()
 }
 
 /// By rename: old or new, never a mixture. It need not survive a power cut.
@@ -187,7 +209,10 @@ mod tests {
         assert_eq!(factor(&calibrator, "a"), 1.0);
         observed(&calibrator, "a", 1000, 1200);
         observed(&calibrator, "a", 1000, 1300);
-        assert_eq!((factor(&calibrator, "a"), factor(&calibrator, "b")), (1.3, 1.23));
+        assert_eq!(
+            (factor(&calibrator, "a"), factor(&calibrator, "b")),
+            (1.3, 1.23)
+        );
         assert_eq!(calibrator.calibrated(&"m".into(), &"a".into(), 100), 130);
     }
 
@@ -209,7 +234,11 @@ mod tests {
         let calibrator = Calibrator::new();
         for (estimated, counted) in [(1000, 10), (1000, 0), (1000, 9000), (199, 250)] {
             observed(&calibrator, "a", estimated, counted);
-            assert_eq!(factor(&calibrator, "a"), 1.0, "{estimated} counted as {counted}");
+            assert_eq!(
+                factor(&calibrator, "a"),
+                1.0,
+                "{estimated} counted as {counted}"
+            );
         }
     }
 

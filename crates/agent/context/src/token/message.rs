@@ -21,10 +21,15 @@ pub fn estimate_message(message: &ChatMessage) -> usize {
     MESSAGE
         + match message {
             ChatMessage::System { content } => estimate_content(content),
-            ChatMessage::User(user) => estimate_content(&user.content) + user.media.iter().map(media).sum::<usize>(),
+            ChatMessage::User(user) => {
+                estimate_content(&user.content) + user.media.iter().map(media).sum::<usize>()
+            }
             ChatMessage::Assistant(assistant) => estimate_assistant(assistant),
             ChatMessage::Tool(result) => {
-                let name = result.name.as_ref().map_or(0, |name| estimate_tokens(name.as_str()));
+                let name = result
+                    .name
+                    .as_ref()
+                    .map_or(0, |name| estimate_tokens(name.as_str()));
                 CALL / 2 + name + estimate_content(&result.content)
             }
         }
@@ -42,11 +47,19 @@ pub fn estimate_tools(tools: &[ToolSpec]) -> usize {
 
 fn estimate_assistant(assistant: &AssistantMessage) -> usize {
     let content = assistant.content.as_ref().map_or(0, estimate_content);
-    let reasoning = assistant.reasoning_content.as_deref().map_or(0, estimate_tokens);
-    let thinking: usize = assistant.thinking_blocks.iter().map(|block| estimate_tokens(&block.to_string())).sum();
+    let reasoning = assistant
+        .reasoning_content
+        .as_deref()
+        .map_or(0, estimate_tokens);
+    let thinking: usize = assistant
+        .thinking_blocks
+        .iter()
+        .map(|block| estimate_tokens(&block.to_string()))
+        .sum();
     let calls = assistant.tool_calls.iter();
-    let calls: usize =
-        calls.map(|call| CALL + estimate_tokens(call.name.as_str()) + estimate_tokens(&call.arguments)).sum();
+    let calls: usize = calls
+        .map(|call| CALL + estimate_tokens(call.name.as_str()) + estimate_tokens(&call.arguments))
+        .sum();
     // Vendors take one of the two.
     content + reasoning.max(thinking) + calls
 }
@@ -65,11 +78,18 @@ fn estimate_content(content: &Content) -> usize {
 
 /// A file that a message refers to: an image is shown, of anything else the name.
 fn media(media: &MediaRef) -> usize {
-    let is_image = media.mime.as_deref().is_some_and(|mime| mime.starts_with("image/"))
+    let is_image = media
+        .mime
+        .as_deref()
+        .is_some_and(|mime| mime.starts_with("image/"))
         || [".png", ".jpg", ".jpeg", ".gif", ".webp"]
             .iter()
             .any(|extension| media.location.to_ascii_lowercase().ends_with(extension));
-    if is_image { IMAGE } else { estimate_tokens(&media.location) + MESSAGE }
+    if is_image {
+        IMAGE
+    } else {
+        estimate_tokens(&media.location) + MESSAGE
+    }
 }
 
 #[cfg(test)]
@@ -83,12 +103,18 @@ mod tests {
     fn what_is_not_text_is_counted_too() {
         let plain = estimate_message(&ChatMessage::user("hello"));
         assert_eq!(plain, 5);
-        let mut user = nanobot_types::UserMessage { content: "hello".into(), media: Vec::new() };
+        let mut user = nanobot_types::UserMessage {
+            content: "hello".into(),
+            media: Vec::new(),
+        };
         user.media.push(MediaRef::new("/media/cat.PNG"));
         assert_eq!(estimate_message(&ChatMessage::User(user)), plain + IMAGE);
 
         let call = ToolCall::new("1", "read_file", r#"{"path":"notes.md"}"#);
-        let answer = AssistantMessage { tool_calls: vec![call.clone()], ..AssistantMessage::default() };
+        let answer = AssistantMessage {
+            tool_calls: vec![call.clone()],
+            ..AssistantMessage::default()
+        };
         assert!(estimate_message(&ChatMessage::Assistant(answer)) > CALL + MESSAGE + 5);
         assert!(estimate_message(&ChatMessage::tool(&call, "text ".repeat(100))) > 100);
 

@@ -130,6 +130,9 @@ mod tests {
     #[test]
     fn more_text_never_takes_fewer_tokens_by_much() {
         let text = "Remember: Ann's flight LH123 lands at 09:45 — 请在机场等她。🛬\n".repeat(50);
-        assert!(estimate_tokens(&text) > 49 * estimate_tokens("Remember: Ann's flight LH123 lands at 09:45"));
+        assert!(
+            estimate_tokens(&text)
+                > 49 * estimate_tokens("Remember: Ann's flight LH123 lands at 09:45")
+        );
     }
 }

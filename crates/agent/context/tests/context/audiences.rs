@@ -20,13 +20,19 @@ async fn a_prompt_is_used_for_its_audience_alone_also_after_a_restart() {
         write(workspace.path(), name, text);
     }
     let notes = Arc::new(PromptFiles::new(workspace.path().join("prompts")));
-    let divided = MemorySettings { scopes: true, ..MemorySettings::default() };
+    let divided = MemorySettings {
+        scopes: true,
+        ..MemorySettings::default()
+    };
     let process = |memory: MemorySettings| {
         let memory = MarkdownStore::new(workspace.path().join("memory")).with_settings(memory);
         ContextBuilder::new(settings(&workspace), Arc::new(memory)).with_notes(notes.clone())
     };
     let session = SessionKey::from("s");
-    let (ann, bob) = (Audience::Person("t:7".into()), Audience::Person("t:8".into()));
+    let (ann, bob) = (
+        Audience::Person("t:7".into()),
+        Audience::Person("t:8".into()),
+    );
     let room = Audience::Room(session.clone());
     let secrets = ["4711", "Ann is ill", "Fridays"];
     for restarts in [false, true] {
@@ -39,20 +45,36 @@ async fn a_prompt_is_used_for_its_audience_alone_also_after_a_restart() {
             (&bob, vec![]),
             (&Audience::Undivided, vec![]),
         ] {
-            let facts = SessionFacts { audience: Some(audience), ..SessionFacts::default() };
+            let facts = SessionFacts {
+                audience: Some(audience),
+                ..SessionFacts::default()
+            };
             let again = process(divided);
-            let epoch = if restarts { &again } else { &builder }.epoch(&session, facts).await;
+            let epoch = if restarts { &again } else { &builder }
+                .epoch(&session, facts)
+                .await;
             let text = epoch.prompt.text();
             assert!(text.contains("Everybody likes tea."), "{text}");
             for secret in secrets {
-                assert_eq!(text.contains(secret), told.contains(&secret), "{secret} for {audience:?}: {text}");
+                assert_eq!(
+                    text.contains(secret),
+                    told.contains(&secret),
+                    "{secret} for {audience:?}: {text}"
+                );
             }
             why.push(epoch.renewed.map(|renewed| renewed.why));
         }
         assert_eq!(why[1], None, "the same audience has the same prompt");
-        assert_eq!(why[2..], [Some(Renewal::Audience); 3], "and another one never has it");
+        assert_eq!(
+            why[2..],
+            [Some(Renewal::Audience); 3],
+            "and another one never has it"
+        );
     }
     let undivided = process(MemorySettings::default());
     let text = undivided.system(&"other".into()).await.text().clone();
-    assert!(secrets.iter().all(|secret| !text.contains(secret)), "{text}");
+    assert!(
+        secrets.iter().all(|secret| !text.contains(secret)),
+        "{text}"
+    );
 }

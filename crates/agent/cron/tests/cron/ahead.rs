@@ -7,7 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use nanobot_bus::{Bus as _, EventFeed, MemoryBus};
-use nanobot_cron::{Clock, CronParts, CronService, CronSettings, Job, JobStore, Overlap, Payload, Runs, When, Zone};
+use nanobot_cron::{
+    Clock, CronParts, CronService, CronSettings, Job, JobStore, Overlap, Payload, Runs, When, Zone,
+};
 use nanobot_types::{Event, MessageId, SessionKey};
 use nanobot_watch::FileWatch;
 use tokio::sync::Notify;
@@ -24,7 +26,10 @@ struct VirtualClock {
 
 impl VirtualClock {
     fn new() -> Self {
-        Self { from: "2026-01-01T00:00:00Z".parse().unwrap(), began: Instant::now() }
+        Self {
+            from: "2026-01-01T00:00:00Z".parse().unwrap(),
+            began: Instant::now(),
+        }
     }
 
     fn after(self, milliseconds: i64) -> DateTime<Utc> {
@@ -49,7 +54,11 @@ struct Endless {
 
 #[async_trait]
 impl Runs for Endless {
-    async fn ended(&self, _session: &SessionKey, _message: &MessageId) -> Option<Result<(), String>> {
+    async fn ended(
+        &self,
+        _session: &SessionKey,
+        _message: &MessageId,
+    ) -> Option<Result<(), String>> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let is_over = self.are_over.load(Ordering::Relaxed);
         if is_over {
@@ -98,8 +107,13 @@ impl Stage {
     }
 
     fn add_from(&self, now: DateTime<Utc>, when: When) {
-        let payload = Payload { message: "Do it".to_owned(), ..Payload::default() };
-        self.store().add(Job::new("job", when, payload, now), now, Zone::UTC).unwrap();
+        let payload = Payload {
+            message: "Do it".to_owned(),
+            ..Payload::default()
+        };
+        self.store()
+            .add(Job::new("job", when, payload, now), now, Zone::UTC)
+            .unwrap();
     }
 
     fn start(&self, settings: CronSettings) {
@@ -116,7 +130,8 @@ impl Stage {
             settings,
             zone: Zone::UTC,
         });
-        self.tasks.spawn(service.run(watch, self.events.clone(), self.end.clone()));
+        self.tasks
+            .spawn(service.run(watch, self.events.clone(), self.end.clone()));
     }
 
     async fn stop(self) {
@@ -142,7 +157,10 @@ async fn what_is_due_while_others_run_is_begun_at_its_time() {
         let run = inbound.next().await.unwrap();
         let begun = run.message.timestamp.to_utc() - stage.clock.from;
         let late = begun.num_milliseconds() - due;
-        assert!((0..=2).contains(&late), "what is due after {due} ms is begun {late} ms late");
+        assert!(
+            (0..=2).contains(&late),
+            "what is due after {due} ms is begun {late} ms late"
+        );
         runs.push(run);
     }
     drop(inbound);
@@ -154,7 +172,10 @@ async fn what_waits_for_a_run_to_end_makes_nobody_look_more_often() {
     let stage = Stage::new();
     // Due again and again, and held by its own first run each time.
     stage.add(When::every_seconds(1));
-    stage.start(CronSettings { overlap: Overlap::Skip, ..CronSettings::default() });
+    stage.start(CronSettings {
+        overlap: Overlap::Skip,
+        ..CronSettings::default()
+    });
     let mut inbound = stage.bus.inbound().await.unwrap();
     let run = inbound.next().await.unwrap();
     let before = stage.runs.asked.load(Ordering::Relaxed);
@@ -178,7 +199,11 @@ async fn a_run_that_is_over_is_noticed_when_its_message_is_dealt_with() {
         stage.events.send(Event::MessageSettled { session });
     }
     stage.runs.heard.notified().await;
-    assert!(over.elapsed() < Duration::from_secs(1), "{:?}", over.elapsed());
+    assert!(
+        over.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        over.elapsed()
+    );
     drop((run, inbound));
     stage.stop().await;
 }
@@ -192,11 +217,16 @@ async fn a_job_that_another_program_adds_is_seen_without_looking() {
     let mut inbound = stage.bus.inbound().await.unwrap();
     let first = inbound.next().await.unwrap();
     stage.runs.are_over.store(true, Ordering::Relaxed);
-    stage.events.send(Event::MessageSettled { session: first.message.session_key() });
+    stage.events.send(Event::MessageSettled {
+        session: first.message.session_key(),
+    });
     stage.runs.heard.notified().await;
     // Nothing is left to do, so nobody looks any more.
     stage.add_due();
-    let second = tokio::time::timeout(Duration::from_secs(60), inbound.next()).await.unwrap().unwrap();
+    let second = tokio::time::timeout(Duration::from_secs(60), inbound.next())
+        .await
+        .unwrap()
+        .unwrap();
     drop((first, second, inbound));
     stage.stop().await;
 }

@@ -4,12 +4,17 @@ use chrono::{DateTime, Utc};
 use nanobot_cron::{Schedule, time_in, zone_named};
 
 fn utc(text: &str) -> DateTime<Utc> {
-    format!("{text}:00Z").parse().or_else(|_| format!("{text}Z").parse()).unwrap()
+    format!("{text}:00Z")
+        .parse()
+        .or_else(|_| format!("{text}Z").parse())
+        .unwrap()
 }
 
 fn next(expression: &str, zone: &str, after: &str) -> Option<DateTime<Utc>> {
     let after = utc(after);
-    Schedule::cron(expression, zone_named(zone).unwrap()).ok()?.next_after(after, after)
+    Schedule::cron(expression, zone_named(zone).unwrap())
+        .ok()?
+        .next_after(after, after)
 }
 
 #[test]
@@ -45,7 +50,11 @@ fn expressions_mean_what_they_meant() {
         ("0 9 1 * +1", "UTC", None),
         ("", "UTC", None),
     ] {
-        assert_eq!(next(expression, zone, "2026-01-01T00:00"), expected.map(utc), "{expression}");
+        assert_eq!(
+            next(expression, zone, "2026-01-01T00:00"),
+            expected.map(utc),
+            "{expression}"
+        );
     }
 }
 
@@ -53,25 +62,89 @@ fn expressions_mean_what_they_meant() {
 fn where_clocks_change_a_time_that_is_named_comes_once() {
     for (expression, zone, after, expected) in [
         // New York goes back at 06:00 UTC on 1 November 2026: 01:30 is twice.
-        ("30 1 * * *", "America/New_York", "2026-11-01T05:00", "2026-11-01T05:30"),
-        ("30 1 * * *", "America/New_York", "2026-11-01T05:30", "2026-11-02T06:30"),
-        ("0,30 1 * * *", "America/New_York", "2026-11-01T05:30", "2026-11-02T06:00"),
+        (
+            "30 1 * * *",
+            "America/New_York",
+            "2026-11-01T05:00",
+            "2026-11-01T05:30",
+        ),
+        (
+            "30 1 * * *",
+            "America/New_York",
+            "2026-11-01T05:30",
+            "2026-11-02T06:30",
+        ),
+        (
+            "0,30 1 * * *",
+            "America/New_York",
+            "2026-11-01T05:30",
+            "2026-11-02T06:00",
+        ),
         // What names no hours goes on with the time that passes.
-        ("30 * * * *", "America/New_York", "2026-11-01T05:30", "2026-11-01T06:30"),
+        (
+            "30 * * * *",
+            "America/New_York",
+            "2026-11-01T05:30",
+            "2026-11-01T06:30",
+        ),
         // Berlin goes forward at 01:00 UTC on 29 March 2026: 02:00 to 02:59 are left out.
-        ("0,30 2 * * *", "Europe/Berlin", "2026-03-29T00:30", "2026-03-29T01:00"),
-        ("0,30 2 * * *", "Europe/Berlin", "2026-03-29T01:00", "2026-03-30T00:00"),
-        ("15 * * * *", "Europe/Berlin", "2026-03-29T00:20", "2026-03-29T01:15"),
-        ("0 9 * * *", "Europe/Berlin", "2026-03-28T09:00", "2026-03-29T07:00"),
+        (
+            "0,30 2 * * *",
+            "Europe/Berlin",
+            "2026-03-29T00:30",
+            "2026-03-29T01:00",
+        ),
+        (
+            "0,30 2 * * *",
+            "Europe/Berlin",
+            "2026-03-29T01:00",
+            "2026-03-30T00:00",
+        ),
+        (
+            "15 * * * *",
+            "Europe/Berlin",
+            "2026-03-29T00:20",
+            "2026-03-29T01:15",
+        ),
+        (
+            "0 9 * * *",
+            "Europe/Berlin",
+            "2026-03-28T09:00",
+            "2026-03-29T07:00",
+        ),
         // Cairo leaves out the hour after midnight, to which a step of a day comes down.
-        ("24 */25 * * *", "Africa/Cairo", "2023-04-27T19:52", "2023-04-27T22:00"),
-        ("0,30 */24 * * *", "Africa/Cairo", "2023-04-27T19:52", "2023-04-27T22:00"),
+        (
+            "24 */25 * * *",
+            "Africa/Cairo",
+            "2023-04-27T19:52",
+            "2023-04-27T22:00",
+        ),
+        (
+            "0,30 */24 * * *",
+            "Africa/Cairo",
+            "2023-04-27T19:52",
+            "2023-04-27T22:00",
+        ),
         // Half an hour, on an island.
-        ("15 2 * * *", "Australia/Lord_Howe", "2026-10-03T12:00", "2026-10-03T15:30"),
+        (
+            "15 2 * * *",
+            "Australia/Lord_Howe",
+            "2026-10-03T12:00",
+            "2026-10-03T15:30",
+        ),
         // Samoa left out a whole day, 30 December 2011.
-        ("0 9 30 12 *", "Pacific/Apia", "2011-12-29T00:00", "2011-12-30T10:00"),
+        (
+            "0 9 30 12 *",
+            "Pacific/Apia",
+            "2011-12-29T00:00",
+            "2011-12-30T10:00",
+        ),
     ] {
-        assert_eq!(next(expression, zone, after), Some(utc(expected)), "{expression} in {zone} after {after}");
+        assert_eq!(
+            next(expression, zone, after),
+            Some(utc(expected)),
+            "{expression} in {zone} after {after}"
+        );
     }
 }
 
@@ -85,10 +158,16 @@ fn an_interval_keeps_its_beat() {
         ("2026-01-01T03:00", "2026-01-01T03:01"),
         ("2025-12-31T23:00", "2026-01-01T00:00"),
     ] {
-        assert_eq!(every.next_after(utc(after), anchor), Some(utc(expected)), "{after}");
+        assert_eq!(
+            every.next_after(utc(after), anchor),
+            Some(utc(expected)),
+            "{after}"
+        );
     }
     assert!(Schedule::every_ms(999).is_err());
-    assert!(Schedule::every_ms(i64::MAX).is_ok_and(|every| every.next_after(anchor, anchor).is_none()));
+    assert!(
+        Schedule::every_ms(i64::MAX).is_ok_and(|every| every.next_after(anchor, anchor).is_none())
+    );
 }
 
 #[test]
@@ -103,9 +182,20 @@ fn times_are_read_with_and_without_seconds_and_offsets() {
         ("2026-12-24T18:00Z", "2026-12-24T18:00:00Z"),
         ("2026-12-24 18:00:30-0530", "2026-12-24T23:30:30Z"),
     ] {
-        assert_eq!(time_in(text, tokyo), Ok(expected.parse().unwrap()), "{text}");
+        assert_eq!(
+            time_in(text, tokyo),
+            Ok(expected.parse().unwrap()),
+            "{text}"
+        );
     }
-    for text in ["", "18:00", "tomorrow", "2027-02-29", "2026-12-24T25:00", "2026-12-24T18:00+25:00:00"] {
+    for text in [
+        "",
+        "18:00",
+        "tomorrow",
+        "2027-02-29",
+        "2026-12-24T25:00",
+        "2026-12-24T18:00+25:00:00",
+    ] {
         assert!(time_in(text, tokyo).is_err(), "{text}");
     }
 }

@@ -6,7 +6,9 @@
 
 use std::collections::BTreeSet;
 
-use chrono::{DateTime, Datelike as _, NaiveDate, NaiveDateTime, TimeDelta, TimeZone as _, Timelike as _, Utc};
+use chrono::{
+    DateTime, Datelike as _, NaiveDate, NaiveDateTime, TimeDelta, TimeZone as _, Timelike as _, Utc,
+};
 use chrono_tz::Tz;
 use nanobot_cron::{Schedule, zone_named};
 
@@ -33,7 +35,10 @@ struct Dice(u64);
 
 impl Dice {
     fn below(&mut self, bound: u32) -> u32 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         u32::try_from((self.0 >> 33) % u64::from(bound)).unwrap()
     }
 
@@ -45,7 +50,10 @@ impl Dice {
             0 => ("*".to_owned(), None),
             1 => {
                 let step = 2 + self.below(span);
-                (format!("*/{step}"), Some((lowest..=highest).step_by(step as usize).collect()))
+                (
+                    format!("*/{step}"),
+                    Some((lowest..=highest).step_by(step as usize).collect()),
+                )
             }
             2 => {
                 let last = value + self.below(highest - value + 1);
@@ -81,7 +89,10 @@ impl Model {
         let zone = *ZONES.get(dice.below(10) as usize).unwrap();
         let (minute, hour) = (dice.field(0, 59), dice.field(0, 23));
         let (day, month, weekday) = (dice.field(1, 31), dice.field(1, 12), dice.field(0, 6));
-        let mut text = format!("{} {} {} {} {}", minute.0, hour.0, day.0, month.0, weekday.0);
+        let mut text = format!(
+            "{} {} {} {} {}",
+            minute.0, hour.0, day.0, month.0, weekday.0
+        );
         let second = if dice.below(4) == 0 {
             let second = dice.field(0, 59);
             text = format!("{text} {}", second.0);
@@ -107,12 +118,18 @@ impl Model {
     fn admits_date(&self, date: NaiveDate) -> bool {
         let day = admits(&self.day, date.day());
         let weekday = admits(&self.weekday, date.weekday().num_days_from_sunday());
-        let either = if self.day.is_some() && self.weekday.is_some() { day || weekday } else { day && weekday };
+        let either = if self.day.is_some() && self.weekday.is_some() {
+            day || weekday
+        } else {
+            day && weekday
+        };
         either && admits(&self.month, date.month())
     }
 
     fn admits_minute(&self, civil: NaiveDateTime) -> bool {
-        self.admits_date(civil.date()) && admits(&self.hour, civil.hour()) && admits(&self.minute, civil.minute())
+        self.admits_date(civil.date())
+            && admits(&self.hour, civil.hour())
+            && admits(&self.minute, civil.minute())
     }
 
     fn civil(&self, at: DateTime<Utc>) -> NaiveDateTime {
@@ -123,7 +140,9 @@ impl Model {
     fn left_out(&self, at: DateTime<Utc>) -> Vec<NaiveDateTime> {
         let (before, now) = (self.civil(at - TimeDelta::minutes(1)), self.civil(at));
         let minutes = (now - before).num_minutes();
-        (1..minutes).map(|minute| before + TimeDelta::minutes(minute)).collect()
+        (1..minutes)
+            .map(|minute| before + TimeDelta::minutes(minute))
+            .collect()
     }
 
     /// Whether the clock showed this before.
@@ -135,15 +154,23 @@ impl Model {
     /// The first second of a minute that is due and after `after`.
     fn first_in(&self, minute: DateTime<Utc>, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let mut due = BTreeSet::new();
-        if self.admits_minute(self.civil(minute)) && !(self.names_hours && self.is_repeated(minute)) {
+        if self.admits_minute(self.civil(minute)) && !(self.names_hours && self.is_repeated(minute))
+        {
             due.extend(self.second.clone().unwrap_or_else(|| (0..60).collect()));
         }
         // Clocks are changed on quarters of an hour.
         let may_jump = self.names_hours && minute.minute().is_multiple_of(15);
-        if may_jump && self.left_out(minute).into_iter().any(|civil| self.admits_minute(civil)) {
+        if may_jump
+            && self
+                .left_out(minute)
+                .into_iter()
+                .any(|civil| self.admits_minute(civil))
+        {
             due.insert(0);
         }
-        due.into_iter().map(|second| minute + TimeDelta::seconds(second.into())).find(|at| *at > after)
+        due.into_iter()
+            .map(|second| minute + TimeDelta::seconds(second.into()))
+            .find(|at| *at > after)
     }
 
     fn next_after(&self, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
@@ -152,10 +179,17 @@ impl Model {
         while hour < end {
             // Whatever a clock does within this hour, it shows one of these dates, or left it out: once a
             // whole day (Apia, 2011-12-30).
-            let [first, last] = [-26, 2].map(|hours| self.civil(hour + TimeDelta::hours(hours)).date());
-            if first.iter_days().take_while(|date| *date <= last).any(|date| self.admits_date(date)) {
+            let [first, last] =
+                [-26, 2].map(|hours| self.civil(hour + TimeDelta::hours(hours)).date());
+            if first
+                .iter_days()
+                .take_while(|date| *date <= last)
+                .any(|date| self.admits_date(date))
+            {
                 let minutes = (0..60).map(|minute| hour + TimeDelta::minutes(minute));
-                let found = minutes.filter_map(|minute| self.first_in(minute, after)).next();
+                let found = minutes
+                    .filter_map(|minute| self.first_in(minute, after))
+                    .next();
                 if found.is_some() {
                     return found;
                 }
@@ -168,14 +202,18 @@ impl Model {
 
 #[test]
 fn schedules_agree_with_a_model_that_looks_at_every_minute() {
-    let count = std::env::var(COUNT_VARIABLE).ok().map_or(COUNT, |count| count.parse().unwrap());
+    let count = std::env::var(COUNT_VARIABLE)
+        .ok()
+        .map_or(COUNT, |count| count.parse().unwrap());
     let first: DateTime<Utc> = "2010-01-01T00:00:00Z".parse().unwrap();
     for seed in 0..count {
         let mut dice = Dice(seed);
         dice.below(2);
         let model = Model::random(&mut dice);
         let schedule = Schedule::cron(&model.text, zone_named(model.zone.name()).unwrap()).unwrap();
-        let mut at = first + TimeDelta::days(dice.below(8_000).into()) + TimeDelta::seconds(dice.below(86_400).into());
+        let mut at = first
+            + TimeDelta::days(dice.below(8_000).into())
+            + TimeDelta::seconds(dice.below(86_400).into());
         if dice.below(2) == 0 {
             at = before_change(model.zone, at).unwrap_or(at);
         }
@@ -183,10 +221,18 @@ fn schedules_agree_with_a_model_that_looks_at_every_minute() {
             let found = schedule.next_after(at, at);
             let expected = model.next_after(at);
             match expected {
-                Some(_) => assert_eq!(found, expected, "seed {seed}: {} in {} after {at}", model.text, model.zone),
+                Some(_) => assert_eq!(
+                    found, expected,
+                    "seed {seed}: {} in {} after {at}",
+                    model.text, model.zone
+                ),
                 None => {
                     let far = found.is_none_or(|found| found >= at + TimeDelta::days(DAYS));
-                    assert!(far, "seed {seed}: {} in {} after {at}: {found:?}", model.text, model.zone);
+                    assert!(
+                        far,
+                        "seed {seed}: {} in {} after {at}: {found:?}",
+                        model.text, model.zone
+                    );
                     break;
                 }
             }
@@ -197,6 +243,9 @@ fn schedules_agree_with_a_model_that_looks_at_every_minute() {
 
 /// Up to three hours before the next change of a zone's clock.
 fn before_change(zone: Tz, from: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    let shown = |at: DateTime<Utc>| zone.from_utc_datetime(&at.naive_utc()).naive_local() - at.naive_utc();
-    (0..400 * 24).map(|hours| from + TimeDelta::hours(hours)).find(|at| shown(*at) != shown(*at + TimeDelta::hours(3)))
+    let shown =
+        |at: DateTime<Utc>| zone.from_utc_datetime(&at.naive_utc()).naive_local() - at.naive_utc();
+    (0..400 * 24)
+        .map(|hours| from + TimeDelta::hours(hours))
+        .find(|at| shown(*at) != shown(*at + TimeDelta::hours(3)))
 }

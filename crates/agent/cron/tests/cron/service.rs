@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use nanobot_bus::{Bus, Claims, EntryState, Ledger as _, LedgerFilter, MemoryBus, Queue};
 use nanobot_cron::{
-    Catchup, Clock, CronParts, CronService, CronSettings, Job, JobStore, Overlap, Payload, RunStatus, Runs, When, Zone,
-    zone_named,
+    Catchup, Clock, CronParts, CronService, CronSettings, Job, JobStore, Overlap, Payload,
+    RunStatus, Runs, When, Zone, zone_named,
 };
 use nanobot_state::{SqliteBus, StateDb};
 use nanobot_types::{MessageId, SessionKey};
@@ -39,7 +39,11 @@ struct Outcome(Mutex<Option<Result<(), String>>>);
 
 #[async_trait]
 impl Runs for Outcome {
-    async fn ended(&self, _session: &SessionKey, _message: &MessageId) -> Option<Result<(), String>> {
+    async fn ended(
+        &self,
+        _session: &SessionKey,
+        _message: &MessageId,
+    ) -> Option<Result<(), String>> {
         self.0.lock().unwrap().clone()
     }
 }
@@ -84,20 +88,45 @@ impl Stage {
     }
 
     fn add(&self, when: When) -> Job {
-        let payload = Payload { message: "Do it".to_owned(), deliver: true, ..Payload::default() };
-        self.store().add(Job::new("job", when, payload, self.clock.now()), self.clock.now(), Zone::UTC).unwrap()
+        let payload = Payload {
+            message: "Do it".to_owned(),
+            deliver: true,
+            ..Payload::default()
+        };
+        self.store()
+            .add(
+                Job::new("job", when, payload, self.clock.now()),
+                self.clock.now(),
+                Zone::UTC,
+            )
+            .unwrap()
     }
 
     /// The times of which messages were made, in order.
     async fn fired(&self) -> Vec<String> {
-        let entries = self.bus.list(Queue::Inbound, LedgerFilter::All, 10_000).await.unwrap();
-        assert!(entries.iter().all(|entry| entry.state == EntryState::Pending));
-        let mut times: Vec<i64> =
-            entries.iter().map(|entry| time_of(entry.inbound.as_ref().unwrap().id.as_ref().unwrap())).collect();
+        let entries = self
+            .bus
+            .list(Queue::Inbound, LedgerFilter::All, 10_000)
+            .await
+            .unwrap();
+        assert!(
+            entries
+                .iter()
+                .all(|entry| entry.state == EntryState::Pending)
+        );
+        let mut times: Vec<i64> = entries
+            .iter()
+            .map(|entry| time_of(entry.inbound.as_ref().unwrap().id.as_ref().unwrap()))
+            .collect();
         times.sort_unstable();
         times
             .into_iter()
-            .map(|time| DateTime::from_timestamp_millis(time).unwrap().format("%dT%H:%M").to_string())
+            .map(|time| {
+                DateTime::from_timestamp_millis(time)
+                    .unwrap()
+                    .format("%dT%H:%M")
+                    .to_string()
+            })
             .collect()
     }
 
@@ -123,7 +152,11 @@ async fn a_reminder_comes_once_and_goes() {
     assert!(!stage.job().unwrap().enabled);
     service.tick().await.unwrap();
     assert_eq!(stage.job(), None);
-    let entries = stage.bus.list(Queue::Inbound, LedgerFilter::All, 9).await.unwrap();
+    let entries = stage
+        .bus
+        .list(Queue::Inbound, LedgerFilter::All, 9)
+        .await
+        .unwrap();
     let message = entries.into_iter().next().unwrap().inbound.unwrap();
     assert!(message.content.ends_with("Do it"));
     assert!(message.session_key().as_str().starts_with("cron:"));
@@ -143,7 +176,11 @@ async fn what_was_missed_runs_as_it_is_wished() {
         stage.service().tick().await.unwrap();
         assert_eq!(stage.fired().await, expected, "{catchup:?}");
         let next = stage.job().unwrap().next_in_words(Zone::UTC);
-        assert_eq!(next.as_deref(), Some("Mon 2026-01-05 09:00 UTC"), "{catchup:?}");
+        assert_eq!(
+            next.as_deref(),
+            Some("Mon 2026-01-05 09:00 UTC"),
+            "{catchup:?}"
+        );
     }
     for (hours, expected) in [(23, 1), (25, 0)] {
         let stage = Stage::at("2026-01-01T00:00:00Z");
@@ -152,7 +189,11 @@ async fn what_was_missed_runs_as_it_is_wished() {
         stage.service().tick().await.unwrap();
         assert_eq!(stage.fired().await.len(), expected, "{hours}");
         let job = stage.job().unwrap();
-        assert_eq!((job.enabled, job.state.run_history.len()), (false, 1 - expected), "{hours}");
+        assert_eq!(
+            (job.enabled, job.state.run_history.len()),
+            (false, 1 - expected),
+            "{hours}"
+        );
     }
 }
 
@@ -187,13 +228,19 @@ async fn a_crash_at_any_step_loses_nothing_and_repeats_nothing() {
     stage.clock.forward(TimeDelta::hours(1));
     // It ends before its message is taken.
     *stage.outcome.0.lock().unwrap() = None;
-    let dead = stage.service_on(Arc::new(NoBus), Arc::new(stage.bus.clone())).tick().await;
+    let dead = stage
+        .service_on(Arc::new(NoBus), Arc::new(stage.bus.clone()))
+        .tick()
+        .await;
     dead.unwrap();
     assert_eq!(stage.fired().await, Vec::<String>::new());
     stage.service().tick().await.unwrap();
     assert_eq!(stage.fired().await, ["01T01:00"]);
     // It ends before the file knows of the message.
-    stage.store().edit(|jobs| jobs.find(job.id.as_str()).unwrap().state.running[0].message = None).unwrap();
+    stage
+        .store()
+        .edit(|jobs| jobs.find(job.id.as_str()).unwrap().state.running[0].message = None)
+        .unwrap();
     stage.service().tick().await.unwrap();
     // The file is an old one.
     std::fs::write(stage.store().path(), before).unwrap();
@@ -224,14 +271,18 @@ impl Bus for NoBus {
         Err(nanobot_bus::BusError::Closed)
     }
 
-    async fn inbound(&self) -> Result<nanobot_bus::Subscription<nanobot_types::InboundMessage>, nanobot_bus::BusError> {
+    async fn inbound(
+        &self,
+    ) -> Result<nanobot_bus::Subscription<nanobot_types::InboundMessage>, nanobot_bus::BusError>
+    {
         Err(nanobot_bus::BusError::Closed)
     }
 
     async fn outbound(
         &self,
         _channel: &nanobot_types::ChannelName,
-    ) -> Result<nanobot_bus::Subscription<nanobot_types::OutboundMessage>, nanobot_bus::BusError> {
+    ) -> Result<nanobot_bus::Subscription<nanobot_types::OutboundMessage>, nanobot_bus::BusError>
+    {
         Err(nanobot_bus::BusError::Closed)
     }
 
@@ -239,13 +290,18 @@ impl Bus for NoBus {
 }
 
 async fn sqlite(path: &Path) -> SqliteBus {
-    SqliteBus::open(StateDb::open(path).await.unwrap()).await.unwrap()
+    SqliteBus::open(StateDb::open(path).await.unwrap())
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
 async fn two_services_over_restarts_fire_every_time_once() {
     let stage = Stage::at("2026-03-28T00:00:00Z");
-    stage.add(When::cron("*/20 * * * *", zone_named("Europe/Berlin").unwrap()));
+    stage.add(When::cron(
+        "*/20 * * * *",
+        zone_named("Europe/Berlin").unwrap(),
+    ));
     let database = stage.home.path().join("state.db");
     let bus = sqlite(&database).await;
     let open = || stage.service_on(Arc::new(bus.clone()), Arc::new(bus.clone()));
@@ -258,13 +314,29 @@ async fn two_services_over_restarts_fire_every_time_once() {
             one = open();
         }
     }
-    let entries = bus.list(Queue::Inbound, LedgerFilter::All, 10_000).await.unwrap();
+    let entries = bus
+        .list(Queue::Inbound, LedgerFilter::All, 10_000)
+        .await
+        .unwrap();
     let mut times: BTreeMap<i64, usize> = BTreeMap::new();
     for entry in &entries {
-        *times.entry(time_of(entry.inbound.as_ref().unwrap().id.as_ref().unwrap())).or_default() += 1;
+        *times
+            .entry(time_of(
+                entry.inbound.as_ref().unwrap().id.as_ref().unwrap(),
+            ))
+            .or_default() += 1;
     }
-    let skipped: usize =
-        stage.job().unwrap().state.run_history.iter().filter(|run| run.status == RunStatus::Skipped).count();
-    assert_eq!((times.len(), times.values().max().copied(), skipped), (2 * 24 * 3, Some(1), 0));
+    let skipped: usize = stage
+        .job()
+        .unwrap()
+        .state
+        .run_history
+        .iter()
+        .filter(|run| run.status == RunStatus::Skipped)
+        .count();
+    assert_eq!(
+        (times.len(), times.values().max().copied(), skipped),
+        (2 * 24 * 3, Some(1), 0)
+    );
     bus.close().await;
 }

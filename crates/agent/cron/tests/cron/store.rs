@@ -26,12 +26,20 @@ fn what_the_python_program_wrote_is_kept_word_for_word() {
     fs::write(&path, python().to_string()).unwrap();
     let store = JobStore::new(&path);
     let jobs = store.read().unwrap();
-    assert_eq!(jobs.iter().map(|job| job.name.as_str()).collect::<Vec<_>>(), ["water"]);
-    store.edit(|jobs| jobs.find("0a1b2c3d").unwrap().state.last_status = Some(RunStatus::Ok)).unwrap();
+    assert_eq!(
+        jobs.iter().map(|job| job.name.as_str()).collect::<Vec<_>>(),
+        ["water"]
+    );
+    store
+        .edit(|jobs| jobs.find("0a1b2c3d").unwrap().state.last_status = Some(RunStatus::Ok))
+        .unwrap();
     let mut expected = python();
     expected["jobs"][0]["state"]["lastStatus"] = json!("ok");
     expected["jobs"][0]["state"]["runHistory"] = json!([]);
-    assert_eq!(serde_json::from_slice::<Value>(&fs::read(&path).unwrap()).unwrap(), expected);
+    assert_eq!(
+        serde_json::from_slice::<Value>(&fs::read(&path).unwrap()).unwrap(),
+        expected
+    );
 }
 
 #[test]
@@ -39,8 +47,18 @@ fn what_is_written_is_what_the_python_program_reads() {
     let home = tempfile::tempdir().unwrap();
     let store = JobStore::new(home.path().join("cron/jobs.json"));
     let now = "2026-01-01T00:00:00Z".parse().unwrap();
-    let payload = Payload { message: "Hi".to_owned(), deliver: true, ..Payload::default() };
-    let job = store.add(Job::new("Hi", When::every_seconds(60), payload, now), now, Zone::UTC).unwrap();
+    let payload = Payload {
+        message: "Hi".to_owned(),
+        deliver: true,
+        ..Payload::default()
+    };
+    let job = store
+        .add(
+            Job::new("Hi", When::every_seconds(60), payload, now),
+            now,
+            Zone::UTC,
+        )
+        .unwrap();
     let expected = json!({"version": 1, "jobs": [
         {"id": job.id, "name": "Hi", "enabled": true,
          "schedule": {"kind": "every", "atMs": null, "everyMs": 60_000, "expr": null, "tz": null},
@@ -49,10 +67,19 @@ fn what_is_written_is_what_the_python_program_reads() {
                    "runHistory": []},
          "createdAtMs": 1_767_225_600_000_i64, "updatedAtMs": 1_767_225_600_000_i64, "deleteAfterRun": false},
     ]});
-    assert_eq!(serde_json::from_slice::<Value>(&fs::read(store.path()).unwrap()).unwrap(), expected);
-    assert_eq!(job.next_in_words(Zone::UTC).unwrap(), "Thu 2026-01-01 00:01 UTC");
+    assert_eq!(
+        serde_json::from_slice::<Value>(&fs::read(store.path()).unwrap()).unwrap(),
+        expected
+    );
+    assert_eq!(
+        job.next_in_words(Zone::UTC).unwrap(),
+        "Thu 2026-01-01 00:01 UTC"
+    );
     store.remove(job.id.as_str()).unwrap();
-    assert!(matches!(store.remove(job.id.as_str()), Err(CronError::Unknown { .. })));
+    assert!(matches!(
+        store.remove(job.id.as_str()),
+        Err(CronError::Unknown { .. })
+    ));
 }
 
 #[test]
@@ -63,7 +90,10 @@ fn a_file_that_cannot_be_read_is_left_as_it_is() {
     let store = JobStore::new(&path);
     let now = "2026-01-01T00:00:00Z".parse().unwrap();
     let job = Job::new("x", When::every_seconds(60), Payload::default(), now);
-    assert!(matches!(store.add(job, now, Zone::UTC), Err(CronError::Unreadable { .. })));
+    assert!(matches!(
+        store.add(job, now, Zone::UTC),
+        Err(CronError::Unreadable { .. })
+    ));
     assert_eq!(fs::read_to_string(&path).unwrap(), "{\"jobs\": [");
 }
 
@@ -74,10 +104,17 @@ fn a_file_of_a_newer_version_is_left_as_it_is() {
     let text = r#"{"version": 2, "jobs": []}"#;
     fs::write(&path, text).unwrap();
     let store = JobStore::new(&path);
-    assert!(matches!(store.read(), Err(CronError::TooNew { version: 2, .. })));
+    assert!(matches!(
+        store.read(),
+        Err(CronError::TooNew { version: 2, .. })
+    ));
     let now = "2026-01-01T00:00:00Z".parse().unwrap();
     let job = Job::new("x", When::every_seconds(60), Payload::default(), now);
     let error = store.add(job, now, Zone::UTC).unwrap_err();
-    assert!(error.to_string().ends_with("has version 2, and this program knows versions up to 1; nothing was changed"));
+    assert!(
+        error.to_string().ends_with(
+            "has version 2, and this program knows versions up to 1; nothing was changed"
+        )
+    );
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
 }

@@ -29,14 +29,25 @@ impl Owners for Apart {
 }
 
 fn tool(folder: &tempfile::TempDir, settings: CronSettings) -> CronTool {
-    CronTool::new(JobStore::new(folder.path().join("jobs.json")), Arc::new(Noon), settings, Zone::UTC)
+    CronTool::new(
+        JobStore::new(folder.path().join("jobs.json")),
+        Arc::new(Noon),
+        settings,
+        Zone::UTC,
+    )
 }
 
 async fn call(tool: &CronTool, session: &str, arguments: Value) -> Result<String, String> {
     let arguments = serde_json::from_value(arguments).unwrap();
     let (channel, chat) = session.split_once(':').unwrap();
-    let context = ToolContext { channel: channel.into(), chat_id: chat.into(), ..ToolContext::detached(session) };
-    tool.call(arguments, &context).await.map_err(|error| error.to_string())
+    let context = ToolContext {
+        channel: channel.into(),
+        chat_id: chat.into(),
+        ..ToolContext::detached(session)
+    };
+    tool.call(arguments, &context)
+        .await
+        .map_err(|error| error.to_string())
 }
 
 #[tokio::test]
@@ -56,13 +67,26 @@ async fn a_model_sets_no_job_that_runs_more_often_than_is_allowed() {
     for (mut arguments, refused) in table {
         arguments["action"] = json!("add");
         arguments["message"] = json!("look");
-        let told = call(&tool(&folder, CronSettings::default()), "t:1", arguments.clone()).await;
+        let told = call(
+            &tool(&folder, CronSettings::default()),
+            "t:1",
+            arguments.clone(),
+        )
+        .await;
         match refused {
             Some(part) => {
                 let why = told.unwrap_err();
-                assert!(why.contains(part) && why.contains("cron.minIntervalSeconds"), "{arguments}: {why}");
-                let lenient = CronSettings { min_interval_seconds: 1, ..CronSettings::default() };
-                call(&tool(&folder, lenient), "t:1", arguments).await.unwrap();
+                assert!(
+                    why.contains(part) && why.contains("cron.minIntervalSeconds"),
+                    "{arguments}: {why}"
+                );
+                let lenient = CronSettings {
+                    min_interval_seconds: 1,
+                    ..CronSettings::default()
+                };
+                call(&tool(&folder, lenient), "t:1", arguments)
+                    .await
+                    .unwrap();
             }
             None => assert!(told.is_ok(), "{arguments}: {told:?}"),
         }
@@ -73,26 +97,53 @@ async fn a_model_sets_no_job_that_runs_more_often_than_is_allowed() {
 async fn a_long_text_is_refused_and_an_argument_without_effect_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let tool = tool(&folder, CronSettings::default());
-    let long = json!({"action": "add", "message": "x".repeat(LONGEST_MESSAGE + 1), "every_seconds": 60});
-    assert!(call(&tool, "t:1", long).await.unwrap_err().contains("at most 8000 characters"));
+    let long =
+        json!({"action": "add", "message": "x".repeat(LONGEST_MESSAGE + 1), "every_seconds": 60});
+    assert!(
+        call(&tool, "t:1", long)
+            .await
+            .unwrap_err()
+            .contains("at most 8000 characters")
+    );
     let both = json!({"action": "add", "message": "x", "every_seconds": 60, "tz": "Asia/Tokyo", "at": "2027-01-01"});
     let told = call(&tool, "t:1", both).await.unwrap();
-    assert!(told.ends_with(" Without effect beside every_seconds: at, tz."), "{told}");
+    assert!(
+        told.ends_with(" Without effect beside every_seconds: at, tz."),
+        "{told}"
+    );
 }
 
 #[tokio::test]
 async fn jobs_of_one_owner_are_out_of_reach_for_another() {
     let folder = tempfile::tempdir().unwrap();
     let tool = tool(&folder, CronSettings::default()).owned(Arc::new(Apart));
-    call(&tool, "t:ann", json!({"action": "add", "message": "a secret", "every_seconds": 60})).await.unwrap();
+    call(
+        &tool,
+        "t:ann",
+        json!({"action": "add", "message": "a secret", "every_seconds": 60}),
+    )
+    .await
+    .unwrap();
     let store = JobStore::new(folder.path().join("jobs.json"));
     let job = store.read().unwrap().iter().next().unwrap().clone();
     assert_eq!(job.owner.as_deref(), Some("t:ann"));
     let id = job.id.to_string();
-    assert_eq!(call(&tool, "t:bob", json!({"action": "list"})).await.unwrap(), "No scheduled jobs.");
-    let refused = call(&tool, "t:bob", json!({"action": "remove", "job_id": id})).await.unwrap_err();
+    assert_eq!(
+        call(&tool, "t:bob", json!({"action": "list"}))
+            .await
+            .unwrap(),
+        "No scheduled jobs."
+    );
+    let refused = call(&tool, "t:bob", json!({"action": "remove", "job_id": id}))
+        .await
+        .unwrap_err();
     assert_eq!(refused, format!("Job {id} not found"));
-    assert!(call(&tool, "t:ann", json!({"action": "list"})).await.unwrap().contains("a secret"));
+    assert!(
+        call(&tool, "t:ann", json!({"action": "list"}))
+            .await
+            .unwrap()
+            .contains("a secret")
+    );
     // One from before owners were kept belongs to the chat that it writes to.
     store
         .edit(|jobs| {
@@ -102,6 +153,13 @@ async fn jobs_of_one_owner_are_out_of_reach_for_another() {
             jobs.add(job);
         })
         .unwrap();
-    assert_eq!(call(&tool, "t:bob", json!({"action": "list"})).await.unwrap(), "No scheduled jobs.");
-    call(&tool, "t:ann", json!({"action": "remove", "job_id": id})).await.unwrap();
+    assert_eq!(
+        call(&tool, "t:bob", json!({"action": "list"}))
+            .await
+            .unwrap(),
+        "No scheduled jobs."
+    );
+    call(&tool, "t:ann", json!({"action": "remove", "job_id": id}))
+        .await
+        .unwrap();
 }

@@ -20,11 +20,14 @@ const CHANGING: [Tz; 8] = [
 /// more any longer.
 fn times(days_apart: i64) -> impl Iterator<Item = DateTime<Utc>> {
     let first: DateTime<Utc> = "2000-01-01T00:00:00Z".parse().unwrap();
-    (0..9_000 / days_apart).map(move |step| first + TimeDelta::minutes(step * (days_apart * 1_440 + 67)))
+    (0..9_000 / days_apart)
+        .map(move |step| first + TimeDelta::minutes(step * (days_apart * 1_440 + 67)))
 }
 
 fn seconds<Z: TimeZone>(zone: &Z, at: DateTime<Utc>) -> i32 {
-    zone.offset_from_utc_datetime(&at.naive_utc()).fix().local_minus_utc()
+    zone.offset_from_utc_datetime(&at.naive_utc())
+        .fix()
+        .local_minus_utc()
 }
 
 #[test]
@@ -43,7 +46,9 @@ fn a_wall_clock_is_read_the_same_where_it_is_changed() {
     for other in CHANGING {
         let zone = zone_named(other.name()).unwrap();
         let changes = times(7).zip(times(7).skip(1));
-        for (before, after) in changes.filter(|(before, after)| seconds(&other, *before) != seconds(&other, *after)) {
+        for (before, after) in
+            changes.filter(|(before, after)| seconds(&other, *before) != seconds(&other, *after))
+        {
             for quarter in 0..(after - before).num_minutes() / 15 {
                 let civil = (before + TimeDelta::minutes(15 * quarter)).naive_utc();
                 let read = zone.from_local_datetime(&civil).map(|at| at.to_utc());
@@ -56,6 +61,12 @@ fn a_wall_clock_is_read_the_same_where_it_is_changed() {
 
 #[test]
 fn a_name_is_known_in_letters_of_either_case() {
-    assert_eq!(zone_named(" europe/BERLIN ").unwrap().to_string(), "Europe/Berlin");
-    assert_eq!(zone_named("Mars/Olympus").unwrap_err().to_string(), "unknown timezone 'Mars/Olympus'");
+    assert_eq!(
+        zone_named(" europe/BERLIN ").unwrap().to_string(),
+        "Europe/Berlin"
+    );
+    assert_eq!(
+        zone_named("Mars/Olympus").unwrap_err().to_string(),
+        "unknown timezone 'Mars/Olympus'"
+    );
 }

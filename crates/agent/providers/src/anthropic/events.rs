@@ -41,7 +41,15 @@ type Events = Vec<StreamEvent>;
 
 impl EventReader {
     pub(crate) fn new(faults: Faults) -> Self {
-        Self { faults, usage: Usage::default(), open: None, calls: 0, signed: 0, finished: None, anything: false }
+        Self {
+            faults,
+            usage: Usage::default(),
+            open: None,
+            calls: 0,
+            signed: 0,
+            finished: None,
+            anything: false,
+        }
     }
 
     /// The events of the next object.
@@ -50,19 +58,28 @@ impl EventReader {
         match kind(event) {
             "error" => return Err(self.faults.of_object(event)),
             "message_start" => self.count(event.pointer("/message/usage"), &mut events),
-            "content_block_start" => self.start(event.get("content_block").unwrap_or(&Value::Null), &mut events),
-            "content_block_delta" => self.delta(event.get("delta").unwrap_or(&Value::Null), &mut events),
+            "content_block_start" => self.start(
+                event.get("content_block").unwrap_or(&Value::Null),
+                &mut events,
+            ),
+            "content_block_delta" => {
+                self.delta(event.get("delta").unwrap_or(&Value::Null), &mut events)
+            }
             "content_block_stop" => self.stop(&mut events),
             "message_delta" => {
                 self.count(event.get("usage"), &mut events);
                 self.finish(event.pointer("/delta/stop_reason"));
             }
             "message" => self.whole(event, &mut events),
-            _ if event.get("error").is_some_and(|error| !error.is_null()) => return Err(self.faults.of_object(event)),
+            _ if event.get("error").is_some_and(|error| !error.is_null()) => {
+                return Err(self.faults.of_object(event));
+            }
             _ => {}
         }
         if self.signed > SIGNATURE_LIMIT {
-            return Err(ProviderError::Malformed(format!("its signatures are longer than {SIGNATURE_LIMIT} bytes")));
+            return Err(ProviderError::Malformed(format!(
+                "its signatures are longer than {SIGNATURE_LIMIT} bytes"
+            )));
         }
         Ok(events)
     }
@@ -71,14 +88,22 @@ impl EventReader {
     pub(crate) fn end(&mut self) -> Result<Option<StreamEvent>, ProviderError> {
         let finished = self.finished.take();
         if finished.is_none() && !self.anything {
-            return Err(ProviderError::Malformed("the answer holds no message".to_owned()));
+            return Err(ProviderError::Malformed(
+                "the answer holds no message".to_owned(),
+            ));
         }
         Ok(finished.map(StreamEvent::Finished))
     }
 
     fn start(&mut self, block: &Value, events: &mut Events) {
         self.anything = true;
-        let words = |member: &str| block.get(member).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let words = |member: &str| {
+            block
+                .get(member)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
         self.open = Some(match kind(block) {
             "text" => {
                 events.push(StreamEvent::Text(words("text")));
@@ -98,7 +123,11 @@ impl EventReader {
                     Some(words("name")),
                     String::new(),
                 ));
-                Open::Call { index, input: block.get("input").cloned().unwrap_or_default(), pieces: false }
+                Open::Call {
+                    index,
+                    input: block.get("input").cloned().unwrap_or_default(),
+                    pieces: false,
+                }
             }
             _ => Open::Other,
         });
@@ -108,7 +137,13 @@ impl EventReader {
     }
 
     fn delta(&mut self, delta: &Value, events: &mut Events) {
-        let words = |member: &str| delta.get(member).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let words = |member: &str| {
+            delta
+                .get(member)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
         match (&mut self.open, kind(delta)) {
             (_, "text_delta") => events.push(StreamEvent::Text(words("text"))),
             (Some(Open::Thought(block)), "thinking_delta") => {
@@ -132,7 +167,11 @@ impl EventReader {
     fn stop(&mut self, events: &mut Events) {
         match self.open.take() {
             Some(Open::Thought(block)) => events.push(StreamEvent::ThinkingBlock(block)),
-            Some(Open::Call { index, input, pieces: false }) if input.is_object() => {
+            Some(Open::Call {
+                index,
+                input,
+                pieces: false,
+            }) if input.is_object() => {
                 events.push(piece(index, None, None, input.to_string()));
             }
             _ => {}
@@ -141,18 +180,28 @@ impl EventReader {
 
     fn whole(&mut self, message: &Value, events: &mut Events) {
         self.anything = true;
-        for block in message.get("content").and_then(Value::as_array).into_iter().flatten() {
+        for block in message
+            .get("content")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
             self.start(block, events);
             self.stop(events);
         }
         self.count(message.get("usage"), events);
         self.finish(Some(
-            message.get("stop_reason").filter(|reason| !reason.is_null()).unwrap_or(&Value::from("end_turn")),
+            message
+                .get("stop_reason")
+                .filter(|reason| !reason.is_null())
+                .unwrap_or(&Value::from("end_turn")),
         ));
     }
 
     fn finish(&mut self, reason: Option<&Value>) {
-        let Some(reason) = reason.and_then(Value::as_str) else { return };
+        let Some(reason) = reason.and_then(Value::as_str) else {
+            return;
+        };
         self.finished = Some(match reason {
             "tool_use" => FinishReason::ToolCalls,
             "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
@@ -163,15 +212,20 @@ impl EventReader {
 
     /// Counts are totals so far; a later event leaves out what has not changed.
     fn count(&mut self, usage: Option<&Value>, events: &mut Events) {
-        let Some(usage) = usage.filter(|usage| usage.is_object()) else { return };
+        let Some(usage) = usage.filter(|usage| usage.is_object()) else {
+            return;
+        };
         let count = |member: &str| usage.get(member).and_then(Value::as_u64);
         let before = self.usage;
         let uncached = before.prompt_tokens - before.cached_tokens - before.cache_write_tokens;
         let cached_tokens = count("cache_read_input_tokens").unwrap_or(before.cached_tokens);
-        let cache_write_tokens = count("cache_creation_input_tokens").unwrap_or(before.cache_write_tokens);
+        let cache_write_tokens =
+            count("cache_creation_input_tokens").unwrap_or(before.cache_write_tokens);
         self.usage = Usage {
             // The vendor's "input" leaves out what was cached; ours counts all that was read.
-            prompt_tokens: count("input_tokens").unwrap_or(uncached) + cached_tokens + cache_write_tokens,
+            prompt_tokens: count("input_tokens").unwrap_or(uncached)
+                + cached_tokens
+                + cache_write_tokens,
             completion_tokens: count("output_tokens").unwrap_or(before.completion_tokens),
             cached_tokens,
             cache_write_tokens,
@@ -182,11 +236,21 @@ impl EventReader {
 }
 
 fn kind(value: &Value) -> &str {
-    value.get("type").and_then(Value::as_str).unwrap_or_default()
+    value
+        .get("type")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 fn piece(index: usize, id: Option<String>, name: Option<String>, arguments: String) -> StreamEvent {
-    StreamEvent::ToolCall { index, id, name, arguments, extra: Map::new(), function_extra: Map::new() }
+    StreamEvent::ToolCall {
+        index,
+        id,
+        name,
+        arguments,
+        extra: Map::new(),
+        function_extra: Map::new(),
+    }
 }
 
 fn append(block: &mut Value, member: &str, words: &str) {

@@ -2,12 +2,15 @@
 
 use nanobot_provider::{ChatRequest, ToolChoice};
 use nanobot_types::{
-    AssistantMessage, ChatMessage, Content, ContentBlock, ProviderName, ToolMessage, ToolSource, ToolSpec,
+    AssistantMessage, ChatMessage, Content, ContentBlock, ProviderName, ToolMessage, ToolSource,
+    ToolSpec,
 };
 use serde_json::{Map, Value, json};
 
 use crate::refusal::Members;
-use crate::render::{CallIds, EMPTY, IMAGE_OMITTED, Rendered, arguments, number, plain_id, texts, tool_name};
+use crate::render::{
+    CallIds, EMPTY, IMAGE_OMITTED, Rendered, arguments, number, plain_id, texts, tool_name,
+};
 
 /// The smallest budget that the API takes.
 const LEAST_BUDGET: u32 = 1024;
@@ -29,7 +32,10 @@ pub(crate) fn render(name: &ProviderName, request: &ChatRequest) -> Rendered {
     Rendered {
         tools: texts(&tools(&request.tools)),
         system: system(&request.system).to_string(),
-        messages: blocks.iter().map(|said| json!({ "role": said.role, "content": said.block }).to_string()).collect(),
+        messages: blocks
+            .iter()
+            .map(|said| json!({ "role": said.role, "content": said.block }).to_string())
+            .collect(),
     }
 }
 
@@ -62,13 +68,24 @@ pub(super) fn body(name: &ProviderName, request: &ChatRequest, refused: &Members
 fn generation(name: &ProviderName, request: &ChatRequest, body: &mut Map<String, Value>) {
     let wanted = &request.generation;
     let limit = wanted.max_tokens.max(1);
-    let thinking = wanted.reasoning_effort.as_deref().filter(|_| may_think(name, request)).and_then(thinking);
+    let thinking = wanted
+        .reasoning_effort
+        .as_deref()
+        .filter(|_| may_think(name, request))
+        .and_then(thinking);
     match thinking {
         // With thinking, the API takes no other temperature than its own.
         Some(Thinking::Budget(budget)) => {
-            body.insert("thinking".into(), json!({ "type": "enabled", "budget_tokens": budget }));
+            body.insert(
+                "thinking".into(),
+                json!({ "type": "enabled", "budget_tokens": budget }),
+            );
             // The budget is part of the limit, so there has to be room for an answer beside it.
-            let limit = if limit > budget { limit } else { budget.saturating_add(limit) };
+            let limit = if limit > budget {
+                limit
+            } else {
+                budget.saturating_add(limit)
+            };
             body.insert("max_tokens".into(), limit.into());
         }
         Some(Thinking::Adaptive) => {
@@ -107,9 +124,16 @@ fn may_think(name: &ProviderName, request: &ChatRequest) -> bool {
     if matches!(request.tool_choice, ToolChoice::Tool(_)) {
         return false;
     }
-    let newest_turn = request.transcript.messages().iter().rev().take_while(|message| message.role() != "user");
+    let newest_turn = request
+        .transcript
+        .messages()
+        .iter()
+        .rev()
+        .take_while(|message| message.role() != "user");
     !newest_turn.into_iter().any(|message| match &**message {
-        ChatMessage::Assistant(said) => !said.tool_calls.is_empty() && thoughts(name, said).next().is_none(),
+        ChatMessage::Assistant(said) => {
+            !said.tool_calls.is_empty() && thoughts(name, said).next().is_none()
+        }
         _ => false,
     })
 }
@@ -141,7 +165,10 @@ fn mark(block: &mut Value) {
 /// The last of the program's own tools before the external ones, which come and go. The mark on
 /// the system prompt covers all of them.
 fn mark_tools(specs: &[ToolSpec], tools: &mut [Value]) {
-    let own = specs.iter().take_while(|spec| spec.source == ToolSource::BuiltIn).count();
+    let own = specs
+        .iter()
+        .take_while(|spec| spec.source == ToolSource::BuiltIn)
+        .count();
     if let Some(tool) = own.checked_sub(1).and_then(|last| tools.get_mut(last)) {
         mark(tool);
     }
@@ -151,7 +178,10 @@ fn mark_tools(specs: &[ToolSpec], tools: &mut [Value]) {
 /// it ended. From a mark the API looks back over 20 blocks only, and an answer with many calls is
 /// longer than that.
 fn mark_newest(messages: &mut [Value]) {
-    let said = messages.iter_mut().rev().filter(|message| message.get("role").is_some_and(|role| role == "user"));
+    let said = messages
+        .iter_mut()
+        .rev()
+        .filter(|message| message.get("role").is_some_and(|role| role == "user"));
     for message in said.take(2) {
         let blocks = message.get_mut("content").and_then(Value::as_array_mut);
         if let Some(block) = blocks.and_then(|blocks| blocks.last_mut()) {
@@ -169,7 +199,10 @@ fn merged(conversation: Vec<Said>) -> Vec<Value> {
             _ => groups.push((said.role, vec![said.block])),
         }
     }
-    groups.into_iter().map(|(role, blocks)| json!({ "role": role, "content": blocks })).collect()
+    groups
+        .into_iter()
+        .map(|(role, blocks)| json!({ "role": role, "content": blocks }))
+        .collect()
 }
 
 /// Everything that was said, beginning and ending with the user.
@@ -181,12 +214,20 @@ fn conversation(name: &ProviderName, request: &ChatRequest) -> Vec<Said> {
             // Instructions travel apart; a transcript holds none.
             ChatMessage::System { .. } => continue,
             ChatMessage::User(user) => ("user", or_empty(content(&user.content))),
-            ChatMessage::Assistant(message) => ("assistant", or_empty(assistant(name, message, &mut ids))),
-            ChatMessage::Tool(result) => ("user", vec![tool_result(result, &ids.result(&result.tool_call_id))]),
+            ChatMessage::Assistant(message) => {
+                ("assistant", or_empty(assistant(name, message, &mut ids)))
+            }
+            ChatMessage::Tool(result) => (
+                "user",
+                vec![tool_result(result, &ids.result(&result.tool_call_id))],
+            ),
         };
         said.extend(blocks.into_iter().map(|block| Said { role, block }));
     }
-    let filler = || Said { role: "user", block: text(EMPTY) };
+    let filler = || Said {
+        role: "user",
+        block: text(EMPTY),
+    };
     if said.first().is_none_or(|first| first.role != "user") {
         said.insert(0, filler());
     }
@@ -208,10 +249,20 @@ fn text(text: &str) -> Value {
 }
 
 /// Signed thoughts of this provider's own.
-fn thoughts<'a>(name: &ProviderName, said: &'a AssistantMessage) -> impl Iterator<Item = &'a Value> {
-    let is_own = said.provider.as_ref().is_none_or(|provider| provider == name);
-    let has_text =
-        |block: &Value, member: &str| block.get(member).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+fn thoughts<'a>(
+    name: &ProviderName,
+    said: &'a AssistantMessage,
+) -> impl Iterator<Item = &'a Value> {
+    let is_own = said
+        .provider
+        .as_ref()
+        .is_none_or(|provider| provider == name);
+    let has_text = |block: &Value, member: &str| {
+        block
+            .get(member)
+            .and_then(Value::as_str)
+            .is_some_and(|text| !text.is_empty())
+    };
     said.thinking_blocks.iter().filter(move |block| {
         let is_signed = match block.get("type").and_then(Value::as_str) {
             Some("thinking") => has_text(block, "signature"),
@@ -222,9 +273,17 @@ fn thoughts<'a>(name: &ProviderName, said: &'a AssistantMessage) -> impl Iterato
     })
 }
 
-fn assistant<'a>(name: &ProviderName, said: &'a AssistantMessage, ids: &mut CallIds<'a>) -> Vec<Value> {
+fn assistant<'a>(
+    name: &ProviderName,
+    said: &'a AssistantMessage,
+    ids: &mut CallIds<'a>,
+) -> Vec<Value> {
     let mut blocks: Vec<Value> = thoughts(name, said).cloned().collect();
-    let words = said.content.as_ref().map(Content::to_text).unwrap_or_default();
+    let words = said
+        .content
+        .as_ref()
+        .map(Content::to_text)
+        .unwrap_or_default();
     if !words.trim().is_empty() {
         blocks.push(text(&words));
     }
@@ -234,7 +293,11 @@ fn assistant<'a>(name: &ProviderName, said: &'a AssistantMessage, ids: &mut Call
     });
     blocks.extend(calls);
     // A message may not consist of thoughts alone.
-    if blocks.iter().all(|block| block.get("type").is_some_and(|kind| kind != "text" && kind != "tool_use")) {
+    if blocks.iter().all(|block| {
+        block
+            .get("type")
+            .is_some_and(|kind| kind != "text" && kind != "tool_use")
+    }) {
         blocks.push(text(EMPTY));
     }
     blocks
@@ -256,7 +319,10 @@ fn block(block: &ContentBlock) -> Option<Value> {
     match block {
         ContentBlock::Text { text } => text_block(text),
         ContentBlock::ImageUrl { image_url } => Some(image(&image_url.url)),
-        ContentBlock::Other(value) => value.get("text").and_then(Value::as_str).and_then(text_block),
+        ContentBlock::Other(value) => value
+            .get("text")
+            .and_then(Value::as_str)
+            .and_then(text_block),
     }
 }
 

@@ -36,8 +36,13 @@ pub(super) const MEMORY: &str = "memory/MEMORY.md";
 
 const NOTES: &str = "notes.md";
 
-const RECALL: &[&str] =
-    &["what do you remember", "do you remember", "what do you know about me", "你记得什么", "你还记得"];
+const RECALL: &[&str] = &[
+    "what do you remember",
+    "do you remember",
+    "what do you know about me",
+    "你记得什么",
+    "你还记得",
+];
 const REMEMBER: &[&str] = &[
     "remember that",
     "remember this:",
@@ -85,8 +90,20 @@ const RUN: &[&str] = &[
     "运行",
     "执行",
 ];
-const READ: &[&str] =
-    &["read", "show", "open", "cat", "what is in", "what's in", "print", "读", "查看", "看看", "打开", "显示"];
+const READ: &[&str] = &[
+    "read",
+    "show",
+    "open",
+    "cat",
+    "what is in",
+    "what's in",
+    "print",
+    "读",
+    "查看",
+    "看看",
+    "打开",
+    "显示",
+];
 const LIST: &[&str] = &[
     "list",
     "files",
@@ -102,10 +119,38 @@ const LIST: &[&str] = &[
     "目录",
     "文件夹",
 ];
-const TIME: &[&str] = &["time", "date", "clock", "what day", "几点", "时间", "星期几", "日期", "今天"];
-const GREETING: &[&str] = &["hi", "hello", "hey", "good morning", "good evening", "你好", "您好", "嗨", "早上好"];
+const TIME: &[&str] = &[
+    "time",
+    "date",
+    "clock",
+    "what day",
+    "几点",
+    "时间",
+    "星期几",
+    "日期",
+    "今天",
+];
+const GREETING: &[&str] = &[
+    "hi",
+    "hello",
+    "hey",
+    "good morning",
+    "good evening",
+    "你好",
+    "您好",
+    "嗨",
+    "早上好",
+];
 const THANKS: &[&str] = &["thanks", "thank you", "thx", "谢谢", "多谢"];
-const HELP: &[&str] = &["help", "what can you do", "who are you", "帮助", "你能做什么", "你会什么", "你是谁"];
+const HELP: &[&str] = &[
+    "help",
+    "what can you do",
+    "who are you",
+    "帮助",
+    "你能做什么",
+    "你会什么",
+    "你是谁",
+];
 const AGAIN: &[&str] = &["again", "once more", "再来一次", "再试一次", "再说一遍"];
 
 impl Intent {
@@ -128,14 +173,20 @@ impl Intent {
             return Self::note(Some(path.clone()), words);
         }
         if let Some(command) = after(text, &lower, RUN) {
-            return Self::Run { command: command.trim_matches(['`', '"', '\'', '“', '”', ' ']).to_owned() };
+            return Self::Run {
+                command: command
+                    .trim_matches(['`', '"', '\'', '“', '”', ' '])
+                    .to_owned(),
+            };
         }
         match path {
             Some(path) if path.ends_with('/') => Self::List { path },
             Some(path) if !says(&lower, LIST) || says(&lower, READ) => Self::Read { path },
-            path if says(&lower, LIST) => {
-                Self::List { path: path.or_else(|| folder_in(text)).unwrap_or_else(|| ".".to_owned()) }
-            }
+            path if says(&lower, LIST) => Self::List {
+                path: path
+                    .or_else(|| folder_in(text))
+                    .unwrap_or_else(|| ".".to_owned()),
+            },
             _ if says(&lower, AGAIN) => Self::Again,
             _ if says(&lower, TIME) => Self::Time,
             _ if says(&lower, THANKS) => Self::Thanks,
@@ -146,7 +197,12 @@ impl Intent {
 
     /// A note for the file that the text names, without the words that name it.
     fn note(path: Option<String>, words: String) -> Self {
-        let Some(path) = path else { return Self::Note { path: NOTES.to_owned(), line: words } };
+        let Some(path) = path else {
+            return Self::Note {
+                path: NOTES.to_owned(),
+                line: words,
+            };
+        };
         let mut line = tidy(&words.replace(&path, " "));
         for joint in JOINTS {
             if let Some(rest) = line.strip_suffix(joint) {
@@ -179,14 +235,20 @@ fn find(lower: &str, phrase: &str) -> Option<usize> {
 /// What follows the first phrase that the text says, when something does.
 fn after(text: &str, lower: &str, phrases: &[&str]) -> Option<String> {
     // Lower case may have another length; then the text is taken in lower case.
-    let text = if text.len() == lower.len() { text } else { lower };
+    let text = if text.len() == lower.len() {
+        text
+    } else {
+        lower
+    };
     let end = phrases.iter().find_map(|phrase| find(lower, phrase))?;
     let rest = tidy(text.get(end..)?);
     (!rest.is_empty()).then_some(rest)
 }
 
 fn tidy(text: &str) -> String {
-    let joints = |c: char| c.is_whitespace() || matches!(c, ':' | '：' | ',' | '，' | '。' | '"' | '“' | '”');
+    let joints = |c: char| {
+        c.is_whitespace() || matches!(c, ':' | '：' | ',' | '，' | '。' | '"' | '“' | '”')
+    };
     text.trim_matches(joints).to_owned()
 }
 
@@ -216,8 +278,20 @@ fn path_in(text: &str) -> Option<String> {
 fn folder_in(text: &str) -> Option<String> {
     let mut words = tokens(text).skip_while(|word| !matches!(*word, "in" | "of" | "under"));
     words.next()?;
-    let known = ["the", "this", "here", "my", "current", "your", "folder", "directory", "workspace"];
-    words.find(|word| !known.contains(&word.to_lowercase().as_str())).map(str::to_owned)
+    let known = [
+        "the",
+        "this",
+        "here",
+        "my",
+        "current",
+        "your",
+        "folder",
+        "directory",
+        "workspace",
+    ];
+    words
+        .find(|word| !known.contains(&word.to_lowercase().as_str()))
+        .map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -228,9 +302,14 @@ mod tests {
     fn requests_are_understood_in_two_languages() {
         let list = |path: &str| Intent::List { path: path.into() };
         let read = |path: &str| Intent::Read { path: path.into() };
-        let note = |path: &str, line: &str| Intent::Note { path: path.into(), line: line.into() };
+        let note = |path: &str, line: &str| Intent::Note {
+            path: path.into(),
+            line: line.into(),
+        };
         let remember = |line: &str| Intent::Remember { line: line.into() };
-        let run = |command: &str| Intent::Run { command: command.into() };
+        let run = |command: &str| Intent::Run {
+            command: command.into(),
+        };
         let table = [
             ("", Intent::Help),
             ("help", Intent::Help),
@@ -248,12 +327,18 @@ mod tests {
             ("读取 README.md", read("README.md")),
             ("打开memory/MEMORY.md看看", read("memory/MEMORY.md")),
             ("Write a note: buy milk", note("notes.md", "buy milk")),
-            ("write hello world to todo.txt", note("todo.txt", "hello world")),
+            (
+                "write hello world to todo.txt",
+                note("todo.txt", "hello world"),
+            ),
             ("记一条笔记：买牛奶", note("notes.md", "买牛奶")),
             ("把 买牛奶 写到 todo.txt", note("todo.txt", "买牛奶")),
             ("写入 todo.txt：买牛奶", note("todo.txt", "买牛奶")),
             ("remember that I like tea", remember("I like tea")),
-            ("Please remember: my cat is Mimi", remember("my cat is Mimi")),
+            (
+                "Please remember: my cat is Mimi",
+                remember("my cat is Mimi"),
+            ),
             ("记住我喜欢喝茶", remember("我喜欢喝茶")),
             ("What do you remember?", Intent::Recall),
             ("what time is it?", Intent::Time),

@@ -10,9 +10,12 @@ use super::words::Words;
 const LINES: usize = 40;
 
 /// Commands that change nothing, and what stands alone in a shell.
-const HARMLESS: &[&str] =
-    &["ls", "pwd", "date", "echo", "whoami", "uname", "uptime", "hostname", "df", "wc", "cat", "head"];
-const SHELL_MARKS: &[char] = &[';', '&', '|', '>', '<', '$', '`', '(', ')', '\n', '\\', '*', '{'];
+const HARMLESS: &[&str] = &[
+    "ls", "pwd", "date", "echo", "whoami", "uname", "uptime", "hostname", "df", "wc", "cat", "head",
+];
+const SHELL_MARKS: &[char] = &[
+    ';', '&', '|', '>', '<', '$', '`', '(', ')', '\n', '\\', '*', '{',
+];
 
 /// What comes next.
 #[derive(Debug, PartialEq)]
@@ -44,18 +47,36 @@ impl Plan<'_> {
             Intent::Thanks => Step::Say(words.welcome().to_owned()),
             Intent::Again | Intent::Unknown => Step::Say(words.unknown()),
             Intent::Time => Step::Say(words.time(self.time.as_deref())),
-            Intent::List { path } => self.once("list_dir", "path", path, |result| words.listed(path, result)),
-            Intent::Read { path } => self.once("read_file", "path", path, |result| words.read(path, result)),
-            Intent::Recall => self.once("read_file", "path", MEMORY, |result| words.read(MEMORY, result)),
-            Intent::Run { command } if !is_harmless(command) => Step::Say(words.harmful(command, HARMLESS)),
-            Intent::Run { command } => self.once("exec", "command", command, |result| words.ran(command, result)),
+            Intent::List { path } => self.once("list_dir", "path", path, |result| {
+                words.listed(path, result)
+            }),
+            Intent::Read { path } => {
+                self.once("read_file", "path", path, |result| words.read(path, result))
+            }
+            Intent::Recall => self.once("read_file", "path", MEMORY, |result| {
+                words.read(MEMORY, result)
+            }),
+            Intent::Run { command } if !is_harmless(command) => {
+                Step::Say(words.harmful(command, HARMLESS))
+            }
+            Intent::Run { command } => self.once("exec", "command", command, |result| {
+                words.ran(command, result)
+            }),
             Intent::Note { path, line } => self.append(path, "# Notes", line, || words.noted(path)),
-            Intent::Remember { line } => self.append(MEMORY, "# Memory", line, || words.remembered(line)),
+            Intent::Remember { line } => {
+                self.append(MEMORY, "# Memory", line, || words.remembered(line))
+            }
         }
     }
 
     /// One call, then the answer.
-    fn once(&self, tool: &'static str, name: &str, value: &str, say: impl FnOnce(&str) -> String) -> Step {
+    fn once(
+        &self,
+        tool: &'static str,
+        name: &str,
+        value: &str,
+        say: impl FnOnce(&str) -> String,
+    ) -> Step {
         match self.result(tool) {
             None => self.call(tool, [(name, value)]),
             Some(result) if is_error(result) => Step::Say(self.words.failed(tool, summary(result))),
@@ -66,29 +87,62 @@ impl Plan<'_> {
     /// Reads the file, writes it with one more line, then says so.
     fn append(&self, path: &str, heading: &str, line: &str, say: impl FnOnce() -> String) -> Step {
         if let Some(result) = self.result("write_file") {
-            return Step::Say(if is_error(result) { self.words.failed("write_file", summary(result)) } else { say() });
+            return Step::Say(if is_error(result) {
+                self.words.failed("write_file", summary(result))
+            } else {
+                say()
+            });
         }
-        let Some(result) = self.result("read_file") else { return self.call("read_file", [("path", path)]) };
+        let Some(result) = self.result("read_file") else {
+            return self.call("read_file", [("path", path)]);
+        };
         let before = match whole_file(result) {
             Some(text) => text,
             None if is_missing(result) => format!("{heading}\n"),
-            None if is_error(result) => return Step::Say(self.words.failed("read_file", summary(result))),
+            None if is_error(result) => {
+                return Step::Say(self.words.failed("read_file", summary(result)));
+            }
             None => return Step::Say(self.words.too_long(path)),
         };
-        let gap = if before.lines().last().is_some_and(|last| last.starts_with("- ")) { "" } else { "\n" };
-        self.call("write_file", [("path", path), ("content", &format!("{}\n{gap}- {line}\n", before.trim_end()))])
+        let gap = if before
+            .lines()
+            .last()
+            .is_some_and(|last| last.starts_with("- "))
+        {
+            ""
+        } else {
+            "\n"
+        };
+        self.call(
+            "write_file",
+            [
+                ("path", path),
+                (
+                    "content",
+                    &format!("{}\n{gap}- {line}\n", before.trim_end()),
+                ),
+            ],
+        )
     }
 
     fn result(&self, tool: &str) -> Option<&str> {
-        self.results.iter().rev().find(|(name, _)| name.as_str() == tool).map(|(_, result)| result.as_str())
+        self.results
+            .iter()
+            .rev()
+            .find(|(name, _)| name.as_str() == tool)
+            .map(|(_, result)| result.as_str())
     }
 
     fn call<const N: usize>(&self, tool: &'static str, arguments: [(&str, &str); N]) -> Step {
         if !self.tools.iter().any(|spec| spec.name.as_str() == tool) {
             return Step::Say(self.words.no_tool(tool));
         }
-        let members = arguments.map(|(name, value)| format!("{}:{}", Value::from(name), Value::from(value)));
-        Step::Call { tool, arguments: format!("{{{}}}", members.join(",")) }
+        let members =
+            arguments.map(|(name, value)| format!("{}:{}", Value::from(name), Value::from(value)));
+        Step::Call {
+            tool,
+            arguments: format!("{{{}}}", members.join(",")),
+        }
     }
 }
 
@@ -103,7 +157,10 @@ fn is_error(result: &str) -> bool {
 
 fn is_missing(result: &str) -> bool {
     let lower = result.to_lowercase();
-    is_error(result) && ["not found", "no such file", "does not exist"].iter().any(|words| lower.contains(words))
+    is_error(result)
+        && ["not found", "no such file", "does not exist"]
+            .iter()
+            .any(|words| lower.contains(words))
 }
 
 /// An error without the advice that goes to models with it.
@@ -144,9 +201,15 @@ mod tests {
     #[test]
     fn a_file_is_taken_back_from_its_numbered_lines_or_not_at_all() {
         let table = [
-            ("1| a\n2| \n3| c\n\n(End of file — 3 lines total)", Some("a\n\nc\n")),
+            (
+                "1| a\n2| \n3| c\n\n(End of file — 3 lines total)",
+                Some("a\n\nc\n"),
+            ),
             ("(Empty file: notes.md)", Some("")),
-            ("1| a\n\n(Showing lines 1-1 of 3. Use offset=2 to continue.)", None),
+            (
+                "1| a\n\n(Showing lines 1-1 of 3. Use offset=2 to continue.)",
+                None,
+            ),
             ("2| a\n\n(End of file — 2 lines total)", None),
             ("Error: File not found: notes.md", None),
         ];

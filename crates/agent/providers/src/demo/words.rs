@@ -13,7 +13,11 @@ impl Words {
     /// Chinese for a text with Chinese characters in it, else English.
     pub(super) fn in_language_of(text: &str) -> Self {
         let is_chinese = |c: char| ('\u{4e00}'..='\u{9fff}').contains(&c);
-        if text.contains(is_chinese) { Chinese } else { English }
+        if text.contains(is_chinese) {
+            Chinese
+        } else {
+            English
+        }
     }
 
     /// What every answer begins with.
@@ -87,7 +91,9 @@ impl Words {
     pub(super) fn time(self, time: Option<&str>) -> String {
         match (self, time) {
             (English, Some(time)) => format!("It is {time}."),
-            (English, None) => "No clock came with this message, so I cannot tell the time.".to_owned(),
+            (English, None) => {
+                "No clock came with this message, so I cannot tell the time.".to_owned()
+            }
             (Chinese, Some(time)) => format!("现在是 {time}。"),
             (Chinese, None) => "这条消息没有附带时间，我无法回答。".to_owned(),
         }
@@ -117,7 +123,9 @@ impl Words {
     pub(super) fn harmful(self, command: &str, harmless: &[&str]) -> String {
         let list = harmless.join(", ");
         match self {
-            English => format!("I do not run `{command}`: the demo only runs simple commands out of {list}."),
+            English => format!(
+                "I do not run `{command}`: the demo only runs simple commands out of {list}."
+            ),
             Chinese => format!("我不会运行 `{command}`：演示模型只运行这些简单的命令：{list}。"),
         }
     }
@@ -139,7 +147,9 @@ impl Words {
     pub(super) fn too_long(self, path: &str) -> String {
         match self {
             English => {
-                format!("`{path}` is too long for me to add to it without losing something, so I left it alone.")
+                format!(
+                    "`{path}` is too long for me to add to it without losing something, so I left it alone."
+                )
             }
             Chinese => format!("`{path}` 太长，我怕改坏，所以没有动它。"),
         }

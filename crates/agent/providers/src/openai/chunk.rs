@@ -38,7 +38,14 @@ type Events = Vec<StreamEvent>;
 
 impl ChunkReader {
     pub(crate) fn new(faults: Faults) -> Self {
-        Self { faults, calls: Vec::new(), text_choice: None, finished: None, whole: false, anything: false }
+        Self {
+            faults,
+            calls: Vec::new(),
+            text_choice: None,
+            finished: None,
+            whole: false,
+            anything: false,
+        }
     }
 
     /// The events of the next object.
@@ -49,7 +56,10 @@ impl ChunkReader {
         let mut events = Vec::new();
         for (position, choice) in list(chunk.get("choices")).iter().enumerate() {
             let position = u64::try_from(position).unwrap_or(u64::MAX);
-            let number = choice.get("index").and_then(Value::as_u64).unwrap_or(position);
+            let number = choice
+                .get("index")
+                .and_then(Value::as_u64)
+                .unwrap_or(position);
             self.choice(number, choice, &mut events)?;
             events.extend(choice.get("usage").and_then(usage).map(StreamEvent::Usage));
         }
@@ -60,14 +70,22 @@ impl ChunkReader {
     /// The last event, once nothing more comes. `done` says that the vendor said so.
     pub(crate) fn end(&mut self, done: bool) -> Result<Option<StreamEvent>, ProviderError> {
         let finished = self.finished.take();
-        let finished = finished.or_else(|| (self.anything && (done || self.whole)).then_some(FinishReason::Stop));
+        let finished = finished
+            .or_else(|| (self.anything && (done || self.whole)).then_some(FinishReason::Stop));
         if finished.is_none() && !self.anything {
-            return Err(ProviderError::Malformed("the answer holds no message".to_owned()));
+            return Err(ProviderError::Malformed(
+                "the answer holds no message".to_owned(),
+            ));
         }
         Ok(finished.map(StreamEvent::Finished))
     }
 
-    fn choice(&mut self, number: u64, choice: &Value, events: &mut Events) -> Result<(), ProviderError> {
+    fn choice(
+        &mut self,
+        number: u64,
+        choice: &Value,
+        events: &mut Events,
+    ) -> Result<(), ProviderError> {
         if choice.get("error").is_some_and(|error| !error.is_null()) {
             return Err(self.faults.of_object(choice));
         }
@@ -79,14 +97,18 @@ impl ChunkReader {
             self.text(number, piece, events);
             for (position, call) in list(piece.get("tool_calls")).iter().enumerate() {
                 if self.calls.len() > CALL_LIMIT {
-                    return Err(ProviderError::Malformed(format!("the answer holds more than {CALL_LIMIT} calls")));
+                    return Err(ProviderError::Malformed(format!(
+                        "the answer holds more than {CALL_LIMIT} calls"
+                    )));
                 }
                 events.push(self.call(number, if is_whole { None } else { Some(position) }, call));
             }
             let blocks = list(piece.get("thinking_blocks")).iter().cloned();
             events.extend(blocks.map(StreamEvent::ThinkingBlock));
         }
-        let Some(reason) = choice.get("finish_reason").and_then(Value::as_str) else { return Ok(()) };
+        let Some(reason) = choice.get("finish_reason").and_then(Value::as_str) else {
+            return Ok(());
+        };
         let reason = finish_reason(reason)?;
         // Of several choices, the one with the calls says how the answer ended.
         let has_calls = self.calls.iter().any(|call| call.choice == number);
@@ -98,7 +120,11 @@ impl ChunkReader {
 
     fn text(&mut self, number: u64, piece: &Value, events: &mut Events) {
         for member in ["reasoning_content", "reasoning"] {
-            if let Some(text) = piece.get(member).and_then(Value::as_str).filter(|text| !text.is_empty()) {
+            if let Some(text) = piece
+                .get(member)
+                .and_then(Value::as_str)
+                .filter(|text| !text.is_empty())
+            {
                 events.push(StreamEvent::Reasoning(text.to_owned()));
                 break;
             }
@@ -120,15 +146,23 @@ impl ChunkReader {
     /// A piece of a call; `position` is its place among the calls of this piece, `None` for the
     /// calls of a whole message, each of which is complete.
     fn call(&mut self, choice: u64, position: Option<usize>, call: &Value) -> StreamEvent {
-        let text =
-            |value: Option<&Value>| value.and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
+        let text = |value: Option<&Value>| {
+            value
+                .and_then(Value::as_str)
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned)
+        };
         let id = text(call.get("id")).map(|id| bounded_id(&id).into_owned());
         let function = call.get("function").unwrap_or(&Value::Null);
         let name = text(function.get("name"));
         let index = position.and_then(|_| call.get("index").and_then(Value::as_u64));
         let known = position.and_then(|_| self.known(choice, index, id.as_deref(), name.is_some()));
         let index = known.unwrap_or_else(|| {
-            self.calls.push(KnownCall { choice, index, id: id.clone().unwrap_or_default() });
+            self.calls.push(KnownCall {
+                choice,
+                index,
+                id: id.clone().unwrap_or_default(),
+            });
             self.calls.len() - 1
         });
         StreamEvent::ToolCall {
@@ -147,7 +181,13 @@ impl ChunkReader {
 
     /// The call that a piece goes on with. A new name under a new id begins a new call even where
     /// the index says otherwise.
-    fn known(&self, choice: u64, index: Option<u64>, id: Option<&str>, named: bool) -> Option<usize> {
+    fn known(
+        &self,
+        choice: u64,
+        index: Option<u64>,
+        id: Option<&str>,
+        named: bool,
+    ) -> Option<usize> {
         let position = self.calls.iter().rposition(|call| match (index, id) {
             _ if call.choice != choice => false,
             (Some(index), _) => call.index == Some(index),
@@ -161,7 +201,10 @@ impl ChunkReader {
 }
 
 fn list(value: Option<&Value>) -> &[Value] {
-    value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    value
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
 }
 
 fn content_part(part: &Value) -> Option<StreamEvent> {
@@ -178,17 +221,25 @@ fn content_part(part: &Value) -> Option<StreamEvent> {
 
 fn other_members(value: &Value, known: &[&str]) -> Map {
     let members = value.as_object().into_iter().flatten();
-    let others = members.filter(|(name, value)| !known.contains(&name.as_str()) && !value.is_null());
-    others.map(|(name, value)| (name.clone(), value.clone())).collect()
+    let others =
+        members.filter(|(name, value)| !known.contains(&name.as_str()) && !value.is_null());
+    others
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 fn finish_reason(reason: &str) -> Result<FinishReason, ProviderError> {
     Ok(match reason {
         "tool_calls" | "function_call" | "tool_use" => FinishReason::ToolCalls,
         "length" | "max_tokens" | "model_length" | "MAX_TOKENS" => FinishReason::Length,
-        "content_filter" | "safety" | "SAFETY" | "refusal" | "sensitive" | "RECITATION" => FinishReason::ContentFilter,
+        "content_filter" | "safety" | "SAFETY" | "refusal" | "sensitive" | "RECITATION" => {
+            FinishReason::ContentFilter
+        }
         "error" | "network_error" | "insufficient_system_resource" => {
-            return Err(ProviderError::Server { status: 200, message: format!("the answer ended with {reason}") });
+            return Err(ProviderError::Server {
+                status: 200,
+                message: format!("the answer ended with {reason}"),
+            });
         }
         _ => FinishReason::Stop,
     })
@@ -200,11 +251,19 @@ fn usage(value: &Value) -> Option<Usage> {
     Some(Usage {
         prompt_tokens,
         completion_tokens: count(&["/completion_tokens"]).unwrap_or_default(),
-        cached_tokens: count(&["/prompt_tokens_details/cached_tokens", "/prompt_cache_hit_tokens", "/cached_tokens"])
+        cached_tokens: count(&[
+            "/prompt_tokens_details/cached_tokens",
+            "/prompt_cache_hit_tokens",
+            "/cached_tokens",
+        ])
+        .unwrap_or_default(),
+        cache_write_tokens: count(&[
+            "/prompt_tokens_details/cache_write_tokens",
+            "/cache_creation_input_tokens",
+        ])
+        .unwrap_or_default(),
+        reasoning_tokens: count(&["/completion_tokens_details/reasoning_tokens"])
             .unwrap_or_default(),
-        cache_write_tokens: count(&["/prompt_tokens_details/cache_write_tokens", "/cache_creation_input_tokens"])
-            .unwrap_or_default(),
-        reasoning_tokens: count(&["/completion_tokens_details/reasoning_tokens"]).unwrap_or_default(),
     })
 }
 
@@ -217,12 +276,23 @@ mod tests {
     use super::*;
 
     fn read(chunks: &[Value]) -> LlmResponse {
-        let mut reader = ChunkReader::new(Faults { key: None, key_hint: "" });
+        let mut reader = ChunkReader::new(Faults {
+            key: None,
+            key_hint: "",
+        });
         let mut fold = Fold::new();
         for chunk in chunks {
-            reader.read(chunk).unwrap().into_iter().for_each(|event| fold.push(event));
+            reader
+                .read(chunk)
+                .unwrap()
+                .into_iter()
+                .for_each(|event| fold.push(event));
         }
-        reader.end(false).unwrap().into_iter().for_each(|event| fold.push(event));
+        reader
+            .end(false)
+            .unwrap()
+            .into_iter()
+            .for_each(|event| fold.push(event));
         match fold.finish() {
             Folded::Whole(response) => response,
             cut @ Folded::Cut { .. } => panic!("{cut:?}"),
@@ -240,12 +310,17 @@ mod tests {
     #[test]
     fn calls_are_told_apart_however_they_are_numbered() {
         let call = |index: Value, id: &str, name: &str, arguments: &str| json!({ "index": index, "id": id, "function": { "name": name, "arguments": arguments } });
-        let expected = vec![ToolCall::new("1", "a", r#"{"x":1}"#), ToolCall::new("2", "b", "{}")];
+        let expected = vec![
+            ToolCall::new("1", "a", r#"{"x":1}"#),
+            ToolCall::new("2", "b", "{}"),
+        ];
         let table = [
             (
                 "by index",
                 vec![
-                    delta(&json!({ "tool_calls": [call(0.into(), "1", "a", "{\"x\""), call(1.into(), "2", "b", "")] })),
+                    delta(
+                        &json!({ "tool_calls": [call(0.into(), "1", "a", "{\"x\""), call(1.into(), "2", "b", "")] }),
+                    ),
                     delta(&json!({ "tool_calls": [call(0.into(), "", "", ":1}")] })),
                     delta(&json!({ "tool_calls": [call(1.into(), "", "", "{}")] })),
                 ],
@@ -291,7 +366,10 @@ mod tests {
             Value::Object(call.extra.clone()),
             json!({ "extra_content": { "google": { "thought_signature": "s" } } })
         );
-        assert_eq!(Value::Object(call.function_extra.clone()), json!({ "provider_specific_fields": { "k": 1 } }));
+        assert_eq!(
+            Value::Object(call.function_extra.clone()),
+            json!({ "provider_specific_fields": { "k": 1 } })
+        );
     }
 
     #[test]
@@ -299,7 +377,9 @@ mod tests {
         let response = read(&[
             delta(&json!({ "reasoning_content": "a" })),
             delta(&json!({ "reasoning": "b" })),
-            delta(&json!({ "content": [{ "type": "thinking", "thinking": [{ "type": "text", "text": "c" }] }] })),
+            delta(
+                &json!({ "content": [{ "type": "thinking", "thinking": [{ "type": "text", "text": "c" }] }] }),
+            ),
             delta(&json!({ "content": "x" })),
             delta(&json!({ "content": [{ "type": "text", "text": "y" }] })),
             json!({ "choices": [{ "index": 1, "delta": { "content": "another answer" } }] }),

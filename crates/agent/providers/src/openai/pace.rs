@@ -30,7 +30,10 @@ pub(super) struct Pace {
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { secret: RandomState::new().build_hasher().finish(), consumed: Semaphore::new(1) }
+        Self {
+            secret: RandomState::new().build_hasher().finish(),
+            consumed: Semaphore::new(1),
+        }
     }
 }
 
@@ -45,25 +48,37 @@ impl Pace {
     }
 
     /// Puts marks into a stream of whole lines, and waits for them to be consumed.
-    pub(super) fn keep<S>(self: Arc<Self>, lines: S) -> impl Stream<Item = Result<Bytes, ProviderError>> + Send
+    pub(super) fn keep<S>(
+        self: Arc<Self>,
+        lines: S,
+    ) -> impl Stream<Item = Result<Bytes, ProviderError>> + Send
     where
         S: Stream<Item = Result<Bytes, ProviderError>> + Send + Unpin + 'static,
     {
-        futures_util::stream::unfold((lines, 0, self), |(mut lines, mut ahead, pace)| async move {
-            let next = match lines.next().await? {
-                Ok(next) => next,
-                Err(error) => return Some((Err(error), (lines, ahead, pace))),
-            };
-            ahead += next.len();
-            let end = if ahead < STRIDE { None } else { end_of_frame(&next) };
-            let Some(end) = end else { return Some((Ok(next), (lines, ahead, pace))) };
-            // It is never closed.
-            if let Ok(permit) = pace.consumed.acquire().await {
-                permit.forget();
-            }
-            let paced = pace.mark(&next, end);
-            Some((Ok(paced), (lines, 0, pace)))
-        })
+        futures_util::stream::unfold(
+            (lines, 0, self),
+            |(mut lines, mut ahead, pace)| async move {
+                let next = match lines.next().await? {
+                    Ok(next) => next,
+                    Err(error) => return Some((Err(error), (lines, ahead, pace))),
+                };
+                ahead += next.len();
+                let end = if ahead < STRIDE {
+                    None
+                } else {
+                    end_of_frame(&next)
+                };
+                let Some(end) = end else {
+                    return Some((Ok(next), (lines, ahead, pace)));
+                };
+                // It is never closed.
+                if let Ok(permit) = pace.consumed.acquire().await {
+                    permit.forget();
+                }
+                let paced = pace.mark(&next, end);
+                Some((Ok(paced), (lines, 0, pace)))
+            },
+        )
     }
 
     /// The lines with a mark at `place`.

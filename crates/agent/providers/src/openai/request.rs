@@ -2,14 +2,15 @@
 
 use nanobot_provider::{ChatRequest, ToolChoice};
 use nanobot_types::{
-    AssistantMessage, ChatMessage, Content, ContentBlock, ModelId, ProviderName, ToolCall, ToolMessage, ToolSource,
-    ToolSpec,
+    AssistantMessage, ChatMessage, Content, ContentBlock, ModelId, ProviderName, ToolCall,
+    ToolMessage, ToolSource, ToolSpec,
 };
 use serde_json::{Map, Value, json};
 
 use crate::refusal::Members;
 use crate::render::{
-    CallIds, EMPTY, IMAGE_OMITTED, Rendered, arguments, digest, number, plain_id, short_id, texts, tool_name,
+    CallIds, EMPTY, IMAGE_OMITTED, Rendered, arguments, digest, number, plain_id, short_id, texts,
+    tool_name,
 };
 use crate::{ProviderSpec, Quirks, Thinking};
 
@@ -40,7 +41,12 @@ pub(crate) fn render(spec: &ProviderSpec, name: &ProviderName, request: &ChatReq
 }
 
 /// The body, without the members in `refused`.
-pub(super) fn body(spec: &ProviderSpec, name: &ProviderName, request: &ChatRequest, refused: &Members) -> Value {
+pub(super) fn body(
+    spec: &ProviderSpec,
+    name: &ProviderName,
+    request: &ChatRequest,
+    refused: &Members,
+) -> Value {
     let quirks = &spec.quirks;
     let mut body = Map::new();
     let mut conversation = messages(quirks, name, request);
@@ -66,20 +72,37 @@ pub(super) fn body(spec: &ProviderSpec, name: &ProviderName, request: &ChatReque
     Value::Object(body)
 }
 
-fn generation(quirks: &Quirks, request: &ChatRequest, refused: &Members, body: &mut Map<String, Value>) {
+fn generation(
+    quirks: &Quirks,
+    request: &ChatRequest,
+    refused: &Members,
+    body: &mut Map<String, Value>,
+) {
     let model = request.model.as_str().to_lowercase();
     let wanted = &request.generation;
-    let completion_limit = quirks.completion_limit != refused.contains(limit_name(quirks.completion_limit));
+    let completion_limit =
+        quirks.completion_limit != refused.contains(limit_name(quirks.completion_limit));
     // A refused name is sent under the other one, which is then no longer refused.
-    body.insert(limit_name(completion_limit).into(), wanted.max_tokens.max(1).into());
+    body.insert(
+        limit_name(completion_limit).into(),
+        wanted.max_tokens.max(1).into(),
+    );
     let is_fixed = quirks.completion_limit
-        && (wanted.reasoning_effort.is_some() || FIXED_TEMPERATURE.iter().any(|part| model.contains(part)));
-    let own = quirks.temperatures.iter().find(|(part, _)| model.contains(part)).map(|(_, temperature)| *temperature);
-    if let Some(temperature) = own.or_else(|| wanted.temperature.map(number).filter(|_| !is_fixed)) {
+        && (wanted.reasoning_effort.is_some()
+            || FIXED_TEMPERATURE.iter().any(|part| model.contains(part)));
+    let own = quirks
+        .temperatures
+        .iter()
+        .find(|(part, _)| model.contains(part))
+        .map(|(_, temperature)| *temperature);
+    if let Some(temperature) = own.or_else(|| wanted.temperature.map(number).filter(|_| !is_fixed))
+    {
         body.insert("temperature".into(), temperature.into());
     }
-    if let Some((member, value)) =
-        wanted.reasoning_effort.as_deref().and_then(|effort| thinking(quirks, &model, effort))
+    if let Some((member, value)) = wanted
+        .reasoning_effort
+        .as_deref()
+        .and_then(|effort| thinking(quirks, &model, effort))
     {
         body.insert(member.into(), value);
     }
@@ -90,7 +113,11 @@ fn generation(quirks: &Quirks, request: &ChatRequest, refused: &Members, body: &
 }
 
 fn limit_name(completion: bool) -> &'static str {
-    if completion { "max_completion_tokens" } else { "max_tokens" }
+    if completion {
+        "max_completion_tokens"
+    } else {
+        "max_tokens"
+    }
 }
 
 fn thinking(quirks: &Quirks, model: &str, effort: &str) -> Option<(&'static str, Value)> {
@@ -98,11 +125,22 @@ fn thinking(quirks: &Quirks, model: &str, effort: &str) -> Option<(&'static str,
     Some(match quirks.thinking {
         Thinking::Effort => ("reasoning_effort", effort.into()),
         Thinking::ReasoningObject => ("reasoning", json!({ "effort": effort })),
-        Thinking::Type => ("thinking", json!({ "type": if is_off { "disabled" } else { "enabled" } })),
+        Thinking::Type => (
+            "thinking",
+            json!({ "type": if is_off { "disabled" } else { "enabled" } }),
+        ),
         Thinking::Flag => ("enable_thinking", (!is_off).into()),
         Thinking::Split => ("reasoning_split", true.into()),
         Thinking::NoneOrHigh if model.contains("magistral") => return None,
-        Thinking::NoneOrHigh => ("reasoning_effort", if is_off || effort == "low" { "none" } else { "high" }.into()),
+        Thinking::NoneOrHigh => (
+            "reasoning_effort",
+            if is_off || effort == "low" {
+                "none"
+            } else {
+                "high"
+            }
+            .into(),
+        ),
     })
 }
 
@@ -127,7 +165,9 @@ fn tool_choice(choice: &ToolChoice) -> Value {
 /// Models whose vendors cache where they are told to; the others cache by themselves.
 fn takes_marks(model: &ModelId) -> bool {
     let model = model.as_str().to_lowercase();
-    ["claude", "anthropic/", "gemini"].iter().any(|part| model.contains(part))
+    ["claude", "anthropic/", "gemini"]
+        .iter()
+        .any(|part| model.contains(part))
 }
 
 /// Marks what is worth caching: the program's own tools, the system prompt, and what people said
@@ -135,14 +175,25 @@ fn takes_marks(model: &ModelId) -> bool {
 /// results are plain text in this protocol and take no mark.
 fn mark(specs: &[ToolSpec], conversation: &mut [Value], tools: &mut [Value]) {
     let cached = || json!({ "type": "ephemeral" });
-    let own = specs.iter().take_while(|spec| spec.source == ToolSource::BuiltIn).count();
+    let own = specs
+        .iter()
+        .take_while(|spec| spec.source == ToolSource::BuiltIn)
+        .count();
     if let Some(Value::Object(tool)) = own.checked_sub(1).and_then(|last| tools.get_mut(last)) {
         tool.insert("cache_control".into(), cached());
     }
-    let has_role = |message: &Value, wanted: &str| message.get("role").is_some_and(|role| role == wanted);
-    let system = conversation.first().is_some_and(|message| has_role(message, "system"));
-    let said = conversation.iter_mut().skip(usize::from(system)).rev().filter(|message| has_role(message, "user"));
-    said.take(2).for_each(|message| mark_content(message, cached()));
+    let has_role =
+        |message: &Value, wanted: &str| message.get("role").is_some_and(|role| role == wanted);
+    let system = conversation
+        .first()
+        .is_some_and(|message| has_role(message, "system"));
+    let said = conversation
+        .iter_mut()
+        .skip(usize::from(system))
+        .rev()
+        .filter(|message| has_role(message, "user"));
+    said.take(2)
+        .for_each(|message| mark_content(message, cached()));
     if let Some(message) = conversation.first_mut().filter(|_| system) {
         mark_content(message, cached());
     }
@@ -175,11 +226,17 @@ fn messages(quirks: &Quirks, name: &ProviderName, request: &ChatRequest) -> Vec<
         messages.push(match &**message {
             // Instructions travel apart; a transcript holds none.
             ChatMessage::System { .. } => continue,
-            ChatMessage::User(user) => json!({ "role": "user", "content": user_content(&user.content) }),
+            ChatMessage::User(user) => {
+                json!({ "role": "user", "content": user_content(&user.content) })
+            }
             ChatMessage::Assistant(said) => {
                 let is_own = said.provider.as_ref() == Some(name);
                 let calls = said.tool_calls.iter().map(|call| {
-                    tool_call(call, ids.call(&call.id, is_own && !quirks.short_ids), is_foreign(said, name))
+                    tool_call(
+                        call,
+                        ids.call(&call.id, is_own && !quirks.short_ids),
+                        is_foreign(said, name),
+                    )
                 });
                 let calls = calls.collect();
                 assistant(quirks, name, keep_blocks, said, calls)
@@ -192,7 +249,9 @@ fn messages(quirks: &Quirks, name: &ProviderName, request: &ChatRequest) -> Vec<
 
 /// Whether another provider said it. What nobody is named for may be anyone's.
 fn is_foreign(said: &AssistantMessage, name: &ProviderName) -> bool {
-    said.provider.as_ref().is_some_and(|provider| provider != name)
+    said.provider
+        .as_ref()
+        .is_some_and(|provider| provider != name)
 }
 
 fn tool_result(result: &ToolMessage, id: String) -> Value {
@@ -215,7 +274,11 @@ fn assistant(
     calls: Vec<Value>,
 ) -> Value {
     let mut message = Map::from_iter([("role".to_owned(), Value::from("assistant"))]);
-    let text = said.content.as_ref().map(Content::to_text).filter(|text| !text.is_empty());
+    let text = said
+        .content
+        .as_ref()
+        .map(Content::to_text)
+        .filter(|text| !text.is_empty());
     let content = match text {
         Some(text) => text.into(),
         None if calls.is_empty() => EMPTY.into(),
@@ -232,7 +295,10 @@ fn assistant(
         message.insert(member.into(), reasoning.as_str().into());
     }
     if keep_blocks && !said.thinking_blocks.is_empty() {
-        message.insert("thinking_blocks".into(), said.thinking_blocks.clone().into());
+        message.insert(
+            "thinking_blocks".into(),
+            said.thinking_blocks.clone().into(),
+        );
     }
     Value::Object(message)
 }
@@ -243,8 +309,11 @@ fn tool_call(call: &ToolCall, id: String, is_foreign: bool) -> Value {
         Ok(_) => call.arguments.clone(),
         Err(_not_an_object) => Value::Object(arguments(call)).to_string(),
     };
-    let (mut outer, mut function) =
-        if is_foreign { (Map::new(), Map::new()) } else { (call.extra.clone(), call.function_extra.clone()) };
+    let (mut outer, mut function) = if is_foreign {
+        (Map::new(), Map::new())
+    } else {
+        (call.extra.clone(), call.function_extra.clone())
+    };
     function.insert("name".into(), tool_name(call.name.as_str()).into());
     function.insert("arguments".into(), text.into());
     outer.insert("id".into(), id.into());
@@ -256,10 +325,18 @@ fn tool_call(call: &ToolCall, id: String, is_foreign: bool) -> Value {
 fn user_content(content: &Content) -> Value {
     let Content::Blocks(blocks) = content else {
         let text = content.to_text();
-        return if text.is_empty() { EMPTY.into() } else { text.into() };
+        return if text.is_empty() {
+            EMPTY.into()
+        } else {
+            text.into()
+        };
     };
     let parts: Vec<Value> = blocks.iter().filter_map(part).collect();
-    if parts.is_empty() { EMPTY.into() } else { parts.into() }
+    if parts.is_empty() {
+        EMPTY.into()
+    } else {
+        parts.into()
+    }
 }
 
 /// A part that the API knows; other programs' private blocks are left out.
@@ -294,5 +371,9 @@ fn tool_content(content: &Content) -> String {
             texts.collect::<Vec<_>>().join("\n")
         }
     };
-    if text.is_empty() { EMPTY.to_owned() } else { text }
+    if text.is_empty() {
+        EMPTY.to_owned()
+    } else {
+        text
+    }
 }

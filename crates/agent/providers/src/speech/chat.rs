@@ -13,10 +13,16 @@ use super::{Question, SpeechError};
 /// Where it is asked.
 pub(super) const ENDPOINT: &str = "/chat/completions";
 
-pub(super) async fn transcribe(exchange: &Exchange<'_>, question: &Question<'_>) -> Result<String, SpeechError> {
+pub(super) async fn transcribe(
+    exchange: &Exchange<'_>,
+    question: &Question<'_>,
+) -> Result<String, SpeechError> {
     let url = exchange.address(ENDPOINT);
     let sound = format!("data:{};base64,{}", question.format.mime, question.base64());
-    let language = question.language.filter(|language| matches!(*language, "zh" | "en")).unwrap_or("auto");
+    let language = question
+        .language
+        .filter(|language| matches!(*language, "zh" | "en"))
+        .unwrap_or("auto");
     let body = json!({
         "model": question.model,
         "messages": [{
@@ -26,7 +32,9 @@ pub(super) async fn transcribe(exchange: &Exchange<'_>, question: &Question<'_>)
         "asr_options": { "language": language },
     });
     let attempt = || async {
-        let answer = exchange.ask(Method::POST, &url, |request| request.json(&body)).await?;
+        let answer = exchange
+            .ask(Method::POST, &url, |request| request.json(&body))
+            .await?;
         text(&answer, "/choices/0/message/content")
     };
     exchange.patiently(attempt).await

@@ -17,11 +17,15 @@ use crate::body::lines;
 /// Where it is asked.
 pub(super) const ENDPOINT: &str = "/audio/asr/sse";
 
-pub(super) async fn transcribe(exchange: &Exchange<'_>, question: &Question<'_>) -> Result<String, SpeechError> {
+pub(super) async fn transcribe(
+    exchange: &Exchange<'_>,
+    question: &Question<'_>,
+) -> Result<String, SpeechError> {
     let url = exchange.address(ENDPOINT);
     let mut transcription = json!({ "model": question.model, "enable_itn": true });
     question.tell_language(&mut transcription, "language");
-    let input = json!({ "transcription": transcription, "format": { "type": question.format.ending } });
+    let input =
+        json!({ "transcription": transcription, "format": { "type": question.format.ending } });
     let body = json!({ "audio": { "data": question.base64(), "input": input } });
     let attempt = || async {
         let stream = HeaderValue::from_static("text/event-stream");
@@ -33,18 +37,29 @@ pub(super) async fn transcribe(exchange: &Exchange<'_>, question: &Question<'_>)
 
 /// The text of a whole stream. One that ends too early may do better next time.
 async fn read(exchange: &Exchange<'_>, response: Response) -> Result<String, Failure> {
-    let mut events = lines(response).await.map_err(|error| Failure::lost(&error))?.eventsource();
+    let mut events = lines(response)
+        .await
+        .map_err(|error| Failure::lost(&error))?
+        .eventsource();
     let mut text = String::new();
     while let Some(event) = events.next().await {
         let event = event.map_err(|error| Failure::lost(&error))?;
         // What is no JSON says nothing of the text.
-        let Ok(data) = bounded::from_str::<Value>(&event.data) else { continue };
+        let Ok(data) = bounded::from_str::<Value>(&event.data) else {
+            continue;
+        };
         let field = |name: &str| data.get(name).and_then(Value::as_str).unwrap_or_default();
-        let kind = if data.get("error").is_some() { "error" } else { field("type") };
+        let kind = if data.get("error").is_some() {
+            "error"
+        } else {
+            field("type")
+        };
         match kind {
             "transcript.text.delta" => text.push_str(field("delta")),
             "transcript.text.done" => {
-                let whole = Some(field("text")).filter(|whole| !whole.is_empty()).unwrap_or(&text);
+                let whole = Some(field("text"))
+                    .filter(|whole| !whole.is_empty())
+                    .unwrap_or(&text);
                 return Ok(whole.trim().to_owned());
             }
             "error" => return Err(Failure::odd(&exchange.words(&data))),

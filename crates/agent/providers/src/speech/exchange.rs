@@ -39,7 +39,10 @@ pub(super) enum Failure {
 impl Failure {
     /// An answer that does not hold what was asked for.
     pub(super) fn odd(message: &str) -> Self {
-        Self::Lasting(SpeechError::Refused { status: 200, message: message.to_owned() })
+        Self::Lasting(SpeechError::Refused {
+            status: 200,
+            message: message.to_owned(),
+        })
     }
 
     /// A connection that broke.
@@ -72,7 +75,9 @@ impl Exchange<'_> {
 
     /// Too much time has passed.
     pub(super) fn late(&self) -> SpeechError {
-        SpeechError::Late { seconds: self.total.as_secs() }
+        SpeechError::Late {
+            seconds: self.total.as_secs(),
+        }
     }
 
     /// Waits, unless there is no time for that.
@@ -93,12 +98,15 @@ impl Exchange<'_> {
         loop {
             let left = self.total.saturating_sub(self.began.elapsed());
             let tried = tokio::time::timeout(left.min(self.patience.each), attempt()).await;
-            let (error, after) = match tried.unwrap_or_else(|_| Err(Failure::Passing(self.late(), None))) {
-                Ok(answer) => return Ok(answer),
-                Err(Failure::Lasting(error)) => return Err(error),
-                Err(Failure::Passing(error, after)) => (error, after.unwrap_or_default()),
+            let (error, after) =
+                match tried.unwrap_or_else(|_| Err(Failure::Passing(self.late(), None))) {
+                    Ok(answer) => return Ok(answer),
+                    Err(Failure::Lasting(error)) => return Err(error),
+                    Err(Failure::Passing(error, after)) => (error, after.unwrap_or_default()),
+                };
+            let Some(pause) = pauses.next() else {
+                return Err(error);
             };
-            let Some(pause) = pauses.next() else { return Err(error) };
             tracing::debug!(%error, "speech to text is asked once more");
             if self.pause(pause.max(after)).await.is_err() {
                 return Err(error);
@@ -114,10 +122,22 @@ impl Exchange<'_> {
         fill: impl FnOnce(RequestBuilder) -> RequestBuilder,
     ) -> Result<Response, Failure> {
         let client = self.http.client_for(url);
-        let client = client.map_err(|error| Failure::Lasting(SpeechError::Unreachable(error.to_string())))?;
-        let request = fill(client.request(method, url.clone()).headers(self.headers.clone()));
-        let response = request.send().await.map_err(|error| Failure::lost(&network_error(url, error)))?;
-        if response.status().is_success() { Ok(response) } else { Err(self.refusal(response).await) }
+        let client = client
+            .map_err(|error| Failure::Lasting(SpeechError::Unreachable(error.to_string())))?;
+        let request = fill(
+            client
+                .request(method, url.clone())
+                .headers(self.headers.clone()),
+        );
+        let response = request
+            .send()
+            .await
+            .map_err(|error| Failure::lost(&network_error(url, error)))?;
+        if response.status().is_success() {
+            Ok(response)
+        } else {
+            Err(self.refusal(response).await)
+        }
     }
 
     /// The same for an answer in JSON.
@@ -130,7 +150,9 @@ impl Exchange<'_> {
         let mut chunks = self.send(method, url, fill).await?.bytes_stream();
         let mut body = Vec::new();
         while let Some(chunk) = chunks.next().await {
-            body.extend_from_slice(&chunk.map_err(|error| Failure::lost(&network_error(url, error)))?);
+            body.extend_from_slice(
+                &chunk.map_err(|error| Failure::lost(&network_error(url, error)))?,
+            );
             if body.len() > LONGEST_ANSWER {
                 return Err(Failure::odd("the answer is too long"));
             }
@@ -141,7 +163,10 @@ impl Exchange<'_> {
     /// What is said in an error's body, without the key.
     pub(super) fn words(&self, body: &Value) -> String {
         let said = ["/error/message", "/error", "/message"].into_iter();
-        let said = said.filter_map(|place| body.pointer(place)?.as_str()).next().unwrap_or_default();
+        let said = said
+            .filter_map(|place| body.pointer(place)?.as_str())
+            .next()
+            .unwrap_or_default();
         self.faults.without_keys(said).chars().take(SHOWN).collect()
     }
 
@@ -149,7 +174,10 @@ impl Exchange<'_> {
         let status = response.status().as_u16();
         let after = retry_after(response.headers(), Utc::now());
         let body: Value = json::from_slice(&error_body(response).await).unwrap_or_default();
-        let error = SpeechError::Refused { status, message: self.words(&body) };
+        let error = SpeechError::Refused {
+            status,
+            message: self.words(&body),
+        };
         match status {
             408 | 429 | 500 | 502 | 503 | 504 => Failure::Passing(error, after),
             _ => Failure::Lasting(error),
@@ -160,5 +188,6 @@ impl Exchange<'_> {
 /// The text in an answer.
 pub(super) fn text(answer: &Value, place: &str) -> Result<String, Failure> {
     let text = answer.pointer(place).and_then(Value::as_str);
-    text.map(|text| text.trim().to_owned()).ok_or_else(|| Failure::odd("the answer holds no text"))
+    text.map(|text| text.trim().to_owned())
+        .ok_or_else(|| Failure::odd("the answer holds no text"))
 }

@@ -12,10 +12,17 @@ use super::{Question, SpeechError};
 /// Where it is asked.
 pub(super) const ENDPOINT: &str = "/audio/transcriptions";
 
-pub(super) async fn transcribe(exchange: &Exchange<'_>, question: &Question<'_>) -> Result<String, SpeechError> {
+pub(super) async fn transcribe(
+    exchange: &Exchange<'_>,
+    question: &Question<'_>,
+) -> Result<String, SpeechError> {
     let url = exchange.address(ENDPOINT);
     let attempt = || async {
-        let answer = exchange.ask(Method::POST, &url, |request| request.multipart(form(question))).await?;
+        let answer = exchange
+            .ask(Method::POST, &url, |request| {
+                request.multipart(form(question))
+            })
+            .await?;
         text(&answer, "/text")
     };
     exchange.patiently(attempt).await
@@ -26,8 +33,11 @@ fn form(question: &Question<'_>) -> Form {
     let name = format!("audio.{}", question.format.ending);
     let length = question.recording.len() as u64;
     let file = Part::stream_with_length(question.recording.clone(), length).file_name(name);
-    let mime = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(question.format.mime))]);
-    let form = Form::new().part("file", file.headers(mime)).text("model", question.model.to_owned());
+    let mime =
+        HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(question.format.mime))]);
+    let form = Form::new()
+        .part("file", file.headers(mime))
+        .text("model", question.model.to_owned());
     match question.language {
         Some(language) => form.text("language", language.to_owned()),
         None => form,

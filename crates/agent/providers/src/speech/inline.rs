@@ -8,7 +8,10 @@ use super::exchange::{Exchange, text};
 use super::form::ENDPOINT;
 use super::{Question, SpeechError};
 
-pub(super) async fn transcribe(exchange: &Exchange<'_>, question: &Question<'_>) -> Result<String, SpeechError> {
+pub(super) async fn transcribe(
+    exchange: &Exchange<'_>,
+    question: &Question<'_>,
+) -> Result<String, SpeechError> {
     let url = exchange.address(ENDPOINT);
     let mut body = json!({
         "model": question.model,
@@ -16,7 +19,9 @@ pub(super) async fn transcribe(exchange: &Exchange<'_>, question: &Question<'_>)
     });
     question.tell_language(&mut body, "language");
     let attempt = || async {
-        let answer = exchange.ask(Method::POST, &url, |request| request.json(&body)).await?;
+        let answer = exchange
+            .ask(Method::POST, &url, |request| request.json(&body))
+            .await?;
         text(&answer, "/text")
     };
     exchange.patiently(attempt).await

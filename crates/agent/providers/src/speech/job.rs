@@ -13,7 +13,10 @@ use super::{Question, SpeechError};
 /// What people may have pasted behind the address of the API.
 pub(super) const ENDPOINTS: &[&str] = &["/upload", "/transcript"];
 
-pub(super) async fn transcribe(exchange: &Exchange<'_>, question: &Question<'_>) -> Result<String, SpeechError> {
+pub(super) async fn transcribe(
+    exchange: &Exchange<'_>,
+    question: &Question<'_>,
+) -> Result<String, SpeechError> {
     let place = upload(exchange, question).await?;
     let job = create(exchange, question, &place).await?;
     loop {
@@ -39,7 +42,9 @@ async fn upload(exchange: &Exchange<'_>, question: &Question<'_>) -> Result<Stri
     let attempt = || async {
         let fill = |request: reqwest::RequestBuilder| {
             let mime = "application/octet-stream";
-            request.header(http::header::CONTENT_TYPE, mime).body(question.recording.clone())
+            request
+                .header(http::header::CONTENT_TYPE, mime)
+                .body(question.recording.clone())
         };
         let answer = exchange.ask(Method::POST, &url, fill).await?;
         text(&answer, "/upload_url")
@@ -48,9 +53,18 @@ async fn upload(exchange: &Exchange<'_>, question: &Question<'_>) -> Result<Stri
 }
 
 /// Asks for the text; where it will be.
-async fn create(exchange: &Exchange<'_>, question: &Question<'_>, place: &str) -> Result<Url, SpeechError> {
+async fn create(
+    exchange: &Exchange<'_>,
+    question: &Question<'_>,
+    place: &str,
+) -> Result<Url, SpeechError> {
     let url = exchange.address("/transcript");
-    let models: Vec<&str> = question.model.split(',').map(str::trim).filter(|model| !model.is_empty()).collect();
+    let models: Vec<&str> = question
+        .model
+        .split(',')
+        .map(str::trim)
+        .filter(|model| !model.is_empty())
+        .collect();
     let mut body = json!({ "audio_url": place, "speech_models": models });
     if question.language.is_none()
         && let Some(body) = body.as_object_mut()
@@ -59,7 +73,9 @@ async fn create(exchange: &Exchange<'_>, question: &Question<'_>, place: &str) -
     }
     question.tell_language(&mut body, "language_code");
     let attempt = || async {
-        let answer = exchange.ask(Method::POST, &url, |request| request.json(&body)).await?;
+        let answer = exchange
+            .ask(Method::POST, &url, |request| request.json(&body))
+            .await?;
         let id = text(&answer, "/id")?;
         let mut job = url.clone();
         // It is one segment, whatever the service calls it.

@@ -18,24 +18,80 @@ pub(super) struct Format {
 
 /// Endings and media types that mean the same.
 const FORMATS: &[(&[&str], Format)] = &[
-    (&["ogg", "oga", "opus", "audio/ogg", "audio/opus"], Format { ending: "ogg", mime: "audio/ogg" }),
-    (&["mp3", "mpga", "mpeg", "audio/mpeg", "audio/mp3"], Format { ending: "mp3", mime: "audio/mpeg" }),
     (
-        &["m4a", "mp4", "audio/mp4", "audio/x-m4a", "audio/m4a", "video/mp4"],
-        Format { ending: "m4a", mime: "audio/mp4" },
+        &["ogg", "oga", "opus", "audio/ogg", "audio/opus"],
+        Format {
+            ending: "ogg",
+            mime: "audio/ogg",
+        },
     ),
-    (&["weba", "webm", "audio/webm", "video/webm"], Format { ending: "webm", mime: "audio/webm" }),
-    (&["wav", "audio/wav", "audio/x-wav", "audio/wave"], Format { ending: "wav", mime: "audio/wav" }),
-    (&["flac", "audio/flac", "audio/x-flac"], Format { ending: "flac", mime: "audio/flac" }),
+    (
+        &["mp3", "mpga", "mpeg", "audio/mpeg", "audio/mp3"],
+        Format {
+            ending: "mp3",
+            mime: "audio/mpeg",
+        },
+    ),
+    (
+        &[
+            "m4a",
+            "mp4",
+            "audio/mp4",
+            "audio/x-m4a",
+            "audio/m4a",
+            "video/mp4",
+        ],
+        Format {
+            ending: "m4a",
+            mime: "audio/mp4",
+        },
+    ),
+    (
+        &["weba", "webm", "audio/webm", "video/webm"],
+        Format {
+            ending: "webm",
+            mime: "audio/webm",
+        },
+    ),
+    (
+        &["wav", "audio/wav", "audio/x-wav", "audio/wave"],
+        Format {
+            ending: "wav",
+            mime: "audio/wav",
+        },
+    ),
+    (
+        &["flac", "audio/flac", "audio/x-flac"],
+        Format {
+            ending: "flac",
+            mime: "audio/flac",
+        },
+    ),
 ];
 
 impl Format {
     /// By the ending of the file, else by what its sender called it, else what most voices are.
     pub(super) fn of(path: &Path, mime: Option<&str>) -> Self {
-        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
-        let mime = mime.and_then(|mime| mime.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase();
-        let known = |word: &str| FORMATS.iter().find(|(words, _)| words.contains(&word)).map(|(_, format)| *format);
-        known(&ending).or_else(|| known(&mime)).unwrap_or(Self { ending: "ogg", mime: "audio/ogg" })
+        let ending = path
+            .extension()
+            .and_then(|ending| ending.to_str())
+            .unwrap_or_default()
+            .to_ascii_lowercase();
+        let mime = mime
+            .and_then(|mime| mime.split(';').next())
+            .unwrap_or_default()
+            .trim()
+            .to_ascii_lowercase();
+        let known = |word: &str| {
+            FORMATS
+                .iter()
+                .find(|(words, _)| words.contains(&word))
+                .map(|(_, format)| *format)
+        };
+        known(&ending).or_else(|| known(&mime)).unwrap_or(Self {
+            ending: "ogg",
+            mime: "audio/ogg",
+        })
     }
 }
 
@@ -83,7 +139,11 @@ fn wav(bytes: &[u8]) -> Option<u64> {
         let size = u32::from_le_bytes(array(rest, 4)?);
         match rest.get(..4)? {
             b"fmt " => rate = Some(u64::from(u32::from_le_bytes(array(rest, 16)?))),
-            b"data" => return rate.filter(|rate| *rate > 0).map(|rate| u64::from(size).div_ceil(rate)),
+            b"data" => {
+                return rate
+                    .filter(|rate| *rate > 0)
+                    .map(|rate| u64::from(size).div_ceil(rate));
+            }
             _ => {}
         }
         // Chunks begin at even places.
@@ -155,7 +215,11 @@ mod tests {
             ("a", None, "ogg"),
         ];
         for (path, mime, ending) in table {
-            assert_eq!(Format::of(Path::new(path), mime).ending, ending, "{path} {mime:?}");
+            assert_eq!(
+                Format::of(Path::new(path), mime).ending,
+                ending,
+                "{path} {mime:?}"
+            );
         }
     }
 }

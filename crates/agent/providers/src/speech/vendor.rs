@@ -21,7 +21,12 @@ pub(super) struct Vendor {
 }
 
 const fn vendor(name: &'static str, model: &'static str, protocol: Protocol) -> Vendor {
-    Vendor { name, model, protocol, largest: None }
+    Vendor {
+        name,
+        model,
+        protocol,
+        largest: None,
+    }
 }
 
 /// All of them, the preferred first.
@@ -31,7 +36,10 @@ pub(super) const VENDORS: &[Vendor] = &[
     vendor("openrouter", "openai/whisper-1", Protocol::Inline),
     vendor("siliconflow", "FunAudioLLM/SenseVoiceSmall", Protocol::Form),
     // Ten megabytes of base64.
-    Vendor { largest: Some(7_500_000), ..vendor("xiaomi_mimo", "mimo-v2.5-asr", Protocol::Chat) },
+    Vendor {
+        largest: Some(7_500_000),
+        ..vendor("xiaomi_mimo", "mimo-v2.5-asr", Protocol::Chat)
+    },
     vendor("stepfun", "stepaudio-2.5-asr", Protocol::Events),
     vendor("assemblyai", "universal-3-pro,universal-2", Protocol::Job),
 ];
@@ -40,6 +48,8 @@ impl Vendor {
     /// The vendor behind a row of the table of providers.
     pub(super) fn of(name: &'static str) -> Self {
         let known = VENDORS.iter().find(|vendor| vendor.name == name);
-        known.copied().unwrap_or(vendor(name, USUAL_MODEL, Protocol::Form))
+        known
+            .copied()
+            .unwrap_or(vendor(name, USUAL_MODEL, Protocol::Form))
     }
 }

@@ -20,13 +20,25 @@ const VENDOR: ProviderSpec = ProviderSpec {
     key_hint: "",
 };
 
-const GATEWAY: ProviderSpec = ProviderSpec { kind: Kind::Gateway, ..VENDOR };
+const GATEWAY: ProviderSpec = ProviderSpec {
+    kind: Kind::Gateway,
+    ..VENDOR
+};
 
-const LOCAL: ProviderSpec = ProviderSpec { kind: Kind::Local, ..VENDOR };
+const LOCAL: ProviderSpec = ProviderSpec {
+    kind: Kind::Local,
+    ..VENDOR
+};
 
-const THINKING_TYPE: Quirks = Quirks { thinking: Thinking::Type, ..Quirks::NONE };
+const THINKING_TYPE: Quirks = Quirks {
+    thinking: Thinking::Type,
+    ..Quirks::NONE
+};
 
-const THINKING_FLAG: Quirks = Quirks { thinking: Thinking::Flag, ..Quirks::NONE };
+const THINKING_FLAG: Quirks = Quirks {
+    thinking: Thinking::Flag,
+    ..Quirks::NONE
+};
 
 /// The row of `custom` and of every provider that people name themselves.
 pub const CUSTOM: ProviderSpec = ProviderSpec {
@@ -58,7 +70,12 @@ pub const TABLE: &[ProviderSpec] = &[
         kind: Kind::Direct,
         wire: Wire::Azure,
         model: ModelRule::Verbatim,
-        quirks: Quirks { reasoning_back: None, cache_key: true, completion_limit: true, ..Quirks::NONE },
+        quirks: Quirks {
+            reasoning_back: None,
+            cache_key: true,
+            completion_limit: true,
+            ..Quirks::NONE
+        },
         ..VENDOR
     },
     ProviderSpec {
@@ -148,7 +165,12 @@ pub const TABLE: &[ProviderSpec] = &[
         keywords: &["openai", "gpt", "chatgpt"],
         environment: &["OPENAI_API_KEY"],
         base: Some("https://api.openai.com/v1"),
-        quirks: Quirks { reasoning_back: None, cache_key: true, completion_limit: true, ..Quirks::NONE },
+        quirks: Quirks {
+            reasoning_back: None,
+            cache_key: true,
+            completion_limit: true,
+            ..Quirks::NONE
+        },
         ..VENDOR
     },
     ProviderSpec {
@@ -158,7 +180,9 @@ pub const TABLE: &[ProviderSpec] = &[
         base: Some("https://chatgpt.com/backend-api"),
         base_marker: "codex",
         kind: Kind::SignIn,
-        wire: Wire::Unsupported("signing in to ChatGPT is not supported yet; use an API key of OpenAI"),
+        wire: Wire::Unsupported(
+            "signing in to ChatGPT is not supported yet; use an API key of OpenAI",
+        ),
         ..VENDOR
     },
     ProviderSpec {
@@ -167,7 +191,9 @@ pub const TABLE: &[ProviderSpec] = &[
         keywords: &["github_copilot", "copilot"],
         base: Some("https://api.githubcopilot.com"),
         kind: Kind::SignIn,
-        wire: Wire::Unsupported("signing in to GitHub Copilot is not supported yet; use another provider"),
+        wire: Wire::Unsupported(
+            "signing in to GitHub Copilot is not supported yet; use another provider",
+        ),
         ..VENDOR
     },
     ProviderSpec {
@@ -212,7 +238,10 @@ pub const TABLE: &[ProviderSpec] = &[
         keywords: &["moonshot", "kimi"],
         environment: &["MOONSHOT_API_KEY"],
         base: Some("https://api.moonshot.ai/v1"),
-        quirks: Quirks { temperatures: &[("kimi-k2.5", 1.0), ("kimi-k2.7", 1.0)], ..Quirks::NONE },
+        quirks: Quirks {
+            temperatures: &[("kimi-k2.5", 1.0), ("kimi-k2.7", 1.0)],
+            ..Quirks::NONE
+        },
         key_hint: "A key of the Chinese site needs providers.moonshot.apiBase = https://api.moonshot.cn/v1.",
         ..VENDOR
     },
@@ -222,11 +251,19 @@ pub const TABLE: &[ProviderSpec] = &[
         keywords: &["minimax"],
         environment: &["MINIMAX_API_KEY"],
         base: Some("https://api.minimax.io/v1"),
-        quirks: Quirks { thinking: Thinking::Split, ..Quirks::NONE },
+        quirks: Quirks {
+            thinking: Thinking::Split,
+            ..Quirks::NONE
+        },
         key_hint: "A key of the Chinese site needs providers.minimax.apiBase = https://api.minimaxi.com/v1.",
         ..VENDOR
     },
-    ProviderSpec { name: "vllm", label: "vLLM/Local", keywords: &["vllm"], ..LOCAL },
+    ProviderSpec {
+        name: "vllm",
+        label: "vLLM/Local",
+        keywords: &["vllm"],
+        ..LOCAL
+    },
     ProviderSpec {
         name: "ollama",
         label: "Ollama",
@@ -242,7 +279,10 @@ pub const TABLE: &[ProviderSpec] = &[
         keywords: &["groq"],
         environment: &["GROQ_API_KEY"],
         base: Some("https://api.groq.com/openai/v1"),
-        quirks: Quirks { reasoning_back: None, ..Quirks::NONE },
+        quirks: Quirks {
+            reasoning_back: None,
+            ..Quirks::NONE
+        },
         ..VENDOR
     },
     ProviderSpec {
@@ -335,7 +375,12 @@ pub const TABLE: &[ProviderSpec] = &[
         keywords: &["mistral", "magistral", "codestral", "devstral"],
         environment: &["MISTRAL_API_KEY"],
         base: Some("https://api.mistral.ai/v1"),
-        quirks: Quirks { short_ids: true, reasoning_back: None, thinking: Thinking::NoneOrHigh, ..Quirks::NONE },
+        quirks: Quirks {
+            short_ids: true,
+            reasoning_back: None,
+            thinking: Thinking::NoneOrHigh,
+            ..Quirks::NONE
+        },
         ..VENDOR
     },
     ProviderSpec {
@@ -421,7 +466,9 @@ pub const TABLE: &[ProviderSpec] = &[
         name: "bedrock",
         label: "AWS Bedrock",
         keywords: &["bedrock"],
-        wire: Wire::Unsupported("AWS Bedrock is not supported yet; use a gateway such as OpenRouter"),
+        wire: Wire::Unsupported(
+            "AWS Bedrock is not supported yet; use a gateway such as OpenRouter",
+        ),
         ..VENDOR
     },
     ProviderSpec {
@@ -430,7 +477,9 @@ pub const TABLE: &[ProviderSpec] = &[
         keywords: &["xai-grok"],
         base: Some("https://cli-chat-proxy.grok.com/v1"),
         kind: Kind::SignIn,
-        wire: Wire::Unsupported("signing in to Grok is not supported yet; use a gateway such as OpenRouter"),
+        wire: Wire::Unsupported(
+            "signing in to Grok is not supported yet; use a gateway such as OpenRouter",
+        ),
         ..VENDOR
     },
     ProviderSpec {

@@ -28,9 +28,18 @@ impl<'a> Section<'a> {
     /// The section `name` with these settings.
     #[must_use]
     pub fn of(name: &'a str, settings: &'a ProviderSettings) -> Self {
-        let base = settings.api_base.as_deref().map(str::trim).filter(|base| !base.is_empty());
+        let base = settings
+            .api_base
+            .as_deref()
+            .map(str::trim)
+            .filter(|base| !base.is_empty());
         let key = settings.api_key.as_ref();
-        Self { name, has_key: key.is_some(), key_prefix: key.map_or("", ApiKey::prefix), api_base: base }
+        Self {
+            name,
+            has_key: key.is_some(),
+            key_prefix: key.map_or("", ApiKey::prefix),
+            api_base: base,
+        }
     }
 }
 
@@ -63,7 +72,11 @@ pub enum SelectError {
 }
 
 fn known() -> String {
-    let names: Vec<&str> = TABLE.iter().filter(|spec| spec.kind != Kind::Speech).map(|spec| spec.name).collect();
+    let names: Vec<&str> = TABLE
+        .iter()
+        .filter(|spec| spec.kind != Kind::Speech)
+        .map(|spec| spec.name)
+        .collect();
     names.join(", ")
 }
 
@@ -71,10 +84,18 @@ fn known() -> String {
 ///
 /// # Errors
 /// [`SelectError`] when the name is unknown or nothing configured fits.
-pub fn select(model: &str, provider: &str, sections: &[Section<'_>]) -> Result<Selection, SelectError> {
+pub fn select(
+    model: &str,
+    provider: &str,
+    sections: &[Section<'_>],
+) -> Result<Selection, SelectError> {
     let choice = Choice { sections };
     if !provider.is_empty() && provider != "auto" {
-        return choice.named(provider).ok_or_else(|| SelectError::UnknownProvider { name: provider.to_owned() });
+        return choice
+            .named(provider)
+            .ok_or_else(|| SelectError::UnknownProvider {
+                name: provider.to_owned(),
+            });
     }
     let model = model.to_lowercase();
     choice
@@ -82,14 +103,21 @@ pub fn select(model: &str, provider: &str, sections: &[Section<'_>]) -> Result<S
         .or_else(|| choice.by_keyword(&model))
         .or_else(|| choice.by_local_address())
         .or_else(|| choice.by_any_key())
-        .ok_or_else(|| SelectError::NotConfigured { example: example(&model), model })
+        .ok_or_else(|| SelectError::NotConfigured {
+            example: example(&model),
+            model,
+        })
 }
 
 /// The section that a newcomer would fill in for this model.
 fn example(model: &str) -> &'static str {
-    let fits =
-        |spec: &&ProviderSpec| spec.kind == Kind::Vendor && spec.keywords.iter().any(|word| has_word(model, word));
-    TABLE.iter().find(fits).map_or("openrouter", |spec| spec.name)
+    let fits = |spec: &&ProviderSpec| {
+        spec.kind == Kind::Vendor && spec.keywords.iter().any(|word| has_word(model, word))
+    };
+    TABLE
+        .iter()
+        .find(fits)
+        .map_or("openrouter", |spec| spec.name)
 }
 
 struct Choice<'a> {
@@ -99,7 +127,9 @@ struct Choice<'a> {
 impl<'a> Choice<'a> {
     fn section(&self, spec: &ProviderSpec) -> Option<&'a Section<'a>> {
         let folded = fold_name(spec.name);
-        self.sections.iter().find(|section| fold_name(section.name) == folded)
+        self.sections
+            .iter()
+            .find(|section| fold_name(section.name) == folded)
     }
 
     fn has_key(&self, spec: &ProviderSpec) -> bool {
@@ -107,13 +137,16 @@ impl<'a> Choice<'a> {
     }
 
     fn has_address(&self, spec: &ProviderSpec) -> bool {
-        self.section(spec).is_some_and(|section| section.api_base.is_some())
+        self.section(spec)
+            .is_some_and(|section| section.api_base.is_some())
     }
 
     /// Servers that people named themselves. They have an address; other sections that the table
     /// does not know are for something else.
     fn own_sections(&self) -> impl Iterator<Item = &'a Section<'a>> {
-        self.sections.iter().filter(|section| section.api_base.is_some() && ProviderSpec::find(section.name).is_none())
+        self.sections.iter().filter(|section| {
+            section.api_base.is_some() && ProviderSpec::find(section.name).is_none()
+        })
     }
 
     fn named(&self, name: &str) -> Option<Selection> {
@@ -121,17 +154,23 @@ impl<'a> Choice<'a> {
             return Some(self.selection(spec));
         }
         let folded = fold_name(name);
-        self.own_sections().find(|section| fold_name(section.name) == folded).map(own)
+        self.own_sections()
+            .find(|section| fold_name(section.name) == folded)
+            .map(own)
     }
 
     fn by_prefix(&self, model: &str) -> Option<Selection> {
         let prefix = model.split_once('/').map_or(model, |(prefix, _)| prefix);
         let folded = fold_name(prefix);
-        if let Some(section) = self.own_sections().find(|section| fold_name(section.name) == folded) {
+        if let Some(section) = self
+            .own_sections()
+            .find(|section| fold_name(section.name) == folded)
+        {
             return Some(own(section));
         }
         let spec = ProviderSpec::find(prefix).filter(|spec| spec.kind != Kind::Speech)?;
-        let usable = spec.is_keyless() || self.has_key(spec) || (*spec == CUSTOM && self.has_address(spec));
+        let usable =
+            spec.is_keyless() || self.has_key(spec) || (*spec == CUSTOM && self.has_address(spec));
         usable.then(|| self.selection(spec))
     }
 
@@ -144,8 +183,13 @@ impl<'a> Choice<'a> {
                 Kind::Local => self.has_address(spec),
                 Kind::Vendor | Kind::Gateway | Kind::Direct => self.has_key(spec),
             };
-            let words = spec.keywords.iter().filter(|word| usable && has_word(model, word));
-            let Some(longest) = words.map(|word| word.len()).max() else { continue };
+            let words = spec
+                .keywords
+                .iter()
+                .filter(|word| usable && has_word(model, word));
+            let Some(longest) = words.map(|word| word.len()).max() else {
+                continue;
+            };
             if best.is_none_or(|(length, _)| longest > length) {
                 best = Some((longest, spec));
             }
@@ -154,12 +198,22 @@ impl<'a> Choice<'a> {
     }
 
     fn by_local_address(&self) -> Option<Selection> {
-        let locals = || TABLE.iter().filter(|spec| spec.kind == Kind::Local && self.has_address(spec));
+        let locals = || {
+            TABLE
+                .iter()
+                .filter(|spec| spec.kind == Kind::Local && self.has_address(spec))
+        };
         let marked = |spec: &&ProviderSpec| {
-            let base = self.section(spec).and_then(|section| section.api_base).unwrap_or_default();
+            let base = self
+                .section(spec)
+                .and_then(|section| section.api_base)
+                .unwrap_or_default();
             !spec.base_marker.is_empty() && base.contains(spec.base_marker)
         };
-        locals().find(marked).or_else(|| locals().next()).map(|spec| self.selection(spec))
+        locals()
+            .find(marked)
+            .or_else(|| locals().next())
+            .map(|spec| self.selection(spec))
     }
 
     fn by_any_key(&self) -> Option<Selection> {
@@ -167,17 +221,29 @@ impl<'a> Choice<'a> {
             !matches!(spec.kind, Kind::SignIn | Kind::Speech)
                 && (self.has_key(spec) || (**spec == CUSTOM && self.has_address(spec)))
         };
-        TABLE.iter().find(configured).map(|spec| self.selection(spec)).or_else(|| self.own_sections().next().map(own))
+        TABLE
+            .iter()
+            .find(configured)
+            .map(|spec| self.selection(spec))
+            .or_else(|| self.own_sections().next().map(own))
     }
 
     fn selection(&self, spec: &'static ProviderSpec) -> Selection {
-        let spoken = self.section(spec).map_or(spec, |section| gateway_behind(spec, section));
-        Selection { name: spec.name.into(), spec: spoken }
+        let spoken = self
+            .section(spec)
+            .map_or(spec, |section| gateway_behind(spec, section));
+        Selection {
+            name: spec.name.into(),
+            spec: spoken,
+        }
     }
 }
 
 fn own(section: &Section<'_>) -> Selection {
-    Selection { name: section.name.into(), spec: gateway_behind(&CUSTOM, section) }
+    Selection {
+        name: section.name.into(),
+        spec: gateway_behind(&CUSTOM, section),
+    }
 }
 
 /// The gateway that a section's key or address belongs to, whatever the section is called.
@@ -186,11 +252,16 @@ fn gateway_behind(spec: &'static ProviderSpec, section: &Section<'_>) -> &'stati
         return spec;
     }
     let gateways = || TABLE.iter().filter(|other| other.kind == Kind::Gateway);
-    let by_key =
-        |other: &&ProviderSpec| !other.key_prefix.is_empty() && section.key_prefix.starts_with(other.key_prefix);
+    let by_key = |other: &&ProviderSpec| {
+        !other.key_prefix.is_empty() && section.key_prefix.starts_with(other.key_prefix)
+    };
     let base = section.api_base.unwrap_or_default();
-    let by_base = |other: &&ProviderSpec| !other.base_marker.is_empty() && base.contains(other.base_marker);
-    gateways().find(by_key).or_else(|| gateways().find(by_base)).unwrap_or(spec)
+    let by_base =
+        |other: &&ProviderSpec| !other.base_marker.is_empty() && base.contains(other.base_marker);
+    gateways()
+        .find(by_key)
+        .or_else(|| gateways().find(by_base))
+        .unwrap_or(spec)
 }
 
 /// Whether a keyword stands in a model's name as a word. `-` and `_` are the same, and digits may
@@ -200,7 +271,9 @@ fn has_word(model: &str, keyword: &str) -> bool {
     let keyword = keyword.replace('-', "_");
     model.match_indices(&keyword).any(|(start, _)| {
         let before = model.get(..start).and_then(|text| text.chars().next_back());
-        let after = model.get(start + keyword.len()..).and_then(|text| text.chars().next());
+        let after = model
+            .get(start + keyword.len()..)
+            .and_then(|text| text.chars().next());
         !before.is_some_and(char::is_alphanumeric) && !after.is_some_and(char::is_alphabetic)
     })
 }
@@ -210,11 +283,19 @@ mod tests {
     use super::*;
 
     fn keyed(name: &str) -> Section<'_> {
-        Section { name, has_key: true, ..Section::default() }
+        Section {
+            name,
+            has_key: true,
+            ..Section::default()
+        }
     }
 
     fn at<'a>(name: &'a str, base: &'a str) -> Section<'a> {
-        Section { name, api_base: Some(base), ..Section::default() }
+        Section {
+            name,
+            api_base: Some(base),
+            ..Section::default()
+        }
     }
 
     #[test]
@@ -225,63 +306,137 @@ mod tests {
         let ollama = at("ollama", "http://localhost:11434");
         let table: &[(&str, &[Section<'_>], &str)] = &[
             ("anthropic/claude-opus-4-5", &[], "none"),
-            ("anthropic/claude-opus-4-5", &[openrouter, anthropic], "anthropic"),
+            (
+                "anthropic/claude-opus-4-5",
+                &[openrouter, anthropic],
+                "anthropic",
+            ),
             ("anthropic/claude-opus-4-5", &[openrouter], "openrouter"),
-            ("openrouter/anthropic/claude", &[openrouter, anthropic], "openrouter"),
+            (
+                "openrouter/anthropic/claude",
+                &[openrouter, anthropic],
+                "openrouter",
+            ),
             ("meta-llama/Llama-3.1-8B", &[vllm], "vllm"),
             ("plain", &[vllm, ollama], "ollama"),
             ("copilot-x", &[], "github_copilot"),
-            ("github-copilot/gpt-5.3-codex", &[keyed("openai")], "github_copilot"),
+            (
+                "github-copilot/gpt-5.3-codex",
+                &[keyed("openai")],
+                "github_copilot",
+            ),
             ("openai-codex/gpt-5", &[keyed("openai")], "openai_codex"),
             // Words, not parts of words.
-            ("grok-4-spark", &[keyed("volcengine"), openrouter], "openrouter"),
+            (
+                "grok-4-spark",
+                &[keyed("volcengine"), openrouter],
+                "openrouter",
+            ),
             ("ark-1", &[keyed("volcengine"), openrouter], "volcengine"),
             ("qwen3-max", &[keyed("dashscope"), openrouter], "dashscope"),
             ("GLM-4.6", &[keyed("zhipu"), openrouter], "zhipu"),
-            ("chatgpt-4o-latest", &[keyed("openai"), openrouter], "openai"),
+            (
+                "chatgpt-4o-latest",
+                &[keyed("openai"), openrouter],
+                "openai",
+            ),
             // A server of one's own needs an address.
             ("nvidia/nemotron-3", &[openrouter], "openrouter"),
             ("nvidia/nemotron-3", &[openrouter, ollama], "ollama"),
             ("ollama/llama3", &[openrouter], "ollama"),
             // The longest word wins.
-            ("volcengine-plan/x", &[keyed("volcengine"), keyed("volcengineCodingPlan")], "volcengine_coding_plan"),
-            ("kimi-coding/k2", &[keyed("moonshot"), keyed("kimi_coding")], "kimi_coding"),
+            (
+                "volcengine-plan/x",
+                &[keyed("volcengine"), keyed("volcengineCodingPlan")],
+                "volcengine_coding_plan",
+            ),
+            (
+                "kimi-coding/k2",
+                &[keyed("moonshot"), keyed("kimi_coding")],
+                "kimi_coding",
+            ),
             // Servers that people named themselves.
-            ("my-box/llama", &[openrouter, at("myBox", "http://box/v1")], "myBox"),
+            (
+                "my-box/llama",
+                &[openrouter, at("myBox", "http://box/v1")],
+                "myBox",
+            ),
             ("llama", &[at("my-box", "http://box/v1")], "my-box"),
             ("llama", &[at("custom", "http://box/v1")], "custom"),
             // Who writes speech down answers nothing.
             ("llama", &[keyed("assemblyai")], "none"),
-            ("assemblyai/x", &[keyed("assemblyai"), openrouter], "openrouter"),
-            ("llama", &[at("assemblyai", "https://api.eu.assemblyai.com/v2")], "none"),
+            (
+                "assemblyai/x",
+                &[keyed("assemblyai"), openrouter],
+                "openrouter",
+            ),
+            (
+                "llama",
+                &[at("assemblyai", "https://api.eu.assemblyai.com/v2")],
+                "none",
+            ),
             ("demo", &[openrouter], "demo"),
             ("whatever", &[keyed("groq"), keyed("custom")], "custom"),
         ];
         for (model, sections, expected) in table {
-            let name =
-                select(model, "auto", sections).map_or("none".to_owned(), |selection| selection.name.to_string());
+            let name = select(model, "auto", sections)
+                .map_or("none".to_owned(), |selection| selection.name.to_string());
             assert_eq!(name, *expected, "{model} with {sections:?}");
         }
     }
 
     #[test]
     fn a_named_provider_is_taken_in_any_spelling() {
-        for spelling in ["volcengineCodingPlan", "volcengine-coding-plan", "volcengine_coding_plan"] {
-            assert_eq!(select("x", spelling, &[]).unwrap().spec.name, "volcengine_coding_plan");
+        for spelling in [
+            "volcengineCodingPlan",
+            "volcengine-coding-plan",
+            "volcengine_coding_plan",
+        ] {
+            assert_eq!(
+                select("x", spelling, &[]).unwrap().spec.name,
+                "volcengine_coding_plan"
+            );
         }
-        assert_eq!(select("x", "my_box", &[at("my-box", "http://box/v1")]).unwrap().name.as_str(), "my-box");
-        assert!(matches!(select("x", "nobody", &[]), Err(SelectError::UnknownProvider { .. })));
+        assert_eq!(
+            select("x", "my_box", &[at("my-box", "http://box/v1")])
+                .unwrap()
+                .name
+                .as_str(),
+            "my-box"
+        );
+        assert!(matches!(
+            select("x", "nobody", &[]),
+            Err(SelectError::UnknownProvider { .. })
+        ));
         let error = select("claude-x", "auto", &[]).unwrap_err();
-        assert!(error.to_string().contains("providers.anthropic.apiKey"), "{error}");
+        assert!(
+            error.to_string().contains("providers.anthropic.apiKey"),
+            "{error}"
+        );
     }
 
     #[test]
     fn a_gateway_is_recognised_behind_another_name() {
-        let by_key = Section { name: "openai", has_key: true, key_prefix: "sk-or-", api_base: None };
-        let by_base = Section { api_base: Some("https://aihubmix.com/v1"), ..keyed("openai") };
-        for (section, expected) in [(by_key, "openrouter"), (by_base, "aihubmix"), (keyed("openai"), "openai")] {
+        let by_key = Section {
+            name: "openai",
+            has_key: true,
+            key_prefix: "sk-or-",
+            api_base: None,
+        };
+        let by_base = Section {
+            api_base: Some("https://aihubmix.com/v1"),
+            ..keyed("openai")
+        };
+        for (section, expected) in [
+            (by_key, "openrouter"),
+            (by_base, "aihubmix"),
+            (keyed("openai"), "openai"),
+        ] {
             let selection = select("gpt-4o", "auto", &[section]).unwrap();
-            assert_eq!((selection.name.as_str(), selection.spec.name), ("openai", expected));
+            assert_eq!(
+                (selection.name.as_str(), selection.spec.name),
+                ("openai", expected)
+            );
         }
     }
 }

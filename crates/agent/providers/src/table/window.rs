@@ -121,8 +121,12 @@ const WINDOWS: &[(&str, u32)] = &[
 #[must_use]
 pub fn context_window(model: &str) -> Option<u32> {
     let name = own_name(model);
-    let fitting = WINDOWS.iter().filter(|(family, _)| name.starts_with(family));
-    fitting.max_by_key(|(family, _)| family.len()).map(|(_, window)| *window)
+    let fitting = WINDOWS
+        .iter()
+        .filter(|(family, _)| name.starts_with(family));
+    fitting
+        .max_by_key(|(family, _)| family.len())
+        .map(|(_, window)| *window)
 }
 
 /// The model's name without the names of those who sell it: `openrouter/anthropic/claude-…`,
@@ -130,11 +134,26 @@ pub fn context_window(model: &str) -> Option<u32> {
 fn own_name(model: &str) -> String {
     let lower = model.to_ascii_lowercase();
     let last = lower.rsplit('/').next().unwrap_or(&lower);
-    let vendors =
-        ["anthropic.", "meta.", "amazon.", "mistral.", "cohere.", "deepseek.", "openai.", "moonshot.", "qwen."];
+    let vendors = [
+        "anthropic.",
+        "meta.",
+        "amazon.",
+        "mistral.",
+        "cohere.",
+        "deepseek.",
+        "openai.",
+        "moonshot.",
+        "qwen.",
+    ];
     let regions = ["us.", "eu.", "apac.", "global."];
-    let here = regions.iter().find_map(|region| last.strip_prefix(region)).unwrap_or(last);
-    let bare = vendors.iter().find_map(|vendor| here.strip_prefix(vendor)).unwrap_or(here);
+    let here = regions
+        .iter()
+        .find_map(|region| last.strip_prefix(region))
+        .unwrap_or(last);
+    let bare = vendors
+        .iter()
+        .find_map(|vendor| here.strip_prefix(vendor))
+        .unwrap_or(here);
     let bare = bare.strip_prefix("meta-").unwrap_or(bare);
     bare.strip_prefix("models-").unwrap_or(bare).to_owned()
 }
@@ -148,7 +167,10 @@ mod tests {
         for (model, window) in [
             ("anthropic/claude-opus-4-5", Some(200_000)),
             ("openrouter/anthropic/claude-sonnet-4.5", Some(200_000)),
-            ("us.anthropic.claude-3-7-sonnet-20250219-v1:0", Some(200_000)),
+            (
+                "us.anthropic.claude-3-7-sonnet-20250219-v1:0",
+                Some(200_000),
+            ),
             ("gpt-4", Some(8_192)),
             ("gpt-4-0613", Some(8_192)),
             ("gpt-4o-mini", Some(128_000)),

@@ -6,12 +6,21 @@ use super::{ModelRule, ProviderSpec, fold_name};
 /// names that begin with the vendor's name twice.
 #[must_use]
 pub fn wire_model<'a>(spec: &ProviderSpec, model: &'a str) -> &'a str {
-    let Some((prefix, rest)) = model.split_once('/') else { return model };
+    let Some((prefix, rest)) = model.split_once('/') else {
+        return model;
+    };
     let is_own = fold_name(prefix) == fold_name(spec.name);
     match spec.model {
         ModelRule::Verbatim => model,
         ModelRule::LastSegment => model.rsplit('/').next().unwrap_or(model),
-        ModelRule::StripOwn(also) if is_own || also.iter().any(|other| fold_name(other) == fold_name(prefix)) => rest,
+        ModelRule::StripOwn(also)
+            if is_own
+                || also
+                    .iter()
+                    .any(|other| fold_name(other) == fold_name(prefix)) =>
+        {
+            rest
+        }
         ModelRule::StripBeforeVendor if is_own && rest.contains('/') => rest,
         ModelRule::StripOwn(_) | ModelRule::StripBeforeVendor => model,
     }
@@ -24,8 +33,16 @@ mod tests {
     #[test]
     fn vendors_get_their_own_spelling() {
         let table = [
-            ("openrouter", "anthropic/claude-opus-4-5", "anthropic/claude-opus-4-5"),
-            ("openrouter", "openrouter/anthropic/claude", "anthropic/claude"),
+            (
+                "openrouter",
+                "anthropic/claude-opus-4-5",
+                "anthropic/claude-opus-4-5",
+            ),
+            (
+                "openrouter",
+                "openrouter/anthropic/claude",
+                "anthropic/claude",
+            ),
             ("openrouter", "openrouter/free", "openrouter/free"),
             ("aihubmix", "anthropic/claude", "claude"),
             ("byteplus", "byteplus/doubao", "doubao"),
@@ -37,14 +54,22 @@ mod tests {
             ("anthropic", "anthropic/claude-opus-4-5", "claude-opus-4-5"),
             ("openai", "gpt-4o", "gpt-4o"),
             ("zhipu", "zai/glm-4.6", "glm-4.6"),
-            ("github_copilot", "github-copilot/gpt-5.3-codex", "gpt-5.3-codex"),
+            (
+                "github_copilot",
+                "github-copilot/gpt-5.3-codex",
+                "gpt-5.3-codex",
+            ),
             ("ollama", "ollama/llama3:8b", "llama3:8b"),
             ("ollama", "ollama_chat/llama3", "llama3"),
             ("custom", "custom/whatever", "custom/whatever"),
             ("azure_openai", "my/deployment", "my/deployment"),
         ];
         for (name, model, expected) in table {
-            assert_eq!(wire_model(ProviderSpec::find(name).unwrap(), model), expected, "{name} {model}");
+            assert_eq!(
+                wire_model(ProviderSpec::find(name).unwrap(), model),
+                expected,
+                "{name} {model}"
+            );
         }
     }
 }

@@ -15,8 +15,11 @@ const FOR_THE_ENGINE: &[&str] = &["lr-s-002", "lr-s-004", "lr-s-007"];
 
 /// What the engine adds to rows that pass here: it compacts, tells that an answer was cut, stores
 /// that it was.
-const MORE_IN_THE_ENGINE: &[(&str, &str)] =
-    &[("lr-s-018", "user_told_cut"), ("lr-s-018", "stored_with_flag"), ("lr-s-026", "no_loop")];
+const MORE_IN_THE_ENGINE: &[(&str, &str)] = &[
+    ("lr-s-018", "user_told_cut"),
+    ("lr-s-018", "stored_with_flag"),
+    ("lr-s-026", "no_loop"),
+];
 
 const RECOVERED: &str = "recovered";
 
@@ -25,7 +28,11 @@ async fn every_row_ends_as_expected() {
     let rows = rows("llm_responses").unwrap();
     assert_eq!(rows.len(), 40);
     for (id, word) in MORE_IN_THE_ENGINE {
-        assert!(rows.iter().any(|row| row.id == *id && row.must().contains(word)), "{id} no longer says {word}");
+        assert!(
+            rows.iter()
+                .any(|row| row.id == *id && row.must().contains(word)),
+            "{id} no longer says {word}"
+        );
     }
     let mut failed = Vec::new();
     for row in &rows {
@@ -45,7 +52,10 @@ struct Always {
 fn policy(row: &Row) -> RetryPolicy {
     match row.outcome() {
         // One try is enough to see that a line of 10 MB is refused.
-        "error_bounded" => RetryPolicy { pauses: Vec::new(), ..quick() },
+        "error_bounded" => RetryPolicy {
+            pauses: Vec::new(),
+            ..quick()
+        },
         "timeout_then_retry" => impatient(),
         _ => quick(),
     }
@@ -53,17 +63,31 @@ fn policy(row: &Row) -> RetryPolicy {
 
 async fn always(row: &Row) -> Always {
     let reply = Reply::corpus(row).unwrap();
-    let server = ModelServer::answering(move |_| reply.clone()).await.unwrap();
-    let policy = RetryPolicy { longest_pause: Duration::from_secs(1), ..policy(row) };
-    let response = router("custom", &server, policy).chat_with_failover(hello(), &context()).await;
-    Always { response, requests: server.requests().len() }
+    let server = ModelServer::answering(move |_| reply.clone())
+        .await
+        .unwrap();
+    let policy = RetryPolicy {
+        longest_pause: Duration::from_secs(1),
+        ..policy(row)
+    };
+    let response = router("custom", &server, policy)
+        .chat_with_failover(hello(), &context())
+        .await;
+    Always {
+        response,
+        requests: server.requests().len(),
+    }
 }
 
 /// What comes when the row is served once, and a good answer after it.
 async fn once(row: &Row) -> (LlmResponse, Duration) {
-    let server = ModelServer::scripted([Reply::corpus(row).unwrap(), Reply::text(RECOVERED)]).await.unwrap();
+    let server = ModelServer::scripted([Reply::corpus(row).unwrap(), Reply::text(RECOVERED)])
+        .await
+        .unwrap();
     let begun = Instant::now();
-    let response = router("custom", &server, policy(row)).chat_with_failover(hello(), &context()).await;
+    let response = router("custom", &server, policy(row))
+        .chat_with_failover(hello(), &context())
+        .await;
     (response, begun.elapsed())
 }
 
@@ -73,24 +97,41 @@ async fn check(row: &Row) -> Result<(), String> {
     let require = |holds: bool| if holds { Ok(()) } else { Err(seen.clone()) };
     match row.outcome() {
         "ok" => require(response.finish_reason == FinishReason::Stop && requests == 1)?,
-        "ok_or_retry" => require(matches!(response.finish_reason, FinishReason::Stop | FinishReason::Error))?,
+        "ok_or_retry" => require(matches!(
+            response.finish_reason,
+            FinishReason::Stop | FinishReason::Error
+        ))?,
         "ok_run" => {
             require(!response.tool_calls.is_empty() && requests == 1)?;
-            require(response.tool_calls.iter().all(|call| call.parsed_arguments().is_ok()))?;
+            require(
+                response
+                    .tool_calls
+                    .iter()
+                    .all(|call| call.parsed_arguments().is_ok()),
+            )?;
         }
         "tool_error_to_model" => {
             require(!response.tool_calls.is_empty() && requests == 1)?;
             let runnable = FOR_THE_ENGINE.contains(&row.id.as_str());
-            require(response.tool_calls.iter().all(|call| call.parsed_arguments().is_ok() == runnable))?;
+            require(
+                response
+                    .tool_calls
+                    .iter()
+                    .all(|call| call.parsed_arguments().is_ok() == runnable),
+            )?;
         }
-        "partial" => require(response.finish_reason == FinishReason::Length && words(&response) == "half an ans")?,
+        "partial" => require(
+            response.finish_reason == FinishReason::Length && words(&response) == "half an ans",
+        )?,
         "error_to_user" => require(is_explained(&response) && requests == 1)?,
-        "error_bounded" => require(is_explained(&response) && words(&response).contains("longer than"))?,
+        "error_bounded" => {
+            require(is_explained(&response) && words(&response).contains("longer than"))?
+        }
         "compact_and_retry_once" => {
             require(response.finish_reason == FinishReason::ContextOverflow && requests == 1)?;
         }
-        "retry" | "retry_then_error" | "retry_or_error" | "retry_or_partial" | "timeout_then_retry"
-        | "treated_as_stop" => {
+        "retry" | "retry_then_error" | "retry_or_error" | "retry_or_partial"
+        | "timeout_then_retry" | "treated_as_stop" => {
             require(is_explained(&response) && response.tool_calls.is_empty())?;
             let (after, elapsed) = once(row).await;
             if words(&after) != RECOVERED || after.finish_reason != FinishReason::Stop {
@@ -117,7 +158,11 @@ async fn must(row: &Row, word: &str, response: &LlmResponse) -> Result<(), Strin
     let holds = match word {
         _ if word.starts_with("text_is_") => words(response) == word.trim_start_matches("text_is_"),
         "ids_made_distinct" | "id_made_up" => {
-            let ids: HashSet<&str> = response.tool_calls.iter().map(|call| call.id.as_str()).collect();
+            let ids: HashSet<&str> = response
+                .tool_calls
+                .iter()
+                .map(|call| call.id.as_str())
+                .collect();
             ids.len() == response.tool_calls.len() && !ids.contains("")
         }
         "request_valid_next" | "one_result_per_call" => return next_is_valid(response).await,
@@ -126,9 +171,14 @@ async fn must(row: &Row, word: &str, response: &LlmResponse) -> Result<(), Strin
         "idle_timeout" => words(response).contains("no answer for"),
         "bad_frame_reported" => words(response).contains("not JSON"),
         "not_accepted_as_complete" => {
-            let server = ModelServer::scripted([Reply::corpus(row).unwrap()]).await.unwrap();
-            let seen = router("custom", &server, quick()).chat_with_failover(hello(), &watched()).await;
-            seen.finish_reason == FinishReason::Error && words(&seen).contains("The answer broke off.")
+            let server = ModelServer::scripted([Reply::corpus(row).unwrap()])
+                .await
+                .unwrap();
+            let seen = router("custom", &server, quick())
+                .chat_with_failover(hello(), &watched())
+                .await;
+            seen.finish_reason == FinishReason::Error
+                && words(&seen).contains("The answer broke off.")
         }
         // Held by the outcome, or by getting here.
         "no_panic"
@@ -143,7 +193,11 @@ async fn must(row: &Row, word: &str, response: &LlmResponse) -> Result<(), Strin
         "error_names_parameter" | "error_lists_tools" => FOR_THE_ENGINE.contains(&row.id.as_str()),
         other => MORE_IN_THE_ENGINE.contains(&(row.id.as_str(), other)),
     };
-    if holds { Ok(()) } else { Err(format!("{word}: {response:?}")) }
+    if holds {
+        Ok(())
+    } else {
+        Err(format!("{word}: {response:?}"))
+    }
 }
 
 /// The next request passes the strict checks of both vendors.
@@ -151,10 +205,14 @@ async fn next_is_valid(response: &LlmResponse) -> Result<(), String> {
     for vendor in ["custom", "mistral", "anthropic"] {
         let server = ModelServer::scripted([Reply::text("fine")]).await.unwrap();
         let next: ChatRequest = answered(&hello(), response);
-        let answer = router(vendor, &server, quick()).chat_with_failover(next, &context()).await;
+        let answer = router(vendor, &server, quick())
+            .chat_with_failover(next, &context())
+            .await;
         let violations = server.violations();
         if !violations.is_empty() || words(&answer) != "fine" {
-            return Err(format!("{vendor} refuses the next request: {violations:?} {answer:?}"));
+            return Err(format!(
+                "{vendor} refuses the next request: {violations:?} {answer:?}"
+            ));
         }
     }
     Ok(())

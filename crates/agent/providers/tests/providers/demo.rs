@@ -24,15 +24,25 @@ impl Desk {
         let text = |name: &str| arguments[name].as_str().unwrap().to_owned();
         self.calls.push(tool.to_owned());
         match tool {
-            "list_dir" => self.files.keys().map(|name| format!("📄 {name}\n")).collect(),
+            "list_dir" => self
+                .files
+                .keys()
+                .map(|name| format!("📄 {name}\n"))
+                .collect(),
             "read_file" => match self.files.get(&text("path")) {
                 None => format!("Error: File not found: {}\n\n[hint]", text("path")),
                 Some(file) if file.is_empty() => format!("(Empty file: {})", text("path")),
                 Some(file) => {
                     let lines: Vec<&str> = file.lines().collect();
-                    let numbered: Vec<String> =
-                        (1..).zip(&lines).map(|(number, line)| format!("{number}| {line}")).collect();
-                    format!("{}\n\n(End of file — {} lines total)", numbered.join("\n"), lines.len())
+                    let numbered: Vec<String> = (1..)
+                        .zip(&lines)
+                        .map(|(number, line)| format!("{number}| {line}"))
+                        .collect();
+                    format!(
+                        "{}\n\n(End of file — {} lines total)",
+                        numbered.join("\n"),
+                        lines.len()
+                    )
                 }
             },
             "write_file" => {
@@ -46,12 +56,15 @@ impl Desk {
 
     /// One turn, as the engine would do it.
     async fn say(&mut self, text: &str) -> String {
-        let block =
-            format!("[Runtime Context — metadata only, not instructions]\nCurrent Time: {TIME}\n[/Runtime Context]");
-        self.messages.push(ChatMessage::user(format!("{text}\n\n{block}")));
+        let block = format!(
+            "[Runtime Context — metadata only, not instructions]\nCurrent Time: {TIME}\n[/Runtime Context]"
+        );
+        self.messages
+            .push(ChatMessage::user(format!("{text}\n\n{block}")));
         for _ in 0..5 {
             let response = ask(request(self.messages.clone())).await;
-            self.messages.push(ChatMessage::Assistant(response.to_message()));
+            self.messages
+                .push(ChatMessage::Assistant(response.to_message()));
             if response.tool_calls.is_empty() {
                 return words(&response).to_owned();
             }
@@ -66,26 +79,42 @@ impl Desk {
 
 async fn ask(request: ChatRequest) -> LlmResponse {
     let demo = candidate("demo", &ProviderSettings::default(), "demo");
-    ProviderRouter::new([demo], RetryPolicy::default()).chat_with_failover(request, &context()).await
+    ProviderRouter::new([demo], RetryPolicy::default())
+        .chat_with_failover(request, &context())
+        .await
 }
 
 #[tokio::test]
 async fn it_does_what_it_says_it_can() {
-    let mut desk =
-        Desk { files: BTreeMap::from([("README.md".to_owned(), "# Hi\nthere\n".to_owned())]), ..Desk::default() };
+    let mut desk = Desk {
+        files: BTreeMap::from([("README.md".to_owned(), "# Hi\nthere\n".to_owned())]),
+        ..Desk::default()
+    };
     let table = [
         ("what files are here?", "📄 README.md", vec!["list_dir"]),
         ("read README.md", "2| there", vec!["read_file"]),
         ("again", "2| there", vec!["read_file"]),
-        ("write a note: buy milk", "notes.md", vec!["read_file", "write_file"]),
+        (
+            "write a note: buy milk",
+            "notes.md",
+            vec!["read_file", "write_file"],
+        ),
         ("记一条笔记：喝茶", "好了", vec!["read_file", "write_file"]),
-        ("remember that my cat is Mimi", "my cat is Mimi", vec!["read_file", "write_file"]),
+        (
+            "remember that my cat is Mimi",
+            "my cat is Mimi",
+            vec!["read_file", "write_file"],
+        ),
         ("what do you remember?", "my cat is Mimi", vec!["read_file"]),
         ("what time is it?", TIME, vec![]),
         ("现在几点？", TIME, vec![]),
         ("run `date`", "ran date", vec!["exec"]),
         ("run rm -rf /", "I do not run `rm -rf /`", vec![]),
-        ("read missing.txt", "Error: File not found: missing.txt", vec!["read_file"]),
+        (
+            "read missing.txt",
+            "Error: File not found: missing.txt",
+            vec!["read_file"],
+        ),
         ("help", "providers.openrouter.apiKey", vec![]),
         ("explain general relativity", "That is beyond me", vec![]),
         ("谢谢", "不客气", vec![]),
@@ -94,11 +123,17 @@ async fn it_does_what_it_says_it_can() {
         desk.calls.clear();
         let answer = desk.say(text).await;
         assert!(answer.contains(expected), "{text}: {answer}");
-        assert!(answer.starts_with("[demo model] ") || answer.starts_with("[演示模型] "), "{text}: {answer}");
+        assert!(
+            answer.starts_with("[demo model] ") || answer.starts_with("[演示模型] "),
+            "{text}: {answer}"
+        );
         assert_eq!(desk.calls, calls, "{text}");
     }
     assert_eq!(desk.files["notes.md"], "# Notes\n\n- buy milk\n- 喝茶\n");
-    assert_eq!(desk.files["memory/MEMORY.md"], "# Memory\n\n- my cat is Mimi\n");
+    assert_eq!(
+        desk.files["memory/MEMORY.md"],
+        "# Memory\n\n- my cat is Mimi\n"
+    );
     let transcript = Transcript::repair(desk.messages.into_iter().map(Arc::new));
     assert!(transcript.synthesised.is_empty() && transcript.dropped == 0);
 }
@@ -106,16 +141,29 @@ async fn it_does_what_it_says_it_can() {
 #[tokio::test]
 async fn a_file_that_was_not_read_whole_is_left_alone() {
     let mut desk = Desk::default();
-    desk.files.insert("notes.md".to_owned(), "kept\n".to_owned());
-    let call = ask(request([ChatMessage::user("write a note: x")])).await.tool_calls.remove(0);
+    desk.files
+        .insert("notes.md".to_owned(), "kept\n".to_owned());
+    let call = ask(request([ChatMessage::user("write a note: x")]))
+        .await
+        .tool_calls
+        .remove(0);
     let paged = "1| kept\n\n(Showing lines 1-1 of 9000. Use offset=2 to continue.)";
     let history = [
         ChatMessage::user("write a note: x"),
-        ChatMessage::Assistant(LlmResponse { tool_calls: vec![call.clone()], ..LlmResponse::default() }.to_message()),
+        ChatMessage::Assistant(
+            LlmResponse {
+                tool_calls: vec![call.clone()],
+                ..LlmResponse::default()
+            }
+            .to_message(),
+        ),
         ChatMessage::tool(&call, paged),
     ];
     let response = ask(request(history)).await;
-    assert!(response.tool_calls.is_empty() && words(&response).contains("too long"), "{response:?}");
+    assert!(
+        response.tool_calls.is_empty() && words(&response).contains("too long"),
+        "{response:?}"
+    );
 }
 
 #[tokio::test]
@@ -127,13 +175,27 @@ async fn its_text_comes_in_pieces_and_a_missing_tool_is_said() {
     };
     let demo = candidate("demo", &ProviderSettings::default(), "demo");
     let router = ProviderRouter::new([demo], RetryPolicy::default());
-    let without_tools = ChatRequest { tools: Arc::new([]), ..request([ChatMessage::user("list files")]) };
-    let watching = CallContext { deltas: Some(Arc::new(sink)), ..context() };
+    let without_tools = ChatRequest {
+        tools: Arc::new([]),
+        ..request([ChatMessage::user("list files")])
+    };
+    let watching = CallContext {
+        deltas: Some(Arc::new(sink)),
+        ..context()
+    };
     let response = router.chat_with_failover(without_tools, &watching).await;
     assert!(words(&response).contains("`list_dir`"), "{response:?}");
     let pieces = pieces.lock().unwrap();
     assert!(pieces.len() > 3);
-    let text: String =
-        pieces.iter().map(|delta| if let Delta::Text(text) = delta { text.as_str() } else { "" }).collect();
+    let text: String = pieces
+        .iter()
+        .map(|delta| {
+            if let Delta::Text(text) = delta {
+                text.as_str()
+            } else {
+                ""
+            }
+        })
+        .collect();
     assert_eq!(text, words(&response));
 }

@@ -16,13 +16,17 @@ const SHORT: Duration = Duration::from_millis(300);
 
 #[tokio::test]
 async fn the_first_that_answers_like_a_model_server_is_taken() {
-    let page = Server::start(|_| async { Response::json(200, &json!({ "hello": "world" })) }).await.unwrap();
+    let page = Server::start(|_| async { Response::json(200, &json!({ "hello": "world" })) })
+        .await
+        .unwrap();
     let embedder = Server::start(|_| async {
         Response::json(200, &json!({ "object": "list", "data": [{ "id": "nomic-embed-text" }, { "id": "llama3" }] }))
     })
     .await
     .unwrap();
-    let silent = Server::start(|_| std::future::pending::<Response>()).await.unwrap();
+    let silent = Server::start(|_| std::future::pending::<Response>())
+        .await
+        .unwrap();
     let scripted = ModelServer::scripted([]).await.unwrap();
     let ports = [
         ("silent", silent.address().port()),
@@ -32,6 +36,13 @@ async fn the_first_that_answers_like_a_model_server_is_taken() {
     ];
     let found = discover_within(&ports, &clients(), PATIENCE).await;
     let api_base = format!("{}/v1", embedder.url());
-    assert_eq!(found, Some(Found { provider: "ollama".into(), api_base, model: "llama3".into() }));
+    assert_eq!(
+        found,
+        Some(Found {
+            provider: "ollama".into(),
+            api_base,
+            model: "llama3".into()
+        })
+    );
     assert_eq!(discover_within(&ports[..2], &clients(), SHORT).await, None);
 }

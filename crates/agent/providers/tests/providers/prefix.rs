@@ -42,10 +42,21 @@ fn each_request_begins_with_the_one_before() {
         let mut before = rendered(&request(messages[..1].to_vec()));
         for length in [4, 5, 7, 9] {
             let after = rendered(&request(messages[..length].to_vec()));
-            assert_eq!((&before.tools, &before.system), (&after.tools, &after.system), "{name}");
-            assert!(after.messages.starts_with(&before.messages), "{name} {length}: {before:#?} {after:#?}");
+            assert_eq!(
+                (&before.tools, &before.system),
+                (&after.tools, &after.system),
+                "{name}"
+            );
+            assert!(
+                after.messages.starts_with(&before.messages),
+                "{name} {length}: {before:#?} {after:#?}"
+            );
             assert!(!after.messages.concat().contains("cache_control"), "{name}");
-            assert_eq!(after, rendered(&request(messages[..length].to_vec())), "{name}");
+            assert_eq!(
+                after,
+                rendered(&request(messages[..length].to_vec())),
+                "{name}"
+            );
             before = after;
         }
     }
@@ -72,8 +83,9 @@ async fn what_one_request_has_cached_the_next_one_finds() {
         history.push(ChatMessage::user(format!("turn {turn}")));
         requests.push(request(history.clone()));
         // More calls than the API looks back over.
-        let calls: Vec<ToolCall> =
-            (0..15).map(|call| ToolCall::new(format!("{turn}-{call}"), "read_file", "{}")).collect();
+        let calls: Vec<ToolCall> = (0..15)
+            .map(|call| ToolCall::new(format!("{turn}-{call}"), "read_file", "{}"))
+            .collect();
         history.push(ChatMessage::Assistant(AssistantMessage {
             tool_calls: calls.clone(),
             ..AssistantMessage::default()
@@ -91,9 +103,17 @@ async fn what_one_request_has_cached_the_next_one_finds() {
     let mut before: Vec<(String, bool)> = Vec::new();
     for request in server.requests() {
         let after = blocks(&request.json);
-        assert!(after.iter().zip(&before).all(|((after, _), (before, _))| after == before));
+        assert!(
+            after
+                .iter()
+                .zip(&before)
+                .all(|((after, _), (before, _))| after == before)
+        );
         let end = before.len().checked_sub(1);
-        assert!(end.is_none_or(|end| after[end].1), "where the request before ended is marked: {after:#?}");
+        assert!(
+            end.is_none_or(|end| after[end].1),
+            "where the request before ended is marked: {after:#?}"
+        );
         assert!(after.last().unwrap().1);
         before = after;
     }

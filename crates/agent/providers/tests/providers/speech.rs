@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use nanobot_providers::{
-    ApiKey, BuildError, ProviderSettings, ProviderSpec, Selection, Speech, SpeechError, SpeechPatience, SpeechSettings,
-    build,
+    ApiKey, BuildError, ProviderSettings, ProviderSpec, Selection, Speech, SpeechError,
+    SpeechPatience, SpeechSettings, build,
 };
 use nanobot_testkit::SpeechFake;
 use nanobot_testkit::http::{Response, Step};
@@ -21,7 +21,11 @@ const VENDORS: [(&str, &str, &str); 7] = [
     ("groq", "whisper-large-v3", "/audio/transcriptions"),
     ("openai", "whisper-1", "/audio/transcriptions"),
     ("openrouter", "openai/whisper-1", "/audio/transcriptions"),
-    ("siliconflow", "FunAudioLLM/SenseVoiceSmall", "/audio/transcriptions"),
+    (
+        "siliconflow",
+        "FunAudioLLM/SenseVoiceSmall",
+        "/audio/transcriptions",
+    ),
     ("xiaomi_mimo", "mimo-v2.5-asr", "/chat/completions"),
     ("stepfun", "stepaudio-2.5-asr", "/audio/asr/sse"),
     ("assemblyai", "universal-3-pro,universal-2", "/upload"),
@@ -37,13 +41,25 @@ fn patient() -> SpeechPatience {
 }
 
 fn settings() -> SpeechSettings {
-    SpeechSettings { model: None, language: None, max_seconds: 120, max_bytes: 1000, patience: patient() }
+    SpeechSettings {
+        model: None,
+        language: None,
+        max_seconds: 120,
+        max_bytes: 1000,
+        patience: patient(),
+    }
 }
 
 fn speech(vendor: &str, base: String, settings: SpeechSettings) -> Speech {
-    let selection = Selection { name: vendor.into(), spec: ProviderSpec::find(vendor).unwrap() };
-    let provider =
-        ProviderSettings { api_key: ApiKey::parse(KEY).unwrap(), api_base: Some(base), ..ProviderSettings::default() };
+    let selection = Selection {
+        name: vendor.into(),
+        spec: ProviderSpec::find(vendor).unwrap(),
+    };
+    let provider = ProviderSettings {
+        api_key: ApiKey::parse(KEY).unwrap(),
+        api_base: Some(base),
+        ..ProviderSettings::default()
+    };
     Speech::new(&selection, &provider, settings, clients()).unwrap()
 }
 
@@ -70,13 +86,20 @@ impl Recordings {
 async fn every_vendor_gets_a_recording_in_its_own_shape() {
     let recordings = Recordings::new();
     let path = recordings.write("x.mp3", b"sound of a voice");
-    assert_eq!(Speech::vendors().collect::<Vec<_>>(), VENDORS.map(|(vendor, ..)| vendor));
+    assert_eq!(
+        Speech::vendors().collect::<Vec<_>>(),
+        VENDORS.map(|(vendor, ..)| vendor)
+    );
     for (vendor, model, endpoint) in VENDORS {
         for ending in ["", "/", endpoint] {
             let fake = fake().await;
             fake.says(" 你好, hello there \n");
             let speech = speech(vendor, format!("{}/x/v2{ending}", fake.url()), settings());
-            assert_eq!(speech.transcribe(&path, None).await.unwrap(), "你好, hello there", "{vendor} at {ending}");
+            assert_eq!(
+                speech.transcribe(&path, None).await.unwrap(),
+                "你好, hello there",
+                "{vendor} at {ending}"
+            );
             assert!(!format!("{speech:?}").contains(KEY), "{speech:?}");
             let (language, kind) = match vendor {
                 "xiaomi_mimo" => (Some("auto".to_owned()), "audio/mpeg"),
@@ -85,9 +108,18 @@ async fn every_vendor_gets_a_recording_in_its_own_shape() {
                 _ => (None, "audio/mpeg"),
             };
             let recording = Bytes::from_static(b"sound of a voice");
-            let expected = Heard { model: model.to_owned(), language, kind: kind.to_owned(), recording };
+            let expected = Heard {
+                model: model.to_owned(),
+                language,
+                kind: kind.to_owned(),
+                recording,
+            };
             assert_eq!(fake.heard(), [expected], "{vendor} at {ending}");
-            assert_eq!(fake.requests()[0], format!("POST /x/v2{endpoint}"), "{vendor} at {ending}");
+            assert_eq!(
+                fake.requests()[0],
+                format!("POST /x/v2{endpoint}"),
+                "{vendor} at {ending}"
+            );
         }
     }
 }
@@ -97,16 +129,41 @@ async fn wishes_are_told_in_the_words_of_each_vendor() {
     let recordings = Recordings::new();
     let path = recordings.write("x.mp3", b"sound");
     for (vendor, ..) in VENDORS {
-        for (language, told) in [("zh", "zh"), ("de", if vendor == "xiaomi_mimo" { "auto" } else { "de" })] {
+        for (language, told) in [
+            ("zh", "zh"),
+            (
+                "de",
+                if vendor == "xiaomi_mimo" {
+                    "auto"
+                } else {
+                    "de"
+                },
+            ),
+        ] {
             let fake = fake().await;
-            let own = if vendor == "assemblyai" { " universal-2 ," } else { "own/model" };
-            let wishes =
-                SpeechSettings { model: Some(own.to_owned()), language: Some(language.to_owned()), ..settings() };
+            let own = if vendor == "assemblyai" {
+                " universal-2 ,"
+            } else {
+                "own/model"
+            };
+            let wishes = SpeechSettings {
+                model: Some(own.to_owned()),
+                language: Some(language.to_owned()),
+                ..settings()
+            };
             let speech = speech(vendor, format!("{}/v2", fake.url()), wishes);
-            assert_eq!(speech.transcribe(&path, None).await.unwrap(), "hello there", "{vendor} {language}");
+            assert_eq!(
+                speech.transcribe(&path, None).await.unwrap(),
+                "hello there",
+                "{vendor} {language}"
+            );
             let heard = fake.heard().remove(0);
             let model = own.trim_matches([' ', ',']);
-            assert_eq!((heard.model.as_str(), heard.language.as_deref()), (model, Some(told)), "{vendor}");
+            assert_eq!(
+                (heard.model.as_str(), heard.language.as_deref()),
+                (model, Some(told)),
+                "{vendor}"
+            );
         }
     }
 }
@@ -136,7 +193,10 @@ async fn containers_are_called_what_services_know() {
     let fake = fake().await;
     let mimo = speech("xiaomi_mimo", fake.url(), settings());
     let error = mimo.transcribe(&path, None).await.unwrap_err().to_string();
-    assert_eq!(error, "the service refuses it: 400 audio/ogg is not supported");
+    assert_eq!(
+        error,
+        "the service refuses it: 400 audio/ogg is not supported"
+    );
     assert_eq!(fake.requests().len(), 1);
 }
 
@@ -149,24 +209,43 @@ async fn what_passes_is_tried_again() {
     let recordings = Recordings::new();
     let path = recordings.write("x.mp3", b"sound");
     let passing = [
-        vec![trouble(429).with_header("retry-after", "0"), trouble(500), trouble(504)],
+        vec![
+            trouble(429).with_header("retry-after", "0"),
+            trouble(500),
+            trouble(504),
+        ],
         vec![trouble(408), trouble(502), trouble(503)],
-        vec![Response::headless(vec![Step::Reset]), Response::headless(vec![Step::Fin])],
-        vec![Response::chunked(200, "text/event-stream", vec![Step::text("data: {\"ty"), Step::Fin])],
+        vec![
+            Response::headless(vec![Step::Reset]),
+            Response::headless(vec![Step::Fin]),
+        ],
+        vec![Response::chunked(
+            200,
+            "text/event-stream",
+            vec![Step::text("data: {\"ty"), Step::Fin],
+        )],
     ];
     for (vendor, ..) in VENDORS {
         for answers in &passing {
             let fake = fake().await;
             fake.answers_next(answers.iter().cloned());
             let speech = speech(vendor, format!("{}/v2", fake.url()), settings());
-            assert_eq!(speech.transcribe(&path, None).await.unwrap(), "hello there", "{vendor} after {answers:?}");
+            assert_eq!(
+                speech.transcribe(&path, None).await.unwrap(),
+                "hello there",
+                "{vendor} after {answers:?}"
+            );
             assert_eq!(fake.heard().len(), 1, "{vendor}");
         }
         let fake = fake().await;
         fake.answers_next(std::iter::repeat_n(trouble(500), 9));
         let speech = speech(vendor, format!("{}/v2", fake.url()), settings());
         let error = speech.transcribe(&path, None).await.unwrap_err();
-        assert_eq!(error.to_string(), "the service refuses it: 500 not now", "{vendor}");
+        assert_eq!(
+            error.to_string(),
+            "the service refuses it: 500 not now",
+            "{vendor}"
+        );
         assert_eq!(fake.requests().len(), 4, "{vendor}");
     }
 }
@@ -180,14 +259,28 @@ async fn a_pause_that_the_service_names_is_kept_and_too_long_a_one_given_up() {
         fake.answers_next([trouble(429).with_header("retry-after", "1")]);
         let began = std::time::Instant::now();
         let patient = speech(vendor, format!("{}/v2", fake.url()), settings());
-        assert_eq!(patient.transcribe(&path, None).await.unwrap(), "hello there", "{vendor}");
+        assert_eq!(
+            patient.transcribe(&path, None).await.unwrap(),
+            "hello there",
+            "{vendor}"
+        );
         assert!(began.elapsed() >= Duration::from_secs(1), "{vendor}");
-        for wait in ["3600", "1e18", "18446744073709549568", "Fri, 31 Dec 9999 23:59:59 GMT"] {
+        for wait in [
+            "3600",
+            "1e18",
+            "18446744073709549568",
+            "Fri, 31 Dec 9999 23:59:59 GMT",
+        ] {
             fake.answers_next([trouble(429).with_header("retry-after", wait)]);
             let before = fake.requests().len();
-            let given_up = tokio::time::timeout(Duration::from_secs(70), patient.transcribe(&path, None));
+            let given_up =
+                tokio::time::timeout(Duration::from_secs(70), patient.transcribe(&path, None));
             let error = given_up.await.expect("it is not waited for").unwrap_err();
-            assert_eq!(error.to_string(), "the service refuses it: 429 not now", "{vendor} {wait}");
+            assert_eq!(
+                error.to_string(),
+                "the service refuses it: 429 not now",
+                "{vendor} {wait}"
+            );
             assert_eq!(fake.requests().len(), before + 1, "{vendor} {wait}");
         }
     }
@@ -201,8 +294,14 @@ async fn what_does_not_pass_is_told_once_and_without_the_key() {
     for (vendor, ..) in VENDORS {
         let message = format!("Invalid API Key: {KEY}");
         let table = [
-            (Response::json(401, &json!({ "error": { "message": message } })), "401 Invalid API Key: ***"),
-            (Response::json(403, &json!({ "error": "no such plan" })), "403 no such plan"),
+            (
+                Response::json(401, &json!({ "error": { "message": message } })),
+                "401 Invalid API Key: ***",
+            ),
+            (
+                Response::json(403, &json!({ "error": "no such plan" })),
+                "403 no such plan",
+            ),
             (Response::json(404, &json!({})), "404 "),
         ];
         for (answer, expected) in table {
@@ -210,16 +309,27 @@ async fn what_does_not_pass_is_told_once_and_without_the_key() {
             fake.answers_next([answer]);
             let speech = speech(vendor, format!("{}/v2", fake.url()), settings());
             let error = speech.transcribe(&path, None).await.unwrap_err();
-            assert_eq!(error.to_string(), format!("the service refuses it: {expected}"), "{vendor}");
+            assert_eq!(
+                error.to_string(),
+                format!("the service refuses it: {expected}"),
+                "{vendor}"
+            );
             assert_eq!(fake.requests().len(), 1, "{vendor}");
         }
-        for odd in [page(), Response::json(200, &json!([1])), Response::json(200, &json!({ "odd": true }))] {
+        for odd in [
+            page(),
+            Response::json(200, &json!([1])),
+            Response::json(200, &json!({ "odd": true })),
+        ] {
             let fake = fake().await;
             fake.answers_next(std::iter::repeat_n(odd, 9));
             let speech = speech(vendor, format!("{}/v2", fake.url()), settings());
             let error = speech.transcribe(&path, None).await.unwrap_err();
             assert!(
-                matches!(error, SpeechError::Refused { status: 200, .. } | SpeechError::Unreachable(_)),
+                matches!(
+                    error,
+                    SpeechError::Refused { status: 200, .. } | SpeechError::Unreachable(_)
+                ),
                 "{vendor}: {error}"
             );
         }
@@ -228,7 +338,11 @@ async fn what_does_not_pass_is_told_once_and_without_the_key() {
     for (vendor, ..) in VENDORS {
         let speech = speech(vendor, format!("{}/v2", wrong.url()), settings());
         let error = speech.transcribe(&path, None).await.unwrap_err();
-        assert_eq!(error.to_string(), "the service refuses it: 401 Invalid API key", "{vendor}");
+        assert_eq!(
+            error.to_string(),
+            "the service refuses it: 401 Invalid API key",
+            "{vendor}"
+        );
     }
 }
 
@@ -239,23 +353,51 @@ async fn nobody_waits_for_ever() {
     let short = Duration::from_millis(300);
     let hanging = [
         Response::headless(vec![Step::Hang]),
-        Response::chunked(200, "text/event-stream", vec![Step::text("data: {\"type\":"), Step::Hang]),
+        Response::chunked(
+            200,
+            "text/event-stream",
+            vec![Step::text("data: {\"type\":"), Step::Hang],
+        ),
     ];
     for (vendor, ..) in VENDORS {
         for answer in &hanging {
             let fake = fake().await;
             fake.answers_next(std::iter::repeat_n(answer.clone(), 9));
-            let patience = SpeechPatience { total: short, total_of_job: short, ..patient() };
-            let speech = speech(vendor, format!("{}/v2", fake.url()), SpeechSettings { patience, ..settings() });
+            let patience = SpeechPatience {
+                total: short,
+                total_of_job: short,
+                ..patient()
+            };
+            let speech = speech(
+                vendor,
+                format!("{}/v2", fake.url()),
+                SpeechSettings {
+                    patience,
+                    ..settings()
+                },
+            );
             let error = speech.transcribe(&path, None).await.unwrap_err();
-            assert!(matches!(error, SpeechError::Late { .. }), "{vendor}: {error}");
+            assert!(
+                matches!(error, SpeechError::Late { .. }),
+                "{vendor}: {error}"
+            );
         }
     }
     // One try that hangs is not all of them.
     let fake = fake().await;
     fake.answers_next([hanging[0].clone()]);
-    let patience = SpeechPatience { each: Duration::from_secs(5), ..patient() };
-    let groq = speech("groq", fake.url(), SpeechSettings { patience, ..settings() });
+    let patience = SpeechPatience {
+        each: Duration::from_secs(5),
+        ..patient()
+    };
+    let groq = speech(
+        "groq",
+        fake.url(),
+        SpeechSettings {
+            patience,
+            ..settings()
+        },
+    );
     assert_eq!(groq.transcribe(&path, None).await.unwrap(), "hello there");
 }
 
@@ -266,16 +408,35 @@ async fn a_job_is_asked_after_until_it_is_done_or_too_late() {
     let fake = fake().await;
     fake.takes_polls(5);
     let speech_of = |fake: &SpeechFake, patience| {
-        speech("assemblyai", format!("{}/v2", fake.url()), SpeechSettings { patience, ..settings() })
+        speech(
+            "assemblyai",
+            format!("{}/v2", fake.url()),
+            SpeechSettings {
+                patience,
+                ..settings()
+            },
+        )
     };
-    assert_eq!(speech_of(&fake, patient()).transcribe(&path, None).await.unwrap(), "hello there");
+    assert_eq!(
+        speech_of(&fake, patient())
+            .transcribe(&path, None)
+            .await
+            .unwrap(),
+        "hello there"
+    );
     let mut expected = vec!["POST /v2/upload", "POST /v2/transcript"];
     expected.extend(["GET /v2/transcript/job-1"; 6]);
     assert_eq!(fake.requests(), expected);
 
     fake.takes_polls(usize::MAX);
-    let patience = SpeechPatience { total_of_job: Duration::from_secs(1), ..patient() };
-    let error = speech_of(&fake, patience).transcribe(&path, None).await.unwrap_err();
+    let patience = SpeechPatience {
+        total_of_job: Duration::from_secs(1),
+        ..patient()
+    };
+    let error = speech_of(&fake, patience)
+        .transcribe(&path, None)
+        .await
+        .unwrap_err();
     assert_eq!(error.to_string(), "the service gave no text within 1 s");
 
     // What was given up may still be on its way to the first one.
@@ -284,9 +445,19 @@ async fn a_job_is_asked_after_until_it_is_done_or_too_late() {
     let brought = json!({ "upload_url": "https://cdn.test/upload/0" });
     let created = json!({ "id": "../job 2", "status": "queued" });
     fake.answers_next([&brought, &created, &failed].map(|answer| Response::json(200, answer)));
-    let error = speech_of(&fake, patient()).transcribe(&path, None).await.unwrap_err();
-    assert_eq!(error.to_string(), "the service refuses it: 200 Transcoding failed: no audio");
-    assert_eq!(fake.requests().pop().unwrap(), "GET /v2/transcript/..%2Fjob%202", "an id is one segment");
+    let error = speech_of(&fake, patient())
+        .transcribe(&path, None)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the service refuses it: 200 Transcoding failed: no audio"
+    );
+    assert_eq!(
+        fake.requests().pop().unwrap(),
+        "GET /v2/transcript/..%2Fjob%202",
+        "an id is one segment"
+    );
 }
 
 #[tokio::test]
@@ -303,11 +474,17 @@ async fn a_stream_may_fail_in_the_middle() {
         delta.replace(" hel", "lo")
     ))]);
     assert_eq!(speech.transcribe(&path, None).await.unwrap(), "hello");
-    fake.answers_next([stream(&format!("{delta}data: {{\"type\":\"error\",\"message\":\"not allowed\"}}\n\n"))]);
+    fake.answers_next([stream(&format!(
+        "{delta}data: {{\"type\":\"error\",\"message\":\"not allowed\"}}\n\n"
+    ))]);
     let error = speech.transcribe(&path, None).await.unwrap_err();
     assert_eq!(error.to_string(), "the service refuses it: 200 not allowed");
     fake.answers_next([stream(delta)]);
-    assert_eq!(speech.transcribe(&path, None).await.unwrap(), "hello there", "one that ends too early is asked again");
+    assert_eq!(
+        speech.transcribe(&path, None).await.unwrap(),
+        "hello there",
+        "one that ends too early is asked again"
+    );
 }
 
 #[tokio::test]
@@ -316,25 +493,75 @@ async fn what_is_too_much_is_not_sent() {
     let fake = fake().await;
     let groq = speech("groq", fake.url(), settings());
     let large = recordings.write("large.mp3", &[0; 1001]);
-    assert!(matches!(groq.transcribe(&large, None).await, Err(SpeechError::TooLarge { bytes: 1001, limit: 1000 })));
-    let mut long = b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x01\0\0\0\x01\0\0\0\x01\0\x08\0data".to_vec();
+    assert!(matches!(
+        groq.transcribe(&large, None).await,
+        Err(SpeechError::TooLarge {
+            bytes: 1001,
+            limit: 1000
+        })
+    ));
+    let mut long =
+        b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x01\0\0\0\x01\0\0\0\x01\0\x08\0data".to_vec();
     long.extend(121_u32.to_le_bytes());
     let long = recordings.write("long.wav", &long);
-    assert!(matches!(groq.transcribe(&long, None).await, Err(SpeechError::TooLong { seconds: 121, limit: 120 })));
+    assert!(matches!(
+        groq.transcribe(&long, None).await,
+        Err(SpeechError::TooLong {
+            seconds: 121,
+            limit: 120
+        })
+    ));
     let missing = recordings.0.path().join("missing.ogg");
-    assert!(matches!(groq.transcribe(&missing, None).await, Err(SpeechError::Unreadable(_))));
+    assert!(matches!(
+        groq.transcribe(&missing, None).await,
+        Err(SpeechError::Unreadable(_))
+    ));
     // Ten megabytes of base64 are all that it takes.
-    let mimo = speech("xiaomi_mimo", fake.url(), SpeechSettings { max_bytes: 25 << 20, ..settings() });
+    let mimo = speech(
+        "xiaomi_mimo",
+        fake.url(),
+        SpeechSettings {
+            max_bytes: 25 << 20,
+            ..settings()
+        },
+    );
     let large = recordings.write("large.mp3", &vec![0; 7_500_001]);
-    assert!(matches!(mimo.transcribe(&large, None).await, Err(SpeechError::TooLarge { limit: 7_500_000, .. })));
+    assert!(matches!(
+        mimo.transcribe(&large, None).await,
+        Err(SpeechError::TooLarge {
+            limit: 7_500_000,
+            ..
+        })
+    ));
     assert_eq!(fake.requests(), [""; 0]);
 }
 
 #[test]
 fn who_writes_speech_down_answers_no_chat() {
-    let selection = Selection { name: "assemblyai".into(), spec: ProviderSpec::find("assemblyai").unwrap() };
+    let selection = Selection {
+        name: "assemblyai".into(),
+        spec: ProviderSpec::find("assemblyai").unwrap(),
+    };
     let error = build(&selection, &ProviderSettings::default(), "x", clients()).unwrap_err();
-    assert!(matches!(error, BuildError::Unsupported { label: "AssemblyAI", .. }), "{error}");
-    let error = Speech::new(&selection, &ProviderSettings::default(), settings(), clients()).unwrap_err();
-    assert_eq!(error.to_string(), "AssemblyAI needs a key: set providers.assemblyai.apiKey in the configuration");
+    assert!(
+        matches!(
+            error,
+            BuildError::Unsupported {
+                label: "AssemblyAI",
+                ..
+            }
+        ),
+        "{error}"
+    );
+    let error = Speech::new(
+        &selection,
+        &ProviderSettings::default(),
+        settings(),
+        clients(),
+    )
+    .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "AssemblyAI needs a key: set providers.assemblyai.apiKey in the configuration"
+    );
 }

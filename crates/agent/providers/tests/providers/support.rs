@@ -31,7 +31,10 @@ pub(crate) fn quick() -> RetryPolicy {
 
 /// The same for servers that fall silent. What does answer has this long for it, on a busy machine too.
 pub(crate) fn impatient() -> RetryPolicy {
-    RetryPolicy { idle: Duration::from_secs(5), ..quick() }
+    RetryPolicy {
+        idle: Duration::from_secs(5),
+        ..quick()
+    }
 }
 
 pub(crate) fn settings(base: &str) -> ProviderSettings {
@@ -43,13 +46,23 @@ pub(crate) fn settings(base: &str) -> ProviderSettings {
 }
 
 pub(crate) fn candidate(name: &str, settings: &ProviderSettings, model: &str) -> Candidate {
-    let selection = Selection { name: name.into(), spec: ProviderSpec::find(name).unwrap() };
+    let selection = Selection {
+        name: name.into(),
+        spec: ProviderSpec::find(name).unwrap(),
+    };
     let connection = build(&selection, settings, model, clients()).unwrap();
-    Candidate { provider: connection.provider, model: connection.model, generation: Generation::default() }
+    Candidate {
+        provider: connection.provider,
+        model: connection.model,
+        generation: Generation::default(),
+    }
 }
 
 pub(crate) fn router(name: &str, server: &ModelServer, policy: RetryPolicy) -> ProviderRouter {
-    ProviderRouter::new([candidate(name, &settings(&server.base_url()), "model")], policy)
+    ProviderRouter::new(
+        [candidate(name, &settings(&server.base_url()), "model")],
+        policy,
+    )
 }
 
 pub(crate) fn tool(name: &str, source: ToolSource) -> ToolSpec {
@@ -63,7 +76,8 @@ pub(crate) fn tool(name: &str, source: ToolSource) -> ToolSpec {
 }
 
 pub(crate) fn request(messages: impl IntoIterator<Item = ChatMessage>) -> ChatRequest {
-    let tools = ["exec", "list_dir", "read_file", "write_file"].map(|name| tool(name, ToolSource::BuiltIn));
+    let tools =
+        ["exec", "list_dir", "read_file", "write_file"].map(|name| tool(name, ToolSource::BuiltIn));
     ChatRequest {
         model: "model".into(),
         system: "Be brief.".into(),
@@ -80,12 +94,19 @@ pub(crate) fn hello() -> ChatRequest {
 }
 
 pub(crate) fn context() -> CallContext {
-    CallContext { trace: "t".into(), deltas: None, cancel: CancellationToken::new() }
+    CallContext {
+        trace: "t".into(),
+        deltas: None,
+        cancel: CancellationToken::new(),
+    }
 }
 
 /// A context with somebody who sees the text.
 pub(crate) fn watched() -> CallContext {
-    CallContext { deltas: Some(Arc::new(|_seen: Delta| {})), ..context() }
+    CallContext {
+        deltas: Some(Arc::new(|_seen: Delta| {})),
+        ..context()
+    }
 }
 
 pub(crate) fn words(response: &LlmResponse) -> &str {
@@ -94,9 +115,21 @@ pub(crate) fn words(response: &LlmResponse) -> &str {
 
 /// The conversation after a response and an answer to each of its calls.
 pub(crate) fn answered(request: &ChatRequest, response: &LlmResponse) -> ChatRequest {
-    let results = response.tool_calls.iter().map(|call: &ToolCall| ChatMessage::tool(call, "result"));
-    let messages = request.transcript.messages().iter().map(|message| (**message).clone());
-    let messages = messages.chain([ChatMessage::Assistant(response.to_message())]).chain(results);
+    let results = response
+        .tool_calls
+        .iter()
+        .map(|call: &ToolCall| ChatMessage::tool(call, "result"));
+    let messages = request
+        .transcript
+        .messages()
+        .iter()
+        .map(|message| (**message).clone());
+    let messages = messages
+        .chain([ChatMessage::Assistant(response.to_message())])
+        .chain(results);
     let transcript = Transcript::repair(messages.map(Arc::new)).transcript;
-    ChatRequest { transcript, ..request.clone() }
+    ChatRequest {
+        transcript,
+        ..request.clone()
+    }
 }

@@ -25,11 +25,18 @@ impl Claims for SqliteBus {
             .map_err(|refusal| refusal.bus("claim a slot"))
     }
 
-    async fn lease(&self, name: &str, owner: &str, ttl: Duration) -> Result<Option<Lease>, BusError> {
+    async fn lease(
+        &self,
+        name: &str,
+        owner: &str,
+        ttl: Duration,
+    ) -> Result<Option<Lease>, BusError> {
         let (name, owner, clock) = (name.to_owned(), owner.to_owned(), self.db.clock());
         let (now, expires_at) = (clock.now(), clock.after(ttl));
         self.db
-            .write(Durability::Power, move |connection| lease(connection, name, &owner, now, expires_at))
+            .write(Durability::Power, move |connection| {
+                lease(connection, name, &owner, now, expires_at)
+            })
             .await
             .map_err(|refusal| refusal.bus("take a lease"))
     }
@@ -39,7 +46,9 @@ impl Claims for SqliteBus {
         self.db
             .write(Durability::Power, move |connection| {
                 connection
-                    .prepare_cached("UPDATE lease SET expires_at = 0 WHERE name = ?1 AND owner = ?2")?
+                    .prepare_cached(
+                        "UPDATE lease SET expires_at = 0 WHERE name = ?1 AND owner = ?2",
+                    )?
                     .execute([&name, &owner])
                     .map(drop)
             })

@@ -14,11 +14,18 @@ fn said(id: usize) -> InboundMessage {
 }
 
 async fn pragma(bus: &SqliteBus, statement: &'static str) {
-    bus.db.write(Durability::Process, move |connection| connection.execute_batch(statement)).await.unwrap();
+    bus.db
+        .write(Durability::Process, move |connection| {
+            connection.execute_batch(statement)
+        })
+        .await
+        .unwrap();
 }
 
 async fn open(home: &tempfile::TempDir) -> SqliteBus {
-    SqliteBus::open(StateDb::open(home.path().join("state.db")).await.unwrap()).await.unwrap()
+    SqliteBus::open(StateDb::open(home.path().join("state.db")).await.unwrap())
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
@@ -26,22 +33,46 @@ async fn a_full_disk_refuses_what_it_cannot_keep_and_recovers() {
     let home = tempfile::tempdir().unwrap();
     let bus = open(&home).await;
     pragma(&bus, "PRAGMA max_page_count = 60").await;
-    let outcomes = futures_util::future::join_all((0..100).map(|id| bus.publish_inbound(said(id)))).await;
-    let accepted: Vec<_> = (0..100).filter(|id| outcomes.get(*id).is_some_and(Result::is_ok)).collect();
-    for outcome in outcomes.into_iter().chain([bus.publish_inbound(said(100)).await]) {
+    let outcomes =
+        futures_util::future::join_all((0..100).map(|id| bus.publish_inbound(said(id)))).await;
+    let accepted: Vec<_> = (0..100)
+        .filter(|id| outcomes.get(*id).is_some_and(Result::is_ok))
+        .collect();
+    for outcome in outcomes
+        .into_iter()
+        .chain([bus.publish_inbound(said(100)).await])
+    {
         match outcome {
             Ok(accepted) => assert_eq!(accepted, Accepted::New),
-            Err(error) => assert!(matches!(error, BusError::Store { .. }) && error.is_transient(), "{error:?}"),
+            Err(error) => assert!(
+                matches!(error, BusError::Store { .. }) && error.is_transient(),
+                "{error:?}"
+            ),
         }
     }
     assert!(accepted.len() < 100, "{} fitted", accepted.len());
-    let kept = bus.list(Queue::Inbound, LedgerFilter::Open, usize::MAX).await.unwrap();
-    assert_eq!(kept.len(), accepted.len(), "what is refused is not kept, what is accepted is");
+    let kept = bus
+        .list(Queue::Inbound, LedgerFilter::Open, usize::MAX)
+        .await
+        .unwrap();
+    assert_eq!(
+        kept.len(),
+        accepted.len(),
+        "what is refused is not kept, what is accepted is"
+    );
 
     pragma(&bus, "PRAGMA max_page_count = 1000000").await;
     for id in 0..100 {
-        let expected = if accepted.contains(&id) { Accepted::Duplicate } else { Accepted::New };
-        assert_eq!(bus.publish_inbound(said(id)).await.unwrap(), expected, "{id}");
+        let expected = if accepted.contains(&id) {
+            Accepted::Duplicate
+        } else {
+            Accepted::New
+        };
+        assert_eq!(
+            bus.publish_inbound(said(id)).await.unwrap(),
+            expected,
+            "{id}"
+        );
     }
     let mut subscription = bus.inbound().await.unwrap();
     for _ in 0..100 {
@@ -60,16 +91,25 @@ async fn a_consumer_survives_a_file_that_cannot_be_written_for_a_while() {
     pragma(&bus, "PRAGMA busy_timeout = 1").await;
     let intruder = rusqlite::Connection::open(bus.db.path()).unwrap();
     intruder.execute_batch("BEGIN IMMEDIATE").unwrap();
-    assert!(matches!(bus.publish_inbound(said(3)).await, Err(BusError::Store { .. })));
+    assert!(matches!(
+        bus.publish_inbound(said(3)).await,
+        Err(BusError::Store { .. })
+    ));
     let refused = first.settle(nanobot_bus::Settle::Ack).await;
-    assert!(matches!(refused, Err(BusError::Store { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(BusError::Store { .. })),
+        "{refused:?}"
+    );
     drop(first);
     intruder.execute_batch("ROLLBACK").unwrap();
     assert_eq!(bus.publish_inbound(said(3)).await.unwrap(), Accepted::New);
     let mut seen = Vec::new();
     for _ in 0..3 {
         let delivery = subscription.next().await.unwrap();
-        seen.push((delivery.message.id.as_ref().unwrap().to_string(), delivery.attempt));
+        seen.push((
+            delivery.message.id.as_ref().unwrap().to_string(),
+            delivery.attempt,
+        ));
         delivery.ack().await.unwrap();
     }
     let expected = [("2", 1), ("3", 1), ("1", 1)].map(|(id, attempt)| (id.to_owned(), attempt));
@@ -85,9 +125,18 @@ async fn work_that_fails_takes_nothing_of_its_neighbours_with_it() {
         connection.execute("INSERT INTO nowhere DEFAULT VALUES", [])
     });
     // Asked for together, so that they end up in one transaction as a rule.
-    let (first, half_done, second) =
-        futures_util::join!(bus.publish_inbound(said(1)), half_done, bus.publish_inbound(said(2)));
-    assert_eq!((first.unwrap(), second.unwrap()), (Accepted::New, Accepted::New));
+    let (first, half_done, second) = futures_util::join!(
+        bus.publish_inbound(said(1)),
+        half_done,
+        bus.publish_inbound(said(2))
+    );
+    assert_eq!(
+        (first.unwrap(), second.unwrap()),
+        (Accepted::New, Accepted::New)
+    );
     assert!(half_done.is_err());
-    assert!(bus.claim_once("half").await.unwrap(), "what failed left nothing behind");
+    assert!(
+        bus.claim_once("half").await.unwrap(),
+        "what failed left nothing behind"
+    );
 }

@@ -14,9 +14,16 @@ const COLUMNS: &str = "id, queue, state, why, attempts, accepted_at, body";
 
 #[async_trait]
 impl Ledger for SqliteBus {
-    async fn list(&self, queue: Queue, filter: LedgerFilter, limit: usize) -> Result<Vec<LedgerEntry>, BusError> {
+    async fn list(
+        &self,
+        queue: Queue,
+        filter: LedgerFilter,
+        limit: usize,
+    ) -> Result<Vec<LedgerEntry>, BusError> {
         self.db
-            .write(Durability::Process, move |connection| list(connection, queue, filter, limit))
+            .write(Durability::Process, move |connection| {
+                list(connection, queue, filter, limit)
+            })
             .await
             .map_err(|refusal| refusal.bus("list the ledger"))
     }
@@ -43,7 +50,9 @@ impl Ledger for SqliteBus {
                 Durability::Power,
                 move |connection| match place(connection, entry)? {
                     Some((_, channel)) => Ok(rows::retry(connection, entry)?.map(|()| channel)),
-                    None => Ok(Err(BusError::Unknown { id: entry.to_string() })),
+                    None => Ok(Err(BusError::Unknown {
+                        id: entry.to_string(),
+                    })),
                 },
                 move |retried| {
                     if let Ok(channel) = retried {
@@ -60,9 +69,13 @@ impl Ledger for SqliteBus {
         let entry = number(id)?;
         let now = self.db.clock().now();
         self.db
-            .write(Durability::Power, move |connection| match place(connection, entry)? {
-                Some((queue, _)) => rows::discard(connection, queue, entry, now),
-                None => Ok(Err(BusError::Unknown { id: entry.to_string() })),
+            .write(Durability::Power, move |connection| {
+                match place(connection, entry)? {
+                    Some((queue, _)) => rows::discard(connection, queue, entry, now),
+                    None => Ok(Err(BusError::Unknown {
+                        id: entry.to_string(),
+                    })),
+                }
             })
             .await
             .map_err(|refusal| refusal.bus("discard a ledger entry"))?
@@ -71,11 +84,15 @@ impl Ledger for SqliteBus {
 
 /// The row that a ledger id names.
 fn number(id: &str) -> Result<u64, BusError> {
-    id.parse().map_err(|_not_a_number| BusError::Unknown { id: id.to_owned() })
+    id.parse()
+        .map_err(|_not_a_number| BusError::Unknown { id: id.to_owned() })
 }
 
 /// The queue of an entry, and its channel when that is the outbound one.
-fn place(connection: &Connection, entry: u64) -> rusqlite::Result<Option<(Queue, Option<ChannelName>)>> {
+fn place(
+    connection: &Connection,
+    entry: u64,
+) -> rusqlite::Result<Option<(Queue, Option<ChannelName>)>> {
     connection
         .prepare_cached("SELECT queue, consumer FROM ledger WHERE id = ?1")?
         .query_row([entry], |row| {
@@ -92,20 +109,27 @@ fn list(
     filter: LedgerFilter,
     limit: usize,
 ) -> rusqlite::Result<Vec<LedgerEntry>> {
-    let states: Vec<_> =
-        EntryState::ALL.into_iter().filter(|state| filter.admits(*state)).map(|state| format!("'{state}'")).collect();
+    let states: Vec<_> = EntryState::ALL
+        .into_iter()
+        .filter(|state| filter.admits(*state))
+        .map(|state| format!("'{state}'"))
+        .collect();
     // The plus keeps the index on names out of it: from the newest row down, nothing has to be sorted.
     let statement = format!(
         "SELECT {COLUMNS} FROM ledger WHERE +queue = ?1 AND state IN ({}) ORDER BY id DESC LIMIT ?2",
         states.join(", ")
     );
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    connection.prepare_cached(&statement)?.query_map((rows::queue_word(queue), limit), show)?.collect()
+    connection
+        .prepare_cached(&statement)?
+        .query_map((rows::queue_word(queue), limit), show)?
+        .collect()
 }
 
 fn show(row: &Row<'_>) -> rusqlite::Result<LedgerEntry> {
     let accepted_at: String = row.get(5)?;
-    let accepted_at = chrono::DateTime::parse_from_rfc3339(&accepted_at).map_err(|error| unreadable(5, error))?;
+    let accepted_at =
+        chrono::DateTime::parse_from_rfc3339(&accepted_at).map_err(|error| unreadable(5, error))?;
     let id: u64 = row.get(0)?;
     let mut entry = LedgerEntry {
         id: id.to_string(),
@@ -129,7 +153,9 @@ fn fill<T: Queued>(entry: &mut LedgerEntry, body: &str) {
     match serde_json::from_str::<T>(body) {
         Ok(message) => message.show_in(entry),
         Err(error) => {
-            entry.why.get_or_insert_with(|| format!("the stored message cannot be read: {error}"));
+            entry
+                .why
+                .get_or_insert_with(|| format!("the stored message cannot be read: {error}"));
         }
     }
 }
@@ -142,6 +168,9 @@ fn queue(row: &Row<'_>, column: usize) -> rusqlite::Result<Queue> {
         .ok_or_else(|| unreadable(column, format!("no queue is called {word:?}")))
 }
 
-fn unreadable(column: usize, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> rusqlite::Error {
+fn unreadable(
+    column: usize,
+    error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, Type::Text, error.into())
 }

@@ -19,7 +19,10 @@ pub(super) struct Place {
 
 impl Place {
     pub(super) fn of<T: Queued>(channel: Option<&ChannelName>) -> Self {
-        Self { queue: queue_word(T::QUEUE), consumer: channel.map(ToString::to_string).unwrap_or_default() }
+        Self {
+            queue: queue_word(T::QUEUE),
+            consumer: channel.map(ToString::to_string).unwrap_or_default(),
+        }
     }
 }
 
@@ -33,12 +36,22 @@ pub(super) fn queue_word(queue: Queue) -> &'static str {
 
 /// Limits waits that an earlier process asked for; tells the newest entry's number.
 pub(super) fn resume(connection: &Connection, latest_due: Millis) -> rusqlite::Result<u64> {
-    connection.execute("UPDATE ledger SET due_at = ?1 WHERE due_at > 0 AND due_at > ?1", [latest_due])?;
-    connection.query_row("SELECT coalesce(max(id), 0) FROM ledger", [], |row| row.get(0))
+    connection.execute(
+        "UPDATE ledger SET due_at = ?1 WHERE due_at > 0 AND due_at > ?1",
+        [latest_due],
+    )?;
+    connection.query_row("SELECT coalesce(max(id), 0) FROM ledger", [], |row| {
+        row.get(0)
+    })
 }
 
 /// Adds an entry and tells its number; `None` when one of its name is there.
-pub(super) fn accept(connection: &Connection, place: &Place, name: &str, body: &str) -> rusqlite::Result<Option<u64>> {
+pub(super) fn accept(
+    connection: &Connection,
+    place: &Place,
+    name: &str,
+    body: &str,
+) -> rusqlite::Result<Option<u64>> {
     let accepted_at = chrono::Local::now().to_rfc3339();
     connection
         .prepare_cached(
@@ -70,7 +83,11 @@ pub(super) fn take_back_all(connection: &Connection, place: &Place) -> rusqlite:
 }
 
 /// Takes one handout back, to be due again at `due`; nothing when it is out no more.
-pub(super) fn take_back(connection: &Connection, handout: Handout, due: Millis) -> rusqlite::Result<()> {
+pub(super) fn take_back(
+    connection: &Connection,
+    handout: Handout,
+    due: Millis,
+) -> rusqlite::Result<()> {
     if let Some(mut row) = load(connection, handout.entry)?
         && row.is_out(handout)
         && row.standing.state.is_open()
@@ -104,17 +121,27 @@ pub(super) fn hand_out<T: Queued>(
     while taken.len() < most
         && let Some((entry, body)) = first_ready(connection, place)?
     {
-        let Some(mut row) = load(connection, entry)? else { break };
+        let Some(mut row) = load(connection, entry)? else {
+            break;
+        };
         match serde_json::from_str(&body) {
             Ok(message) => {
                 let progress = row.standing.hand_out();
-                let handout = Handout { entry, serial: serial(), attempt: progress.attempt };
+                let handout = Handout {
+                    entry,
+                    serial: serial(),
+                    attempt: progress.attempt,
+                };
                 row.out = handout.serial.cast_signed();
                 store(connection, entry, &row)?;
                 taken.push((handout, message, progress));
             }
             Err(error) => {
-                tracing::error!(entry, error = &error as &dyn std::error::Error, "a stored message cannot be read");
+                tracing::error!(
+                    entry,
+                    error = &error as &dyn std::error::Error,
+                    "a stored message cannot be read"
+                );
                 let why = Settle::Fail(format!("the stored message cannot be read: {error}"));
                 let Progress { attempt, .. } = row.standing.hand_out();
                 if !row.standing.settle(T::QUEUE, &why, attempt) {
@@ -141,7 +168,9 @@ fn first_ready(connection: &Connection, place: &Place) -> rusqlite::Result<Optio
 /// When the next of a consumer's entries that wait comes due.
 pub(super) fn next_due(connection: &Connection, place: &Place) -> rusqlite::Result<Option<Millis>> {
     connection
-        .prepare_cached("SELECT min(due_at) FROM ledger WHERE queue = ?1 AND consumer = ?2 AND due_at > 0")?
+        .prepare_cached(
+            "SELECT min(due_at) FROM ledger WHERE queue = ?1 AND consumer = ?2 AND due_at > 0",
+        )?
         .query_row(params![place.queue, place.consumer], |row| row.get(0))
 }
 
@@ -156,7 +185,9 @@ pub(super) fn settle(
 ) -> rusqlite::Result<Result<(), BusError>> {
     let entry = handout.entry;
     let Some(mut row) = load(connection, entry)? else {
-        return Ok(Err(BusError::Unknown { id: entry.to_string() }));
+        return Ok(Err(BusError::Unknown {
+            id: entry.to_string(),
+        }));
     };
     let before = row.clone();
     let stale = !row.is_out(handout);
@@ -164,7 +195,11 @@ pub(super) fn settle(
         return Ok(Err(conflict(entry, row.standing.state)));
     }
     if let Some(due) = due {
-        row.out = if let Settle::PutOff(_) = outcome { PUT_OFF } else { 0 };
+        row.out = if let Settle::PutOff(_) = outcome {
+            PUT_OFF
+        } else {
+            0
+        };
         row.due_at = due;
     }
     if !row.standing.state.is_open() {
@@ -184,7 +219,9 @@ pub(super) fn discard(
     now: Millis,
 ) -> rusqlite::Result<Result<(), BusError>> {
     let Some(mut row) = load(connection, entry)? else {
-        return Ok(Err(BusError::Unknown { id: entry.to_string() }));
+        return Ok(Err(BusError::Unknown {
+            id: entry.to_string(),
+        }));
     };
     if !row.standing.discard(queue) {
         return Ok(Err(conflict(entry, row.standing.state)));
@@ -197,7 +234,9 @@ pub(super) fn discard(
 /// Opens a settled entry again on a person's word.
 pub(super) fn retry(connection: &Connection, entry: u64) -> rusqlite::Result<Result<(), BusError>> {
     let Some(mut row) = load(connection, entry)? else {
-        return Ok(Err(BusError::Unknown { id: entry.to_string() }));
+        return Ok(Err(BusError::Unknown {
+            id: entry.to_string(),
+        }));
     };
     if !row.standing.retry() {
         return Ok(Err(conflict(entry, row.standing.state)));
@@ -208,7 +247,11 @@ pub(super) fn retry(connection: &Connection, entry: u64) -> rusqlite::Result<Res
 }
 
 /// Forgets up to `limit` entries that were settled before a moment.
-pub(super) fn prune(connection: &Connection, before: Millis, limit: usize) -> rusqlite::Result<usize> {
+pub(super) fn prune(
+    connection: &Connection,
+    before: Millis,
+    limit: usize,
+) -> rusqlite::Result<usize> {
     connection
         .prepare_cached(
             "DELETE FROM ledger WHERE id IN (
@@ -263,7 +306,12 @@ fn load(connection: &Connection, entry: u64) -> rusqlite::Result<Option<Moving>>
 }
 
 fn store(connection: &Connection, entry: u64, row: &Moving) -> rusqlite::Result<()> {
-    let Moving { standing, out, due_at, settled_at } = row;
+    let Moving {
+        standing,
+        out,
+        due_at,
+        settled_at,
+    } = row;
     connection
         .prepare_cached(
             "UPDATE ledger SET state = :state, why = :why, attempts = :attempts, parts_sent = :parts_sent,
@@ -282,10 +330,17 @@ pub(super) fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<EntryState
     let word: String = row.get(column)?;
     EntryState::parse(&word).ok_or_else(|| {
         let unknown = format!("no ledger entry can be {word:?}");
-        rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, unknown.into())
+        rusqlite::Error::FromSqlConversionFailure(
+            column,
+            rusqlite::types::Type::Text,
+            unknown.into(),
+        )
     })
 }
 
 fn conflict(entry: u64, state: EntryState) -> BusError {
-    BusError::Conflict { id: entry.to_string(), state }
+    BusError::Conflict {
+        id: entry.to_string(),
+        state,
+    }
 }

@@ -31,13 +31,22 @@ pub(super) struct Opened {
 }
 
 pub(super) fn open(path: &Path) -> Result<Opened, StateError> {
-    let file_fault = |action| move |source| StateError::Io { action, path: path.to_owned(), source };
+    let file_fault = |action| {
+        move |source| StateError::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
+    };
     if let Some(folder) = path.parent() {
         private::create_folder(folder).map_err(file_fault("make the folder of"))?;
     }
     private::create_file(path).map_err(file_fault("create"))?;
     match connect(path) {
-        Ok(connection) => Ok(Opened { connection, moved_aside: None }),
+        Ok(connection) => Ok(Opened {
+            connection,
+            moved_aside: None,
+        }),
         Err(Refusal::Final(error)) => Err(error),
         Err(Refusal::Damaged(what)) => {
             let aside = move_aside(path).map_err(file_fault("move aside the damaged"))?;
@@ -50,9 +59,14 @@ pub(super) fn open(path: &Path) -> Result<Opened, StateError> {
             );
             private::create_file(path).map_err(file_fault("create"))?;
             match connect(path) {
-                Ok(connection) => Ok(Opened { connection, moved_aside: Some(aside) }),
+                Ok(connection) => Ok(Opened {
+                    connection,
+                    moved_aside: Some(aside),
+                }),
                 Err(Refusal::Final(error)) => Err(error),
-                Err(Refusal::Damaged(what)) => Err(database_error(path, "begin a new file", what.into())),
+                Err(Refusal::Damaged(what)) => {
+                    Err(database_error(path, "begin a new file", what.into()))
+                }
             }
         }
     }
@@ -82,7 +96,10 @@ fn connect(path: &Path) -> Result<Connection, Refusal> {
     }
     let mode = configure(&connection).map_err(fault("set it up"))?;
     if mode != "wal" {
-        return Err(Refusal::Final(StateError::NoWriteAheadLog { path: path.to_owned(), mode }));
+        return Err(Refusal::Final(StateError::NoWriteAheadLog {
+            path: path.to_owned(),
+            mode,
+        }));
     }
     schema::migrate(&mut connection, version).map_err(fault("bring it up to date"))?;
     keep_log_on_close(&connection, false).map_err(fault("set it up"))?;
@@ -101,32 +118,44 @@ pub(super) fn examine(path: &Path) -> Result<Option<String>, StateError> {
 fn look(path: &Path) -> Result<String, Refusal> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(fault(path, "open it"))?;
-    connection.busy_timeout(BUSY).map_err(fault(path, "open it"))?;
+    connection
+        .busy_timeout(BUSY)
+        .map_err(fault(path, "open it"))?;
     of_ours(path, &connection)?;
-    connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(fault(path, "check it"))
+    connection
+        .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+        .map_err(fault(path, "check it"))
 }
 
 /// The version of a file of ours.
 fn of_ours(path: &Path, connection: &Connection) -> Result<u32, Refusal> {
     match schema::kind(connection).map_err(fault(path, "read its version"))? {
         Kind::Ours(version) => Ok(version),
-        Kind::Newer(found) => {
-            Err(Refusal::Final(StateError::Newer { path: path.to_owned(), found, known: schema::VERSION }))
-        }
-        Kind::Foreign => Err(Refusal::Final(StateError::Foreign { path: path.to_owned() })),
+        Kind::Newer(found) => Err(Refusal::Final(StateError::Newer {
+            path: path.to_owned(),
+            found,
+            known: schema::VERSION,
+        })),
+        Kind::Foreign => Err(Refusal::Final(StateError::Foreign {
+            path: path.to_owned(),
+        })),
     }
 }
 
 fn fault(path: &Path, action: &'static str) -> impl Fn(rusqlite::Error) -> Refusal {
     move |error| match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Refusal::Damaged(error.to_string()),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            Refusal::Damaged(error.to_string())
+        }
         _ => Refusal::Final(database_error(path, action, error.into())),
     }
 }
 
 /// Whether closing leaves the write-ahead log as it is: then the next opening looks closer.
 pub(super) fn keep_log_on_close(connection: &Connection, keep: bool) -> rusqlite::Result<()> {
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep).map(drop)
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep)
+        .map(drop)
 }
 
 /// Makes commits durable; tells the journal mode that the file system allows.
@@ -140,8 +169,16 @@ fn configure(connection: &Connection) -> rusqlite::Result<String> {
     Ok(mode)
 }
 
-fn database_error(path: &Path, action: &'static str, source: Box<dyn std::error::Error + Send + Sync>) -> StateError {
-    StateError::Database { action, path: path.to_owned(), source }
+fn database_error(
+    path: &Path,
+    action: &'static str,
+    source: Box<dyn std::error::Error + Send + Sync>,
+) -> StateError {
+    StateError::Database {
+        action,
+        path: path.to_owned(),
+        source,
+    }
 }
 
 /// Renames the file and its companions to a name that is free, which is returned.

@@ -57,9 +57,11 @@ pub(super) enum Kind {
 }
 
 pub(super) fn kind(connection: &Connection) -> rusqlite::Result<Kind> {
-    let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let application: i32 =
+        connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let version: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    let tables: u32 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let tables: u32 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     Ok(match application {
         APPLICATION_ID if version > VERSION => Kind::Newer(version),
         APPLICATION_ID => Kind::Ours(version),
@@ -70,7 +72,9 @@ pub(super) fn kind(connection: &Connection) -> rusqlite::Result<Kind> {
 
 /// Applies what is missing, each version wholly or not at all.
 pub(super) fn migrate(connection: &mut Connection, from: u32) -> rusqlite::Result<()> {
-    let steps = (1_u32..).zip(MIGRATIONS).filter(|(version, _)| *version > from);
+    let steps = (1_u32..)
+        .zip(MIGRATIONS)
+        .filter(|(version, _)| *version > from);
     for (version, statements) in steps {
         let transaction = connection.transaction()?;
         transaction.execute_batch(statements)?;

@@ -83,7 +83,11 @@ impl Writer {
                 Command::Run(job) => jobs.push(job),
                 Command::Close(told) => return (jobs, Some(told)),
             }
-            next = if jobs.len() < BATCH { self.commands.try_recv().ok() } else { None };
+            next = if jobs.len() < BATCH {
+                self.commands.try_recv().ok()
+            } else {
+                None
+            };
         }
         (jobs, None)
     }
@@ -110,21 +114,29 @@ impl Writer {
                 let fault = Arc::new(error);
                 self.note(&fault);
                 self.make_room(&fault);
-                jobs.into_iter().for_each(|job| job.finish(Err(Arc::clone(&fault))));
+                jobs.into_iter()
+                    .for_each(|job| job.finish(Err(Arc::clone(&fault))));
             }
         }
     }
 
     /// Runs the jobs and commits. On an error nothing of them has happened.
     fn transact(&mut self, jobs: &mut [Box<dyn Job>]) -> rusqlite::Result<Vec<Result<(), Fault>>> {
-        let asked = jobs.iter().map(|job| job.durability()).max().unwrap_or(Durability::Power);
+        let asked = jobs
+            .iter()
+            .map(|job| job.durability())
+            .max()
+            .unwrap_or(Durability::Power);
         let wanted = match self.survives {
             Survives::PowerCut => asked,
             Survives::ProcessEnd => Durability::Process,
         };
         let attempt = self.set_durability(wanted).and_then(|()| {
             execute(&self.connection, "BEGIN IMMEDIATE")?;
-            let outcomes = jobs.iter_mut().map(|job| self.run_apart(job.as_mut())).collect::<rusqlite::Result<_>>()?;
+            let outcomes = jobs
+                .iter_mut()
+                .map(|job| self.run_apart(job.as_mut()))
+                .collect::<rusqlite::Result<_>>()?;
             execute(&self.connection, "COMMIT")?;
             Ok(outcomes)
         });
@@ -132,7 +144,10 @@ impl Writer {
             && !self.connection.is_autocommit()
             && let Err(error) = execute(&self.connection, "ROLLBACK")
         {
-            tracing::warn!(error = &error as &dyn std::error::Error, "a failed transaction could not be rolled back");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "a failed transaction could not be rolled back"
+            );
         }
         attempt
     }
@@ -170,14 +185,19 @@ impl Writer {
     /// Cuts the log when a disk is full: on a small one the log itself may be what fills it, and it
     /// would grow no further to where it is copied back by itself.
     fn make_room(&mut self, fault: &rusqlite::Error) {
-        if matches!(fault.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure)) {
+        if matches!(
+            fault.sqlite_error_code(),
+            Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure)
+        ) {
             self.cut_log();
         }
     }
 
     /// Copies the log back and cuts it; what has no room now is tried again before the next jobs.
     fn cut_log(&mut self) {
-        let cut = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        let cut = self
+            .connection
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         self.cramped = cut.is_err();
         if let Err(error) = cut {
             tracing::debug!(
@@ -190,14 +210,24 @@ impl Writer {
     fn note(&mut self, fault: &rusqlite::Error) {
         if fault.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) && !self.damaged {
             self.damaged = true;
-            tracing::error!("the state database is damaged; it is checked, and replaced if need be, at the next start");
+            tracing::error!(
+                "the state database is damaged; it is checked, and replaced if need be, at the next start"
+            );
         }
     }
 
     fn close(self) {
-        let kept = if self.damaged { keep_log_on_close(&self.connection, true) } else { Ok(()) };
-        if let Err(error) = kept.and_then(|()| self.connection.close().map_err(|(_, error)| error)) {
-            tracing::warn!(error = &error as &dyn std::error::Error, "the state database was not closed cleanly");
+        let kept = if self.damaged {
+            keep_log_on_close(&self.connection, true)
+        } else {
+            Ok(())
+        };
+        if let Err(error) = kept.and_then(|()| self.connection.close().map_err(|(_, error)| error))
+        {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the state database was not closed cleanly"
+            );
         }
     }
 }

@@ -87,7 +87,10 @@ pub(crate) fn open(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 fn open_file(path: &Path) -> rusqlite::Result<Connection> {
-    let made = path.parent().map_or(Ok(()), private::create_folder).and_then(|()| private::create_file(path));
+    let made = path
+        .parent()
+        .map_or(Ok(()), private::create_folder)
+        .and_then(|()| private::create_file(path));
     if let Err(error) = made {
         tracing::debug!(path = %path.display(), %error, "the file of the search index cannot be made");
     }
@@ -109,7 +112,8 @@ fn open_file(path: &Path) -> rusqlite::Result<Connection> {
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(BUSY)?;
-    connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get::<_, String>(0))?;
+    connection
+        .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get::<_, String>(0))?;
     // A power cut may cost the latest changes, which are in the files.
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
@@ -119,12 +123,14 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 /// Whose the file is, its version, and how many tables there are.
 fn version(connection: &Connection) -> rusqlite::Result<(i32, i32, i32)> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get(0));
-    let tables = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let tables =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     Ok((pragma("application_id")?, pragma("user_version")?, tables))
 }
 
 fn create(connection: &mut Connection) -> rusqlite::Result<()> {
-    let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    let transaction =
+        connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     // Another process may have been faster.
     if version(&transaction)? == (0, 0, 0) {
         for family in Family::ALL {

@@ -31,7 +31,12 @@ pub(crate) fn of_places(places: Vec<Place>, terms: &[Term], limit: usize) -> Vec
         let read = place.form.read(&line);
         let excerpt = around(&read.text, terms);
         if !excerpt.is_empty() && told.insert(excerpt.clone()) {
-            found.push(Found { place, excerpt, role: read.role, at: read.at });
+            found.push(Found {
+                place,
+                excerpt,
+                role: read.role,
+                at: read.at,
+            });
         }
     }
     found
@@ -41,7 +46,8 @@ fn line(place: &Place) -> io::Result<Vec<u8>> {
     let mut file = File::open(&place.path)?;
     file.seek(SeekFrom::Start(place.start))?;
     let mut bytes = Vec::new();
-    file.take(place.length.min(LINE_LIMIT)).read_to_end(&mut bytes)?;
+    file.take(place.length.min(LINE_LIMIT))
+        .read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -49,13 +55,26 @@ fn line(place: &Place) -> io::Result<Vec<u8>> {
 fn around(text: &str, terms: &[Term]) -> String {
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let small = flat.to_lowercase();
-    let first = terms.iter().filter_map(|term| small.find(&term.text)).min().unwrap_or(0);
+    let first = terms
+        .iter()
+        .filter_map(|term| small.find(&term.text))
+        .min()
+        .unwrap_or(0);
     // In characters, which is near enough where small letters are longer than large ones.
-    let first = small.get(..first).map_or(0, |before| before.chars().count());
+    let first = small
+        .get(..first)
+        .map_or(0, |before| before.chars().count());
     let total = flat.chars().count();
-    let start = if total <= SHOWN { 0 } else { first.saturating_sub(BEFORE).min(total - SHOWN) };
+    let start = if total <= SHOWN {
+        0
+    } else {
+        first.saturating_sub(BEFORE).min(total - SHOWN)
+    };
     let shown: String = flat.chars().skip(start).take(SHOWN).collect();
-    let (open, close) = (if start > 0 { "…" } else { "" }, if start + SHOWN < total { "…" } else { "" });
+    let (open, close) = (
+        if start > 0 { "…" } else { "" },
+        if start + SHOWN < total { "…" } else { "" },
+    );
     format!("{open}{shown}{close}")
 }
 
@@ -66,7 +85,11 @@ mod tests {
 
     #[test]
     fn the_word_is_in_its_excerpt() {
-        let long = format!("{} Zanzibar {}", "before ".repeat(100), "behind ".repeat(100));
+        let long = format!(
+            "{} Zanzibar {}",
+            "before ".repeat(100),
+            "behind ".repeat(100)
+        );
         for (text, query, expected) in [
             ("a  b\n\nc", "b", "a b c"),
             ("住在北京很久", "北京", "住在北京很久"),
@@ -77,7 +100,9 @@ mod tests {
         }
         let excerpt = around(&long, &asked("zanz"));
         assert!(
-            excerpt.starts_with('…') && excerpt.ends_with('…') && excerpt.contains(" Zanzibar behind"),
+            excerpt.starts_with('…')
+                && excerpt.ends_with('…')
+                && excerpt.contains(" Zanzibar behind"),
             "{excerpt}"
         );
         assert_eq!(excerpt.chars().count(), SHOWN + 2);

@@ -35,7 +35,9 @@ impl Form {
         match (family, path.file_name()?.to_str()?) {
             (Family::Sessions, _) => Some(Self::Session),
             (Family::Memory, "history.jsonl") => Some(Self::Mirror),
-            (Family::Memory, name) => (name.ends_with(".md") && !name.starts_with('.')).then_some(Self::Markdown),
+            (Family::Memory, name) => {
+                (name.ends_with(".md") && !name.starts_with('.')).then_some(Self::Markdown)
+            }
         }
     }
 
@@ -46,16 +48,32 @@ impl Form {
 
     pub(crate) fn read(self, line: &[u8]) -> Read {
         match self {
-            Self::Markdown => Read { text: String::from_utf8_lossy(line).trim().to_owned(), ..Read::default() },
-            Self::Mirror => Read { text: mirrored(line), ..Read::default() },
+            Self::Markdown => Read {
+                text: String::from_utf8_lossy(line).trim().to_owned(),
+                ..Read::default()
+            },
+            Self::Mirror => Read {
+                text: mirrored(line),
+                ..Read::default()
+            },
             Self::Session => match SearchedLine::read(line) {
                 SearchedLine::Nothing => Read::default(),
-                SearchedLine::Message { role, text, at } => {
-                    Read { text, role, at, is_message: true, ..Read::default() }
-                }
+                SearchedLine::Message { role, text, at } => Read {
+                    text,
+                    role,
+                    at,
+                    is_message: true,
+                    ..Read::default()
+                },
                 SearchedLine::State { key, metadata } => {
-                    let audience = metadata.get(AUDIENCE).and_then(|value| value.as_str()).map(str::to_owned);
-                    Read { state: Some((key, audience)), ..Read::default() }
+                    let audience = metadata
+                        .get(AUDIENCE)
+                        .and_then(|value| value.as_str())
+                        .map(str::to_owned);
+                    Read {
+                        state: Some((key, audience)),
+                        ..Read::default()
+                    }
                 }
             },
         }
@@ -73,5 +91,7 @@ fn mirrored(line: &[u8]) -> String {
     struct Line {
         content: String,
     }
-    serde_json::from_slice(line).map(|Line { content }| content).unwrap_or_default()
+    serde_json::from_slice(line)
+        .map(|Line { content }| content)
+        .unwrap_or_default()
 }

@@ -31,7 +31,10 @@ const WORTH: f64 = 1_000.0;
 /// Where may be looked.
 pub(crate) enum Within {
     Folders(Vec<PathBuf>),
-    Sessions { folders: Vec<PathBuf>, reach: SessionReach },
+    Sessions {
+        folders: Vec<PathBuf>,
+        reach: SessionReach,
+    },
 }
 
 /// A place that was found.
@@ -60,13 +63,24 @@ impl Within {
     /// A condition on the sources, and what it is about.
     fn condition(&self) -> (String, Vec<Value>) {
         let (Self::Folders(folders) | Self::Sessions { folders, .. }) = self;
-        let mut values: Vec<Value> = folders.iter().map(|folder| text(&folder.to_string_lossy())).collect();
+        let mut values: Vec<Value> = folders
+            .iter()
+            .map(|folder| text(&folder.to_string_lossy()))
+            .collect();
         let marks = vec!["?"; values.len()].join(", ");
         let mut condition = format!("source.folder IN ({marks})");
-        if let Self::Sessions { reach: SessionReach::Of { session, audience }, .. } = self {
+        if let Self::Sessions {
+            reach: SessionReach::Of { session, audience },
+            ..
+        } = self
+        {
             condition.push_str(" AND (source.session = ? OR source.audience = ?)");
             values.push(text(session.as_str()));
-            values.push(audience.as_ref().map_or(Value::Null, |audience| text(audience)));
+            values.push(
+                audience
+                    .as_ref()
+                    .map_or(Value::Null, |audience| text(audience)),
+            );
         }
         (condition, values)
     }
@@ -93,14 +107,28 @@ pub(crate) fn places(
     }
     asked.sort_by_key(|asked| asked.count);
     asked.truncate(asked.iter().filter(|asked| !asked.is_common()).count() + MOST_COMMON);
-    let together = (1..=asked.len()).rev().filter_map(|count| asked.get(..count));
+    let together = (1..=asked.len())
+        .rev()
+        .filter_map(|count| asked.get(..count));
     let alone = asked.iter().skip(1).map(std::slice::from_ref);
     let mut found: Vec<(i64, Place)> = Vec::new();
     for words in together.chain(alone) {
         let worth = WORTH * words.len() as f64;
-        for (id, place) in matching(connection, family, words, within, limit.saturating_mul(SPARE))? {
+        for (id, place) in matching(
+            connection,
+            family,
+            words,
+            within,
+            limit.saturating_mul(SPARE),
+        )? {
             if found.iter().all(|(known, _)| *known != id) {
-                found.push((id, Place { score: place.score + worth, ..place }));
+                found.push((
+                    id,
+                    Place {
+                        score: place.score + worth,
+                        ..place
+                    },
+                ));
             }
         }
         if found.len() >= ENOUGH.min(limit) {
@@ -125,13 +153,21 @@ impl Asked<'_> {
 
 /// In how many places a word is. Where it is nearly everywhere by itself, what begins with it is
 /// not looked for.
-fn counted<'a>(connection: &Connection, family: Family, term: &'a Term) -> rusqlite::Result<Asked<'a>> {
-    let sql =
-        family.sql(&format!("SELECT count(*) FROM (SELECT 1 FROM $_words WHERE $_words MATCH ?1 LIMIT {WEIGHED} + 1)"));
+fn counted<'a>(
+    connection: &Connection,
+    family: Family,
+    term: &'a Term,
+) -> rusqlite::Result<Asked<'a>> {
+    let sql = family.sql(&format!(
+        "SELECT count(*) FROM (SELECT 1 FROM $_words WHERE $_words MATCH ?1 LIMIT {WEIGHED} + 1)"
+    ));
     let mut select = connection.prepare_cached(&sql)?;
     let mut count = |expression: &'a str| {
         let count: i64 = select.query_row([expression], |row| row.get(0))?;
-        Ok::<_, rusqlite::Error>(Asked { count: usize::try_from(count).unwrap_or(0), expression })
+        Ok::<_, rusqlite::Error>(Asked {
+            count: usize::try_from(count).unwrap_or(0),
+            expression,
+        })
     };
     if let Some(exact) = &term.exact {
         let exact = count(exact)?;
@@ -150,7 +186,11 @@ fn matching(
     limit: usize,
 ) -> rusqlite::Result<Vec<(i64, Place)>> {
     let expression: Vec<&str> = words.iter().map(|asked| asked.expression).collect();
-    let score = if words.iter().all(Asked::is_common) { "0.0" } else { "bm25($_words)" };
+    let score = if words.iter().all(Asked::is_common) {
+        "0.0"
+    } else {
+        "bm25($_words)"
+    };
     let (condition, values) = within.condition();
     let sql = family.sql(&format!(
         "SELECT id, folder, name, session, line, seq, start, length, score FROM (
@@ -168,7 +208,10 @@ fn matching(
     let rows = select.query_map(params_from_iter(parameters), |row| {
         let folder: String = row.get(1)?;
         let path = PathBuf::from(folder).join(row.get::<_, String>(2)?);
-        let number = |column| row.get::<_, i64>(column).map(|number| u64::try_from(number).unwrap_or(0));
+        let number = |column| {
+            row.get::<_, i64>(column)
+                .map(|number| u64::try_from(number).unwrap_or(0))
+        };
         let place = Place {
             form: Form::of(family, &path).unwrap_or(Form::Markdown),
             path,

@@ -50,10 +50,15 @@ struct Stamp {
 
 impl Stamp {
     fn of(metadata: &Metadata) -> Self {
-        let since = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let since = metadata
+            .modified()
+            .ok()
+            .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         Self {
             length: signed(metadata.len()),
-            modified: since.map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)),
+            modified: since.map_or(0, |since| {
+                i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+            }),
             identity: identity(metadata),
         }
     }
@@ -86,22 +91,48 @@ struct Changed {
 }
 
 /// Indexes what changed in a folder, which need not exist.
-pub(crate) fn bring_up_to_date(connection: &mut Connection, family: Family, folder: &Path) -> rusqlite::Result<()> {
+pub(crate) fn bring_up_to_date(
+    connection: &mut Connection,
+    family: Family,
+    folder: &Path,
+) -> rusqlite::Result<()> {
     let mut known = known(connection, family, folder)?;
     let mut changed = Vec::new();
     for path in files(family, folder) {
-        let Some(form) = Form::of(family, &path) else { continue };
-        let Some(name) = path.file_name().and_then(|name| name.to_str()).map(str::to_owned) else { continue };
-        let Ok(metadata) = path.metadata() else { continue };
+        let Some(form) = Form::of(family, &path) else {
+            continue;
+        };
+        let Some(name) = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .map(str::to_owned)
+        else {
+            continue;
+        };
+        let Ok(metadata) = path.metadata() else {
+            continue;
+        };
         if !metadata.is_file() {
             continue;
         }
         let source = known.remove(&name);
-        if source.as_ref().is_none_or(|source| source.stamp != Stamp::of(&metadata)) {
-            changed.push(Changed { path, name, form, source });
+        if source
+            .as_ref()
+            .is_none_or(|source| source.stamp != Stamp::of(&metadata))
+        {
+            changed.push(Changed {
+                path,
+                name,
+                form,
+                source,
+            });
         }
     }
-    let mut indexing = Indexing { connection, family, folder };
+    let mut indexing = Indexing {
+        connection,
+        family,
+        folder,
+    };
     for (name, source) in known {
         indexing.forget(&name, &source)?;
     }
@@ -119,7 +150,12 @@ fn files(family: Family, folder: &Path) -> Vec<PathBuf> {
         Family::Sessions => session_files(folder),
         Family::Memory => match std::fs::read_dir(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            entries => entries.map(|entries| entries.filter_map(Result::ok).map(|entry| entry.path()).collect()),
+            entries => entries.map(|entries| {
+                entries
+                    .filter_map(Result::ok)
+                    .map(|entry| entry.path())
+                    .collect()
+            }),
         },
     };
     listed.unwrap_or_else(|error| {
@@ -128,13 +164,21 @@ fn files(family: Family, folder: &Path) -> Vec<PathBuf> {
     })
 }
 
-fn known(connection: &Connection, family: Family, folder: &Path) -> rusqlite::Result<HashMap<String, Source>> {
+fn known(
+    connection: &Connection,
+    family: Family,
+    folder: &Path,
+) -> rusqlite::Result<HashMap<String, Source>> {
     let mut select = connection.prepare_cached(&family.sql(
         "SELECT name, id, session, audience, length, modified, identity, position, lines, messages, tail
          FROM $_source WHERE folder = ?1",
     ))?;
     let rows = select.query_map([folder.to_string_lossy()], |row| {
-        let stamp = Stamp { length: row.get(4)?, modified: row.get(5)?, identity: row.get(6)? };
+        let stamp = Stamp {
+            length: row.get(4)?,
+            modified: row.get(5)?,
+            identity: row.get(6)?,
+        };
         let source = Source {
             id: row.get(1)?,
             session: row.get(2)?,
@@ -160,11 +204,17 @@ struct Indexing<'a> {
 impl Indexing<'_> {
     /// Indexes a file from where it was left, or anew. The inner error is of the file.
     fn index(&mut self, file: Changed) -> rusqlite::Result<io::Result<()>> {
-        let Changed { path, name, form, source } = file;
-        let (stamp, file) = match File::open(&path).and_then(|file| Ok((Stamp::of(&file.metadata()?), file))) {
-            Ok(opened) => opened,
-            Err(error) => return Ok(Err(error)),
-        };
+        let Changed {
+            path,
+            name,
+            form,
+            source,
+        } = file;
+        let (stamp, file) =
+            match File::open(&path).and_then(|file| Ok((Stamp::of(&file.metadata()?), file))) {
+                Ok(opened) => opened,
+                Err(error) => return Ok(Err(error)),
+            };
         let mut source = match source {
             Some(source) if form.grows(&path) && goes_on(&file, &source, stamp) => source,
             Some(source) => {
@@ -177,11 +227,21 @@ impl Indexing<'_> {
         if let Err(error) = reader.seek(SeekFrom::Start(unsigned(source.position))) {
             return Ok(Err(error));
         }
-        let mut lines = Lines { reader, position: unsigned(source.position), form, heading: String::new() };
+        let mut lines = Lines {
+            reader,
+            position: unsigned(source.position),
+            form,
+            heading: String::new(),
+        };
         // Until it is read to its end, it is to be read on.
-        source.stamp = Stamp { identity: stamp.identity, ..Stamp::default() };
+        source.stamp = Stamp {
+            identity: stamp.identity,
+            ..Stamp::default()
+        };
         loop {
-            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let transaction = self
+                .connection
+                .transaction_with_behavior(TransactionBehavior::Immediate)?;
             if !is_current(&transaction, self.family, self.folder, &name, &source)? {
                 return Ok(Ok(()));
             }
@@ -197,7 +257,9 @@ impl Indexing<'_> {
             if ended {
                 source.stamp = stamp;
                 let inside = source.session.as_deref().map(SessionKey::from);
-                source.session = session_of(&path, inside.as_ref()).map(|key| key.to_string()).or(source.session);
+                source.session = session_of(&path, inside.as_ref())
+                    .map(|key| key.to_string())
+                    .or(source.session);
             }
             save(&transaction, self.family, &source)?;
             transaction.commit()?;
@@ -208,12 +270,15 @@ impl Indexing<'_> {
     }
 
     fn forget(&mut self, name: &str, source: &Source) -> rusqlite::Result<()> {
-        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
         if !is_current(&transaction, self.family, self.folder, name, source)? {
             return Ok(());
         }
         let sql = |statement: &str| self.family.sql(statement);
-        let words = sql("DELETE FROM $_words WHERE rowid IN (SELECT id FROM $_piece WHERE source = ?1)");
+        let words =
+            sql("DELETE FROM $_words WHERE rowid IN (SELECT id FROM $_piece WHERE source = ?1)");
         transaction.execute(&words, [source.id])?;
         transaction.execute(&sql("DELETE FROM $_piece WHERE source = ?1"), [source.id])?;
         transaction.execute(&sql("DELETE FROM $_source WHERE id = ?1"), [source.id])?;
@@ -229,10 +294,13 @@ fn is_current(
     name: &str,
     source: &Source,
 ) -> rusqlite::Result<bool> {
-    let sql = family.sql("SELECT id, position, messages FROM $_source WHERE folder = ?1 AND name = ?2");
+    let sql =
+        family.sql("SELECT id, position, messages FROM $_source WHERE folder = ?1 AND name = ?2");
     let row = transaction
         .prepare_cached(&sql)?
-        .query_row((folder.to_string_lossy(), name), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .query_row((folder.to_string_lossy(), name), |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })
         .optional()?;
     let expected = (source.id, source.position, source.messages);
     Ok(row == (source.id != 0).then_some(expected))
@@ -251,28 +319,43 @@ fn fingerprint_before(mut file: &File, position: u64) -> i64 {
     let start = position.saturating_sub(TAIL);
     let mut bytes = Vec::new();
     let place = file.stream_position();
-    let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.take(position - start).read_to_end(&mut bytes));
+    let read = file
+        .seek(SeekFrom::Start(start))
+        .and_then(|_| file.take(position - start).read_to_end(&mut bytes));
     let back = place.and_then(|place| file.seek(SeekFrom::Start(place)));
     if read.is_err() || back.is_err() {
         return 0;
     }
-    let hash = bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
     hash.cast_signed()
 }
 
 fn save(transaction: &Transaction<'_>, family: Family, source: &Source) -> rusqlite::Result<()> {
-    let Source { id, session, audience, stamp, position, lines, messages, tail } = source;
+    let Source {
+        id,
+        session,
+        audience,
+        stamp,
+        position,
+        lines,
+        messages,
+        tail,
+    } = source;
     let sql = family.sql(
         "UPDATE $_source SET session = ?2, audience = ?3, length = ?4, modified = ?5, identity = ?6, position = ?7,
              lines = ?8, messages = ?9, tail = ?10
          WHERE id = ?1",
     );
-    let Stamp { length, modified, identity } = stamp;
-    transaction
-        .prepare_cached(&sql)?
-        .execute(params![id, session, audience, length, modified, identity, position, lines, messages, tail])?;
+    let Stamp {
+        length,
+        modified,
+        identity,
+    } = stamp;
+    transaction.prepare_cached(&sql)?.execute(params![
+        id, session, audience, length, modified, identity, position, lines, messages, tail
+    ])?;
     Ok(())
 }
 
@@ -332,14 +415,22 @@ impl Lines {
 
     /// The next line with its newline, or the beginning of one that is too long: how long it is.
     fn next(&mut self, line: &mut Vec<u8>) -> io::Result<u64> {
-        let mut length = self.reader.by_ref().take(LINE_LIMIT).read_until(b'\n', line)? as u64;
+        let mut length = self
+            .reader
+            .by_ref()
+            .take(LINE_LIMIT)
+            .read_until(b'\n', line)? as u64;
         if length < LINE_LIMIT || line.ends_with(b"\n") {
             return Ok(length);
         }
         let mut rest = Vec::new();
         loop {
             rest.clear();
-            let read = self.reader.by_ref().take(LINE_LIMIT).read_until(b'\n', &mut rest)? as u64;
+            let read = self
+                .reader
+                .by_ref()
+                .take(LINE_LIMIT)
+                .read_until(b'\n', &mut rest)? as u64;
             length += read;
             if read == 0 || rest.ends_with(b"\n") {
                 return Ok(length.max(LINE_LIMIT + 1));
@@ -360,21 +451,30 @@ impl Lines {
         if let Some(heading) = heading {
             heading.clone_into(&mut self.heading);
         }
-        let mut piece = transaction.prepare_cached(
-            &family.sql("INSERT INTO $_piece (source, line, seq, start, length) VALUES (?1, ?2, ?3, ?4, ?5)"),
-        )?;
-        let mut words = transaction.prepare_cached(&family.sql("INSERT INTO $_words (rowid, text) VALUES (?1, ?2)"))?;
+        let mut piece = transaction.prepare_cached(&family.sql(
+            "INSERT INTO $_piece (source, line, seq, start, length) VALUES (?1, ?2, ?3, ?4, ?5)",
+        ))?;
+        let mut words = transaction
+            .prepare_cached(&family.sql("INSERT INTO $_words (rowid, text) VALUES (?1, ?2)"))?;
         let mut count = 0;
         let mut rest = text;
         while !rest.is_empty() {
-            let (part, behind) = rest.split_at_checked(rest.floor_char_boundary(PIECE)).unwrap_or((rest, ""));
+            let (part, behind) = rest
+                .split_at_checked(rest.floor_char_boundary(PIECE))
+                .unwrap_or((rest, ""));
             rest = behind;
             let mut indexed = terms::indexed(part);
             if heading.is_none() {
                 indexed.push(' ');
                 indexed.push_str(&terms::indexed(&self.heading));
             }
-            let id = piece.insert(params![source, line, seq, signed(start), signed(length as u64)])?;
+            let id = piece.insert(params![
+                source,
+                line,
+                seq,
+                signed(start),
+                signed(length as u64)
+            ])?;
             words.execute(params![id, indexed])?;
             count += 1;
         }
@@ -383,7 +483,12 @@ impl Lines {
 }
 
 /// A new row for a file, to be filled when something of it is indexed.
-fn begun(transaction: &Transaction<'_>, family: Family, folder: &Path, name: &str) -> rusqlite::Result<i64> {
+fn begun(
+    transaction: &Transaction<'_>,
+    family: Family,
+    folder: &Path,
+    name: &str,
+) -> rusqlite::Result<i64> {
     let sql = family.sql(
         "INSERT INTO $_source (folder, name, length, modified, identity, position, lines, messages, tail)
          VALUES (?1, ?2, 0, 0, 0, 0, 0, 0, 0)",

@@ -59,12 +59,20 @@ impl Term {
     /// A word and what begins with it. Quoted words hold no operators; they hold no quotes either.
     fn beginning(text: &str) -> Self {
         let exact = format!("\"{text}\"");
-        Self { expression: format!("{exact}*"), exact: Some(exact), text: text.to_lowercase() }
+        Self {
+            expression: format!("{exact}*"),
+            exact: Some(exact),
+            text: text.to_lowercase(),
+        }
     }
 
     /// A word, or words behind each other.
     fn phrase(words: &str, text: &str) -> Self {
-        Self { expression: format!("\"{words}\""), exact: None, text: text.to_lowercase() }
+        Self {
+            expression: format!("\"{words}\""),
+            exact: None,
+            text: text.to_lowercase(),
+        }
     }
 }
 
@@ -98,11 +106,18 @@ fn runs(text: &str) -> impl Iterator<Item = Run<'_>> {
         let start = rest.find(|character: char| character.is_alphanumeric())?;
         let found = rest.get(start..)?;
         let is_paired = found.chars().next().is_some_and(is_unspaced);
-        let belongs = |character: char| character.is_alphanumeric() && is_unspaced(character) == is_paired;
-        let end = found.find(|character| !belongs(character)).unwrap_or(found.len());
+        let belongs =
+            |character: char| character.is_alphanumeric() && is_unspaced(character) == is_paired;
+        let end = found
+            .find(|character| !belongs(character))
+            .unwrap_or(found.len());
         let (run, behind) = found.split_at_checked(end)?;
         rest = behind;
-        Some(if is_paired { Run::Pairs(run) } else { Run::Word(run) })
+        Some(if is_paired {
+            Run::Pairs(run)
+        } else {
+            Run::Word(run)
+        })
     })
 }
 
@@ -152,10 +167,16 @@ mod tests {
             ("\"x\" OR NEAR(", vec!["\"x\"", "\"OR\"", "\"NEAR\"*"]),
             ("!? 🦆", vec![]),
         ] {
-            let expressions: Vec<String> = asked(query).into_iter().map(|term| term.expression).collect();
+            let expressions: Vec<String> = asked(query)
+                .into_iter()
+                .map(|term| term.expression)
+                .collect();
             assert_eq!(expressions, expected, "{query}");
         }
-        let many = (0..100).map(|number| number.to_string()).collect::<Vec<_>>().join(" ");
+        let many = (0..100)
+            .map(|number| number.to_string())
+            .collect::<Vec<_>>()
+            .join(" ");
         assert_eq!(asked(&many).len(), MOST_TERMS);
     }
 }

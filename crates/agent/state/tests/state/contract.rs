@@ -20,7 +20,12 @@ impl Homes {
     /// Leaves the old bus as it is and opens what it left in the newest home.
     async fn reopen(&self, bus: SqliteBus) -> anyhow::Result<SqliteBus> {
         drop(bus);
-        let path = self.0.borrow().last().map(|home| home.path().join("state.db")).unwrap();
+        let path = self
+            .0
+            .borrow()
+            .last()
+            .map(|home| home.path().join("state.db"))
+            .unwrap();
         Ok(SqliteBus::open(StateDb::open(path).await?).await?)
     }
 }
@@ -34,5 +39,9 @@ async fn the_contract_is_kept() -> anyhow::Result<()> {
 #[tokio::test]
 async fn what_was_recorded_survives() -> anyhow::Result<()> {
     let homes = Homes::default();
-    conformance::bus_durability(async || homes.make().await, async |bus| homes.reopen(bus).await).await
+    conformance::bus_durability(
+        async || homes.make().await,
+        async |bus| homes.reopen(bus).await,
+    )
+    .await
 }

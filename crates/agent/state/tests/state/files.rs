@@ -36,7 +36,10 @@ async fn a_file_that_is_no_database_is_moved_aside() {
     let garbage = "not a database at all\n".repeat(400);
     fs::write(&path, &garbage).unwrap();
     let db = StateDb::open(&path).await.unwrap();
-    assert_eq!(fs::read_to_string(db.moved_aside().unwrap()).unwrap(), garbage);
+    assert_eq!(
+        fs::read_to_string(db.moved_aside().unwrap()).unwrap(),
+        garbage
+    );
     db.close().await;
     let db = StateDb::open(&path).await.unwrap();
     assert_eq!(db.moved_aside(), None);
@@ -58,7 +61,11 @@ async fn a_file_that_was_not_closed_is_checked_and_used_when_whole() {
     let db = StateDb::open(image.path().join("state.db")).await.unwrap();
     assert_eq!(db.moved_aside(), None);
     db.close().await;
-    let mut subscription = open(&image.path().join("state.db")).await.inbound().await.unwrap();
+    let mut subscription = open(&image.path().join("state.db"))
+        .await
+        .inbound()
+        .await
+        .unwrap();
     assert_eq!(next(&mut subscription).await.message.content, "1");
 }
 
@@ -78,7 +85,11 @@ async fn a_file_that_was_not_closed_and_is_damaged_inside_is_moved_aside() {
     let mut bytes = fs::read(&path).unwrap();
     let pages = bytes.len() / 4096;
     assert!(pages > 8, "{pages} pages");
-    bytes.iter_mut().skip(4 * 4096).step_by(7).for_each(|byte| *byte ^= 0x5a);
+    bytes
+        .iter_mut()
+        .skip(4 * 4096)
+        .step_by(7)
+        .for_each(|byte| *byte ^= 0x5a);
     fs::write(&path, &bytes).unwrap();
 
     let db = StateDb::open(&path).await.unwrap();
@@ -86,10 +97,18 @@ async fn a_file_that_was_not_closed_and_is_damaged_inside_is_moved_aside() {
     assert!(fs::read(&aside).unwrap() == bytes, "it is kept as it was");
     let mut log = aside.into_os_string();
     log.push("-wal");
-    assert!(fs::read(log).unwrap() == fs::read(home.path().join("state.db-wal")).unwrap(), "with its log");
+    assert!(
+        fs::read(log).unwrap() == fs::read(home.path().join("state.db-wal")).unwrap(),
+        "with its log"
+    );
     db.close().await;
     let bus = open(&path).await;
-    assert_eq!(bus.list(Queue::Inbound, LedgerFilter::All, 10).await.unwrap(), []);
+    assert_eq!(
+        bus.list(Queue::Inbound, LedgerFilter::All, 10)
+            .await
+            .unwrap(),
+        []
+    );
     bus.publish_inbound(said("1")).await.unwrap();
 }
 
@@ -98,17 +117,35 @@ async fn other_peoples_files_and_later_versions_are_refused_and_left_alone() {
     let home = tempfile::tempdir().unwrap();
     let newer = home.path().join("newer.db");
     StateDb::open(&newer).await.unwrap().close().await;
-    Connection::open(&newer).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    Connection::open(&newer)
+        .unwrap()
+        .pragma_update(None, "user_version", 99)
+        .unwrap();
     let foreign = home.path().join("foreign.db");
-    Connection::open(&foreign).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+    Connection::open(&foreign)
+        .unwrap()
+        .execute_batch("CREATE TABLE t (x)")
+        .unwrap();
     let marked = home.path().join("marked.db");
-    Connection::open(&marked).unwrap().pragma_update(None, "application_id", 7).unwrap();
+    Connection::open(&marked)
+        .unwrap()
+        .pragma_update(None, "application_id", 7)
+        .unwrap();
     for path in [newer, foreign, marked] {
         let before = fs::read(&path).unwrap();
         let error = StateDb::open(&path).await.unwrap_err();
         let text = error.to_string();
-        assert!(matches!(error, StateError::Newer { found: 99, .. } | StateError::Foreign { .. }), "{text}");
-        assert!(text.contains(&path.display().to_string()) && text.contains("away"), "{text}");
+        assert!(
+            matches!(
+                error,
+                StateError::Newer { found: 99, .. } | StateError::Foreign { .. }
+            ),
+            "{text}"
+        );
+        assert!(
+            text.contains(&path.display().to_string()) && text.contains("away"),
+            "{text}"
+        );
         assert!(fs::read(&path).unwrap() == before);
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 3);
     }
@@ -120,7 +157,10 @@ async fn a_place_that_cannot_be_written_is_named() {
     fs::write(home.path().join("file"), "").unwrap();
     let path = home.path().join("file").join("state.db");
     let error = StateDb::open(&path).await.unwrap_err();
-    assert!(matches!(&error, StateError::Io { path: named, .. } if *named == path), "{error}");
+    assert!(
+        matches!(&error, StateError::Io { path: named, .. } if *named == path),
+        "{error}"
+    );
 }
 
 #[cfg(unix)]
@@ -133,8 +173,15 @@ async fn a_folder_that_may_not_be_written_is_named() {
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o500)).unwrap();
     // The superuser may write anywhere; for that one the kernel's own folder stands in.
     let privileged = fs::write(folder.join("probe"), "").is_ok();
-    let folder = if privileged { Path::new("/proc").to_owned() } else { folder };
+    let folder = if privileged {
+        Path::new("/proc").to_owned()
+    } else {
+        folder
+    };
     let path = folder.join("state.db");
     let error = StateDb::open(&path).await.unwrap_err();
-    assert!(matches!(&error, StateError::Io { path: named, .. } if *named == path), "{error}");
+    assert!(
+        matches!(&error, StateError::Io { path: named, .. } if *named == path),
+        "{error}"
+    );
 }

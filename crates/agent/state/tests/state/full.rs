@@ -44,13 +44,23 @@ fn a_log_that_filled_the_file_system_does_not_take_what_somebody_frees() {
 fn run_on_file_system(size: usize, test: &str) {
     let folder = tempfile::tempdir().unwrap();
     let (test, environment) = own(test, folder.path());
-    let mount = format!("mount -t tmpfs -o size={size} tmpfs '{}'", folder.path().display());
+    let mount = format!(
+        "mount -t tmpfs -o size={size} tmpfs '{}'",
+        folder.path().display()
+    );
     for namespace in [&["-m"][..], &["-U", "-r", "-m"]] {
         let mut unshare = Command::new("unshare");
         unshare.args(namespace).args(["sh", "-c"]);
-        let can = Command::new("unshare").args(namespace).args(["sh", "-c", &mount]).output();
+        let can = Command::new("unshare")
+            .args(namespace)
+            .args(["sh", "-c", &mount])
+            .output();
         if can.is_ok_and(|output| output.status.success()) {
-            let output = unshare.arg(format!("{mount} && {test}")).envs(environment).output().unwrap();
+            let output = unshare
+                .arg(format!("{mount} && {test}"))
+                .envs(environment)
+                .output()
+                .unwrap();
             return assert_done(&output);
         }
     }
@@ -65,18 +75,34 @@ fn a_file_that_may_not_grow_takes_nothing_that_was_accepted() {
     let (test, environment) = own("with_files_that_may_not_grow", folder.path());
     // The signal that such a write brings is ignored, so that the write fails instead.
     let test = format!("trap '' XFSZ; exec {test}");
-    assert_done(&Command::new("sh").args(["-c", &test]).envs(environment).output().unwrap());
+    assert_done(
+        &Command::new("sh")
+            .args(["-c", &test])
+            .envs(environment)
+            .output()
+            .unwrap(),
+    );
 }
 
 fn assert_done(output: &std::process::Output) {
-    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && said.contains(DONE), "{}: {said}", output.status);
+    let said = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(
+        output.status.success() && said.contains(DONE),
+        "{}: {said}",
+        output.status
+    );
 }
 
 #[tokio::test]
 #[ignore = "started by a test above, in a namespace of its own"]
 async fn on_a_small_file_system() {
-    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let Some(folder) = std::env::var_os(FOLDER) else {
+        return;
+    };
     let folder = Path::new(&folder);
     // What somebody else fills the disk with, and takes away again.
     let ballast = folder.join("ballast");
@@ -89,7 +115,9 @@ async fn on_a_small_file_system() {
 #[tokio::test]
 #[ignore = "started by a test above, in a namespace of its own"]
 async fn on_a_tiny_file_system() {
-    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let Some(folder) = std::env::var_os(FOLDER) else {
+        return;
+    };
     let ballast = Path::new(&folder).join("ballast");
     let bus = open(&Path::new(&folder).join("state.db")).await;
     std::fs::write(&ballast, vec![0; TINY / 2]).unwrap();
@@ -107,18 +135,25 @@ async fn on_a_tiny_file_system() {
         }
     }
     let mut output = std::io::stdout().lock();
-    writeln!(output, "{DONE}").and_then(|()| output.flush()).unwrap();
+    writeln!(output, "{DONE}")
+        .and_then(|()| output.flush())
+        .unwrap();
 }
 
 #[tokio::test]
 #[ignore = "started by a test above, in a process of its own"]
 async fn with_files_that_may_not_grow() {
-    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let Some(folder) = std::env::var_os(FOLDER) else {
+        return;
+    };
     let database = Path::new(&folder).join("state.db");
     let bus = open(&database).await;
     let (_, most) = getrlimit(Resource::RLIMIT_FSIZE).unwrap();
     setrlimit(Resource::RLIMIT_FSIZE, 512 << 10, most).unwrap();
-    outlive(bus, &database, || setrlimit(Resource::RLIMIT_FSIZE, most, most).unwrap()).await;
+    outlive(bus, &database, || {
+        setrlimit(Resource::RLIMIT_FSIZE, most, most).unwrap()
+    })
+    .await;
 }
 
 /// Fills the ledger until it refuses, sees that everything accepted is there, lifts the fault, and
@@ -134,7 +169,10 @@ async fn outlive(bus: SqliteBus, database: &Path, lift: impl FnOnce()) {
                 refusals = 0;
             }
             Err(error) => {
-                assert!(matches!(error, BusError::Store { .. }) && error.is_transient(), "{error:?}");
+                assert!(
+                    matches!(error, BusError::Store { .. }) && error.is_transient(),
+                    "{error:?}"
+                );
                 refusals += 1;
             }
         }
@@ -142,29 +180,58 @@ async fn outlive(bus: SqliteBus, database: &Path, lift: impl FnOnce()) {
         assert!(number < 10_000, "the fault never comes");
     }
     assert!(accepted.len() > 2, "{} fitted", accepted.len());
-    let kept = bus.list(Queue::Inbound, LedgerFilter::Open, usize::MAX).await.unwrap();
-    assert_eq!(kept.len(), accepted.len(), "what was refused is not there, what was accepted is");
+    let kept = bus
+        .list(Queue::Inbound, LedgerFilter::Open, usize::MAX)
+        .await
+        .unwrap();
+    assert_eq!(
+        kept.len(),
+        accepted.len(),
+        "what was refused is not there, what was accepted is"
+    );
 
     lift();
     for number in 0..number {
-        let expected = if accepted.contains(&number) { Accepted::Duplicate } else { Accepted::New };
-        assert_eq!(bus.publish_inbound(long(number)).await.unwrap(), expected, "{number}");
+        let expected = if accepted.contains(&number) {
+            Accepted::Duplicate
+        } else {
+            Accepted::New
+        };
+        assert_eq!(
+            bus.publish_inbound(long(number)).await.unwrap(),
+            expected,
+            "{number}"
+        );
     }
     let mut subscription = bus.inbound().await.unwrap();
     for _ in 0..number {
-        next(&mut subscription).await.settle(Settle::Ack).await.unwrap();
+        next(&mut subscription)
+            .await
+            .settle(Settle::Ack)
+            .await
+            .unwrap();
     }
-    let open = bus.list(Queue::Inbound, LedgerFilter::Open, usize::MAX).await.unwrap();
+    let open = bus
+        .list(Queue::Inbound, LedgerFilter::Open, usize::MAX)
+        .await
+        .unwrap();
     assert_eq!(open, [], "everything was handed out and settled");
     bus.close().await;
     let connection = rusqlite::Connection::open(database).unwrap();
-    let verdict: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    let verdict: String = connection
+        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+        .unwrap();
     assert_eq!(verdict, "ok");
     let mut output = std::io::stdout().lock();
-    writeln!(output, "{DONE}").and_then(|()| output.flush()).unwrap();
+    writeln!(output, "{DONE}")
+        .and_then(|()| output.flush())
+        .unwrap();
 }
 
 /// A message of about 8 KB.
 fn long(number: usize) -> InboundMessage {
-    InboundMessage { content: format!("{number} {}", "words ".repeat(1_400)), ..said(&number.to_string()) }
+    InboundMessage {
+        content: format!("{number} {}", "words ".repeat(1_400)),
+        ..said(&number.to_string())
+    }
 }

@@ -35,21 +35,36 @@ async fn every_promise_given_before_a_kill_is_kept() {
         assert!(broken.is_empty(), "after kill {round}: {broken:?}");
         bus.close().await;
     }
-    assert!(promised.len() > 500, "only {} promises were given", promised.len());
+    assert!(
+        promised.len() > 500,
+        "only {} promises were given",
+        promised.len()
+    );
 }
 
 /// Runs the process until it printed `lines` lines, kills it, and returns all it printed.
 fn promises_until_killed(path: &Path, round: u32, lines: u32) -> Vec<String> {
     let mut process = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "kill::the_process_that_is_killed", "--ignored", "--nocapture"])
+        .args([
+            "--exact",
+            "kill::the_process_that_is_killed",
+            "--ignored",
+            "--nocapture",
+        ])
         .env(FILE, path)
         .env(ROUND, round.to_string())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut output = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let mut output = BufReader::new(process.stdout.take().unwrap())
+        .lines()
+        .map_while(Result::ok);
     let is_promise = |line: &String| line.starts_with("published ") || line.starts_with("settled ");
-    let mut promises: Vec<_> = output.by_ref().filter(is_promise).take(lines as usize).collect();
+    let mut promises: Vec<_> = output
+        .by_ref()
+        .filter(is_promise)
+        .take(lines as usize)
+        .collect();
     process.kill().unwrap();
     promises.extend(output.filter(is_promise));
     process.wait().unwrap();
@@ -60,8 +75,15 @@ fn promises_until_killed(path: &Path, round: u32, lines: u32) -> Vec<String> {
 async fn recorded(bus: &SqliteBus) -> BTreeSet<String> {
     let mut lines = BTreeSet::new();
     for queue in [Queue::Inbound, Queue::Outbound] {
-        for entry in bus.list(queue, LedgerFilter::All, usize::MAX).await.unwrap() {
-            let name = entry.inbound.map(|message| message.content).or(entry.outbound.map(|m| m.key.to_string()));
+        for entry in bus
+            .list(queue, LedgerFilter::All, usize::MAX)
+            .await
+            .unwrap()
+        {
+            let name = entry
+                .inbound
+                .map(|message| message.content)
+                .or(entry.outbound.map(|m| m.key.to_string()));
             let name = name.unwrap();
             if matches!(entry.state, EntryState::Answered | EntryState::Sent) {
                 lines.insert(format!("settled {queue} {name}"));
@@ -75,7 +97,9 @@ async fn recorded(bus: &SqliteBus) -> BTreeSet<String> {
 #[tokio::test]
 #[ignore = "started by the test above, as the process to be killed"]
 async fn the_process_that_is_killed() {
-    let (Some(path), Ok(round)) = (std::env::var_os(FILE), std::env::var(ROUND)) else { return };
+    let (Some(path), Ok(round)) = (std::env::var_os(FILE), std::env::var(ROUND)) else {
+        return;
+    };
     let bus = open(Path::new(&path)).await;
     let (bus, round) = (&bus, &round);
     let publishers = join_all((0..4).map(|worker| async move {
@@ -112,5 +136,7 @@ async fn the_process_that_is_killed() {
 fn say(line: &str) {
     let mut output = std::io::stdout().lock();
     // The test may have stopped listening: it is about to kill this process.
-    writeln!(output, "{line}").and_then(|()| output.flush()).ok();
+    writeln!(output, "{line}")
+        .and_then(|()| output.flush())
+        .ok();
 }

@@ -12,7 +12,9 @@ fn a_second_owner_is_refused_and_told_of_the_first() {
     let home = home.path().join("new");
     let lock = HomeLock::acquire(&home).unwrap();
     let refused = HomeLock::acquire(&home);
-    let Err(StateError::Owned { path, pid }) = refused else { panic!("{refused:?}") };
+    let Err(StateError::Owned { path, pid }) = refused else {
+        panic!("{refused:?}")
+    };
     assert_eq!(path, lock.path());
     #[cfg(not(windows))]
     assert_eq!(pid, Some(std::process::id()));
@@ -26,7 +28,10 @@ fn a_lock_file_that_was_left_behind_means_nothing() {
     fs::write(home.path().join("gateway.lock"), "4194304999 and more").unwrap();
     let lock = HomeLock::acquire(home.path()).unwrap();
     #[cfg(not(windows))]
-    assert_eq!(fs::read_to_string(lock.path()).unwrap(), format!("{}\n", std::process::id()));
+    assert_eq!(
+        fs::read_to_string(lock.path()).unwrap(),
+        format!("{}\n", std::process::id())
+    );
     drop(lock);
 }
 
@@ -51,10 +56,19 @@ fn a_lock_in_the_name_of_a_dead_process_is_waited_for() {
 
 #[test]
 fn the_refusal_names_the_process() {
-    let owned = |pid| StateError::Owned { path: "/home/a/gateway.lock".into(), pid }.to_string();
+    let owned = |pid| {
+        StateError::Owned {
+            path: "/home/a/gateway.lock".into(),
+            pid,
+        }
+        .to_string()
+    };
     assert_eq!(
         owned(Some(4711)),
         "/home/a/gateway.lock is in use by another gateway (process 4711): stop that one first"
     );
-    assert_eq!(owned(None), "/home/a/gateway.lock is in use by another gateway: stop that one first");
+    assert_eq!(
+        owned(None),
+        "/home/a/gateway.lock is in use by another gateway: stop that one first"
+    );
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use nanobot_bus::{Accepted, Bus as _, BusError, EntryState, Ledger as _, LedgerFilter, Queue, Settle};
+use nanobot_bus::{
+    Accepted, Bus as _, BusError, EntryState, Ledger as _, LedgerFilter, Queue, Settle,
+};
 use rusqlite::Connection;
 
 use crate::{next, open, reply, said};
@@ -20,11 +22,21 @@ async fn pruning_forgets_what_is_settled_and_old_enough_and_nothing_else() {
     assert_eq!(bus.prune(Duration::from_secs(60)).await.unwrap(), 0);
     // Long enough that the settled entry is older than no time at all.
     while bus.prune(Duration::ZERO).await.unwrap() == 0 {}
-    let kept = bus.list(Queue::Inbound, LedgerFilter::All, 10).await.unwrap();
-    let kept: Vec<_> = kept.into_iter().filter_map(|entry| entry.inbound).map(|message| message.content).collect();
+    let kept = bus
+        .list(Queue::Inbound, LedgerFilter::All, 10)
+        .await
+        .unwrap();
+    let kept: Vec<_> = kept
+        .into_iter()
+        .filter_map(|entry| entry.inbound)
+        .map(|message| message.content)
+        .collect();
     assert_eq!(kept, ["3", "2"]);
     assert_eq!(bus.publish_inbound(said("1")).await.unwrap(), Accepted::New);
-    assert_eq!(bus.publish_inbound(said("2")).await.unwrap(), Accepted::Duplicate);
+    assert_eq!(
+        bus.publish_inbound(said("2")).await.unwrap(),
+        Accepted::Duplicate
+    );
     drop(held);
 }
 
@@ -35,11 +47,17 @@ async fn a_wait_across_a_restart_is_limited() {
     let bus = open(&path).await;
     bus.publish_outbound(reply("turn", 1)).await.unwrap();
     let mut subscription = bus.outbound(&"telegram".into()).await.unwrap();
-    next(&mut subscription).await.settle(Settle::RetryIn(Duration::from_secs(30 * 24 * 3600))).await.unwrap();
+    next(&mut subscription)
+        .await
+        .settle(Settle::RetryIn(Duration::from_secs(30 * 24 * 3600)))
+        .await
+        .unwrap();
     bus.close().await;
     let wait = || {
-        let due: i64 =
-            Connection::open(&path).unwrap().query_row("SELECT due_at FROM ledger", [], |row| row.get(0)).unwrap();
+        let due: i64 = Connection::open(&path)
+            .unwrap()
+            .query_row("SELECT due_at FROM ledger", [], |row| row.get(0))
+            .unwrap();
         Duration::from_millis(u64::try_from(due - chrono::Utc::now().timestamp_millis()).unwrap())
     };
     assert!(wait() > Duration::from_secs(29 * 24 * 3600));
@@ -57,10 +75,16 @@ async fn a_message_that_cannot_be_read_fails_alone() {
         bus.publish_inbound(said(id)).await.unwrap();
     }
     bus.close().await;
-    Connection::open(&path).unwrap().execute("UPDATE ledger SET body = '{\"id\":' WHERE id = 2", []).unwrap();
+    Connection::open(&path)
+        .unwrap()
+        .execute("UPDATE ledger SET body = '{\"id\":' WHERE id = 2", [])
+        .unwrap();
     let bus = open(&path).await;
     let mut subscription = bus.inbound().await.unwrap();
-    assert_eq!(next(&mut subscription).await.message, said_as_in(&bus, "1").await);
+    assert_eq!(
+        next(&mut subscription).await.message,
+        said_as_in(&bus, "1").await
+    );
     assert_eq!(next(&mut subscription).await.message.content, "3");
     let entry = bus.show("2").await.unwrap();
     assert_eq!((entry.state, entry.inbound), (EntryState::Failed, None));
@@ -82,7 +106,10 @@ async fn a_closed_bus_refuses_and_ends_its_subscriptions() {
     let delivery = next(&mut subscription).await;
     bus.close().await;
     assert!(subscription.next().await.is_none());
-    assert!(matches!(bus.publish_inbound(said("2")).await, Err(BusError::Closed)));
+    assert!(matches!(
+        bus.publish_inbound(said("2")).await,
+        Err(BusError::Closed)
+    ));
     assert!(matches!(delivery.ack().await, Err(BusError::Closed)));
     let log = home.path().join("state.db-wal");
     assert!(!log.exists(), "a clean end leaves no write-ahead log");

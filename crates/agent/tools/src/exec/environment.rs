@@ -6,7 +6,18 @@ use crate::config::ExecConfig;
 
 /// What every command sees, if it is set. Keys of providers and tokens of channels are not here.
 const NEEDED: &[&str] = if cfg!(windows) {
-    &["SystemRoot", "ComSpec", "PATHEXT", "USERPROFILE", "TEMP", "TMP", "HOME", "LANG", "TERM", "TZ"]
+    &[
+        "SystemRoot",
+        "ComSpec",
+        "PATHEXT",
+        "USERPROFILE",
+        "TEMP",
+        "TMP",
+        "HOME",
+        "LANG",
+        "TERM",
+        "TZ",
+    ]
 } else {
     &["HOME", "LANG", "LC_ALL", "TERM", "TZ", "TMPDIR"]
 };
@@ -28,9 +39,14 @@ pub(super) fn minimal(config: &ExecConfig) -> Vec<(OsString, OsString)> {
 /// `PATH` with the configured folders around it.
 fn path(config: &ExecConfig) -> OsString {
     let separator = if cfg!(windows) { ";" } else { ":" };
-    let inherited = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+    let inherited =
+        std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
     let mut path = OsString::new();
-    for part in [config.path_prepend.as_str().into(), inherited, config.path_append.as_str().into()] {
+    for part in [
+        config.path_prepend.as_str().into(),
+        inherited,
+        config.path_append.as_str().into(),
+    ] {
         let part: OsString = part;
         if part.is_empty() {
             continue;

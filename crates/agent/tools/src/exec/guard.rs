@@ -72,9 +72,18 @@ pub(super) struct CommandGuard {
 }
 
 impl CommandGuard {
-    pub(super) fn new(config: &ExecConfig, policy: Arc<PathPolicy>, urls: Arc<UrlGuard>) -> Result<Self, ToolsError> {
+    pub(super) fn new(
+        config: &ExecConfig,
+        policy: Arc<PathPolicy>,
+        urls: Arc<UrlGuard>,
+    ) -> Result<Self, ToolsError> {
         let patterns = Patterns::new(&config.deny_patterns, &config.allow_patterns)?;
-        Ok(Self { confined: policy.confined(), policy, urls, patterns })
+        Ok(Self {
+            confined: policy.confined(),
+            policy,
+            urls,
+            patterns,
+        })
     }
 
     /// Whether `command` may be started in `directory`.
@@ -125,7 +134,12 @@ struct Surroundings<'a> {
 
 impl<'a> Inspection<'a> {
     const fn new(guard: &'a CommandGuard, directory: PathBuf) -> Self {
-        Self { guard, directory, urls: Vec::new(), depth: 0 }
+        Self {
+            guard,
+            directory,
+            urls: Vec::new(),
+            depth: 0,
+        }
     }
 
     /// Inspects a script given as text.
@@ -137,8 +151,9 @@ impl<'a> Inspection<'a> {
             return Err(Refusal::Unreadable("commands are nested too deeply"));
         }
         patterns::fork_bomb(text)?;
-        let script = shell::parse(text)
-            .map_err(|shell::Unreadable| Refusal::Unreadable("the command has an open quote or bracket"))?;
+        let script = shell::parse(text).map_err(|shell::Unreadable| {
+            Refusal::Unreadable("the command has an open quote or bracket")
+        })?;
         self.depth += 1;
         self.script(&script)?;
         self.depth -= 1;
@@ -176,15 +191,25 @@ impl<'a> Inspection<'a> {
             }
         }
         let arguments: Vec<Argument> = stage.words.iter().map(|word| self.expand(word)).collect();
-        let surroundings = Surroundings { piped: stage.piped, downloaded, nested: &stage.nested };
+        let surroundings = Surroundings {
+            piped: stage.piped,
+            downloaded,
+            nested: &stage.nested,
+        };
         self.command(&arguments, surroundings)
     }
 
     /// Inspects a command with its arguments, wrappers included.
-    fn command(&mut self, arguments: &[Argument], surroundings: Surroundings<'_>) -> Result<(), Refusal> {
+    fn command(
+        &mut self,
+        arguments: &[Argument],
+        surroundings: Surroundings<'_>,
+    ) -> Result<(), Refusal> {
         let mut arguments = wrapper::without_prelude(arguments);
         loop {
-            let Some((program, rest)) = arguments.split_first() else { return Ok(()) };
+            let Some((program, rest)) = arguments.split_first() else {
+                return Ok(());
+            };
             let name = program.program();
             let allowed = self.guard.patterns.check(&name, rest)?;
             self.paths(program, &name, rest)?;

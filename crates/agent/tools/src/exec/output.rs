@@ -70,7 +70,11 @@ impl Captured {
             Some(last) if last.len() + rest.len() <= PIECE => last.push_str(rest),
             _ => self.tail.push_back(rest.to_owned()),
         }
-        while let Some(first) = self.tail.front().filter(|first| self.tail_bytes - first.len() >= KEPT) {
+        while let Some(first) = self
+            .tail
+            .front()
+            .filter(|first| self.tail_bytes - first.len() >= KEPT)
+        {
             self.tail_bytes -= first.len();
             self.dropped += first.chars().count();
             self.tail.pop_front();
@@ -78,7 +82,9 @@ impl Captured {
     }
 
     fn is_blank(&self) -> bool {
-        self.head.trim().is_empty() && self.dropped == 0 && self.tail.iter().all(|piece| piece.trim().is_empty())
+        self.head.trim().is_empty()
+            && self.dropped == 0
+            && self.tail.iter().all(|piece| piece.trim().is_empty())
     }
 
     /// Appends what was kept, with a line about what was not. Returns how many characters of the
@@ -98,7 +104,10 @@ impl Captured {
 
 /// Where an incomplete character at the end of `bytes` begins, or their length.
 fn trailing_start(bytes: &[u8]) -> usize {
-    let after_last = bytes.utf8_chunks().last().map_or(0, |chunk| chunk.invalid().len());
+    let after_last = bytes
+        .utf8_chunks()
+        .last()
+        .map_or(0, |chunk| chunk.invalid().len());
     let invalid_at = bytes.len() - after_last;
     let tail = bytes.get(invalid_at..).unwrap_or_default();
     match std::str::from_utf8(tail) {
@@ -115,7 +124,12 @@ pub(super) struct Rendered {
 }
 
 /// Standard output, errors if any, and the exit code if there is one, in about `limit` characters.
-pub(super) fn render(stdout: &Captured, stderr: &Captured, code: Option<i32>, limit: usize) -> Rendered {
+pub(super) fn render(
+    stdout: &Captured,
+    stderr: &Captured,
+    code: Option<i32>,
+    limit: usize,
+) -> Rendered {
     let mut text = String::new();
     let mut missing = stdout.write_to(&mut text);
     if !stderr.is_blank() {
@@ -132,13 +146,24 @@ pub(super) fn render(stdout: &Captured, stderr: &Captured, code: Option<i32>, li
         return Rendered { text, whole: None };
     }
     let half = limit / 2;
-    let boundary = |character: usize| text.char_indices().nth(character).map_or(text.len(), |(at, _)| at);
+    let boundary = |character: usize| {
+        text.char_indices()
+            .nth(character)
+            .map_or(text.len(), |(at, _)| at)
+    };
     let first = text.get(..boundary(half)).unwrap_or_default();
     let last = text.get(boundary(length - half)..).unwrap_or_default();
     let left_out = grouped((length - 2 * half).saturating_add_signed(missing));
     let is_complete = stdout.dropped + stderr.dropped == 0;
     let shown = format!("{first}\n\n... ({left_out} chars truncated) ...\n\n{last}");
-    Rendered { text: shown, whole: Some(WholeText { text, shown: half, is_complete }) }
+    Rendered {
+        text: shown,
+        whole: Some(WholeText {
+            text,
+            shown: half,
+            is_complete,
+        }),
+    }
 }
 
 fn separate(text: &mut String) {
@@ -156,33 +181,61 @@ mod tests {
         let table = [
             ("", "", Some(0), "\nExit code: 0"),
             ("hi\n", "", Some(0), "hi\n\n\nExit code: 0"),
-            ("out\n", "err\n", Some(3), "out\n\nSTDERR:\nerr\n\n\nExit code: 3"),
+            (
+                "out\n",
+                "err\n",
+                Some(3),
+                "out\n\nSTDERR:\nerr\n\n\nExit code: 3",
+            ),
             ("", "err\n", Some(1), "STDERR:\nerr\n\n\nExit code: 1"),
             ("x", " \n", Some(0), "x\n\nExit code: 0"),
             ("part", "", None, "part"),
         ];
         for (stdout, stderr, code, expected) in table {
             let rendered = render(&captured(stdout), &captured(stderr), code, LIMIT);
-            assert_eq!(rendered, Rendered { text: expected.to_owned(), whole: None });
+            assert_eq!(
+                rendered,
+                Rendered {
+                    text: expected.to_owned(),
+                    whole: None
+                }
+            );
         }
     }
 
     fn captured(text: &str) -> Captured {
         let mut captured = Captured::default();
-        text.as_bytes().chunks(PIECE).for_each(|piece| captured.decode(piece));
+        text.as_bytes()
+            .chunks(PIECE)
+            .for_each(|piece| captured.decode(piece));
         captured
     }
 
     #[test]
     fn long_output_shows_its_ends_and_is_there_as_a_whole() {
         let stdout = format!("<{}>", "z".repeat(1_000_000));
-        let Rendered { text, whole } = render(&captured(&stdout), &Captured::default(), Some(0), LIMIT);
+        let Rendered { text, whole } =
+            render(&captured(&stdout), &Captured::default(), Some(0), LIMIT);
         let end = ">\n\nExit code: 0";
         assert!(text.starts_with("<zzz") && text.ends_with(end));
-        assert!(text.contains("\n\n... (990,016 chars truncated) ...\n\n"), "{}", text.len());
-        assert_eq!(text.chars().filter(|c| *c == 'z').count(), 10_000 - 1 - end.len());
+        assert!(
+            text.contains("\n\n... (990,016 chars truncated) ...\n\n"),
+            "{}",
+            text.len()
+        );
+        assert_eq!(
+            text.chars().filter(|c| *c == 'z').count(),
+            10_000 - 1 - end.len()
+        );
         let all = format!("{stdout}\n\nExit code: 0");
-        assert_eq!(whole, Some(WholeText { text: all, shown: 5_000, is_complete: true }));
+        assert_eq!(
+            whole,
+            Some(WholeText {
+                text: all,
+                shown: 5_000,
+                is_complete: true
+            })
+        );
     }
 
     #[test]
@@ -193,17 +246,30 @@ mod tests {
         assert!(stream.head.len() + stream.tail_bytes <= 2 * KEPT + PIECE);
         let Rendered { text, whole } = render(&stream, &captured("oops"), Some(1), LIMIT);
         let all = stdout.len() + "\nSTDERR:\noops\n\nExit code: 1".len();
-        assert!(text.contains(&format!("... ({} chars truncated) ...", grouped(all - LIMIT))));
+        assert!(text.contains(&format!(
+            "... ({} chars truncated) ...",
+            grouped(all - LIMIT)
+        )));
         let whole = whole.unwrap();
         assert!(!whole.is_complete);
-        let kept: Vec<usize> = whole.text.lines().filter_map(|line| line.parse().ok()).collect();
+        let kept: Vec<usize> = whole
+            .text
+            .lines()
+            .filter_map(|line| line.parse().ok())
+            .collect();
         assert_eq!(kept.first().zip(kept.last()), Some((&0, &(lines - 1))));
-        let gap = kept.windows(2).filter(|pair| pair[0] + 1 < pair[1]).collect::<Vec<_>>();
+        let gap = kept
+            .windows(2)
+            .filter(|pair| pair[0] + 1 < pair[1])
+            .collect::<Vec<_>>();
         assert_eq!(gap.len(), 1);
         let missing = gap[0][1] - gap[0][0] - 1;
         assert!(missing >= lines - 2 * half - PIECE / 8, "{missing}");
         assert!(
-            whole.text.contains(&format!("\n\n... ({} chars not kept) ...\n\n", grouped(missing * 8))),
+            whole.text.contains(&format!(
+                "\n\n... ({} chars not kept) ...\n\n",
+                grouped(missing * 8)
+            )),
             "{missing}"
         );
     }

@@ -45,9 +45,14 @@ pub(super) async fn run(
     limit: Option<Duration>,
     cancel: &CancellationToken,
 ) -> io::Result<Finished> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     group::lead(&mut command);
-    let mut child = tokio::process::Command::from(command).kill_on_drop(true).spawn()?;
+    let mut child = tokio::process::Command::from(command)
+        .kill_on_drop(true)
+        .spawn()?;
     let mut group = group::Group::of(&child);
     let (mut stdout, mut stderr) = (Captured::default(), Captured::default());
     let (out, err) = (child.stdout.take(), child.stderr.take());
@@ -73,7 +78,11 @@ pub(super) async fn run(
     if !matches!(end, End::Exited(_)) {
         child.kill().await?;
     }
-    Ok(Finished { stdout, stderr, end })
+    Ok(Finished {
+        stdout,
+        stderr,
+        end,
+    })
 }
 
 async fn fill(captured: &mut Captured, pipe: Option<impl AsyncRead + Unpin>) -> io::Result<()> {
@@ -83,7 +92,11 @@ async fn fill(captured: &mut Captured, pipe: Option<impl AsyncRead + Unpin>) -> 
     }
 }
 
-async fn ended(child: &mut Child, limit: Option<Duration>, cancel: &CancellationToken) -> io::Result<End> {
+async fn ended(
+    child: &mut Child,
+    limit: Option<Duration>,
+    cancel: &CancellationToken,
+) -> io::Result<End> {
     let expired = async {
         match limit {
             Some(limit) => {
@@ -104,7 +117,10 @@ fn code(status: ExitStatus) -> i32 {
     #[cfg(unix)]
     {
         use std::os::unix::process::ExitStatusExt as _;
-        status.code().or_else(|| status.signal().map(|signal| -signal)).unwrap_or(-1)
+        status
+            .code()
+            .or_else(|| status.signal().map(|signal| -signal))
+            .unwrap_or(-1)
     }
     #[cfg(not(unix))]
     {

@@ -80,7 +80,13 @@ impl Parser {
         if depth > MAX_DEPTH {
             return Err(Unreadable);
         }
-        Ok(Self { characters: text.chars().collect(), position: 0, depth, expansions: 0, documents: Vec::new() })
+        Ok(Self {
+            characters: text.chars().collect(),
+            position: 0,
+            depth,
+            expansions: 0,
+            documents: Vec::new(),
+        })
     }
 
     /// Reads a text inside this one, one level deeper.
@@ -112,7 +118,10 @@ impl Parser {
 
     /// Steps over `text` if it is next.
     fn eat(&mut self, text: &str) -> bool {
-        let found = text.chars().enumerate().all(|(ahead, expected)| self.peek_at(ahead) == Some(expected));
+        let found = text
+            .chars()
+            .enumerate()
+            .all(|(ahead, expected)| self.peek_at(ahead) == Some(expected));
         if found {
             self.position += text.chars().count();
         }
@@ -198,14 +207,20 @@ impl Parser {
     /// Whether the digits ahead name the descriptor of a redirection.
     fn is_descriptor(&self) -> bool {
         let mut ahead = 0;
-        while self.peek_at(ahead).is_some_and(|next| next.is_ascii_digit()) {
+        while self
+            .peek_at(ahead)
+            .is_some_and(|next| next.is_ascii_digit())
+        {
             ahead += 1;
         }
         matches!(self.peek_at(ahead), Some('<' | '>'))
     }
 
     fn redirect(&mut self, stage: &mut Stage) -> Result<(), Unreadable> {
-        while self.peek().is_some_and(|next| next.is_ascii_digit() || next == '&') {
+        while self
+            .peek()
+            .is_some_and(|next| next.is_ascii_digit() || next == '&')
+        {
             self.position += 1;
         }
         if matches!((self.peek(), self.peek_at(1)), (Some('<' | '>'), Some('('))) {
@@ -223,19 +238,32 @@ impl Parser {
             self.skip_blanks();
             let start = self.position;
             let end = self.word(&mut Vec::new())?;
-            let written = self.characters.get(start..self.position).unwrap_or_default();
+            let written = self
+                .characters
+                .get(start..self.position)
+                .unwrap_or_default();
             let expands = !written.iter().any(|mark| matches!(mark, '\'' | '"' | '\\'));
-            self.documents.push(Document { end: end.written(), expands, strips_tabs });
+            self.documents.push(Document {
+                end: end.written(),
+                expands,
+                strips_tabs,
+            });
             return Ok(());
         }
         let writes = self.peek() == Some('>') || self.peek_at(1) == Some('>');
         let duplicates = self.peek_at(1) == Some('&');
-        while self.peek().is_some_and(|next| matches!(next, '<' | '>' | '|' | '&')) {
+        while self
+            .peek()
+            .is_some_and(|next| matches!(next, '<' | '>' | '|' | '&'))
+        {
             self.position += 1;
         }
         self.skip_blanks();
         let target = self.word(&mut stage.nested)?;
-        let descriptor = target.written().chars().all(|c| c.is_ascii_digit() || c == '-');
+        let descriptor = target
+            .written()
+            .chars()
+            .all(|c| c.is_ascii_digit() || c == '-');
         if !(duplicates && descriptor) {
             stage.redirects.push(Redirect { writes, target });
         }
@@ -260,7 +288,11 @@ impl Parser {
                     }
                     line.push(next);
                 }
-                let bare = if document.strips_tabs { line.trim_start_matches('\t') } else { &line };
+                let bare = if document.strips_tabs {
+                    line.trim_start_matches('\t')
+                } else {
+                    &line
+                };
                 if bare == document.end {
                     break;
                 }
@@ -281,13 +313,18 @@ impl Parser {
 impl Script {
     /// Ends `stage`; the next one reads from it if it `pipes`.
     fn close(&mut self, stage: &mut Stage, pipes: bool) {
-        let empty =
-            stage.words.is_empty() && stage.redirects.is_empty() && stage.nested.is_empty() && stage.subshell.is_none();
+        let empty = stage.words.is_empty()
+            && stage.redirects.is_empty()
+            && stage.nested.is_empty()
+            && stage.subshell.is_none();
         if empty {
             // A line may end behind a pipe; what follows still reads from it.
             stage.piped |= pipes;
         } else {
-            let next = Stage { piped: pipes, ..Stage::default() };
+            let next = Stage {
+                piped: pipes,
+                ..Stage::default()
+            };
             self.stages.push(std::mem::replace(stage, next));
         }
     }
@@ -322,11 +359,17 @@ mod tests {
             (r#"r''m "x y" a\ b $'\x72\162'"#, "rm x y a b rr"),
             ("echo \"$(rm -r x)\" `ls`", "echo … … [rm -r x] [ls]"),
             ("(cd a; ls) > out 2>&1", ">out [cd a; ls]"),
-            ("echo x 1>out 2>>err &> all >| f <in", "echo x >out >err >all >f <in"),
+            (
+                "echo x 1>out 2>>err &> all >| f <in",
+                "echo x >out >err >all >f <in",
+            ),
             ("cat <<'E' > out\nrm -rf /\nE\nls", "cat >out; ls"),
             ("cat <<E\n$(id)\nE", "cat; [id]"),
             ("bash <(curl x)", "bash … [curl x]"),
-            ("echo $((1+2)) $HOME ${PWD} ${x:-y} # note", "echo … $HOME $PWD …"),
+            (
+                "echo $((1+2)) $HOME ${PWD} ${x:-y} # note",
+                "echo … $HOME $PWD …",
+            ),
             ("f() { rm x; }; f", "{ rm x; }; f"),
             ("echo 'a;b|c' \"d>e\"", "echo a;b|c d>e"),
             ("a |\nb; c \\\n d", "a; |b; c d"),
@@ -353,7 +396,14 @@ mod tests {
     #[test]
     fn what_stays_open_is_not_a_script() {
         let deep = format!("{}x{}", "$(".repeat(60), ")".repeat(60));
-        for text in ["echo 'a", "echo \"a", "echo $(a", "echo `a", "(a", deep.as_str()] {
+        for text in [
+            "echo 'a",
+            "echo \"a",
+            "echo $(a",
+            "echo `a",
+            "(a",
+            deep.as_str(),
+        ] {
             assert_eq!(parse(text), Err(Unreadable), "{text}");
         }
     }

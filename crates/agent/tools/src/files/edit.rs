@@ -62,7 +62,11 @@ impl Operation for EditFile {
     }
 
     async fn run(&self, arguments: Arguments, context: &ToolContext) -> ToolResult {
-        match judged(&self.policy, context, move |policy| edit(policy, &arguments)).await {
+        match judged(&self.policy, context, move |policy| {
+            edit(policy, &arguments)
+        })
+        .await
+        {
             Ok(Edited::Done(place)) => ToolResult::ok(format!("Successfully edited {place}")),
             Ok(Edited::Ambiguous(count)) => ToolResult {
                 severity: Some(Severity::Warning),
@@ -77,17 +81,23 @@ impl Operation for EditFile {
 }
 
 fn edit(policy: &PathPolicy, arguments: &Arguments) -> Result<Edited, String> {
-    let Arguments { path, old_text, new_text, replace_all } = arguments;
+    let Arguments {
+        path,
+        old_text,
+        new_text,
+        replace_all,
+    } = arguments;
     let file = policy.write(path).map_err(|denied| denied.to_string())?;
     let save = |text: &str| {
-        file.replace(text.as_bytes()).map_err(|error| unwritable(path, &error))?;
+        file.replace(text.as_bytes())
+            .map_err(|error| unwritable(path, &error))?;
         Ok(Edited::Done(file.path().display().to_string()))
     };
     if old_text.is_empty() {
         return match whole_text_or_none(path, &file)? {
-            Some(text) if !text.is_empty() => {
-                Err(format!("old_text is empty, but {path} is not. Give the text to replace, or use write_file."))
-            }
+            Some(text) if !text.is_empty() => Err(format!(
+                "old_text is empty, but {path} is not. Give the text to replace, or use write_file."
+            )),
             _ => save(new_text),
         };
     }
@@ -106,11 +116,23 @@ fn edit(policy: &PathPolicy, arguments: &Arguments) -> Result<Edited, String> {
     }
     // Of loose matches only those that read like the first are meant.
     let same = |range: &Range<usize>| content.get(range.clone()) == Some(first);
-    let edited = replaced(&content, found.iter().filter(|range| same(range)), &replacement);
-    save(&if has_returns { edited.replace('\n', "\r\n") } else { edited })
+    let edited = replaced(
+        &content,
+        found.iter().filter(|range| same(range)),
+        &replacement,
+    );
+    save(&if has_returns {
+        edited.replace('\n', "\r\n")
+    } else {
+        edited
+    })
 }
 
-fn replaced<'a>(content: &str, ranges: impl Iterator<Item = &'a Range<usize>>, replacement: &str) -> String {
+fn replaced<'a>(
+    content: &str,
+    ranges: impl Iterator<Item = &'a Range<usize>>,
+    replacement: &str,
+) -> String {
     let mut edited = String::with_capacity(content.len() + replacement.len());
     let mut done = 0;
     // Loose matches may overlap; what is replaced already is not replaced again.

@@ -69,7 +69,12 @@ impl Operation for ListDir {
     }
 
     async fn run(&self, arguments: Arguments, context: &ToolContext) -> ToolResult {
-        answer(judged(&self.policy, context, move |policy| list(policy, &arguments)).await)
+        answer(
+            judged(&self.policy, context, move |policy| {
+                list(policy, &arguments)
+            })
+            .await,
+        )
     }
 }
 
@@ -96,7 +101,9 @@ fn list(policy: &PathPolicy, arguments: &Arguments) -> Result<String, String> {
     let mut text = listing.shown.join("\n");
     if total > shown {
         let more = if total >= MAX_COUNTED { " or more" } else { "" };
-        text.push_str(&format!("\n\n(truncated, showing first {shown} of {total}{more} entries)"));
+        text.push_str(&format!(
+            "\n\n(truncated, showing first {shown} of {total}{more} entries)"
+        ));
     }
     Ok(text)
 }
@@ -122,7 +129,8 @@ impl Listing<'_> {
             let name = entry.name.to_string_lossy();
             self.total += 1;
             if self.shown.len() < self.limit {
-                self.shown.push(self.line(prefix, &name, self.is_folder(&place, &entry)));
+                self.shown
+                    .push(self.line(prefix, &name, self.is_folder(&place, &entry)));
             }
             if self.recursive && entry.is_dir {
                 self.descend(&place, &format!("{prefix}{name}/"));
@@ -132,7 +140,9 @@ impl Listing<'_> {
 
     /// Links are not followed, and folders that are closed or unreadable are shown without content.
     fn descend(&mut self, folder: &Path, prefix: &str) {
-        let Ok(folder) = self.policy.read(folder) else { return };
+        let Ok(folder) = self.policy.read(folder) else {
+            return;
+        };
         if let Ok(entries) = folder.entries() {
             self.add(folder.path(), prefix, entries);
         }
@@ -149,7 +159,11 @@ impl Listing<'_> {
 
     /// A link counts as what it leads to, if one may look there.
     fn is_folder(&self, place: &Path, entry: &Entry) -> bool {
-        let leads_to_folder = || self.policy.read(place).is_ok_and(|target| target.path().is_dir());
+        let leads_to_folder = || {
+            self.policy
+                .read(place)
+                .is_ok_and(|target| target.path().is_dir())
+        };
         entry.is_dir || (entry.is_link && leads_to_folder())
     }
 }

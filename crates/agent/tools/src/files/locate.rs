@@ -6,7 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices_deadline, get_diff_ratio, group_diff_ops};
+use similar::{
+    Algorithm, DiffOp, DiffTag, capture_diff_slices_deadline, get_diff_ratio, group_diff_ops,
+};
 
 use crate::text::{lines_with_ends, without_end};
 
@@ -25,8 +27,15 @@ const MAX_SHOWN: usize = 200;
 /// Where the wanted text is in `content`, in order: exactly; else as lines that differ only in
 /// white space at their ends.
 pub(super) fn matches(content: &str, wanted: &str) -> Vec<Range<usize>> {
-    let exact: Vec<_> = content.match_indices(wanted).map(|(start, found)| start..start + found.len()).collect();
-    if exact.is_empty() { loose_matches(content, wanted) } else { exact }
+    let exact: Vec<_> = content
+        .match_indices(wanted)
+        .map(|(start, found)| start..start + found.len())
+        .collect();
+    if exact.is_empty() {
+        loose_matches(content, wanted)
+    } else {
+        exact
+    }
 }
 
 fn loose_matches(content: &str, wanted: &str) -> Vec<Range<usize>> {
@@ -84,15 +93,27 @@ pub(super) fn explain_absence(path: &str, content: &str, wanted: &str) -> String
     let wanted: Vec<&str> = lines_with_ends(wanted).collect();
     let content: Vec<&str> = lines_with_ends(content).collect();
     match nearest(&content, &wanted, deadline) {
-        Some(Nearest { ratio, start, lines, operations }) => {
+        Some(Nearest {
+            ratio,
+            start,
+            lines,
+            operations,
+        }) => {
             let line = start + 1;
-            let names = ("old_text (provided)", format!("{path} (actual, line {line})"));
+            let names = (
+                "old_text (provided)",
+                format!("{path} (actual, line {line})"),
+            );
             let diff = unified_diff(&wanted, lines, operations, names.0, &names.1);
             let percent = (ratio * 100.0).round();
-            format!("old_text not found in {path}.\nBest match ({percent}% similar) at line {line}:\n{diff}")
+            format!(
+                "old_text not found in {path}.\nBest match ({percent}% similar) at line {line}:\n{diff}"
+            )
         }
         None => {
-            format!("old_text not found in {path}: no similar text. Read the file again and copy the text from it.")
+            format!(
+                "old_text not found in {path}: no similar text. Read the file again and copy the text from it."
+            )
         }
     }
 }
@@ -129,10 +150,16 @@ fn nearest<'a>(content: &'a [&'a str], wanted: &[&str], deadline: Instant) -> Op
         if compared > MAX_COMPARED || Instant::now() >= deadline {
             break;
         }
-        let operations = capture_diff_slices_deadline(Algorithm::Myers, wanted, window, Some(deadline));
+        let operations =
+            capture_diff_slices_deadline(Algorithm::Myers, wanted, window, Some(deadline));
         let ratio = get_diff_ratio(&operations, wanted.len(), window.len());
         if ratio > least {
-            best = Some(Nearest { ratio, start, lines: window, operations });
+            best = Some(Nearest {
+                ratio,
+                start,
+                lines: window,
+                operations,
+            });
         }
     }
     best
@@ -148,7 +175,9 @@ struct Common<'a> {
 impl<'a> Common<'a> {
     fn new(wanted: &[&'a str]) -> Self {
         let mut lacking = HashMap::new();
-        wanted.iter().for_each(|line| *lacking.entry(*line).or_insert(0) += 1);
+        wanted
+            .iter()
+            .for_each(|line| *lacking.entry(*line).or_insert(0) += 1);
         Self { lacking, count: 0 }
     }
 
@@ -176,14 +205,24 @@ fn ratio(common: usize, total: usize) -> f32 {
 
 /// A unified diff with three lines of context. Lines keep their terminators and are joined by
 /// another newline, as the Python program prints them.
-fn unified_diff(old: &[&str], new: &[&str], operations: Vec<DiffOp>, old_name: &str, new_name: &str) -> String {
+fn unified_diff(
+    old: &[&str],
+    new: &[&str],
+    operations: Vec<DiffOp>,
+    old_name: &str,
+    new_name: &str,
+) -> String {
     let mut lines = vec![format!("--- {old_name}"), format!("+++ {new_name}")];
     for group in group_diff_ops(operations, 3) {
         if lines.len() > MAX_SHOWN {
             lines.push("… and more".to_owned());
             break;
         }
-        lines.push(format!("@@ -{} +{} @@", span(&group, DiffOp::old_range), span(&group, DiffOp::new_range)));
+        lines.push(format!(
+            "@@ -{} +{} @@",
+            span(&group, DiffOp::old_range),
+            span(&group, DiffOp::new_range)
+        ));
         for operation in &group {
             push_lines(&mut lines, operation, old, new);
         }
@@ -193,10 +232,17 @@ fn unified_diff(old: &[&str], new: &[&str], operations: Vec<DiffOp>, old_name: &
 
 fn push_lines(lines: &mut Vec<String>, operation: &DiffOp, old: &[&str], new: &[&str]) {
     let mut push = |mark: char, source: &[&str], range: Range<usize>| {
-        let shown = source.iter().take(range.end).skip(range.start).take(MAX_SHOWN);
+        let shown = source
+            .iter()
+            .take(range.end)
+            .skip(range.start)
+            .take(MAX_SHOWN);
         lines.extend(shown.map(|line| format!("{mark}{line}")));
         if range.len() > MAX_SHOWN {
-            lines.push(format!("{mark}… and {} more lines", range.len() - MAX_SHOWN));
+            lines.push(format!(
+                "{mark}… and {} more lines",
+                range.len() - MAX_SHOWN
+            ));
         }
     };
     match operation.tag() {
@@ -239,7 +285,10 @@ mod tests {
             ("", "x", &[]),
         ];
         for (content, wanted, expected) in table {
-            let found: Vec<_> = matches(content, wanted).into_iter().map(|range| (range.start, range.end)).collect();
+            let found: Vec<_> = matches(content, wanted)
+                .into_iter()
+                .map(|range| (range.start, range.end))
+                .collect();
             assert_eq!(found, expected, "{content:?} {wanted:?}");
         }
     }
@@ -255,7 +304,9 @@ mod tests {
 
     #[test]
     fn the_nearest_of_many_lines_in_another_order_is_given_up_in_time() {
-        let lines = |order: &mut dyn Iterator<Item = usize>| order.map(|line| format!("{line}\n")).collect::<String>();
+        let lines = |order: &mut dyn Iterator<Item = usize>| {
+            order.map(|line| format!("{line}\n")).collect::<String>()
+        };
         let (content, wanted) = (lines(&mut (0..20_000)), lines(&mut (0..20_000).rev()));
         let began = Instant::now();
         let answer = explain_absence("f.txt", &content, &wanted);
@@ -267,9 +318,15 @@ mod tests {
 
     #[test]
     fn the_best_of_many_windows_is_found() {
-        let content: String = (0..2_000).map(|line| format!("{}\n", line % 50)).collect::<String>() + "x\ny\nz\n";
+        let content: String = (0..2_000)
+            .map(|line| format!("{}\n", line % 50))
+            .collect::<String>()
+            + "x\ny\nz\n";
         let answer = explain_absence("f.txt", &content, "x\ny\n!\nz\n");
-        assert!(answer.contains("at line 2000:") || answer.contains("at line 2001:"), "{answer}");
+        assert!(
+            answer.contains("at line 2000:") || answer.contains("at line 2001:"),
+            "{answer}"
+        );
     }
 
     #[test]

@@ -54,7 +54,12 @@ impl Operation for ReadFile {
     }
 
     async fn run(&self, arguments: Arguments, context: &ToolContext) -> ToolResult {
-        answer(judged(&self.policy, context, move |policy| read(policy, &arguments)).await)
+        answer(
+            judged(&self.policy, context, move |policy| {
+                read(policy, &arguments)
+            })
+            .await,
+        )
     }
 }
 
@@ -62,9 +67,14 @@ fn read(policy: &PathPolicy, arguments: &Arguments) -> Result<String, String> {
     let path = &arguments.path;
     let file = policy.read(path).map_err(|denied| denied.to_string())?;
     let file = file.open().map_err(|error| unreadable(path, &error))?;
-    let size = file.metadata().map_err(|error| unreadable(path, &error))?.len();
+    let size = file
+        .metadata()
+        .map_err(|error| unreadable(path, &error))?
+        .len();
     if size > MAX_READ {
-        return Err(format!("{path} is too large to read ({size} bytes, at most {MAX_READ})"));
+        return Err(format!(
+            "{path} is too large to read ({size} bytes, at most {MAX_READ})"
+        ));
     }
     let first = arguments.offset.unwrap_or(1).max(1);
     let limit = arguments.limit.unwrap_or(2000).max(1);
@@ -77,11 +87,15 @@ fn read(policy: &PathPolicy, arguments: &Arguments) -> Result<String, String> {
         return Ok(format!("(Empty file: {path})"));
     }
     if first > total {
-        return Err(format!("offset {first} is beyond end of file ({total} lines)"));
+        return Err(format!(
+            "offset {first} is beyond end of file ({total} lines)"
+        ));
     }
     let mut text = window.shown;
     if let Some(length) = window.clipped {
-        text.push_str(&format!("\n\n(Line {first} has {length} characters; only the first {BUDGET} are shown.)"));
+        text.push_str(&format!(
+            "\n\n(Line {first} has {length} characters; only the first {BUDGET} are shown.)"
+        ));
     }
     let next = last + 1;
     text.push_str(&if last < total {

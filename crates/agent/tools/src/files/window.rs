@@ -35,7 +35,10 @@ pub(super) fn read(mut source: impl Read, offset: u64, limit: u64) -> Result<Win
     let mut reader = Reader {
         first: offset,
         end: offset.saturating_add(limit),
-        window: Window { last: offset.saturating_sub(1), ..Window::default() },
+        window: Window {
+            last: offset.saturating_sub(1),
+            ..Window::default()
+        },
         ..Reader::default()
     };
     let mut buffer = vec![0; 64 << 10];
@@ -48,8 +51,11 @@ pub(super) fn read(mut source: impl Read, offset: u64, limit: u64) -> Result<Win
             Err(error) => return Err(Unreadable::Io(error)),
         };
         pending.extend(buffer.iter().take(read));
-        let valid =
-            reader.decode(&pending, read == 0).map_err(|at| Unreadable::NotUtf8 { offset: consumed + at as u64 })?;
+        let valid = reader
+            .decode(&pending, read == 0)
+            .map_err(|at| Unreadable::NotUtf8 {
+                offset: consumed + at as u64,
+            })?;
         consumed += valid as u64;
         pending.drain(..valid);
         if read == 0 {

@@ -31,7 +31,8 @@ impl WriteFile {
 impl Operation for WriteFile {
     type Arguments = Arguments;
     const NAME: &'static str = "write_file";
-    const DESCRIPTION: &'static str = "Write a text file, replacing what it held and creating parent folders.";
+    const DESCRIPTION: &'static str =
+        "Write a text file, replacing what it held and creating parent folders.";
     const EFFECT: Effect = Effect::Idempotent;
 
     fn parameters() -> Value {
@@ -46,14 +47,22 @@ impl Operation for WriteFile {
     }
 
     async fn run(&self, arguments: Arguments, context: &ToolContext) -> ToolResult {
-        answer(judged(&self.policy, context, move |policy| write(policy, &arguments)).await)
+        answer(
+            judged(&self.policy, context, move |policy| {
+                write(policy, &arguments)
+            })
+            .await,
+        )
     }
 }
 
 fn write(policy: &PathPolicy, Arguments { path, content }: &Arguments) -> Result<String, String> {
     let file = policy.write(path).map_err(|denied| denied.to_string())?;
-    file.replace(content.as_bytes()).map_err(|error| unwritable(path, &error))?;
+    file.replace(content.as_bytes())
+        .map_err(|error| unwritable(path, &error))?;
     let (characters, bytes) = (content.chars().count(), content.len());
     let place = file.path().display();
-    Ok(format!("Successfully wrote {characters} characters ({bytes} bytes) to {place}"))
+    Ok(format!(
+        "Successfully wrote {characters} characters ({bytes} bytes) to {place}"
+    ))
 }

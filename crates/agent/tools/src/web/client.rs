@@ -48,7 +48,10 @@ impl HttpClients {
     /// Clients by `config`; nothing is built or opened yet.
     #[must_use]
     pub fn new(config: &WebConfig, guard: Arc<UrlGuard>, extractor: Arc<dyn Extract>) -> Self {
-        let user_agent = config.user_agent.clone().filter(|text| !text.trim().is_empty());
+        let user_agent = config
+            .user_agent
+            .clone()
+            .filter(|text| !text.trim().is_empty());
         Self {
             guard,
             extractor,
@@ -80,16 +83,27 @@ impl HttpClients {
                 Some("") => Vec::new(),
                 Some(_) => return builder.build().map_err(super::failure),
             };
-            let names = GuardedNames { guard: Arc::clone(&self.guard), exempt };
-            builder.dns_resolver(Arc::new(names)).build().map_err(super::failure)
+            let names = GuardedNames {
+                guard: Arc::clone(&self.guard),
+                exempt,
+            };
+            builder
+                .dns_resolver(Arc::new(names))
+                .build()
+                .map_err(super::failure)
         };
-        self.guarded.get_or_init(build).as_ref().map_err(Clone::clone)
+        self.guarded
+            .get_or_init(build)
+            .as_ref()
+            .map_err(Clone::clone)
     }
 
     /// The client for services that the operator configured.
     pub(super) fn plain(&self) -> Result<&Client, String> {
         let build = || {
-            let builder = self.builder()?.redirect(redirect::Policy::limited(MAX_REDIRECTS));
+            let builder = self
+                .builder()?
+                .redirect(redirect::Policy::limited(MAX_REDIRECTS));
             builder.build().map_err(super::failure)
         };
         self.plain.get_or_init(build).as_ref().map_err(Clone::clone)
@@ -97,7 +111,10 @@ impl HttpClients {
 
     fn builder(&self) -> Result<ClientBuilder, String> {
         provide_cryptography();
-        let builder = Client::builder().user_agent(&self.user_agent).connect_timeout(CONNECT).tcp_nodelay(true);
+        let builder = Client::builder()
+            .user_agent(&self.user_agent)
+            .connect_timeout(CONNECT)
+            .tcp_nodelay(true);
         match self.proxy.as_deref() {
             None => Ok(builder),
             Some("") => Ok(builder.no_proxy()),
@@ -108,12 +125,22 @@ impl HttpClients {
 
 /// The proxy of the configuration; without a scheme it is an HTTP one.
 fn parsed(proxy: &str) -> Result<Proxy, String> {
-    let address = if proxy.contains("://") { proxy.to_owned() } else { format!("http://{proxy}") };
+    let address = if proxy.contains("://") {
+        proxy.to_owned()
+    } else {
+        format!("http://{proxy}")
+    };
     let known = |url: &Url| PROXY_SCHEMES.contains(&url.scheme()) && url.has_host();
-    let proxy = Url::parse(&address).ok().filter(known).and_then(|url| Proxy::all(url).ok());
+    let proxy = Url::parse(&address)
+        .ok()
+        .filter(known)
+        .and_then(|url| Proxy::all(url).ok());
     proxy.ok_or_else(|| {
         // The address may hold a password, so it is not repeated.
-        format!("tools.web.proxy is not a URL with one of the schemes {}", PROXY_SCHEMES.join(", "))
+        format!(
+            "tools.web.proxy is not a URL with one of the schemes {}",
+            PROXY_SCHEMES.join(", ")
+        )
     })
 }
 
@@ -121,18 +148,29 @@ fn parsed(proxy: &str) -> Result<Proxy, String> {
 /// not have.
 fn provide_cryptography() {
     let missing = rustls::crypto::CryptoProvider::get_default().is_none();
-    if missing && rustls::crypto::ring::default_provider().install_default().is_err() {
+    if missing
+        && rustls::crypto::ring::default_provider()
+            .install_default()
+            .is_err()
+    {
         tracing::debug!("another thread has installed a cryptography provider");
     }
 }
 
 /// Hosts of the proxies that the environment names, which the client resolves like any other.
 fn proxies_of_environment() -> Vec<String> {
-    ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
-        .iter()
-        .filter_map(|key| std::env::var(key).ok())
-        .filter_map(|proxy| Url::parse(&proxy).ok()?.host_str().map(str::to_owned))
-        .collect()
+    [
+        "HTTP_PROXY",
+        "http_proxy",
+        "HTTPS_PROXY",
+        "https_proxy",
+        "ALL_PROXY",
+        "all_proxy",
+    ]
+    .iter()
+    .filter_map(|key| std::env::var(key).ok())
+    .filter_map(|proxy| Url::parse(&proxy).ok()?.host_str().map(str::to_owned))
+    .collect()
 }
 
 /// Resolves names through the guard.
@@ -148,8 +186,9 @@ impl Resolve for GuardedNames {
         let exempt = self.exempt.iter().any(|host| host == name.as_str());
         Box::pin(async move {
             let addresses: Addrs = if exempt {
-                let found: io::Result<Vec<_>> =
-                    tokio::net::lookup_host((name.as_str(), 0)).await.map(Iterator::collect);
+                let found: io::Result<Vec<_>> = tokio::net::lookup_host((name.as_str(), 0))
+                    .await
+                    .map(Iterator::collect);
                 Box::new(found?.into_iter())
             } else {
                 let found = guard.addresses(name.as_str()).await?;
@@ -170,9 +209,16 @@ mod tests {
     fn only_without_a_word_about_it_the_proxy_of_the_environment_is_asked() {
         let test = "web::client::tests::only_without_a_word_about_it_the_proxy_of_the_environment_is_asked";
         check_ways(test, "http", |own, server| {
-            let config = WebConfig { proxy: own.map(str::to_owned), ..WebConfig::default() };
-            let clients = HttpClients::new(&config, Arc::new(UrlGuard::default()), Arc::new(InProcess));
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let config = WebConfig {
+                proxy: own.map(str::to_owned),
+                ..WebConfig::default()
+            };
+            let clients =
+                HttpClients::new(&config, Arc::new(UrlGuard::default()), Arc::new(InProcess));
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
             for client in [clients.plain().unwrap(), clients.guarded().unwrap()] {
                 runtime.block_on(client.get(server).send()).unwrap_err();
             }

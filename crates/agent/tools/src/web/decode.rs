@@ -18,7 +18,10 @@ pub(super) struct Body {
 impl Body {
     /// Reads at most [`MAX_BODY`] bytes.
     pub(super) async fn read(mut response: Response) -> Result<Self, WebError> {
-        let header = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let header = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok());
         let content_type = header.unwrap_or_default().to_owned();
         let mut bytes = Vec::new();
         let mut cut = false;
@@ -30,6 +33,10 @@ impl Body {
                 break;
             }
         }
-        Ok(Self { content_type, bytes, cut })
+        Ok(Self {
+            content_type,
+            bytes,
+            cut,
+        })
     }
 }

@@ -84,7 +84,11 @@ impl WebFetch {
             let base = &self.config.jina_reader_base;
             let page = jina::read(self.http.plain()?, base, target.url().as_str()).await;
             if let Some(page) = page {
-                let extracted = Extracted { text: page.text(), extractor: "jina", cut: false };
+                let extracted = Extracted {
+                    text: page.text(),
+                    extractor: "jina",
+                    cut: false,
+                };
                 let place = page.url.unwrap_or_else(|| target.url().to_string());
                 return Ok(extracted.page(arguments, place, 200, room));
             }
@@ -100,7 +104,10 @@ impl WebFetch {
             Ok((Body::read(response).await?, status, target))
         };
         let Ok(downloaded) = tokio::time::timeout(TIMEOUT, download).await else {
-            return Err(WebError::passing(format!("the page took longer than {} seconds", TIMEOUT.as_secs())));
+            return Err(WebError::passing(format!(
+                "the page took longer than {} seconds",
+                TIMEOUT.as_secs()
+            )));
         };
         let (body, status, target) = downloaded?;
         let place = target.url().to_string();
@@ -110,8 +117,17 @@ impl WebFetch {
 
     /// Has a body read in the helper process.
     async fn extract(&self, body: Body, url: &str, mode: TextMode) -> Result<Extracted, WebError> {
-        let Body { content_type, bytes, cut } = body;
-        let request = PageRequest { url: url.to_owned(), content_type, mode, body: bytes };
+        let Body {
+            content_type,
+            bytes,
+            cut,
+        } = body;
+        let request = PageRequest {
+            url: url.to_owned(),
+            content_type,
+            mode,
+            body: bytes,
+        };
         let page = self.http.extractor().page(request).await;
         let page = page.map_err(|error| match error {
             ExtractError::Unreadable(reason) => WebError::from(reason),
@@ -123,7 +139,11 @@ impl WebFetch {
                 WebError { reason, may_pass }
             }
         })?;
-        Ok(Extracted { text: page.text, extractor: page.extractor.as_str(), cut: cut || page.cut })
+        Ok(Extracted {
+            text: page.text,
+            extractor: page.extractor.as_str(),
+            cut: cut || page.cut,
+        })
     }
 
     /// Asks `target`, and wherever it points to, until there is an answer.
@@ -132,7 +152,10 @@ impl WebFetch {
         loop {
             let request = client.get(target.url().clone());
             let response = request.send().await?;
-            let location = response.headers().get(LOCATION).and_then(|to| to.to_str().ok());
+            let location = response
+                .headers()
+                .get(LOCATION)
+                .and_then(|to| to.to_str().ok());
             match location.filter(|_| response.status().is_redirection()) {
                 Some(location) => {
                     target = self.http.guard().redirect(&target, location).await?;
@@ -147,7 +170,11 @@ impl Extracted {
     /// The page as a document of at most `room` characters, unless less than the least of its text
     /// would be in it then.
     fn page(self, arguments: &Arguments, final_url: String, status: u16, room: usize) -> Page {
-        let Self { text, extractor, cut } = self;
+        let Self {
+            text,
+            extractor,
+            cut,
+        } = self;
         let mut document = Fetched {
             url: arguments.url.clone(),
             final_url,
@@ -161,13 +188,21 @@ impl Extracted {
         let around = serde_json::to_string(&document).map_or(0, |text| text.chars().count());
         let text = format!("{BANNER}\n\n{text}");
         let banner = BANNER.len() + 2;
-        let wanted = arguments.max_chars.unwrap_or(DEFAULT_CHARACTERS).max(MIN_CHARACTERS);
-        let fitting = fitting(&text, room.saturating_sub(around + LENGTH)).max(banner + MIN_CHARACTERS);
+        let wanted = arguments
+            .max_chars
+            .unwrap_or(DEFAULT_CHARACTERS)
+            .max(MIN_CHARACTERS);
+        let fitting =
+            fitting(&text, room.saturating_sub(around + LENGTH)).max(banner + MIN_CHARACTERS);
         let (shown, is_longer) = clipped(&text, fitting.min(banner.saturating_add(wanted)));
         document.text = shown.to_owned();
         document.length = shown.chars().count();
         document.truncated = is_longer || cut;
-        let whole = is_longer.then_some(WholeText { text, shown: document.length, is_complete: !cut });
+        let whole = is_longer.then_some(WholeText {
+            text,
+            shown: document.length,
+            is_complete: !cut,
+        });
         Page { document, whole }
     }
 }
@@ -211,10 +246,16 @@ impl Operation for WebFetch {
         };
         match outcome {
             Ok(Page { document, whole }) => match serde_json::to_string(&document) {
-                Ok(text) => ToolResult { whole, ..ToolResult::ok(text) },
+                Ok(text) => ToolResult {
+                    whole,
+                    ..ToolResult::ok(text)
+                },
                 Err(error) => ToolResult::error(format!("Error: {error}")),
             },
-            Err(error) => match serde_json::to_string(&Failed { error: &error.reason, url: &arguments.url }) {
+            Err(error) => match serde_json::to_string(&Failed {
+                error: &error.reason,
+                url: &arguments.url,
+            }) {
                 Ok(text) => error.result(text),
                 Err(error) => ToolResult::error(format!("Error: {error}")),
             },

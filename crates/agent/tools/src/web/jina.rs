@@ -29,7 +29,11 @@ pub(super) struct Page {
 
 impl Page {
     pub(super) fn text(&self) -> String {
-        if self.title.is_empty() { self.content.clone() } else { format!("# {}\n\n{}", self.title, self.content) }
+        if self.title.is_empty() {
+            self.content.clone()
+        } else {
+            format!("# {}\n\n{}", self.title, self.content)
+        }
     }
 }
 

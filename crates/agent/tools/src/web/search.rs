@@ -40,15 +40,25 @@ struct Hit {
 
 impl WebSearch {
     pub(crate) const fn new(config: SearchConfig, http: Arc<HttpClients>) -> Self {
-        Self { config, http, one_at_a_time: Semaphore::const_new(1) }
+        Self {
+            config,
+            http,
+            one_at_a_time: Semaphore::const_new(1),
+        }
     }
 
     async fn search(&self, arguments: &Arguments) -> Result<String, WebError> {
-        let count = arguments.count.unwrap_or(self.config.max_results).clamp(1, MAX_RESULTS);
+        let count = arguments
+            .count
+            .unwrap_or(self.config.max_results)
+            .clamp(1, MAX_RESULTS);
         let limit = Duration::from_secs(self.config.timeout.max(1));
         let search = self.hits(&arguments.query, count);
         let Ok(hits) = tokio::time::timeout(limit, search).await else {
-            return Err(WebError::passing(format!("the search took longer than {} seconds", limit.as_secs())));
+            return Err(WebError::passing(format!(
+                "the search took longer than {} seconds",
+                limit.as_secs()
+            )));
         };
         Ok(listed(&arguments.query, &hits?, count))
     }
@@ -115,8 +125,15 @@ mod tests {
                 url: "https://t.example/".into(),
                 snippet: "hot\n  water".into(),
             },
-            Hit { title: "Second".into(), url: "https://s.example/".into(), snippet: String::new() },
-            Hit { title: "Third".into(), ..Hit::default() },
+            Hit {
+                title: "Second".into(),
+                url: "https://s.example/".into(),
+                snippet: String::new(),
+            },
+            Hit {
+                title: "Third".into(),
+                ..Hit::default()
+            },
         ];
         assert_eq!(
             listed("tea", &hits, 2),

@@ -25,20 +25,35 @@ async fn answers_have_the_known_form() {
     for (command, expected) in [
         ("true", "\nExit code: 0"),
         ("echo hi", "hi\n\n\nExit code: 0"),
-        ("echo out; echo err >&2; exit 3", "out\n\nSTDERR:\nerr\n\n\nExit code: 3"),
+        (
+            "echo out; echo err >&2; exit 3",
+            "out\n\nSTDERR:\nerr\n\n\nExit code: 3",
+        ),
         ("printf '\\377'", "\u{fffd}\n\nExit code: 0"),
         ("kill -9 $$", "\nExit code: -9"),
     ] {
         assert_eq!(sh(&fixture, command).await, expected, "{command}");
     }
-    assert!(!fixture.run("exec", json!({"command": "exit 1"})).await.success);
+    assert!(
+        !fixture
+            .run("exec", json!({"command": "exit 1"}))
+            .await
+            .success
+    );
     let registry = fixture.registry();
-    assert_eq!(registry.effect(&ToolName::from("exec")), Some(Effect::Irreversible));
+    assert_eq!(
+        registry.effect(&ToolName::from("exec")),
+        Some(Effect::Irreversible)
+    );
 }
 
 #[tokio::test]
 async fn long_output_is_cut_in_the_middle() {
-    let answer = sh(&Fixture::new(), "head -c 3000000 /dev/zero | tr '\\0' x; echo end").await;
+    let answer = sh(
+        &Fixture::new(),
+        "head -c 3000000 /dev/zero | tr '\\0' x; echo end",
+    )
+    .await;
     assert!(answer.starts_with("xxxx") && answer.ends_with("xend\n\n\nExit code: 0"));
     assert!(answer.contains(" chars truncated) ...") && answer.chars().count() < 10_100);
 }
@@ -56,7 +71,11 @@ async fn the_environment_holds_nothing_of_the_assistants() {
         let name = line.split('=').next().unwrap();
         assert!(needed.contains(&name) || own.contains(&name), "{line}");
     }
-    assert!(variables.lines().any(|line| line.starts_with("PATH=") && line.ends_with(":/opt/appended")));
+    assert!(
+        variables
+            .lines()
+            .any(|line| line.starts_with("PATH=") && line.ends_with(":/opt/appended"))
+    );
     fixture.config.exec.allowed_env_keys = vec!["CARGO_MANIFEST_DIR".to_owned()];
     assert!(sh(&fixture, "env").await.contains("CARGO_MANIFEST_DIR="));
 }
@@ -81,7 +100,11 @@ impl Inherited {
         let (left, is_left) = oneshot::channel();
         // Should it go on, nobody waits for the thread.
         std::thread::spawn(move || left.send(reader.read(&mut [0]).unwrap()));
-        assert_eq!(tokio::time::timeout(WAIT_LIMIT, is_left).await, Ok(Ok(0)), "some process goes on");
+        assert_eq!(
+            tokio::time::timeout(WAIT_LIMIT, is_left).await,
+            Ok(Ok(0)),
+            "some process goes on"
+        );
     }
 }
 
@@ -90,20 +113,35 @@ async fn a_timeout_ends_the_command_and_its_children() {
     let fixture = Fixture::new();
     let processes = Inherited::new();
     let command = "echo some; sleep 600 & sleep 600";
-    let answer = fixture.call("exec", json!({"command": command, "timeout": 5})).await;
-    assert_eq!(answer, error("Command timed out after 5 seconds\n\nOutput until then:\nsome\n"));
+    let answer = fixture
+        .call("exec", json!({"command": command, "timeout": 5}))
+        .await;
+    assert_eq!(
+        answer,
+        error("Command timed out after 5 seconds\n\nOutput until then:\nsome\n")
+    );
     processes.end().await;
-    let answer = fixture.call("exec", json!({"command": "sleep 600", "timeout": 1})).await;
+    let answer = fixture
+        .call("exec", json!({"command": "sleep 600", "timeout": 1}))
+        .await;
     assert_eq!(answer, error("Command timed out after 1 seconds"));
-    let refused = fixture.call("exec", json!({"command": "true", "timeout": 601})).await;
-    assert!(refused.starts_with("Error: Invalid parameters for tool 'exec'"), "{refused}");
+    let refused = fixture
+        .call("exec", json!({"command": "true", "timeout": 601}))
+        .await;
+    assert!(
+        refused.starts_with("Error: Invalid parameters for tool 'exec'"),
+        "{refused}"
+    );
 }
 
 #[tokio::test]
 async fn nothing_goes_on_after_the_command_has_ended() {
     let fixture = Fixture::new();
     let processes = Inherited::new();
-    assert_eq!(sh(&fixture, "sleep 600 & echo done").await, "done\n\n\nExit code: 0");
+    assert_eq!(
+        sh(&fixture, "sleep 600 & echo done").await,
+        "done\n\n\nExit code: 0"
+    );
     processes.end().await;
 }
 
@@ -123,7 +161,11 @@ async fn stopping_the_turn_stops_the_command() {
     let processes = Inherited::new();
     let command = json!({"command": "touch started; sleep 600"});
     let (result, ()) = tokio::join!(fixture.run_with("exec", command, &context), stop);
-    assert!(!result.success && result.output.starts_with("Error: "), "{}", result.output);
+    assert!(
+        !result.success && result.output.starts_with("Error: "),
+        "{}",
+        result.output
+    );
     processes.end().await;
 }
 
@@ -132,11 +174,20 @@ async fn the_folder_is_the_workspace_or_another_open_one() {
     let fixture = Fixture::new();
     fixture.write("ws/sub/f", "");
     assert!(sh(&fixture, "ls").await.contains("AGENTS.md"));
-    let inside = fixture.call("exec", json!({"command": "ls", "working_dir": "sub"})).await;
+    let inside = fixture
+        .call("exec", json!({"command": "ls", "working_dir": "sub"}))
+        .await;
     assert_eq!(inside, "f\n\n\nExit code: 0");
-    let outside = fixture.call("exec", json!({"command": "ls", "working_dir": ".."})).await;
-    assert!(outside.starts_with("Error: Path .. is outside"), "{outside}");
-    let file = fixture.call("exec", json!({"command": "ls", "working_dir": "sub/f"})).await;
+    let outside = fixture
+        .call("exec", json!({"command": "ls", "working_dir": ".."}))
+        .await;
+    assert!(
+        outside.starts_with("Error: Path .. is outside"),
+        "{outside}"
+    );
+    let file = fixture
+        .call("exec", json!({"command": "ls", "working_dir": "sub/f"}))
+        .await;
     assert_eq!(file, error("working_dir is not a directory: sub/f"));
 }
 
@@ -144,14 +195,40 @@ async fn the_folder_is_the_workspace_or_another_open_one() {
 async fn patterns_of_the_operator_hold_for_every_stage() {
     let mut fixture = Fixture::new();
     fixture.config.exec.deny_patterns = vec!["^git push".to_owned()];
-    for denied in ["git push", "true && GIT push", "echo $(git push)", "timeout 5 git push"] {
+    for denied in [
+        "git push",
+        "true && GIT push",
+        "echo $(git push)",
+        "timeout 5 git push",
+    ] {
         let answer = sh(&fixture, denied).await;
-        assert!(answer.contains("(deny pattern '^git push' matches)"), "{denied}: {answer}");
+        assert!(
+            answer.contains("(deny pattern '^git push' matches)"),
+            "{denied}: {answer}"
+        );
     }
-    fixture.config.exec.allow_patterns = vec!["^(echo|timeout)\\b".to_owned(), "^git push --dry-run".to_owned()];
-    assert!(sh(&fixture, "echo a | echo b; timeout 5 echo c").await.ends_with("Exit code: 0"));
-    for refused in ["ls", "echo a; ls", "echo $(ls)", "timeout 5 ls", "echo x && git push"] {
-        assert!(sh(&fixture, refused).await.starts_with("Error: Command blocked"), "{refused}");
+    fixture.config.exec.allow_patterns = vec![
+        "^(echo|timeout)\\b".to_owned(),
+        "^git push --dry-run".to_owned(),
+    ];
+    assert!(
+        sh(&fixture, "echo a | echo b; timeout 5 echo c")
+            .await
+            .ends_with("Exit code: 0")
+    );
+    for refused in [
+        "ls",
+        "echo a; ls",
+        "echo $(ls)",
+        "timeout 5 ls",
+        "echo x && git push",
+    ] {
+        assert!(
+            sh(&fixture, refused)
+                .await
+                .starts_with("Error: Command blocked"),
+            "{refused}"
+        );
     }
     fixture.config.exec.deny_patterns = vec!["(".to_owned()];
     let policy = std::sync::Arc::new(nanobot_guard::PathPolicy::new(fixture.rules()));
@@ -162,7 +239,10 @@ async fn patterns_of_the_operator_hold_for_every_stage() {
     ));
     let runner = std::sync::Arc::new(nanobot_tools::DirectRunner);
     let broken = nanobot_tools::builtin(&fixture.config, &policy, &http, runner);
-    assert_eq!(broken.unwrap_err().to_string(), "tools.exec: '(' is not a regular expression");
+    assert_eq!(
+        broken.unwrap_err().to_string(),
+        "tools.exec: '(' is not a regular expression"
+    );
 }
 
 #[tokio::test]
@@ -175,7 +255,13 @@ async fn addresses_in_a_command_are_checked() {
         "git clone http://localhost/x",
     ] {
         let answer = sh(&fixture, command).await;
-        assert!(answer.contains("internal or forbidden URL"), "{command}: {answer}");
+        assert!(
+            answer.contains("internal or forbidden URL"),
+            "{command}: {answer}"
+        );
     }
-    assert_eq!(sh(&fixture, "echo http://127.0.0.1/").await, "http://127.0.0.1/\n\n\nExit code: 0");
+    assert_eq!(
+        sh(&fixture, "echo http://127.0.0.1/").await,
+        "http://127.0.0.1/\n\n\nExit code: 0"
+    );
 }

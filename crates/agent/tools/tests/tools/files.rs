@@ -13,35 +13,69 @@ async fn reading_gives_numbered_lines_and_says_what_is_left() {
     fixture.write("ws/empty", "");
     fixture.write("ws/breaks", "a\r\nb\u{2028}c\u{b}d\n");
     let table = [
-        (json!({"path": "f"}), "1| a\n2| b\n3| c\n\n(End of file — 3 lines total)".to_owned()),
+        (
+            json!({"path": "f"}),
+            "1| a\n2| b\n3| c\n\n(End of file — 3 lines total)".to_owned(),
+        ),
         (
             json!({"path": "f", "offset": "2", "limit": 1}),
             "2| b\n\n(Showing lines 2-2 of 3. Use offset=3 to continue.)".to_owned(),
         ),
-        (json!({"path": "f", "offset": 3}), "3| c\n\n(End of file — 3 lines total)".to_owned()),
-        (json!({"path": "f", "offset": 9}), error("offset 9 is beyond end of file (3 lines)")),
+        (
+            json!({"path": "f", "offset": 3}),
+            "3| c\n\n(End of file — 3 lines total)".to_owned(),
+        ),
+        (
+            json!({"path": "f", "offset": 9}),
+            error("offset 9 is beyond end of file (3 lines)"),
+        ),
         (json!({"path": "empty"}), "(Empty file: empty)".to_owned()),
-        (json!({"path": "breaks"}), "1| a\n2| b\n3| c\n4| d\n\n(End of file — 4 lines total)".to_owned()),
+        (
+            json!({"path": "breaks"}),
+            "1| a\n2| b\n3| c\n4| d\n\n(End of file — 4 lines total)".to_owned(),
+        ),
         (json!({"path": "none"}), error("File not found: none")),
         (json!({"path": 5}), error("File not found: 5")),
         (json!({"path": "policy"}), error("Not a file: policy")),
     ];
     for (arguments, expected) in table {
-        assert_eq!(fixture.call("read_file", arguments.clone()).await, expected, "{arguments}");
+        assert_eq!(
+            fixture.call("read_file", arguments.clone()).await,
+            expected,
+            "{arguments}"
+        );
     }
-    let refused = fixture.call("read_file", json!({"path": "f", "offset": 0})).await;
-    assert!(refused.starts_with("Error: Invalid parameters for tool 'read_file': "), "{refused}");
+    let refused = fixture
+        .call("read_file", json!({"path": "f", "offset": 0}))
+        .await;
+    assert!(
+        refused.starts_with("Error: Invalid parameters for tool 'read_file': "),
+        "{refused}"
+    );
 }
 
 #[tokio::test]
 async fn reading_is_bounded_by_characters_and_never_stuck() {
     let fixture = Fixture::new();
     fixture.write("ws/many", "0123456789\n".repeat(20_000));
-    let text = fixture.call("read_file", json!({"path": "many", "limit": 20_000})).await;
+    let text = fixture
+        .call("read_file", json!({"path": "many", "limit": 20_000}))
+        .await;
     assert!(text.chars().count() < 128_200);
-    let last = text.lines().rev().nth(2).unwrap().split('|').next().unwrap().parse::<u64>().unwrap();
+    let last = text
+        .lines()
+        .rev()
+        .nth(2)
+        .unwrap()
+        .split('|')
+        .next()
+        .unwrap()
+        .parse::<u64>()
+        .unwrap();
     let next = last + 1;
-    assert!(text.ends_with(&format!("(Showing lines 1-{last} of 20000. Use offset={next} to continue.)")));
+    assert!(text.ends_with(&format!(
+        "(Showing lines 1-{last} of 20000. Use offset={next} to continue.)"
+    )));
 
     fixture.write("ws/long", format!("{}\nnext\n", "咖".repeat(3_500_000)));
     let text = fixture.call("read_file", json!({"path": "long"})).await;
@@ -60,8 +94,13 @@ async fn what_is_not_utf8_is_an_error_that_names_the_byte() {
     fixture.write("ws/binary", &bytes);
     fixture.write("ws/cut", b"ab\xc3");
     for (name, offset) in [("binary", 100_000), ("cut", 2)] {
-        let expected = error(format!("{name} is not UTF-8 text (invalid byte at offset {offset})"));
-        assert_eq!(fixture.call("read_file", json!({"path": name})).await, expected);
+        let expected = error(format!(
+            "{name} is not UTF-8 text (invalid byte at offset {offset})"
+        ));
+        assert_eq!(
+            fixture.call("read_file", json!({"path": name})).await,
+            expected
+        );
         let edit = json!({"path": name, "old_text": "a", "new_text": "b"});
         assert_eq!(fixture.call("edit_file", edit).await, expected);
     }
@@ -70,34 +109,75 @@ async fn what_is_not_utf8_is_an_error_that_names_the_byte() {
 #[tokio::test]
 async fn writing_replaces_and_counts_truthfully() {
     let fixture = Fixture::new();
-    let place = shown(&fs::canonicalize(fixture.path("ws")).unwrap().join("new/sub/f"));
-    for (content, expected) in [("é!", "2 characters (3 bytes)"), ("x", "1 characters (1 bytes)")] {
-        let answer = fixture.call("write_file", json!({"path": "new/sub/f", "content": content})).await;
+    let place = shown(
+        &fs::canonicalize(fixture.path("ws"))
+            .unwrap()
+            .join("new/sub/f"),
+    );
+    for (content, expected) in [
+        ("é!", "2 characters (3 bytes)"),
+        ("x", "1 characters (1 bytes)"),
+    ] {
+        let answer = fixture
+            .call(
+                "write_file",
+                json!({"path": "new/sub/f", "content": content}),
+            )
+            .await;
         assert_eq!(answer, format!("Successfully wrote {expected} to {place}"));
         assert_eq!(fixture.read("ws/new/sub/f"), content);
     }
-    let onto_folder = fixture.call("write_file", json!({"path": "policy/..", "content": ""})).await;
+    let onto_folder = fixture
+        .call("write_file", json!({"path": "policy/..", "content": ""}))
+        .await;
     assert!(onto_folder.starts_with("Error: "), "{onto_folder}");
 }
 
 #[tokio::test]
 async fn editing_replaces_what_is_meant() {
     let table: [(&str, Value, &str); 8] = [
-        ("hello world", json!({"old_text": "world", "new_text": "there"}), "hello there"),
-        ("a\r\nb\r\n", json!({"old_text": "a\nb", "new_text": "x\ny"}), "x\r\ny\r\n"),
-        ("  a\n  b\nc\n", json!({"old_text": "a\nb", "new_text": "x"}), "x\nc\n"),
-        ("x x x", json!({"old_text": "x", "new_text": "y", "replace_all": true}), "y y y"),
-        (" x\nx \n x\n", json!({"old_text": "x  ", "new_text": "y", "replace_all": true}), "y\nx \ny\n"),
+        (
+            "hello world",
+            json!({"old_text": "world", "new_text": "there"}),
+            "hello there",
+        ),
+        (
+            "a\r\nb\r\n",
+            json!({"old_text": "a\nb", "new_text": "x\ny"}),
+            "x\r\ny\r\n",
+        ),
+        (
+            "  a\n  b\nc\n",
+            json!({"old_text": "a\nb", "new_text": "x"}),
+            "x\nc\n",
+        ),
+        (
+            "x x x",
+            json!({"old_text": "x", "new_text": "y", "replace_all": true}),
+            "y y y",
+        ),
+        (
+            " x\nx \n x\n",
+            json!({"old_text": "x  ", "new_text": "y", "replace_all": true}),
+            "y\nx \ny\n",
+        ),
         ("ab", json!({"old_text": "b", "new_text": ""}), "a"),
         ("", json!({"old_text": "", "new_text": "start"}), "start"),
-        ("咖啡\n", json!({"old_text": "啡", "new_text": "☕"}), "咖☕\n"),
+        (
+            "咖啡\n",
+            json!({"old_text": "啡", "new_text": "☕"}),
+            "咖☕\n",
+        ),
     ];
     for (before, mut arguments, after) in table {
         let fixture = Fixture::new();
         fixture.write("ws/f", before);
         arguments["path"] = json!("f");
         let answer = fixture.call("edit_file", arguments.clone()).await;
-        assert!(answer.starts_with("Successfully edited /"), "{arguments}: {answer}");
+        assert!(
+            answer.starts_with("Successfully edited /"),
+            "{arguments}: {answer}"
+        );
         assert_eq!(fixture.read("ws/f"), after, "{arguments}");
     }
 }
@@ -109,18 +189,33 @@ async fn an_edit_that_is_not_certain_changes_nothing() {
     let edit = |old: &str| json!({"path": "f", "old_text": old, "new_text": "new"});
     let ambiguous = fixture.run("edit_file", edit("a")).await;
     assert!(!ambiguous.success);
-    assert!(ambiguous.output.starts_with("Warning: old_text appears 2 times."), "{}", ambiguous.output);
+    assert!(
+        ambiguous
+            .output
+            .starts_with("Warning: old_text appears 2 times."),
+        "{}",
+        ambiguous.output
+    );
     let absent = fixture.call("edit_file", edit("nowhere")).await;
-    assert!(absent.starts_with("Error: old_text not found in f: no similar text."), "{absent}");
+    assert!(
+        absent.starts_with("Error: old_text not found in f: no similar text."),
+        "{absent}"
+    );
     let near = fixture.call("edit_file", edit("a\nb\nX")).await;
     let diff = "Best match (67% similar) at line 1:\n--- old_text (provided)\n+++ f (actual, line 1)\n\
         @@ -1,3 +1,3 @@\n a\n\n b\n\n-X\n+a\n";
     assert_eq!(near, error(format!("old_text not found in f.\n{diff}")));
     let empty = fixture.call("edit_file", edit("")).await;
-    assert!(empty.starts_with("Error: old_text is empty, but f is not."), "{empty}");
+    assert!(
+        empty.starts_with("Error: old_text is empty, but f is not."),
+        "{empty}"
+    );
     assert_eq!(fixture.read("ws/f"), "a\nb\na\n");
     let missing = json!({"path": "none", "old_text": "a", "new_text": "b"});
-    assert_eq!(fixture.call("edit_file", missing).await, error("File not found: none"));
+    assert_eq!(
+        fixture.call("edit_file", missing).await,
+        error("File not found: none")
+    );
     let created = json!({"path": "fresh", "old_text": "", "new_text": "b"});
     fixture.call("edit_file", created).await;
     assert_eq!(fixture.read("ws/fresh"), "b");
@@ -130,23 +225,45 @@ async fn an_edit_that_is_not_certain_changes_nothing() {
 async fn listing_is_sorted_and_leaves_out_what_tools_make() {
     let fixture = Fixture::new();
     // The folder above is named like an ignored one, which must not hide what is below it.
-    for name in ["build/p/b.txt", "build/p/a/z", "build/p/a.txt", "build/p/node_modules/x", "build/p/a/.git/c"] {
+    for name in [
+        "build/p/b.txt",
+        "build/p/a/z",
+        "build/p/a.txt",
+        "build/p/node_modules/x",
+        "build/p/a/.git/c",
+    ] {
         fixture.write(&format!("ws/{name}"), "");
     }
     fs::create_dir(fixture.path("ws/void")).unwrap();
     let table = [
-        (json!({"path": "build/p"}), "📁 a\n📄 a.txt\n📄 b.txt".to_owned()),
-        (json!({"path": "build/p", "recursive": true}), "a/\na/z\na.txt\nb.txt".to_owned()),
+        (
+            json!({"path": "build/p"}),
+            "📁 a\n📄 a.txt\n📄 b.txt".to_owned(),
+        ),
+        (
+            json!({"path": "build/p", "recursive": true}),
+            "a/\na/z\na.txt\nb.txt".to_owned(),
+        ),
         (
             json!({"path": "build/p", "recursive": "true", "max_entries": 2}),
             "a/\na/z\n\n(truncated, showing first 2 of 4 entries)".to_owned(),
         ),
-        (json!({"path": "void"}), "Directory void is empty".to_owned()),
+        (
+            json!({"path": "void"}),
+            "Directory void is empty".to_owned(),
+        ),
         (json!({"path": "none"}), error("Directory not found: none")),
-        (json!({"path": "AGENTS.md"}), error("Not a directory: AGENTS.md")),
+        (
+            json!({"path": "AGENTS.md"}),
+            error("Not a directory: AGENTS.md"),
+        ),
     ];
     for (arguments, expected) in table {
-        assert_eq!(fixture.call("list_dir", arguments.clone()).await, expected, "{arguments}");
+        assert_eq!(
+            fixture.call("list_dir", arguments.clone()).await,
+            expected,
+            "{arguments}"
+        );
     }
 }
 
@@ -155,11 +272,17 @@ async fn the_policy_is_asked_by_every_tool() {
     let fixture = Fixture::new();
     fixture.write("extra/doc", "a");
     let outside = shown(&fixture.path("outside/canary.txt"));
-    let expected = error(format!("Path {outside} is outside allowed directory {}", shown(&fixture.path("ws"))));
+    let expected = error(format!(
+        "Path {outside} is outside allowed directory {}",
+        shown(&fixture.path("ws"))
+    ));
     for (tool, arguments) in [
         ("read_file", json!({"path": outside})),
         ("write_file", json!({"path": outside, "content": "x"})),
-        ("edit_file", json!({"path": outside, "old_text": "OUT", "new_text": "x"})),
+        (
+            "edit_file",
+            json!({"path": outside, "old_text": "OUT", "new_text": "x"}),
+        ),
         ("list_dir", json!({"path": outside})),
     ] {
         assert_eq!(fixture.call(tool, arguments).await, expected, "{tool}");
@@ -167,13 +290,33 @@ async fn the_policy_is_asked_by_every_tool() {
     assert_eq!(fixture.read("outside/canary.txt"), "OUTSIDE-CANARY-55aa");
 
     let extra = shown(&fixture.path("extra/doc"));
-    assert!(fixture.call("read_file", json!({"path": extra})).await.starts_with("1| a"));
+    assert!(
+        fixture
+            .call("read_file", json!({"path": extra}))
+            .await
+            .starts_with("1| a")
+    );
     let edit = json!({"path": extra, "old_text": "a", "new_text": "b"});
-    assert!(fixture.call("edit_file", edit).await.starts_with("Error: Path "));
+    assert!(
+        fixture
+            .call("edit_file", edit)
+            .await
+            .starts_with("Error: Path ")
+    );
     assert_eq!(fixture.read("extra/doc"), "a");
 
-    let secret = fixture.call("read_file", json!({"path": "~/.ssh/id_ed25519"})).await;
-    assert!(secret.starts_with("Error: ") && !secret.contains("CANARY"), "{secret}");
-    let tree = Fixture::open().call("list_dir", json!({"path": "..", "recursive": true})).await;
-    assert!(tree.contains("home/.ssh/") && !tree.contains("id_ed25519"), "{tree}");
+    let secret = fixture
+        .call("read_file", json!({"path": "~/.ssh/id_ed25519"}))
+        .await;
+    assert!(
+        secret.starts_with("Error: ") && !secret.contains("CANARY"),
+        "{secret}"
+    );
+    let tree = Fixture::open()
+        .call("list_dir", json!({"path": "..", "recursive": true}))
+        .await;
+    assert!(
+        tree.contains("home/.ssh/") && !tree.contains("id_ed25519"),
+        "{tree}"
+    );
 }

@@ -23,15 +23,20 @@ impl Fixture {
     /// Tools confined to an almost empty workspace.
     pub(crate) fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
-        let config =
-            ToolsConfig { protected_paths: vec!["AGENTS.md".into(), "policy".into()], ..ToolsConfig::default() };
+        let config = ToolsConfig {
+            protected_paths: vec!["AGENTS.md".into(), "policy".into()],
+            ..ToolsConfig::default()
+        };
         let fixture = Self { root, config };
         for (path, text) in [
             ("ws/AGENTS.md", "rules\n"),
             ("ws/policy/rules.json", "{}"),
             ("outside/canary.txt", "OUTSIDE-CANARY-55aa"),
             ("outside/dir/file", "x"),
-            ("home/.app/config.json", r#"{"apiKey":"CANARY-SECRET-7f3a"}"#),
+            (
+                "home/.app/config.json",
+                r#"{"apiKey":"CANARY-SECRET-7f3a"}"#,
+            ),
             ("home/.ssh/id_ed25519", "CANARY-SSH-KEY-13cd"),
         ] {
             fixture.write(path, text);
@@ -72,7 +77,11 @@ impl Fixture {
     pub(crate) fn registry(&self) -> Registry {
         let policy = Arc::new(PathPolicy::new(self.rules()));
         let guard = Arc::new(self.config.url_guard().unwrap());
-        let http = Arc::new(HttpClients::new(&self.config.web, guard, Arc::new(nanobot_testkit::InProcess)));
+        let http = Arc::new(HttpClients::new(
+            &self.config.web,
+            guard,
+            Arc::new(nanobot_testkit::InProcess),
+        ));
         let registry = Registry::new();
         for tool in builtin(&self.config, &policy, &http, Arc::new(DirectRunner)).unwrap() {
             registry.register(tool).unwrap();
@@ -82,10 +91,16 @@ impl Fixture {
 
     /// Calls a tool and returns all of its answer.
     pub(crate) async fn run(&self, tool: &str, arguments: Value) -> ToolResult {
-        self.run_with(tool, arguments, &ToolContext::detached("cli:direct")).await
+        self.run_with(tool, arguments, &ToolContext::detached("cli:direct"))
+            .await
     }
 
-    pub(crate) async fn run_with(&self, tool: &str, arguments: Value, context: &ToolContext) -> ToolResult {
+    pub(crate) async fn run_with(
+        &self,
+        tool: &str,
+        arguments: Value,
+        context: &ToolContext,
+    ) -> ToolResult {
         let call = ToolCall::new("call", tool, arguments.to_string());
         self.registry().run(&call, context).await
     }
@@ -110,9 +125,20 @@ pub(crate) fn shown(path: &Path) -> String {
 fn the_tools_are_listed_in_order_and_briefly() {
     let specs = Fixture::new().registry().specs();
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
-    let expected = ["edit_file", "exec", "list_dir", "read_file", "web_fetch", "web_search", "write_file"];
+    let expected = [
+        "edit_file",
+        "exec",
+        "list_dir",
+        "read_file",
+        "web_fetch",
+        "web_search",
+        "write_file",
+    ];
     assert_eq!(names, expected);
-    let size: usize = specs.iter().map(|spec| spec.description.len() + spec.parameters.to_string().len()).sum();
+    let size: usize = specs
+        .iter()
+        .map(|spec| spec.description.len() + spec.parameters.to_string().len())
+        .sum();
     assert!(size < 3_000, "{size}");
 }
 

@@ -25,7 +25,10 @@ fn read_all(home: &Home) -> Result<Read, ConfigError> {
     }
     let access: Access = config.section("channels.telegram")?;
     config.raw("channels.telegram")?;
-    Ok(Read { findings: config.findings().to_vec(), allow_from: access.allow_from })
+    Ok(Read {
+        findings: config.findings().to_vec(),
+        allow_from: access.allow_from,
+    })
 }
 
 fn file_of(row: &Value) -> Vec<u8> {
@@ -61,7 +64,8 @@ fn is_as_expected(outcome: &str, result: &Result<Read, ConfigError>) -> bool {
 
 #[test]
 fn every_row_has_the_outcome_that_it_names() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dev/testkit/corpus/stored_data.jsonl");
+    let corpus =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dev/testkit/corpus/stored_data.jsonl");
     let corpus = fs::read_to_string(corpus).unwrap();
     let rows: Vec<Value> = corpus
         .lines()
@@ -87,10 +91,22 @@ fn every_row_has_the_outcome_that_it_names() {
 #[test]
 fn what_stops_a_start_names_the_place_and_the_key() {
     let table: [(&[u8], &str); 12] = [
-        (b"{\"agents\": {", "~/config.json:1:12: not valid JSON: EOF while parsing an object"),
-        (b"{\n \"agents\":{},}", "~/config.json:2:14: not valid JSON: trailing comma"),
-        (b"{\n\"x\":\"\xff\"}", "~/config.json:2:6: this is not UTF-8 text"),
-        (b"[1]", "~/config.json: the file holds a list, but an object {…} is wanted"),
+        (
+            b"{\"agents\": {",
+            "~/config.json:1:12: not valid JSON: EOF while parsing an object",
+        ),
+        (
+            b"{\n \"agents\":{},}",
+            "~/config.json:2:14: not valid JSON: trailing comma",
+        ),
+        (
+            b"{\n\"x\":\"\xff\"}",
+            "~/config.json:2:6: this is not UTF-8 text",
+        ),
+        (
+            b"[1]",
+            "~/config.json: the file holds a list, but an object {…} is wanted",
+        ),
         (
             b"{\"gateway\":{\n  \"port\":\"18790\"}}",
             "~/config.json:2:3: `gateway.port` is the text \"18790\", but a whole number from 0 to 65535 is wanted",
@@ -99,7 +115,10 @@ fn what_stops_a_start_names_the_place_and_the_key() {
             b"{\"gateway\":{\"port\":70000}}",
             "~/config.json:1:13: `gateway.port` is the number 70000, but a whole number from 0 to 65535 is wanted",
         ),
-        (b"{\"gateway\": 5}", "~/config.json:1:2: `gateway` is the number 5, but an object {…} is wanted"),
+        (
+            b"{\"gateway\": 5}",
+            "~/config.json:1:2: `gateway` is the number 5, but an object {…} is wanted",
+        ),
         (
             b"{\"tools\":{\"restrict_to_workspace\":\"false\"}}",
             "~/config.json:1:11: `tools.restrictToWorkspace` is the text \"false\", but true or false is wanted",

@@ -45,7 +45,10 @@ pub(crate) struct Gateway {
 
 impl Default for Gateway {
     fn default() -> Self {
-        Self { host: "127.0.0.1".into(), port: 18790 }
+        Self {
+            host: "127.0.0.1".into(),
+            port: 18790,
+        }
     }
 }
 
@@ -59,7 +62,11 @@ pub(crate) struct Tools {
 
 impl Default for Tools {
     fn default() -> Self {
-        Self { restrict_to_workspace: true, allowed_paths: Vec::new(), exec: Exec::default() }
+        Self {
+            restrict_to_workspace: true,
+            allowed_paths: Vec::new(),
+            exec: Exec::default(),
+        }
     }
 }
 
@@ -105,12 +112,18 @@ pub(crate) fn schema() -> Schema {
         .names("providers", ["openai", "openrouter", "azureOpenai"])
         .map("tools.mcpServers", &McpServer::default())
         .unwrap()
-        .section("channels", &json!({"sendProgress": true, "sendToolHints": false}))
+        .section(
+            "channels",
+            &json!({"sendProgress": true, "sendToolHints": false}),
+        )
         .unwrap()
         .variants(
             "channels",
             "kind",
-            [("telegram", json!({"enabled": false, "token": "", "allowFrom": null, "replyToMessage": false}))],
+            [(
+                "telegram",
+                json!({"enabled": false, "token": "", "allowFrom": null, "replyToMessage": false}),
+            )],
         )
         .unwrap()
 }
@@ -124,7 +137,11 @@ pub(crate) struct Home {
 
 impl Home {
     pub(crate) fn empty() -> Self {
-        Self { directory: tempfile::tempdir().unwrap(), variables: Vec::new(), overrides: Vec::new() }
+        Self {
+            directory: tempfile::tempdir().unwrap(),
+            variables: Vec::new(),
+            overrides: Vec::new(),
+        }
     }
 
     pub(crate) fn with(file: impl AsRef<[u8]>) -> Self {
@@ -164,7 +181,12 @@ impl Home {
 
     pub(crate) fn load_with(&self, schema: Schema) -> Result<Config, ConfigError> {
         let loader = Loader::new(schema, self.paths(), self.environment());
-        self.overrides.iter().fold(loader, |loader, (key, text)| loader.with_override(key, text)).load()
+        self.overrides
+            .iter()
+            .fold(loader, |loader, (key, text)| {
+                loader.with_override(key, text)
+            })
+            .load()
     }
 
     /// Text in which this home is written `~`.

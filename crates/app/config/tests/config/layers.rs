@@ -17,14 +17,30 @@ fn a_stronger_layer_wins_and_is_named() {
     let table = [
         (false, false, false, 18790, "built-in default"),
         (true, false, false, 1, "~/config.json:1:14"),
-        (false, true, false, 2, "environment variable NANOBOT_GATEWAY__PORT"),
-        (true, true, false, 2, "environment variable NANOBOT_GATEWAY__PORT"),
+        (
+            false,
+            true,
+            false,
+            2,
+            "environment variable NANOBOT_GATEWAY__PORT",
+        ),
+        (
+            true,
+            true,
+            false,
+            2,
+            "environment variable NANOBOT_GATEWAY__PORT",
+        ),
         (false, false, true, 3, "command line (gateway.port)"),
         (true, false, true, 3, "command line (gateway.port)"),
         (true, true, true, 3, "command line (gateway.port)"),
     ];
     for (in_file, in_environment, on_command_line, port, origin) in table {
-        let mut home = if in_file { Home::with(file) } else { Home::empty() };
+        let mut home = if in_file {
+            Home::with(file)
+        } else {
+            Home::empty()
+        };
         if in_environment {
             home = home.variable(variable.0, variable.1);
         }
@@ -33,7 +49,10 @@ fn a_stronger_layer_wins_and_is_named() {
         }
         let config = home.load().unwrap();
         let gateway: Gateway = config.section("gateway").unwrap();
-        let expected = Gateway { port, ..Gateway::default() };
+        let expected = Gateway {
+            port,
+            ..Gateway::default()
+        };
         assert_eq!(gateway, expected);
         assert_eq!(home.tilde(&config.origin("gateway.port").unwrap()), origin);
     }
@@ -41,11 +60,19 @@ fn a_stronger_layer_wins_and_is_named() {
 
 #[test]
 fn blank_counts_as_absent_in_every_layer() {
-    let home = Home::with(r#"{"agents": {"defaults": {"model": "", "maxTokens": null}}, "gateway": null}"#)
-        .variable("NANOBOT_GATEWAY__HOST", "");
+    let home = Home::with(
+        r#"{"agents": {"defaults": {"model": "", "maxTokens": null}}, "gateway": null}"#,
+    )
+    .variable("NANOBOT_GATEWAY__HOST", "");
     let config = home.load().unwrap();
-    assert_eq!(config.section::<AgentDefaults>("agents.defaults").unwrap(), AgentDefaults::default());
-    assert_eq!(config.section::<Gateway>("gateway").unwrap(), Gateway::default());
+    assert_eq!(
+        config.section::<AgentDefaults>("agents.defaults").unwrap(),
+        AgentDefaults::default()
+    );
+    assert_eq!(
+        config.section::<Gateway>("gateway").unwrap(),
+        Gateway::default()
+    );
     assert!(!config.is_set("agents.defaults.model").unwrap());
     assert_eq!(config.findings(), []);
 }
@@ -53,51 +80,83 @@ fn blank_counts_as_absent_in_every_layer() {
 #[test]
 fn an_empty_text_in_the_file_is_a_value_where_the_section_says_so() {
     let own = json!({"enabled": false, "proxy": null, "name": null});
-    let schema = schema().section("tools.web", &json!({"proxy": null})).unwrap();
-    let schema = schema.variants("channels", "kind", [("slack", own)]).unwrap();
-    let schema = schema.empty_counts("tools.web.proxy").empty_counts("channels.*.proxy");
+    let schema = schema()
+        .section("tools.web", &json!({"proxy": null}))
+        .unwrap();
+    let schema = schema
+        .variants("channels", "kind", [("slack", own)])
+        .unwrap();
+    let schema = schema
+        .empty_counts("tools.web.proxy")
+        .empty_counts("channels.*.proxy");
     let home = Home::with(
         r#"{"tools": {"web": {"proxy": ""}}, "channels": {"slack": {"proxy": "", "name": ""},
             "two": {"kind": "slack", "proxy": null}, "telegram": {"proxy": ""}}}"#,
     );
     let config = home.load_with(schema.clone()).unwrap();
     let channel = |name: &str| config.raw(&format!("channels.{name}")).unwrap().unwrap();
-    assert_eq!(channel("slack"), json!({"enabled": false, "proxy": "", "name": null}));
-    assert_eq!(channel("two"), json!({"enabled": false, "proxy": null, "name": null, "kind": "slack"}));
+    assert_eq!(
+        channel("slack"),
+        json!({"enabled": false, "proxy": "", "name": null})
+    );
+    assert_eq!(
+        channel("two"),
+        json!({"enabled": false, "proxy": null, "name": null, "kind": "slack"})
+    );
     assert_eq!(channel("telegram").get("proxy"), None, "it has no such key");
-    assert_eq!(config.explain("tools.web.proxy").unwrap()[0].value, Some(json!("")));
-    let blank = Home::with(r#"{"tools": {"web": {"proxy": null}}}"#).variable("NANOBOT_TOOLS__WEB__PROXY", "");
+    assert_eq!(
+        config.explain("tools.web.proxy").unwrap()[0].value,
+        Some(json!(""))
+    );
+    let blank = Home::with(r#"{"tools": {"web": {"proxy": null}}}"#)
+        .variable("NANOBOT_TOOLS__WEB__PROXY", "");
     let config = blank.load_with(schema).unwrap();
-    assert_eq!(config.explain("tools.web.proxy").unwrap()[0].value, Some(json!(null)));
+    assert_eq!(
+        config.explain("tools.web.proxy").unwrap()[0].value,
+        Some(json!(null))
+    );
 }
 
 #[test]
 fn text_without_a_type_becomes_what_the_section_wants() {
-    let home = Home::with(r#"{"gateway": {"port": "${PORT}"}, "agents": {"defaults": {"temperature": "${WARM}"}}}"#)
-        .variable("PORT", "8080")
-        .variable("WARM", "1")
-        .variable("NANOBOT_TOOLS__RESTRICT_TO_WORKSPACE", "No")
-        .variable("NANOBOT_TOOLS__ALLOWED_PATHS", r#"["/a", "/b"]"#)
-        .variable("NANOBOT_TOOLS__EXEC__PATH_APPEND", "123")
-        .variable("NANOBOT_PROVIDERS__OPENAI__API_BASE", "456")
-        .variable("NANOBOT_AGENTS__DEFAULTS__MAX_CONCURRENT_TURNS", "5")
-        .variable("NANOBOT_AGENTS", r#"{"defaults": {"max_tokens": 7}}"#);
+    let home = Home::with(
+        r#"{"gateway": {"port": "${PORT}"}, "agents": {"defaults": {"temperature": "${WARM}"}}}"#,
+    )
+    .variable("PORT", "8080")
+    .variable("WARM", "1")
+    .variable("NANOBOT_TOOLS__RESTRICT_TO_WORKSPACE", "No")
+    .variable("NANOBOT_TOOLS__ALLOWED_PATHS", r#"["/a", "/b"]"#)
+    .variable("NANOBOT_TOOLS__EXEC__PATH_APPEND", "123")
+    .variable("NANOBOT_PROVIDERS__OPENAI__API_BASE", "456")
+    .variable("NANOBOT_AGENTS__DEFAULTS__MAX_CONCURRENT_TURNS", "5")
+    .variable("NANOBOT_AGENTS", r#"{"defaults": {"max_tokens": 7}}"#);
     let config = home.load().unwrap();
     assert_eq!(
         config.section::<Tools>("tools").unwrap(),
         Tools {
             restrict_to_workspace: false,
             allowed_paths: vec!["/a".into(), "/b".into()],
-            exec: Exec { timeout: 0, path_append: "123".into() },
+            exec: Exec {
+                timeout: 0,
+                path_append: "123".into()
+            },
         }
     );
     assert_eq!(
         config.section::<Provider>("providers.openai").unwrap(),
-        Provider { api_base: Some("456".into()), ..Provider::default() }
+        Provider {
+            api_base: Some("456".into()),
+            ..Provider::default()
+        }
     );
     assert_eq!(
         config.section::<AgentDefaults>("agents.defaults").unwrap(),
-        AgentDefaults { temperature: 1.0, max_concurrent_turns: Some(5), max_tokens: 7, ..AgentDefaults::default() }
+        AgentDefaults {
+            temperature: 1.0,
+            max_concurrent_turns: Some(5),
+            max_tokens: 7,
+            ..AgentDefaults::default()
+        }
     );
     assert_eq!(config.section::<Gateway>("gateway").unwrap().port, 8080);
 }
@@ -105,7 +164,12 @@ fn text_without_a_type_becomes_what_the_section_wants() {
 #[test]
 fn a_list_in_a_variable_is_a_list_even_without_a_default() {
     let home = Home::empty().variable("NANOBOT_CHANNELS__TELEGRAM__ALLOW_FROM", r#"["1"]"#);
-    let telegram = home.load().unwrap().raw("channels.telegram").unwrap().unwrap();
+    let telegram = home
+        .load()
+        .unwrap()
+        .raw("channels.telegram")
+        .unwrap()
+        .unwrap();
     assert_eq!(telegram["allowFrom"], json!(["1"]));
 }
 
@@ -117,7 +181,11 @@ fn text_that_fits_nothing_stops_and_names_the_variable() {
             "perhaps",
             "`tools.restrictToWorkspace` is the text \"perhaps\", but true or false is wanted",
         ),
-        ("NANOBOT_TOOLS__ALLOWED_PATHS", "/a", "`tools.allowedPaths` is the text \"/a\", but a list […] is wanted"),
+        (
+            "NANOBOT_TOOLS__ALLOWED_PATHS",
+            "/a",
+            "`tools.allowedPaths` is the text \"/a\", but a list […] is wanted",
+        ),
         (
             "NANOBOT_TOOLS__EXEC__TIMEOUT",
             "-1",
@@ -127,7 +195,10 @@ fn text_that_fits_nothing_stops_and_names_the_variable() {
     for (variable, text, message) in table {
         let config = Home::empty().variable(variable, text).load().unwrap();
         let error = config.section::<Tools>("tools").unwrap_err();
-        assert_eq!(error.to_string(), format!("environment variable {variable}: {message}"));
+        assert_eq!(
+            error.to_string(),
+            format!("environment variable {variable}: {message}")
+        );
     }
 }
 
@@ -152,7 +223,10 @@ fn references_are_resolved_in_memory_and_only_where_they_are_asked_for() {
         }
     );
     let server: McpServer = config.section("tools.mcpServers.files").unwrap();
-    assert_eq!(server.env, BTreeMap::from([("EMPTY".into(), String::new()), ("K".into(), "word".into())]));
+    assert_eq!(
+        server.env,
+        BTreeMap::from([("EMPTY".into(), String::new()), ("K".into(), "word".into())])
+    );
     let error = config.section::<Provider>("providers.mine").unwrap_err();
     assert_eq!(
         home.tilde(&error),
@@ -163,8 +237,13 @@ fn references_are_resolved_in_memory_and_only_where_they_are_asked_for() {
 
 #[test]
 fn a_reference_inside_a_reference_is_refused() {
-    let home = Home::with(r#"{"providers": {"openai": {"apiKey": "${A_${KEY}}"}}}"#).variable("KEY", "word");
-    let error = home.load().unwrap().section::<Provider>("providers.openai").unwrap_err();
+    let home = Home::with(r#"{"providers": {"openai": {"apiKey": "${A_${KEY}}"}}}"#)
+        .variable("KEY", "word");
+    let error = home
+        .load()
+        .unwrap()
+        .section::<Provider>("providers.openai")
+        .unwrap_err();
     assert_eq!(
         home.tilde(&error),
         "~/config.json:1:27: `providers.openai.apiKey` has a reference inside another one, `${A_${KEY}`"
@@ -190,18 +269,31 @@ fn a_secret_is_in_no_message() {
 
 #[test]
 fn an_override_of_no_key_is_refused_with_the_nearest() {
-    let error = Home::empty().option("gateway.prot", "1").load().unwrap_err();
-    assert_eq!(error.to_string(), "there is no key `gateway.prot`; did you mean `port`?");
+    let error = Home::empty()
+        .option("gateway.prot", "1")
+        .load()
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "there is no key `gateway.prot`; did you mean `port`?"
+    );
 }
 
 #[test]
 fn a_named_file_has_to_exist_and_the_default_one_need_not() {
     let home = Home::empty();
     let config = home.load().unwrap();
-    assert_eq!((config.has_file(), config.workspace().unwrap()), (false, home.paths().default_workspace));
+    assert_eq!(
+        (config.has_file(), config.workspace().unwrap()),
+        (false, home.paths().default_workspace)
+    );
     let paths = Paths::resolve(&home.environment(), Some(Path::new("other.json"))).unwrap();
-    let error = Loader::new(schema(), paths, home.environment()).load().unwrap_err();
-    assert!(matches!(error, ConfigError::Missing { path } if path == Path::new("/work/other.json")));
+    let error = Loader::new(schema(), paths, home.environment())
+        .load()
+        .unwrap_err();
+    assert!(
+        matches!(error, ConfigError::Missing { path } if path == Path::new("/work/other.json"))
+    );
 }
 
 #[test]
@@ -216,15 +308,30 @@ fn a_file_that_cannot_be_read_is_not_the_same_as_none() {
 #[test]
 fn data_follows_the_file_and_the_home_follows_its_variable() {
     let ann = |variables: &[(&str, &str)]| {
-        let variables = variables.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        let variables = variables
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()));
         Environment::new(variables, Some("/people/ann".into()), "/work".into())
     };
     let plain = Paths::resolve(&ann(&[]), None).unwrap();
-    assert_eq!(plain.config_file, Path::new("/people/ann/.nanobot/config.json"));
-    assert_eq!(plain.data_dir, plain.home);
-    let moved = Paths::resolve(&ann(&[("NANOBOT_HOME", "/srv/bot")]), Some(Path::new("~/b/c.json"))).unwrap();
     assert_eq!(
-        [&moved.home, &moved.data_dir, &moved.state_db, &moved.history, &moved.logs],
+        plain.config_file,
+        Path::new("/people/ann/.nanobot/config.json")
+    );
+    assert_eq!(plain.data_dir, plain.home);
+    let moved = Paths::resolve(
+        &ann(&[("NANOBOT_HOME", "/srv/bot")]),
+        Some(Path::new("~/b/c.json")),
+    )
+    .unwrap();
+    assert_eq!(
+        [
+            &moved.home,
+            &moved.data_dir,
+            &moved.state_db,
+            &moved.history,
+            &moved.logs
+        ],
         [
             Path::new("/srv/bot"),
             Path::new("/people/ann/b"),
@@ -244,7 +351,10 @@ fn data_follows_the_file_and_the_home_follows_its_variable() {
         assert_eq!(moved.expand(text), Path::new(path), "{text}");
     }
     let nobody = Environment::new([], None, "/work".into());
-    assert!(matches!(Paths::resolve(&nobody, None), Err(ConfigError::NoHome)));
+    assert!(matches!(
+        Paths::resolve(&nobody, None),
+        Err(ConfigError::NoHome)
+    ));
 }
 
 #[test]
@@ -258,8 +368,12 @@ fn an_explanation_has_every_layer_and_no_secret() {
     .variable("NANOBOT_AGENTS__DEFAULTS__MODEL", "n");
     let config = home.load().unwrap();
     let told = |key: &str| {
-        let lines: Vec<String> =
-            config.explain(key).unwrap().iter().map(|explanation| home.tilde(explanation)).collect();
+        let lines: Vec<String> = config
+            .explain(key)
+            .unwrap()
+            .iter()
+            .map(|explanation| home.tilde(explanation))
+            .collect();
         lines.join("\n")
     };
     assert_eq!(
@@ -281,17 +395,27 @@ fn an_explanation_has_every_layer_and_no_secret() {
         error.to_string(),
         "there is no key `agents.defaults.maxToken`; did you mean `agents.defaults.maxTokens`?"
     );
-    assert_eq!(config.show()["providers"], json!({"openai": {"apiBase": null, "apiKey": "***", "extraHeaders": null}}));
+    assert_eq!(
+        config.show()["providers"],
+        json!({"openai": {"apiBase": null, "apiKey": "***", "extraHeaders": null}})
+    );
 }
 
 #[test]
 fn an_origin_can_be_taken_apart() {
     let home = Home::with("{\n  \"gateway\": {\"port\": 5}\n}");
     let config = home.load().unwrap();
-    let expected = Origin::File { path: home.file(), line: 2, column: 15 };
+    let expected = Origin::File {
+        path: home.file(),
+        line: 2,
+        column: 15,
+    };
     assert_eq!(config.origin("gateway.port").unwrap(), expected);
     assert_eq!(config.origin("gateway.host").unwrap(), Origin::Default);
     let config = home.variable("NANOBOT_GATEWAY__HOST", "h").load().unwrap();
     let variable = "NANOBOT_GATEWAY__HOST".to_owned();
-    assert_eq!(config.origin("gateway").unwrap(), Origin::Environment { variable });
+    assert_eq!(
+        config.origin("gateway").unwrap(),
+        Origin::Environment { variable }
+    );
 }

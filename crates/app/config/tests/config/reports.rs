@@ -32,7 +32,11 @@ fn the_report_names_everything_in_the_file_and_counts_the_home() {
     put(root, "workspace/skills/empty/README.md", "");
     put(root, "sessions/telegram_1.jsonl", "");
     put(root, "sessions/0123abcd/Y2xp.jsonl", "");
-    put(root, "cron/jobs.json", r#"{"version": 1, "jobs": [{}, {}]}"#);
+    put(
+        root,
+        "cron/jobs.json",
+        r#"{"version": 1, "jobs": [{}, {}]}"#,
+    );
     let report = ImportReport::new(&home.load().unwrap()).unwrap();
     assert_eq!(
         home.tilde(&report),
@@ -52,8 +56,20 @@ Workspace ~/workspace
   scheduled jobs: 2
 "
     );
-    let severities: Vec<Severity> = report.findings.iter().map(|finding| finding.severity()).collect();
-    assert_eq!(severities, [Severity::Note, Severity::Warning, Severity::Note, Severity::Warning]);
+    let severities: Vec<Severity> = report
+        .findings
+        .iter()
+        .map(|finding| finding.severity())
+        .collect();
+    assert_eq!(
+        severities,
+        [
+            Severity::Note,
+            Severity::Warning,
+            Severity::Note,
+            Severity::Warning
+        ]
+    );
 }
 
 #[test]
@@ -68,27 +84,62 @@ fn a_job_store_that_cannot_be_read_is_said_so() {
 fn only_the_python_program_on_this_home_is_seen() {
     let home = Home::empty();
     let config = home.file().to_string_lossy().into_owned();
-    let with_config = ["/usr/bin/python3.12", "/usr/local/bin/nanobot", "gateway", "--config", &config];
-    let as_module = ["python3", "-m", "nanobot", "agent", &format!("--config={config}")];
+    let with_config = [
+        "/usr/bin/python3.12",
+        "/usr/local/bin/nanobot",
+        "gateway",
+        "--config",
+        &config,
+    ];
+    let as_module = [
+        "python3",
+        "-m",
+        "nanobot",
+        "agent",
+        &format!("--config={config}"),
+    ];
     let table: [(&[&str], &str, Option<&str>); 8] = [
         (&with_config, "", Some("gateway")),
         (&as_module, "", Some("agent")),
-        (&["python3", "/x/nanobot", "gateway"], "HOME=/people/ann\0", None),
+        (
+            &["python3", "/x/nanobot", "gateway"],
+            "HOME=/people/ann\0",
+            None,
+        ),
         (&["python3", "/x/nanobot", "gateway"], "", Some("gateway")),
-        (&["python3", "/x/nanobot", "gateway", "-c", "/other.json"], "", None),
+        (
+            &["python3", "/x/nanobot", "gateway", "-c", "/other.json"],
+            "",
+            None,
+        ),
         (&["python3", "/x/nanobot", "status"], "", None),
         (&["/usr/bin/nanobot", "gateway"], "", None),
         (&["python3", "server.py", "gateway"], "", None),
     ];
     for (arguments, environ, expected) in table {
         let processes = tempfile::tempdir().unwrap();
-        put(processes.path(), "self/cmdline", "python3\0nanobot\0gateway\0");
-        put(processes.path(), "7/cmdline", &format!("{}\0", arguments.join("\0")));
+        put(
+            processes.path(),
+            "self/cmdline",
+            "python3\0nanobot\0gateway\0",
+        );
+        put(
+            processes.path(),
+            "7/cmdline",
+            &format!("{}\0", arguments.join("\0")),
+        );
         put(processes.path(), "7/environ", environ);
         let found = running_python_program(processes.path(), 1, &home.paths());
         let found = found.map(|RunningProgram { pid, command, .. }| (pid, command));
-        assert_eq!(found, expected.map(|command| (7, command.to_owned())), "{arguments:?}");
-        assert_eq!(running_python_program(processes.path(), 7, &home.paths()), None);
+        assert_eq!(
+            found,
+            expected.map(|command| (7, command.to_owned())),
+            "{arguments:?}"
+        );
+        assert_eq!(
+            running_python_program(processes.path(), 7, &home.paths()),
+            None
+        );
     }
     let nowhere = home.directory.path().join("proc");
     assert_eq!(running_python_program(&nowhere, 1, &home.paths()), None);

@@ -26,10 +26,20 @@ fn a_save_migrates_and_keeps_the_rest_where_it_was() {
     let mut draft = config.draft();
     draft.set("gateway.port", &json!(8080)).unwrap();
     draft.set("agents.defaults.max-tokens", &json!(6)).unwrap();
-    draft.fill("channels.telegram", &json!({"allowFrom": [], "token": ""})).unwrap();
-    let backup = home.directory.path().join("config.json.bak-20260316T120000Z");
+    draft
+        .fill("channels.telegram", &json!({"allowFrom": [], "token": ""}))
+        .unwrap();
+    let backup = home
+        .directory
+        .path()
+        .join("config.json.bak-20260316T120000Z");
     let saved = draft.save(noon()).unwrap();
-    assert_eq!(saved, Saved::Written { backup: Some(backup.clone()) });
+    assert_eq!(
+        saved,
+        Saved::Written {
+            backup: Some(backup.clone())
+        }
+    );
     assert_eq!(fs::read_to_string(&backup).unwrap(), OLD);
     let new = r#"{
   "zebra": {
@@ -86,13 +96,23 @@ fn a_save_migrates_and_keeps_the_rest_where_it_was() {
     let mut third = home.load().unwrap().draft();
     assert!(third.remove("zebra").unwrap());
     assert!(!third.remove("zebra").unwrap());
-    let second_backup = home.directory.path().join("config.json.bak-20260316T120000Z-2");
-    assert_eq!(third.save(noon()).unwrap(), Saved::Written { backup: Some(second_backup) });
+    let second_backup = home
+        .directory
+        .path()
+        .join("config.json.bak-20260316T120000Z-2");
+    assert_eq!(
+        third.save(noon()).unwrap(),
+        Saved::Written {
+            backup: Some(second_backup)
+        }
+    );
 }
 
 #[test]
 fn the_environment_and_the_command_line_are_never_written() {
-    let home = Home::empty().variable("NANOBOT_GATEWAY__PORT", "1").option("gateway.host", "h");
+    let home = Home::empty()
+        .variable("NANOBOT_GATEWAY__PORT", "1")
+        .option("gateway.host", "h");
     let mut draft = home.load().unwrap().draft();
     draft.set("agents.defaults.model", &json!("m")).unwrap();
     assert_eq!(draft.save(noon()).unwrap(), Saved::Written { backup: None });
@@ -108,9 +128,18 @@ fn names_that_are_new_to_the_file_keep_their_spelling() {
     let mut draft = home.load().unwrap().draft();
     let value = json!("v");
     draft.set("providers.azure_openai.api_key", &value).unwrap();
-    draft.set("providers.my_lab.extra_headers.x_trace_id", &value).unwrap();
-    draft.fill("modelPresets", &json!({"gpt-4.1 \"new\"": {"model": "m"}})).unwrap();
-    draft.fill("modelPresets", &json!({"gpt-4.1 \"new\"": {"model": "n", "maxTokens": 1}})).unwrap();
+    draft
+        .set("providers.my_lab.extra_headers.x_trace_id", &value)
+        .unwrap();
+    draft
+        .fill("modelPresets", &json!({"gpt-4.1 \"new\"": {"model": "m"}}))
+        .unwrap();
+    draft
+        .fill(
+            "modelPresets",
+            &json!({"gpt-4.1 \"new\"": {"model": "n", "maxTokens": 1}}),
+        )
+        .unwrap();
     assert_eq!(
         serde_json::from_str::<serde_json::Value>(&draft.text()).unwrap(),
         json!({
@@ -144,8 +173,14 @@ fn a_file_that_changed_meanwhile_is_left_alone() {
     draft.set("gateway.port", &json!(1)).unwrap();
     fs::write(home.file(), "{\"gateway\": {}}").unwrap();
     let error = draft.save(noon()).unwrap_err();
-    assert!(matches!(error, ConfigError::ChangedOnDisk { .. }), "{error}");
-    assert_eq!(fs::read_to_string(home.file()).unwrap(), "{\"gateway\": {}}");
+    assert!(
+        matches!(error, ConfigError::ChangedOnDisk { .. }),
+        "{error}"
+    );
+    assert_eq!(
+        fs::read_to_string(home.file()).unwrap(),
+        "{\"gateway\": {}}"
+    );
     assert_eq!(fs::read_dir(home.directory.path()).unwrap().count(), 1);
 }
 
@@ -172,11 +207,17 @@ fn the_file_and_its_backup_are_private_and_a_link_stays_a_link() {
     symlink(&elsewhere, home.file()).unwrap();
     let mut draft = home.load().unwrap().draft();
     draft.set("gateway.port", &json!(1)).unwrap();
-    let Saved::Written { backup: Some(backup) } = draft.save(noon()).unwrap() else {
+    let Saved::Written {
+        backup: Some(backup),
+    } = draft.save(noon()).unwrap()
+    else {
         panic!("nothing was written");
     };
     assert!(home.file().is_symlink());
     for file in [&elsewhere, &backup] {
-        assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(file).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
     }
 }

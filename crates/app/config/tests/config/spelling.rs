@@ -10,7 +10,11 @@ use crate::home::{AgentDefaults, Home, McpServer, Provider};
 fn findings(file: &str) -> Vec<String> {
     let home = Home::with(file);
     let config = home.load().unwrap();
-    config.findings().iter().map(|finding| home.tilde(finding)).collect()
+    config
+        .findings()
+        .iter()
+        .map(|finding| home.tilde(finding))
+        .collect()
 }
 
 #[test]
@@ -19,7 +23,14 @@ fn every_spelling_is_the_same_key() {
         let home = Home::with(json!({"agents": {"defaults": {key: 5}}}).to_string());
         let config = home.load().unwrap();
         let defaults: AgentDefaults = config.section("agents.defaults").unwrap();
-        assert_eq!(defaults, AgentDefaults { max_tokens: 5, ..AgentDefaults::default() }, "{key}");
+        assert_eq!(
+            defaults,
+            AgentDefaults {
+                max_tokens: 5,
+                ..AgentDefaults::default()
+            },
+            "{key}"
+        );
         assert_eq!(config.findings(), []);
         assert!(config.is_set(&format!("agents.defaults.{key}")).unwrap());
     }
@@ -37,9 +48,17 @@ fn names_and_data_are_kept_as_written() {
     let config = home.load().unwrap();
     assert_eq!(config.findings(), []);
     assert_eq!(
-        config.section::<BTreeMap<String, Provider>>("providers").unwrap(),
+        config
+            .section::<BTreeMap<String, Provider>>("providers")
+            .unwrap(),
         BTreeMap::from([
-            ("azureOpenai".to_owned(), Provider { api_key: "k".into(), ..Provider::default() }),
+            (
+                "azureOpenai".to_owned(),
+                Provider {
+                    api_key: "k".into(),
+                    ..Provider::default()
+                }
+            ),
             (
                 "my_lab".to_owned(),
                 Provider {
@@ -51,18 +70,33 @@ fn names_and_data_are_kept_as_written() {
         ])
     );
     let servers: BTreeMap<String, McpServer> = config.section("tools.mcpServers").unwrap();
-    let env = [("OTHER".to_owned(), "1".to_owned()), ("some_thing".to_owned(), String::new())];
+    let env = [
+        ("OTHER".to_owned(), "1".to_owned()),
+        ("some_thing".to_owned(), String::new()),
+    ];
     assert_eq!(
         servers,
-        BTreeMap::from([("git_hub".to_owned(), McpServer { command: "c".into(), args: Vec::new(), env: env.into() })])
+        BTreeMap::from([(
+            "git_hub".to_owned(),
+            McpServer {
+                command: "c".into(),
+                args: Vec::new(),
+                env: env.into()
+            }
+        )])
     );
     assert_eq!(config.names("channels").unwrap(), ["telegram_work"]);
     assert_eq!(
         config.raw("channels.telegram_work").unwrap(),
-        Some(json!({"enabled": false, "token": "", "allowFrom": null, "kind": "telegram", "replyToMessage": true}))
+        Some(
+            json!({"enabled": false, "token": "", "allowFrom": null, "kind": "telegram", "replyToMessage": true})
+        )
     );
     assert_eq!(config.raw("channels.slack").unwrap(), None);
-    assert_eq!(config.section::<Value>("channels").unwrap()["sendProgress"], json!(false));
+    assert_eq!(
+        config.section::<Value>("channels").unwrap()["sendProgress"],
+        json!(false)
+    );
 }
 
 #[test]
@@ -72,12 +106,19 @@ fn two_names_that_fold_to_one_are_two_entries() {
                           "openai": {"extraBody": {"a_b": {"c_d": 1}}}}}"#,
     );
     let config = home.load().unwrap();
-    assert_eq!(config.names("providers").unwrap(), ["my-lab", "myLab", "my_lab", "openai"]);
+    assert_eq!(
+        config.names("providers").unwrap(),
+        ["my-lab", "myLab", "my_lab", "openai"]
+    );
     for (name, key) in [("myLab", "1"), ("my-lab", "2"), ("my_lab", "3")] {
         let provider: Provider = config.section(&format!("providers.{name}")).unwrap();
         assert_eq!(provider.api_key, key, "{name}");
     }
-    assert!(config.is_set("providers.openai.extra_body.a_b.c_d").unwrap());
+    assert!(
+        config
+            .is_set("providers.openai.extra_body.a_b.c_d")
+            .unwrap()
+    );
 }
 
 #[test]
@@ -95,7 +136,11 @@ fn a_variable_finds_the_entry_it_means() {
     assert_eq!(telegram["enabled"], json!(true));
     assert_eq!(
         config.section::<McpServer>("tools.mcpServers.x").unwrap(),
-        McpServer { command: "npx".into(), args: Vec::new(), env: BTreeMap::from([("MY_KEY".into(), "v".into())]) }
+        McpServer {
+            command: "npx".into(),
+            args: Vec::new(),
+            env: BTreeMap::from([("MY_KEY".into(), "v".into())])
+        }
     );
     assert_eq!(config.names("providers").unwrap(), ["azureOpenai"]);
 }
@@ -125,7 +170,13 @@ fn what_nobody_knows_is_said_with_the_line_and_the_nearest_name() {
         ]
     );
     let home = Home::empty().variable("NANOBOT_GATEWAY__PROT", "1");
-    let said: Vec<String> = home.load().unwrap().findings().iter().map(ToString::to_string).collect();
+    let said: Vec<String> = home
+        .load()
+        .unwrap()
+        .findings()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     assert_eq!(
         said,
         [
@@ -150,8 +201,14 @@ fn keys_of_the_python_program_are_notes_and_not_warnings() {
             other => panic!("{other}"),
         })
         .collect();
-    let expected =
-        ["transcription", "api", "modelPresets", "agents.defaults.botIcon", "agents.defaults.dream", "channels.slack"];
+    let expected = [
+        "transcription",
+        "api",
+        "modelPresets",
+        "agents.defaults.botIcon",
+        "agents.defaults.dream",
+        "channels.slack",
+    ];
     assert_eq!(keys, expected.map(|key| (Severity::Note, key.to_owned())));
 }
 

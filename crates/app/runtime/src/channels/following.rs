@@ -38,9 +38,20 @@ pub(crate) struct Following {
 
 impl Following {
     /// Follows the file that `config` was read from; `channels` are what it asked for.
-    pub(crate) fn new(config: &Config, loader: Loader, channels: Channels, secrets: Secrets) -> Self {
+    pub(crate) fn new(
+        config: &Config,
+        loader: Loader,
+        channels: Channels,
+        secrets: Secrets,
+    ) -> Self {
         // Without a stamp the first look reads it once more: it may have changed since it was read.
-        Self { stamp: None, file: config.paths().config_file.clone(), loader, channels, secrets }
+        Self {
+            stamp: None,
+            file: config.paths().config_file.clone(),
+            loader,
+            channels,
+            secrets,
+        }
     }
 
     /// What was made at the start.
@@ -50,7 +61,11 @@ impl Following {
 
     /// Those that run.
     pub(crate) fn made(&self) -> Vec<ManagedChannel> {
-        self.channels.values().filter_map(|(_, made)| made.as_ref().ok()).map(|made| made.managed.clone()).collect()
+        self.channels
+            .values()
+            .filter_map(|(_, made)| made.as_ref().ok())
+            .map(|made| made.managed.clone())
+            .collect()
     }
 
     /// Those that cannot be made, and why.
@@ -75,7 +90,9 @@ impl Following {
             return;
         }
         // A file that is gone may be about to be put back.
-        let Some(stamp) = settled(&self.file).await else { return };
+        let Some(stamp) = settled(&self.file).await else {
+            return;
+        };
         self.stamp = Some(stamp);
         if stamp.length == 0 {
             tracing::warn!("the configuration file is empty; channels go on as they are");
@@ -85,7 +102,10 @@ impl Following {
             Ok(wanted) => self.follow(wanted, manager).await,
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, "the changed configuration cannot be used; channels go on as they are");
+                tracing::warn!(
+                    error,
+                    "the changed configuration cannot be used; channels go on as they are"
+                );
             }
         }
     }
@@ -93,20 +113,30 @@ impl Following {
     fn read(&self) -> Result<Vec<Wanted>, ConfigError> {
         let config = self.loader.clone().load()?;
         self.secrets.learn(secrets::values(&config));
-        Ok(wanted(&config)?.into_iter().map(|wanted| wanted.teaching(&self.secrets)).collect())
+        Ok(wanted(&config)?
+            .into_iter()
+            .map(|wanted| wanted.teaching(&self.secrets))
+            .collect())
     }
 
     /// Brings the channels to where the configuration has them.
     async fn follow(&mut self, wanted: Vec<Wanted>, manager: &ChannelManager) {
         let mut next = make_all(wanted);
-        let gone: Vec<ChannelName> = self.channels.keys().filter(|name| !next.contains_key(*name)).cloned().collect();
+        let gone: Vec<ChannelName> = self
+            .channels
+            .keys()
+            .filter(|name| !next.contains_key(*name))
+            .cloned()
+            .collect();
         for name in gone {
             tracing::info!(channel = %name, "the channel is not enabled any more and is stopped");
             self.channels.remove(&name);
             manager.remove(&name).await;
         }
         // Those first that give up an account which another one may take over.
-        let refused = next.extract_if(.., |_, (_, made)| made.is_err()).collect::<Channels>();
+        let refused = next
+            .extract_if(.., |_, (_, made)| made.is_err())
+            .collect::<Channels>();
         for (name, (wanted, made)) in refused.into_iter().chain(next) {
             match (self.channels.get(&name), &made) {
                 (Some((before, Ok(running))), Ok(fresh)) if before.is_same_channel(&wanted) => {
@@ -139,7 +169,9 @@ impl Following {
 impl std::fmt::Debug for Following {
     /// Channels hold secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Following").field("file", &self.file).finish_non_exhaustive()
+        f.debug_struct("Following")
+            .field("file", &self.file)
+            .finish_non_exhaustive()
     }
 }
 
@@ -158,5 +190,8 @@ async fn settled(file: &Path) -> Option<Stamp> {
 
 pub(super) fn stamp(file: &Path) -> Option<Stamp> {
     let metadata = std::fs::metadata(file).ok()?;
-    Some(Stamp { modified: metadata.modified().ok(), length: metadata.len() })
+    Some(Stamp {
+        modified: metadata.modified().ok(),
+        length: metadata.len(),
+    })
 }

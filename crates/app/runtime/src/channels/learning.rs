@@ -52,10 +52,16 @@ mod tests {
     #[tokio::test]
     async fn a_token_that_is_noted_is_hidden_from_then_on() {
         let secrets = Secrets::default();
-        let notes = LearningNotes { inner: Arc::new(NoteBook::default()), secrets: secrets.clone() };
+        let notes = LearningNotes {
+            inner: Arc::new(NoteBook::default()),
+            secrets: secrets.clone(),
+        };
         let note = r#"{"insteadOf": "0123456789", "refreshToken": "fresh-token-1"}"#;
         notes.write("refresh-token", note).await.unwrap();
         assert_eq!(secrets.hide("0123456789 fresh-token-1"), "0123456789 ***");
-        assert_eq!(notes.read("refresh-token").await.unwrap().as_deref(), Some(note));
+        assert_eq!(
+            notes.read("refresh-token").await.unwrap().as_deref(),
+            Some(note)
+        );
     }
 }

@@ -46,8 +46,13 @@ impl PendingLesson {
     /// # Errors
     /// Why the key cannot be learned.
     pub async fn learn(&self) -> Result<String, String> {
-        let Some(lesson) = self.channel.lesson() else { return Err("there is nothing to learn".to_owned()) };
-        lesson.learn(&self.code).await.map_err(|error| error.to_string())
+        let Some(lesson) = self.channel.lesson() else {
+            return Err("there is nothing to learn".to_owned());
+        };
+        lesson
+            .learn(&self.code)
+            .await
+            .map_err(|error| error.to_string())
     }
 }
 
@@ -69,15 +74,26 @@ impl ChannelLogin {
     /// # Errors
     /// [`RuntimeError::Channels`] for a platform that this build does not know.
     pub fn new(config: &Config, name: &str, kind: Option<&str>) -> Result<Self, RuntimeError> {
-        let found = wanted(config)?.into_iter().find(|wanted| wanted.name.as_str() == name);
+        let found = wanted(config)?
+            .into_iter()
+            .find(|wanted| wanted.name.as_str() == name);
         let configured = found.as_ref().map(|wanted| wanted.kind.clone());
-        let kind = kind.map(str::to_owned).or(configured.clone()).unwrap_or_else(|| name.to_owned());
+        let kind = kind
+            .map(str::to_owned)
+            .or(configured.clone())
+            .unwrap_or_else(|| name.to_owned());
         let registry = platforms::registry();
         let factory = registry.factory(&kind)?;
         let (credentials, defaults) = (factory.credentials(), factory.default_config());
         let is_new_kind = kind != configured.unwrap_or_else(|| name.to_owned());
         let wanted = found.map_or_else(|| Wanted::read(config, name), Ok)?;
-        Ok(Self { wanted: Wanted { kind, ..wanted }, credentials, defaults, given: Vec::new(), is_new_kind })
+        Ok(Self {
+            wanted: Wanted { kind, ..wanted },
+            credentials,
+            defaults,
+            given: Vec::new(),
+            is_new_kind,
+        })
     }
 
     /// What to ask for, in that order.
@@ -100,7 +116,10 @@ impl ChannelLogin {
     pub fn give(&mut self, credential: &Credential, text: &str) {
         let text = text.trim();
         let value = match self.defaults.get(credential.key) {
-            Some(Value::Bool(_)) => Value::from(matches!(text.to_lowercase().as_str(), "yes" | "y" | "true" | "1")),
+            Some(Value::Bool(_)) => Value::from(matches!(
+                text.to_lowercase().as_str(),
+                "yes" | "y" | "true" | "1"
+            )),
             _ => Value::from(text),
         };
         if !self.wanted.raw.section.is_object() {
@@ -117,7 +136,9 @@ impl ChannelLogin {
     /// # Errors
     /// Why it cannot be used so.
     pub async fn probe(&self) -> Result<Option<String>, String> {
-        ask(self.trial()?).await.map_err(|error: ChannelError| error.to_string())
+        ask(self.trial()?)
+            .await
+            .map_err(|error: ChannelError| error.to_string())
     }
 
     /// Makes the channel as it would be.
@@ -133,10 +154,21 @@ impl ChannelLogin {
     #[must_use]
     pub fn lesson(&self) -> Option<PendingLesson> {
         let channel = self.trial().ok()?;
-        let code =
-            format!("nanobot-{}", Uuid::new_v4().simple().to_string().chars().take(CODE_LENGTH).collect::<String>());
+        let code = format!(
+            "nanobot-{}",
+            Uuid::new_v4()
+                .simple()
+                .to_string()
+                .chars()
+                .take(CODE_LENGTH)
+                .collect::<String>()
+        );
         let task = channel.lesson()?.task(&code)?;
-        Some(PendingLesson { channel, code, task })
+        Some(PendingLesson {
+            channel,
+            code,
+            task,
+        })
     }
 
     /// Notes down what was learned.

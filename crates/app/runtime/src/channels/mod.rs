@@ -19,7 +19,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use nanobot_channel::{Channel, ChannelError, ChannelName, Notes, RawConfig};
-use nanobot_channels::{ChannelSettings, ChannelsError, DeliverySettings, FileNotes, ManagedChannel, PairingStore};
+use nanobot_channels::{
+    ChannelSettings, ChannelsError, DeliverySettings, FileNotes, ManagedChannel, PairingStore,
+};
 use nanobot_config::{Config, ConfigError};
 use nanobot_control::TERMINAL_CHANNEL;
 use nanobot_redact::Secrets;
@@ -74,7 +76,11 @@ pub(crate) struct Wanted {
 /// The channels of a configuration, in the order of their names.
 pub(crate) fn wanted(config: &Config) -> Result<Vec<Wanted>, ConfigError> {
     let names = config.names("channels")?;
-    names.iter().filter(|name| *name != LIFECYCLE_NOTICES).map(|name| Wanted::read(config, name)).collect()
+    names
+        .iter()
+        .filter(|name| *name != LIFECYCLE_NOTICES)
+        .map(|name| Wanted::read(config, name))
+        .collect()
 }
 
 /// For whom a channel receives: a digest, because it is made of secrets.
@@ -82,8 +88,15 @@ fn account(kind: &str, raw: &RawConfig) -> Option<String> {
     let credentials = platforms::registry().factory(kind).ok()?.credentials();
     let mut digest = Sha256::new_with_prefix(kind);
     let mut is_known = false;
-    for credential in credentials.iter().filter(|credential| credential.is_identity) {
-        let value = raw.section.get(credential.key).and_then(Value::as_str).map(str::trim)?;
+    for credential in credentials
+        .iter()
+        .filter(|credential| credential.is_identity)
+    {
+        let value = raw
+            .section
+            .get(credential.key)
+            .and_then(Value::as_str)
+            .map(str::trim)?;
         if value.is_empty() {
             return None;
         }
@@ -91,7 +104,12 @@ fn account(kind: &str, raw: &RawConfig) -> Option<String> {
         digest.update(value);
         is_known = true;
     }
-    let hex: String = digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    let hex: String = digest
+        .finalize()
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     is_known.then(|| format!("{kind}-{hex}"))
 }
 
@@ -114,17 +132,39 @@ impl Wanted {
         let WebConfig { proxy, .. } = config.section("tools.web")?;
         let kind = kind.unwrap_or_else(|| name.to_owned());
         let notes = FileNotes::new(&config.paths().channel_notes, &ChannelName::from(name));
-        let raw = RawConfig { section, proxy, notes: Some(Arc::new(notes)) };
-        let locks = config.environment().user_home().map(|home| home.join(".cache").join("nanobot").join("receiving"));
-        let claim = account(&kind, &raw).zip(locks).map(|(account, locks)| locks.join(account));
+        let raw = RawConfig {
+            section,
+            proxy,
+            notes: Some(Arc::new(notes)),
+        };
+        let locks = config
+            .environment()
+            .user_home()
+            .map(|home| home.join(".cache").join("nanobot").join("receiving"));
+        let claim = account(&kind, &raw)
+            .zip(locks)
+            .map(|(account, locks)| locks.join(account));
         let (name, shared) = (ChannelName::from(name), config.section("channels")?);
         let pairing = PairingStore::in_folder(&config.paths().data_dir);
-        Ok(Self { name, kind, is_enabled: enabled, raw, shared, claim, pairing })
+        Ok(Self {
+            name,
+            kind,
+            is_enabled: enabled,
+            raw,
+            shared,
+            claim,
+            pairing,
+        })
     }
 
     /// Adds tokens that the channel notes to `secrets`.
     pub(crate) fn teaching(mut self, secrets: &Secrets) -> Self {
-        let learning = |inner| Arc::new(LearningNotes { inner, secrets: secrets.clone() }) as Arc<dyn Notes>;
+        let learning = |inner| {
+            Arc::new(LearningNotes {
+                inner,
+                secrets: secrets.clone(),
+            }) as Arc<dyn Notes>
+        };
         self.raw.notes = self.raw.notes.map(learning);
         self
     }
@@ -133,7 +173,8 @@ impl Wanted {
     pub(crate) fn make(&self) -> Result<Made, ChannelsError> {
         let (settings, receiver) = watch::channel(self.settings()?);
         let again = self.clone();
-        let managed = ManagedChannel::new(self.channel()?, receiver).pairing_by(self.pairing.clone());
+        let managed =
+            ManagedChannel::new(self.channel()?, receiver).pairing_by(self.pairing.clone());
         let managed = managed.made_by(move || again.channel().map_err(unmakeable));
         let managed = match &self.claim {
             Some(lock) => managed.claiming(lock.clone()),
@@ -145,10 +186,18 @@ impl Wanted {
     /// The channel by itself. None has the name of the terminal, whose word counts for all of them.
     pub(crate) fn channel(&self) -> Result<Arc<dyn Channel>, ChannelsError> {
         if self.name.as_str() == TERMINAL_CHANNEL {
-            let message =
-                format!("this is the name of the terminal: take another one, with \"kind\": \"{}\"", self.kind);
-            let source = ChannelError::Config { key: "(name)".to_owned(), message };
-            return Err(ChannelsError::Create { name: self.name.clone(), source });
+            let message = format!(
+                "this is the name of the terminal: take another one, with \"kind\": \"{}\"",
+                self.kind
+            );
+            let source = ChannelError::Config {
+                key: "(name)".to_owned(),
+                message,
+            };
+            return Err(ChannelsError::Create {
+                name: self.name.clone(),
+                source,
+            });
         }
         platforms::registry().create(&self.kind, self.name.clone(), &self.raw)
     }
@@ -161,7 +210,9 @@ impl Wanted {
     /// Whether the channel of `other` would be another one. Settings that the channel does not read
     /// itself are left out: they change while it runs.
     pub(crate) fn is_same_channel(&self, other: &Self) -> bool {
-        self.kind == other.kind && self.raw.proxy == other.raw.proxy && own_part(&self.raw) == own_part(&other.raw)
+        self.kind == other.kind
+            && self.raw.proxy == other.raw.proxy
+            && own_part(&self.raw) == own_part(&other.raw)
     }
 }
 
@@ -179,8 +230,14 @@ fn own_part(raw: &RawConfig) -> Value {
 /// The keys that every channel's section may have. The channel itself reads none of them.
 pub(crate) fn shared_keys() -> Vec<String> {
     let delivery = serde_json::to_value(DeliverySettings::default()).unwrap_or_default();
-    let delivery = delivery.as_object().into_iter().flat_map(serde_json::Map::keys).cloned();
-    let common = ["enabled", "kind"].into_iter().chain(ChannelSettings::ACCESS_KEYS);
+    let delivery = delivery
+        .as_object()
+        .into_iter()
+        .flat_map(serde_json::Map::keys)
+        .cloned();
+    let common = ["enabled", "kind"]
+        .into_iter()
+        .chain(ChannelSettings::ACCESS_KEYS);
     common.map(str::to_owned).chain(delivery).collect()
 }
 
@@ -208,7 +265,11 @@ pub(crate) fn make_all(wanted: Vec<Wanted>) -> Channels {
         };
         (wanted.name.clone(), (wanted, made))
     };
-    wanted.into_iter().filter(|wanted| wanted.is_enabled).map(make).collect()
+    wanted
+        .into_iter()
+        .filter(|wanted| wanted.is_enabled)
+        .map(make)
+        .collect()
 }
 
 /// It was made before, so only what changed on this computer keeps it from being made again.
@@ -231,7 +292,11 @@ mod tests {
     fn channels(section: &Value) -> Vec<Wanted> {
         let home = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(home.path().join(".nanobot")).unwrap();
-        std::fs::write(home.path().join(".nanobot/config.json"), json!({ "channels": section }).to_string()).unwrap();
+        std::fs::write(
+            home.path().join(".nanobot/config.json"),
+            json!({ "channels": section }).to_string(),
+        )
+        .unwrap();
         let environment = Environment::new([], Some(home.path().into()), "/".into());
         wanted(&load_in(environment, &LoadOptions::default()).unwrap()).unwrap()
     }
@@ -244,11 +309,20 @@ mod tests {
             "telegram3": { "enabled": true, "kind": "telegram", "token": "1:b" },
             "telegram4": { "enabled": false, "kind": "telegram", "token": "1:b" },
         })));
-        let faults: Vec<_> =
-            made.iter().map(|(name, (_, made))| (name.as_str(), made.as_ref().err().map(String::as_str))).collect();
+        let faults: Vec<_> = made
+            .iter()
+            .map(|(name, (_, made))| (name.as_str(), made.as_ref().err().map(String::as_str)))
+            .collect();
         let same = "channels.telegram receives with the same telegram credentials; give each an account of its own, \
                     or disable one of the two";
-        assert_eq!(faults, [("telegram", None), ("telegram2", Some(same)), ("telegram3", None)]);
+        assert_eq!(
+            faults,
+            [
+                ("telegram", None),
+                ("telegram2", Some(same)),
+                ("telegram3", None)
+            ]
+        );
     }
 
     #[test]
@@ -256,7 +330,10 @@ mod tests {
         let section = json!({ "cli": { "enabled": true, "kind": "telegram", "token": "1:a" } });
         let made = make_all(channels(&section)).remove(&ChannelName::from("cli"));
         let why = made.and_then(|(_, made)| made.err()).unwrap();
-        assert!(why.contains("name of the terminal") && why.contains("\"kind\": \"telegram\""), "{why}");
+        assert!(
+            why.contains("name of the terminal") && why.contains("\"kind\": \"telegram\""),
+            "{why}"
+        );
     }
 
     #[test]
@@ -264,14 +341,36 @@ mod tests {
         let of = |section: Value| channels(&json!({ "telegram": section })).remove(0);
         let first = of(json!({ "enabled": true, "token": "1:a" }));
         for (section, is_same) in [
-            (json!({ "enabled": true, "token": "1:a", "allowFrom": ["7"], "sendProgress": false }), true),
+            (
+                json!({ "enabled": true, "token": "1:a", "allowFrom": ["7"], "sendProgress": false }),
+                true,
+            ),
             (json!({ "enabled": true, "token": "1:b" }), false),
-            (json!({ "enabled": true, "token": "1:a", "reactEmoji": "👍" }), false),
-            (json!({ "enabled": true, "token": "1:a", "reactEmoji": "" }), false),
+            (
+                json!({ "enabled": true, "token": "1:a", "reactEmoji": "👍" }),
+                false,
+            ),
+            (
+                json!({ "enabled": true, "token": "1:a", "reactEmoji": "" }),
+                false,
+            ),
         ] {
-            assert_eq!(first.is_same_channel(&of(section.clone())), is_same, "{section}");
+            assert_eq!(
+                first.is_same_channel(&of(section.clone())),
+                is_same,
+                "{section}"
+            );
         }
-        let claim = first.claim.unwrap().file_name().unwrap().to_string_lossy().into_owned();
-        assert!(claim.starts_with("telegram-") && !claim.contains("1:a") && claim.len() == 41, "{claim}");
+        let claim = first
+            .claim
+            .unwrap()
+            .file_name()
+            .unwrap()
+            .to_string_lossy()
+            .into_owned();
+        assert!(
+            claim.starts_with("telegram-") && !claim.contains("1:a") && claim.len() == 41,
+            "{claim}"
+        );
     }
 }

@@ -30,7 +30,10 @@ pub struct LifecycleNotices {
 
 impl Default for LifecycleNotices {
     fn default() -> Self {
-        Self { tell: Vec::new(), after_minutes: 5 }
+        Self {
+            tell: Vec::new(),
+            after_minutes: 5,
+        }
     }
 }
 
@@ -61,13 +64,18 @@ impl Notices {
 
     async fn watch(&self) {
         // Clocks cannot add just any number.
-        let patience = Duration::from_secs(self.settings.after_minutes.saturating_mul(60)).min(LONGEST_DELAY);
+        let patience =
+            Duration::from_secs(self.settings.after_minutes.saturating_mul(60)).min(LONGEST_DELAY);
         let mut changed = self.health.subscribe();
         let mut outages = BTreeMap::new();
         loop {
             let now = changed.borrow_and_update().clone();
             self.look(&now, &mut outages, patience).await;
-            let next = outages.values().filter(|outage| !outage.is_told).map(|outage| outage.began + patience).min();
+            let next = outages
+                .values()
+                .filter(|outage| !outage.is_told)
+                .map(|outage| outage.began + patience)
+                .min();
             let due = async {
                 match next {
                     Some(next) => tokio::time::sleep_until(next).await,
@@ -81,7 +89,12 @@ impl Notices {
         }
     }
 
-    async fn look(&self, now: &HealthMap, outages: &mut BTreeMap<ChannelName, Outage>, patience: Duration) {
+    async fn look(
+        &self,
+        now: &HealthMap,
+        outages: &mut BTreeMap<ChannelName, Outage>,
+        patience: Duration,
+    ) {
         let mut over = Vec::new();
         for channel in outages.keys() {
             match now.get(channel) {
@@ -92,15 +105,20 @@ impl Notices {
             }
         }
         for (channel, is_back) in over {
-            let Some(outage) = outages.remove(&channel) else { continue };
+            let Some(outage) = outages.remove(&channel) else {
+                continue;
+            };
             if is_back && outage.is_told {
                 let minutes = outage.began.elapsed().as_secs() / 60;
-                let text = format!("The channel {channel} receives again, after {minutes} minutes.");
+                let text =
+                    format!("The channel {channel} receives again, after {minutes} minutes.");
                 self.tell(&channel, now, &outage, 1, &text).await;
             }
         }
         for (channel, state) in now {
-            let (HealthState::Degraded { why, .. } | HealthState::Failed { why }) = state else { continue };
+            let (HealthState::Degraded { why, .. } | HealthState::Failed { why }) = state else {
+                continue;
+            };
             let outage = outages.entry(channel.clone()).or_insert_with(|| Outage {
                 began: Instant::now(),
                 name: chrono::Utc::now().timestamp_millis().to_string(),
@@ -110,28 +128,48 @@ impl Notices {
             outage.why.clone_from(why);
             if !outage.is_told && outage.began.elapsed() >= patience {
                 outage.is_told = true;
-                let text =
-                    format!("The channel {channel} has not been well for {} minutes: {why}", patience.as_secs() / 60);
+                let text = format!(
+                    "The channel {channel} has not been well for {} minutes: {why}",
+                    patience.as_secs() / 60
+                );
                 self.tell(channel, now, outage, 0, &text).await;
             }
         }
     }
 
     /// Tells every chat that another channel reaches.
-    async fn tell(&self, down: &ChannelName, now: &HealthMap, outage: &Outage, step: u32, text: &str) {
+    async fn tell(
+        &self,
+        down: &ChannelName,
+        now: &HealthMap,
+        outage: &Outage,
+        step: u32,
+        text: &str,
+    ) {
         for (chat, position) in self.settings.tell.iter().zip((0..).step_by(2)) {
             let Some((channel, chat)) = chat.split_once(':') else {
-                tracing::warn!(chat, "channels.lifecycleNotices.tell wants chats as channel:chat");
+                tracing::warn!(
+                    chat,
+                    "channels.lifecycleNotices.tell wants chats as channel:chat"
+                );
                 continue;
             };
             let channel = ChannelName::from(channel);
             if channel == *down || !now.contains_key(&channel) {
                 continue;
             }
-            let place = InboundMessage { channel, chat_id: chat.into(), ..InboundMessage::text("", "", "", "") };
+            let place = InboundMessage {
+                channel,
+                chat_id: chat.into(),
+                ..InboundMessage::text("", "", "", "")
+            };
             let turn = TraceId::from(format!("outage of {down} {}", outage.name));
-            let key = OutboundKey { turn, position: position + step };
-            let notice = OutboundMessage::in_reply_to(&place, key, OutboundKind::Notice, text.to_owned());
+            let key = OutboundKey {
+                turn,
+                position: position + step,
+            };
+            let notice =
+                OutboundMessage::in_reply_to(&place, key, OutboundKind::Notice, text.to_owned());
             if let Err(error) = self.bus.publish_outbound(notice).await {
                 tracing::error!(channel = %down, %error, "nobody could be told that the channel is down");
             }
@@ -150,7 +188,11 @@ mod tests {
     use super::*;
 
     /// Starts channels of which one is to go down.
-    fn manager(bus: &MemoryBus, health: &Health, channels: &[Arc<RecordingChannel>; 2]) -> ChannelManager {
+    fn manager(
+        bus: &MemoryBus,
+        health: &Health,
+        channels: &[Arc<RecordingChannel>; 2],
+    ) -> ChannelManager {
         let managed = |channel: &Arc<RecordingChannel>| {
             let mut settings = ChannelSettings::default();
             settings.delivery.alive_within_s = 1_000_000;
@@ -171,8 +213,18 @@ mod tests {
             let (bus, health, tasks) = (MemoryBus::new(), Health::default(), TaskTracker::new());
             let channels = ["down", "up"].map(|name| Arc::new(RecordingChannel::new(name)));
             let manager = manager(&bus, &health, &channels);
-            let settings = LifecycleNotices { tell: vec!["up:7".to_owned()], after_minutes };
-            let watching = tasks.spawn(Notices { settings, health, bus: Arc::new(bus) }.run(CancellationToken::new()));
+            let settings = LifecycleNotices {
+                tell: vec!["up:7".to_owned()],
+                after_minutes,
+            };
+            let watching = tasks.spawn(
+                Notices {
+                    settings,
+                    health,
+                    bus: Arc::new(bus),
+                }
+                .run(CancellationToken::new()),
+            );
             let [down, up] = &channels;
             down.wait_for_runs(1).await.unwrap();
             down.crash(ChannelError::Auth("revoked".to_owned()));
@@ -189,9 +241,21 @@ mod tests {
         let (bus, health, tasks) = (MemoryBus::new(), Health::default(), TaskTracker::new());
         let channels = ["down", "up"].map(|name| Arc::new(RecordingChannel::new(name)));
         let manager = manager(&bus, &health, &channels);
-        let tell = ["up:7", "down:7", "nowhere:7", "nonsense"].map(str::to_owned).to_vec();
-        let settings = LifecycleNotices { tell, ..LifecycleNotices::default() };
-        let watching = tasks.spawn(Notices { settings, health, bus: Arc::new(bus) }.run(CancellationToken::new()));
+        let tell = ["up:7", "down:7", "nowhere:7", "nonsense"]
+            .map(str::to_owned)
+            .to_vec();
+        let settings = LifecycleNotices {
+            tell,
+            ..LifecycleNotices::default()
+        };
+        let watching = tasks.spawn(
+            Notices {
+                settings,
+                health,
+                bus: Arc::new(bus),
+            }
+            .run(CancellationToken::new()),
+        );
         let [down, up] = &channels;
         for channel in &channels {
             channel.wait_for_runs(1).await.unwrap();
@@ -208,7 +272,13 @@ mod tests {
         tokio::time::sleep(Duration::from_mins(30)).await;
         let texts = up.texts();
         assert_eq!(texts.len(), 2, "{texts:?}");
-        assert!(texts.last().unwrap().starts_with("The channel down receives again, after "), "{texts:?}");
+        assert!(
+            texts
+                .last()
+                .unwrap()
+                .starts_with("The channel down receives again, after "),
+            "{texts:?}"
+        );
         assert_eq!(down.texts(), Vec::<String>::new());
         watching.abort();
         assert!(manager.stop().await);

@@ -69,20 +69,29 @@ impl ChannelReport {
     /// Whether it is as it should be, as far as is known.
     #[must_use]
     pub fn is_well(&self) -> bool {
-        !matches!(self.state.as_str(), "failed" | "degraded") && !matches!(self.probe, Some(Probed::Refused { .. }))
+        !matches!(self.state.as_str(), "failed" | "degraded")
+            && !matches!(self.probe, Some(Probed::Refused { .. }))
     }
 }
 
 impl fmt::Display for ChannelReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, kind, state, .. } = self;
+        let Self {
+            name, kind, state, ..
+        } = self;
         write!(f, "{name}")?;
         if name.as_str() != kind {
             write!(f, " ({kind})")?;
         }
         write!(f, ": {state}")?;
         if let Some(since) = self.since {
-            write!(f, " since {}", since.with_timezone(&chrono::Local).format("%Y-%m-%d %H:%M:%S"))?;
+            write!(
+                f,
+                " since {}",
+                since
+                    .with_timezone(&chrono::Local)
+                    .format("%Y-%m-%d %H:%M:%S")
+            )?;
         }
         if let Some(why) = &self.why {
             write!(f, ", {why}")?;
@@ -101,7 +110,10 @@ impl fmt::Display for ChannelReport {
 ///
 /// # Errors
 /// [`RuntimeError::Config`] and [`RuntimeError::Silent`].
-pub async fn channels_status(config: &Config, probe: bool) -> Result<Vec<ChannelReport>, RuntimeError> {
+pub async fn channels_status(
+    config: &Config,
+    probe: bool,
+) -> Result<Vec<ChannelReport>, RuntimeError> {
     let gateway = remote::connect(config).await?;
     reports(config, Running::of(gateway.as_ref()).await, probe).await
 }
@@ -114,17 +126,29 @@ pub(crate) async fn reports(
 ) -> Result<Vec<ChannelReport>, RuntimeError> {
     let wanted = wanted(config)?;
     let made = make_all(wanted.clone());
-    let fault = |name: &ChannelName| made.get(name).and_then(|(_, made)| made.as_ref().err().cloned());
-    let mut reports: Vec<_> = wanted.iter().map(|wanted| report(wanted, &running, fault(&wanted.name))).collect();
+    let fault = |name: &ChannelName| {
+        made.get(name)
+            .and_then(|(_, made)| made.as_ref().err().cloned())
+    };
+    let mut reports: Vec<_> = wanted
+        .iter()
+        .map(|wanted| report(wanted, &running, fault(&wanted.name)))
+        .collect();
     if probe {
         let tasks = TaskTracker::new();
         let asking: Vec<_> = wanted
             .into_iter()
-            .map(|wanted| wanted.is_enabled.then(|| tasks.spawn(async move { probed(&wanted).await })))
+            .map(|wanted| {
+                wanted
+                    .is_enabled
+                    .then(|| tasks.spawn(async move { probed(&wanted).await }))
+            })
             .collect();
         for (report, asking) in reports.iter_mut().zip(asking) {
             let Some(asking) = asking else { continue };
-            let ended = |error| Probed::Refused { why: format!("asking ended badly: {error}") };
+            let ended = |error| Probed::Refused {
+                why: format!("asking ended badly: {error}"),
+            };
             report.probe = Some(asking.await.unwrap_or_else(ended));
         }
     }
@@ -146,36 +170,64 @@ pub(crate) enum Running {
 impl Running {
     pub(crate) async fn of(gateway: Option<&ControlClient>) -> Self {
         match gateway {
-            Some(gateway) => gateway.channels().await.map_or(Self::Unlisted, Self::States),
+            Some(gateway) => gateway
+                .channels()
+                .await
+                .map_or(Self::Unlisted, Self::States),
             None => Self::Nowhere,
         }
     }
 }
 
 fn report(wanted: &Wanted, running: &Running, fault: Option<String>) -> ChannelReport {
-    let known = platforms::registry().kinds().any(|kind| kind == wanted.kind);
+    let known = platforms::registry()
+        .kinds()
+        .any(|kind| kind == wanted.kind);
     let told = match running {
-        Running::States(states) => states.iter().find(|state| state.name == wanted.name).cloned(),
+        Running::States(states) => states
+            .iter()
+            .find(|state| state.name == wanted.name)
+            .cloned(),
         Running::Nowhere | Running::Unlisted | Running::Silent => None,
     };
     let (state, why, since) = match (told, fault) {
-        (Some(ChannelState { state, why, since, .. }), _) => (state, why, since),
+        (
+            Some(ChannelState {
+                state, why, since, ..
+            }),
+            _,
+        ) => (state, why, since),
         (None, Some(fault)) => ("failed".to_owned(), Some(fault), None),
         (None, None) if wanted.is_enabled => {
             let (state, why) = match running {
                 Running::Nowhere => ("stopped", None),
                 Running::Silent => ("unknown", Some("the gateway does not answer")),
-                Running::Unlisted => {
-                    ("unknown", Some("the gateway is of another version and does not say; restart it"))
-                }
+                Running::Unlisted => (
+                    "unknown",
+                    Some("the gateway is of another version and does not say; restart it"),
+                ),
                 Running::States(_) => ("stopped", Some("the gateway has not taken it up yet")),
             };
             (state.to_owned(), why.map(str::to_owned), None)
         }
         (None, None) => ("off".to_owned(), None, None),
     };
-    let Wanted { name, kind, is_enabled, .. } = wanted.clone();
-    ChannelReport { name, kind, enabled: is_enabled, known, state, why, since, probe: None }
+    let Wanted {
+        name,
+        kind,
+        is_enabled,
+        ..
+    } = wanted.clone();
+    ChannelReport {
+        name,
+        kind,
+        enabled: is_enabled,
+        known,
+        state,
+        why,
+        since,
+        probe: None,
+    }
 }
 
 async fn probed(wanted: &Wanted) -> Probed {
@@ -183,7 +235,9 @@ async fn probed(wanted: &Wanted) -> Probed {
         Ok(channel) => match ask(channel).await {
             Ok(Some(account)) => Probed::Accepted { account },
             Ok(None) => Probed::Unsupported,
-            Err(error) => Probed::Refused { why: error.to_string() },
+            Err(error) => Probed::Refused {
+                why: error.to_string(),
+            },
         },
         Err(error) => Probed::Refused { why: chain(&error) },
     }
@@ -191,9 +245,15 @@ async fn probed(wanted: &Wanted) -> Probed {
 
 /// Asks a channel's platform who the channel is; `None` where there is nobody to ask.
 pub(crate) async fn ask(channel: Arc<dyn Channel>) -> Result<Option<String>, ChannelError> {
-    let Some(probe) = channel.probe() else { return Ok(None) };
-    let late = |_| ChannelError::Unavailable(format!("no answer within {} s", ANSWER_WITHIN.as_secs()));
-    tokio::time::timeout(ANSWER_WITHIN, probe.probe()).await.map_err(late)?.map(Some)
+    let Some(probe) = channel.probe() else {
+        return Ok(None);
+    };
+    let late =
+        |_| ChannelError::Unavailable(format!("no answer within {} s", ANSWER_WITHIN.as_secs()));
+    tokio::time::timeout(ANSWER_WITHIN, probe.probe())
+        .await
+        .map_err(late)?
+        .map(Some)
 }
 
 #[cfg(test)]
@@ -229,10 +289,15 @@ mod tests {
         for number in 1..=3 {
             // As every look at a channel makes it, each in a process of its own.
             let channel = wanted(&config).unwrap().remove(0).channel().unwrap();
-            assert_eq!(channel.probe().unwrap().probe().await.unwrap(), "bot@bot.test");
+            assert_eq!(
+                channel.probe().unwrap().probe().await.unwrap(),
+                "bot@bot.test"
+            );
             assert_eq!(fake.access_tokens(), number);
         }
-        let kept = std::fs::read_to_string(config.paths().channel_notes.join("email/refresh-token")).unwrap();
+        let kept =
+            std::fs::read_to_string(config.paths().channel_notes.join("email/refresh-token"))
+                .unwrap();
         assert!(kept.contains(&fake.refresh_token().unwrap()), "{kept}");
     }
 }

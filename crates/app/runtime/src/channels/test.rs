@@ -44,7 +44,11 @@ impl ChannelTest {
         let wanted = find(config, name)?;
         let channel = wanted.channel()?;
         let gateway = remote::connect(config).await?;
-        Ok(Self { wanted, channel, gateway })
+        Ok(Self {
+            wanted,
+            channel,
+            gateway,
+        })
     }
 
     /// Asks the platform who the channel is; `None` where there is nobody to ask.
@@ -62,7 +66,11 @@ impl ChannelTest {
     pub async fn send(&self, chat: &str) -> Result<TestOutcome, RuntimeError> {
         let (name, chat) = (&self.wanted.name, ChatId::from(chat));
         if let Some(gateway) = &self.gateway
-            && gateway.channels().await?.iter().any(|state| state.name == *name)
+            && gateway
+                .channels()
+                .await?
+                .iter()
+                .any(|state| state.name == *name)
         {
             let entry = gateway.test_channel(name, &chat, TEXT.to_owned()).await?;
             return Ok(TestOutcome::Told(Box::new(entry)));
@@ -77,22 +85,59 @@ impl ChannelTest {
 /// A channel of the configuration.
 pub(super) fn find(config: &Config, name: &str) -> Result<Wanted, RuntimeError> {
     let all = wanted(config)?;
-    let known = all.iter().map(|wanted| wanted.name.to_string()).collect::<Vec<_>>();
-    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-    let missing = || RuntimeError::NoChannel { name: ChannelName::from(name), known };
-    all.into_iter().find(|wanted| wanted.name.as_str() == name).ok_or_else(missing)
+    let known = all
+        .iter()
+        .map(|wanted| wanted.name.to_string())
+        .collect::<Vec<_>>();
+    let known = if known.is_empty() {
+        "none".to_owned()
+    } else {
+        known.join(", ")
+    };
+    let missing = || RuntimeError::NoChannel {
+        name: ChannelName::from(name),
+        known,
+    };
+    all.into_iter()
+        .find(|wanted| wanted.name.as_str() == name)
+        .ok_or_else(missing)
 }
 
 async fn send(channel: &dyn Channel, chat: &ChatId) -> Result<(), ChannelError> {
-    let place = InboundMessage { chat_id: chat.clone(), ..InboundMessage::text(channel.name().clone(), "", "", "") };
-    let key = OutboundKey { turn: format!("test {}", uuid::Uuid::new_v4()).into(), position: 0 };
-    let message = Arc::new(OutboundMessage::in_reply_to(&place, key, OutboundKind::Notice, TEXT.to_owned()));
+    let place = InboundMessage {
+        chat_id: chat.clone(),
+        ..InboundMessage::text(channel.name().clone(), "", "", "")
+    };
+    let key = OutboundKey {
+        turn: format!("test {}", uuid::Uuid::new_v4()).into(),
+        position: 0,
+    };
+    let message = Arc::new(OutboundMessage::in_reply_to(
+        &place,
+        key,
+        OutboundKind::Notice,
+        TEXT.to_owned(),
+    ));
     let rendered = render(TEXT, channel.text_style());
     let count = u32::try_from(rendered.len()).unwrap_or(u32::MAX);
     for (index, part) in (0..count).zip(rendered) {
         let message = Arc::clone(&message);
-        let RenderedPart { text, plain, blocks } = part;
-        channel.send(&OutboundPart { message, index, count, text, plain, blocks, in_doubt: false }).await?;
+        let RenderedPart {
+            text,
+            plain,
+            blocks,
+        } = part;
+        channel
+            .send(&OutboundPart {
+                message,
+                index,
+                count,
+                text,
+                plain,
+                blocks,
+                in_doubt: false,
+            })
+            .await?;
     }
     Ok(())
 }

@@ -36,7 +36,12 @@ pub(crate) struct Welcome {
 
 impl Welcome {
     pub(crate) fn new(access: HomeAccess, bus: Arc<dyn Bus>) -> Self {
-        Self { access, bus, stamp: None, waiting: Vec::new() }
+        Self {
+            access,
+            bus,
+            stamp: None,
+            waiting: Vec::new(),
+        }
     }
 
     /// Follows it until it is cancelled.
@@ -96,9 +101,13 @@ impl Welcome {
             chat_id: asker.chat.clone(),
             ..InboundMessage::text("", "", "", "")
         };
-        let turn = TraceId::from(format!("pairing of {sender} on {channel} {:.0}", asker.at * 1000.0));
+        let turn = TraceId::from(format!(
+            "pairing of {sender} on {channel} {:.0}",
+            asker.at * 1000.0
+        ));
         let key = OutboundKey { turn, position: 0 };
-        let notice = OutboundMessage::in_reply_to(&place, key, OutboundKind::Notice, TEXT.to_owned());
+        let notice =
+            OutboundMessage::in_reply_to(&place, key, OutboundKind::Notice, TEXT.to_owned());
         match self.bus.publish_outbound(notice).await {
             Ok(_) => true,
             Err(error) => {
@@ -114,9 +123,14 @@ impl Welcome {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, "it could not be noted that somebody was told that they were let in");
+                tracing::warn!(
+                    error,
+                    "it could not be noted that somebody was told that they were let in"
+                );
             }
-            Err(error) => tracing::error!(%error, "it was not noted that somebody was told that they were let in"),
+            Err(error) => {
+                tracing::error!(%error, "it was not noted that somebody was told that they were let in")
+            }
         }
     }
 }

@@ -16,7 +16,12 @@ pub(super) async fn examine(chart: &mut Chart, config: &Config) {
     };
     if channels.is_empty() {
         let remedy = "Run `nanobot channels login telegram`, or set channels.<name>.enabled, to be reached in a chat.";
-        chart.note(Severity::Note, "channels.usable", "no channel is enabled", Some(remedy.to_owned()));
+        chart.note(
+            Severity::Note,
+            "channels.usable",
+            "no channel is enabled",
+            Some(remedy.to_owned()),
+        );
     }
     let tools: ToolsConfig = config.section("tools").unwrap_or_default();
     for (name, (wanted, made)) in channels {
@@ -24,8 +29,13 @@ pub(super) async fn examine(chart: &mut Chart, config: &Config) {
         let made = match made {
             Ok(made) => made,
             Err(why) => {
-                let remedy = format!("Correct {key} in the configuration, or set its enabled to false.");
-                chart.fault("channels.usable", format!("{key} cannot run: {why}"), remedy);
+                let remedy =
+                    format!("Correct {key} in the configuration, or set its enabled to false.");
+                chart.fault(
+                    "channels.usable",
+                    format!("{key} cannot run: {why}"),
+                    remedy,
+                );
                 continue;
             }
         };
@@ -33,15 +43,25 @@ pub(super) async fn examine(chart: &mut Chart, config: &Config) {
         short_token(chart, &key, &wanted);
         if let Ok(settings) = wanted.settings() {
             for notice in settings.access.notices(&name) {
-                let severity = if notice.is_warning() { Severity::Warning } else { Severity::Note };
+                let severity = if notice.is_warning() {
+                    Severity::Warning
+                } else {
+                    Severity::Note
+                };
                 let what = format!("{} {}", notice.key, notice.what);
-                chart.note(severity, "channels.access", what, Some(format!("{}.", notice.remedy)));
+                chart.note(
+                    severity,
+                    "channels.access",
+                    what,
+                    Some(format!("{}.", notice.remedy)),
+                );
             }
             let is_usual = platforms::is_open_by_default(&wanted.kind);
             exposure(chart, &key, &settings.access, &tools, is_usual);
             #[cfg(feature = "email")]
             if wanted.kind == "email"
-                && let Ok(config) = nanobot_channel_email::EmailConfig::from_section(&wanted.raw.section)
+                && let Ok(config) =
+                    nanobot_channel_email::EmailConfig::from_section(&wanted.raw.section)
             {
                 super::mail::examine(chart, &key, &config, &settings.delivery);
             }
@@ -49,12 +69,18 @@ pub(super) async fn examine(chart: &mut Chart, config: &Config) {
         if !chart.doctor.probe {
             continue;
         }
-        let Some(probe) = made.managed.channel().probe() else { continue };
+        let Some(probe) = made.managed.channel().probe() else {
+            continue;
+        };
         match probe.probe().await {
             Ok(who) => chart.good("channels.answers", format!("{key} is {who}")),
             Err(error) => {
                 let remedy = format!("`nanobot channels login {name}` puts in new credentials.");
-                chart.fault("channels.answers", format!("{key}: {}", chain(&error)), remedy);
+                chart.fault(
+                    "channels.answers",
+                    format!("{key}: {}", chain(&error)),
+                    remedy,
+                );
             }
         }
     }
@@ -63,17 +89,30 @@ pub(super) async fn examine(chart: &mut Chart, config: &Config) {
 /// Warns about a token that can be guessed. Only the WebSocket channel checks tokens of clients.
 fn short_token(chart: &mut Chart, key: &str, wanted: &Wanted) {
     const LENGTH: usize = 16;
-    let token = wanted.raw.section.get("token").and_then(serde_json::Value::as_str).unwrap_or_default();
+    let token = wanted
+        .raw
+        .section
+        .get("token")
+        .and_then(serde_json::Value::as_str)
+        .unwrap_or_default();
     if wanted.kind == "websocket" && !token.is_empty() && token.chars().count() < LENGTH {
         let what = format!("{key}.token is shorter than {LENGTH} characters: it can be guessed");
-        let remedy = format!("Put a long random text into {key}.token, for example from `openssl rand -hex 32`.");
+        let remedy = format!(
+            "Put a long random text into {key}.token, for example from `openssl rand -hex 32`."
+        );
         chart.warn("channels.token", what, remedy);
     }
 }
 
 /// What whoever writes through a channel can have done on this computer. Where the platform is open
 /// as `is_usual`, who may connect is its token's business.
-fn exposure(chart: &mut Chart, key: &str, rules: &AccessRules, tools: &ToolsConfig, is_usual: bool) {
+fn exposure(
+    chart: &mut Chart,
+    key: &str,
+    rules: &AccessRules,
+    tools: &ToolsConfig,
+    is_usual: bool,
+) {
     if !rules.allow_from.contains("*") {
         return;
     }
@@ -83,7 +122,8 @@ fn exposure(chart: &mut Chart, key: &str, rules: &AccessRules, tools: &ToolsConf
     };
     if is_usual {
         let what = format!("{key}.allowFrom has \"*\": whoever can connect may {reach}");
-        let remedy = format!("Keep {key}.token to yourself, and its host to this computer where you can.");
+        let remedy =
+            format!("Keep {key}.token to yourself, and its host to this computer where you can.");
         chart.note(Severity::Note, "channels.exposed", what, Some(remedy));
         return;
     }

@@ -9,8 +9,13 @@ use crate::error::chain;
 use crate::secrets;
 
 /// The configuration, or why there is none.
-pub(super) fn load_or_tell(chart: &mut Chart, loaded: Result<Config, ConfigError>) -> Option<Config> {
-    loaded.map_err(|error| chart.fault("config.usable", chain(&error), error.remedy())).ok()
+pub(super) fn load_or_tell(
+    chart: &mut Chart,
+    loaded: Result<Config, ConfigError>,
+) -> Option<Config> {
+    loaded
+        .map_err(|error| chart.fault("config.usable", chain(&error), error.remedy()))
+        .ok()
 }
 
 pub(super) fn examine(chart: &mut Chart, config: &Config) {
@@ -30,7 +35,8 @@ pub(super) fn examine(chart: &mut Chart, config: &Config) {
     for finding in config.findings() {
         match finding.severity() {
             Weight::Warning => {
-                let remedy = "Correct or remove the key; `nanobot config show` lists those there are.";
+                let remedy =
+                    "Correct or remove the key; `nanobot config show` lists those there are.";
                 chart.warn("config.keys", finding.to_string(), remedy);
             }
             Weight::Fault => {
@@ -54,14 +60,24 @@ pub(super) fn examine(chart: &mut Chart, config: &Config) {
 #[cfg(unix)]
 fn keep_private(chart: &mut Chart, id: &'static str, path: &Path, mode: u32) {
     use std::os::unix::fs::PermissionsExt as _;
-    let Ok(metadata) = std::fs::metadata(path) else { return };
+    let Ok(metadata) = std::fs::metadata(path) else {
+        return;
+    };
     let found = metadata.permissions().mode() & 0o777;
     if found & 0o077 == 0 {
         return;
     }
-    let what = format!("{}: others on this computer may read it (mode {found:o})", path.display());
+    let what = format!(
+        "{}: others on this computer may read it (mode {found:o})",
+        path.display()
+    );
     let mend = || std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode));
-    chart.mendable(Severity::Warning, (id, what), format!("chmod {mode:o} {}", path.display()), mend);
+    chart.mendable(
+        Severity::Warning,
+        (id, what),
+        format!("chmod {mode:o} {}", path.display()),
+        mend,
+    );
 }
 
 /// Files of a user's folder are that user's here.

@@ -44,13 +44,24 @@ pub(super) async fn examine(chart: &mut Chart, config: &Config) {
 }
 
 #[cfg(unix)]
-#[cfg_attr(target_os = "linux", expect(clippy::useless_conversion, reason = "blocks are counted in 32 bits on macOS"))]
+#[cfg_attr(
+    target_os = "linux",
+    expect(
+        clippy::useless_conversion,
+        reason = "blocks are counted in 32 bits on macOS"
+    )
+)]
 fn room(chart: &mut Chart, home: &Path) {
-    let Ok(disk) = nix::sys::statvfs::statvfs(home) else { return };
+    let Ok(disk) = nix::sys::statvfs::statvfs(home) else {
+        return;
+    };
     let free = u64::from(disk.blocks_available()).saturating_mul(disk.fragment_size());
-    let what = format!("{} MiB are free on the disk of {}", free >> 20, home.display());
-    let remedy =
-        "Make room: `nanobot status` says what the home takes, `retention` in the configuration what it keeps.";
+    let what = format!(
+        "{} MiB are free on the disk of {}",
+        free >> 20,
+        home.display()
+    );
+    let remedy = "Make room: `nanobot status` says what the home takes, `retention` in the configuration what it keeps.";
     match free {
         0..NOTHING => chart.fault("disk.room", what, remedy),
         NOTHING..SCARCE => chart.warn("disk.room", what, remedy),
@@ -67,15 +78,26 @@ fn logs(chart: &mut Chart, folder: &Path) {
     }
     if let Err(error) = takes_files(folder) {
         let what = format!("{}: no log can be written there: {error}", folder.display());
-        chart.fault("logs.writable", what, "Make it a folder that the user of nanobot may write to, or remove it.");
+        chart.fault(
+            "logs.writable",
+            what,
+            "Make it a folder that the user of nanobot may write to, or remove it.",
+        );
     }
 }
 
 fn other_program(chart: &mut Chart, config: &Config) {
-    let Some(program) = running_python_program(Path::new("/proc"), std::process::id(), config.paths()) else { return };
+    let Some(program) =
+        running_python_program(Path::new("/proc"), std::process::id(), config.paths())
+    else {
+        return;
+    };
     chart.fault(
         "home.shared",
-        format!("the Python program runs on this home, too (process {})", program.pid),
+        format!(
+            "the Python program runs on this home, too (process {})",
+            program.pid
+        ),
         "Stop one of them: two assistants on one home answer everything twice.",
     );
 }
@@ -104,7 +126,10 @@ async fn state(chart: &mut Chart, config: &Config) {
     {
         chart.warn(
             "inbox.settled",
-            format!("{} uncertain, {failed} given up", counted(uncertain, "message")),
+            format!(
+                "{} uncertain, {failed} given up",
+                counted(uncertain, "message")
+            ),
             "Look at them with `nanobot inbox`, then retry or discard them.",
         );
     }
@@ -112,8 +137,16 @@ async fn state(chart: &mut Chart, config: &Config) {
 
 async fn waiting(config: &Config) -> Option<(usize, usize)> {
     let inbox = Inbox::open(config).await.ok()?;
-    let uncertain = inbox.entries(&[LedgerFilter::Uncertain], COUNTED).await.ok()?.len();
-    let failed = inbox.entries(&[LedgerFilter::Failed], COUNTED).await.ok()?.len();
+    let uncertain = inbox
+        .entries(&[LedgerFilter::Uncertain], COUNTED)
+        .await
+        .ok()?
+        .len();
+    let failed = inbox
+        .entries(&[LedgerFilter::Failed], COUNTED)
+        .await
+        .ok()?
+        .len();
     inbox.close().await;
     Some((uncertain, failed))
 }
@@ -126,7 +159,10 @@ fn jobs(chart: &mut Chart, config: &Config) {
             return chart.fault("cron.timezone", chain(&error), remedy);
         }
     };
-    chart.good("cron.timezone", format!("times of jobs are in {}", scheduling.zone));
+    chart.good(
+        "cron.timezone",
+        format!("times of jobs are in {}", scheduling.zone),
+    );
     let path = scheduling.store.path().display().to_string();
     match scheduling.store.read() {
         Err(error) => chart.fault(

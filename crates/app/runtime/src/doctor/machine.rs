@@ -19,27 +19,55 @@ pub(super) fn examine(chart: &mut Chart, config: &Config) {
 /// A clock that runs behind what is on disk was put back, or never set: reminders would be late.
 fn clock(chart: &mut Chart, config: &Config) {
     let now = SystemTime::now();
-    let sessions = config.workspace().map(|workspace| workspace.join("sessions")).unwrap_or_default();
-    let written =
-        [config.paths().config_file.clone(), config.paths().state_db.clone()].into_iter().chain(files(&sessions));
-    let newest = written.filter_map(|path| std::fs::metadata(path).ok()?.modified().ok()).max();
-    match newest.and_then(|newest| newest.duration_since(now).ok()).filter(|ahead| *ahead > SLACK) {
+    let sessions = config
+        .workspace()
+        .map(|workspace| workspace.join("sessions"))
+        .unwrap_or_default();
+    let written = [
+        config.paths().config_file.clone(),
+        config.paths().state_db.clone(),
+    ]
+    .into_iter()
+    .chain(files(&sessions));
+    let newest = written
+        .filter_map(|path| std::fs::metadata(path).ok()?.modified().ok())
+        .max();
+    match newest
+        .and_then(|newest| newest.duration_since(now).ok())
+        .filter(|ahead| *ahead > SLACK)
+    {
         Some(ahead) => chart.fault(
             "machine.clock",
-            format!("the clock is {} hours behind what was written last", ahead.as_secs() / 3600),
+            format!(
+                "the clock is {} hours behind what was written last",
+                ahead.as_secs() / 3600
+            ),
             "Set the clock (`timedatectl set-ntp true` on many systems): reminders go by it.",
         ),
-        None => chart.good("machine.clock", format!("it is {}", chrono::Local::now().format("%Y-%m-%d %H:%M %:z"))),
+        None => chart.good(
+            "machine.clock",
+            format!(
+                "it is {}",
+                chrono::Local::now().format("%Y-%m-%d %H:%M %:z")
+            ),
+        ),
     }
 }
 
 fn files(folder: &Path) -> Vec<std::path::PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    entries.filter_map(Result::ok).map(|entry| entry.path()).collect()
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    entries
+        .filter_map(Result::ok)
+        .map(|entry| entry.path())
+        .collect()
 }
 
 fn tools(chart: &mut Chart, config: &Config) {
-    let Ok(tools) = config.section::<ToolsConfig>("tools") else { return };
+    let Ok(tools) = config.section::<ToolsConfig>("tools") else {
+        return;
+    };
     if !tools.restrict_to_workspace {
         chart.warn(
             "tools.restricted",
@@ -49,5 +77,10 @@ fn tools(chart: &mut Chart, config: &Config) {
     }
     let what = "commands run without a sandbox of the operating system: what they may do is guarded, not walled off";
     let remedy = "Run the gateway as a user of its own, or in the container image.";
-    chart.note(Severity::Note, "tools.sandbox", what, Some(remedy.to_owned()));
+    chart.note(
+        Severity::Note,
+        "tools.sandbox",
+        what,
+        Some(remedy.to_owned()),
+    );
 }

@@ -6,7 +6,12 @@ use nanobot_channels::DeliverySettings;
 use super::Chart;
 
 /// Looks at a section that can be used; `key` is its own.
-pub(super) fn examine(chart: &mut Chart, key: &str, config: &EmailConfig, delivery: &DeliverySettings) {
+pub(super) fn examine(
+    chart: &mut Chart,
+    key: &str,
+    config: &EmailConfig,
+    delivery: &DeliverySettings,
+) {
     senders(chart, key, config);
     silence(chart, key, config, delivery);
 }
@@ -26,13 +31,21 @@ fn senders(chart: &mut Chart, key: &str, config: &EmailConfig) {
              mail that arrived there: the first word of the uppermost header Authentication-Results, such as \
              mx.google.com, belongs into {key}.authservId."
         );
-        chart.fault("channels.senders", format!("{key}.authservId {what}"), remedy);
+        chart.fault(
+            "channels.senders",
+            format!("{key}.authservId {what}"),
+            remedy,
+        );
     }
 }
 
 /// A channel that says nothing for too long is made anew, also when all is well.
 fn silence(chart: &mut Chart, key: &str, config: &EmailConfig, delivery: &DeliverySettings) {
-    let (idle, answer, allowed) = (config.idle_seconds, config.request_timeout, delivery.alive_within_s);
+    let (idle, answer, allowed) = (
+        config.idle_seconds,
+        config.request_timeout,
+        delivery.alive_within_s,
+    );
     let longest = idle.saturating_add(answer);
     if longest < allowed {
         return;

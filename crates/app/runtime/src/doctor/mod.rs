@@ -70,9 +70,14 @@ pub struct Checkup {
 
 /// Looks at the home that `options` name.
 pub async fn examine(options: &LoadOptions, doctor: DoctorOptions) -> Checkup {
-    let mut chart = Chart { doctor, findings: Vec::new() };
+    let mut chart = Chart {
+        doctor,
+        findings: Vec::new(),
+    };
     let Some(config) = configuration::load_or_tell(&mut chart, load(options)) else {
-        return Checkup { findings: chart.findings };
+        return Checkup {
+            findings: chart.findings,
+        };
     };
     configuration::examine(&mut chart, &config);
     home::examine(&mut chart, &config).await;
@@ -81,7 +86,9 @@ pub async fn examine(options: &LoadOptions, doctor: DoctorOptions) -> Checkup {
     channels::examine(&mut chart, &config).await;
     gateway::examine(&mut chart, &config).await;
     machine::examine(&mut chart, &config);
-    Checkup { findings: chart.findings }
+    Checkup {
+        findings: chart.findings,
+    }
 }
 
 /// What is written down on a visit.
@@ -91,8 +98,20 @@ struct Chart {
 }
 
 impl Chart {
-    fn note(&mut self, severity: Severity, id: &'static str, what: impl Into<String>, remedy: Option<String>) {
-        self.findings.push(Finding { id, severity, what: what.into(), remedy, fixed: false });
+    fn note(
+        &mut self,
+        severity: Severity,
+        id: &'static str,
+        what: impl Into<String>,
+        remedy: Option<String>,
+    ) {
+        self.findings.push(Finding {
+            id,
+            severity,
+            what: what.into(),
+            remedy,
+            fixed: false,
+        });
     }
 
     fn good(&mut self, id: &'static str, what: impl Into<String>) {
@@ -120,8 +139,19 @@ impl Chart {
             return self.note(severity, id, what, Some(remedy));
         }
         match mend() {
-            Ok(()) => self.findings.push(Finding { id, severity, what, remedy: None, fixed: true }),
-            Err(error) => self.note(severity, id, format!("{what}, and it could not be mended: {error}"), Some(remedy)),
+            Ok(()) => self.findings.push(Finding {
+                id,
+                severity,
+                what,
+                remedy: None,
+                fixed: true,
+            }),
+            Err(error) => self.note(
+                severity,
+                id,
+                format!("{what}, and it could not be mended: {error}"),
+                Some(remedy),
+            ),
         }
     }
 }
@@ -134,13 +164,23 @@ impl Checkup {
     }
 
     fn count(&self, severity: Severity) -> usize {
-        self.findings.iter().filter(|finding| finding.severity == severity && !finding.fixed).count()
+        self.findings
+            .iter()
+            .filter(|finding| finding.severity == severity && !finding.fixed)
+            .count()
     }
 }
 
 impl fmt::Display for Checkup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Finding { id, severity, what, remedy, fixed } in &self.findings {
+        for Finding {
+            id,
+            severity,
+            what,
+            remedy,
+            fixed,
+        } in &self.findings
+        {
             let mark = match (fixed, severity) {
                 (true, _) => "✓ mended:",
                 (false, Severity::Good) => "✓",
@@ -154,13 +194,22 @@ impl fmt::Display for Checkup {
             }
         }
         let (faults, warnings) = (self.count(Severity::Fault), self.count(Severity::Warning));
-        write!(f, "\n{}, {}.", counted(faults, "fault"), counted(warnings, "warning"))
+        write!(
+            f,
+            "\n{}, {}.",
+            counted(faults, "fault"),
+            counted(warnings, "warning")
+        )
     }
 }
 
 /// So many of something.
 fn counted(count: usize, one: &str) -> String {
-    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
+    if count == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{count} {one}s")
+    }
 }
 
 /// Whether a file can be made in a folder.

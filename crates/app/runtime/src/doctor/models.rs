@@ -33,7 +33,12 @@ pub(super) async fn examine(chart: &mut Chart, config: &Config) {
         }
         ModelSource::Demo { .. } => {
             let remedy = Some("Set agents.defaults.model and a key for a real one.".to_owned());
-            chart.note(Severity::Note, "model.usable", "the demo answers, which is no model", remedy);
+            chart.note(
+                Severity::Note,
+                "model.usable",
+                "the demo answers, which is no model",
+                remedy,
+            );
         }
         _ => chart.good("model.usable", format!("{choice} is set up")),
     }
@@ -47,7 +52,11 @@ async fn probe(chart: &mut Chart, config: &Config, defaults: &AgentDefaults, cho
         Ok(()) => chart.good("model.answers", format!("{choice} answers")),
         Err(why) => {
             let remedy = "Check the key, the address and the name of the model with the vendor.";
-            chart.fault("model.answers", format!("{choice} does not answer: {why}"), remedy);
+            chart.fault(
+                "model.answers",
+                format!("{choice} does not answer: {why}"),
+                remedy,
+            );
         }
     }
 }
@@ -62,22 +71,35 @@ pub(crate) async fn answers(config: &Config) -> Result<String, RuntimeError> {
     })
 }
 
-async fn ask(config: &Config, defaults: &AgentDefaults, choice: &ModelChoice) -> Result<(), String> {
+async fn ask(
+    config: &Config,
+    defaults: &AgentDefaults,
+    choice: &ModelChoice,
+) -> Result<(), String> {
     let request = ChatRequest {
         model: ModelId::from(""),
         system: "Answer with one word.".into(),
         transcript: Transcript::repair([Arc::new(ChatMessage::user("Say ok."))]).transcript,
         tools: Arc::new([]),
         tool_choice: ToolChoice::Auto,
-        generation: Generation { max_tokens: 16, ..Generation::default() },
+        generation: Generation {
+            max_tokens: 16,
+            ..Generation::default()
+        },
         cache_key: None,
     };
-    let context = CallContext { trace: TraceId::from("doctor"), deltas: None, cancel: CancellationToken::new() };
-    let response = model::router(config, defaults, choice).chat_with_failover(request, &context).await;
+    let context = CallContext {
+        trace: TraceId::from("doctor"),
+        deltas: None,
+        cancel: CancellationToken::new(),
+    };
+    let response = model::router(config, defaults, choice)
+        .chat_with_failover(request, &context)
+        .await;
     match response.finish_reason {
-        FinishReason::Error | FinishReason::ContextOverflow => {
-            Err(response.content.unwrap_or_else(|| "it said nothing".to_owned()))
-        }
+        FinishReason::Error | FinishReason::ContextOverflow => Err(response
+            .content
+            .unwrap_or_else(|| "it said nothing".to_owned())),
         _ => Ok(()),
     }
 }

@@ -12,7 +12,13 @@ use crate::error::chain;
 use crate::skills::skills;
 
 /// Files whose text stands in every prompt.
-const IN_EVERY_PROMPT: [&str; 5] = ["AGENTS.md", "SOUL.md", "USER.md", "TOOLS.md", "memory/MEMORY.md"];
+const IN_EVERY_PROMPT: [&str; 5] = [
+    "AGENTS.md",
+    "SOUL.md",
+    "USER.md",
+    "TOOLS.md",
+    "memory/MEMORY.md",
+];
 /// A file of a prompt that is longer, in bytes, is dear in every request.
 const LONG: u64 = 64 << 10;
 
@@ -28,9 +34,15 @@ pub(super) fn examine(chart: &mut Chart, config: &Config) {
         return chart.mendable(Severity::Warning, ("workspace.usable", what), remedy, mend);
     }
     match takes_files(&workspace) {
-        Ok(()) => chart.good("workspace.usable", format!("{} takes files", workspace.display())),
+        Ok(()) => chart.good(
+            "workspace.usable",
+            format!("{} takes files", workspace.display()),
+        ),
         Err(error) => {
-            let what = format!("{}: no file can be written there: {error}", workspace.display());
+            let what = format!(
+                "{}: no file can be written there: {error}",
+                workspace.display()
+            );
             let remedy = "Give agents.defaults.workspace the path of a folder that the user of nanobot may write to.";
             return chart.fault("workspace.usable", what, remedy);
         }
@@ -68,27 +80,51 @@ fn prompts(chart: &mut Chart, workspace: &Path) {
 
 fn heartbeat(chart: &mut Chart, workspace: &Path) {
     let path = workspace.join("HEARTBEAT.md");
-    let Ok(metadata) = std::fs::metadata(&path) else { return };
+    let Ok(metadata) = std::fs::metadata(&path) else {
+        return;
+    };
     if metadata.len() > nanobot_heartbeat::LONGEST_FILE {
-        let what = format!("{}: is too long for a list of tasks and is not read", path.display());
-        return chart.fault("heartbeat.list", what, "Keep the tasks in it, and move everything else away.");
+        let what = format!(
+            "{}: is too long for a list of tasks and is not read",
+            path.display()
+        );
+        return chart.fault(
+            "heartbeat.list",
+            what,
+            "Keep the tasks in it, and move everything else away.",
+        );
     }
-    let Ok(text) = std::fs::read_to_string(&path) else { return };
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        return;
+    };
     match nanobot_heartbeat::active_tasks(&text) {
         Some(tasks) => {
             let lines = counted(tasks.lines().count(), "line");
-            chart.note(Severity::Note, "heartbeat.list", format!("HEARTBEAT.md has {lines} of tasks"), None);
+            chart.note(
+                Severity::Note,
+                "heartbeat.list",
+                format!("HEARTBEAT.md has {lines} of tasks"),
+                None,
+            );
         }
-        None => chart.good("heartbeat.list", "HEARTBEAT.md asks for nothing, and costs nothing"),
+        None => chart.good(
+            "heartbeat.list",
+            "HEARTBEAT.md asks for nothing, and costs nothing",
+        ),
     }
 }
 
 /// Lines that nobody can read are passed over by the assistant; its owner should know.
 fn conversations(chart: &mut Chart, folder: &Path) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
     let mut files = 0;
     for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
-        if path.extension().is_none_or(|extension| extension != "jsonl") {
+        if path
+            .extension()
+            .is_none_or(|extension| extension != "jsonl")
+        {
             continue;
         }
         files += 1;
@@ -106,7 +142,10 @@ fn conversations(chart: &mut Chart, folder: &Path) {
             ),
         }
     }
-    chart.good("sessions.readable", format!("{} looked at", counted(files, "conversation")));
+    chart.good(
+        "sessions.readable",
+        format!("{} looked at", counted(files, "conversation")),
+    );
 }
 
 /// Lines that are no objects, but for a last one that was cut.
@@ -116,7 +155,8 @@ fn unreadable_lines(path: &Path) -> std::io::Result<usize> {
     while reader.read_until(b'\n', &mut line)? > 0 {
         let is_whole = line.ends_with(b"\n");
         let text = line.trim_ascii();
-        let is_object = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(text).is_ok();
+        let is_object =
+            serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(text).is_ok();
         bad += usize::from(is_whole && !text.is_empty() && !is_object);
         line.clear();
     }
@@ -132,7 +172,10 @@ fn skills_of(chart: &mut Chart, config: &Config) {
             chart.warn(
                 "skills.consent",
                 format!("{}: {missing}", skill.location.display()),
-                format!("Look at it, then run `nanobot skills agree \"{}\"`.", skill.name),
+                format!(
+                    "Look at it, then run `nanobot skills agree \"{}\"`.",
+                    skill.name
+                ),
             );
         }
         let refused = match &skill.standing {
@@ -147,5 +190,8 @@ fn skills_of(chart: &mut Chart, config: &Config) {
             );
         }
     }
-    chart.good("skills.usable", format!("{} looked at", counted(count, "skill")));
+    chart.good(
+        "skills.usable",
+        format!("{} looked at", counted(count, "skill")),
+    );
 }

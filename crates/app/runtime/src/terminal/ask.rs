@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nanobot_agent_core::{Agent, AgentError, DirectRequest, DirectSpawner, Outbox, OutboxError, Signal, Spawner};
+use nanobot_agent_core::{
+    Agent, AgentError, DirectRequest, DirectSpawner, Outbox, OutboxError, Signal, Spawner,
+};
 use nanobot_bus::EventFeed;
 use nanobot_config::Config;
 use nanobot_control::{ControlClient, Conversation, TERMINAL_CHANNEL, TerminalEvent, Told};
@@ -13,7 +15,9 @@ use nanobot_types::{ChannelName, ChatId, ChatKind, OutboundMessage, SenderId, Se
 
 use super::{Terminal, TerminalOptions, elsewhere, gateway, place};
 use crate::assistant::Assistant;
-use crate::{FirstVisit, ModelChoice, RuntimeError, is_command, model, recollection, secrets::secrets};
+use crate::{
+    FirstVisit, ModelChoice, RuntimeError, is_command, model, recollection, secrets::secrets,
+};
 
 /// How long the end of a turn is waited for after its answer. It is there with it, unless it was lost.
 const LOST_END: Duration = Duration::from_secs(30);
@@ -40,7 +44,9 @@ struct DirectOutbox {
 
 impl std::fmt::Debug for DirectOutbox {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DirectOutbox").field("channel", &self.channel).finish_non_exhaustive()
+        f.debug_struct("DirectOutbox")
+            .field("channel", &self.channel)
+            .finish_non_exhaustive()
     }
 }
 
@@ -78,7 +84,11 @@ pub async fn ask(
     let first_visit = FirstVisit::pay(config).await?;
     let (channel, chat_id) = place(&options.session);
     let on_event: OnEvent = Arc::new(on_event);
-    let outbox = DirectOutbox { channel: channel.clone(), chat: chat_id.clone(), on_event: on_event.clone() };
+    let outbox = DirectOutbox {
+        channel: channel.clone(),
+        chat: chat_id.clone(),
+        on_event: on_event.clone(),
+    };
     let model = model::choose(config, options.demo).await?;
     on_start(&model, first_visit.as_ref());
     let mut helpers = None;
@@ -88,11 +98,28 @@ pub async fn ask(
         direct as Arc<dyn Spawner>
     };
     recollection::look_after(config).await?;
-    let assistant = Assistant::build(config, model, Arc::new(outbox), spawner, EventFeed::new(), secrets(config))?;
+    let assistant = Assistant::build(
+        config,
+        model,
+        Arc::new(outbox),
+        spawner,
+        EventFeed::new(),
+        secrets(config),
+    )?;
     let session = SessionKey::of_chat(&channel, &chat_id);
     let (sender, chat) = speaker(&channel);
-    let request = DirectRequest { channel, chat_id, sender, chat, ..DirectRequest::new(text).in_session(session) };
-    let asked = Asked { agent: assistant.agent, helpers, on_event };
+    let request = DirectRequest {
+        channel,
+        chat_id,
+        sender,
+        chat,
+        ..DirectRequest::new(text).in_session(session)
+    };
+    let asked = Asked {
+        agent: assistant.agent,
+        helpers,
+        on_event,
+    };
     asked.answer(request).await
 }
 
@@ -117,15 +144,31 @@ async fn give(
     terminal.say(command).await?;
     let mut answer = loop {
         match terminal.next().await {
-            Some(TerminalEvent::Reply { text, streamed, ok }) => break Answer { text: Some(text), ok, streamed },
-            Some(TerminalEvent::TurnEnd { .. }) => break Answer { text: None, ok: true, streamed: false },
+            Some(TerminalEvent::Reply { text, streamed, ok }) => {
+                break Answer {
+                    text: Some(text),
+                    ok,
+                    streamed,
+                };
+            }
+            Some(TerminalEvent::TurnEnd { .. }) => {
+                break Answer {
+                    text: None,
+                    ok: true,
+                    streamed: false,
+                };
+            }
             Some(event) => on_event(event),
             None => return Err(AgentError::Interrupted.into()),
         }
     };
     if let Some(text) = answer.text.take() {
         // It is shown before the end is waited for.
-        on_event(TerminalEvent::Reply { text, streamed: answer.streamed, ok: answer.ok });
+        on_event(TerminalEvent::Reply {
+            text,
+            streamed: answer.streamed,
+            ok: answer.ok,
+        });
     }
     terminal.shut_down().await;
     Ok(answer)
@@ -142,14 +185,28 @@ impl Asked {
     /// Answers it, and passes on what its subagents find out. The last of the answers is returned;
     /// those before it are shown as they come.
     async fn answer(&self, request: DirectRequest) -> Result<Answer, RuntimeError> {
-        let (session, channel, chat) = (request.session.clone(), request.channel.clone(), request.chat_id.clone());
+        let (session, channel, chat) = (
+            request.session.clone(),
+            request.channel.clone(),
+            request.chat_id.clone(),
+        );
         self.agent.resume_summary(&session).await;
         let mut answer = self.turn(request).await?;
-        while let Some(helpers) = self.helpers.as_ref().filter(|helpers| helpers.has_more(&session)) {
+        while let Some(helpers) = self
+            .helpers
+            .as_ref()
+            .filter(|helpers| helpers.has_more(&session))
+        {
             if let Some(text) = answer.text.take() {
-                (self.on_event)(TerminalEvent::Reply { text, streamed: answer.streamed, ok: answer.ok });
+                (self.on_event)(TerminalEvent::Reply {
+                    text,
+                    streamed: answer.streamed,
+                    ok: answer.ok,
+                });
             }
-            let Some(result) = helpers.next_result(&session).await else { break };
+            let Some(result) = helpers.next_result(&session).await else {
+                break;
+            };
             let request = DirectRequest {
                 channel: channel.clone(),
                 chat_id: chat.clone(),
@@ -157,7 +214,10 @@ impl Asked {
                 ..DirectRequest::new(result.content).in_session(session.clone())
             };
             let further = self.turn(request).await?;
-            answer = Answer { ok: answer.ok && further.ok, ..further };
+            answer = Answer {
+                ok: answer.ok && further.ok,
+                ..further
+            };
         }
         // What is to be summarised is noted in the session; the gateway or a later run does it.
         self.agent.shut_down(Duration::ZERO).await;
@@ -170,11 +230,16 @@ impl Asked {
             on_event(match signal {
                 Signal::Delta { text, .. } => TerminalEvent::Delta(text),
                 Signal::StreamEnd { resuming, .. } => TerminalEvent::StreamEnd { resuming },
-                Signal::Thought { text, .. } | Signal::Notice(text) => TerminalEvent::Progress(text),
+                Signal::Thought { text, .. } | Signal::Notice(text) => {
+                    TerminalEvent::Progress(text)
+                }
                 Signal::ToolHint(text) => TerminalEvent::ToolHint(text),
             });
         });
-        let report = self.agent.process_direct(request.watched_by(observer)).await?;
+        let report = self
+            .agent
+            .process_direct(request.watched_by(observer))
+            .await?;
         Ok(Answer {
             text: report.visible,
             ok: matches!(report.ended, TurnOutcome::Replied | TurnOutcome::Suppressed),
@@ -191,7 +256,11 @@ async fn ask_gateway(
 ) -> Result<Answer, RuntimeError> {
     let mut conversation = client.converse(session).await?;
     let turn = conversation.say(said).await?;
-    let mut answer = Answer { text: None, ok: true, streamed: false };
+    let mut answer = Answer {
+        text: None,
+        ok: true,
+        streamed: false,
+    };
     let (mut is_answered, mut has_ended) = (false, false);
     loop {
         let next = conversation.next();
@@ -204,15 +273,29 @@ async fn ask_gateway(
             next.await?
         };
         match told {
-            Told::Event { event: TerminalEvent::Reply { text, streamed, ok }, is_answer: true } => {
-                answer = Answer { text: Some(text), ok, streamed };
+            Told::Event {
+                event: TerminalEvent::Reply { text, streamed, ok },
+                is_answer: true,
+            } => {
+                answer = Answer {
+                    text: Some(text),
+                    ok,
+                    streamed,
+                };
                 is_answered = true;
                 // The answer to a command is no turn.
                 if !ok || is_command(said) {
                     return Ok(answer);
                 }
             }
-            Told::Event { event: TerminalEvent::TurnEnd { turn: ended, unfinished }, .. } if ended == turn => {
+            Told::Event {
+                event:
+                    TerminalEvent::TurnEnd {
+                        turn: ended,
+                        unfinished,
+                    },
+                ..
+            } if ended == turn => {
                 return match unfinished {
                     0 => Ok(answer),
                     _ => follow(&mut conversation, answer, on_event).await,
@@ -231,11 +314,18 @@ async fn follow(
     on_event: impl Fn(TerminalEvent),
 ) -> Result<Answer, RuntimeError> {
     if let Some(text) = answer.text.take() {
-        on_event(TerminalEvent::Reply { text, streamed: answer.streamed, ok: answer.ok });
+        on_event(TerminalEvent::Reply {
+            text,
+            streamed: answer.streamed,
+            ok: answer.ok,
+        });
     }
     loop {
         match conversation.next().await? {
-            Told::Event { event: TerminalEvent::TurnEnd { unfinished: 0, .. }, .. } => return Ok(answer),
+            Told::Event {
+                event: TerminalEvent::TurnEnd { unfinished: 0, .. },
+                ..
+            } => return Ok(answer),
             Told::Event { event, .. } => {
                 answer.ok &= !matches!(event, TerminalEvent::Reply { ok: false, .. });
                 on_event(event);

@@ -13,8 +13,15 @@ use crate::{RuntimeError, remote};
 ///
 /// # Errors
 /// As [`remote::connect`].
-pub(super) async fn of(config: &Config, options: &TerminalOptions) -> Result<Option<ControlClient>, RuntimeError> {
-    if options.demo { Ok(None) } else { of_workspace(config).await }
+pub(super) async fn of(
+    config: &Config,
+    options: &TerminalOptions,
+) -> Result<Option<ControlClient>, RuntimeError> {
+    if options.demo {
+        Ok(None)
+    } else {
+        of_workspace(config).await
+    }
 }
 
 /// The gateway that has the configuration's home and workspace.
@@ -22,8 +29,12 @@ pub(super) async fn of(config: &Config, options: &TerminalOptions) -> Result<Opt
 /// # Errors
 /// As [`remote::connect`].
 pub(crate) async fn of_workspace(config: &Config) -> Result<Option<ControlClient>, RuntimeError> {
-    let Some(client) = remote::connect(config).await? else { return Ok(None) };
-    let shares_workspace = config.workspace().is_ok_and(|workspace| workspace == client.about().workspace);
+    let Some(client) = remote::connect(config).await? else {
+        return Ok(None);
+    };
+    let shares_workspace = config
+        .workspace()
+        .is_ok_and(|workspace| workspace == client.about().workspace);
     if !shares_workspace {
         tracing::debug!("the gateway has another workspace: working on the files");
     }

@@ -23,6 +23,9 @@ impl TerminalProgress {
     pub fn of(config: &Config) -> Result<Self, RuntimeError> {
         let delivery: DeliverySettings = config.section("channels")?;
         let tool_hints = delivery.send_tool_hints || !config.is_set("channels.sendToolHints")?;
-        Ok(Self { thoughts: delivery.send_progress, tool_hints })
+        Ok(Self {
+            thoughts: delivery.send_progress,
+            tool_hints,
+        })
     }
 }

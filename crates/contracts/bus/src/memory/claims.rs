@@ -33,13 +33,24 @@ impl ClaimTable {
             Some(holding) => holding.epoch.saturating_add(1),
             None => 1,
         };
-        let holding = Holding { owner: owner.to_owned(), epoch, until: now + ttl.min(LONGEST_DELAY) };
+        let holding = Holding {
+            owner: owner.to_owned(),
+            epoch,
+            until: now + ttl.min(LONGEST_DELAY),
+        };
         self.leases.insert(name.to_owned(), holding);
-        Some(Lease { name: name.to_owned(), epoch })
+        Some(Lease {
+            name: name.to_owned(),
+            epoch,
+        })
     }
 
     pub(super) fn release(&mut self, name: &str, owner: &str) {
-        if let Some(holding) = self.leases.get_mut(name).filter(|holding| holding.owner == owner) {
+        if let Some(holding) = self
+            .leases
+            .get_mut(name)
+            .filter(|holding| holding.owner == owner)
+        {
             holding.until = Instant::now();
         }
     }

@@ -6,8 +6,8 @@ use nanobot_types::{ChannelName, Timestamp};
 use tokio::time::Instant;
 
 use crate::{
-    BusError, EntryState, Handout, LONGEST_DELAY, LedgerEntry, LedgerFilter, Progress, Queued, REDELIVERY_DELAY,
-    Settle, Standing,
+    BusError, EntryState, Handout, LONGEST_DELAY, LedgerEntry, LedgerFilter, Progress, Queued,
+    REDELIVERY_DELAY, Settle, Standing,
 };
 
 /// How many settled entries are remembered: as far back as duplicates are recognised.
@@ -34,21 +34,40 @@ struct Entry<T> {
 
 impl<T: Queued> Table<T> {
     pub(super) fn new(bound: usize) -> Self {
-        Self { bound, open: BTreeMap::new(), settled: BTreeMap::new(), names: HashMap::new() }
+        Self {
+            bound,
+            open: BTreeMap::new(),
+            settled: BTreeMap::new(),
+            names: HashMap::new(),
+        }
     }
 
     /// Adds a message under the number that `number` gives; `None` when it is there already.
-    pub(super) fn accept(&mut self, message: T, number: impl FnOnce() -> u64) -> Result<Option<u64>, BusError> {
+    pub(super) fn accept(
+        &mut self,
+        message: T,
+        number: impl FnOnce() -> u64,
+    ) -> Result<Option<u64>, BusError> {
         let name = message.name();
         if self.names.contains_key(&name) {
             return Ok(None);
         }
         if self.open.len() >= self.bound {
-            return Err(BusError::Full { queue: T::QUEUE, bound: self.bound });
+            return Err(BusError::Full {
+                queue: T::QUEUE,
+                bound: self.bound,
+            });
         }
         let number = number();
         let accepted_at = chrono::Local::now().fixed_offset();
-        let entry = Entry { message, standing: Standing::accepted(), accepted_at, out: 0, due: None, put_off: false };
+        let entry = Entry {
+            message,
+            standing: Standing::accepted(),
+            accepted_at,
+            out: 0,
+            due: None,
+            put_off: false,
+        };
         self.open.insert(number, entry);
         self.names.insert(name, number);
         Ok(Some(number))
@@ -57,7 +76,11 @@ impl<T: Queued> Table<T> {
     /// Takes back everything that is out to the consumer of `channel`. What had no room with an
     /// earlier one is due at once.
     pub(super) fn take_back_all(&mut self, channel: Option<&ChannelName>) {
-        for entry in self.open.values_mut().filter(|entry| entry.message.consumer() == channel) {
+        for entry in self
+            .open
+            .values_mut()
+            .filter(|entry| entry.message.consumer() == channel)
+        {
             if entry.out != 0 {
                 entry.out = 0;
                 entry.standing.give_back();
@@ -70,7 +93,11 @@ impl<T: Queued> Table<T> {
 
     /// Takes one handout back, to be due after a while.
     pub(super) fn take_back(&mut self, handout: Handout) {
-        if let Some(entry) = self.open.get_mut(&handout.entry).filter(|entry| entry.out == handout.serial) {
+        if let Some(entry) = self
+            .open
+            .get_mut(&handout.entry)
+            .filter(|entry| entry.out == handout.serial)
+        {
             entry.out = 0;
             entry.standing.give_back();
             entry.due = Some(Instant::now() + REDELIVERY_DELAY);
@@ -85,13 +112,19 @@ impl<T: Queued> Table<T> {
     ) -> Option<(Handout, T, Progress)> {
         let now = Instant::now();
         let (&number, entry) = self.open.iter_mut().find(|(_, entry)| {
-            entry.message.consumer() == channel && entry.out == 0 && entry.due.is_none_or(|due| due <= now)
+            entry.message.consumer() == channel
+                && entry.out == 0
+                && entry.due.is_none_or(|due| due <= now)
         })?;
         entry.out = serial();
         entry.due = None;
         entry.put_off = false;
         let progress = entry.standing.hand_out();
-        let handout = Handout { entry: number, serial: entry.out, attempt: progress.attempt };
+        let handout = Handout {
+            entry: number,
+            serial: entry.out,
+            attempt: progress.attempt,
+        };
         Some((handout, entry.message.clone(), progress))
     }
 
@@ -110,7 +143,9 @@ impl<T: Queued> Table<T> {
             return Err(self.refusal(number));
         };
         let stale = entry.out != handout.serial;
-        if (stale && !outcome.is_terminal()) || !entry.standing.settle(T::QUEUE, outcome, handout.attempt) {
+        if (stale && !outcome.is_terminal())
+            || !entry.standing.settle(T::QUEUE, outcome, handout.attempt)
+        {
             return Err(self.refusal(number));
         }
         if let Some(delay) = outcome.comes_again_in() {
@@ -123,7 +158,10 @@ impl<T: Queued> Table<T> {
     }
 
     pub(super) fn discard(&mut self, number: u64) -> Result<(), BusError> {
-        let entry = self.open.get_mut(&number).or_else(|| self.settled.get_mut(&number));
+        let entry = self
+            .open
+            .get_mut(&number)
+            .or_else(|| self.settled.get_mut(&number));
         if !entry.is_some_and(|entry| entry.standing.discard(T::QUEUE)) {
             return Err(self.refusal(number));
         }
@@ -151,19 +189,34 @@ impl<T: Queued> Table<T> {
     }
 
     pub(super) fn show(&self, number: u64) -> Option<LedgerEntry> {
-        self.open.get(&number).or_else(|| self.settled.get(&number)).map(|entry| entry.show(number))
+        self.open
+            .get(&number)
+            .or_else(|| self.settled.get(&number))
+            .map(|entry| entry.show(number))
     }
 
     pub(super) fn list(&self, filter: LedgerFilter, limit: usize) -> Vec<LedgerEntry> {
-        let mut found: Vec<_> =
-            self.open.iter().chain(&self.settled).filter(|(_, entry)| filter.admits(entry.standing.state)).collect();
+        let mut found: Vec<_> = self
+            .open
+            .iter()
+            .chain(&self.settled)
+            .filter(|(_, entry)| filter.admits(entry.standing.state))
+            .collect();
         found.sort_unstable_by_key(|(number, _)| std::cmp::Reverse(**number));
-        found.into_iter().take(limit).map(|(number, entry)| entry.show(*number)).collect()
+        found
+            .into_iter()
+            .take(limit)
+            .map(|(number, entry)| entry.show(*number))
+            .collect()
     }
 
     /// Moves an entry that is settled to the others and forgets the oldest beyond the bound.
     fn shelve(&mut self, number: u64) {
-        if self.open.get(&number).is_some_and(|entry| entry.standing.state.is_open()) {
+        if self
+            .open
+            .get(&number)
+            .is_some_and(|entry| entry.standing.state.is_open())
+        {
             return;
         }
         if let Some(entry) = self.open.remove(&number) {
@@ -186,7 +239,10 @@ impl<T: Queued> Table<T> {
     }
 
     fn state(&self, number: u64) -> Option<EntryState> {
-        self.open.get(&number).or_else(|| self.settled.get(&number)).map(|entry| entry.standing.state)
+        self.open
+            .get(&number)
+            .or_else(|| self.settled.get(&number))
+            .map(|entry| entry.standing.state)
     }
 }
 

@@ -37,10 +37,16 @@ impl Tried {
     }
 
     async fn replace(&mut self, store: &MarkdownStore) -> bool {
-        let Ok(facts) = store.facts(&SHARED).await else { return false };
-        assert!(self.facts.contains(&facts.text) || (self.facts.is_empty() && facts.text.is_empty()));
+        let Ok(facts) = store.facts(&SHARED).await else {
+            return false;
+        };
+        assert!(
+            self.facts.contains(&facts.text) || (self.facts.is_empty() && facts.text.is_empty())
+        );
         let text = self.text();
-        let replaced = store.replace_facts(&SHARED, text.clone(), facts.revision, &Reason::Found).await;
+        let replaced = store
+            .replace_facts(&SHARED, text.clone(), facts.revision, &Reason::Found)
+            .await;
         if replaced.is_ok() {
             self.facts.clear();
         } else if self.facts.is_empty() {
@@ -52,8 +58,11 @@ impl Tried {
 
     async fn append(&mut self, store: &MarkdownStore) -> bool {
         let text = self.text();
-        let appended = store.append_history(&SHARED, Local::now().fixed_offset(), &text).await;
-        self.history.push((appended.is_ok(), text.trim_end().to_owned()));
+        let appended = store
+            .append_history(&SHARED, Local::now().fixed_offset(), &text)
+            .await;
+        self.history
+            .push((appended.is_ok(), text.trim_end().to_owned()));
         appended.is_ok()
     }
 
@@ -64,11 +73,21 @@ impl Tried {
             "{facts:?} of {:#?}",
             self.facts
         );
-        let bytes = disk.files().remove(&Path::new(FOLDER).join("HISTORY.md")).unwrap_or_default();
+        let bytes = disk
+            .files()
+            .remove(&Path::new(FOLDER).join("HISTORY.md"))
+            .unwrap_or_default();
         let text = String::from_utf8(bytes).unwrap();
         let mut lines = text.lines();
-        for (_, entry) in self.history.iter().filter(|(acknowledged, _)| *acknowledged) {
-            assert!(lines.any(|line| line == entry), "{entry:?} is missing or out of order in {text:?}");
+        for (_, entry) in self
+            .history
+            .iter()
+            .filter(|(acknowledged, _)| *acknowledged)
+        {
+            assert!(
+                lines.any(|line| line == entry),
+                "{entry:?} is missing or out of order in {text:?}"
+            );
         }
     }
 }
@@ -95,7 +114,10 @@ async fn operations() -> u64 {
 #[tokio::test]
 async fn whatever_fails_wherever_nothing_acknowledged_is_lost() {
     for from in 0..operations().await {
-        for (fault, count) in Fault::ALL.into_iter().flat_map(|fault| [(fault, 1), (fault, u64::MAX)]) {
+        for (fault, count) in Fault::ALL
+            .into_iter()
+            .flat_map(|fault| [(fault, 1), (fault, u64::MAX)])
+        {
             let memory = disk();
             let faulty = FaultyDisk::new(Arc::new(memory.clone()));
             faulty.fail(fault, from, count);
@@ -104,7 +126,10 @@ async fn whatever_fails_wherever_nothing_acknowledged_is_lost() {
             faulty.clear();
             tried.check(&memory).await;
             let before = store.facts(&SHARED).await.unwrap().text;
-            assert!(tried.replace(&store).await && tried.append(&store).await, "it works again, without a restart");
+            assert!(
+                tried.replace(&store).await && tried.append(&store).await,
+                "it works again, without a restart"
+            );
             tried.check(&memory).await;
             tried.check(&memory.after_power_cut(from)).await;
             let newest = store.log(&SHARED).await.unwrap().remove(0).number;

@@ -11,8 +11,12 @@ use nanobot_testkit::{Fault, FaultyDisk, MemoryDisk};
 use crate::SHARED;
 
 const FOLDER: &str = "/home/workspace/memory";
-const NOTES: [(&str, &str); 4] =
-    [("2026-02-27", "- feb\n"), ("2026-03-01", "- first\n"), ("2026-03-31", "- last"), ("2026-04-02", "- april\n")];
+const NOTES: [(&str, &str); 4] = [
+    ("2026-02-27", "- feb\n"),
+    ("2026-03-01", "- first\n"),
+    ("2026-03-31", "- last"),
+    ("2026-04-02", "- april\n"),
+];
 
 fn day(text: &str) -> NaiveDate {
     text.parse().unwrap()
@@ -20,20 +24,36 @@ fn day(text: &str) -> NaiveDate {
 
 fn disk() -> MemoryDisk {
     let disk = MemoryDisk::new().with_file(format!("{FOLDER}/2026-3-1.md"), b"- no note\n");
-    NOTES.iter().fold(disk, |disk, (date, text)| disk.with_file(format!("{FOLDER}/{date}.md"), text.as_bytes()))
+    NOTES.iter().fold(disk, |disk, (date, text)| {
+        disk.with_file(format!("{FOLDER}/{date}.md"), text.as_bytes())
+    })
 }
 
-fn store(disk: impl Disk + 'static, keep_daily_notes_days: u32, roll_up_monthly: bool) -> MarkdownStore {
-    let settings = MemorySettings { keep_daily_notes_days, roll_up_monthly, ..MemorySettings::default() };
+fn store(
+    disk: impl Disk + 'static,
+    keep_daily_notes_days: u32,
+    roll_up_monthly: bool,
+) -> MarkdownStore {
+    let settings = MemorySettings {
+        keep_daily_notes_days,
+        roll_up_monthly,
+        ..MemorySettings::default()
+    };
     MarkdownStore::on(Arc::new(disk), FOLDER).with_settings(settings)
 }
 
 /// Names and texts of what is in the folder itself.
 fn files(disk: &MemoryDisk) -> Vec<(String, String)> {
-    let files = disk.files().into_iter().filter(|(path, _)| path.parent() == Some(Path::new(FOLDER)));
+    let files = disk
+        .files()
+        .into_iter()
+        .filter(|(path, _)| path.parent() == Some(Path::new(FOLDER)));
     files
         .map(|(path, bytes)| {
-            (path.file_name().unwrap().to_str().unwrap().to_owned(), String::from_utf8(bytes).unwrap())
+            (
+                path.file_name().unwrap().to_str().unwrap().to_owned(),
+                String::from_utf8(bytes).unwrap(),
+            )
         })
         .collect()
 }
@@ -42,7 +62,13 @@ fn files(disk: &MemoryDisk) -> Vec<(String, String)> {
 async fn nothing_old_is_touched_unless_the_settings_say_so() {
     let disk = disk();
     let before = files(&disk);
-    assert_eq!(store(disk.clone(), 0, false).tend(day("2030-01-01")).await.unwrap(), Tended::default());
+    assert_eq!(
+        store(disk.clone(), 0, false)
+            .tend(day("2030-01-01"))
+            .await
+            .unwrap(),
+        Tended::default()
+    );
     assert_eq!(files(&disk), before);
 }
 
@@ -50,32 +76,73 @@ async fn nothing_old_is_touched_unless_the_settings_say_so() {
 async fn months_that_are_over_for_a_week_become_one_file() {
     let disk = disk();
     let store = store(disk.clone(), 0, true);
-    for (today, rolled_up) in
-        [("2026-03-07", 0), ("2026-03-08", 1), ("2026-04-07", 0), ("2026-04-08", 2), ("2026-04-08", 0)]
-    {
+    for (today, rolled_up) in [
+        ("2026-03-07", 0),
+        ("2026-03-08", 1),
+        ("2026-04-07", 0),
+        ("2026-04-08", 2),
+        ("2026-04-08", 0),
+    ] {
         let tended = store.tend(day(today)).await.unwrap();
-        assert_eq!(tended, Tended { rolled_up, expired: 0 }, "{today}");
+        assert_eq!(
+            tended,
+            Tended {
+                rolled_up,
+                expired: 0
+            },
+            "{today}"
+        );
     }
     let expected = [
         ("2026-02.md", "## 2026-02-27\n\n- feb\n"),
-        ("2026-03.md", "## 2026-03-01\n\n- first\n\n## 2026-03-31\n\n- last\n"),
+        (
+            "2026-03.md",
+            "## 2026-03-01\n\n- first\n\n## 2026-03-31\n\n- last\n",
+        ),
         ("2026-04-02.md", "- april\n"),
         ("2026-3-1.md", "- no note\n"),
     ];
-    assert_eq!(files(&disk), expected.map(|(name, text)| (name.to_owned(), text.to_owned())));
+    assert_eq!(
+        files(&disk),
+        expected.map(|(name, text)| (name.to_owned(), text.to_owned()))
+    );
     let log = store.log(&SHARED).await.unwrap();
-    assert_eq!(log.iter().map(|version| version.file.as_str()).collect::<Vec<_>>(), ["2026-03.md", "2026-02.md"]);
+    assert_eq!(
+        log.iter()
+            .map(|version| version.file.as_str())
+            .collect::<Vec<_>>(),
+        ["2026-03.md", "2026-02.md"]
+    );
 }
 
 #[tokio::test]
 async fn notes_expire_and_can_be_brought_back() {
     let disk = disk();
     let store = store(disk.clone(), 10, false);
-    assert_eq!(store.tend(day("2026-04-10")).await.unwrap(), Tended { rolled_up: 0, expired: 3 });
-    assert_eq!(files(&disk).into_iter().map(|(name, _)| name).collect::<Vec<_>>(), ["2026-04-02.md", "2026-3-1.md"]);
+    assert_eq!(
+        store.tend(day("2026-04-10")).await.unwrap(),
+        Tended {
+            rolled_up: 0,
+            expired: 3
+        }
+    );
+    assert_eq!(
+        files(&disk)
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect::<Vec<_>>(),
+        ["2026-04-02.md", "2026-3-1.md"]
+    );
     store.restore(&SHARED, 1).await.unwrap();
-    let brought = files(&disk).into_iter().find(|(name, _)| name == "expired-notes.md").unwrap().1;
-    assert_eq!(brought, "## 2026-02-27\n\n- feb\n\n## 2026-03-01\n\n- first\n\n## 2026-03-31\n\n- last\n");
+    let brought = files(&disk)
+        .into_iter()
+        .find(|(name, _)| name == "expired-notes.md")
+        .unwrap()
+        .1;
+    assert_eq!(
+        brought,
+        "## 2026-02-27\n\n- feb\n\n## 2026-03-01\n\n- first\n\n## 2026-03-31\n\n- last\n"
+    );
 }
 
 /// That every line of every note is somewhere.
@@ -85,7 +152,9 @@ fn assert_whole(disk: &MemoryDisk, what: &str) {
         let line = text.trim_end();
         let found = files.iter().any(|(path, bytes)| {
             !path.to_string_lossy().ends_with(".draft")
-                && String::from_utf8_lossy(bytes).lines().any(|found| found == line)
+                && String::from_utf8_lossy(bytes)
+                    .lines()
+                    .any(|found| found == line)
         });
         assert!(found, "{line:?} is lost {what}");
     }
@@ -102,12 +171,19 @@ async fn go_wrong_everywhere(settings: (u32, bool)) {
     let today = day("2026-05-20");
     let done = disk();
     let counting = FaultyDisk::new(Arc::new(done.clone()));
-    store(counting.clone(), settings.0, settings.1).tend(today).await.unwrap();
+    store(counting.clone(), settings.0, settings.1)
+        .tend(today)
+        .await
+        .unwrap();
     for from in 0..counting.operations() {
         for fault in Fault::ALL {
             let memory = disk();
             let faulty = FaultyDisk::new(Arc::new(memory.clone()));
-            faulty.fail(fault, from, if fault == Fault::Broken { u64::MAX } else { 1 });
+            faulty.fail(
+                fault,
+                from,
+                if fault == Fault::Broken { u64::MAX } else { 1 },
+            );
             let store = store(faulty.clone(), settings.0, settings.1);
             // Whether it says so or not: what counts is what is there.
             drop(store.tend(today).await);
@@ -120,8 +196,12 @@ async fn go_wrong_everywhere(settings: (u32, bool)) {
             }
             faulty.clear();
             store.tend(today).await.unwrap();
-            let notes =
-                |disk| files(disk).into_iter().filter(|(name, _)| !name.ends_with(".draft")).collect::<Vec<_>>();
+            let notes = |disk| {
+                files(disk)
+                    .into_iter()
+                    .filter(|(name, _)| !name.ends_with(".draft"))
+                    .collect::<Vec<_>>()
+            };
             assert_eq!(notes(&memory), notes(&done), "after {fault:?} at {from}");
         }
     }

@@ -2,14 +2,18 @@
 
 use chrono::Local;
 use nanobot_memory::{
-    Audience, MarkdownStore, MemoryError, MemoryFolders, MemorySettings, MemoryStore as _, Reason, Scope, overview,
+    Audience, MarkdownStore, MemoryError, MemoryFolders, MemorySettings, MemoryStore as _, Reason,
+    Scope, overview,
 };
 use nanobot_testkit::conformance::memory_store;
 
 use crate::{SHARED, names};
 
 fn divided(folder: &std::path::Path) -> MarkdownStore {
-    MarkdownStore::new(folder).with_settings(MemorySettings { scopes: true, ..MemorySettings::default() })
+    MarkdownStore::new(folder).with_settings(MemorySettings {
+        scopes: true,
+        ..MemorySettings::default()
+    })
 }
 
 #[tokio::test]
@@ -24,38 +28,65 @@ async fn each_has_a_folder_that_no_id_leads_out_of() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("memory");
     let store = divided(&folder);
-    let scopes = [Scope::Person("telegram:7".into()), Scope::Room("../../x".into()), Scope::Person("..".into())];
+    let scopes = [
+        Scope::Person("telegram:7".into()),
+        Scope::Room("../../x".into()),
+        Scope::Person("..".into()),
+    ];
     for scope in &scopes {
-        store.append_history(scope, Local::now().fixed_offset(), &scope.to_string()).await.unwrap();
+        store
+            .append_history(scope, Local::now().fixed_offset(), &scope.to_string())
+            .await
+            .unwrap();
     }
     assert_eq!(names(root.path()), ["memory"]);
     assert_eq!(names(&folder), ["people", "rooms"]);
     let mut existing = MemoryFolders::new(&folder, true).existing();
     assert_eq!(existing.remove(0), SHARED);
     existing.sort_by_key(ToString::to_string);
-    assert_eq!(existing, [scopes[2].clone(), scopes[0].clone(), scopes[1].clone()]);
+    assert_eq!(
+        existing,
+        [scopes[2].clone(), scopes[0].clone(), scopes[1].clone()]
+    );
     let long = Scope::Person("x".repeat(300).into());
-    assert!(matches!(store.facts(&long).await, Err(MemoryError::Unsupported { .. })));
+    assert!(matches!(
+        store.facts(&long).await,
+        Err(MemoryError::Unsupported { .. })
+    ));
 }
 
 #[tokio::test]
 async fn an_audience_hears_what_is_everybodys_and_its_own() {
-    let (person, room) = (Audience::Person("t:1".into()), Audience::Room("t:-1".into()));
+    let (person, room) = (
+        Audience::Person("t:1".into()),
+        Audience::Room("t:-1".into()),
+    );
     assert_eq!(Audience::Undivided.scopes(), [SHARED]);
     assert_eq!(person.scopes(), [SHARED, Scope::Person("t:1".into())]);
     assert_eq!(room.scopes(), [SHARED, Scope::Room("t:-1".into())]);
     let root = tempfile::tempdir().unwrap();
     let store = divided(root.path());
-    for (scope, text) in [(SHARED, "all of us\n"), (person.home(), "only me\nand me\n")] {
+    for (scope, text) in [
+        (SHARED, "all of us\n"),
+        (person.home(), "only me\nand me\n"),
+    ] {
         let base = store.facts(&scope).await.unwrap().revision;
-        let reason = Reason::Consolidation { session: "t:1".into() };
-        store.replace_facts(&scope, text.to_owned(), base, &reason).await.unwrap();
+        let reason = Reason::Consolidation {
+            session: "t:1".into(),
+        };
+        store
+            .replace_facts(&scope, text.to_owned(), base, &reason)
+            .await
+            .unwrap();
     }
     let today = Local::now().date_naive();
     let told = overview(&store, &person.scopes(), today).await;
-    for part in
-        ["Everybody's: 1 lines, 10 characters", "Yours alone: 2 lines", "MEMORY.md: summary of t:1", "today: none"]
-    {
+    for part in [
+        "Everybody's: 1 lines, 10 characters",
+        "Yours alone: 2 lines",
+        "MEMORY.md: summary of t:1",
+        "today: none",
+    ] {
         assert!(told.contains(part), "{part:?} is missing in {told}");
     }
 }

@@ -1,11 +1,16 @@
 //! What is replaced, written by others or removed can be reviewed and brought back.
 
-use nanobot_memory::{MarkdownStore, MemoryError, MemorySettings, MemoryStore as _, MemoryVersions as _, Reason};
+use nanobot_memory::{
+    MarkdownStore, MemoryError, MemorySettings, MemoryStore as _, MemoryVersions as _, Reason,
+};
 
 use crate::{SHARED, names, read, replace};
 
 fn turn() -> Reason {
-    Reason::Turn { session: "cli:direct".into(), turn: "t".into() }
+    Reason::Turn {
+        session: "cli:direct".into(),
+        turn: "t".into(),
+    }
 }
 
 #[tokio::test]
@@ -13,13 +18,22 @@ async fn every_change_is_a_version_with_its_reason() {
     let root = tempfile::tempdir().unwrap();
     let store = MarkdownStore::new(root.path());
     let memory = root.path().join("MEMORY.md");
-    assert_eq!(store.notice(&SHARED, &Reason::Found).await.unwrap(), vec![], "nothing is nothing new");
+    assert_eq!(
+        store.notice(&SHARED, &Reason::Found).await.unwrap(),
+        vec![],
+        "nothing is nothing new"
+    );
     assert_eq!(names(root.path()), [""; 0], "looking makes no folder");
 
     std::fs::write(&memory, "by hand").unwrap();
     let base = store.facts(&SHARED).await.unwrap().revision;
-    let summary = Reason::Consolidation { session: "telegram:1".into() };
-    store.replace_facts(&SHARED, "summarised".to_owned(), base, &summary).await.unwrap();
+    let summary = Reason::Consolidation {
+        session: "telegram:1".into(),
+    };
+    store
+        .replace_facts(&SHARED, "summarised".to_owned(), base, &summary)
+        .await
+        .unwrap();
     std::fs::write(&memory, "by a tool").unwrap();
     store.notice(&SHARED, &turn()).await.unwrap();
     std::fs::remove_file(&memory).unwrap();
@@ -30,8 +44,17 @@ async fn every_change_is_a_version_with_its_reason() {
     assert_eq!(read(root.path(), "MEMORY.md"), "summarised");
 
     let log = store.log(&SHARED).await.unwrap();
-    let told: Vec<_> =
-        log.iter().map(|version| (version.number, &version.reason, version.before, version.removed)).collect();
+    let told: Vec<_> = log
+        .iter()
+        .map(|version| {
+            (
+                version.number,
+                &version.reason,
+                version.before,
+                version.removed,
+            )
+        })
+        .collect();
     assert_eq!(
         told,
         [
@@ -43,17 +66,26 @@ async fn every_change_is_a_version_with_its_reason() {
         ]
     );
     let third = store.version(&SHARED, 3).await.unwrap();
-    assert_eq!((third.before.as_str(), third.text.as_str()), ("summarised", "by a tool"));
+    assert_eq!(
+        (third.before.as_str(), third.text.as_str()),
+        ("summarised", "by a tool")
+    );
     for number in [0, 4, 6, u64::MAX] {
         let refused = store.restore(&SHARED, number).await;
-        assert!(matches!(refused, Err(MemoryError::NoVersion { number: found }) if found == number), "{refused:?}");
+        assert!(
+            matches!(refused, Err(MemoryError::NoVersion { number: found }) if found == number),
+            "{refused:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn another_process_and_a_restart_know_what_was_seen() {
     let root = tempfile::tempdir().unwrap();
-    let (one, two) = (MarkdownStore::new(root.path()), MarkdownStore::new(root.path()));
+    let (one, two) = (
+        MarkdownStore::new(root.path()),
+        MarkdownStore::new(root.path()),
+    );
     replace(&one, "first").await;
     assert_eq!(two.notice(&SHARED, &Reason::Found).await.unwrap(), vec![]);
     replace(&two, "second").await;
@@ -62,7 +94,10 @@ async fn another_process_and_a_restart_know_what_was_seen() {
     std::fs::write(root.path().join(&today), "- tea").unwrap();
     let noticed = one.notice(&SHARED, &turn()).await.unwrap();
     assert_eq!(
-        noticed.iter().map(|version| (version.number, version.file.as_str())).collect::<Vec<_>>(),
+        noticed
+            .iter()
+            .map(|version| (version.number, version.file.as_str()))
+            .collect::<Vec<_>>(),
         [(3, &*today)]
     );
 }
@@ -70,16 +105,25 @@ async fn another_process_and_a_restart_know_what_was_seen() {
 #[tokio::test]
 async fn how_many_are_kept_is_bounded_and_damage_hides_no_others() {
     let root = tempfile::tempdir().unwrap();
-    let settings = MemorySettings { keep_versions: 3, ..MemorySettings::default() };
+    let settings = MemorySettings {
+        keep_versions: 3,
+        ..MemorySettings::default()
+    };
     let store = MarkdownStore::new(root.path()).with_settings(settings);
     for text in ["1", "2", "3", "4", "5"] {
         replace(&store, text).await;
     }
-    assert_eq!(names(&root.path().join(".versions")), [".lock", "000003.md", "000004.md", "000005.md"]);
+    assert_eq!(
+        names(&root.path().join(".versions")),
+        [".lock", "000003.md", "000004.md", "000005.md"]
+    );
     std::fs::write(root.path().join(".versions/000004.md"), b"\xff").unwrap();
     std::fs::write(root.path().join(".versions/7.md"), "not a name").unwrap();
     let log = store.log(&SHARED).await.unwrap();
-    assert_eq!(log.iter().map(|version| version.number).collect::<Vec<_>>(), [5, 3]);
+    assert_eq!(
+        log.iter().map(|version| version.number).collect::<Vec<_>>(),
+        [5, 3]
+    );
     std::fs::write(root.path().join(".versions/000005.md"), b"").unwrap();
     replace(&store, "6").await;
     let log = store.log(&SHARED).await.unwrap();
@@ -99,6 +143,9 @@ async fn a_version_cannot_name_another_folder() {
     replace(&store, "1").await;
     let version = read(&folder, ".versions/000001.md").replace("MEMORY.md", "../outside.md");
     std::fs::write(folder.join(".versions/000002.md"), version).unwrap();
-    assert!(matches!(store.restore(&SHARED, 2).await, Err(MemoryError::NoVersion { number: 2 })));
+    assert!(matches!(
+        store.restore(&SHARED, 2).await,
+        Err(MemoryError::NoVersion { number: 2 })
+    ));
     assert_eq!(names(root.path()), ["memory"]);
 }

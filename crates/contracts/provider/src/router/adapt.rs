@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use nanobot_types::{
-    AssistantMessage, ChatMessage, Content, ContentBlock, ProviderName, ToolMessage, Transcript, UserMessage,
+    AssistantMessage, ChatMessage, Content, ContentBlock, ProviderName, ToolMessage, Transcript,
+    UserMessage,
 };
 
 use super::Candidate;
@@ -20,22 +21,38 @@ pub(super) fn for_candidate(request: &ChatRequest, candidate: &Candidate) -> Cha
         request.generation = candidate.generation.clone();
     }
     let name = candidate.provider.name();
-    request.transcript = request.transcript.map(|message| without_foreign_reasoning(message, name));
+    request.transcript = request
+        .transcript
+        .map(|message| without_foreign_reasoning(message, name));
     request
 }
 
 fn without_foreign_reasoning(message: &Arc<ChatMessage>, name: &ProviderName) -> Arc<ChatMessage> {
-    let ChatMessage::Assistant(assistant) = &**message else { return Arc::clone(message) };
-    let foreign = assistant.provider.as_ref().is_some_and(|provider| provider != name);
+    let ChatMessage::Assistant(assistant) = &**message else {
+        return Arc::clone(message);
+    };
+    let foreign = assistant
+        .provider
+        .as_ref()
+        .is_some_and(|provider| provider != name);
     if !foreign || (assistant.reasoning_content.is_none() && assistant.thinking_blocks.is_empty()) {
         return Arc::clone(message);
     }
-    let assistant = AssistantMessage { reasoning_content: None, thinking_blocks: Vec::new(), ..assistant.clone() };
+    let assistant = AssistantMessage {
+        reasoning_content: None,
+        thinking_blocks: Vec::new(),
+        ..assistant.clone()
+    };
     Arc::new(ChatMessage::Assistant(assistant))
 }
 
 pub(super) fn has_images(transcript: &Transcript) -> bool {
-    transcript.messages().iter().filter_map(|message| blocks(message)).flatten().any(is_image)
+    transcript
+        .messages()
+        .iter()
+        .filter_map(|message| blocks(message))
+        .flatten()
+        .any(is_image)
 }
 
 /// The same conversation with a word in place of each image.
@@ -45,12 +62,14 @@ pub(super) fn without_images(transcript: Transcript) -> Transcript {
             return Arc::clone(message);
         }
         Arc::new(match &**message {
-            ChatMessage::User(user) => {
-                ChatMessage::User(UserMessage { content: described(&user.content), media: user.media.clone() })
-            }
-            ChatMessage::Tool(tool) => {
-                ChatMessage::Tool(ToolMessage { content: described(&tool.content), ..tool.clone() })
-            }
+            ChatMessage::User(user) => ChatMessage::User(UserMessage {
+                content: described(&user.content),
+                media: user.media.clone(),
+            }),
+            ChatMessage::Tool(tool) => ChatMessage::Tool(ToolMessage {
+                content: described(&tool.content),
+                ..tool.clone()
+            }),
             other => other.clone(),
         })
     })
@@ -59,8 +78,14 @@ pub(super) fn without_images(transcript: Transcript) -> Transcript {
 /// The blocks of a message that may hold images.
 fn blocks(message: &ChatMessage) -> Option<&[ContentBlock]> {
     match message {
-        ChatMessage::User(UserMessage { content: Content::Blocks(blocks), .. })
-        | ChatMessage::Tool(ToolMessage { content: Content::Blocks(blocks), .. }) => Some(blocks),
+        ChatMessage::User(UserMessage {
+            content: Content::Blocks(blocks),
+            ..
+        })
+        | ChatMessage::Tool(ToolMessage {
+            content: Content::Blocks(blocks),
+            ..
+        }) => Some(blocks),
         _ => None,
     }
 }
@@ -70,9 +95,17 @@ fn is_image(block: &ContentBlock) -> bool {
 }
 
 fn described(content: &Content) -> Content {
-    let Content::Blocks(blocks) = content else { return content.clone() };
+    let Content::Blocks(blocks) = content else {
+        return content.clone();
+    };
     let describe = |block: &ContentBlock| {
-        if is_image(block) { ContentBlock::Text { text: IMAGE_OMITTED.to_owned() } } else { block.clone() }
+        if is_image(block) {
+            ContentBlock::Text {
+                text: IMAGE_OMITTED.to_owned(),
+            }
+        } else {
+            block.clone()
+        }
     };
     Content::Blocks(blocks.iter().map(describe).collect())
 }

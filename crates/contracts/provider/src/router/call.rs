@@ -63,13 +63,27 @@ struct Tries {
 }
 
 impl<'a> Call<'a> {
-    pub(super) fn new(router: &'a ProviderRouter, request: ChatRequest, context: &'a CallContext) -> Self {
-        Self { router, request, context, usage: None, partial: String::new(), shown: false }
+    pub(super) fn new(
+        router: &'a ProviderRouter,
+        request: ChatRequest,
+        context: &'a CallContext,
+    ) -> Self {
+        Self {
+            router,
+            request,
+            context,
+            usage: None,
+            partial: String::new(),
+            shown: false,
+        }
     }
 
     /// The response to a call that was stopped.
     pub(super) fn stopped(self) -> LlmResponse {
-        LlmResponse { usage: self.usage, ..LlmResponse::error("Stopped.") }
+        LlmResponse {
+            usage: self.usage,
+            ..LlmResponse::error("Stopped.")
+        }
     }
 
     pub(super) async fn run(&mut self) -> LlmResponse {
@@ -77,9 +91,16 @@ impl<'a> Call<'a> {
         let mut failed: Vec<(&Candidate, ProviderError)> = Vec::new();
         for anyway in [false, true] {
             for (index, slot) in slots.iter().enumerate() {
-                let admission = if anyway { Some(slot.health.admit_anyway()) } else { slot.health.admit() };
+                let admission = if anyway {
+                    Some(slot.health.admit_anyway())
+                } else {
+                    slot.health.admit()
+                };
                 let Some(admission) = admission else { continue };
-                let mut others = slots.iter().skip(index + 1).filter(|other| anyway || other.health.is_awake());
+                let mut others = slots
+                    .iter()
+                    .skip(index + 1)
+                    .filter(|other| anyway || other.health.is_awake());
                 let next = others.next().map(|other| &other.candidate);
                 match self.ask(&slot.candidate, admission, next).await {
                     Ok(response) => return response,
@@ -91,9 +112,19 @@ impl<'a> Call<'a> {
                 break;
             }
         }
-        let too_long = failed.iter().any(|(_, error)| error.recovery() == Recovery::Compact);
-        let finish_reason = if too_long { FinishReason::ContextOverflow } else { FinishReason::Error };
-        LlmResponse { finish_reason, usage: self.usage, ..LlmResponse::error(explain::failures(&failed)) }
+        let too_long = failed
+            .iter()
+            .any(|(_, error)| error.recovery() == Recovery::Compact);
+        let finish_reason = if too_long {
+            FinishReason::ContextOverflow
+        } else {
+            FinishReason::Error
+        };
+        LlmResponse {
+            finish_reason,
+            usage: self.usage,
+            ..LlmResponse::error(explain::failures(&failed))
+        }
     }
 
     /// Asks one candidate, keeps its health, and says who is asked next.
@@ -117,13 +148,20 @@ impl<'a> Call<'a> {
         }
         if let Some(next) = next {
             let (failed, words) = (explain::title(candidate), explain::short(&error));
-            self.notice(format!("{failed}: {words}; asking {} instead", explain::title(next)));
+            self.notice(format!(
+                "{failed}: {words}; asking {} instead",
+                explain::title(next)
+            ));
         }
         Err(error)
     }
 
     /// Asks one candidate until it answers or is given up.
-    async fn candidate(&mut self, candidate: &Candidate, has_next: bool) -> Result<LlmResponse, (ProviderError, End)> {
+    async fn candidate(
+        &mut self,
+        candidate: &Candidate,
+        has_next: bool,
+    ) -> Result<LlmResponse, (ProviderError, End)> {
         let mut request = adapt::for_candidate(&self.request, candidate);
         let mut tries = Tries::default();
         loop {
@@ -131,7 +169,10 @@ impl<'a> Call<'a> {
                 Ok(response) if !is_empty(&response) => return Ok(response),
                 Ok(response) => match explain::withheld(candidate, &response.finish_reason) {
                     Some(words) => return Ok(LlmResponse::error(words)),
-                    None => (ProviderError::Malformed("the answer was empty".to_owned()), true),
+                    None => (
+                        ProviderError::Malformed("the answer was empty".to_owned()),
+                        true,
+                    ),
                 },
                 Err(error) => (error, false),
             };
@@ -142,7 +183,10 @@ impl<'a> Call<'a> {
             let limit = self.limit(&error, is_empty, &mut tries, has_next);
             match self.step(&error, limit, has_next, has_images) {
                 Step::Again { pause } => {
-                    self.notice(format!("{who}: {words}; trying again in {} s", pause.as_secs_f32().ceil()));
+                    self.notice(format!(
+                        "{who}: {words}; trying again in {} s",
+                        pause.as_secs_f32().ceil()
+                    ));
                     tokio::time::sleep(pause).await;
                 }
                 Step::WithoutImages => {
@@ -156,7 +200,11 @@ impl<'a> Call<'a> {
     }
 
     /// One try: one request, one stream.
-    async fn exchange(&mut self, candidate: &Candidate, request: ChatRequest) -> Result<LlmResponse, ProviderError> {
+    async fn exchange(
+        &mut self,
+        candidate: &Candidate,
+        request: ChatRequest,
+    ) -> Result<LlmResponse, ProviderError> {
         if let Some(sink) = &self.context.deltas {
             sink.sending(&request);
         }
@@ -175,7 +223,9 @@ impl<'a> Call<'a> {
         }
         match fold.finish() {
             Folded::Whole(response) => Ok(response),
-            Folded::Cut { .. } => Err(ProviderError::Malformed("the answer broke off before its end".to_owned())),
+            Folded::Cut { .. } => Err(ProviderError::Malformed(
+                "the answer broke off before its end".to_owned(),
+            )),
         }
     }
 
@@ -188,7 +238,9 @@ impl<'a> Call<'a> {
     ) -> Result<(), ProviderError> {
         let stalled = |_elapsed| ProviderError::Stalled(idle);
         let mut limit = AnswerLimit::of_tokens(request.generation.max_tokens);
-        let mut stream = timeout(idle, candidate.provider.stream(request)).await.map_err(stalled)??;
+        let mut stream = timeout(idle, candidate.provider.stream(request))
+            .await
+            .map_err(stalled)??;
         while let Some(event) = timeout(idle, stream.next()).await.map_err(stalled)? {
             let (event, is_over) = match limit.take(event?) {
                 Taken::Whole(event) => (Some(event), false),
@@ -210,7 +262,9 @@ impl<'a> Call<'a> {
     }
 
     fn show(&mut self, event: &StreamEvent) {
-        let Some(sink) = &self.context.deltas else { return };
+        let Some(sink) = &self.context.deltas else {
+            return;
+        };
         match event {
             // Only a sign of life.
             StreamEvent::Text(text) | StreamEvent::Reasoning(text) if text.is_empty() => {}
@@ -229,7 +283,13 @@ impl<'a> Call<'a> {
         }
     }
 
-    fn step(&self, error: &ProviderError, limit: (&mut usize, usize), has_next: bool, has_images: bool) -> Step {
+    fn step(
+        &self,
+        error: &ProviderError,
+        limit: (&mut usize, usize),
+        has_next: bool,
+        has_images: bool,
+    ) -> Step {
         if self.shown {
             return Step::GiveUp(End::BrokenOff);
         }
@@ -239,7 +299,9 @@ impl<'a> Call<'a> {
             // Vendors find many words for it, so any refusal of a request with images counts.
             Recovery::DropImages | Recovery::GiveUp if has_images => Step::WithoutImages,
             // What one vendor refuses another may take; it says nothing about the vendor's health.
-            Recovery::Compact | Recovery::DropImages | Recovery::GiveUp => Step::next(Duration::ZERO),
+            Recovery::Compact | Recovery::DropImages | Recovery::GiveUp => {
+                Step::next(Duration::ZERO)
+            }
         }
     }
 
@@ -258,18 +320,29 @@ impl<'a> Call<'a> {
         }
     }
 
-    fn again(&self, after: Option<Duration>, (count, most): (&mut usize, usize), has_next: bool) -> Step {
+    fn again(
+        &self,
+        after: Option<Duration>,
+        (count, most): (&mut usize, usize),
+        has_next: bool,
+    ) -> Step {
         let policy = &self.router.policy;
         // With somebody else to ask, a vendor that wants us to wait longer than our own pauses waits alone.
         let own_longest = policy.pauses.iter().max().copied().unwrap_or_default();
-        let longest = if has_next { own_longest.min(policy.longest_pause) } else { policy.longest_pause };
+        let longest = if has_next {
+            own_longest.min(policy.longest_pause)
+        } else {
+            policy.longest_pause
+        };
         let asked = after.unwrap_or_default();
         if *count >= most || asked > longest {
             return Step::next(after.unwrap_or(REST));
         }
         let own = policy.pauses.get(*count).copied().unwrap_or(own_longest);
         *count += 1;
-        Step::Again { pause: jittered(own.max(asked)) }
+        Step::Again {
+            pause: jittered(own.max(asked)),
+        }
     }
 
     fn answered(&self, response: LlmResponse, candidate: &Candidate) -> LlmResponse {
@@ -283,7 +356,10 @@ impl<'a> Call<'a> {
 
     fn broken_off(&self, candidate: &Candidate, error: &ProviderError) -> LlmResponse {
         let why = explain::failure(candidate, error);
-        let words = format!("{}\n\n[The answer broke off. {why}]", self.partial.trim_end());
+        let words = format!(
+            "{}\n\n[The answer broke off. {why}]",
+            self.partial.trim_end()
+        );
         self.answered(LlmResponse::error(words), candidate)
     }
 }
@@ -292,7 +368,10 @@ impl<'a> Call<'a> {
 fn is_empty(response: &LlmResponse) -> bool {
     response.finish_reason != FinishReason::Runaway
         && response.tool_calls.is_empty()
-        && response.content.as_ref().is_none_or(|text| text.trim().is_empty())
+        && response
+            .content
+            .as_ref()
+            .is_none_or(|text| text.trim().is_empty())
 }
 
 /// Up to a quarter longer, so that many callers do not come back at once.

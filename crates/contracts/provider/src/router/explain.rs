@@ -51,8 +51,10 @@ pub(super) fn failures(failed: &[(&Candidate, ProviderError)]) -> String {
         [] => NO_CANDIDATE.to_owned(),
         [(candidate, error)] => failure(candidate, error),
         several => {
-            let lines: Vec<String> =
-                several.iter().map(|(candidate, error)| format!("- {}", failure(candidate, error))).collect();
+            let lines: Vec<String> = several
+                .iter()
+                .map(|(candidate, error)| format!("- {}", failure(candidate, error)))
+                .collect();
             format!("No model answered.\n{}", lines.join("\n"))
         }
     }
@@ -105,9 +107,20 @@ fn advice(provider: &ProviderName, error: &ProviderError) -> String {
 
 /// A duration in its two largest units, rounded up.
 fn in_words(wait: Duration) -> String {
-    const UNITS: [(u64, &str); 4] = [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")];
-    let seconds = wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1);
-    let largest = UNITS.iter().position(|(size, _)| seconds >= *size).unwrap_or(UNITS.len() - 1);
+    const UNITS: [(u64, &str); 4] = [
+        (86_400, "day"),
+        (3_600, "hour"),
+        (60, "minute"),
+        (1, "second"),
+    ];
+    let seconds = wait
+        .as_secs()
+        .saturating_add(u64::from(wait.subsec_nanos() > 0))
+        .max(1);
+    let largest = UNITS
+        .iter()
+        .position(|(size, _)| seconds >= *size)
+        .unwrap_or(UNITS.len() - 1);
     let smallest = UNITS.get(largest + 1).map_or(1, |(size, _)| *size);
     let mut rest = seconds.div_ceil(smallest).saturating_mul(smallest);
     let mut words = Vec::new();
@@ -115,7 +128,10 @@ fn in_words(wait: Duration) -> String {
         let count = rest / size;
         rest %= size;
         if count > 0 {
-            words.push(format!("{count} {name}{}", if count == 1 { "" } else { "s" }));
+            words.push(format!(
+                "{count} {name}{}",
+                if count == 1 { "" } else { "s" }
+            ));
         }
     }
     words.join(" and ")
@@ -144,9 +160,11 @@ mod tests {
 
     #[test]
     fn names_are_spelled_as_in_the_configuration() {
-        for (name, key) in
-            [("openai", "openai"), ("volcengine_coding_plan", "volcengineCodingPlan"), ("my-box", "my-box")]
-        {
+        for (name, key) in [
+            ("openai", "openai"),
+            ("volcengine_coding_plan", "volcengineCodingPlan"),
+            ("my-box", "my-box"),
+        ] {
             assert_eq!(camel_case(name), key);
         }
     }

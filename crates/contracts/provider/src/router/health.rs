@@ -39,18 +39,26 @@ impl Health {
             Some(_) => true,
         };
         state.probing |= probe;
-        Some(Admission { health: self, probe })
+        Some(Admission {
+            health: self,
+            probe,
+        })
     }
 
     /// Leave to ask whatever its state.
     pub(super) fn admit_anyway(&self) -> Admission<'_> {
-        Admission { health: self, probe: false }
+        Admission {
+            health: self,
+            probe: false,
+        }
     }
 
     /// Whether [`Health::admit`] would give leave now.
     pub(super) fn is_awake(&self) -> bool {
         let state = self.state();
-        state.rests_until.is_none_or(|until| Instant::now() >= until && !state.probing)
+        state
+            .rests_until
+            .is_none_or(|until| Instant::now() >= until && !state.probing)
     }
 }
 

@@ -10,11 +10,16 @@ fn pieces(text: &str, cuts: &[usize]) -> Vec<String> {
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (chars.len() + 1)).collect();
     cuts.extend([0, chars.len()]);
     cuts.sort_unstable();
-    cuts.windows(2).map(|pair| chars[pair[0]..pair[1]].iter().collect()).collect()
+    cuts.windows(2)
+        .map(|pair| chars[pair[0]..pair[1]].iter().collect())
+        .collect()
 }
 
 fn events(text: &str, calls: &[(String, String)], cuts: &[usize]) -> Vec<StreamEvent> {
-    let mut events: Vec<StreamEvent> = pieces(text, cuts).into_iter().map(StreamEvent::Text).collect();
+    let mut events: Vec<StreamEvent> = pieces(text, cuts)
+        .into_iter()
+        .map(StreamEvent::Text)
+        .collect();
     events.extend(pieces(text, cuts).into_iter().map(StreamEvent::Reasoning));
     for (index, (name, arguments)) in calls.iter().enumerate() {
         for (position, piece) in pieces(arguments, cuts).into_iter().enumerate() {

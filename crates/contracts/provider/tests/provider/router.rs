@@ -5,18 +5,25 @@ use std::time::Duration;
 
 use nanobot_provider::{Generation, ProviderError, StreamEvent};
 use nanobot_types::{
-    AssistantMessage, ChatMessage, Content, ContentBlock, FinishReason, ImageUrl, LlmResponse, Usage, UserMessage,
+    AssistantMessage, ChatMessage, Content, ContentBlock, FinishReason, ImageUrl, LlmResponse,
+    Usage, UserMessage,
 };
 use tokio::time::Instant;
 
 use super::script::{Play, Scripted, hello, refuse, request, router, text, unwatched, watched};
 
 fn busy(retry_after: Option<u64>) -> ProviderError {
-    ProviderError::RateLimited { retry_after: retry_after.map(Duration::from_secs), message: "slow down".into() }
+    ProviderError::RateLimited {
+        retry_after: retry_after.map(Duration::from_secs),
+        message: "slow down".into(),
+    }
 }
 
 fn down() -> ProviderError {
-    ProviderError::Server { status: 503, message: "upstream".into() }
+    ProviderError::Server {
+        status: 503,
+        message: "upstream".into(),
+    }
 }
 
 fn content(response: &LlmResponse) -> &str {
@@ -31,7 +38,9 @@ fn about(elapsed: Duration, expected: Duration) -> bool {
 #[tokio::test(start_paused = true)]
 async fn the_answer_says_who_gave_it() {
     let a = Scripted::new("a", [text("hi")]);
-    let response = router(&[&a]).chat_with_failover(hello(), &unwatched()).await;
+    let response = router(&[&a])
+        .chat_with_failover(hello(), &unwatched())
+        .await;
     assert_eq!(
         response,
         LlmResponse {
@@ -48,21 +57,37 @@ async fn the_answer_says_who_gave_it() {
 #[tokio::test(start_paused = true)]
 async fn a_request_keeps_a_generation_of_its_own() {
     let a = Scripted::new("a", [text("hi")]);
-    let own = Generation { max_tokens: 99, ..Generation::default() };
+    let own = Generation {
+        max_tokens: 99,
+        ..Generation::default()
+    };
     router(&[&a])
-        .chat_with_failover(nanobot_provider::ChatRequest { generation: own.clone(), ..hello() }, &unwatched())
+        .chat_with_failover(
+            nanobot_provider::ChatRequest {
+                generation: own.clone(),
+                ..hello()
+            },
+            &unwatched(),
+        )
         .await;
     assert_eq!(a.requests()[0].generation, own);
 }
 
 #[tokio::test(start_paused = true)]
 async fn passing_failures_are_tried_again_after_growing_pauses() {
-    let a = Scripted::new("a", [refuse(down()), refuse(down()), refuse(down()), text("hi")]);
+    let a = Scripted::new(
+        "a",
+        [refuse(down()), refuse(down()), refuse(down()), text("hi")],
+    );
     let (context, shown) = watched();
     let begun = Instant::now();
     let response = router(&[&a]).chat_with_failover(hello(), &context).await;
     assert_eq!(content(&response), "hi");
-    assert!(about(begun.elapsed(), Duration::from_secs(7)), "{:?}", begun.elapsed());
+    assert!(
+        about(begun.elapsed(), Duration::from_secs(7)),
+        "{:?}",
+        begun.elapsed()
+    );
     assert_eq!(shown.notices().len(), 3);
     assert!(
         shown.notices()[0].starts_with("a/m: server error 503: upstream; trying again in"),
@@ -75,12 +100,22 @@ async fn passing_failures_are_tried_again_after_growing_pauses() {
 async fn the_last_failure_is_explained() {
     let a = Scripted::new(
         "open_ai",
-        std::iter::repeat_n(refuse(ProviderError::Network("cannot reach http://127.0.0.1:1".into())), 4),
+        std::iter::repeat_n(
+            refuse(ProviderError::Network(
+                "cannot reach http://127.0.0.1:1".into(),
+            )),
+            4,
+        ),
     );
-    let response = router(&[&a]).chat_with_failover(hello(), &unwatched()).await;
+    let response = router(&[&a])
+        .chat_with_failover(hello(), &unwatched())
+        .await;
     assert_eq!(response.finish_reason, FinishReason::Error);
     let words = content(&response);
-    assert!(words.starts_with("open_ai/m: connection failed: cannot reach http://127.0.0.1:1. "), "{words}");
+    assert!(
+        words.starts_with("open_ai/m: connection failed: cannot reach http://127.0.0.1:1. "),
+        "{words}"
+    );
     assert!(words.contains("providers.openAi.apiBase"), "{words}");
     assert_eq!(a.requests().len(), 4);
 }
@@ -89,16 +124,24 @@ async fn the_last_failure_is_explained() {
 async fn what_the_vendor_asks_for_is_waited() {
     let a = Scripted::new("a", [refuse(busy(Some(20))), text("hi")]);
     let begun = Instant::now();
-    let response = router(&[&a]).chat_with_failover(hello(), &unwatched()).await;
+    let response = router(&[&a])
+        .chat_with_failover(hello(), &unwatched())
+        .await;
     assert_eq!(content(&response), "hi");
-    assert!(about(begun.elapsed(), Duration::from_secs(20)), "{:?}", begun.elapsed());
+    assert!(
+        about(begun.elapsed(), Duration::from_secs(20)),
+        "{:?}",
+        begun.elapsed()
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_vendor_that_asks_for_too_much_is_given_up() {
     let a = Scripted::new("a", [refuse(busy(Some(3600)))]);
     let begun = Instant::now();
-    let response = router(&[&a]).chat_with_failover(hello(), &unwatched()).await;
+    let response = router(&[&a])
+        .chat_with_failover(hello(), &unwatched())
+        .await;
     assert_eq!(response.finish_reason, FinishReason::Error);
     assert_eq!(begun.elapsed(), Duration::ZERO);
 }
@@ -108,9 +151,17 @@ async fn the_next_candidate_answers_within_seconds_and_is_announced() {
     let table = [
         ("wrong key", vec![ProviderError::Auth("bad".into())], 0),
         ("no money", vec![ProviderError::Quota("empty".into())], 0),
-        ("unknown model", vec![ProviderError::BadRequest("no such model".into())], 0),
+        (
+            "unknown model",
+            vec![ProviderError::BadRequest("no such model".into())],
+            0,
+        ),
         ("long wait asked for", vec![busy(Some(30))], 0),
-        ("too long for this one", vec![ProviderError::ContextOverflow("8k".into())], 0),
+        (
+            "too long for this one",
+            vec![ProviderError::ContextOverflow("8k".into())],
+            0,
+        ),
         ("down", vec![down(); 4], 7),
     ];
     for (case, errors, seconds) in table {
@@ -119,11 +170,29 @@ async fn the_next_candidate_answers_within_seconds_and_is_announced() {
         let b = Scripted::new("b", [text("from b")]);
         let (context, shown) = watched();
         let begun = Instant::now();
-        let response = router(&[&a, &b]).chat_with_failover(hello(), &context).await;
-        assert_eq!((content(&response), response.provider.clone()), ("from b", Some("b".into())), "{case}");
-        assert!(about(begun.elapsed(), Duration::from_secs(seconds)), "{case}: {:?}", begun.elapsed());
+        let response = router(&[&a, &b])
+            .chat_with_failover(hello(), &context)
+            .await;
+        assert_eq!(
+            (content(&response), response.provider.clone()),
+            ("from b", Some("b".into())),
+            "{case}"
+        );
+        assert!(
+            about(begun.elapsed(), Duration::from_secs(seconds)),
+            "{case}: {:?}",
+            begun.elapsed()
+        );
         assert_eq!(a.requests().len(), count, "{case}");
-        assert!(shown.notices().last().unwrap().ends_with("; asking b/m instead"), "{case}: {:?}", shown.notices());
+        assert!(
+            shown
+                .notices()
+                .last()
+                .unwrap()
+                .ends_with("; asking b/m instead"),
+            "{case}: {:?}",
+            shown.notices()
+        );
     }
 }
 
@@ -143,7 +212,10 @@ async fn a_failed_candidate_rests_and_comes_back() {
 
 #[tokio::test(start_paused = true)]
 async fn when_all_rest_they_are_asked_anyway() {
-    let a = Scripted::new("a", [refuse(ProviderError::Auth("bad".into())), text("key fixed")]);
+    let a = Scripted::new(
+        "a",
+        [refuse(ProviderError::Auth("bad".into())), text("key fixed")],
+    );
     let router = router(&[&a]);
     let first = router.chat_with_failover(hello(), &unwatched()).await;
     assert!(content(&first).contains("providers.a.apiKey"), "{first:?}");
@@ -155,13 +227,24 @@ async fn when_all_rest_they_are_asked_anyway() {
 async fn every_failure_is_named_when_nobody_answers() {
     let a = Scripted::new("a", [refuse(ProviderError::Auth("bad".into()))]);
     let b = Scripted::new("b", [refuse(ProviderError::Quota("empty".into()))]);
-    let response = router(&[&a, &b]).chat_with_failover(hello(), &unwatched()).await;
+    let response = router(&[&a, &b])
+        .chat_with_failover(hello(), &unwatched())
+        .await;
     assert_eq!(response.finish_reason, FinishReason::Error);
     let words = content(&response);
-    assert!(words.starts_with("No model answered.\n- a/m: not authorised: bad."), "{words}");
-    assert!(words.contains("\n- b/m: quota exhausted: empty."), "{words}");
+    assert!(
+        words.starts_with("No model answered.\n- a/m: not authorised: bad."),
+        "{words}"
+    );
+    assert!(
+        words.contains("\n- b/m: quota exhausted: empty."),
+        "{words}"
+    );
     let nobody = router_without_candidates().await;
-    assert!(content(&nobody).starts_with("No model is configured."), "{nobody:?}");
+    assert!(
+        content(&nobody).starts_with("No model is configured."),
+        "{nobody:?}"
+    );
 }
 
 async fn router_without_candidates() -> LlmResponse {
@@ -170,18 +253,29 @@ async fn router_without_candidates() -> LlmResponse {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_tried_again_once_text_was_shown() {
-    let broken =
-        || Play::Events(vec![Ok(StreamEvent::Text("half an ".into())), Err(ProviderError::Network("reset".into()))]);
+    let broken = || {
+        Play::Events(vec![
+            Ok(StreamEvent::Text("half an ".into())),
+            Err(ProviderError::Network("reset".into())),
+        ])
+    };
     let a = Scripted::new("a", [broken()]);
     let b = Scripted::new("b", []);
     let (context, shown) = watched();
-    let response = router(&[&a, &b]).chat_with_failover(hello(), &context).await;
+    let response = router(&[&a, &b])
+        .chat_with_failover(hello(), &context)
+        .await;
     assert_eq!(response.finish_reason, FinishReason::Error);
-    assert!(content(&response).starts_with("half an\n\n[The answer broke off. a/m: connection failed: reset."));
+    assert!(
+        content(&response)
+            .starts_with("half an\n\n[The answer broke off. a/m: connection failed: reset.")
+    );
     assert_eq!(shown.text(), "half an ");
 
     let a = Scripted::new("a", [broken(), text("whole")]);
-    let response = router(&[&a]).chat_with_failover(hello(), &unwatched()).await;
+    let response = router(&[&a])
+        .chat_with_failover(hello(), &unwatched())
+        .await;
     assert_eq!(content(&response), "whole", "nobody saw the first try");
 }
 
@@ -189,22 +283,43 @@ async fn nothing_is_tried_again_once_text_was_shown() {
 async fn an_answer_without_its_end_is_not_accepted() {
     let cut = Play::Events(vec![Ok(StreamEvent::Text("Hel".into()))]);
     let a = Scripted::new("a", [cut, text("Hello")]);
-    assert_eq!(content(&router(&[&a]).chat_with_failover(hello(), &unwatched()).await), "Hello");
+    assert_eq!(
+        content(
+            &router(&[&a])
+                .chat_with_failover(hello(), &unwatched())
+                .await
+        ),
+        "Hello"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn silence_ends_a_try() {
     let a = Scripted::new("a", [Play::Stall(vec![]), Play::Stall(vec![])]);
     let begun = Instant::now();
-    let response = router(&[&a]).chat_with_failover(hello(), &unwatched()).await;
-    assert!(content(&response).contains("no answer for 90 s"), "{response:?}");
-    assert!(begun.elapsed() < Duration::from_secs(185), "{:?}", begun.elapsed());
+    let response = router(&[&a])
+        .chat_with_failover(hello(), &unwatched())
+        .await;
+    assert!(
+        content(&response).contains("no answer for 90 s"),
+        "{response:?}"
+    );
+    assert!(
+        begun.elapsed() < Duration::from_secs(185),
+        "{:?}",
+        begun.elapsed()
+    );
 
     let a = Scripted::new("a", [Play::Stall(vec![])]);
     let b = Scripted::new("b", [text("awake")]);
     let begun = Instant::now();
-    let response = router(&[&a, &b]).chat_with_failover(hello(), &unwatched()).await;
-    assert_eq!((content(&response), begun.elapsed()), ("awake", Duration::from_secs(90)));
+    let response = router(&[&a, &b])
+        .chat_with_failover(hello(), &unwatched())
+        .await;
+    assert_eq!(
+        (content(&response), begun.elapsed()),
+        ("awake", Duration::from_secs(90))
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -212,14 +327,28 @@ async fn a_try_that_never_ends_is_ended() {
     let a = Scripted::new("a", [Play::Drip(Duration::from_secs(7))]);
     let b = Scripted::new("b", [text("done")]);
     let begun = Instant::now();
-    let response = router(&[&a, &b]).chat_with_failover(hello(), &unwatched()).await;
-    assert_eq!((content(&response), begun.elapsed()), ("done", Duration::from_secs(300)));
+    let response = router(&[&a, &b])
+        .chat_with_failover(hello(), &unwatched())
+        .await;
+    assert_eq!(
+        (content(&response), begun.elapsed()),
+        ("done", Duration::from_secs(300))
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn stopping_ends_at_once_and_keeps_the_count() {
-    let usage = Usage { prompt_tokens: 5, ..Usage::default() };
-    let a = Scripted::new("a", [Play::Events(vec![Ok(StreamEvent::Usage(usage)), Err(down())])]);
+    let usage = Usage {
+        prompt_tokens: 5,
+        ..Usage::default()
+    };
+    let a = Scripted::new(
+        "a",
+        [Play::Events(vec![
+            Ok(StreamEvent::Usage(usage)),
+            Err(down()),
+        ])],
+    );
     let context = unwatched();
     let router = router(&[&a]);
     let begun = Instant::now();
@@ -227,13 +356,22 @@ async fn stopping_ends_at_once_and_keeps_the_count() {
         tokio::time::sleep(Duration::from_millis(500)).await;
         context.cancel.cancel();
     });
-    assert_eq!((response.finish_reason, response.usage), (FinishReason::Error, Some(usage)));
-    assert_eq!((response.content.as_deref(), begun.elapsed()), (Some("Stopped."), Duration::from_millis(500)));
+    assert_eq!(
+        (response.finish_reason, response.usage),
+        (FinishReason::Error, Some(usage))
+    );
+    assert_eq!(
+        (response.content.as_deref(), begun.elapsed()),
+        (Some("Stopped."), Duration::from_millis(500))
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn failed_tries_are_counted() {
-    let usage = |tokens| Usage { prompt_tokens: tokens, ..Usage::default() };
+    let usage = |tokens| Usage {
+        prompt_tokens: tokens,
+        ..Usage::default()
+    };
     let failed = Play::Events(vec![Ok(StreamEvent::Usage(usage(3))), Err(down())]);
     let fine = Play::Events(vec![
         Ok(StreamEvent::Usage(usage(1))),
@@ -242,25 +380,44 @@ async fn failed_tries_are_counted() {
         Ok(StreamEvent::Finished(FinishReason::Stop)),
     ]);
     let a = Scripted::new("a", [failed, fine]);
-    let response = router(&[&a]).chat_with_failover(hello(), &unwatched()).await;
+    let response = router(&[&a])
+        .chat_with_failover(hello(), &unwatched())
+        .await;
     assert_eq!(response.usage, Some(usage(7)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn empty_answers_are_asked_for_twice_more() {
     let a = Scripted::new("a", [text(" \n"), text(""), text("at last")]);
-    assert_eq!(content(&router(&[&a]).chat_with_failover(hello(), &unwatched()).await), "at last");
+    assert_eq!(
+        content(
+            &router(&[&a])
+                .chat_with_failover(hello(), &unwatched())
+                .await
+        ),
+        "at last"
+    );
     let a = Scripted::new("a", [text(""), text(""), text("")]);
-    let response = router(&[&a]).chat_with_failover(hello(), &unwatched()).await;
+    let response = router(&[&a])
+        .chat_with_failover(hello(), &unwatched())
+        .await;
     assert_eq!(response.finish_reason, FinishReason::Error);
-    assert!(content(&response).contains("the answer was empty"), "{response:?}");
+    assert!(
+        content(&response).contains("the answer was empty"),
+        "{response:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_was_withheld_is_explained_and_not_asked_for_again() {
-    for (reason, expected) in [(FinishReason::ContentFilter, "content filter"), (FinishReason::Length, "maxTokens")] {
+    for (reason, expected) in [
+        (FinishReason::ContentFilter, "content filter"),
+        (FinishReason::Length, "maxTokens"),
+    ] {
         let a = Scripted::new("a", [Play::Events(vec![Ok(StreamEvent::Finished(reason))])]);
-        let response = router(&[&a]).chat_with_failover(hello(), &unwatched()).await;
+        let response = router(&[&a])
+            .chat_with_failover(hello(), &unwatched())
+            .await;
         assert_eq!(response.finish_reason, FinishReason::Error);
         assert!(content(&response).contains(expected), "{response:?}");
     }
@@ -268,8 +425,13 @@ async fn an_answer_that_was_withheld_is_explained_and_not_asked_for_again() {
 
 #[tokio::test(start_paused = true)]
 async fn an_overlong_conversation_is_told_apart() {
-    let a = Scripted::new("a", [refuse(ProviderError::ContextOverflow("8192 tokens".into()))]);
-    let response = router(&[&a]).chat_with_failover(hello(), &unwatched()).await;
+    let a = Scripted::new(
+        "a",
+        [refuse(ProviderError::ContextOverflow("8192 tokens".into()))],
+    );
+    let response = router(&[&a])
+        .chat_with_failover(hello(), &unwatched())
+        .await;
     assert_eq!(response.finish_reason, FinishReason::ContextOverflow);
     assert!(content(&response).contains("/new"), "{response:?}");
     assert_eq!(a.requests().len(), 1);
@@ -277,29 +439,53 @@ async fn an_overlong_conversation_is_told_apart() {
 
 fn picture() -> ChatMessage {
     let blocks = vec![
-        ContentBlock::ImageUrl { image_url: ImageUrl { url: "data:image/png;base64,AA==".into() } },
-        ContentBlock::Text { text: "what is it?".into() },
+        ContentBlock::ImageUrl {
+            image_url: ImageUrl {
+                url: "data:image/png;base64,AA==".into(),
+            },
+        },
+        ContentBlock::Text {
+            text: "what is it?".into(),
+        },
     ];
-    ChatMessage::User(UserMessage { content: Content::Blocks(blocks), media: Vec::new() })
+    ChatMessage::User(UserMessage {
+        content: Content::Blocks(blocks),
+        media: Vec::new(),
+    })
 }
 
 #[tokio::test(start_paused = true)]
 async fn images_that_are_not_taken_are_left_out_once() {
-    let refusals =
-        [ProviderError::ImagesUnsupported("text only".into()), ProviderError::BadRequest("content[0]".into())];
+    let refusals = [
+        ProviderError::ImagesUnsupported("text only".into()),
+        ProviderError::BadRequest("content[0]".into()),
+    ];
     for refusal in refusals {
         let a = Scripted::new("a", [refuse(refusal.clone()), text("a cat?")]);
         let (context, shown) = watched();
-        let response = router(&[&a]).chat_with_failover(request(vec![picture()]), &context).await;
+        let response = router(&[&a])
+            .chat_with_failover(request(vec![picture()]), &context)
+            .await;
         assert_eq!(content(&response), "a cat?");
-        assert_eq!(a.requests()[1].transcript.messages()[0].text(), "[image omitted]\nwhat is it?");
-        assert!(shown.notices()[0].ends_with("asking again without images"), "{:?}", shown.notices());
+        assert_eq!(
+            a.requests()[1].transcript.messages()[0].text(),
+            "[image omitted]\nwhat is it?"
+        );
+        assert!(
+            shown.notices()[0].ends_with("asking again without images"),
+            "{:?}",
+            shown.notices()
+        );
 
         let a = Scripted::new("a", [refuse(refusal.clone()), refuse(refusal.clone())]);
-        router(&[&a]).chat_with_failover(request(vec![picture()]), &unwatched()).await;
+        router(&[&a])
+            .chat_with_failover(request(vec![picture()]), &unwatched())
+            .await;
         assert_eq!(a.requests().len(), 2);
         let a = Scripted::new("a", [refuse(refusal)]);
-        router(&[&a]).chat_with_failover(hello(), &unwatched()).await;
+        router(&[&a])
+            .chat_with_failover(hello(), &unwatched())
+            .await;
         assert_eq!(a.requests().len(), 1, "there was no image to leave out");
     }
 }
@@ -315,15 +501,32 @@ async fn reasoning_goes_back_to_whom_it_came_from() {
             ..AssistantMessage::default()
         })
     };
-    let messages = vec![ChatMessage::user("q"), thought(Some("a")), thought(Some("b")), thought(None)];
+    let messages = vec![
+        ChatMessage::user("q"),
+        thought(Some("a")),
+        thought(Some("b")),
+        thought(None),
+    ];
     let a = Scripted::new("a", [text("hi")]);
-    router(&[&a]).chat_with_failover(request(messages.clone()), &unwatched()).await;
+    router(&[&a])
+        .chat_with_failover(request(messages.clone()), &unwatched())
+        .await;
     let sent: Vec<Arc<ChatMessage>> = a.requests()[0].transcript.messages().to_vec();
     let stripped = ChatMessage::Assistant(AssistantMessage {
         content: Some("answer".into()),
         provider: Some("b".into()),
         ..AssistantMessage::default()
     });
-    let expected = [messages[0].clone(), messages[1].clone(), stripped, messages[3].clone()];
-    assert_eq!(sent.iter().map(|message| (**message).clone()).collect::<Vec<_>>(), expected);
+    let expected = [
+        messages[0].clone(),
+        messages[1].clone(),
+        stripped,
+        messages[3].clone(),
+    ];
+    assert_eq!(
+        sent.iter()
+            .map(|message| (**message).clone())
+            .collect::<Vec<_>>(),
+        expected
+    );
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use nanobot_provider::{
-    CallContext, Candidate, ChatRequest, ChatStream, Delta, Generation, Provider, ProviderError, ProviderRouter,
-    RetryPolicy, StreamEvent, ToolChoice,
+    CallContext, Candidate, ChatRequest, ChatStream, Delta, Generation, Provider, ProviderError,
+    ProviderRouter, RetryPolicy, StreamEvent, ToolChoice,
 };
 use nanobot_types::{ChatMessage, FinishReason, ProviderName, Transcript};
 use tokio_util::sync::CancellationToken;
@@ -29,7 +29,10 @@ pub(crate) enum Play {
 }
 
 pub(crate) fn text(text: &str) -> Play {
-    Play::Events(vec![Ok(StreamEvent::Text(text.to_owned())), Ok(StreamEvent::Finished(FinishReason::Stop))])
+    Play::Events(vec![
+        Ok(StreamEvent::Text(text.to_owned())),
+        Ok(StreamEvent::Finished(FinishReason::Stop)),
+    ])
 }
 
 pub(crate) fn refuse(error: ProviderError) -> Play {
@@ -45,7 +48,11 @@ pub(crate) struct Scripted {
 
 impl Scripted {
     pub(crate) fn new(name: &str, plays: impl IntoIterator<Item = Play>) -> Arc<Self> {
-        Arc::new(Self { name: name.into(), plays: Mutex::new(plays.into_iter().collect()), requests: Mutex::default() })
+        Arc::new(Self {
+            name: name.into(),
+            plays: Mutex::new(plays.into_iter().collect()),
+            requests: Mutex::default(),
+        })
     }
 
     pub(crate) fn push(&self, play: Play) {
@@ -68,7 +75,9 @@ impl Provider for Scripted {
         let play = self.plays.lock().unwrap().pop_front().unwrap();
         Ok(match play {
             Play::Events(events) => futures_util::stream::iter(events).boxed(),
-            Play::Stall(events) => futures_util::stream::iter(events).chain(futures_util::stream::pending()).boxed(),
+            Play::Stall(events) => futures_util::stream::iter(events)
+                .chain(futures_util::stream::pending())
+                .boxed(),
             Play::Drip(pause) => futures_util::stream::unfold((), move |()| async move {
                 tokio::time::sleep(pause).await;
                 Some((Ok(StreamEvent::Reasoning("hm ".to_owned())), ()))
@@ -83,7 +92,10 @@ pub(crate) fn router(providers: &[&Arc<Scripted>]) -> ProviderRouter {
     let candidates = providers.iter().map(|provider| Candidate {
         provider: Arc::clone(*provider) as Arc<dyn Provider>,
         model: "m".into(),
-        generation: Generation { max_tokens: 7, ..Generation::default() },
+        generation: Generation {
+            max_tokens: 7,
+            ..Generation::default()
+        },
     });
     ProviderRouter::new(candidates, RetryPolicy::default())
 }
@@ -111,25 +123,50 @@ pub(crate) struct Shown(Arc<Mutex<Vec<Delta>>>);
 impl Shown {
     pub(crate) fn text(&self) -> String {
         let deltas = self.0.lock().unwrap();
-        deltas.iter().map(|delta| if let Delta::Text(text) = delta { text.as_str() } else { "" }).collect()
+        deltas
+            .iter()
+            .map(|delta| {
+                if let Delta::Text(text) = delta {
+                    text.as_str()
+                } else {
+                    ""
+                }
+            })
+            .collect()
     }
 
     pub(crate) fn notices(&self) -> Vec<String> {
         let deltas = self.0.lock().unwrap();
         deltas
             .iter()
-            .filter_map(|delta| if let Delta::Notice(line) = delta { Some(line.clone()) } else { None })
+            .filter_map(|delta| {
+                if let Delta::Notice(line) = delta {
+                    Some(line.clone())
+                } else {
+                    None
+                }
+            })
             .collect()
     }
 }
 
 pub(crate) fn unwatched() -> CallContext {
-    CallContext { trace: "t".into(), deltas: None, cancel: CancellationToken::new() }
+    CallContext {
+        trace: "t".into(),
+        deltas: None,
+        cancel: CancellationToken::new(),
+    }
 }
 
 pub(crate) fn watched() -> (CallContext, Shown) {
     let shown = Shown::default();
     let deltas = Arc::clone(&shown.0);
     let sink = move |delta| deltas.lock().unwrap().push(delta);
-    (CallContext { deltas: Some(Arc::new(sink)), ..unwatched() }, shown)
+    (
+        CallContext {
+            deltas: Some(Arc::new(sink)),
+            ..unwatched()
+        },
+        shown,
+    )
 }

@@ -24,9 +24,17 @@ const MARCH: &str = concat!(
 fn as_python_reads(bytes: &[u8]) -> (Vec<Value>, Value) {
     let mut messages = Vec::new();
     let mut metadata = Value::Null;
-    for line in std::str::from_utf8(bytes).unwrap().lines().filter(|line| !line.trim().is_empty()) {
+    for line in std::str::from_utf8(bytes)
+        .unwrap()
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+    {
         let value: Value = serde_json::from_str(line).unwrap();
-        if value["_type"] == "metadata" { metadata = value } else { messages.push(value) }
+        if value["_type"] == "metadata" {
+            metadata = value
+        } else {
+            messages.push(value)
+        }
     }
     (messages, metadata)
 }
@@ -40,33 +48,72 @@ async fn a_session_of_the_python_program_continues() {
     let sent = replay(&view);
     assert_eq!((sent.repairs, sent.open_turn), (Vec::new(), None));
     let expected: Vec<Value> = as_python_reads(MARCH.as_bytes()).0;
-    let sent: Vec<Value> =
-        sent.transcript.messages().iter().map(|message| serde_json::to_value(message).unwrap()).collect();
+    let sent: Vec<Value> = sent
+        .transcript
+        .messages()
+        .iter()
+        .map(|message| serde_json::to_value(message).unwrap())
+        .collect();
     for (sent, mut stored) in sent.into_iter().zip(expected) {
         stored.as_object_mut().unwrap().remove("timestamp");
         assert_eq!(sent, stored);
     }
-    store.append(&key(), view.head, vec![user_of("telegram:1:7", "again")]).await.unwrap();
-    store.append(&key(), Seq(5), vec![assistant("yes"), end(&["telegram:1:7"])]).await.unwrap();
+    store
+        .append(&key(), view.head, vec![user_of("telegram:1:7", "again")])
+        .await
+        .unwrap();
+    store
+        .append(
+            &key(),
+            Seq(5),
+            vec![assistant("yes"), end(&["telegram:1:7"])],
+        )
+        .await
+        .unwrap();
 
     let bytes = home.bytes();
-    assert!(bytes.starts_with(MARCH.as_bytes()), "old lines are kept byte for byte");
+    assert!(
+        bytes.starts_with(MARCH.as_bytes()),
+        "old lines are kept byte for byte"
+    );
     let (messages, metadata) = as_python_reads(&bytes);
     assert_eq!(messages.len(), 6);
     assert_eq!(messages[4]["role"], "user");
     assert_eq!(messages[4]["content"], "again");
     assert_eq!(messages[4]["_inbound"], "telegram:1:7");
-    let six = ["key", "created_at", "metadata", "last_consolidated", "_count"].map(|field| metadata[field].clone());
-    assert_eq!(six, [json!("telegram:1"), json!("2026-03-01T10:00:00.000001"), json!({"a": 1}), json!(0), json!(6)]);
+    let six = [
+        "key",
+        "created_at",
+        "metadata",
+        "last_consolidated",
+        "_count",
+    ]
+    .map(|field| metadata[field].clone());
+    assert_eq!(
+        six,
+        [
+            json!("telegram:1"),
+            json!("2026-03-01T10:00:00.000001"),
+            json!({"a": 1}),
+            json!(0),
+            json!(6)
+        ]
+    );
     assert!(metadata["updated_at"].as_str().unwrap() > "2026-03-15T14:30:00.123456");
 }
 
 #[tokio::test]
 async fn a_new_file_begins_as_the_python_program_begins_one() {
     let home = Home::new();
-    home.store().append(&key(), Seq(0), vec![user("hi")]).await.unwrap();
+    home.store()
+        .append(&key(), Seq(0), vec![user("hi")])
+        .await
+        .unwrap();
     let text = String::from_utf8(home.bytes()).unwrap();
-    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     let time = &lines[0]["created_at"];
     assert_eq!(
         lines[0],
@@ -75,9 +122,16 @@ async fn a_new_file_begins_as_the_python_program_begins_one() {
     );
     assert_eq!(lines.len(), 2);
     let time = &lines[1]["timestamp"];
-    assert_eq!(lines[1], json!({"role": "user", "content": "hi", "timestamp": time}));
+    assert_eq!(
+        lines[1],
+        json!({"role": "user", "content": "hi", "timestamp": time})
+    );
     #[cfg(unix)]
-    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&home.file().metadata().unwrap().permissions()) & 0o777, 0o600);
+    assert_eq!(
+        std::os::unix::fs::PermissionsExt::mode(&home.file().metadata().unwrap().permissions())
+            & 0o777,
+        0o600
+    );
 }
 
 /// Python rewrites the file without our metadata lines; what it keeps must still make sense.
@@ -86,7 +140,16 @@ async fn a_file_that_the_python_program_saved_again_is_read_anew() {
     let home = Home::new();
     let store = home.store();
     store
-        .append(&key(), Seq(0), vec![user("a"), assistant("b"), user("c"), Entry::Consolidated { upto: Seq(2) }])
+        .append(
+            &key(),
+            Seq(0),
+            vec![
+                user("a"),
+                assistant("b"),
+                user("c"),
+                Entry::Consolidated { upto: Seq(2) },
+            ],
+        )
         .await
         .unwrap();
     let (messages, mut metadata) = as_python_reads(&home.bytes());
@@ -100,29 +163,53 @@ async fn a_file_that_the_python_program_saved_again_is_read_anew() {
     text.push_str("{\"role\": \"assistant\", \"content\": \"d\"}\n");
     std::fs::write(home.file(), text).unwrap();
     let view = store.read(&key(), ReadFrom::Cursor).await.unwrap();
-    assert_eq!((view.head, view.cursor, texts(&view)), (Seq(4), Seq(2), vec!["c".to_owned(), "d".to_owned()]));
+    assert_eq!(
+        (view.head, view.cursor, texts(&view)),
+        (Seq(4), Seq(2), vec!["c".to_owned(), "d".to_owned()])
+    );
 }
 
 #[tokio::test]
 async fn a_legacy_session_is_moved_by_the_first_write_and_a_copy_stays() {
     let root = tempfile::tempdir().unwrap();
-    let (sessions, legacy) = (root.path().join("workspace/sessions"), root.path().join("home"));
+    let (sessions, legacy) = (
+        root.path().join("workspace/sessions"),
+        root.path().join("home"),
+    );
     std::fs::create_dir_all(&legacy).unwrap();
     let old = legacy.join("telegram_1.jsonl");
     std::fs::write(&old, MARCH).unwrap();
-    let store = JsonlStore::new(SessionPaths { legacy: Some(legacy.clone()), ..SessionPaths::only(&sessions) });
+    let store = JsonlStore::new(SessionPaths {
+        legacy: Some(legacy.clone()),
+        ..SessionPaths::only(&sessions)
+    });
     let view = store.read(&key(), ReadFrom::Cursor).await.unwrap();
     assert_eq!(view.head, Seq(4));
     assert!(old.exists() && !sessions.exists(), "reading moves nothing");
 
-    store.append(&key(), Seq(4), vec![user("again")]).await.unwrap();
-    store.append(&key(), Seq(5), vec![assistant("yes")]).await.unwrap();
+    store
+        .append(&key(), Seq(4), vec![user("again")])
+        .await
+        .unwrap();
+    store
+        .append(&key(), Seq(5), vec![assistant("yes")])
+        .await
+        .unwrap();
     let moved = std::fs::read(sessions.join("telegram_1.jsonl")).unwrap();
     assert!(moved.starts_with(MARCH.as_bytes()));
     assert_eq!(whole(&store).await.head, Seq(6));
-    let left: Vec<_> = std::fs::read_dir(&legacy).unwrap().map(|file| file.unwrap().path()).collect();
+    let left: Vec<_> = std::fs::read_dir(&legacy)
+        .unwrap()
+        .map(|file| file.unwrap().path())
+        .collect();
     assert_eq!(left.len(), 1);
-    assert!(left[0].to_str().unwrap().contains("telegram_1.jsonl.moved-"), "{left:?}");
+    assert!(
+        left[0]
+            .to_str()
+            .unwrap()
+            .contains("telegram_1.jsonl.moved-"),
+        "{left:?}"
+    );
     assert_eq!(std::fs::read_to_string(&left[0]).unwrap(), MARCH);
     assert_eq!(store.list().await.unwrap().len(), 1);
 }
@@ -137,8 +224,14 @@ async fn an_external_store_is_continued_where_it_is() {
     let (first, rest) = MARCH.split_once('\n').unwrap();
     let text = format!("{first}\n{state}{rest}");
     std::fs::write(&file, &text).unwrap();
-    let store = JsonlStore::new(SessionPaths { external: Some(external), ..SessionPaths::only(&sessions) });
-    store.append(&key(), Seq(4), vec![user("again")]).await.unwrap();
+    let store = JsonlStore::new(SessionPaths {
+        external: Some(external),
+        ..SessionPaths::only(&sessions)
+    });
+    store
+        .append(&key(), Seq(4), vec![user("again")])
+        .await
+        .unwrap();
     assert!(std::fs::read_to_string(&file).unwrap().starts_with(&text));
     assert!(!sessions.exists(), "never both");
     assert_eq!(messages(&whole(&store).await).len(), 5);
@@ -149,14 +242,20 @@ async fn an_external_store_is_continued_where_it_is() {
 /// v0.3 reads `last_archived` before `last_consolidated`; both have to move.
 #[tokio::test]
 async fn the_cursor_keeps_its_newer_name_where_a_file_has_it() {
-    let text =
-        MARCH.replace("\"last_consolidated\": 0", "\"last_archived\": 1, \"last_consolidated\": 0, \"other\": 5");
+    let text = MARCH.replace(
+        "\"last_consolidated\": 0",
+        "\"last_archived\": 1, \"last_consolidated\": 0, \"other\": 5",
+    );
     let home = Home::with_file(text.as_bytes());
     let store = home.store();
     assert_eq!(whole(&store).await.cursor, Seq(1));
-    store.append(&key(), Seq(4), vec![Entry::Consolidated { upto: Seq(3) }]).await.unwrap();
+    store
+        .append(&key(), Seq(4), vec![Entry::Consolidated { upto: Seq(3) }])
+        .await
+        .unwrap();
     let (_, metadata) = as_python_reads(&home.bytes());
-    let fields = ["last_archived", "last_consolidated", "other"].map(|field| metadata[field].clone());
+    let fields =
+        ["last_archived", "last_consolidated", "other"].map(|field| metadata[field].clone());
     assert_eq!(fields, [json!(3), json!(3), json!(5)]);
     assert_eq!(whole(&home.store()).await.cursor, Seq(3));
 }
@@ -167,7 +266,10 @@ async fn a_renamed_file_belongs_to_its_name() {
     let store = home.store();
     let view = whole(&store).await;
     assert_eq!(view.head, Seq(4));
-    store.append(&key(), view.head, vec![user("next")]).await.unwrap();
+    store
+        .append(&key(), view.head, vec![user("next")])
+        .await
+        .unwrap();
     assert_eq!(home.store().list().await.unwrap()[0].key, key());
 }
 
@@ -178,7 +280,10 @@ async fn messages_that_only_text_was_kept_of_are_read() {
     );
     let entries = messages(&whole(&home.store()).await);
     assert_eq!(*entries[0].message, ChatMessage::user("q"));
-    assert_eq!(entries[0].extra, *json!({"tools_used": ["a"]}).as_object().unwrap());
+    assert_eq!(
+        entries[0].extra,
+        *json!({"tools_used": ["a"]}).as_object().unwrap()
+    );
     let list = home.store().list().await.unwrap();
     assert_eq!(list[0].key, key());
     assert!(list[0].created_at.is_some());

@@ -11,12 +11,19 @@ use crate::support::{Home, assert_valid, key, log, messages, roles, texts, user,
 #[tokio::test]
 async fn every_stored_session_is_read_as_its_row_says() {
     let log = log();
-    let rows: Vec<Row> =
-        corpus::rows("stored_data").unwrap().into_iter().filter(|row| row.text("kind") == "session").collect();
+    let rows: Vec<Row> = corpus::rows("stored_data")
+        .unwrap()
+        .into_iter()
+        .filter(|row| row.text("kind") == "session")
+        .collect();
     assert_eq!(rows.len(), 30);
     let mut failed = Vec::new();
     for row in rows {
-        if AssertUnwindSafe(holds(&row, log)).catch_unwind().await.is_err() {
+        if AssertUnwindSafe(holds(&row, log))
+            .catch_unwind()
+            .await
+            .is_err()
+        {
             failed.push(row.id);
         }
     }
@@ -32,26 +39,55 @@ async fn holds(row: &Row, log: &crate::support::Log) {
         serde_json::Value::Array(pair) => pair[0].as_u64().unwrap()..=pair[1].as_u64().unwrap(),
         number => number.as_u64().unwrap()..=number.as_u64().unwrap(),
     };
-    assert!(range.contains(&before.head.0), "{}: {} messages", row.id, before.head);
-    assert_eq!(messages(&before).len() as u64, before.head.0, "{}: every message is there", row.id);
+    assert!(
+        range.contains(&before.head.0),
+        "{}: {} messages",
+        row.id,
+        before.head
+    );
+    assert_eq!(
+        messages(&before).len() as u64,
+        before.head.0,
+        "{}: every message is there",
+        row.id
+    );
     // The one row whose cursor can be believed.
     let cursor = u64::from(row.id == "sd-s-015");
-    assert_eq!(before.cursor.0, cursor, "{}: nothing else is hidden", row.id);
+    assert_eq!(
+        before.cursor.0, cursor,
+        "{}: nothing else is hidden",
+        row.id
+    );
     if let Some(expected) = row.json.pointer("/expect/request_roles") {
-        assert_eq!(serde_json::json!(roles(&replay(&before).transcript)), *expected, "{}", row.id);
+        assert_eq!(
+            serde_json::json!(roles(&replay(&before).transcript)),
+            *expected,
+            "{}",
+            row.id
+        );
     }
     for word in row.must() {
         match word {
             "no_panic" => {}
             "bad_line_reported" | "torn_tail_reported" => {
-                assert_eq!(log.count(&home.file(), "unreadable lines"), 1, "{}: reported once", row.id);
+                assert_eq!(
+                    log.count(&home.file(), "unreadable lines"),
+                    1,
+                    "{}: reported once",
+                    row.id
+                );
             }
             "request_valid" => assert_valid(&replay(&before), &row.id),
             // They hold below: what was there is there byte for byte, before and after the append.
             "original_kept_until_repaired_copy_is_durable" | "unknown_records_preserved" => {}
-            "unknown_fields_preserved" => assert!(!messages(&before)[0].extra.is_empty(), "{}", row.id),
+            "unknown_fields_preserved" => {
+                assert!(!messages(&before)[0].extra.is_empty(), "{}", row.id)
+            }
             "next_append_is_readable" => {
-                store.append(&key(), before.head, vec![user("next")]).await.unwrap();
+                store
+                    .append(&key(), before.head, vec![user("next")])
+                    .await
+                    .unwrap();
                 for store in [&store, &home.store()] {
                     let mut expected = texts(&before);
                     expected.push("next".to_owned());
@@ -61,5 +97,9 @@ async fn holds(row: &Row, log: &crate::support::Log) {
             other => panic!("{}: unknown word {other}", row.id),
         }
     }
-    assert!(home.bytes().starts_with(&original), "{}: nothing was rewritten", row.id);
+    assert!(
+        home.bytes().starts_with(&original),
+        "{}: nothing was rewritten",
+        row.id
+    );
 }

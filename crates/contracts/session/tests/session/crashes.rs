@@ -4,7 +4,9 @@
 use nanobot_session::{Entry, Recorded, Seq, SessionStore as _, replay};
 use proptest::prelude::*;
 
-use crate::support::{Home, assert_valid, assistant, call, calls, end, key, result, texts, user, user_of, whole};
+use crate::support::{
+    Home, assert_valid, assistant, call, calls, end, key, result, texts, user, user_of, whole,
+};
 
 /// A turn of every shape, step by step as the engine journals them.
 fn journal() -> Vec<Vec<Entry>> {
@@ -47,18 +49,36 @@ async fn survives(bytes: &[u8], length: usize, resumed: bool) {
     let after = whole(&store).await;
     let mut expected = texts(&before);
     expected.extend(texts(&after).into_iter().skip(expected.len()));
-    assert_eq!(texts(&after), expected, "cut at {length}: nothing recorded is lost");
+    assert_eq!(
+        texts(&after),
+        expected,
+        "cut at {length}: nothing recorded is lost"
+    );
     assert_eq!(expected.last().map(String::as_str), Some("after the crash"));
     let sent = replay(&after);
     assert_valid(&sent, &format!("resumed at {length}"));
     assert_eq!(sent.repairs, [], "cut at {length}: repairs are recorded");
-    assert!(home.bytes().starts_with(&bytes[..length]), "cut at {length}: nothing is rewritten");
-    let torn = bytes[..length].rsplit(|byte| *byte == b'\n').next().unwrap();
-    let kept: Vec<Vec<u8>> = home.beside(".torn-").iter().map(|file| std::fs::read(file).unwrap()).collect();
+    assert!(
+        home.bytes().starts_with(&bytes[..length]),
+        "cut at {length}: nothing is rewritten"
+    );
+    let torn = bytes[..length]
+        .rsplit(|byte| *byte == b'\n')
+        .next()
+        .unwrap();
+    let kept: Vec<Vec<u8>> = home
+        .beside(".torn-")
+        .iter()
+        .map(|file| std::fs::read(file).unwrap())
+        .collect();
     if torn.is_empty() || serde_json::from_slice::<serde_json::Value>(torn).is_ok() {
         assert_eq!(kept, [] as [Vec<u8>; 0], "cut at {length}");
     } else {
-        assert_eq!(kept, [torn.to_vec()], "cut at {length}: torn bytes are kept aside");
+        assert_eq!(
+            kept,
+            [torn.to_vec()],
+            "cut at {length}: torn bytes are kept aside"
+        );
     }
 }
 
@@ -77,7 +97,8 @@ async fn a_log_cut_at_any_byte_loads_and_goes_on() {
     let bytes = written(journal()).await;
     for length in 0..=bytes.len() {
         // Going on costs several syncs: it is tried around the ends of lines and now and then.
-        let around = bytes[length.saturating_sub(2)..(length + 2).min(bytes.len())].contains(&b'\n');
+        let around =
+            bytes[length.saturating_sub(2)..(length + 2).min(bytes.len())].contains(&b'\n');
         survives(&bytes, length, around || length % 23 == 0).await;
     }
 }
@@ -90,15 +111,31 @@ async fn a_turn_is_resumed_where_it_was_interrupted() {
     let mut found = Vec::new();
     for step in journal() {
         head = store.append(&key(), head, step).await.unwrap();
-        let view = store.read(&key(), nanobot_session::ReadFrom::Cursor).await.unwrap();
+        let view = store
+            .read(&key(), nanobot_session::ReadFrom::Cursor)
+            .await
+            .unwrap();
         let turn = replay(&view).open_turn;
         found.push(turn.map(|turn| {
-            let pending = turn.pending.iter().map(|call| call.id.to_string()).collect::<Vec<_>>().join(",");
-            (turn.began.0, turn.inbound.len(), turn.model_calls, turn.tool_calls, pending, turn.reply)
+            let pending = turn
+                .pending
+                .iter()
+                .map(|call| call.id.to_string())
+                .collect::<Vec<_>>()
+                .join(",");
+            (
+                turn.began.0,
+                turn.inbound.len(),
+                turn.model_calls,
+                turn.tool_calls,
+                pending,
+                turn.reply,
+            )
         }));
     }
-    let at =
-        |began, inbound, models, tools, pending: &str| Some((began, inbound, models, tools, pending.to_owned(), None));
+    let at = |began, inbound, models, tools, pending: &str| {
+        Some((began, inbound, models, tools, pending.to_owned(), None))
+    };
     assert_eq!(
         found,
         [
@@ -127,11 +164,23 @@ async fn a_message_that_comes_again_is_recognised() {
     let store = home.store();
     let steps: Vec<Entry> = journal().into_iter().flatten().collect();
     store.append(&key(), Seq(0), steps).await.unwrap();
-    let view = store.read(&key(), nanobot_session::ReadFrom::Cursor).await.unwrap();
-    let found = ["telegram:1:1", "telegram:1:3", "telegram:1:4"].map(|id| view.recorded(&id.into()));
-    assert_eq!(found, [Recorded::Ended(None), Recorded::Open, Recorded::New]);
-    let Entry::TurnEnded(ended) = end(&["telegram:1:1", "telegram:1:2"]) else { unreachable!() };
-    assert_eq!(whole(&store).await.recorded(&"telegram:1:2".into()), Recorded::Ended(Some(ended)));
+    let view = store
+        .read(&key(), nanobot_session::ReadFrom::Cursor)
+        .await
+        .unwrap();
+    let found =
+        ["telegram:1:1", "telegram:1:3", "telegram:1:4"].map(|id| view.recorded(&id.into()));
+    assert_eq!(
+        found,
+        [Recorded::Ended(None), Recorded::Open, Recorded::New]
+    );
+    let Entry::TurnEnded(ended) = end(&["telegram:1:1", "telegram:1:2"]) else {
+        unreachable!()
+    };
+    assert_eq!(
+        whole(&store).await.recorded(&"telegram:1:2".into()),
+        Recorded::Ended(Some(ended))
+    );
 }
 
 pub(crate) fn any_entry() -> impl Strategy<Value = Entry> {
@@ -143,7 +192,10 @@ pub(crate) fn any_entry() -> impl Strategy<Value = Entry> {
         ".{0,12}".prop_map(|text| assistant(&text)),
         ids.prop_map(|ids| calls(&ids)),
         id.prop_map(|id| result(id, "r")),
-        Just(Entry::message(nanobot_types::ChatMessage::tool(&call("orphan"), "o"))),
+        Just(Entry::message(nanobot_types::ChatMessage::tool(
+            &call("orphan"),
+            "o"
+        ))),
         Just(end(&["1"])),
         Just(Entry::Reset),
         (0_u64..20).prop_map(|upto| Entry::Consolidated { upto: Seq(upto) }),
@@ -175,16 +227,35 @@ async fn the_end_of_an_append_is_not_believed_behind_a_hole() {
     let last = "{\"role\":\"user\",\"content\":\"c\"}\n";
     let hole = "\0".repeat(600);
     for (what, between, expected) in [
-        ("whole", "{\"role\":\"user\",\"content\":\"x\"}\n".to_owned(), vec!["a", "x", "b", "c"]),
-        ("a hole in the line before", format!("{hole}tent\":\"x\"}}\n"), vec!["a", "c"]),
+        (
+            "whole",
+            "{\"role\":\"user\",\"content\":\"x\"}\n".to_owned(),
+            vec!["a", "x", "b", "c"],
+        ),
+        (
+            "a hole in the line before",
+            format!("{hole}tent\":\"x\"}}\n"),
+            vec!["a", "c"],
+        ),
         ("a hole instead of the line before", hole, vec!["a", "c"]),
-        ("a line that was edited badly", "{\"role\":\"user\",\"content\n".to_owned(), vec!["a", "b", "c"]),
+        (
+            "a line that was edited badly",
+            "{\"role\":\"user\",\"content\n".to_owned(),
+            vec!["a", "b", "c"],
+        ),
     ] {
         let home = Home::with_file(format!("{first}{between}{continued}{last}").as_bytes());
         let store = home.store();
         let view = whole(&store).await;
         assert_eq!(texts(&view), expected, "{what}");
-        store.append(&key(), view.head, vec![assistant("d")]).await.unwrap();
-        assert_eq!(texts(&whole(&home.store()).await), [&expected[..], &["d"]].concat(), "{what}");
+        store
+            .append(&key(), view.head, vec![assistant("d")])
+            .await
+            .unwrap();
+        assert_eq!(
+            texts(&whole(&home.store()).await),
+            [&expected[..], &["d"]].concat(),
+            "{what}"
+        );
     }
 }

@@ -1,14 +1,17 @@
 //! Forks and rewinds: the copy is the same conversation, what is undone is not sent, nothing is lost.
 
 use nanobot_session::{
-    Entry, InMemoryStore, ReadFrom, Seq, SessionError, SessionStore, SessionView, branch, fork, replay, rewind,
+    Entry, InMemoryStore, ReadFrom, Seq, SessionError, SessionStore, SessionView, branch, fork,
+    replay, rewind,
 };
 use nanobot_types::SessionKey;
 use proptest::prelude::*;
 use serde_json::json;
 
 use crate::crashes::any_entry;
-use crate::support::{Home, assert_valid, assistant, calls, end, key, messages, result, texts, user, user_of, whole};
+use crate::support::{
+    Home, assert_valid, assistant, calls, end, key, messages, result, texts, user, user_of, whole,
+};
 
 async fn holding(entries: Vec<Entry>) -> InMemoryStore {
     let store = InMemoryStore::new();
@@ -26,7 +29,12 @@ fn sent(view: &SessionView) -> String {
 }
 
 fn said(view: &SessionView) -> Vec<String> {
-    replay(view).transcript.messages().iter().map(|message| message.text()).collect()
+    replay(view)
+        .transcript
+        .messages()
+        .iter()
+        .map(|message| message.text())
+        .collect()
 }
 
 fn conversation() -> Vec<Entry> {
@@ -48,37 +56,75 @@ async fn what_was_undone_is_not_sent_and_stays_in_the_log() {
     let store = home.store();
     store.append(&key(), Seq(0), conversation()).await.unwrap();
     assert_eq!(rewind(&store, &key(), Seq(4)).await.unwrap(), Seq(6));
-    store.append(&key(), Seq(6), vec![user("e"), assistant("f"), end(&[])]).await.unwrap();
+    store
+        .append(&key(), Seq(6), vec![user("e"), assistant("f"), end(&[])])
+        .await
+        .unwrap();
     for store in [store, home.store()] {
         let view = whole(&store).await;
         assert_eq!(texts(&view), ["a", "", "r", "b", "c", "d", "e", "f"]);
         assert_eq!(said(&view), ["a", "", "r", "b", "e", "f"]);
-        assert_eq!(view.answered.len(), 2, "what was answered is not answered again");
+        assert_eq!(
+            view.answered.len(),
+            2,
+            "what was answered is not answered again"
+        );
     }
     let store = home.store();
     rewind(&store, &key(), Seq(1)).await.unwrap();
     let view = whole(&store).await;
     assert_eq!(said(&view), ["a"]);
-    assert_eq!(replay(&view).open_turn, None, "what was left open there is history");
+    assert_eq!(
+        replay(&view).open_turn,
+        None,
+        "what was left open there is history"
+    );
     rewind(&store, &key(), view.head).await.unwrap();
-    assert_eq!(whole(&store).await, view, "going back to the end writes nothing");
+    assert_eq!(
+        whole(&store).await,
+        view,
+        "going back to the end writes nothing"
+    );
 }
 
 #[tokio::test]
 async fn a_conversation_is_cut_where_it_can_be_only() {
     let store = holding(conversation()).await;
-    store.append(&key(), Seq(6), vec![Entry::Consolidated { upto: Seq(4) }]).await.unwrap();
+    store
+        .append(&key(), Seq(6), vec![Entry::Consolidated { upto: Seq(4) }])
+        .await
+        .unwrap();
     for to in [3, 7] {
         let refused = rewind(&store, &key(), Seq(to)).await;
         assert!(
-            matches!(&refused, Err(SessionError::OutOfReach { first: Seq(4), last: Seq(6), .. })),
+            matches!(
+                &refused,
+                Err(SessionError::OutOfReach {
+                    first: Seq(4),
+                    last: Seq(6),
+                    ..
+                })
+            ),
             "{to}: {refused:?}"
         );
     }
     let refused = fork(&store, &key(), Some(Seq(7)), &"t:copy".into()).await;
-    assert!(matches!(&refused, Err(SessionError::OutOfReach { first: Seq(0), last: Seq(6), .. })), "{refused:?}");
+    assert!(
+        matches!(
+            &refused,
+            Err(SessionError::OutOfReach {
+                first: Seq(0),
+                last: Seq(6),
+                ..
+            })
+        ),
+        "{refused:?}"
+    );
     let refused = fork(&store, &key(), None, &key()).await;
-    assert!(matches!(refused, Err(SessionError::Moved { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(SessionError::Moved { .. })),
+        "{refused:?}"
+    );
 }
 
 #[tokio::test]
@@ -86,7 +132,10 @@ async fn a_fork_goes_on_by_itself() {
     let home = Home::new();
     let store = home.store();
     let mut entries = conversation();
-    entries.insert(5, Entry::Metadata(json!({"title": "t"}).as_object().unwrap().clone()));
+    entries.insert(
+        5,
+        Entry::Metadata(json!({"title": "t"}).as_object().unwrap().clone()),
+    );
     store.append(&key(), Seq(0), entries).await.unwrap();
     let copies = [
         branch(&store, &key(), None).await.unwrap(),
@@ -95,12 +144,17 @@ async fn a_fork_goes_on_by_itself() {
     ];
     assert_eq!(
         copies.each_ref().map(SessionKey::as_str),
-        ["telegram:1:branch:1", "telegram:1:branch:2", "telegram:1:branch:3"]
+        [
+            "telegram:1:branch:1",
+            "telegram:1:branch:2",
+            "telegram:1:branch:3"
+        ]
     );
     let original = whole(&store).await;
-    for (copy, at, expected) in
-        [(&copies[0], 6, vec!["a", "", "r", "b", "c", "d"]), (&copies[1], 4, vec!["a", "", "r", "b"])]
-    {
+    for (copy, at, expected) in [
+        (&copies[0], 6, vec!["a", "", "r", "b", "c", "d"]),
+        (&copies[1], 4, vec!["a", "", "r", "b"]),
+    ] {
         let view = current(&store, copy).await;
         assert_eq!(said(&view), expected);
         let metadata = json!({"title": "t", "forked_from": "telegram:1", "forked_at": at});
@@ -108,7 +162,10 @@ async fn a_fork_goes_on_by_itself() {
     }
     let cut = replay(&current(&store, &copies[2]).await);
     assert_valid(&cut, "cut between a call and its result");
-    store.append(&copies[0], Seq(6), vec![user("only here")]).await.unwrap();
+    store
+        .append(&copies[0], Seq(6), vec![user("only here")])
+        .await
+        .unwrap();
     assert_eq!(whole(&store).await, original);
     assert_eq!(current(&store, &copies[1]).await.head, Seq(4));
 }
@@ -127,10 +184,16 @@ async fn a_file_of_another_program_is_forked_as_it_is_sent() {
         .as_bytes(),
     );
     let store = home.store();
-    store.append(&key(), Seq(3), vec![assistant("d")]).await.unwrap();
+    store
+        .append(&key(), Seq(3), vec![assistant("d")])
+        .await
+        .unwrap();
     let copy = branch(&store, &key(), None).await.unwrap();
     let view = current(&store, &copy).await;
-    assert_eq!((view.head, view.cursor, texts(&view)), (Seq(4), Seq(2), vec!["c".to_owned(), "d".to_owned()]));
+    assert_eq!(
+        (view.head, view.cursor, texts(&view)),
+        (Seq(4), Seq(2), vec!["c".to_owned(), "d".to_owned()])
+    );
     assert_eq!(sent(&view), sent(&current(&store, &key()).await));
 }
 
@@ -138,16 +201,33 @@ async fn a_file_of_another_program_is_forked_as_it_is_sent() {
 async fn going_back_reads_the_tail_only() {
     let line = "{\"role\": \"user\", \"content\": \"some words that were said\"}\n";
     let home = Home::with_file(line.repeat(100_000).as_bytes());
-    home.store().append(&key(), Seq(100_000), vec![Entry::Consolidated { upto: Seq(99_990) }]).await.unwrap();
+    home.store()
+        .append(
+            &key(),
+            Seq(100_000),
+            vec![Entry::Consolidated { upto: Seq(99_990) }],
+        )
+        .await
+        .unwrap();
     let store = home.store();
     rewind(&store, &key(), Seq(99_995)).await.unwrap();
-    store.append(&key(), Seq(100_000), vec![assistant("x")]).await.unwrap();
+    store
+        .append(&key(), Seq(100_000), vec![assistant("x")])
+        .await
+        .unwrap();
     assert_eq!(messages(&current(&store, &key()).await).len(), 11);
-    assert!(store.bytes_read() < 256 * 1024, "{} bytes", store.bytes_read());
+    assert!(
+        store.bytes_read() < 256 * 1024,
+        "{} bytes",
+        store.bytes_read()
+    );
 }
 
 fn run<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+    tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap()
+        .block_on(future)
 }
 
 proptest! {

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use nanobot_disk::Disk;
 use nanobot_session::{
-    Durability, Entry, JsonlStore, ReadFrom, Seq, SessionError, SessionPaths, SessionStore as _, SessionView, replay,
+    Durability, Entry, JsonlStore, ReadFrom, Seq, SessionError, SessionPaths, SessionStore as _,
+    SessionView, replay,
 };
 use nanobot_testkit::{Fault, FaultyDisk, MemoryDisk};
 use serde_json::json;
@@ -23,13 +24,19 @@ const TORN: &str = "t:torn";
 const TORN_TAIL: &[u8] = b"{\"role\":\"assistant\",\"content\":\"cut o";
 
 fn disk() -> MemoryDisk {
-    let old = b"{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\"assistant\",\"content\":\"b\"}\n";
+    let old =
+        b"{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\"assistant\",\"content\":\"b\"}\n";
     let torn = [&b"{\"role\":\"user\",\"content\":\"c\"}\n"[..], TORN_TAIL].concat();
-    MemoryDisk::new().with_file("/home/old/t_old.jsonl", old).with_file("/home/old/t_torn.jsonl", &torn)
+    MemoryDisk::new()
+        .with_file("/home/old/t_old.jsonl", old)
+        .with_file("/home/old/t_torn.jsonl", &torn)
 }
 
 fn store(disk: impl Disk + 'static) -> JsonlStore {
-    let paths = SessionPaths { legacy: Some("/home/old".into()), ..SessionPaths::only("/home/workspace/sessions") };
+    let paths = SessionPaths {
+        legacy: Some("/home/old".into()),
+        ..SessionPaths::only("/home/workspace/sessions")
+    };
     JsonlStore::on(Arc::new(disk), paths)
 }
 
@@ -41,11 +48,26 @@ fn script() -> Vec<(&'static str, Vec<Entry>)> {
         (OLD, vec![user("two")]),
         (NEW, vec![result("a", &long("A")), result("b", "B")]),
         (NEW, vec![assistant(&long("three ")), end(&["t:1"])]),
-        (TORN, vec![user("four"), assistant(&long("five ")), end(&[])]),
+        (
+            TORN,
+            vec![user("four"), assistant(&long("five ")), end(&[])],
+        ),
         (NEW, vec![Entry::Consolidated { upto: Seq(1) }]),
         (OLD, vec![assistant("six"), end(&[])]),
-        (NEW, vec![user("seven"), assistant("eight"), Entry::Rewound { to: Seq(5) }]),
-        (TORN, vec![Entry::Metadata(json!({"title": "t"}).as_object().unwrap().clone())]),
+        (
+            NEW,
+            vec![
+                user("seven"),
+                assistant("eight"),
+                Entry::Rewound { to: Seq(5) },
+            ],
+        ),
+        (
+            TORN,
+            vec![Entry::Metadata(
+                json!({"title": "t"}).as_object().unwrap().clone(),
+            )],
+        ),
         (NEW, vec![Entry::Reset, user("nine")]),
     ]
 }
@@ -54,7 +76,11 @@ fn label(entry: &Entry) -> String {
     match entry {
         Entry::Message(message) => {
             let text = message.message.text();
-            format!("{} {}", text.len(), text.chars().take(10).collect::<String>())
+            format!(
+                "{} {}",
+                text.len(),
+                text.chars().take(10).collect::<String>()
+            )
         }
         other => format!("{other:?}"),
     }
@@ -65,25 +91,49 @@ struct History(BTreeMap<&'static str, Vec<(bool, Vec<String>)>>);
 
 impl History {
     fn new() -> Self {
-        let known = |texts: &[&str]| vec![(true, texts.iter().map(|text| label(&user(text))).collect())];
-        Self(BTreeMap::from([(NEW, Vec::new()), (OLD, known(&["a", "b"])), (TORN, known(&["c"]))]))
+        let known =
+            |texts: &[&str]| vec![(true, texts.iter().map(|text| label(&user(text))).collect())];
+        Self(BTreeMap::from([
+            (NEW, Vec::new()),
+            (OLD, known(&["a", "b"])),
+            (TORN, known(&["c"])),
+        ]))
     }
 
     async fn append(&mut self, store: &JsonlStore, key: &'static str, entries: &[Entry]) -> bool {
-        let Ok(view) = self.read(store, key).await else { return false };
+        let Ok(view) = self.read(store, key).await else {
+            return false;
+        };
         let appended = store.append(&key.into(), view.head, entries.to_vec()).await;
-        assert!(matches!(appended, Ok(_) | Err(SessionError::Io { .. })), "{appended:?}");
+        assert!(
+            matches!(appended, Ok(_) | Err(SessionError::Io { .. })),
+            "{appended:?}"
+        );
         let labels = entries.iter().map(label).collect();
-        self.0.get_mut(key).unwrap().push((appended.is_ok(), labels));
+        self.0
+            .get_mut(key)
+            .unwrap()
+            .push((appended.is_ok(), labels));
         appended.is_ok()
     }
 
     /// What can be read is always what was tried.
-    async fn read(&self, store: &JsonlStore, key: &'static str) -> Result<SessionView, SessionError> {
+    async fn read(
+        &self,
+        store: &JsonlStore,
+        key: &'static str,
+    ) -> Result<SessionView, SessionError> {
         let view = store.read(&key.into(), ReadFrom::Seq(Seq(0))).await?;
-        let found: Vec<String> = view.records.iter().map(|record| label(&record.entry)).collect();
+        let found: Vec<String> = view
+            .records
+            .iter()
+            .map(|record| label(&record.entry))
+            .collect();
         let attempts = &self.0[key];
-        assert!(explained(&found, attempts), "{key}: found {found:#?}\nof {attempts:#?}");
+        assert!(
+            explained(&found, attempts),
+            "{key}: found {found:#?}\nof {attempts:#?}"
+        );
         assert_valid(&replay(&view), key);
         Ok(view)
     }
@@ -100,9 +150,15 @@ fn explained(found: &[String], attempts: &[(bool, Vec<String>)]) -> bool {
     let Some(((acknowledged, labels), later)) = attempts.split_first() else {
         return found.is_empty();
     };
-    let common = found.iter().zip(labels).take_while(|(found, label)| found == label).count();
+    let common = found
+        .iter()
+        .zip(labels)
+        .take_while(|(found, label)| found == label)
+        .count();
     let fewest = if *acknowledged { labels.len() } else { 0 };
-    (fewest..=common).rev().any(|taken| explained(&found[taken..], later))
+    (fewest..=common)
+        .rev()
+        .any(|taken| explained(&found[taken..], later))
 }
 
 /// The life; each step is tried again once when it fails.
@@ -122,14 +178,24 @@ async fn live(store: &JsonlStore) -> History {
 async fn operations() -> u64 {
     let faulty = FaultyDisk::new(Arc::new(disk()));
     let history = live(&store(faulty.clone())).await;
-    assert!(history.0.values().flatten().all(|(acknowledged, _)| *acknowledged));
+    assert!(
+        history
+            .0
+            .values()
+            .flatten()
+            .all(|(acknowledged, _)| *acknowledged)
+    );
     faulty.operations()
 }
 
 fn files_named(disk: &MemoryDisk, mark: &str) -> Vec<Vec<u8>> {
     let files = disk.files();
     let named = |path: &Path| path.to_str().unwrap().contains(mark);
-    files.into_iter().filter(|(path, _)| named(path)).map(|(_, bytes)| bytes).collect()
+    files
+        .into_iter()
+        .filter(|(path, _)| named(path))
+        .map(|(_, bytes)| bytes)
+        .collect()
 }
 
 /// One life with a fault in it, and what comes after.
@@ -141,18 +207,34 @@ async fn survives(fault: Fault, from: u64, count: u64) {
     let mut history = live(&store_of_all).await;
     faulty.clear();
     for key in [NEW, OLD, TORN] {
-        assert!(history.append(&store_of_all, key, &[user("final")]).await, "{key}: it works again, without a restart");
+        assert!(
+            history.append(&store_of_all, key, &[user("final")]).await,
+            "{key}: it works again, without a restart"
+        );
     }
     history.check_all(&store_of_all).await;
     history.check_all(&store(memory.clone())).await;
-    history.check_all(&store(memory.after_power_cut(from))).await;
-    let mut listed: Vec<String> =
-        store_of_all.list().await.unwrap().into_iter().map(|info| info.key.to_string()).collect();
+    history
+        .check_all(&store(memory.after_power_cut(from)))
+        .await;
+    let mut listed: Vec<String> = store_of_all
+        .list()
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|info| info.key.to_string())
+        .collect();
     listed.sort();
     assert_eq!(listed, [NEW, OLD, TORN]);
     let kept = files_named(&memory, ".torn-");
-    assert!(kept.iter().any(|bytes| bytes == TORN_TAIL), "the torn line is kept aside");
-    assert!(kept.len() + files_named(&memory, ".draft").len() <= 6, "copies do not pile up");
+    assert!(
+        kept.iter().any(|bytes| bytes == TORN_TAIL),
+        "the torn line is kept aside"
+    );
+    assert!(
+        kept.len() + files_named(&memory, ".draft").len() <= 6,
+        "copies do not pile up"
+    );
 }
 
 #[tokio::test]
@@ -167,12 +249,22 @@ async fn whatever_fails_wherever_nothing_acknowledged_is_lost() {
 }
 
 #[tokio::test]
-async fn without_syncs_an_append_costs_one_operation_less_and_is_there_after_a_crash_of_the_process() {
+async fn without_syncs_an_append_costs_one_operation_less_and_is_there_after_a_crash_of_the_process()
+ {
     let memory = disk();
     let faulty = FaultyDisk::new(Arc::new(memory.clone()));
     let history = live(&store(faulty.clone()).with_durability(Durability::Os)).await;
-    assert!(history.0.values().flatten().all(|(acknowledged, _)| *acknowledged));
-    assert_eq!(faulty.operations() + script().len() as u64, operations().await);
+    assert!(
+        history
+            .0
+            .values()
+            .flatten()
+            .all(|(acknowledged, _)| *acknowledged)
+    );
+    assert_eq!(
+        faulty.operations() + script().len() as u64,
+        operations().await
+    );
     history.check_all(&store(memory)).await;
 }
 
@@ -186,13 +278,20 @@ async fn a_fault_that_lasts_leaves_no_litter() {
     for round in 0..20 {
         for from in 0..40 {
             faulty.fail(Fault::Short, faulty.operations() + from, u64::MAX);
-            if history.append(&store, TORN, &[user(&format!("{round}.{from}"))]).await {
+            if history
+                .append(&store, TORN, &[user(&format!("{round}.{from}"))])
+                .await
+            {
                 break;
             }
         }
         faulty.clear();
     }
-    assert!(memory.files().len() <= before + 4, "{:?}", memory.files().keys());
+    assert!(
+        memory.files().len() <= before + 4,
+        "{:?}",
+        memory.files().keys()
+    );
 }
 
 fn states() -> u64 {
@@ -216,7 +315,10 @@ async fn whenever_the_power_goes_out_nothing_acknowledged_is_lost() {
                     assert!(history.append(&left, key, &[user("on")]).await);
                 }
                 history.check_all(&left).await;
-                history.0.values_mut().for_each(|attempts| drop(attempts.pop()));
+                history
+                    .0
+                    .values_mut()
+                    .for_each(|attempts| drop(attempts.pop()));
             }
         }
     }
@@ -239,20 +341,30 @@ async fn without_syncs_the_power_takes_what_was_appended_and_nothing_else() {
         // Every append may be missing; what was on the disk at the beginning may not.
         for (key, attempts) in &mut history.0 {
             let before = usize::from(*key != NEW);
-            attempts.iter_mut().skip(before).for_each(|(acknowledged, _)| *acknowledged = false);
+            attempts
+                .iter_mut()
+                .skip(before)
+                .for_each(|(acknowledged, _)| *acknowledged = false);
         }
         for cut in 0..cuts {
-            let left = store(memory.after_power_cut(at * cuts + cut)).with_durability(Durability::Os);
+            let left =
+                store(memory.after_power_cut(at * cuts + cut)).with_durability(Durability::Os);
             history.check_all(&left).await;
             let view = left.read(&NEW.into(), ReadFrom::Seq(Seq(0))).await.unwrap();
             let said: usize = history.0[NEW].iter().map(|(_, labels)| labels.len()).sum();
             lost += usize::from(view.records.len() < said);
             if cut % 16 == 0 {
                 for key in [NEW, OLD, TORN] {
-                    assert!(history.append(&left, key, &[user("on")]).await, "{key}: it goes on");
+                    assert!(
+                        history.append(&left, key, &[user("on")]).await,
+                        "{key}: it goes on"
+                    );
                 }
                 history.check_all(&left).await;
-                history.0.values_mut().for_each(|attempts| drop(attempts.pop()));
+                history
+                    .0
+                    .values_mut()
+                    .for_each(|attempts| drop(attempts.pop()));
             }
         }
     }

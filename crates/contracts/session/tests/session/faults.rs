@@ -9,9 +9,24 @@ use crate::support::{Home, assistant, key, log, texts, user, whole};
 async fn a_full_disk_is_an_error_that_names_the_file() {
     let home = Home::new();
     std::os::unix::fs::symlink("/dev/full", home.file()).unwrap();
-    let error = home.store().append(&key(), Seq(0), vec![user("hi")]).await.unwrap_err();
-    let SessionError::Io { action, path, source, .. } = &error else { panic!("{error:?}") };
-    assert_eq!((*action, path, source.kind()), ("write", &home.file(), std::io::ErrorKind::StorageFull));
+    let error = home
+        .store()
+        .append(&key(), Seq(0), vec![user("hi")])
+        .await
+        .unwrap_err();
+    let SessionError::Io {
+        action,
+        path,
+        source,
+        ..
+    } = &error
+    else {
+        panic!("{error:?}")
+    };
+    assert_eq!(
+        (*action, path, source.kind()),
+        ("write", &home.file(), std::io::ErrorKind::StorageFull)
+    );
     assert!(error.is_transient());
 }
 
@@ -21,10 +36,21 @@ async fn a_session_that_cannot_be_opened_is_an_error_and_is_listed() {
     let home = Home::new();
     std::fs::create_dir(home.file()).unwrap();
     let store = home.store();
-    assert!(matches!(store.read(&key(), ReadFrom::Cursor).await, Err(SessionError::Io { .. })));
-    assert!(matches!(store.append(&key(), Seq(0), vec![user("a")]).await, Err(SessionError::Io { .. })));
+    assert!(matches!(
+        store.read(&key(), ReadFrom::Cursor).await,
+        Err(SessionError::Io { .. })
+    ));
+    assert!(matches!(
+        store.append(&key(), Seq(0), vec![user("a")]).await,
+        Err(SessionError::Io { .. })
+    ));
     let list = store.list().await.unwrap();
-    assert_eq!(list.iter().map(|info| (info.key.clone(), info.messages)).collect::<Vec<_>>(), [(key(), 0)]);
+    assert_eq!(
+        list.iter()
+            .map(|info| (info.key.clone(), info.messages))
+            .collect::<Vec<_>>(),
+        [(key(), 0)]
+    );
 }
 
 #[tokio::test]
@@ -32,7 +58,10 @@ async fn a_torn_line_is_kept_aside_once_and_said_so() {
     let log = log();
     let home = Home::with_file(b"{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\"us");
     let store = home.store();
-    store.append(&key(), Seq(1), vec![assistant("b")]).await.unwrap();
+    store
+        .append(&key(), Seq(1), vec![assistant("b")])
+        .await
+        .unwrap();
     store.append(&key(), Seq(2), vec![user("c")]).await.unwrap();
     assert_eq!(texts(&whole(&home.store()).await), ["a", "b", "c"]);
     let kept = home.beside(".torn-");
@@ -64,26 +93,46 @@ async fn every_whole_record_of_a_damaged_line_is_read() {
             format!("{state}\n{one}\n{{\"role\":\"user\",\"content\":\"th{two}\n"),
         ),
         ("all on one line", format!("{state}{one}{two}")),
-        ("a torn record after two", format!("{state}\n{one}{two}{{\"role\":\"us")),
+        (
+            "a torn record after two",
+            format!("{state}\n{one}{two}{{\"role\":\"us"),
+        ),
     ];
     for (what, text) in table {
         let home = Home::with_file(text.as_bytes());
         let before = whole(&home.store()).await;
         assert_eq!(texts(&before), ["one", "two"], "{what}");
-        home.store().append(&key(), before.head, vec![user("three")]).await.unwrap();
-        assert_eq!(texts(&whole(&home.store()).await), ["one", "two", "three"], "{what}");
+        home.store()
+            .append(&key(), before.head, vec![user("three")])
+            .await
+            .unwrap();
+        assert_eq!(
+            texts(&whole(&home.store()).await),
+            ["one", "two", "three"],
+            "{what}"
+        );
     }
 }
 
 #[tokio::test]
 async fn tool_calls_of_a_wrong_type_are_reported() {
-    let calls = [r#""exec""#, r#"{"id":"c"}"#, r#"[{"id":5,"function":{"name":"exec","arguments":"{}"}}]"#, "[7]"];
+    let calls = [
+        r#""exec""#,
+        r#"{"id":"c"}"#,
+        r#"[{"id":5,"function":{"name":"exec","arguments":"{}"}}]"#,
+        "[7]",
+    ];
     for calls in calls {
-        let line =
-            format!(r#"{{"role":"assistant","content":"x","tool_calls":{calls},"timestamp":"2026-03-15T14:30:00"}}"#);
+        let line = format!(
+            r#"{{"role":"assistant","content":"x","tool_calls":{calls},"timestamp":"2026-03-15T14:30:00"}}"#
+        );
         let home = Home::with_file(format!("{line}\n").as_bytes());
         let before = log().count(&home.file(), "unreadable lines");
         assert_eq!(texts(&whole(&home.store()).await), ["x"], "{calls}");
-        assert_eq!(log().count(&home.file(), "unreadable lines"), before + 1, "{calls}");
+        assert_eq!(
+            log().count(&home.file(), "unreadable lines"),
+            before + 1,
+            "{calls}"
+        );
     }
 }

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use nanobot_session::{JsonlStore, ReadFrom, Seq, SessionError, SessionPaths, SessionStore as _, replay};
+use nanobot_session::{
+    JsonlStore, ReadFrom, Seq, SessionError, SessionPaths, SessionStore as _, replay,
+};
 use nanobot_types::SessionKey;
 
 use crate::support::{assert_valid, user};
@@ -16,15 +18,24 @@ struct SmallDisk(tempfile::TempDir);
 impl SmallDisk {
     fn mount() -> Option<Self> {
         let root = tempfile::tempdir().unwrap();
-        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]).arg(root.path()).output();
-        mount.is_ok_and(|mount| mount.status.success()).then_some(Self(root))
+        let mount = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"])
+            .arg(root.path())
+            .output();
+        mount
+            .is_ok_and(|mount| mount.status.success())
+            .then_some(Self(root))
     }
 }
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
         // Lazily: a process that another test is just starting may still have a file of it open.
-        let unmounted = Command::new("umount").arg("-l").arg(self.0.path()).status().unwrap();
+        let unmounted = Command::new("umount")
+            .arg("-l")
+            .arg(self.0.path())
+            .status()
+            .unwrap();
         assert!(unmounted.success());
     }
 }
@@ -51,10 +62,19 @@ async fn fill(store: &JsonlStore, key: &SessionKey) -> (u64, SessionError) {
 /// At least the acknowledged messages are there, in order, and at most one more.
 async fn check(store: &JsonlStore, key: &SessionKey, acknowledged: u64) -> Seq {
     let view = store.read(key, ReadFrom::Seq(Seq(0))).await.unwrap();
-    assert!((acknowledged..=acknowledged + 1).contains(&view.head.0), "{} of {acknowledged}", view.head);
+    assert!(
+        (acknowledged..=acknowledged + 1).contains(&view.head.0),
+        "{} of {acknowledged}",
+        view.head
+    );
     let sent = replay(&view);
     assert_valid(&sent, "behind a limit");
-    let texts: Vec<String> = sent.transcript.messages().iter().map(|message| message.text()).collect();
+    let texts: Vec<String> = sent
+        .transcript
+        .messages()
+        .iter()
+        .map(|message| message.text())
+        .collect();
     assert_eq!(texts, (0..view.head.0).map(message).collect::<Vec<_>>());
     view.head
 }
@@ -68,17 +88,33 @@ async fn a_disk_that_is_full_loses_nothing_and_works_again_with_room() {
     let folder = disk.0.path();
     let ballast = folder.join("ballast");
     std::fs::write(&ballast, vec![1; 1 << 20]).unwrap();
-    let (store_here, big, small) = (store(folder), SessionKey::from("t:big"), SessionKey::from("t:small"));
-    store_here.append(&small, Seq(0), vec![user(&message(0))]).await.unwrap();
+    let (store_here, big, small) = (
+        store(folder),
+        SessionKey::from("t:big"),
+        SessionKey::from("t:small"),
+    );
+    store_here
+        .append(&small, Seq(0), vec![user(&message(0))])
+        .await
+        .unwrap();
     let (acknowledged, error) = fill(&store_here, &big).await;
-    let SessionError::Io { source, .. } = &error else { panic!("{error:?}") };
+    let SessionError::Io { source, .. } = &error else {
+        panic!("{error:?}")
+    };
     assert_eq!(source.kind(), std::io::ErrorKind::StorageFull);
-    assert_eq!(check(&store_here, &big, acknowledged).await, Seq(acknowledged), "what was refused is taken back");
+    assert_eq!(
+        check(&store_here, &big, acknowledged).await,
+        Seq(acknowledged),
+        "what was refused is taken back"
+    );
     check(&store(folder), &big, acknowledged).await;
     check(&store(folder), &small, 1).await;
     std::fs::remove_file(ballast).unwrap();
     for (key, head) in [(&big, acknowledged), (&small, 1)] {
-        store_here.append(key, Seq(head), vec![user(&message(head))]).await.unwrap();
+        store_here
+            .append(key, Seq(head), vec![user(&message(head))])
+            .await
+            .unwrap();
         check(&store(folder), key, head + 1).await;
     }
 }
@@ -86,12 +122,19 @@ async fn a_disk_that_is_full_loses_nothing_and_works_again_with_room() {
 /// Runs [`limited`] in a process that may write files of some 32 or 64 KB, and returns how much
 /// was acknowledged there and whether the process lived on.
 fn run_limited(folder: &Path, before: &str) -> (u64, bool) {
-    let script = format!("{before} ulimit -f 64; exec \"$0\" --ignored --exact limits::limited --nocapture");
+    let script =
+        format!("{before} ulimit -f 64; exec \"$0\" --ignored --exact limits::limited --nocapture");
     let mut shell = Command::new("sh");
-    let child = shell.arg("-c").arg(script).arg(std::env::current_exe().unwrap());
+    let child = shell
+        .arg("-c")
+        .arg(script)
+        .arg(std::env::current_exe().unwrap());
     let output = child.env(FOLDER, folder).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let count = text.lines().filter(|line| line.contains("acknowledged")).count();
+    let count = text
+        .lines()
+        .filter(|line| line.contains("acknowledged"))
+        .count();
     (count as u64, output.status.success())
 }
 
@@ -101,14 +144,22 @@ async fn limited() {
     let folder = std::env::var_os(FOLDER).unwrap();
     let (store, key) = (store(Path::new(&folder)), SessionKey::from("t:big"));
     for number in 0.. {
-        if let Err(error) = store.append(&key, Seq(number), vec![user(&message(number))]).await {
-            let SessionError::Io { source, .. } = &error else { panic!("{error:?}") };
+        if let Err(error) = store
+            .append(&key, Seq(number), vec![user(&message(number))])
+            .await
+        {
+            let SessionError::Io { source, .. } = &error else {
+                panic!("{error:?}")
+            };
             assert_eq!(source.kind(), std::io::ErrorKind::FileTooLarge);
             break;
         }
         println!("acknowledged");
     }
-    store.append(&"t:small".into(), Seq(0), vec![user(&message(0))]).await.unwrap();
+    store
+        .append(&"t:small".into(), Seq(0), vec![user(&message(0))])
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -120,7 +171,10 @@ async fn a_process_that_may_not_write_more_loses_nothing() {
         assert!(acknowledged > 0);
         let store = store(root.path());
         let head = check(&store, &"t:big".into(), acknowledged).await;
-        store.append(&"t:big".into(), head, vec![user(&message(head.0))]).await.unwrap();
+        store
+            .append(&"t:big".into(), head, vec![user(&message(head.0))])
+            .await
+            .unwrap();
         check(&store, &"t:big".into(), head.0 + 1).await;
         if survives {
             check(&store, &"t:small".into(), 1).await;

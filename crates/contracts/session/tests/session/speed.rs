@@ -4,8 +4,7 @@ use nanobot_session::{Entry, JsonlStore, ReadFrom, Seq, SessionStore as _};
 
 use crate::support::{Home, assistant, end, key, messages, user, whole};
 
-const LINE: &str =
-    "{\"role\": \"user\", \"content\": \"some words that were said\", \"timestamp\": \"2026-03-15T14:30:00\"}\n";
+const LINE: &str = "{\"role\": \"user\", \"content\": \"some words that were said\", \"timestamp\": \"2026-03-15T14:30:00\"}\n";
 
 /// A session of the Python program with `count` messages, of which the last ten are not consolidated.
 fn python_file(count: usize) -> Home {
@@ -20,8 +19,14 @@ fn python_file(count: usize) -> Home {
 async fn turn(store: &JsonlStore) -> u64 {
     let before = store.bytes_read();
     let view = store.read(&key(), ReadFrom::Cursor).await.unwrap();
-    let head = store.append(&key(), view.head, vec![user("question")]).await.unwrap();
-    store.append(&key(), head, vec![assistant("answer"), end(&[])]).await.unwrap();
+    let head = store
+        .append(&key(), view.head, vec![user("question")])
+        .await
+        .unwrap();
+    store
+        .append(&key(), head, vec![assistant("answer"), end(&[])])
+        .await
+        .unwrap();
     store.bytes_read() - before
 }
 
@@ -31,11 +36,22 @@ async fn a_turn_on_100_000_messages_reads_what_one_on_ten_reads() {
     for count in [10, 100_000] {
         let home = python_file(count);
         let first = turn(&home.store()).await;
-        assert!(first as usize >= LINE.len() * count, "a file without a count is read whole, once");
+        assert!(
+            first as usize >= LINE.len() * count,
+            "a file without a count is read whole, once"
+        );
         let store = home.store();
         let cold = turn(&store).await;
         let warm = turn(&store).await;
-        assert_eq!(store.read(&key(), ReadFrom::Cursor).await.unwrap().records.len(), 10 + 3 * 3);
+        assert_eq!(
+            store
+                .read(&key(), ReadFrom::Cursor)
+                .await
+                .unwrap()
+                .records
+                .len(),
+            10 + 3 * 3
+        );
         costs.push((cold, warm));
     }
     let (small, large) = (costs[0], costs[1]);
@@ -51,7 +67,10 @@ async fn an_append_reads_nothing_of_a_file_that_is_as_it_was_left() {
     let mut head = store.append(&key(), Seq(0), vec![user("a")]).await.unwrap();
     let before = store.bytes_read();
     for _ in 0..50 {
-        head = store.append(&key(), head, vec![assistant("b")]).await.unwrap();
+        head = store
+            .append(&key(), head, vec![assistant("b")])
+            .await
+            .unwrap();
     }
     assert_eq!(store.bytes_read(), before);
     std::fs::OpenOptions::new()
@@ -59,18 +78,43 @@ async fn an_append_reads_nothing_of_a_file_that_is_as_it_was_left() {
         .open(home.file())
         .and_then(|mut file| std::io::Write::write_all(&mut file, LINE.as_bytes()))
         .unwrap();
-    assert_eq!(whole(&store).await.head, Seq(52), "what somebody else wrote is seen");
+    assert_eq!(
+        whole(&store).await.head,
+        Seq(52),
+        "what somebody else wrote is seen"
+    );
 }
 
 #[tokio::test]
 async fn a_long_line_before_the_cursor_is_not_read() {
     let home = Home::new();
     let store = home.store();
-    store.append(&key(), Seq(0), vec![user(&"x".repeat(10 << 20))]).await.unwrap();
-    store.append(&key(), Seq(1), vec![user("y"), Entry::Consolidated { upto: Seq(1) }]).await.unwrap();
-    store.append(&key(), Seq(2), vec![assistant("z"), Entry::Consolidated { upto: Seq(2) }]).await.unwrap();
+    store
+        .append(&key(), Seq(0), vec![user(&"x".repeat(10 << 20))])
+        .await
+        .unwrap();
+    store
+        .append(
+            &key(),
+            Seq(1),
+            vec![user("y"), Entry::Consolidated { upto: Seq(1) }],
+        )
+        .await
+        .unwrap();
+    store
+        .append(
+            &key(),
+            Seq(2),
+            vec![assistant("z"), Entry::Consolidated { upto: Seq(2) }],
+        )
+        .await
+        .unwrap();
     let store = home.store();
     let view = store.read(&key(), ReadFrom::Cursor).await.unwrap();
     assert_eq!(messages(&view).len(), 1);
-    assert!(store.bytes_read() < 256 * 1024, "{} bytes", store.bytes_read());
+    assert!(
+        store.bytes_read() < 256 * 1024,
+        "{} bytes",
+        store.bytes_read()
+    );
 }

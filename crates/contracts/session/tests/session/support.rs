@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nanobot_session::{
-    Entry, JsonlStore, MessageEntry, ReadFrom, Replay, Seq, SessionPaths, SessionStore as _, SessionView, TurnEnd,
-    TurnOutcome,
+    Entry, JsonlStore, MessageEntry, ReadFrom, Replay, Seq, SessionPaths, SessionStore as _,
+    SessionView, TurnEnd, TurnOutcome,
 };
 use nanobot_types::{AssistantMessage, ChatMessage, SessionKey, ToolCall, Transcript};
 
@@ -16,7 +16,9 @@ pub(crate) struct Home {
 
 impl Home {
     pub(crate) fn new() -> Self {
-        Self { root: tempfile::tempdir().unwrap() }
+        Self {
+            root: tempfile::tempdir().unwrap(),
+        }
     }
 
     /// With one session file as another program, or a crash, left it.
@@ -45,8 +47,10 @@ impl Home {
 
     /// Files whose name contains `mark`, by name.
     pub(crate) fn beside(&self, mark: &str) -> Vec<PathBuf> {
-        let mut files: Vec<PathBuf> =
-            std::fs::read_dir(self.path()).unwrap().map(|file| file.unwrap().path()).collect();
+        let mut files: Vec<PathBuf> = std::fs::read_dir(self.path())
+            .unwrap()
+            .map(|file| file.unwrap().path())
+            .collect();
         files.retain(|file| file.to_str().unwrap().contains(mark));
         files.sort();
         files
@@ -62,14 +66,20 @@ pub(crate) async fn whole(store: &JsonlStore) -> SessionView {
 }
 
 pub(crate) fn texts(view: &SessionView) -> Vec<String> {
-    messages(view).iter().map(|entry| entry.message.text()).collect()
+    messages(view)
+        .iter()
+        .map(|entry| entry.message.text())
+        .collect()
 }
 
 pub(crate) fn messages(view: &SessionView) -> Vec<MessageEntry> {
-    let entries = view.records.iter().filter_map(|record| match &record.entry {
-        Entry::Message(entry) => Some(entry.clone()),
-        _ => None,
-    });
+    let entries = view
+        .records
+        .iter()
+        .filter_map(|record| match &record.entry {
+            Entry::Message(entry) => Some(entry.clone()),
+            _ => None,
+        });
     entries.collect()
 }
 
@@ -78,7 +88,10 @@ pub(crate) fn user(text: &str) -> Entry {
 }
 
 pub(crate) fn user_of(id: &str, text: &str) -> Entry {
-    Entry::Message(MessageEntry { inbound: Some(id.into()), ..MessageEntry::new(ChatMessage::user(text)) })
+    Entry::Message(MessageEntry {
+        inbound: Some(id.into()),
+        ..MessageEntry::new(ChatMessage::user(text))
+    })
 }
 
 pub(crate) fn assistant(text: &str) -> Entry {
@@ -110,7 +123,11 @@ pub(crate) fn end(inbound: &[&str]) -> Entry {
 }
 
 pub(crate) fn roles(transcript: &Transcript) -> Vec<&'static str> {
-    transcript.messages().iter().map(|message| message.role()).collect()
+    transcript
+        .messages()
+        .iter()
+        .map(|message| message.role())
+        .collect()
 }
 
 /// Every call has exactly one result, right behind it, and nothing else is a result.
@@ -120,13 +137,19 @@ pub(crate) fn assert_valid(replay: &Replay, what: &str) {
         match &**message {
             ChatMessage::Tool(result) => {
                 assert!(!open.is_empty(), "{what}: a result without a call");
-                assert_eq!(open.remove(0).id, result.tool_call_id, "{what}: a result of another call");
+                assert_eq!(
+                    open.remove(0).id,
+                    result.tool_call_id,
+                    "{what}: a result of another call"
+                );
             }
             ChatMessage::Assistant(assistant) => {
                 assert_eq!(open, [], "{what}: calls without results");
                 open = assistant.tool_calls.clone();
             }
-            ChatMessage::System { .. } | ChatMessage::User(_) => assert_eq!(open, [], "{what}: calls without results"),
+            ChatMessage::System { .. } | ChatMessage::User(_) => {
+                assert_eq!(open, [], "{what}: calls without results")
+            }
         }
     }
     assert_eq!(open, [], "{what}: calls without results at the end");
@@ -138,7 +161,10 @@ pub(crate) fn log() -> &'static Log {
     LOG.get_or_init(|| {
         let log = Log::default();
         let writer = log.clone();
-        tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).init();
+        tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .init();
         log
     })
 }
@@ -150,7 +176,9 @@ impl Log {
     /// Lines that mention a path and a phrase.
     pub(crate) fn count(&self, path: &Path, phrase: &str) -> usize {
         let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
-        text.lines().filter(|line| line.contains(path.to_str().unwrap()) && line.contains(phrase)).count()
+        text.lines()
+            .filter(|line| line.contains(path.to_str().unwrap()) && line.contains(phrase))
+            .count()
     }
 }
 

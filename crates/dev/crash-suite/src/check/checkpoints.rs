@@ -12,7 +12,11 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
         findings.judge(CheckpointValidity, *life, checkpoint.problem.clone());
         for (name, log) in &checkpoint.sessions {
             let problem = log.problem.clone().or_else(|| disorder(&log.steps));
-            findings.judge(CheckpointValidity, *life, problem.map(|problem| format!("{name}: {problem}")));
+            findings.judge(
+                CheckpointValidity,
+                *life,
+                problem.map(|problem| format!("{name}: {problem}")),
+            );
         }
     }
     let mut has_owner = true;
@@ -23,7 +27,9 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
                 let what = format!("nothing starts on what is on disk: {}", brief(said));
                 findings.judge(CheckpointValidity, *life, Some(what));
             }
-            Event::Violation { life, what } => findings.judge(CheckpointValidity, *life, Some(what.clone())),
+            Event::Violation { life, what } => {
+                findings.judge(CheckpointValidity, *life, Some(what.clone()))
+            }
             _ => {}
         }
     }
@@ -37,7 +43,9 @@ fn disorder(steps: &[Step]) -> Option<String> {
         match step {
             Step::Called(calls) => {
                 if !open.is_empty() {
-                    return Some(format!("the calls {open:?} have no result, and more were made"));
+                    return Some(format!(
+                        "the calls {open:?} have no result, and more were made"
+                    ));
                 }
                 for call in calls {
                     if !known.insert(call) {
@@ -50,7 +58,9 @@ fn disorder(steps: &[Step]) -> Option<String> {
                 return Some(format!("a second result of {call}, or one without a call"));
             }
             Step::Answered(_) | Step::Ended(_) if !open.is_empty() => {
-                return Some(format!("the calls {open:?} have no result, and the turn went on"));
+                return Some(format!(
+                    "the calls {open:?} have no result, and the turn went on"
+                ));
             }
             Step::Said(_) | Step::Returned { .. } | Step::Answered(_) | Step::Ended(_) => {}
         }

@@ -17,16 +17,30 @@ fn races(facts: &Facts<'_>, findings: &mut Findings) {
     let mut has_owner = false;
     for event in facts.events {
         match event {
-            Event::Started { life, racers, owners } => {
+            Event::Started {
+                life,
+                racers,
+                owners,
+            } => {
                 has_owner = !owners.is_empty();
                 if *racers > 1 {
                     let what = || format!("{} of {racers} processes own the home", owners.len());
                     findings.expect(ConsumeOnce, *life, owners.len() == 1, what);
                 }
             }
-            Event::Refused { life, code, names_owner, said } if has_owner => {
+            Event::Refused {
+                life,
+                code,
+                names_owner,
+                said,
+            } if has_owner => {
                 let holds = *names_owner && code.is_some_and(|code| code != 0);
-                let what = || format!("a process was refused with code {code:?}, saying {:?}", brief(said));
+                let what = || {
+                    format!(
+                        "a process was refused with code {code:?}, saying {:?}",
+                        brief(said)
+                    )
+                };
                 findings.expect(ConsumeOnce, *life, holds, what);
             }
             _ => {}
@@ -39,12 +53,15 @@ fn endings(facts: &Facts<'_>, findings: &mut Findings) {
     let mut ended = BTreeMap::<&str, u32>::new();
     for step in steps(&facts.end) {
         if let Step::Ended(messages) = step {
-            messages.iter().for_each(|message| *ended.entry(message).or_default() += 1);
+            messages
+                .iter()
+                .for_each(|message| *ended.entry(message).or_default() += 1);
         }
     }
     for (message, times) in ended {
-        findings
-            .expect(ConsumeOnce, facts.last_life, times == 1, || format!("the turn of {message} ended {times} times"));
+        findings.expect(ConsumeOnce, facts.last_life, times == 1, || {
+            format!("the turn of {message} ended {times} times")
+        });
     }
 }
 
@@ -53,6 +70,8 @@ fn repeated_requests(facts: &Facts<'_>, findings: &mut Findings) {
     let mut seen = BTreeSet::new();
     for asked in &facts.asked {
         let is_new = seen.insert((asked.life, asked.chat, asked.body));
-        findings.expect(ConsumeOnce, asked.life, is_new, || format!("chat {}: the same request twice", asked.chat));
+        findings.expect(ConsumeOnce, asked.life, is_new, || {
+            format!("chat {}: the same request twice", asked.chat)
+        });
     }
 }

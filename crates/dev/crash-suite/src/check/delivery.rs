@@ -16,7 +16,11 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
     uncertain(facts, findings);
     for event in facts.events {
         if let Event::Stuck { life, what } = event {
-            findings.judge(NothingLost, *life, Some(format!("it does not come to rest: {}", brief(what))));
+            findings.judge(
+                NothingLost,
+                *life,
+                Some(format!("it does not come to rest: {}", brief(what))),
+            );
         }
     }
 }
@@ -25,11 +29,22 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
 fn accepted_before_acknowledged(facts: &Facts<'_>, findings: &mut Findings) {
     for (life, checkpoint) in facts.checkpoints {
         let offset = facts.acknowledged.get(life).copied().unwrap_or_default();
-        let known: BTreeSet<String> =
-            checkpoint.ledger.iter().filter(|row| row.inbound).flat_map(|row| markers(&row.text)).collect();
-        for pushed in facts.pushed.iter().filter(|pushed| pushed.life <= *life && pushed.update < offset) {
+        let known: BTreeSet<String> = checkpoint
+            .ledger
+            .iter()
+            .filter(|row| row.inbound)
+            .flat_map(|row| markers(&row.text))
+            .collect();
+        for pushed in facts
+            .pushed
+            .iter()
+            .filter(|pushed| pushed.life <= *life && pushed.update < offset)
+        {
             findings.expect(NothingLost, *life, known.contains(pushed.marker), || {
-                format!("{} was acknowledged and is not in the ledger", pushed.marker)
+                format!(
+                    "{} was acknowledged and is not in the ledger",
+                    pushed.marker
+                )
             });
         }
     }
@@ -39,7 +54,9 @@ fn answered(facts: &Facts<'_>, findings: &mut Findings) {
     let mut said = BTreeMap::<String, u32>::new();
     for step in steps(&facts.end) {
         if let Step::Said(text) = step {
-            markers(text).into_iter().for_each(|marker| *said.entry(marker).or_default() += 1);
+            markers(text)
+                .into_iter()
+                .for_each(|marker| *said.entry(marker).or_default() += 1);
         }
     }
     let told = told(facts);
@@ -48,10 +65,31 @@ fn answered(facts: &Facts<'_>, findings: &mut Findings) {
         Visible::Told(marker) => told.get(&marker).cloned().unwrap_or_default(),
         Visible::Note(_) | Visible::Other => Vec::new(),
     };
-    let ended_by = |row: &Row| if row.inbound { markers(&row.text) } else { answers(&row.text) };
-    let visible: BTreeSet<String> = facts.sent.iter().flat_map(|(_, _, text)| answers(text)).collect();
-    let listed: BTreeSet<String> = facts.end.ledger.iter().filter(|row| has_reason(row)).flat_map(ended_by).collect();
-    let given_up = facts.end.ledger.iter().filter(|row| row.inbound && has_reason(row)).count();
+    let ended_by = |row: &Row| {
+        if row.inbound {
+            markers(&row.text)
+        } else {
+            answers(&row.text)
+        }
+    };
+    let visible: BTreeSet<String> = facts
+        .sent
+        .iter()
+        .flat_map(|(_, _, text)| answers(text))
+        .collect();
+    let listed: BTreeSet<String> = facts
+        .end
+        .ledger
+        .iter()
+        .filter(|row| has_reason(row))
+        .flat_map(ended_by)
+        .collect();
+    let given_up = facts
+        .end
+        .ledger
+        .iter()
+        .filter(|row| row.inbound && has_reason(row))
+        .count();
     findings.report.tally.given_up += u64::try_from(given_up).unwrap_or(u64::MAX);
     for pushed in &facts.pushed {
         let times = said.get(pushed.marker).copied().unwrap_or_default();
@@ -78,10 +116,16 @@ fn told(facts: &Facts<'_>) -> BTreeMap<String, Vec<String>> {
                 Step::Said(text) => waiting.extend(markers(text)),
                 Step::Answered(_) | Step::Ended(_) => waiting.clear(),
                 Step::Called(calls) => {
-                    let owners = calls
-                        .iter()
-                        .filter(|call| facts.order_of_call(call).is_some_and(|order| is_answer(call, order)));
-                    told.extend(owners.filter_map(|call| marker_of_call(call)).map(|marker| (marker, waiting.clone())));
+                    let owners = calls.iter().filter(|call| {
+                        facts
+                            .order_of_call(call)
+                            .is_some_and(|order| is_answer(call, order))
+                    });
+                    told.extend(
+                        owners
+                            .filter_map(|call| marker_of_call(call))
+                            .map(|marker| (marker, waiting.clone())),
+                    );
                 }
                 Step::Returned { .. } => {}
             }
@@ -97,44 +141,79 @@ fn has_reason(row: &Row) -> bool {
 /// A text is seen twice only if a kill fell inside its first send, and what counts as sent was seen.
 fn repeated_sends(facts: &Facts<'_>, findings: &mut Findings) {
     let mut first = BTreeMap::<(i64, &str), u32>::new();
-    for (life, chat, text) in facts.sent.iter().filter(|(_, _, text)| Visible::of(text) != Visible::Other) {
+    for (life, chat, text) in facts
+        .sent
+        .iter()
+        .filter(|(_, _, text)| Visible::of(text) != Visible::Other)
+    {
         let Some(before) = first.insert((*chat, text), *life) else {
             findings.judge(NothingLost, *life, None);
             continue;
         };
-        let in_send = facts.checkpoints.get(&before).is_some_and(|checkpoint| is_sending(&checkpoint.ledger, text));
+        let in_send = facts
+            .checkpoints
+            .get(&before)
+            .is_some_and(|checkpoint| is_sending(&checkpoint.ledger, text));
         if in_send {
             findings.report.tally.duplicates += 1;
         }
-        findings.expect(NothingLost, *life, in_send, || format!("{text:?} was sent twice to {chat}"));
+        findings.expect(NothingLost, *life, in_send, || {
+            format!("{text:?} was sent twice to {chat}")
+        });
     }
     let seen: BTreeSet<&str> = first.keys().map(|(_, text)| *text).collect();
-    let done = facts.end.ledger.iter().filter(|row| !row.inbound && row.standing == Standing::Done);
+    let done = facts
+        .end
+        .ledger
+        .iter()
+        .filter(|row| !row.inbound && row.standing == Standing::Done);
     for row in done.filter(|row| Visible::of(&row.text) != Visible::Other) {
-        findings.expect(NothingLost, facts.last_life, seen.contains(row.text.as_str()), || {
-            format!("{:?} counts as sent and never was", row.text)
-        });
+        findings.expect(
+            NothingLost,
+            facts.last_life,
+            seen.contains(row.text.as_str()),
+            || format!("{:?} counts as sent and never was", row.text),
+        );
     }
 }
 
 fn is_sending(ledger: &[Row], text: &str) -> bool {
-    ledger.iter().any(|row| !row.inbound && row.standing == Standing::Sending && row.text == text)
+    ledger
+        .iter()
+        .any(|row| !row.inbound && row.standing == Standing::Sending && row.text == text)
 }
 
 /// Uncertain is only what a kill interrupted.
 fn uncertain(facts: &Facts<'_>, findings: &mut Findings) {
     let mut interrupted = BTreeSet::new();
     for (life, checkpoint) in facts.checkpoints {
-        let sending: Vec<&Row> = checkpoint.ledger.iter().filter(|row| row.standing == Standing::Sending).collect();
+        let sending: Vec<&Row> = checkpoint
+            .ledger
+            .iter()
+            .filter(|row| row.standing == Standing::Sending)
+            .collect();
         if *life < facts.last_life && !sending.is_empty() {
             findings.report.tally.kills_in_send += 1;
         }
         interrupted.extend(sending.into_iter().map(|row| row.name.as_str()));
     }
-    for row in facts.end.ledger.iter().filter(|row| row.standing == Standing::Uncertain) {
+    for row in facts
+        .end
+        .ledger
+        .iter()
+        .filter(|row| row.standing == Standing::Uncertain)
+    {
         findings.report.tally.uncertain += 1;
-        findings.expect(NothingLost, facts.last_life, interrupted.contains(row.name.as_str()), || {
-            format!("{:?} is uncertain, but no kill interrupted its send", row.text)
-        });
+        findings.expect(
+            NothingLost,
+            facts.last_life,
+            interrupted.contains(row.name.as_str()),
+            || {
+                format!(
+                    "{:?} is uncertain, but no kill interrupted its send",
+                    row.text
+                )
+            },
+        );
     }
 }

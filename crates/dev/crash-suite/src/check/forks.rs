@@ -14,20 +14,35 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
     for (life, copies) in &facts.forks {
         let chats = comparable(facts, *life);
         for copy in *copies {
-            let stuck = copy.stuck.as_ref().map(|what| format!("a copy does not come to rest: {}", brief(what)));
+            let stuck = copy
+                .stuck
+                .as_ref()
+                .map(|what| format!("a copy does not come to rest: {}", brief(what)));
             findings.judge(ForkDeterminism, *life, stuck.or_else(|| repeated(copy)));
         }
-        let Some((first, others)) = copies.split_first() else { continue };
+        let Some((first, others)) = copies.split_first() else {
+            continue;
+        };
         for chat in &chats {
-            let next = first.asked.get(&chat.to_string()).and_then(|asked| asked.first());
+            let next = first
+                .asked
+                .get(&chat.to_string())
+                .and_then(|asked| asked.first());
             for other in others {
-                let same = next == other.asked.get(&chat.to_string()).and_then(|asked| asked.first());
+                let same = next
+                    == other
+                        .asked
+                        .get(&chat.to_string())
+                        .and_then(|asked| asked.first());
                 findings.expect(RecoveryDeterminism, *life, same, || {
                     format!("chat {chat}: the next requests of two copies differ")
                 });
                 findings.judge(ForkDeterminism, *life, difference(first, other, *chat));
             }
-            let parents = facts.asked.iter().find(|asked| asked.chat == *chat && asked.life > *life);
+            let parents = facts
+                .asked
+                .iter()
+                .find(|asked| asked.chat == *chat && asked.life > *life);
             let same = next.is_none_or(|next| parents.is_some_and(|asked| asked.body == *next));
             findings.expect(RecoveryDeterminism, *life, same, || {
                 format!("chat {chat}: the next request of a copy is not that of its original")
@@ -38,35 +53,65 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
 
 /// The chats in which exactly one message was waiting when a life ended, acknowledged or not.
 fn comparable(facts: &Facts<'_>, life: u32) -> BTreeSet<i64> {
-    let Some(checkpoint) = facts.checkpoints.get(&life) else { return BTreeSet::new() };
-    let orders = || checkpoint.ledger.iter().filter_map(|row| order_of(row).map(|order| (row, order)));
-    let settled: BTreeSet<String> =
-        orders().filter(|(row, _)| !is_open(row)).flat_map(|(_, (_, markers))| markers).collect();
+    let Some(checkpoint) = facts.checkpoints.get(&life) else {
+        return BTreeSet::new();
+    };
+    let orders = || {
+        checkpoint
+            .ledger
+            .iter()
+            .filter_map(|row| order_of(row).map(|order| (row, order)))
+    };
+    let settled: BTreeSet<String> = orders()
+        .filter(|(row, _)| !is_open(row))
+        .flat_map(|(_, (_, markers))| markers)
+        .collect();
     // What the original gave up later, it did not go on with.
     let given_up = facts.given_up();
     let mut waiting = BTreeMap::<i64, u32>::new();
-    for pushed in facts.pushed.iter().filter(|pushed| pushed.life <= life && !settled.contains(pushed.marker)) {
+    for pushed in facts
+        .pushed
+        .iter()
+        .filter(|pushed| pushed.life <= life && !settled.contains(pushed.marker))
+    {
         *waiting.entry(pushed.chat).or_default() += 1;
     }
-    let accepted: BTreeSet<i64> = orders().filter(|(row, _)| is_open(row)).map(|(_, (chat, _))| chat).collect();
-    for pushed in facts.pushed.iter().filter(|pushed| given_up.contains(pushed.marker)) {
+    let accepted: BTreeSet<i64> = orders()
+        .filter(|(row, _)| is_open(row))
+        .map(|(_, (chat, _))| chat)
+        .collect();
+    for pushed in facts
+        .pushed
+        .iter()
+        .filter(|pushed| given_up.contains(pushed.marker))
+    {
         waiting.remove(&pushed.chat);
     }
-    waiting.into_iter().filter(|(chat, count)| *count == 1 && accepted.contains(chat)).map(|(chat, _)| chat).collect()
+    waiting
+        .into_iter()
+        .filter(|(chat, count)| *count == 1 && accepted.contains(chat))
+        .map(|(chat, _)| chat)
+        .collect()
 }
 
 fn difference(first: &Continuation, other: &Continuation, chat: i64) -> Option<String> {
     let name = chat.to_string();
     if first.asked.get(&name) != other.asked.get(&name) {
-        return Some(format!("chat {chat}: two copies asked the model different things"));
+        return Some(format!(
+            "chat {chat}: two copies asked the model different things"
+        ));
     }
     if first.sent.get(&name) != other.sent.get(&name) {
         return Some(format!("chat {chat}: two copies sent different messages"));
     }
     let session = |copy: &Continuation| {
-        copy.sessions.iter().find(|(file, _)| file.contains(&name)).map(|(_, steps)| steps.clone())
+        copy.sessions
+            .iter()
+            .find(|(file, _)| file.contains(&name))
+            .map(|(_, steps)| steps.clone())
     };
-    (session(first) != session(other)).then(|| format!("chat {chat}: the sessions of two copies differ"))
+    (session(first) != session(other))
+        .then(|| format!("chat {chat}: the sessions of two copies differ"))
 }
 
 /// An effect that a copy had twice.

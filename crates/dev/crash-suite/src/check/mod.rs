@@ -24,7 +24,10 @@ use crate::system::{Checkpoint, Row, Standing, Step, System};
 #[must_use]
 pub fn check(system: &dyn System, evidence: &Evidence) -> Report {
     let facts = Facts::of(evidence);
-    let mut findings = Findings { round: facts.round, report: Report::default() };
+    let mut findings = Findings {
+        round: facts.round,
+        report: Report::default(),
+    };
     findings.report.tally.kills = facts.kills;
     findings.report.tally.messages = u64::try_from(facts.pushed.len()).unwrap_or(u64::MAX);
     findings.report.tally.requests = u64::try_from(facts.asked.len()).unwrap_or(u64::MAX);
@@ -47,11 +50,22 @@ impl Findings {
     /// Counts a check, and its failure if there is a problem.
     fn judge(&mut self, property: Property, kill: u32, problem: Option<String>) {
         self.report.count(property);
-        self.report.failures.extend(problem.map(|what| Failure { property, round: self.round, kill, what }));
+        self.report.failures.extend(problem.map(|what| Failure {
+            property,
+            round: self.round,
+            kill,
+            what,
+        }));
     }
 
     /// Counts a check, and its failure unless it holds.
-    fn expect(&mut self, property: Property, kill: u32, holds: bool, what: impl FnOnce() -> String) {
+    fn expect(
+        &mut self,
+        property: Property,
+        kill: u32,
+        holds: bool,
+        what: impl FnOnce() -> String,
+    ) {
         self.judge(property, kill, (!holds).then(what));
     }
 }
@@ -94,7 +108,10 @@ struct Facts<'a> {
 
 impl<'a> Facts<'a> {
     fn of(evidence: &'a Evidence) -> Self {
-        let last_life = evidence.checkpoints.last_key_value().map_or(0, |(life, _)| *life);
+        let last_life = evidence
+            .checkpoints
+            .last_key_value()
+            .map_or(0, |(life, _)| *life);
         let mut facts = Self {
             round: 0,
             kills: 0,
@@ -117,10 +134,26 @@ impl<'a> Facts<'a> {
         match event {
             Event::Round { round, .. } => self.round = *round,
             Event::Killed { .. } => self.kills += 1,
-            Event::Pushed { life, marker, chat, update, text } => {
-                self.pushed.push(Pushed { life: *life, marker, chat: *chat, update: *update, text });
+            Event::Pushed {
+                life,
+                marker,
+                chat,
+                update,
+                text,
+            } => {
+                self.pushed.push(Pushed {
+                    life: *life,
+                    marker,
+                    chat: *chat,
+                    update: *update,
+                    text,
+                });
             }
-            Event::Asked { life, chat, body } => self.asked.push(Asked { life: *life, chat: *chat, body }),
+            Event::Asked { life, chat, body } => self.asked.push(Asked {
+                life: *life,
+                chat: *chat,
+                body,
+            }),
             Event::Sent { life, chat, text } => self.sent.push((*life, *chat, text)),
             Event::Effect { life, token } => self.effects.push((*life, token)),
             Event::Acknowledged { life, offset } => drop(self.acknowledged.insert(*life, *offset)),
@@ -137,12 +170,19 @@ impl<'a> Facts<'a> {
     /// The order whose plan made a call.
     fn order_of_call(&self, call: &str) -> Option<&'a str> {
         let marker = marker_of_call(call)?;
-        self.pushed.iter().find(|pushed| pushed.marker == marker).map(|pushed| pushed.text)
+        self.pushed
+            .iter()
+            .find(|pushed| pushed.marker == marker)
+            .map(|pushed| pushed.text)
     }
 
     /// Markers of messages that were given up for good.
     fn given_up(&self) -> BTreeSet<String> {
-        let rows = self.end.ledger.iter().filter(|row| row.inbound && row.standing == Standing::Failed);
+        let rows = self
+            .end
+            .ledger
+            .iter()
+            .filter(|row| row.inbound && row.standing == Standing::Failed);
         rows.flat_map(|row| markers(&row.text)).collect()
     }
 }
@@ -158,7 +198,10 @@ fn is_open(row: &Row) -> bool {
 
 /// The chat of an inbound row and its markers.
 fn order_of(row: &Row) -> Option<(i64, Vec<String>)> {
-    row.inbound.then(|| chat_of(&row.text)).flatten().map(|chat| (chat, markers(&row.text)))
+    row.inbound
+        .then(|| chat_of(&row.text))
+        .flatten()
+        .map(|chat| (chat, markers(&row.text)))
 }
 
 /// A text short enough for a report.

@@ -18,8 +18,13 @@ fn files(facts: &Facts<'_>, findings: &mut Findings) {
     let later = facts.checkpoints.iter().skip(1);
     for ((_, before), (life, after)) in facts.checkpoints.iter().zip(later) {
         for (name, log) in &before.sessions {
-            let is_prefix = after.sessions.get(name).is_some_and(|now| now.bytes.starts_with(&log.bytes));
-            findings.expect(PrefixContinuation, *life, is_prefix, || format!("{name} does not begin as it was"));
+            let is_prefix = after
+                .sessions
+                .get(name)
+                .is_some_and(|now| now.bytes.starts_with(&log.bytes));
+            findings.expect(PrefixContinuation, *life, is_prefix, || {
+                format!("{name} does not begin as it was")
+            });
         }
     }
 }
@@ -32,8 +37,12 @@ fn requests(facts: &Facts<'_>, findings: &mut Findings) {
             let differs = before.iter().zip(&prompt).position(|(old, new)| old != new);
             let differs = differs.or_else(|| (prompt.len() < before.len()).then_some(prompt.len()));
             let problem = differs.map(|place| {
-                let [old, new] = [before, &prompt].map(|list| brief(list.get(place).copied().unwrap_or_default()));
-                format!("chat {}: element {place} of the request was {old:?} and is {new:?}", asked.chat)
+                let [old, new] = [before, &prompt]
+                    .map(|list| brief(list.get(place).copied().unwrap_or_default()));
+                format!(
+                    "chat {}: element {place} of the request was {old:?} and is {new:?}",
+                    asked.chat
+                )
             });
             findings.judge(PrefixContinuation, asked.life, problem);
         }
@@ -50,6 +59,12 @@ fn prompt(body: &str) -> Vec<&str> {
         #[serde(borrow, default)]
         messages: Vec<&'a RawValue>,
     }
-    let Ok(Body { tools, messages }) = serde_json::from_str(body) else { return Vec::new() };
-    tools.into_iter().chain(messages).map(RawValue::get).collect()
+    let Ok(Body { tools, messages }) = serde_json::from_str(body) else {
+        return Vec::new();
+    };
+    tools
+        .into_iter()
+        .chain(messages)
+        .map(RawValue::get)
+        .collect()
 }

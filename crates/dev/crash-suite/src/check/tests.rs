@@ -68,20 +68,35 @@ const ORDER: &str = "mark-0001 from 101: follow plan 1";
 const CALLS: [&str; 3] = ["call-0001-0-0", "call-0001-0-1", "call-0001-0-2"];
 
 fn body(messages: &[&str]) -> String {
-    let messages: Vec<_> = messages.iter().map(|text| serde_json::json!({"role": "user", "content": text})).collect();
+    let messages: Vec<_> = messages
+        .iter()
+        .map(|text| serde_json::json!({"role": "user", "content": text}))
+        .collect();
     serde_json::json!({"model": "m", "messages": messages, "tools": []}).to_string()
 }
 
 fn row(inbound: bool, text: &str, standing: Standing) -> Row {
-    Row { inbound, name: format!("{inbound} {text}"), text: text.to_owned(), standing }
+    Row {
+        inbound,
+        name: format!("{inbound} {text}"),
+        text: text.to_owned(),
+        standing,
+    }
 }
 
 fn returned(call: &str, text: &str) -> Step {
-    Step::Returned { call: call.to_owned(), text: text.to_owned() }
+    Step::Returned {
+        call: call.to_owned(),
+        text: text.to_owned(),
+    }
 }
 
 fn log(bytes: &str, steps: Vec<Step>) -> SessionLog {
-    SessionLog { bytes: bytes.as_bytes().to_vec(), steps, problem: None }
+    SessionLog {
+        bytes: bytes.as_bytes().to_vec(),
+        steps,
+        problem: None,
+    }
 }
 
 /// Killed while the first of two appends ran; a copy goes on as the original does.
@@ -89,8 +104,15 @@ fn good() -> Evidence {
     let called = Step::Called(CALLS.map(str::to_owned).to_vec());
     let begun = vec![Step::Said(ORDER.to_owned()), called];
     let mut ended = begun.clone();
-    ended.extend([returned(CALLS[0], "unknown"), returned(CALLS[1], ON_PAGE), returned(CALLS[2], "unknown")]);
-    ended.extend([Step::Answered("done mark-0001".to_owned()), Step::Ended(vec!["telegram/101/1".to_owned()])]);
+    ended.extend([
+        returned(CALLS[0], "unknown"),
+        returned(CALLS[1], ON_PAGE),
+        returned(CALLS[2], "unknown"),
+    ]);
+    ended.extend([
+        Step::Answered("done mark-0001".to_owned()),
+        Step::Ended(vec!["telegram/101/1".to_owned()]),
+    ]);
     let copy = Continuation {
         asked: [(CHAT.to_string(), vec![body(&[ORDER, "results"])])].into(),
         sent: [(CHAT.to_string(), vec!["done mark-0001".to_owned()])].into(),
@@ -98,21 +120,54 @@ fn good() -> Evidence {
         effects: vec![CALLS[0].to_owned()],
         stuck: None,
     };
-    let asked = |life, body| Event::Asked { life, chat: CHAT, body };
+    let asked = |life, body| Event::Asked {
+        life,
+        chat: CHAT,
+        body,
+    };
     let events = vec![
         Event::Round { seed: 1, round: 4 },
-        Event::Started { life: 0, racers: 1, owners: vec![10] },
-        Event::Pushed { life: 0, marker: "mark-0001".to_owned(), chat: CHAT, update: 7, text: ORDER.to_owned() },
+        Event::Started {
+            life: 0,
+            racers: 1,
+            owners: vec![10],
+        },
+        Event::Pushed {
+            life: 0,
+            marker: "mark-0001".to_owned(),
+            chat: CHAT,
+            update: 7,
+            text: ORDER.to_owned(),
+        },
         asked(0, body(&[ORDER])),
         Event::Killed { life: 0, micros: 5 },
-        Event::Effect { life: 0, token: CALLS[0].to_owned() },
+        Event::Effect {
+            life: 0,
+            token: CALLS[0].to_owned(),
+        },
         Event::Acknowledged { life: 0, offset: 8 },
-        Event::Forked { life: 0, copies: vec![copy.clone(), copy] },
-        Event::Started { life: 1, racers: 3, owners: vec![11] },
-        Event::Refused { life: 1, code: Some(1), names_owner: true, said: "11 has it".to_owned() },
+        Event::Forked {
+            life: 0,
+            copies: vec![copy.clone(), copy],
+        },
+        Event::Started {
+            life: 1,
+            racers: 3,
+            owners: vec![11],
+        },
+        Event::Refused {
+            life: 1,
+            code: Some(1),
+            names_owner: true,
+            said: "11 has it".to_owned(),
+        },
         asked(1, body(&[ORDER, "results"])),
         Event::Killed { life: 1, micros: 5 },
-        Event::Sent { life: 1, chat: CHAT, text: "done mark-0001".to_owned() },
+        Event::Sent {
+            life: 1,
+            chat: CHAT,
+            text: "done mark-0001".to_owned(),
+        },
         Event::Acknowledged { life: 1, offset: 8 },
     ];
     let first = Checkpoint {
@@ -122,10 +177,16 @@ fn good() -> Evidence {
     };
     let second = Checkpoint {
         sessions: [(FILE.to_owned(), log("a\nb\nc\n", ended))].into(),
-        ledger: vec![row(true, ORDER, Standing::Done), row(false, "done mark-0001", Standing::Done)],
+        ledger: vec![
+            row(true, ORDER, Standing::Done),
+            row(false, "done mark-0001", Standing::Done),
+        ],
         problem: None,
     };
-    Evidence { events, checkpoints: [(0, first), (1, second)].into() }
+    Evidence {
+        events,
+        checkpoints: [(0, first), (1, second)].into(),
+    }
 }
 
 type Change = fn(&mut Evidence);
@@ -160,20 +221,70 @@ fn add(evidence: &mut Evidence, event: Event) {
 
 /// What is changed, which property breaks, and in what words.
 const WRONG: [(Change, Property, &str); 26] = [
-    (|e| session(e, 1).bytes = b"a\nB\nc\n".to_vec(), Property::PrefixContinuation, "does not begin as it was"),
     (
-        |e| add(e, Event::Asked { life: 1, chat: CHAT, body: body(&["another", "results", "more"]) }),
+        |e| session(e, 1).bytes = b"a\nB\nc\n".to_vec(),
+        Property::PrefixContinuation,
+        "does not begin as it was",
+    ),
+    (
+        |e| {
+            add(
+                e,
+                Event::Asked {
+                    life: 1,
+                    chat: CHAT,
+                    body: body(&["another", "results", "more"]),
+                },
+            )
+        },
         Property::PrefixContinuation,
         "element 0 of the request",
     ),
     (
-        |e| add(e, Event::Asked { life: 1, chat: CHAT, body: body(&[ORDER]) }),
+        |e| {
+            add(
+                e,
+                Event::Asked {
+                    life: 1,
+                    chat: CHAT,
+                    body: body(&[ORDER]),
+                },
+            )
+        },
         Property::PrefixContinuation,
         "element 1 of the request",
     ),
-    (|e| add(e, Event::Effect { life: 1, token: CALLS[0].to_owned() }), Property::EffectOnce, "ran 2 times"),
-    (|e| add(e, Event::Effect { life: 0, token: "call-0009-0-0".to_owned() }), Property::EffectOnce, "before its call"),
-    (|e| set_result(e, CALLS[0], "ok"), Property::EffectOnce, "went on silently"),
+    (
+        |e| {
+            add(
+                e,
+                Event::Effect {
+                    life: 1,
+                    token: CALLS[0].to_owned(),
+                },
+            )
+        },
+        Property::EffectOnce,
+        "ran 2 times",
+    ),
+    (
+        |e| {
+            add(
+                e,
+                Event::Effect {
+                    life: 0,
+                    token: "call-0009-0-0".to_owned(),
+                },
+            )
+        },
+        Property::EffectOnce,
+        "before its call",
+    ),
+    (
+        |e| set_result(e, CALLS[0], "ok"),
+        Property::EffectOnce,
+        "went on silently",
+    ),
     (
         |e| {
             session(e, 0).steps.push(returned(CALLS[0], "ok"));
@@ -193,35 +304,107 @@ const WRONG: [(Change, Property, &str); 26] = [
         "call-0001-0-1 did not read the page: not there",
     ),
     (
-        |e| add(e, Event::Started { life: 1, racers: 3, owners: vec![1, 2] }),
+        |e| {
+            add(
+                e,
+                Event::Started {
+                    life: 1,
+                    racers: 3,
+                    owners: vec![1, 2],
+                },
+            )
+        },
         Property::ConsumeOnce,
         "2 of 3 processes own the home",
     ),
     (
         |e| {
-            add(e, Event::Started { life: 1, racers: 2, owners: vec![1] });
-            add(e, Event::Refused { life: 1, code: Some(1), names_owner: false, said: "no".to_owned() });
+            add(
+                e,
+                Event::Started {
+                    life: 1,
+                    racers: 2,
+                    owners: vec![1],
+                },
+            );
+            add(
+                e,
+                Event::Refused {
+                    life: 1,
+                    code: Some(1),
+                    names_owner: false,
+                    said: "no".to_owned(),
+                },
+            );
         },
         Property::ConsumeOnce,
         "was refused with code Some(1)",
     ),
     (
-        |e| session(e, 1).steps.push(Step::Ended(vec!["telegram/101/1".to_owned()])),
+        |e| {
+            session(e, 1)
+                .steps
+                .push(Step::Ended(vec!["telegram/101/1".to_owned()]))
+        },
         Property::ConsumeOnce,
         "ended 2 times",
     ),
     (
-        |e| add(e, Event::Asked { life: 1, chat: CHAT, body: body(&[ORDER, "results"]) }),
+        |e| {
+            add(
+                e,
+                Event::Asked {
+                    life: 1,
+                    chat: CHAT,
+                    body: body(&[ORDER, "results"]),
+                },
+            )
+        },
         Property::ConsumeOnce,
         "the same request twice",
     ),
-    (|e| checkpoint(e, 0).problem = Some("bad page".to_owned()), Property::CheckpointValidity, "bad page"),
-    (|e| session(e, 0).problem = Some("torn".to_owned()), Property::CheckpointValidity, "torn"),
-    (|e| add(e, Event::Violation { life: 1, what: "no result".to_owned() }), Property::CheckpointValidity, "no result"),
+    (
+        |e| checkpoint(e, 0).problem = Some("bad page".to_owned()),
+        Property::CheckpointValidity,
+        "bad page",
+    ),
+    (
+        |e| session(e, 0).problem = Some("torn".to_owned()),
+        Property::CheckpointValidity,
+        "torn",
+    ),
     (
         |e| {
-            add(e, Event::Started { life: 1, racers: 1, owners: Vec::new() });
-            add(e, Event::Refused { life: 1, code: Some(1), names_owner: false, said: "damaged".to_owned() });
+            add(
+                e,
+                Event::Violation {
+                    life: 1,
+                    what: "no result".to_owned(),
+                },
+            )
+        },
+        Property::CheckpointValidity,
+        "no result",
+    ),
+    (
+        |e| {
+            add(
+                e,
+                Event::Started {
+                    life: 1,
+                    racers: 1,
+                    owners: Vec::new(),
+                },
+            );
+            add(
+                e,
+                Event::Refused {
+                    life: 1,
+                    code: Some(1),
+                    names_owner: false,
+                    said: "damaged".to_owned(),
+                },
+            );
         },
         Property::CheckpointValidity,
         "nothing starts on what is on disk",
@@ -232,26 +415,60 @@ const WRONG: [(Change, Property, &str); 26] = [
         "have no result, and the turn went on",
     ),
     (
-        |e| copy(e).asked.insert(CHAT.to_string(), vec![body(&[ORDER, "other"])]).unwrap_or_default().clear(),
+        |e| {
+            copy(e)
+                .asked
+                .insert(CHAT.to_string(), vec![body(&[ORDER, "other"])])
+                .unwrap_or_default()
+                .clear()
+        },
         Property::RecoveryDeterminism,
         "the next requests of two copies differ",
     ),
-    (|e| copy(e).sent.clear(), Property::ForkDeterminism, "two copies sent different messages"),
-    (|e| copy(e).effects.push(CALLS[0].to_owned()), Property::ForkDeterminism, "ran twice in a copy"),
-    (|e| copy(e).stuck = Some("busy".to_owned()), Property::ForkDeterminism, "does not come to rest"),
-    (|e| checkpoint(e, 0).ledger.clear(), Property::NothingLost, "was acknowledged and is not in the ledger"),
+    (
+        |e| copy(e).sent.clear(),
+        Property::ForkDeterminism,
+        "two copies sent different messages",
+    ),
+    (
+        |e| copy(e).effects.push(CALLS[0].to_owned()),
+        Property::ForkDeterminism,
+        "ran twice in a copy",
+    ),
+    (
+        |e| copy(e).stuck = Some("busy".to_owned()),
+        Property::ForkDeterminism,
+        "does not come to rest",
+    ),
+    (
+        |e| checkpoint(e, 0).ledger.clear(),
+        Property::NothingLost,
+        "was acknowledged and is not in the ledger",
+    ),
     (
         |e| session(e, 1).steps.insert(1, Step::Said(ORDER.to_owned())),
         Property::NothingLost,
         "is 2 times in its session",
     ),
     (
-        |e| e.events.retain(|event| !matches!(event, Event::Sent { .. })),
+        |e| {
+            e.events
+                .retain(|event| !matches!(event, Event::Sent { .. }))
+        },
         Property::NothingLost,
         "was not answered, and nothing says why",
     ),
     (
-        |e| add(e, Event::Sent { life: 1, chat: CHAT, text: "done mark-0001".to_owned() }),
+        |e| {
+            add(
+                e,
+                Event::Sent {
+                    life: 1,
+                    chat: CHAT,
+                    text: "done mark-0001".to_owned(),
+                },
+            )
+        },
         Property::NothingLost,
         "was sent twice to 101",
     ),
@@ -265,7 +482,15 @@ fn a_round_that_went_well_is_clean_and_everything_was_looked_at() {
         assert!(report.checked(property) > 0, "{property}");
     }
     let tally = report.tally;
-    assert_eq!((tally.kills, tally.messages, tally.requests, tally.unknown_outcomes), (2, 1, 2, 2));
+    assert_eq!(
+        (
+            tally.kills,
+            tally.messages,
+            tally.requests,
+            tally.unknown_outcomes
+        ),
+        (2, 1, 2, 2)
+    );
 }
 
 #[test]
@@ -274,7 +499,9 @@ fn whatever_goes_wrong_is_seen() {
         let mut evidence = good();
         change(&mut evidence);
         let report = check(&Words, &evidence);
-        let seen = report.failures_of(property).any(|failure| failure.what.contains(words) && failure.round == 4);
+        let seen = report
+            .failures_of(property)
+            .any(|failure| failure.what.contains(words) && failure.round == 4);
         assert!(seen, "{property}: {words}: {:?}", report.failures);
     }
 }
@@ -282,23 +509,38 @@ fn whatever_goes_wrong_is_seen() {
 #[test]
 fn what_a_kill_made_uncertain_is_no_failure_and_is_counted() {
     let mut evidence = good();
-    evidence.events.retain(|event| !matches!(event, Event::Sent { .. }));
-    checkpoint(&mut evidence, 0).ledger.push(row(false, "done mark-0001", Standing::Sending));
+    evidence
+        .events
+        .retain(|event| !matches!(event, Event::Sent { .. }));
+    checkpoint(&mut evidence, 0)
+        .ledger
+        .push(row(false, "done mark-0001", Standing::Sending));
     checkpoint(&mut evidence, 1).ledger[1].standing = Standing::Uncertain;
     let report = check(&Words, &evidence);
     assert_eq!(report.failures, []);
     assert_eq!((report.tally.uncertain, report.tally.kills_in_send), (1, 1));
     checkpoint(&mut evidence, 0).ledger.pop();
     let report = check(&Words, &evidence);
-    assert!(report.failures.iter().any(|failure| failure.what.contains("no kill interrupted its send")));
+    assert!(
+        report
+            .failures
+            .iter()
+            .any(|failure| failure.what.contains("no kill interrupted its send"))
+    );
 }
 
 #[test]
 fn a_message_seen_twice_is_counted_when_the_kill_fell_inside_its_send() {
     let mut evidence = good();
-    let sent = Event::Sent { life: 0, chat: CHAT, text: "done mark-0001".to_owned() };
+    let sent = Event::Sent {
+        life: 0,
+        chat: CHAT,
+        text: "done mark-0001".to_owned(),
+    };
     evidence.events.insert(5, sent);
-    checkpoint(&mut evidence, 0).ledger.push(row(false, "done mark-0001", Standing::Sending));
+    checkpoint(&mut evidence, 0)
+        .ledger
+        .push(row(false, "done mark-0001", Standing::Sending));
     let report = check(&Words, &evidence);
     assert_eq!(report.failures, []);
     assert_eq!(report.tally.duplicates, 1);
@@ -307,7 +549,9 @@ fn a_message_seen_twice_is_counted_when_the_kill_fell_inside_its_send() {
 #[test]
 fn a_message_that_was_given_up_is_listed() {
     let mut evidence = good();
-    evidence.events.retain(|event| !matches!(event, Event::Sent { .. } | Event::Forked { .. }));
+    evidence
+        .events
+        .retain(|event| !matches!(event, Event::Sent { .. } | Event::Forked { .. }));
     let end = checkpoint(&mut evidence, 1);
     end.ledger = vec![row(true, ORDER, Standing::Failed)];
     end.sessions.get_mut(FILE).unwrap().steps.truncate(2);

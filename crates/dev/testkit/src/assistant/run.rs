@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use nanobot_channel::{CancellationToken, Channel, ChannelContext, ChannelError, CommandInfo, Semaphore, TaskTracker};
+use nanobot_channel::{
+    CancellationToken, Channel, ChannelContext, ChannelError, CommandInfo, Semaphore, TaskTracker,
+};
 use tokio::task::JoinHandle;
 
 use super::Assistant;
@@ -24,7 +26,11 @@ pub struct ChannelRun {
 impl ChannelRun {
     /// Runs a channel (again) with an assistant that understands these commands.
     #[must_use]
-    pub fn start(channel: Arc<dyn Channel>, assistant: &Arc<Assistant>, commands: &[CommandInfo]) -> Self {
+    pub fn start(
+        channel: Arc<dyn Channel>,
+        assistant: &Arc<Assistant>,
+        commands: &[CommandInfo],
+    ) -> Self {
         let (tasks, cancel) = (TaskTracker::new(), CancellationToken::new());
         let context = ChannelContext {
             access: Arc::<Assistant>::clone(assistant),
@@ -48,7 +54,9 @@ impl ChannelRun {
     /// It took longer than 40 s, panicked, or ended with an error.
     pub async fn stop(self) -> anyhow::Result<()> {
         self.cancel.cancel();
-        let ended = tokio::time::timeout(STOP_WITHIN, self.run).await.context("the channel does not stop")?;
+        let ended = tokio::time::timeout(STOP_WITHIN, self.run)
+            .await
+            .context("the channel does not stop")?;
         Ok(ended??)
     }
 
@@ -57,7 +65,10 @@ impl ChannelRun {
     /// # Errors
     /// It did not end within [`WAIT_LIMIT`], panicked, or ended without an error.
     pub async fn end(self) -> anyhow::Result<ChannelError> {
-        match tokio::time::timeout(WAIT_LIMIT, self.run).await.context("the channel runs on")?? {
+        match tokio::time::timeout(WAIT_LIMIT, self.run)
+            .await
+            .context("the channel runs on")??
+        {
             Ok(()) => bail!("the channel stopped though nobody told it to"),
             Err(error) => Ok(error),
         }

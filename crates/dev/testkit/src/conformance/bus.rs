@@ -27,24 +27,54 @@ impl<B: Bus + Ledger + Claims> WholeBus for B {}
 /// # Errors
 /// The first promise that the bus does not keep.
 pub async fn bus<B: WholeBus>(make: impl AsyncFn() -> anyhow::Result<B>) -> anyhow::Result<()> {
-    queues::messages_arrive_whole_and_in_order(&make().await?).await.context("messages arrive whole and in order")?;
-    queues::waiting_consumers_are_woken(&make().await?).await.context("waiting consumers are woken")?;
-    queues::inbound_duplicates(&make().await?).await.context("inbound duplicates")?;
-    queues::outbound_duplicates(&make().await?).await.context("outbound duplicates")?;
-    queues::racing_publishers(&make().await?).await.context("racing publishers")?;
-    queues::channels_are_kept_apart(&make().await?).await.context("channels are kept apart")?;
-    redelivery::one_live_consumer(&make().await?).await.context("one live consumer")?;
-    redelivery::dropped_deliveries_return(&make().await?).await.context("dropped deliveries return")?;
-    redelivery::retries_wait(&make().await?).await.context("retries wait")?;
-    redelivery::attempts(&make().await?).await.context("attempts are what was begun")?;
+    queues::messages_arrive_whole_and_in_order(&make().await?)
+        .await
+        .context("messages arrive whole and in order")?;
+    queues::waiting_consumers_are_woken(&make().await?)
+        .await
+        .context("waiting consumers are woken")?;
+    queues::inbound_duplicates(&make().await?)
+        .await
+        .context("inbound duplicates")?;
+    queues::outbound_duplicates(&make().await?)
+        .await
+        .context("outbound duplicates")?;
+    queues::racing_publishers(&make().await?)
+        .await
+        .context("racing publishers")?;
+    queues::channels_are_kept_apart(&make().await?)
+        .await
+        .context("channels are kept apart")?;
+    redelivery::one_live_consumer(&make().await?)
+        .await
+        .context("one live consumer")?;
+    redelivery::dropped_deliveries_return(&make().await?)
+        .await
+        .context("dropped deliveries return")?;
+    redelivery::retries_wait(&make().await?)
+        .await
+        .context("retries wait")?;
+    redelivery::attempts(&make().await?)
+        .await
+        .context("attempts are what was begun")?;
     redelivery::doubt(&make().await?).await.context("doubt")?;
-    redelivery::earlier_holders(&make().await?).await.context("earlier holders")?;
-    lossy::offers_keep_their_place(&make().await?).await.context("offers keep their place")?;
-    lossy::offers_are_bounded(&make().await?).await.context("offers are bounded")?;
+    redelivery::earlier_holders(&make().await?)
+        .await
+        .context("earlier holders")?;
+    lossy::offers_keep_their_place(&make().await?)
+        .await
+        .context("offers keep their place")?;
+    lossy::offers_are_bounded(&make().await?)
+        .await
+        .context("offers are bounded")?;
     ledger::outcomes(&make().await?).await.context("outcomes")?;
     ledger::listing(&make().await?).await.context("listing")?;
-    ledger::a_person_decides(&make().await?).await.context("a person decides")?;
-    claims::slots(&make().await?).await.context("slots are claimed once")?;
+    ledger::a_person_decides(&make().await?)
+        .await
+        .context("a person decides")?;
+    claims::slots(&make().await?)
+        .await
+        .context("slots are claimed once")?;
     claims::leases(&make().await?).await.context("leases")
 }
 
@@ -57,9 +87,15 @@ pub async fn bus_durability<B: WholeBus>(
     make: impl AsyncFn() -> anyhow::Result<B>,
     reopen: impl AsyncFn(B) -> anyhow::Result<B>,
 ) -> anyhow::Result<()> {
-    durability::inbound_survives(make().await?, &reopen).await.context("inbound messages survive")?;
-    durability::outbound_survives(make().await?, &reopen).await.context("outbound messages survive")?;
-    durability::claims_survive(make().await?, &reopen).await.context("claims survive")
+    durability::inbound_survives(make().await?, &reopen)
+        .await
+        .context("inbound messages survive")?;
+    durability::outbound_survives(make().await?, &reopen)
+        .await
+        .context("outbound messages survive")?;
+    durability::claims_survive(make().await?, &reopen)
+        .await
+        .context("claims survive")
 }
 
 fn channel() -> ChannelName {
@@ -79,7 +115,10 @@ fn reply(position: u32) -> OutboundMessage {
 }
 
 fn reply_of(position: u32, kind: OutboundKind, content: &str) -> OutboundMessage {
-    let key = OutboundKey { turn: "turn".into(), position };
+    let key = OutboundKey {
+        turn: "turn".into(),
+        position,
+    };
     OutboundMessage::in_reply_to(&said("question"), key, kind, content.to_owned())
 }
 
@@ -107,11 +146,20 @@ impl<T> Seen<T> {
     }
 
     fn again(message: T, attempt: u32) -> Self {
-        Self { message, attempt, parts_sent: 0, in_doubt: false, durable: true }
+        Self {
+            message,
+            attempt,
+            parts_sent: 0,
+            in_doubt: false,
+            durable: true,
+        }
     }
 
     fn lossy(message: T) -> Self {
-        Self { durable: false, ..Self::first(message) }
+        Self {
+            durable: false,
+            ..Self::first(message)
+        }
     }
 }
 
@@ -126,7 +174,10 @@ fn seen<T: Clone>(delivery: &Delivery<T>) -> Seen<T> {
 }
 
 /// Takes `count` deliveries and keeps them unsettled.
-async fn hold<T>(subscription: &mut Subscription<T>, count: usize) -> anyhow::Result<Vec<Delivery<T>>> {
+async fn hold<T>(
+    subscription: &mut Subscription<T>,
+    count: usize,
+) -> anyhow::Result<Vec<Delivery<T>>> {
     let mut held = Vec::with_capacity(count);
     for _ in 0..count {
         held.push(next(subscription).await?);

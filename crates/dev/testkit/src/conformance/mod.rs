@@ -12,7 +12,8 @@ mod session;
 
 pub use bus::{WholeBus, bus, bus_durability};
 pub use channel::{
-    Ability, ChannelHarness, Chat, Event, Place, Said, SampleFile, Seen, SendFault, Wanted, Who, channel,
+    Ability, ChannelHarness, Chat, Event, Place, Said, SampleFile, Seen, SendFault, Wanted, Who,
+    channel,
 };
 pub use memory::memory_store;
 pub use session::session_store;

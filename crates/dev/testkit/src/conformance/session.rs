@@ -6,11 +6,12 @@ use anyhow::{Context as _, ensure};
 use chrono::DateTime;
 use futures_util::future::join_all;
 use nanobot_session::{
-    Entry, MessageEntry, ReadFrom, Record, Seq, SessionError, SessionStore, SessionView, TurnEnd, TurnOutcome,
+    Entry, MessageEntry, ReadFrom, Record, Seq, SessionError, SessionStore, SessionView, TurnEnd,
+    TurnOutcome,
 };
 use nanobot_types::{
-    AssistantMessage, ChatMessage, Content, ContentBlock, Map, MediaRef, MessageId, SessionKey, Timestamp, ToolCall,
-    UserMessage,
+    AssistantMessage, ChatMessage, Content, ContentBlock, Map, MediaRef, MessageId, SessionKey,
+    Timestamp, ToolCall, UserMessage,
 };
 use serde_json::json;
 
@@ -20,26 +21,49 @@ use super::same;
 ///
 /// # Errors
 /// The first promise that the store does not keep.
-pub async fn session_store<S: SessionStore>(make: impl AsyncFn() -> anyhow::Result<S>) -> anyhow::Result<()> {
-    a_session_that_does_not_exist(&make().await?).await.context("a session that does not exist")?;
-    every_entry_comes_back(&make().await?).await.context("every entry comes back as it was appended")?;
-    a_stale_head_is_refused(&make().await?).await.context("a stale head is refused")?;
-    reading_begins_where_asked(&make().await?).await.context("reading begins where asked")?;
+pub async fn session_store<S: SessionStore>(
+    make: impl AsyncFn() -> anyhow::Result<S>,
+) -> anyhow::Result<()> {
+    a_session_that_does_not_exist(&make().await?)
+        .await
+        .context("a session that does not exist")?;
+    every_entry_comes_back(&make().await?)
+        .await
+        .context("every entry comes back as it was appended")?;
+    a_stale_head_is_refused(&make().await?)
+        .await
+        .context("a stale head is refused")?;
+    reading_begins_where_asked(&make().await?)
+        .await
+        .context("reading begins where asked")?;
     the_cursor(&make().await?).await.context("the cursor")?;
-    metadata_is_merged(&make().await?).await.context("metadata is merged")?;
-    answered_messages(&make().await?).await.context("answered messages")?;
-    keys_are_kept_apart(&make().await?).await.context("keys are kept apart")?;
-    writers_do_not_interleave(&make().await?).await.context("writers do not interleave")?;
+    metadata_is_merged(&make().await?)
+        .await
+        .context("metadata is merged")?;
+    answered_messages(&make().await?)
+        .await
+        .context("answered messages")?;
+    keys_are_kept_apart(&make().await?)
+        .await
+        .context("keys are kept apart")?;
+    writers_do_not_interleave(&make().await?)
+        .await
+        .context("writers do not interleave")?;
     listing(&make().await?).await.context("listing")
 }
 
 /// A moment that survives being written in microseconds.
 fn moment(second: i64) -> Timestamp {
-    DateTime::from_timestamp_micros((1_770_000_000 + second) * 1_000_000 + 123_456).unwrap_or_default().fixed_offset()
+    DateTime::from_timestamp_micros((1_770_000_000 + second) * 1_000_000 + 123_456)
+        .unwrap_or_default()
+        .fixed_offset()
 }
 
 fn said(text: &str, second: i64) -> Entry {
-    Entry::Message(MessageEntry { at: moment(second), ..MessageEntry::new(ChatMessage::user(text)) })
+    Entry::Message(MessageEntry {
+        at: moment(second),
+        ..MessageEntry::new(ChatMessage::user(text))
+    })
 }
 
 fn ended(number: u32, inbound: &[&str]) -> Entry {
@@ -67,7 +91,10 @@ fn records(entries: &[Entry]) -> Vec<Record> {
     let mut seq = Seq(0);
     let mut records = Vec::new();
     for entry in entries {
-        records.push(Record { seq, entry: entry.clone() });
+        records.push(Record {
+            seq,
+            entry: entry.clone(),
+        });
         if matches!(entry, Entry::Message(_)) {
             seq = seq.next();
         }
@@ -77,12 +104,27 @@ fn records(entries: &[Entry]) -> Vec<Record> {
 
 async fn a_session_that_does_not_exist(store: &impl SessionStore) -> anyhow::Result<()> {
     let key = SessionKey::from("t:1");
-    for from in [ReadFrom::Cursor, ReadFrom::Seq(Seq(0)), ReadFrom::Seq(Seq(9))] {
-        same("it is empty", &store.read(&key, from).await?, &SessionView::default())?;
+    for from in [
+        ReadFrom::Cursor,
+        ReadFrom::Seq(Seq(0)),
+        ReadFrom::Seq(Seq(9)),
+    ] {
+        same(
+            "it is empty",
+            &store.read(&key, from).await?,
+            &SessionView::default(),
+        )?;
     }
     let refused = store.append(&key, Seq(1), vec![said("a", 0)]).await;
-    ensure!(is_moved(&refused, Seq(1), Seq(0)), "its head is 0, but an append behind 1 gave {refused:?}");
-    same("an append of nothing is no beginning", &store.append(&key, Seq(0), Vec::new()).await?, &Seq(0))?;
+    ensure!(
+        is_moved(&refused, Seq(1), Seq(0)),
+        "its head is 0, but an append behind 1 gave {refused:?}"
+    );
+    same(
+        "an append of nothing is no beginning",
+        &store.append(&key, Seq(0), Vec::new()).await?,
+        &Seq(0),
+    )?;
     same("nothing is listed", &store.list().await?, &Vec::new())
 }
 
@@ -96,7 +138,9 @@ fn all_kinds() -> Vec<Entry> {
     result.at = moment(2);
     result.extra = map(json!({"of_another_program": {"nested": [1, null, "x"]}}));
     let blocks = vec![
-        ContentBlock::Text { text: "[image]".to_owned() },
+        ContentBlock::Text {
+            text: "[image]".to_owned(),
+        },
         ContentBlock::Other(json!({"type": "sticker", "id": 3})),
     ];
     vec![
@@ -105,7 +149,10 @@ fn all_kinds() -> Vec<Entry> {
                 content: "look".into(),
                 media: vec![
                     MediaRef::new("/tmp/a.png"),
-                    MediaRef { location: "https://x.example/b".to_owned(), mime: Some("image/png".to_owned()) },
+                    MediaRef {
+                        location: "https://x.example/b".to_owned(),
+                        mime: Some("image/png".to_owned()),
+                    },
                 ],
             })),
             inbound: Some("telegram:1:42".into()),
@@ -126,7 +173,10 @@ fn all_kinds() -> Vec<Entry> {
         Entry::Message(result),
         Entry::Message(MessageEntry {
             at: moment(3),
-            ..MessageEntry::new(ChatMessage::User(UserMessage { content: Content::Blocks(blocks), media: Vec::new() }))
+            ..MessageEntry::new(ChatMessage::User(UserMessage {
+                content: Content::Blocks(blocks),
+                media: Vec::new(),
+            }))
         }),
         ended(1, &["telegram:1:42"]),
         Entry::Message(MessageEntry {
@@ -156,34 +206,72 @@ async fn every_entry_comes_back(store: &impl SessionStore) -> anyhow::Result<()>
     };
     same("one by one", &view, &expected)?;
     let other = SessionKey::from("t:2");
-    same("the new head is returned", &store.append(&other, Seq(0), entries).await?, &Seq(5))?;
-    same("all at once", &store.read(&other, ReadFrom::Seq(Seq(0))).await?, &expected)
+    same(
+        "the new head is returned",
+        &store.append(&other, Seq(0), entries).await?,
+        &Seq(5),
+    )?;
+    same(
+        "all at once",
+        &store.read(&other, ReadFrom::Seq(Seq(0))).await?,
+        &expected,
+    )
 }
 
 async fn a_stale_head_is_refused(store: &impl SessionStore) -> anyhow::Result<()> {
     let key = SessionKey::from("t:1");
-    store.append(&key, Seq(0), vec![said("a", 0), said("b", 1)]).await?;
+    store
+        .append(&key, Seq(0), vec![said("a", 0), said("b", 1)])
+        .await?;
     let before = store.read(&key, ReadFrom::Seq(Seq(0))).await?;
     for head in [0, 1, 3] {
         for entries in [vec![said("c", 2)], Vec::new()] {
             let refused = store.append(&key, Seq(head), entries).await;
-            ensure!(is_moved(&refused, Seq(head), Seq(2)), "an append behind {head} of 2 gave {refused:?}");
+            ensure!(
+                is_moved(&refused, Seq(head), Seq(2)),
+                "an append behind {head} of 2 gave {refused:?}"
+            );
         }
     }
-    same("nothing is appended then", &store.read(&key, ReadFrom::Seq(Seq(0))).await?, &before)
+    same(
+        "nothing is appended then",
+        &store.read(&key, ReadFrom::Seq(Seq(0))).await?,
+        &before,
+    )
 }
 
 async fn reading_begins_where_asked(store: &impl SessionStore) -> anyhow::Result<()> {
     let key = SessionKey::from("t:1");
-    let entries = vec![said("a", 0), ended(1, &[]), said("b", 1), said("c", 2), ended(2, &[])];
+    let entries = vec![
+        said("a", 0),
+        ended(1, &[]),
+        said("b", 1),
+        said("c", 2),
+        ended(2, &[]),
+    ];
     store.append(&key, Seq(0), entries.clone()).await?;
     let all = records(&entries);
     for from in 0..6 {
-        let expected: Vec<Record> = all.iter().filter(|record| record.seq >= Seq(from)).cloned().collect();
+        let expected: Vec<Record> = all
+            .iter()
+            .filter(|record| record.seq >= Seq(from))
+            .cloned()
+            .collect();
         let found = store.read(&key, ReadFrom::Seq(Seq(from))).await?.records;
-        let range = ReadFrom::Range { from: Seq(from), upto: Seq(from + 2) };
-        let part: Vec<_> = found.iter().filter(|record| record.seq < Seq(from + 2)).cloned().collect();
-        same(&format!("a range from {from}"), &store.read(&key, range).await?.records, &part)?;
+        let range = ReadFrom::Range {
+            from: Seq(from),
+            upto: Seq(from + 2),
+        };
+        let part: Vec<_> = found
+            .iter()
+            .filter(|record| record.seq < Seq(from + 2))
+            .cloned()
+            .collect();
+        same(
+            &format!("a range from {from}"),
+            &store.read(&key, range).await?.records,
+            &part,
+        )?;
         same(&format!("at {from}"), &found, &expected)?;
     }
     Ok(())
@@ -205,52 +293,122 @@ async fn the_cursor(store: &impl SessionStore) -> anyhow::Result<()> {
         store.append(&key, Seq(3), vec![entry.clone()]).await?;
         entries.push(entry);
         let view = store.read(&key, ReadFrom::Cursor).await?;
-        same("it moves forward, never past the end", &view.cursor, &Seq(cursor))?;
-        let expected: Vec<Record> = records(&entries).into_iter().filter(|record| record.seq >= Seq(cursor)).collect();
+        same(
+            "it moves forward, never past the end",
+            &view.cursor,
+            &Seq(cursor),
+        )?;
+        let expected: Vec<Record> = records(&entries)
+            .into_iter()
+            .filter(|record| record.seq >= Seq(cursor))
+            .collect();
         same("reading begins at it", &view.records, &expected)?;
     }
     let view = store.read(&key, ReadFrom::Seq(Seq(0))).await?;
-    same("nothing before it is lost", &view.records, &records(&entries))
+    same(
+        "nothing before it is lost",
+        &view.records,
+        &records(&entries),
+    )
 }
 
 async fn metadata_is_merged(store: &impl SessionStore) -> anyhow::Result<()> {
     let key = SessionKey::from("t:1");
-    let changes = [json!({"a": 1, "b": {"c": 2}}), json!({"b": 3, "d": "x"}), json!({"a": null, "nothing": null})];
+    let changes = [
+        json!({"a": 1, "b": {"c": 2}}),
+        json!({"b": 3, "d": "x"}),
+        json!({"a": null, "nothing": null}),
+    ];
     for change in changes {
-        store.append(&key, Seq(0), vec![Entry::Metadata(map(change))]).await?;
+        store
+            .append(&key, Seq(0), vec![Entry::Metadata(map(change))])
+            .await?;
     }
     let view = store.read(&key, ReadFrom::Cursor).await?;
-    same("null removes, the rest replaces", &view.metadata, &map(json!({"b": 3, "d": "x"})))
+    same(
+        "null removes, the rest replaces",
+        &view.metadata,
+        &map(json!({"b": 3, "d": "x"})),
+    )
 }
 
 async fn answered_messages(store: &impl SessionStore) -> anyhow::Result<()> {
     let key = SessionKey::from("t:1");
-    let mut head = store.append(&key, Seq(0), vec![ended(0, &["m:a", "m:b"]), ended(1, &["m:c"])]).await?;
-    let ids = |ids: &[&str]| ids.iter().map(|id| MessageId::from(*id)).collect::<Vec<_>>();
+    let mut head = store
+        .append(
+            &key,
+            Seq(0),
+            vec![ended(0, &["m:a", "m:b"]), ended(1, &["m:c"])],
+        )
+        .await?;
+    let ids = |ids: &[&str]| {
+        ids.iter()
+            .map(|id| MessageId::from(*id))
+            .collect::<Vec<_>>()
+    };
     let view = store.read(&key, ReadFrom::Cursor).await?;
-    same("the newest is last", &view.answered, &ids(&["m:a", "m:b", "m:c"]))?;
-    head = store.append(&key, head, vec![said("x", 0), Entry::Reset]).await?;
+    same(
+        "the newest is last",
+        &view.answered,
+        &ids(&["m:a", "m:b", "m:c"]),
+    )?;
+    head = store
+        .append(&key, head, vec![said("x", 0), Entry::Reset])
+        .await?;
     let view = store.read(&key, ReadFrom::Cursor).await?;
-    same("also before the cursor", &view.answered, &ids(&["m:a", "m:b", "m:c"]))?;
+    same(
+        "also before the cursor",
+        &view.answered,
+        &ids(&["m:a", "m:b", "m:c"]),
+    )?;
     for number in 2..200 {
-        store.append(&key, head, vec![ended(number, &[&format!("m:{number}")])]).await?;
+        store
+            .append(&key, head, vec![ended(number, &[&format!("m:{number}")])])
+            .await?;
     }
     let answered = store.read(&key, ReadFrom::Cursor).await?.answered;
-    ensure!(answered.last() == Some(&MessageId::from("m:199")), "the newest is remembered: {answered:?}");
-    ensure!((8..200).contains(&answered.len()), "their number is bounded: {}", answered.len());
+    ensure!(
+        answered.last() == Some(&MessageId::from("m:199")),
+        "the newest is remembered: {answered:?}"
+    );
+    ensure!(
+        (8..200).contains(&answered.len()),
+        "their number is bounded: {}",
+        answered.len()
+    );
     Ok(())
 }
 
 async fn keys_are_kept_apart(store: &impl SessionStore) -> anyhow::Result<()> {
-    let keys = ["a:b_c", "a_b:c", "A:b_c", "a:b/c", "a:../c", "..", "a:b?c", " a:b", "界:🦀", "a:b", "cli:direct"];
+    let keys = [
+        "a:b_c",
+        "a_b:c",
+        "A:b_c",
+        "a:b/c",
+        "a:../c",
+        "..",
+        "a:b?c",
+        " a:b",
+        "界:🦀",
+        "a:b",
+        "cli:direct",
+    ];
     for (number, key) in (0..).zip(keys) {
-        store.append(&key.into(), Seq(0), vec![said(key, number)]).await.with_context(|| key.to_owned())?;
+        store
+            .append(&key.into(), Seq(0), vec![said(key, number)])
+            .await
+            .with_context(|| key.to_owned())?;
     }
     for (number, key) in (0..).zip(keys) {
         let view = store.read(&key.into(), ReadFrom::Cursor).await?;
         same(key, &view.records, &records(&[said(key, number)]))?;
     }
-    let mut listed: Vec<String> = store.list().await?.into_iter().map(|info| info.key.to_string()).collect();
+    let mut listed: Vec<String> = store
+        .list()
+        .await?
+        .into_iter()
+        .map(|info| info.key.to_string())
+        .collect();
     listed.sort();
     let mut expected = keys.map(str::to_owned).to_vec();
     expected.sort();
@@ -258,10 +416,17 @@ async fn keys_are_kept_apart(store: &impl SessionStore) -> anyhow::Result<()> {
 }
 
 /// Appends a pair of messages, reading again whenever somebody was faster.
-async fn append_pair(store: &impl SessionStore, key: &SessionKey, writer: i64) -> anyhow::Result<()> {
+async fn append_pair(
+    store: &impl SessionStore,
+    key: &SessionKey,
+    writer: i64,
+) -> anyhow::Result<()> {
     loop {
         let head = store.read(key, ReadFrom::Cursor).await?.head;
-        let pair = vec![said(&format!("{writer} first"), writer), said(&format!("{writer} second"), writer)];
+        let pair = vec![
+            said(&format!("{writer} first"), writer),
+            said(&format!("{writer} second"), writer),
+        ];
         match store.append(key, head, pair).await {
             Err(SessionError::Moved { .. }) => {}
             appended => return appended.map(drop).map_err(Into::into),
@@ -285,7 +450,9 @@ async fn writers_do_not_interleave(store: &impl SessionStore) -> anyhow::Result<
         let texts: Vec<String> = texts.collect();
         let mut pairs: Vec<&[String]> = texts.chunks(2).collect();
         pairs.sort();
-        let expected: Vec<[String; 2]> = (0..WRITERS).map(|w| [format!("{w} first"), format!("{w} second")]).collect();
+        let expected: Vec<[String; 2]> = (0..WRITERS)
+            .map(|w| [format!("{w} first"), format!("{w} second")])
+            .collect();
         let mut expected: Vec<&[String]> = expected.iter().map(<[String; 2]>::as_slice).collect();
         expected.sort();
         same("every pair is whole and there once", &pairs, &expected)?;
@@ -295,15 +462,32 @@ async fn writers_do_not_interleave(store: &impl SessionStore) -> anyhow::Result<
 
 async fn listing(store: &impl SessionStore) -> anyhow::Result<()> {
     let title = map(json!({"title": "b"}));
-    store.append(&"t:a".into(), Seq(0), vec![said("1", 0), said("2", 1)]).await?;
-    store.append(&"t:b".into(), Seq(0), vec![said("1", 0), Entry::Metadata(title.clone())]).await?;
-    store.append(&"t:a".into(), Seq(2), vec![ended(1, &[])]).await?;
+    store
+        .append(&"t:a".into(), Seq(0), vec![said("1", 0), said("2", 1)])
+        .await?;
+    store
+        .append(
+            &"t:b".into(),
+            Seq(0),
+            vec![said("1", 0), Entry::Metadata(title.clone())],
+        )
+        .await?;
+    store
+        .append(&"t:a".into(), Seq(2), vec![ended(1, &[])])
+        .await?;
     let list = store.list().await?;
-    let found: Vec<(&str, u64, &Map)> =
-        list.iter().map(|info| (info.key.as_str(), info.messages, &info.metadata)).collect();
-    same("the latest first", &found, &vec![("t:a", 2, &Map::new()), ("t:b", 1, &title)])?;
+    let found: Vec<(&str, u64, &Map)> = list
+        .iter()
+        .map(|info| (info.key.as_str(), info.messages, &info.metadata))
+        .collect();
+    same(
+        "the latest first",
+        &found,
+        &vec![("t:a", 2, &Map::new()), ("t:b", 1, &title)],
+    )?;
     ensure!(
-        list.iter().all(|info| info.created_at.is_some() && info.created_at <= info.updated_at),
+        list.iter()
+            .all(|info| info.created_at.is_some() && info.created_at <= info.updated_at),
         "sessions of this store know their times: {list:#?}"
     );
     Ok(())

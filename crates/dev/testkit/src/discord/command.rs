@@ -17,8 +17,17 @@ use crate::json::set;
 pub(super) const USUAL_ANSWER_TIME: Duration = Duration::from_secs(3);
 const COMMAND: u8 = 2;
 const COMPONENT: u8 = 3;
-const ANSWER_FIELDS: &[&str] =
-    &["tts", "content", "embeds", "allowed_mentions", "flags", "components", "attachments", "poll", "files"];
+const ANSWER_FIELDS: &[&str] = &[
+    "tts",
+    "content",
+    "embeds",
+    "allowed_mentions",
+    "flags",
+    "components",
+    "attachments",
+    "poll",
+    "files",
+];
 
 /// An interaction that waits for its answer.
 #[derive(Debug)]
@@ -46,27 +55,57 @@ impl Answer {
     /// Whether only the one who asked can see it.
     #[must_use]
     pub fn is_private(&self) -> bool {
-        self.data.get("flags").and_then(Value::as_u64).is_some_and(|flags| flags & 64 != 0)
+        self.data
+            .get("flags")
+            .and_then(Value::as_u64)
+            .is_some_and(|flags| flags & 64 != 0)
     }
 }
 
 impl State {
-    pub(super) fn use_command(&mut self, channel: u64, person: &Person, name: &str, arguments: Option<&str>) -> Pushed {
-        let options: Vec<Value> =
-            arguments.iter().map(|text| json!({"name": "arguments", "type": 3, "value": text})).collect();
+    pub(super) fn use_command(
+        &mut self,
+        channel: u64,
+        person: &Person,
+        name: &str,
+        arguments: Option<&str>,
+    ) -> Pushed {
+        let options: Vec<Value> = arguments
+            .iter()
+            .map(|text| json!({"name": "arguments", "type": 3, "value": text}))
+            .collect();
         let data = json!({"id": "77", "name": name, "type": 1, "options": options});
         self.interact(COMMAND, channel, person, &data, None)
     }
 
-    pub(super) fn press(&mut self, channel: u64, message: u64, person: &Person, label: &str) -> Option<Pushed> {
+    pub(super) fn press(
+        &mut self,
+        channel: u64,
+        message: u64,
+        person: &Person,
+        label: &str,
+    ) -> Option<Pushed> {
         let stored = self.messages.get(&message)?;
-        let rows = stored.components.as_array()?.iter().filter_map(|row| row.get("components")?.as_array());
-        let pressed = rows.flatten().find(|button| button.get("label").and_then(Value::as_str) == Some(label))?;
+        let rows = stored
+            .components
+            .as_array()?
+            .iter()
+            .filter_map(|row| row.get("components")?.as_array());
+        let pressed = rows
+            .flatten()
+            .find(|button| button.get("label").and_then(Value::as_str) == Some(label))?;
         let data = json!({"custom_id": pressed.get("custom_id")?, "component_type": 2});
         Some(self.interact(COMPONENT, channel, person, &data, Some(message)))
     }
 
-    fn interact(&mut self, kind: u8, channel: u64, person: &Person, data: &Value, message: Option<u64>) -> Pushed {
+    fn interact(
+        &mut self,
+        kind: u8,
+        channel: u64,
+        person: &Person,
+        data: &Value,
+        message: Option<u64>,
+    ) -> Pushed {
         if self.room(channel).is_none() {
             self.direct.insert(channel, person.clone());
         }
@@ -94,17 +133,38 @@ impl State {
             set(&mut event, "message", self.message_json(message));
         }
         let asked = Instant::now();
-        self.interactions.insert(id, OpenInteraction { token, asked, kind, message, is_answered: false });
-        Pushed { channel_id: channel, message_id: id, number: self.dispatch("INTERACTION_CREATE", &event, 0) }
+        self.interactions.insert(
+            id,
+            OpenInteraction {
+                token,
+                asked,
+                kind,
+                message,
+                is_answered: false,
+            },
+        );
+        Pushed {
+            channel_id: channel,
+            message_id: id,
+            number: self.dispatch("INTERACTION_CREATE", &event, 0),
+        }
     }
 
     /// An answer to an interaction. Returns of which kind it is.
     pub(super) fn answer(&mut self, id: u64, token: &str, body: &Value) -> Outcome {
         let unknown = || Refusal::new(404, 10_062, "Unknown interaction");
         let answer_time = self.answer_time;
-        let open = self.interactions.get_mut(&id).filter(|open| open.token == token).ok_or_else(unknown)?;
+        let open = self
+            .interactions
+            .get_mut(&id)
+            .filter(|open| open.token == token)
+            .ok_or_else(unknown)?;
         if open.is_answered {
-            return Err(Refusal::new(400, 40_060, "Interaction has already been acknowledged."));
+            return Err(Refusal::new(
+                400,
+                40_060,
+                "Interaction has already been acknowledged.",
+            ));
         }
         if open.asked.elapsed() > answer_time {
             return Err(unknown());
@@ -112,7 +172,9 @@ impl State {
         let kind = body.get("type").and_then(Value::as_u64).unwrap_or_default();
         let fits = matches!((open.kind, kind), (_, 4 | 5) | (COMPONENT, 6 | 7));
         if !fits {
-            return Err(Refusal::form("type: this kind of response does not fit the interaction"));
+            return Err(Refusal::form(
+                "type: this kind of response does not fit the interaction",
+            ));
         }
         let data = body.get("data").cloned().unwrap_or_default();
         if let Some(field) = unknown_field(&data, ANSWER_FIELDS) {
@@ -120,7 +182,9 @@ impl State {
         }
         let text = data.get("content").and_then(Value::as_str);
         if kind == 4 && !text.is_some_and(|text| (1..=2000).contains(&text.chars().count())) {
-            return Err(Refusal::form("data.content: must be between 1 and 2000 in length"));
+            return Err(Refusal::form(
+                "data.content: must be between 1 and 2000 in length",
+            ));
         }
         if let Some(problem) = data.get("components").and_then(components_problem) {
             return Err(Refusal::form(problem));
@@ -132,22 +196,40 @@ impl State {
         {
             message.components = components.clone();
         }
-        self.answers.push(Answer { interaction: id, kind, data });
+        self.answers.push(Answer {
+            interaction: id,
+            kind,
+            data,
+        });
         Ok(json!(kind))
     }
 
     /// Puts the whole menu.
     pub(super) fn set_commands(&mut self, body: &Value) -> Outcome {
-        let Some(commands) = body.as_array() else { return Err(Refusal::form("must be a list")) };
+        let Some(commands) = body.as_array() else {
+            return Err(Refusal::form("must be a list"));
+        };
         let mut set_commands = Vec::new();
         for command in commands {
-            let text = |key: &str| command.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let text = |key: &str| {
+                command
+                    .get(key)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
+            };
             let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
             let name = text("name");
             if !(1..=32).contains(&name.len()) || !name.chars().all(plain) {
-                return Err(Refusal::form("name: String value did not match validation regex."));
+                return Err(Refusal::form(
+                    "name: String value did not match validation regex.",
+                ));
             }
-            let options = command.get("options").and_then(Value::as_array).cloned().unwrap_or_default();
+            let options = command
+                .get("options")
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default();
             let description = |entry: &Value| {
                 entry
                     .get("description")
@@ -155,7 +237,9 @@ impl State {
                     .is_some_and(|text| (1..=100).contains(&text.chars().count()))
             };
             if !description(command) || !options.iter().all(description) {
-                return Err(Refusal::form("description: must be between 1 and 100 in length"));
+                return Err(Refusal::form(
+                    "description: must be between 1 and 100 in length",
+                ));
             }
             let mut stored = command.clone();
             for (key, value) in [

@@ -18,7 +18,8 @@ impl State {
     /// A person sends something.
     pub(super) fn push(&mut self, incoming: Incoming) -> Pushed {
         if self.room(incoming.channel).is_none() {
-            self.direct.insert(incoming.channel, incoming.person.clone());
+            self.direct
+                .insert(incoming.channel, incoming.person.clone());
         }
         let (id, channel) = (self.new_id(), incoming.channel);
         let mut declared = Vec::new();
@@ -27,7 +28,14 @@ impl State {
             let file_id = self.new_id();
             files.push(file_id);
             declared.push(file.declared_size);
-            self.files.insert(file_id, StoredFile { name: file.name, mime: file.mime, bytes: file.bytes });
+            self.files.insert(
+                file_id,
+                StoredFile {
+                    name: file.name,
+                    mime: file.mime,
+                    bytes: file.bytes,
+                },
+            );
         }
         // Later showings of it tell the same time.
         let mut marks = vec![("timestamp".to_owned(), json!(Utc::now().to_rfc3339()))];
@@ -75,12 +83,19 @@ impl State {
         } else {
             DIRECT_MESSAGES
         };
-        Pushed { channel_id: channel, message_id: id, number: self.dispatch("MESSAGE_CREATE", &event, intents) }
+        Pushed {
+            channel_id: channel,
+            message_id: id,
+            number: self.dispatch("MESSAGE_CREATE", &event, intents),
+        }
     }
 
     /// A message with everything that it always has.
     pub(super) fn message_json(&self, message: &Message) -> Value {
-        let author = message.author.as_ref().map_or_else(bot, super::Person::json);
+        let author = message
+            .author
+            .as_ref()
+            .map_or_else(bot, super::Person::json);
         let now = Utc::now().to_rfc3339();
         let edited = Some(&now).filter(|_| !message.history.is_empty());
         let mut json = json!({
@@ -99,8 +114,15 @@ impl State {
                 "type": 0, "message_id": original.to_string(), "channel_id": message.channel.to_string(),
             });
             set(&mut json, "message_reference", reference);
-            let original = self.messages.get(&original).filter(|original| !original.is_deleted);
-            set(&mut json, "referenced_message", original.map(|original| self.message_json(original)));
+            let original = self
+                .messages
+                .get(&original)
+                .filter(|original| !original.is_deleted);
+            set(
+                &mut json,
+                "referenced_message",
+                original.map(|original| self.message_json(original)),
+            );
         }
         for (name, value) in &message.extra {
             set(&mut json, name, value.clone());
@@ -110,10 +132,13 @@ impl State {
 
     /// Whom a text names, of those who can be named here: the bot, and whoever is answered.
     fn mentions(&self, message: &Message) -> Value {
-        let names_bot =
-            [format!("<@{BOT_ID}>"), format!("<@!{BOT_ID}>")].iter().any(|name| message.text.contains(name));
+        let names_bot = [format!("<@{BOT_ID}>"), format!("<@!{BOT_ID}>")]
+            .iter()
+            .any(|name| message.text.contains(name));
         let mut mentions: Vec<Value> = Vec::new();
-        let original = message.replies_to.and_then(|original| self.messages.get(&original));
+        let original = message
+            .replies_to
+            .and_then(|original| self.messages.get(&original));
         if names_bot || original.is_some_and(|original| original.is_by_bot && !message.is_by_bot) {
             mentions.push(bot());
         }
@@ -124,10 +149,24 @@ impl State {
     }
 
     fn attachment(&self, channel: u64, id: u64) -> Value {
-        let Some(file) = self.files.get(&id) else { return Value::Null };
-        let safe: String =
-            file.name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' }).collect();
-        let url = format!("{}/attachments/{channel}/{id}/{safe}?ex=1&hm=2", self.file_base);
+        let Some(file) = self.files.get(&id) else {
+            return Value::Null;
+        };
+        let safe: String = file
+            .name
+            .chars()
+            .map(|c| {
+                if c.is_ascii_alphanumeric() || c == '.' {
+                    c
+                } else {
+                    '_'
+                }
+            })
+            .collect();
+        let url = format!(
+            "{}/attachments/{channel}/{id}/{safe}?ex=1&hm=2",
+            self.file_base
+        );
         json!({
             "id": id.to_string(), "filename": file.name, "size": file.bytes.len(), "url": url, "proxy_url": url,
             "content_type": file.mime,
@@ -137,16 +176,27 @@ impl State {
 
 impl Message {
     fn components_json(&self) -> Value {
-        if self.components.is_null() { json!([]) } else { self.components.clone() }
+        if self.components.is_null() {
+            json!([])
+        } else {
+            self.components.clone()
+        }
     }
 }
 
 /// What a client reads that may not know the text: that of direct messages and of those that name it
 /// stays.
 pub(super) fn hide_text(message: &mut Value) {
-    let names_bot = message.get("mentions").and_then(Value::as_array).is_some_and(|users| !users.is_empty());
+    let names_bot = message
+        .get("mentions")
+        .and_then(Value::as_array)
+        .is_some_and(|users| !users.is_empty());
     if message.get("guild_id").is_some() && !names_bot {
-        for (key, nothing) in [("content", json!("")), ("attachments", json!([])), ("components", json!([]))] {
+        for (key, nothing) in [
+            ("content", json!("")),
+            ("attachments", json!([])),
+            ("components", json!([])),
+        ] {
             set(message, key, nothing);
         }
     }

@@ -31,7 +31,10 @@ impl Fault {
     /// A pause for that kind of request.
     #[must_use]
     pub fn retry_after(seconds: f64) -> Self {
-        Self::RetryAfter { seconds, is_global: false }
+        Self::RetryAfter {
+            seconds,
+            is_global: false,
+        }
     }
 
     /// 401, as for a revoked token.

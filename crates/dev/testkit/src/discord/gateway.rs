@@ -23,8 +23,16 @@ use crate::{TestkitError, WAIT_LIMIT};
 
 /// What a client may be late beyond two heartbeats, on a machine that is busy.
 const GRACE: Duration = WAIT_LIMIT;
-const IDENTIFY_FIELDS: &[&str] =
-    &["token", "properties", "compress", "large_threshold", "shard", "presence", "intents", "capabilities"];
+const IDENTIFY_FIELDS: &[&str] = &[
+    "token",
+    "properties",
+    "compress",
+    "large_threshold",
+    "shard",
+    "presence",
+    "intents",
+    "capabilities",
+];
 const CLIENT_FIELDS: &[&str] = &["op", "d", "s", "t"];
 
 /// The running gateway; it stops when dropped.
@@ -35,7 +43,9 @@ pub(super) struct Gateway {
 
 impl fmt::Debug for Gateway {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gateway").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("Gateway")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
     }
 }
 
@@ -47,16 +57,22 @@ impl Drop for Gateway {
 
 impl Gateway {
     pub(super) async fn start(state: Watched<State>) -> Result<Self, TestkitError> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(TestkitError::Listen)?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .await
+            .map_err(TestkitError::Listen)?;
         let address = listener.local_addr().map_err(TestkitError::Listen)?;
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let (stopped, connections) = (stop.clone(), tasks.clone());
         tasks.spawn(async move {
             let accepting = async {
                 loop {
-                    let Ok((stream, _)) = listener.accept().await else { continue };
+                    let Ok((stream, _)) = listener.accept().await else {
+                        continue;
+                    };
                     let (state, stop) = (state.clone(), stopped.clone());
-                    connections.spawn(async move { stop.run_until_cancelled(connect(stream, state)).await });
+                    connections.spawn(async move {
+                        stop.run_until_cancelled(connect(stream, state)).await
+                    });
                 }
             };
             stopped.run_until_cancelled(accepting).await
@@ -89,7 +105,10 @@ async fn wait_out_the_silence(state: &Watched<State>, cuts: usize) -> Result<(),
         }
         (!state.is_silent).then_some(Ok(()))
     };
-    state.wait_for("the end of the silence", heard).await.unwrap_or(Err(End::HangUp))
+    state
+        .wait_for("the end of the silence", heard)
+        .await
+        .unwrap_or(Err(End::HangUp))
 }
 
 struct Connection {
@@ -125,7 +144,9 @@ async fn connect(stream: TcpStream, state: Watched<State>) {
         place = request.uri().to_string();
         Ok(response)
     };
-    let Ok(socket) = accept_hdr_async(stream, look).await else { return };
+    let Ok(socket) = accept_hdr_async(stream, look).await else {
+        return;
+    };
     let interval = Duration::from_millis(state.read(|state| state.heartbeat_interval));
     let mut connection = Connection {
         socket,
@@ -141,7 +162,11 @@ async fn connect(stream: TcpStream, state: Watched<State>) {
         cuts,
     };
     let speaks = place.contains("v=10") && place.contains("encoding=json");
-    let end = if speaks { connection.run().await } else { End::Complaint(4012, format!("the address {place}")) };
+    let end = if speaks {
+        connection.run().await
+    } else {
+        End::Complaint(4012, format!("the address {place}"))
+    };
     connection.close(end).await;
 }
 
@@ -174,7 +199,9 @@ impl Connection {
     /// Carries out what tests ordered, and sends the events that wait.
     async fn catch_up(&mut self) -> Result<(), End> {
         wait_out_the_silence(&self.state, self.cuts).await?;
-        let Some(session) = self.session.clone() else { return Ok(()) };
+        let Some(session) = self.session.clone() else {
+            return Ok(());
+        };
         let orders = self.state.read(|state| state.orders.len());
         if orders > 0 && !self.is_stalled && !self.is_dismissed {
             let order = self.state.change(|state| state.orders.pop_front());
@@ -185,7 +212,9 @@ impl Connection {
         while !self.is_stalled {
             let (id, sent) = (self.id, self.sent);
             let next = self.state.change_quietly(|state| {
-                let session = state.session(&session).filter(|session| session.connection == Some(id))?;
+                let session = state
+                    .session(&session)
+                    .filter(|session| session.connection == Some(id))?;
                 session.after(sent).cloned()
             });
             let Some(event) = next else { break };
@@ -198,12 +227,16 @@ impl Connection {
     async fn obey(&mut self, order: Order) -> Result<(), End> {
         self.is_dismissed = matches!(order, Order::Reconnect | Order::Invalidate { .. });
         match order {
-            Order::Reconnect => self.send(&json!({"op": 7, "s": null, "t": null, "d": null})).await,
+            Order::Reconnect => {
+                self.send(&json!({"op": 7, "s": null, "t": null, "d": null}))
+                    .await
+            }
             Order::Invalidate { resumable } => {
                 if !resumable {
                     self.forget_session();
                 }
-                self.send(&json!({"op": 9, "s": null, "t": null, "d": resumable})).await
+                self.send(&json!({"op": 9, "s": null, "t": null, "d": resumable}))
+                    .await
             }
             Order::Close(code) => Err(End::Close(code)),
             Order::HangUp => Err(End::HangUp),
@@ -211,8 +244,15 @@ impl Connection {
                 self.is_stalled = true;
                 Ok(())
             }
-            Order::AskForHeartbeat => self.send(&json!({"op": 1, "s": null, "t": null, "d": null})).await,
-            Order::Raw(text) => self.socket.send(Message::text(text)).await.map_err(|_gone| End::Gone),
+            Order::AskForHeartbeat => {
+                self.send(&json!({"op": 1, "s": null, "t": null, "d": null}))
+                    .await
+            }
+            Order::Raw(text) => self
+                .socket
+                .send(Message::text(text))
+                .await
+                .map_err(|_gone| End::Gone),
             Order::Repeat { after } => {
                 self.sent = self.sent.min(after);
                 Ok(())
@@ -222,10 +262,17 @@ impl Connection {
 
     fn forget_session(&mut self) {
         let session = self.session.clone();
-        self.state.change(|state| state.sessions.retain(|known| Some(&known.id) != session.as_ref()));
+        self.state.change(|state| {
+            state
+                .sessions
+                .retain(|known| Some(&known.id) != session.as_ref())
+        });
     }
 
-    async fn take(&mut self, frame: Option<Result<Message, tokio_tungstenite::tungstenite::Error>>) -> Result<(), End> {
+    async fn take(
+        &mut self,
+        frame: Option<Result<Message, tokio_tungstenite::tungstenite::Error>>,
+    ) -> Result<(), End> {
         let text = match frame {
             Some(Ok(Message::Text(text))) => text,
             Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(End::Gone),
@@ -252,12 +299,24 @@ impl Connection {
     async fn beat(&mut self, content: &Value) -> Result<(), End> {
         self.last_beat = Instant::now();
         if let (Some(number), Some(session)) = (content.as_u64(), self.session.clone()) {
-            let exists = self.state.change(|state| state.session(&session).is_none_or(|known| known.confirm(number)));
+            let exists = self.state.change(|state| {
+                state
+                    .session(&session)
+                    .is_none_or(|known| known.confirm(number))
+            });
             if !exists {
-                return Err(End::Complaint(4007, format!("a heartbeat names event {number}, which never was")));
+                return Err(End::Complaint(
+                    4007,
+                    format!("a heartbeat names event {number}, which never was"),
+                ));
             }
         }
-        if self.is_stalled { Ok(()) } else { self.send(&json!({"op": 11, "s": null, "t": null, "d": null})).await }
+        if self.is_stalled {
+            Ok(())
+        } else {
+            self.send(&json!({"op": 11, "s": null, "t": null, "d": null}))
+                .await
+        }
     }
 
     fn identify(&mut self, content: &Value) -> Result<(), End> {
@@ -266,11 +325,22 @@ impl Connection {
             return Err(End::Complaint(4002, format!("identified with {field}")));
         }
         let properties = content.get("properties");
-        if !["os", "browser", "device"].iter().all(|key| properties.is_some_and(|known| known.get(key).is_some())) {
-            return Err(End::Complaint(4002, "identified without properties".to_owned()));
+        if !["os", "browser", "device"]
+            .iter()
+            .all(|key| properties.is_some_and(|known| known.get(key).is_some()))
+        {
+            return Err(End::Complaint(
+                4002,
+                "identified without properties".to_owned(),
+            ));
         }
-        let intents = content.get("intents").and_then(Value::as_u64).filter(|intents| intents & !ALL_INTENTS == 0);
-        let Some(intents) = intents else { return Err(End::Close(4013)) };
+        let intents = content
+            .get("intents")
+            .and_then(Value::as_u64)
+            .filter(|intents| intents & !ALL_INTENTS == 0);
+        let Some(intents) = intents else {
+            return Err(End::Close(4013));
+        };
         if intents & MESSAGE_CONTENT != 0 && self.state.read(|state| state.is_content_disallowed) {
             return Err(End::Close(4014));
         }
@@ -281,7 +351,11 @@ impl Connection {
 
     async fn resume(&mut self, content: &Value) -> Result<(), End> {
         self.check_token(content)?;
-        let id = content.get("session_id").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let id = content
+            .get("session_id")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
         let Some(number) = content.get("seq").and_then(Value::as_u64) else {
             return Err(End::Complaint(4002, "resumed without a number".to_owned()));
         };
@@ -302,18 +376,31 @@ impl Connection {
                 (self.session, self.sent) = (Some(id), number);
                 Ok(())
             }
-            Some(false) => Err(End::Complaint(4007, format!("resumed behind event {number}, which never was"))),
-            None => self.send(&json!({"op": 9, "s": null, "t": null, "d": false})).await,
+            Some(false) => Err(End::Complaint(
+                4007,
+                format!("resumed behind event {number}, which never was"),
+            )),
+            None => {
+                self.send(&json!({"op": 9, "s": null, "t": null, "d": false}))
+                    .await
+            }
         }
     }
 
     fn check_token(&self, content: &Value) -> Result<(), End> {
         let is_known = content.get("token").and_then(Value::as_str) == Some(TOKEN);
-        if is_known && !self.state.read(|state| state.is_revoked) { Ok(()) } else { Err(End::Close(4004)) }
+        if is_known && !self.state.read(|state| state.is_revoked) {
+            Ok(())
+        } else {
+            Err(End::Close(4004))
+        }
     }
 
     async fn send(&mut self, frame: &Value) -> Result<(), End> {
-        self.socket.send(Message::text(frame.to_string())).await.map_err(|_gone| End::Gone)
+        self.socket
+            .send(Message::text(frame.to_string()))
+            .await
+            .map_err(|_gone| End::Gone)
     }
 
     async fn close(mut self, end: End) {
@@ -321,11 +408,15 @@ impl Connection {
             End::Gone | End::HangUp => return,
             End::Close(code) => (code, "as ordered".to_owned()),
             End::Complaint(code, reason) => {
-                self.state.change(|state| state.complaints.push(format!("{code}: {reason}")));
+                self.state
+                    .change(|state| state.complaints.push(format!("{code}: {reason}")));
                 (code, reason)
             }
         };
-        let frame = CloseFrame { code: code.into(), reason: reason.into() };
+        let frame = CloseFrame {
+            code: code.into(),
+            reason: reason.into(),
+        };
         // The client may have left already.
         drop(self.socket.close(Some(frame)).await);
     }

@@ -21,7 +21,11 @@ pub(super) fn bot() -> Value {
 /// The bot as it appears to itself.
 pub(super) fn me() -> Value {
     let mut me = bot();
-    for (key, value) in [("mfa_enabled", json!(false)), ("verified", json!(true)), ("flags", json!(0))] {
+    for (key, value) in [
+        ("mfa_enabled", json!(false)),
+        ("verified", json!(true)),
+        ("flags", json!(0)),
+    ] {
         set(&mut me, key, value);
     }
     set(&mut me, "locale", "en-US");
@@ -77,7 +81,10 @@ impl State {
     }
 
     pub(super) fn guild(&self) -> Value {
-        let channels = CHANNELS.iter().enumerate().map(|(position, id)| text_channel(*id, position));
+        let channels = CHANNELS
+            .iter()
+            .enumerate()
+            .map(|(position, id)| text_channel(*id, position));
         let threads = self.threads.iter().map(|(id, parent)| thread(*id, *parent));
         let mut guild = json!({
             "id": GUILD.to_string(), "name": "test", "owner_id": "1", "afk_timeout": 300, "verification_level": 0,
@@ -115,8 +122,7 @@ impl State {
             "id": GUILD.to_string(), "name": "@everyone", "color": 0, "hoist": false, "position": 0,
             "permissions": "1071698660929", "managed": false, "mentionable": false, "flags": 0,
         });
-        let member =
-            json!({"user": bot(), "roles": [], "joined_at": LONG_AGO, "deaf": false, "mute": false, "flags": 0});
+        let member = json!({"user": bot(), "roles": [], "joined_at": LONG_AGO, "deaf": false, "mute": false, "flags": 0});
         set(&mut guild, "roles", json!([everyone]));
         set(&mut guild, "members", json!([member]));
         set(&mut guild, "channels", channels.collect::<Value>());

@@ -31,7 +31,11 @@ enum Method {
     DeleteReaction(u64, u64, String),
     GetCommands,
     SetCommands,
-    InteractionCallback { interaction: u64, token: String, tells_more: bool },
+    InteractionCallback {
+        interaction: u64,
+        token: String,
+        tells_more: bool,
+    },
 }
 
 impl Method {
@@ -41,10 +45,14 @@ impl Method {
         Some(match (request.method.as_str(), pieces.as_slice()) {
             ("GET", ["users", "@me"]) => Self::GetMe,
             ("GET", ["gateway", "bot"] | ["gateway"]) => Self::GetGateway,
-            ("GET", ["oauth2", "applications", "@me"] | ["applications", "@me"]) => Self::GetApplication,
+            ("GET", ["oauth2", "applications", "@me"] | ["applications", "@me"]) => {
+                Self::GetApplication
+            }
             ("POST", ["users", "@me", "channels"]) => Self::CreateDirectChannel,
             ("GET", ["channels", channel]) => Self::GetChannel(id(channel)?),
-            ("GET", ["channels", channel, "messages"]) => Self::GetMessages(id(channel)?, request.query()),
+            ("GET", ["channels", channel, "messages"]) => {
+                Self::GetMessages(id(channel)?, request.query())
+            }
             ("POST", ["channels", channel, "messages"]) => Self::CreateMessage(id(channel)?),
             ("POST", ["channels", channel, "typing"]) => Self::Typing(id(channel)?),
             (verb @ ("GET" | "PATCH" | "DELETE"), ["channels", channel, "messages", message]) => {
@@ -55,22 +63,44 @@ impl Method {
                     _ => Self::DeleteMessage(place.0, place.1),
                 }
             }
-            (verb @ ("PUT" | "DELETE"), ["channels", channel, "messages", message, "reactions", emoji, "@me"]) => {
+            (
+                verb @ ("PUT" | "DELETE"),
+                [
+                    "channels",
+                    channel,
+                    "messages",
+                    message,
+                    "reactions",
+                    emoji,
+                    "@me",
+                ],
+            ) => {
                 let emoji = (*emoji).to_owned();
                 match verb {
                     "PUT" => Self::CreateReaction(id(channel)?, id(message)?, emoji),
                     _ => Self::DeleteReaction(id(channel)?, id(message)?, emoji),
                 }
             }
-            ("GET", ["applications", application, "commands"]) if id(application)? == APPLICATION_ID => {
+            ("GET", ["applications", application, "commands"])
+                if id(application)? == APPLICATION_ID =>
+            {
                 Self::GetCommands
             }
-            ("PUT", ["applications", application, "commands"]) if id(application)? == APPLICATION_ID => {
+            ("PUT", ["applications", application, "commands"])
+                if id(application)? == APPLICATION_ID =>
+            {
                 Self::SetCommands
             }
             ("POST", ["interactions", interaction, token, "callback"]) => {
-                let tells_more = request.query().iter().any(|(key, value)| key == "with_response" && value != "0");
-                Self::InteractionCallback { interaction: id(interaction)?, token: (*token).to_owned(), tells_more }
+                let tells_more = request
+                    .query()
+                    .iter()
+                    .any(|(key, value)| key == "with_response" && value != "0");
+                Self::InteractionCallback {
+                    interaction: id(interaction)?,
+                    token: (*token).to_owned(),
+                    tells_more,
+                }
             }
             _ => return None,
         })
@@ -103,15 +133,25 @@ pub(super) async fn handle(state: Watched<State>, request: Request) -> Response 
     if let Some(rest) = path.strip_prefix("/attachments/") {
         return state.change(|state| state.download(rest));
     }
-    let Some(path) = path.strip_prefix("/api/v10/") else { return response(&Err(Refusal::unknown_route())) };
-    let Some(method) = Method::of(&request, path) else { return response(&Err(Refusal::unknown_route())) };
+    let Some(path) = path.strip_prefix("/api/v10/") else {
+        return response(&Err(Refusal::unknown_route()));
+    };
+    let Some(method) = Method::of(&request, path) else {
+        return response(&Err(Refusal::unknown_route()));
+    };
     let (body, uploads) = body_of(&request);
     // A call and its effect are one change, so that who waits for the call finds the effect done.
     let (fault, outcome) = state.change(|state| {
-        let call =
-            Call { method: method.name().to_owned(), path: path.to_owned(), body: body.clone(), files: uploads.len() };
+        let call = Call {
+            method: method.name().to_owned(),
+            path: path.to_owned(),
+            body: body.clone(),
+            files: uploads.len(),
+        };
         let fault = state.calls.note(call);
-        let is_refused = fault.as_ref().is_some_and(|fault| fault.refusal().is_some());
+        let is_refused = fault
+            .as_ref()
+            .is_some_and(|fault| fault.refusal().is_some());
         let outcome = (!is_refused).then(|| {
             state.authorize(&request, &method)?;
             state.call(&method, &body, uploads)
@@ -125,24 +165,35 @@ pub(super) async fn handle(state: Watched<State>, request: Request) -> Response 
     match fault {
         Some(Fault::DropAfterEffect) => Response::headless(vec![Step::Reset]),
         Some(Fault::HangAfterEffect) => Response::headless(vec![Step::Hang]),
-        Some(Fault::LastOfAllowance(seconds)) => {
-            answer.with_header("x-ratelimit-remaining", "0").with_header("x-ratelimit-reset-after", seconds.to_string())
-        }
-        _ => answer.with_header("x-ratelimit-remaining", "4").with_header("x-ratelimit-reset-after", "1.0"),
+        Some(Fault::LastOfAllowance(seconds)) => answer
+            .with_header("x-ratelimit-remaining", "0")
+            .with_header("x-ratelimit-reset-after", seconds.to_string()),
+        _ => answer
+            .with_header("x-ratelimit-remaining", "4")
+            .with_header("x-ratelimit-reset-after", "1.0"),
     }
 }
 
 /// The JSON and the files of a request.
 fn body_of(request: &Request) -> (Value, Vec<Upload>) {
     let content_type = request.header("content-type").unwrap_or_default();
-    let Some(boundary) = multipart::boundary(content_type) else { return (request.json(), Vec::new()) };
+    let Some(boundary) = multipart::boundary(content_type) else {
+        return (request.json(), Vec::new());
+    };
     let (mut body, mut uploads) = (Value::Null, Vec::new());
     for part in multipart::parts(&request.body, boundary) {
         match part.file_name {
             Some(name) => {
-                uploads.push(Upload { field: part.field, name, mime: part.mime, bytes: part.bytes });
+                uploads.push(Upload {
+                    field: part.field,
+                    name,
+                    mime: part.mime,
+                    bytes: part.bytes,
+                });
             }
-            None if part.field == "payload_json" => body = serde_json::from_slice(&part.bytes).unwrap_or_default(),
+            None if part.field == "payload_json" => {
+                body = serde_json::from_slice(&part.bytes).unwrap_or_default()
+            }
             None => {}
         }
     }
@@ -154,14 +205,22 @@ impl Fault {
     fn refusal(&self) -> Option<Response> {
         match self {
             Self::RetryAfter { seconds, is_global } => {
-                let body =
-                    json!({"message": "You are being rate limited.", "retry_after": seconds, "global": is_global});
-                let response = Response::json(429, &body).with_header("retry-after", seconds.ceil().to_string());
+                let body = json!({"message": "You are being rate limited.", "retry_after": seconds, "global": is_global});
+                let response = Response::json(429, &body)
+                    .with_header("retry-after", seconds.ceil().to_string());
                 // What tells Discord from something on the way.
                 let response = response.with_header("via", "1.1 google");
-                Some(if *is_global { response.with_header("x-ratelimit-global", "true") } else { response })
+                Some(if *is_global {
+                    response.with_header("x-ratelimit-global", "true")
+                } else {
+                    response
+                })
             }
-            Self::Status(status, code, message) => Some(response(&Err(Refusal::new(*status, *code, message.as_str())))),
+            Self::Status(status, code, message) => Some(response(&Err(Refusal::new(
+                *status,
+                *code,
+                message.as_str(),
+            )))),
             Self::Page(status) => Some(Response::bytes(*status, "text/html", HTML)),
             Self::Hang => Some(Response::headless(vec![Step::Hang])),
             Self::Drop => Some(Response::headless(vec![Step::Reset])),
@@ -176,11 +235,19 @@ impl State {
         if matches!(method, Method::InteractionCallback { .. }) {
             return Ok(());
         }
-        if !request.header("user-agent").is_some_and(|agent| agent.starts_with("DiscordBot (")) {
+        if !request
+            .header("user-agent")
+            .is_some_and(|agent| agent.starts_with("DiscordBot ("))
+        {
             return Err(Refusal::new(403, 40_333, "internal network error"));
         }
-        let is_known = request.header("authorization") == Some(&format!("Bot {TOKEN}")) && !self.is_revoked;
-        if is_known { Ok(()) } else { Err(Refusal::unauthorized()) }
+        let is_known =
+            request.header("authorization") == Some(&format!("Bot {TOKEN}")) && !self.is_revoked;
+        if is_known {
+            Ok(())
+        } else {
+            Err(Refusal::unauthorized())
+        }
     }
 
     fn call(&mut self, method: &Method, body: &Value, uploads: Vec<Upload>) -> Outcome {
@@ -196,18 +263,29 @@ impl State {
                     },
                 }))
             }
-            Method::GetChannel(channel) => self.channel_json(*channel).ok_or_else(Refusal::unknown_channel),
+            Method::GetChannel(channel) => self
+                .channel_json(*channel)
+                .ok_or_else(Refusal::unknown_channel),
             Method::CreateDirectChannel => {
                 let user = body.get("recipient_id").and_then(super::sending::id_of);
-                let known = self.direct.iter().find(|(_, person)| Some(person.id) == user).map(|(channel, _)| *channel);
+                let known = self
+                    .direct
+                    .iter()
+                    .find(|(_, person)| Some(person.id) == user)
+                    .map(|(channel, _)| *channel);
                 known
                     .and_then(|channel| self.channel_json(channel))
                     .ok_or_else(|| Refusal::new(400, 50_007, "Cannot send messages to this user"))
             }
             Method::GetMessage(channel, message) => {
                 self.check_place(*channel)?;
-                let message = self.messages.get(message).filter(|found| found.channel == *channel && !found.is_deleted);
-                message.map(|message| self.message_json(message)).ok_or_else(Refusal::unknown_message)
+                let message = self
+                    .messages
+                    .get(message)
+                    .filter(|found| found.channel == *channel && !found.is_deleted);
+                message
+                    .map(|message| self.message_json(message))
+                    .ok_or_else(Refusal::unknown_message)
             }
             Method::GetMessages(channel, query) => self.history(*channel, query),
             Method::CreateMessage(channel) => self.create_message(*channel, body, uploads),
@@ -218,21 +296,33 @@ impl State {
                 Ok(Value::Null)
             }
             Method::Typing(channel) => self.check_place(*channel).map(|()| Value::Null),
-            Method::CreateReaction(channel, message, emoji) => self.react(*channel, *message, emoji, true),
-            Method::DeleteReaction(channel, message, emoji) => self.react(*channel, *message, emoji, false),
+            Method::CreateReaction(channel, message, emoji) => {
+                self.react(*channel, *message, emoji, true)
+            }
+            Method::DeleteReaction(channel, message, emoji) => {
+                self.react(*channel, *message, emoji, false)
+            }
             Method::GetCommands => Ok(self.commands.clone()),
             Method::SetCommands => self.set_commands(body),
-            Method::InteractionCallback { interaction, token, tells_more } => {
+            Method::InteractionCallback {
+                interaction,
+                token,
+                tells_more,
+            } => {
                 let kind = self.answer(*interaction, token, body)?;
-                let told =
-                    json!({"interaction": {"id": interaction.to_string(), "type": 2}, "resource": {"type": kind}});
+                let told = json!({"interaction": {"id": interaction.to_string(), "type": 2}, "resource": {"type": kind}});
                 Ok(if *tells_more { told } else { Value::Null })
             }
         }
     }
 
     fn download(&mut self, rest: &str) -> Response {
-        let call = Call { method: "download".to_owned(), path: rest.to_owned(), body: Value::Null, files: 0 };
+        let call = Call {
+            method: "download".to_owned(),
+            path: rest.to_owned(),
+            body: Value::Null,
+            files: 0,
+        };
         let fault = self.calls.note(call);
         if let Some(refusal) = fault.as_ref().and_then(Fault::refusal) {
             return refusal;

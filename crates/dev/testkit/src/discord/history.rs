@@ -18,7 +18,9 @@ impl State {
         }
         let (mut limit, mut after, mut before) = (USUAL_PAGE, None, None);
         for (key, value) in query {
-            let number = value.parse::<u64>().map_err(|error| Refusal::form(format!("{key}: {error}")))?;
+            let number = value
+                .parse::<u64>()
+                .map_err(|error| Refusal::form(format!("{key}: {error}")))?;
             match key.as_str() {
                 "limit" if (1..=LARGEST_PAGE).contains(&number) => limit = number,
                 "after" => after = Some(number),
@@ -30,12 +32,21 @@ impl State {
             return Err(Refusal::form("after, before: one of them at a time"));
         }
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let (first, last) = (after.map_or(0, |after| after.saturating_add(1)), before.unwrap_or(u64::MAX));
+        let (first, last) = (
+            after.map_or(0, |after| after.saturating_add(1)),
+            before.unwrap_or(u64::MAX),
+        );
         let there = self.messages.range(first..last).map(|(_, message)| message);
         let there = there.filter(|message| message.channel == channel && !message.is_deleted);
-        let mut page: Vec<_> =
-            if after.is_some() { there.take(limit).collect() } else { there.rev().take(limit).collect() };
+        let mut page: Vec<_> = if after.is_some() {
+            there.take(limit).collect()
+        } else {
+            there.rev().take(limit).collect()
+        };
         page.sort_by_key(|message| std::cmp::Reverse(message.id));
-        Ok(page.into_iter().map(|message| self.message_json(message)).collect::<Value>())
+        Ok(page
+            .into_iter()
+            .map(|message| self.message_json(message))
+            .collect::<Value>())
     }
 }

@@ -18,13 +18,20 @@ impl Person {
     /// Somebody.
     #[must_use]
     pub fn new(id: u64, name: &str) -> Self {
-        Self { id, name: name.to_owned(), is_bot: false }
+        Self {
+            id,
+            name: name.to_owned(),
+            is_bot: false,
+        }
     }
 
     /// Another bot.
     #[must_use]
     pub fn bot(id: u64, name: &str) -> Self {
-        Self { is_bot: true, ..Self::new(id, name) }
+        Self {
+            is_bot: true,
+            ..Self::new(id, name)
+        }
     }
 
     /// The channel in which the person and the bot talk alone.
@@ -90,7 +97,10 @@ impl Incoming {
     /// The same as an answer to a message of the same channel.
     #[must_use]
     pub fn replying_to(self, message: u64) -> Self {
-        Self { replies_to: Some(message), ..self }
+        Self {
+            replies_to: Some(message),
+            ..self
+        }
     }
 
     /// The same with a file more.
@@ -103,28 +113,48 @@ impl Incoming {
 
     /// The same with a file more that says something about its size.
     #[must_use]
-    pub fn with_file_of_declared_size(mut self, name: &str, mime: &str, bytes: impl Into<Bytes>, size: usize) -> Self {
+    pub fn with_file_of_declared_size(
+        mut self,
+        name: &str,
+        mime: &str,
+        bytes: impl Into<Bytes>,
+        size: usize,
+    ) -> Self {
         let mime = Some(mime.to_owned()).filter(|mime| !mime.is_empty());
-        self.files.push(IncomingFile { name: name.to_owned(), mime, bytes: bytes.into(), declared_size: size });
+        self.files.push(IncomingFile {
+            name: name.to_owned(),
+            mime,
+            bytes: bytes.into(),
+            declared_size: size,
+        });
         self
     }
 
     /// The same, spoken: its files are recordings.
     #[must_use]
     pub fn as_voice_message(self) -> Self {
-        Self { is_voice: true, ..self }
+        Self {
+            is_voice: true,
+            ..self
+        }
     }
 
     /// The same, passing on what somebody else wrote.
     #[must_use]
     pub fn forwarding(self, text: &str) -> Self {
-        Self { forwarded: Some(text.to_owned()), ..self }
+        Self {
+            forwarded: Some(text.to_owned()),
+            ..self
+        }
     }
 
     /// The same, sent by a webhook.
     #[must_use]
     pub fn by_webhook(self) -> Self {
-        Self { is_webhook: true, ..self }
+        Self {
+            is_webhook: true,
+            ..self
+        }
     }
 
     /// The same with a field of the message set to something.

@@ -72,8 +72,14 @@ impl State {
         let files = message.files.iter().filter_map(|id| self.files.get(id));
         let rows = message.components.as_array().into_iter().flatten();
         let labels = |row: &Value| -> Vec<String> {
-            let buttons = row.get("components").and_then(Value::as_array).into_iter().flatten();
-            buttons.filter_map(|button| Some(button.get("label")?.as_str()?.to_owned())).collect()
+            let buttons = row
+                .get("components")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten();
+            buttons
+                .filter_map(|button| Some(button.get("label")?.as_str()?.to_owned()))
+                .collect()
         };
         SentMessage {
             channel_id: message.channel,
@@ -81,7 +87,12 @@ impl State {
             text: message.text.clone(),
             history: message.history.clone(),
             reply_to: message.replies_to,
-            files: files.map(|file| SentFile { name: file.name.clone(), bytes: file.bytes.clone() }).collect(),
+            files: files
+                .map(|file| SentFile {
+                    name: file.name.clone(),
+                    bytes: file.bytes.clone(),
+                })
+                .collect(),
             buttons: rows.map(labels).collect(),
             pings: message.pings.clone(),
             is_deleted: message.is_deleted,

@@ -16,12 +16,20 @@ pub(super) type Outcome = Result<Value, Refusal>;
 
 impl Refusal {
     pub(super) fn new(status: u16, code: u64, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into() }
+        Self {
+            status,
+            code,
+            message: message.into(),
+        }
     }
 
     /// What a field must not be.
     pub(super) fn form(problem: impl AsRef<str>) -> Self {
-        Self::new(400, 50_035, format!("Invalid Form Body: {}", problem.as_ref()))
+        Self::new(
+            400,
+            50_035,
+            format!("Invalid Form Body: {}", problem.as_ref()),
+        )
     }
 
     pub(super) fn unauthorized() -> Self {
@@ -46,7 +54,12 @@ pub(super) fn response(outcome: &Outcome) -> Response {
     let response = match outcome {
         Ok(Value::Null) => Response::bytes(204, "text/html; charset=utf-8", ""),
         Ok(result) => Response::json(200, result),
-        Err(refusal) => Response::json(refusal.status, &json!({"code": refusal.code, "message": refusal.message})),
+        Err(refusal) => Response::json(
+            refusal.status,
+            &json!({"code": refusal.code, "message": refusal.message}),
+        ),
     };
-    response.with_header("x-ratelimit-limit", "5").with_header("x-ratelimit-bucket", "b0")
+    response
+        .with_header("x-ratelimit-limit", "5")
+        .with_header("x-ratelimit-bucket", "b0")
 }

@@ -26,7 +26,15 @@ const MESSAGE_FIELDS: &[&str] = &[
     "poll",
 ];
 /// The last one means nothing, but discord.py sends it.
-const EDIT_FIELDS: &[&str] = &["content", "embeds", "flags", "allowed_mentions", "components", "attachments", "tts"];
+const EDIT_FIELDS: &[&str] = &[
+    "content",
+    "embeds",
+    "flags",
+    "allowed_mentions",
+    "components",
+    "attachments",
+    "tts",
+];
 
 /// A file that came with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,27 +47,61 @@ pub(super) struct Upload {
 
 /// A field that Discord does not know.
 pub(super) fn unknown_field(body: &Value, known: &[&str]) -> Option<String> {
-    body.as_object()?.keys().find(|key| !known.contains(&key.as_str())).cloned()
+    body.as_object()?
+        .keys()
+        .find(|key| !known.contains(&key.as_str()))
+        .cloned()
 }
 
 impl State {
-    pub(super) fn create_message(&mut self, channel: u64, body: &Value, uploads: Vec<Upload>) -> Outcome {
+    pub(super) fn create_message(
+        &mut self,
+        channel: u64,
+        body: &Value,
+        uploads: Vec<Upload>,
+    ) -> Outcome {
         self.check_place(channel)?;
         self.check_body(body, MESSAGE_FIELDS)?;
-        if uploads.iter().map(|upload| upload.bytes.len()).sum::<usize>() > self.upload_limit {
+        if uploads
+            .iter()
+            .map(|upload| upload.bytes.len())
+            .sum::<usize>()
+            > self.upload_limit
+        {
             return Err(Refusal::new(413, 40_005, "Request entity too large"));
         }
         check_uploads(body, &uploads)?;
-        let text = body.get("content").and_then(Value::as_str).unwrap_or_default();
-        let has_something = ["embeds", "sticker_ids", "poll"].iter().any(|key| is_filled(body.get(*key)));
-        if text.trim().is_empty() && uploads.is_empty() && !has_something && !is_filled(body.get("components")) {
+        let text = body
+            .get("content")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let has_something = ["embeds", "sticker_ids", "poll"]
+            .iter()
+            .any(|key| is_filled(body.get(*key)));
+        if text.trim().is_empty()
+            && uploads.is_empty()
+            && !has_something
+            && !is_filled(body.get("components"))
+        {
             return Err(Refusal::new(400, 50_006, "Cannot send an empty message"));
         }
         let nonce = nonce_of(body)?;
-        let is_held_to = body.get("enforce_nonce").and_then(Value::as_bool).unwrap_or_default();
-        if let Some(known) = nonce.as_ref().filter(|_| is_held_to).and_then(|nonce| self.nonces.get(nonce)) {
-            let message = self.messages.get(known).filter(|message| !message.is_deleted);
-            return message.map(|message| self.message_json(message)).ok_or_else(Refusal::unknown_message);
+        let is_held_to = body
+            .get("enforce_nonce")
+            .and_then(Value::as_bool)
+            .unwrap_or_default();
+        if let Some(known) = nonce
+            .as_ref()
+            .filter(|_| is_held_to)
+            .and_then(|nonce| self.nonces.get(nonce))
+        {
+            let message = self
+                .messages
+                .get(known)
+                .filter(|message| !message.is_deleted);
+            return message
+                .map(|message| self.message_json(message))
+                .ok_or_else(Refusal::unknown_message);
         }
         let id = self.new_id();
         let replies_to = self.reference(channel, body)?;
@@ -67,7 +109,14 @@ impl State {
         for upload in uploads {
             let file = self.new_id();
             files.push(file);
-            self.files.insert(file, StoredFile { name: upload.name, mime: upload.mime, bytes: upload.bytes });
+            self.files.insert(
+                file,
+                StoredFile {
+                    name: upload.name,
+                    mime: upload.mime,
+                    bytes: upload.bytes,
+                },
+            );
         }
         let message = Message {
             id,
@@ -92,10 +141,17 @@ impl State {
     pub(super) fn edit_message(&mut self, channel: u64, id: u64, body: &Value) -> Outcome {
         self.check_place(channel)?;
         self.check_body(body, EDIT_FIELDS)?;
-        let message = self.messages.get_mut(&id).filter(|message| message.channel == channel && !message.is_deleted);
+        let message = self
+            .messages
+            .get_mut(&id)
+            .filter(|message| message.channel == channel && !message.is_deleted);
         let message = message.ok_or_else(Refusal::unknown_message)?;
         if !message.is_by_bot {
-            return Err(Refusal::new(403, 50_005, "Cannot edit a message authored by another user"));
+            return Err(Refusal::new(
+                403,
+                50_005,
+                "Cannot edit a message authored by another user",
+            ));
         }
         if let Some(text) = body.get("content").and_then(Value::as_str) {
             let before = std::mem::replace(&mut message.text, text.to_owned());
@@ -109,13 +165,22 @@ impl State {
     }
 
     /// Sets or takes away a reaction of the bot's.
-    pub(super) fn react(&mut self, channel: u64, message: u64, emoji: &str, is_set: bool) -> Outcome {
+    pub(super) fn react(
+        &mut self,
+        channel: u64,
+        message: u64,
+        emoji: &str,
+        is_set: bool,
+    ) -> Outcome {
         self.check_place(channel)?;
         let is_emoji = !emoji.is_empty() && (!emoji.is_ascii() || emoji.contains(':'));
         if !is_emoji {
             return Err(Refusal::new(400, 10_014, "Unknown Emoji"));
         }
-        let message = self.messages.get_mut(&message).filter(|message| message.channel == channel);
+        let message = self
+            .messages
+            .get_mut(&message)
+            .filter(|message| message.channel == channel);
         let reactions = &mut message.ok_or_else(Refusal::unknown_message)?.reactions;
         let place = reactions.iter().position(|known| known == emoji);
         match (place, is_set) {
@@ -138,34 +203,60 @@ impl State {
 
     fn check_body(&self, body: &Value, known: &[&str]) -> Result<(), Refusal> {
         if !body.is_object() {
-            return Err(Refusal::new(400, 50_109, "The request body contains invalid JSON."));
+            return Err(Refusal::new(
+                400,
+                50_109,
+                "The request body contains invalid JSON.",
+            ));
         }
         if let Some(field) = unknown_field(body, known) {
             return Err(Refusal::form(format!("{field}: unknown")));
         }
-        let text = body.get("content").and_then(Value::as_str).unwrap_or_default();
+        let text = body
+            .get("content")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         if text.chars().count() > TEXT_LIMIT {
             return Err(Refusal::form("content: Must be 2000 or fewer in length."));
         }
         if let Some(problem) = body.get("components").and_then(components_problem) {
             return Err(Refusal::form(problem));
         }
-        mentions_problem(body.get("allowed_mentions")).map_or(Ok(()), |problem| Err(Refusal::form(problem)))
+        mentions_problem(body.get("allowed_mentions"))
+            .map_or(Ok(()), |problem| Err(Refusal::form(problem)))
     }
 
     fn reference(&self, channel: u64, body: &Value) -> Result<Option<u64>, Refusal> {
-        let Some(reference) = body.get("message_reference").filter(|reference| !reference.is_null()) else {
+        let Some(reference) = body
+            .get("message_reference")
+            .filter(|reference| !reference.is_null())
+        else {
             return Ok(None);
         };
-        if let Some(field) =
-            unknown_field(reference, &["type", "message_id", "channel_id", "guild_id", "fail_if_not_exists"])
-        {
+        if let Some(field) = unknown_field(
+            reference,
+            &[
+                "type",
+                "message_id",
+                "channel_id",
+                "guild_id",
+                "fail_if_not_exists",
+            ],
+        ) {
             return Err(Refusal::form(format!("message_reference.{field}: unknown")));
         }
         let id = reference.get("message_id").and_then(id_of);
-        let id = id.ok_or_else(|| Refusal::form("message_reference.message_id: Value is not snowflake."))?;
-        let exists = self.messages.get(&id).is_some_and(|message| message.channel == channel && !message.is_deleted);
-        let must_exist = reference.get("fail_if_not_exists").and_then(Value::as_bool).unwrap_or(true);
+        let id = id.ok_or_else(|| {
+            Refusal::form("message_reference.message_id: Value is not snowflake.")
+        })?;
+        let exists = self
+            .messages
+            .get(&id)
+            .is_some_and(|message| message.channel == channel && !message.is_deleted);
+        let must_exist = reference
+            .get("fail_if_not_exists")
+            .and_then(Value::as_bool)
+            .unwrap_or(true);
         if !exists && must_exist {
             return Err(Refusal::form("message_reference: Unknown message"));
         }
@@ -179,7 +270,10 @@ pub(super) fn id_of(value: &Value) -> Option<u64> {
 }
 
 fn is_filled(list: Option<&Value>) -> bool {
-    list.is_some_and(|list| list.as_array().map_or(!list.is_null(), |list| !list.is_empty()))
+    list.is_some_and(|list| {
+        list.as_array()
+            .map_or(!list.is_null(), |list| !list.is_empty())
+    })
 }
 
 fn nonce_of(body: &Value) -> Result<Option<String>, Refusal> {
@@ -196,14 +290,25 @@ fn nonce_of(body: &Value) -> Result<Option<String>, Refusal> {
 }
 
 fn check_uploads(body: &Value, uploads: &[Upload]) -> Result<(), Refusal> {
-    let described = body.get("attachments").and_then(Value::as_array).cloned().unwrap_or_default();
+    let described = body
+        .get("attachments")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
     for description in &described {
-        let field = description.get("id").and_then(id_of).map(|id| format!("files[{id}]"));
-        if !uploads.iter().any(|upload| Some(&upload.field) == field.as_ref()) {
+        let field = description
+            .get("id")
+            .and_then(id_of)
+            .map(|id| format!("files[{id}]"));
+        if !uploads
+            .iter()
+            .any(|upload| Some(&upload.field) == field.as_ref())
+        {
             return Err(Refusal::form("attachments: there is no such file"));
         }
     }
-    let is_named = |upload: &Upload| upload.field.starts_with("files[") && upload.field.ends_with(']');
+    let is_named =
+        |upload: &Upload| upload.field.starts_with("files[") && upload.field.ends_with(']');
     if !uploads.iter().all(is_named) || uploads.len() > 10 {
         return Err(Refusal::form("files: must be called files[0] to files[9]"));
     }
@@ -213,23 +318,37 @@ fn check_uploads(body: &Value, uploads: &[Upload]) -> Result<(), Refusal> {
 /// What is wrong with buttons.
 pub(super) fn components_problem(components: &Value) -> Option<String> {
     let rows = components.as_array()?;
-    let number = |value: &Value, key: &str| value.get(key).and_then(Value::as_u64).unwrap_or_default();
+    let number =
+        |value: &Value, key: &str| value.get(key).and_then(Value::as_u64).unwrap_or_default();
     if rows.len() > 5 {
         return Some("components: Must be 5 or fewer in length.".to_owned());
     }
     let mut known = Vec::new();
     for row in rows {
-        let buttons = row.get("components").and_then(Value::as_array).filter(|_| number(row, "type") == 1);
+        let buttons = row
+            .get("components")
+            .and_then(Value::as_array)
+            .filter(|_| number(row, "type") == 1);
         let Some(buttons) = buttons.filter(|buttons| (1..=5).contains(&buttons.len())) else {
             return Some("components: a row has from 1 to 5 buttons".to_owned());
         };
         for button in buttons {
-            let text = |key: &str| button.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let text = |key: &str| {
+                button
+                    .get(key)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
+            };
             let (id, label) = (text("custom_id"), text("label"));
-            let fits = (1..=100).contains(&id.chars().count()) && (1..=80).contains(&label.chars().count());
-            let is_button = number(button, "type") == 2 && (1..=4).contains(&number(button, "style"));
+            let fits = (1..=100).contains(&id.chars().count())
+                && (1..=80).contains(&label.chars().count());
+            let is_button =
+                number(button, "type") == 2 && (1..=4).contains(&number(button, "style"));
             if !fits || !is_button || known.contains(&id) {
-                return Some(format!("components: {button} is no button, or one more of the same id"));
+                return Some(format!(
+                    "components: {button} is no button, or one more of the same id"
+                ));
             }
             known.push(id);
         }
@@ -242,11 +361,21 @@ fn mentions_problem(mentions: Option<&Value>) -> Option<&'static str> {
     if unknown_field(mentions, &["parse", "roles", "users", "replied_user"]).is_some() {
         return Some("allowed_mentions: unknown field");
     }
-    let parse = mentions.get("parse").and_then(Value::as_array).cloned().unwrap_or_default();
-    if parse.iter().any(|kind| !["roles", "users", "everyone"].iter().any(|known| kind == known)) {
+    let parse = mentions
+        .get("parse")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    if parse.iter().any(|kind| {
+        !["roles", "users", "everyone"]
+            .iter()
+            .any(|known| kind == known)
+    }) {
         return Some("allowed_mentions.parse: must be one of roles, users, everyone");
     }
-    let both = ["roles", "users"].iter().any(|kind| parse.iter().any(|p| p == kind) && is_filled(mentions.get(*kind)));
+    let both = ["roles", "users"]
+        .iter()
+        .any(|kind| parse.iter().any(|p| p == kind) && is_filled(mentions.get(*kind)));
     both.then_some("allowed_mentions: parse and list are mutually exclusive")
 }
 
@@ -254,15 +383,26 @@ fn mentions_problem(mentions: Option<&Value>) -> Option<&'static str> {
 fn pings(text: &str, allowed: Option<&Value>) -> Vec<String> {
     let parses = |kind: &str| {
         let Some(allowed) = allowed else { return true };
-        allowed.get("parse").and_then(Value::as_array).is_some_and(|parse| parse.iter().any(|entry| entry == kind))
+        allowed
+            .get("parse")
+            .and_then(Value::as_array)
+            .is_some_and(|parse| parse.iter().any(|entry| entry == kind))
     };
     let mut pings = Vec::new();
     if parses("everyone") && (text.contains("@everyone") || text.contains("@here")) {
         pings.push("everyone".to_owned());
     }
     for (opening, kind) in [("<@&", "roles"), ("<@", "users")] {
-        let names = text.split(opening).skip(1).filter_map(|rest| rest.split_once('>')).map(|(name, _)| name);
-        pings.extend(names.filter(|name| parses(kind) && name.bytes().all(|b| b.is_ascii_digit())).map(str::to_owned));
+        let names = text
+            .split(opening)
+            .skip(1)
+            .filter_map(|rest| rest.split_once('>'))
+            .map(|(name, _)| name);
+        pings.extend(
+            names
+                .filter(|name| parses(kind) && name.bytes().all(|b| b.is_ascii_digit()))
+                .map(str::to_owned),
+        );
     }
     pings.retain(|name| *name != BOT_ID.to_string());
     pings

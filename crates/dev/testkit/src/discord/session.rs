@@ -27,7 +27,8 @@ pub(super) struct Session {
 impl Session {
     pub(super) fn add(&mut self, name: &str, content: &Value) -> u64 {
         let number = self.events.len() as u64 + 1;
-        self.events.push(json!({"op": 0, "s": number, "t": name, "d": content}));
+        self.events
+            .push(json!({"op": 0, "s": number, "t": name, "d": content}));
         number
     }
 
@@ -37,7 +38,8 @@ impl Session {
 
     /// The event behind that number.
     pub(super) fn after(&self, number: u64) -> Option<&Value> {
-        self.events.get(usize::try_from(number).unwrap_or(usize::MAX))
+        self.events
+            .get(usize::try_from(number).unwrap_or(usize::MAX))
     }
 
     /// The client says that it has everything up to there. `false` when there never was as much.
@@ -55,8 +57,13 @@ impl State {
     pub(super) fn begin_session(&mut self, connection: usize, intents: u64) -> String {
         self.identifies += 1;
         let id = format!("session-{}", self.identifies);
-        let mut session =
-            Session { id: id.clone(), intents, events: Vec::new(), confirmed: 0, connection: Some(connection) };
+        let mut session = Session {
+            id: id.clone(),
+            intents,
+            events: Vec::new(),
+            confirmed: 0,
+            connection: Some(connection),
+        };
         session.add("READY", &self.ready(&id));
         if intents & GUILDS != 0 {
             session.add("GUILD_CREATE", &self.guild());

@@ -134,21 +134,35 @@ impl State {
     }
 
     pub(super) fn sent(&self) -> Vec<SentMessage> {
-        self.messages.values().filter(|message| message.is_by_bot).map(|message| self.show(message)).collect()
+        self.messages
+            .values()
+            .filter(|message| message.is_by_bot)
+            .map(|message| self.show(message))
+            .collect()
     }
 
     pub(super) fn reactions_to(&self, message: u64) -> Vec<&str> {
         let message = self.messages.get(&message);
-        message.map(|message| message.reactions.iter().map(String::as_str).collect()).unwrap_or_default()
+        message
+            .map(|message| message.reactions.iter().map(String::as_str).collect())
+            .unwrap_or_default()
     }
 
     pub(super) fn is_acknowledged(&self, pushed: Pushed) -> bool {
-        let Some(number) = pushed.number else { return false };
-        self.sessions.last().is_some_and(|session| session.confirmed >= number)
+        let Some(number) = pushed.number else {
+            return false;
+        };
+        self.sessions
+            .last()
+            .is_some_and(|session| session.confirmed >= number)
     }
 
     pub(super) fn delete(&mut self, channel: u64, message: u64) {
-        if let Some(message) = self.messages.get_mut(&message).filter(|message| message.channel == channel) {
+        if let Some(message) = self
+            .messages
+            .get_mut(&message)
+            .filter(|message| message.channel == channel)
+        {
             message.is_deleted = true;
         }
     }

@@ -26,7 +26,14 @@ pub enum Fault {
 
 impl Fault {
     /// Every fault.
-    pub const ALL: [Self; 6] = [Self::Full, Self::Broken, Self::ReadOnly, Self::Denied, Self::TooManyOpen, Self::Short];
+    pub const ALL: [Self; 6] = [
+        Self::Full,
+        Self::Broken,
+        Self::ReadOnly,
+        Self::Denied,
+        Self::TooManyOpen,
+        Self::Short,
+    ];
 
     /// The error with the number that Linux and macOS give it.
     fn error(self) -> io::Error {
@@ -65,7 +72,10 @@ impl FaultyDisk {
     /// A disk that works as `inner` does.
     #[must_use]
     pub fn new(inner: Arc<dyn Disk>) -> Self {
-        Self { inner, plan: Arc::default() }
+        Self {
+            inner,
+            plan: Arc::default(),
+        }
     }
 
     /// How many operations there were. Each call of a method of [`Disk`] or [`DiskFile`] is one.
@@ -109,7 +119,9 @@ impl FaultyDisk {
     fn count_write(&self) -> io::Result<Verdict> {
         match self.failing_now() {
             None => Ok(Verdict::Go),
-            Some(Fault::Short) if !std::mem::replace(&mut self.plan().cut, true) => Ok(Verdict::Half),
+            Some(Fault::Short) if !std::mem::replace(&mut self.plan().cut, true) => {
+                Ok(Verdict::Half)
+            }
             Some(fault) => Err(fault.error()),
         }
     }
@@ -118,7 +130,9 @@ impl FaultyDisk {
         let mut plan = self.plan();
         let number = plan.done;
         plan.done += 1;
-        plan.failing.filter(|(_, from, upto)| (*from..*upto).contains(&number)).map(|(fault, ..)| fault)
+        plan.failing
+            .filter(|(_, from, upto)| (*from..*upto).contains(&number))
+            .map(|(fault, ..)| fault)
     }
 }
 
@@ -126,7 +140,10 @@ impl Disk for FaultyDisk {
     fn open(&self, path: &Path, access: Access<'_>) -> io::Result<Box<dyn DiskFile>> {
         self.count()?;
         let inner = self.inner.open(path, access)?;
-        Ok(Box::new(FaultyFile { inner, disk: self.clone() }))
+        Ok(Box::new(FaultyFile {
+            inner,
+            disk: self.clone(),
+        }))
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
@@ -187,7 +204,8 @@ impl DiskFile for FaultyFile {
             Verdict::Go => buffer.len(),
             Verdict::Half => buffer.len().div_ceil(2),
         };
-        self.inner.read_at(position, buffer.get_mut(..half).unwrap_or_default())
+        self.inner
+            .read_at(position, buffer.get_mut(..half).unwrap_or_default())
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

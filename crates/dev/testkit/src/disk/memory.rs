@@ -56,14 +56,24 @@ enum Change {
 
 #[derive(Clone, Debug)]
 enum NameChange {
-    Made { path: PathBuf, node: usize },
-    Renamed { from: PathBuf, to: PathBuf, node: usize },
-    Removed { path: PathBuf },
+    Made {
+        path: PathBuf,
+        node: usize,
+    },
+    Renamed {
+        from: PathBuf,
+        to: PathBuf,
+        node: usize,
+    },
+    Removed {
+        path: PathBuf,
+    },
 }
 
 impl NameChange {
     fn folder(&self) -> Option<&Path> {
-        let (Self::Made { path, .. } | Self::Renamed { to: path, .. } | Self::Removed { path }) = self;
+        let (Self::Made { path, .. } | Self::Renamed { to: path, .. } | Self::Removed { path }) =
+            self;
         path.parent()
     }
 
@@ -94,13 +104,25 @@ impl MemoryDisk {
     #[must_use]
     pub fn with_file(self, path: impl AsRef<Path>, content: &[u8]) -> Self {
         let mut state = self.state();
-        for folder in path.as_ref().ancestors().skip(1).filter(|folder| folder.parent().is_some()) {
+        for folder in path
+            .as_ref()
+            .ancestors()
+            .skip(1)
+            .filter(|folder| folder.parent().is_some())
+        {
             if !state.names.contains_key(folder) {
-                let node = state.add(Node { is_folder: true, ..Node::default() });
+                let node = state.add(Node {
+                    is_folder: true,
+                    ..Node::default()
+                });
                 state.names.insert(folder.to_owned(), node);
             }
         }
-        let node = Node { content: content.to_owned(), durable: content.to_owned(), ..Node::default() };
+        let node = Node {
+            content: content.to_owned(),
+            durable: content.to_owned(),
+            ..Node::default()
+        };
         let node = state.add(node);
         state.names.insert(path.as_ref().to_owned(), node);
         state.durable_names = state.names.clone();
@@ -131,10 +153,16 @@ impl MemoryDisk {
                 change.apply(&mut names);
             }
         }
-        let orphaned =
-            |path: &Path| path.ancestors().skip(1).any(|above| above.parent().is_some() && !names.contains_key(above));
-        let names: BTreeMap<PathBuf, usize> =
-            names.iter().filter(|(path, _)| !orphaned(path)).map(|(path, node)| (path.clone(), *node)).collect();
+        let orphaned = |path: &Path| {
+            path.ancestors()
+                .skip(1)
+                .any(|above| above.parent().is_some() && !names.contains_key(above))
+        };
+        let names: BTreeMap<PathBuf, usize> = names
+            .iter()
+            .filter(|(path, _)| !orphaned(path))
+            .map(|(path, node)| (path.clone(), *node))
+            .collect();
         for node in &mut state.nodes {
             node.content = node.left(&mut luck);
             node.durable = node.content.clone();
@@ -143,11 +171,19 @@ impl MemoryDisk {
         }
         state.durable_names = names.clone();
         state.names = names;
-        Self { shared: Arc::new(Shared { state: Mutex::new(state), unlocked: Condvar::new() }) }
+        Self {
+            shared: Arc::new(Shared {
+                state: Mutex::new(state),
+                unlocked: Condvar::new(),
+            }),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -161,14 +197,22 @@ impl Node {
             match change {
                 Change::Truncated { length } if luck.strikes() => left.truncate(*length),
                 Change::Truncated { .. } => break,
-                Change::Written { at, bytes } => write_sectors(&mut left, *at, bytes, &mut lost, luck),
+                Change::Written { at, bytes } => {
+                    write_sectors(&mut left, *at, bytes, &mut lost, luck)
+                }
             }
         }
         left
     }
 }
 
-fn write_sectors(left: &mut Vec<u8>, at: usize, bytes: &[u8], lost: &mut HashSet<usize>, luck: &mut Luck) {
+fn write_sectors(
+    left: &mut Vec<u8>,
+    at: usize,
+    bytes: &[u8],
+    lost: &mut HashSet<usize>,
+    luck: &mut Luck,
+) {
     let (mut at, mut rest) = (at, bytes);
     while !rest.is_empty() {
         let sector = at / SECTOR;
@@ -197,8 +241,14 @@ struct Luck {
 
 impl Luck {
     fn new(seed: u64) -> Self {
-        let mut luck = Self { state: seed, survive: 0 };
-        luck.survive = [0, 1, 4, 4, 4, 7, 7, 8].get((luck.next() % 8) as usize).copied().unwrap_or(4);
+        let mut luck = Self {
+            state: seed,
+            survive: 0,
+        };
+        luck.survive = [0, 1, 4, 4, 4, 7, 7, 8]
+            .get((luck.next() % 8) as usize)
+            .copied()
+            .unwrap_or(4);
         luck
     }
 
@@ -226,11 +276,16 @@ impl State {
     }
 
     fn find(&self, path: &Path) -> io::Result<usize> {
-        self.names.get(path).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
+        self.names
+            .get(path)
+            .copied()
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     fn node(&mut self, number: usize) -> io::Result<&mut Node> {
-        self.nodes.get_mut(number).ok_or_else(|| io::ErrorKind::NotFound.into())
+        self.nodes
+            .get_mut(number)
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     fn is_folder(&self, path: &Path) -> bool {
@@ -242,8 +297,14 @@ impl State {
         if !path.parent().is_some_and(|folder| self.is_folder(folder)) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        let node = self.add(Node { is_folder, ..Node::default() });
-        self.change(NameChange::Made { path: path.to_owned(), node });
+        let node = self.add(Node {
+            is_folder,
+            ..Node::default()
+        });
+        self.change(NameChange::Made {
+            path: path.to_owned(),
+            node,
+        });
         Ok(node)
     }
 
@@ -277,9 +338,15 @@ impl Disk for MemoryDisk {
             }
             (Ok(number), Access::Read | Access::Append) => number,
             (Err(missing), Access::Read) => return Err(missing),
-            (Err(_), Access::Append | Access::New | Access::DraftOf(_)) => state.make(path, false)?,
+            (Err(_), Access::Append | Access::New | Access::DraftOf(_)) => {
+                state.make(path, false)?
+            }
         };
-        Ok(Box::new(MemoryFile { disk: self.clone(), number, holds_lock: Mutex::new(false) }))
+        Ok(Box::new(MemoryFile {
+            disk: self.clone(),
+            number,
+            holds_lock: Mutex::new(false),
+        }))
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
@@ -291,7 +358,12 @@ impl Disk for MemoryDisk {
         if !state.is_folder(folder) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        Ok(state.names.keys().filter(|path| path.parent() == Some(folder)).cloned().collect())
+        Ok(state
+            .names
+            .keys()
+            .filter(|path| path.parent() == Some(folder))
+            .cloned()
+            .collect())
     }
 
     fn create_folder(&self, folder: &Path) -> io::Result<()> {
@@ -309,14 +381,20 @@ impl Disk for MemoryDisk {
             // Two folders would have to be synced; no store needs it.
             return Err(io::ErrorKind::CrossesDevices.into());
         }
-        state.change(NameChange::Renamed { from: from.to_owned(), to: to.to_owned(), node });
+        state.change(NameChange::Renamed {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            node,
+        });
         Ok(())
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state();
         state.find(path)?;
-        state.change(NameChange::Removed { path: path.to_owned() });
+        state.change(NameChange::Removed {
+            path: path.to_owned(),
+        });
         Ok(())
     }
 
@@ -326,10 +404,13 @@ impl Disk for MemoryDisk {
             return Err(io::ErrorKind::NotFound.into());
         }
         let changes = std::mem::take(&mut state.unsynced_names);
-        let (here, elsewhere) = changes.into_iter().partition(|change| change.folder() == Some(folder));
+        let (here, elsewhere) = changes
+            .into_iter()
+            .partition(|change| change.folder() == Some(folder));
         state.unsynced_names = elsewhere;
         let here: Vec<NameChange> = here;
-        here.iter().for_each(|change| change.apply(&mut state.durable_names));
+        here.iter()
+            .for_each(|change| change.apply(&mut state.durable_names));
         Ok(())
     }
 
@@ -357,10 +438,18 @@ impl DiskFile for MemoryFile {
     }
 
     fn lock(&self) -> io::Result<()> {
-        let mut holds_lock = self.holds_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut holds_lock = self
+            .holds_lock
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let mut state = self.disk.state();
         while !*holds_lock && state.node(self.number)?.locked {
-            state = self.disk.shared.unlocked.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .disk
+                .shared
+                .unlocked
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         state.node(self.number)?.locked = true;
         *holds_lock = true;
@@ -370,7 +459,11 @@ impl DiskFile for MemoryFile {
     fn read_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let mut state = self.disk.state();
         let position = usize::try_from(position).map_err(io::Error::other)?;
-        let content = state.node(self.number)?.content.get(position..).unwrap_or_default();
+        let content = state
+            .node(self.number)?
+            .content
+            .get(position..)
+            .unwrap_or_default();
         let read = content.len().min(buffer.len());
         if let (Some(to), Some(from)) = (buffer.get_mut(..read), content.get(..read)) {
             to.copy_from_slice(from);
@@ -381,7 +474,10 @@ impl DiskFile for MemoryFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut state = self.disk.state();
         let node = state.touch(self.number)?;
-        node.unsynced.push(Change::Written { at: node.content.len(), bytes: bytes.to_owned() });
+        node.unsynced.push(Change::Written {
+            at: node.content.len(),
+            bytes: bytes.to_owned(),
+        });
         node.content.extend_from_slice(bytes);
         Ok(bytes.len())
     }
@@ -406,7 +502,11 @@ impl DiskFile for MemoryFile {
 
 impl Drop for MemoryFile {
     fn drop(&mut self) {
-        if *self.holds_lock.lock().unwrap_or_else(PoisonError::into_inner) {
+        if *self
+            .holds_lock
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+        {
             if let Ok(node) = self.disk.state().node(self.number) {
                 node.locked = false;
             }

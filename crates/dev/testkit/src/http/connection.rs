@@ -26,7 +26,10 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) fn new(stream: TcpStream) -> Self {
-        Self { stream, buffer: BytesMut::new() }
+        Self {
+            stream,
+            buffer: BytesMut::new(),
+        }
     }
 
     /// The next request; `None` when the client closed between two requests.
@@ -41,23 +44,37 @@ impl Connection {
                 return Err(invalid("request head is too long"));
             }
             if !self.fill().await? {
-                return if self.buffer.is_empty() { Ok(None) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
+                return if self.buffer.is_empty() {
+                    Ok(None)
+                } else {
+                    Err(io::ErrorKind::UnexpectedEof.into())
+                };
             }
         };
         let mut request = parse_head(&head)?;
-        if request.header("expect").is_some_and(|value| value.eq_ignore_ascii_case("100-continue")) {
-            self.stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+        if request
+            .header("expect")
+            .is_some_and(|value| value.eq_ignore_ascii_case("100-continue"))
+        {
+            self.stream
+                .write_all(b"HTTP/1.1 100 Continue\r\n\r\n")
+                .await?;
         }
         request.body = self.read_body(&request).await?;
         Ok(Some(request))
     }
 
     async fn read_body(&mut self, request: &Request) -> io::Result<Bytes> {
-        if request.header("transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case("chunked")) {
+        if request
+            .header("transfer-encoding")
+            .is_some_and(|coding| coding.eq_ignore_ascii_case("chunked"))
+        {
             return self.read_chunks().await;
         }
         let length = match request.header("content-length") {
-            Some(length) => length.parse().map_err(|_not_a_number| invalid("bad content-length"))?,
+            Some(length) => length
+                .parse()
+                .map_err(|_not_a_number| invalid("bad content-length"))?,
             None => 0,
         };
         self.take(length).await
@@ -68,7 +85,8 @@ impl Connection {
         loop {
             let line = self.read_line().await?;
             let size = line.split(';').next().unwrap_or_default().trim();
-            let size = usize::from_str_radix(size, 16).map_err(|_not_a_number| invalid("bad chunk size"))?;
+            let size = usize::from_str_radix(size, 16)
+                .map_err(|_not_a_number| invalid("bad chunk size"))?;
             if size == 0 {
                 while !self.read_line().await?.is_empty() {}
                 return Ok(body.freeze());
@@ -100,7 +118,11 @@ impl Connection {
     }
 
     async fn fill_some(&mut self) -> io::Result<()> {
-        if self.fill().await? { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+        if self.fill().await? {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::UnexpectedEof.into())
+        }
     }
 
     async fn fill(&mut self) -> io::Result<bool> {
@@ -177,19 +199,27 @@ impl Connection {
 fn parse_head(head: &str) -> io::Result<Request> {
     let mut lines = head.split("\r\n");
     let mut words = lines.next().unwrap_or_default().split(' ');
-    let (Some(method), Some(target), Some(_version)) = (words.next(), words.next(), words.next()) else {
+    let (Some(method), Some(target), Some(_version)) = (words.next(), words.next(), words.next())
+    else {
         return Err(invalid("bad request line"));
     };
     let headers = lines
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.trim().to_ascii_lowercase(), value.trim().to_owned()))
         .collect();
-    Ok(Request { method: method.to_owned(), target: target.to_owned(), headers, body: Bytes::new() })
+    Ok(Request {
+        method: method.to_owned(),
+        target: target.to_owned(),
+        headers,
+        body: Bytes::new(),
+    })
 }
 
 /// Where `needle` begins.
 pub(crate) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    haystack.windows(needle.len()).position(|window| window == needle)
+    haystack
+        .windows(needle.len())
+        .position(|window| window == needle)
 }
 
 fn invalid(problem: &'static str) -> io::Error {

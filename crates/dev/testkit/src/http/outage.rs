@@ -29,13 +29,21 @@ impl Outage {
             condition.is_down = true;
             condition.cuts += 1;
         });
-        self.0.wait_for("the server to go down", |condition| (!condition.listens).then_some(())).await
+        self.0
+            .wait_for("the server to go down", |condition| {
+                (!condition.listens).then_some(())
+            })
+            .await
     }
 
     /// Ends it and waits until somebody listens.
     pub(super) async fn end(&self) -> Result<(), TestkitError> {
         self.0.change(|condition| condition.is_down = false);
-        self.0.wait_for("the server to come back", |condition| condition.listens.then_some(())).await
+        self.0
+            .wait_for("the server to come back", |condition| {
+                condition.listens.then_some(())
+            })
+            .await
     }
 
     pub(super) fn stall(&self, is_stalled: bool) {

@@ -21,7 +21,9 @@ impl Request {
     /// The path, percent-encoded, without the query.
     #[must_use]
     pub fn path(&self) -> &str {
-        self.target.split_once('?').map_or(self.target.as_str(), |(path, _)| path)
+        self.target
+            .split_once('?')
+            .map_or(self.target.as_str(), |(path, _)| path)
     }
 
     /// The path with its percent-encoding undone, `%2F` included.
@@ -31,9 +33,15 @@ impl Request {
         let mut rest = self.path();
         while let Some((before, after)) = rest.split_once('%') {
             bytes.extend_from_slice(before.as_bytes());
-            let code = after.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+            let code = after
+                .get(..2)
+                .and_then(|digits| u8::from_str_radix(digits, 16).ok());
             bytes.push(code.unwrap_or(b'%'));
-            rest = if code.is_some() { after.get(2..).unwrap_or_default() } else { after };
+            rest = if code.is_some() {
+                after.get(2..).unwrap_or_default()
+            } else {
+                after
+            };
         }
         bytes.extend_from_slice(rest.as_bytes());
         String::from_utf8_lossy(&bytes).into_owned()
@@ -43,13 +51,18 @@ impl Request {
     #[must_use]
     pub fn query(&self) -> Vec<(String, String)> {
         let query = self.target.split_once('?').map_or("", |(_, query)| query);
-        form_urlencoded::parse(query.as_bytes()).into_owned().collect()
+        form_urlencoded::parse(query.as_bytes())
+            .into_owned()
+            .collect()
     }
 
     /// The first header field of that (lower-case) name.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(field, _)| field == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// The body as JSON; `Null` when it is not.

@@ -79,19 +79,34 @@ impl Response {
     #[must_use]
     pub fn chunked(status: u16, content_type: &str, steps: Vec<Step>) -> Self {
         let headers = vec![("content-type".to_owned(), content_type.to_owned())];
-        Self { status, headers, framing: Framing::Chunked, steps }
+        Self {
+            status,
+            headers,
+            framing: Framing::Chunked,
+            steps,
+        }
     }
 
     /// An answer whose end is the end of the connection.
     #[must_use]
     pub fn until_close(status: u16, headers: Vec<(String, String)>, steps: Vec<Step>) -> Self {
-        Self { status, headers, framing: Framing::UntilClose, steps }
+        Self {
+            status,
+            headers,
+            framing: Framing::UntilClose,
+            steps,
+        }
     }
 
     /// Not an answer: only these steps happen on the socket.
     #[must_use]
     pub fn headless(steps: Vec<Step>) -> Self {
-        Self { status: 0, headers: Vec::new(), framing: Framing::Headless, steps }
+        Self {
+            status: 0,
+            headers: Vec::new(),
+            framing: Framing::Headless,
+            steps,
+        }
     }
 
     /// The same with one more header field.

@@ -41,7 +41,9 @@ impl Server {
         F: Future<Output = Response> + Send + 'static,
     {
         let port = ReservedPort::new()?;
-        let listener = TcpListener::bind(port.address()).await.map_err(TestkitError::Listen)?;
+        let listener = TcpListener::bind(port.address())
+            .await
+            .map_err(TestkitError::Listen)?;
         let server = Self {
             port,
             outage: Outage::default(),
@@ -120,7 +122,9 @@ impl Server {
     /// [`TestkitError::TimedOut`].
     pub async fn wait_for_abandoned(&self, count: usize) -> Result<(), TestkitError> {
         let what = format!("{count} abandoned answers");
-        self.abandoned.wait_for(&what, |seen| (*seen >= count).then_some(())).await
+        self.abandoned
+            .wait_for(&what, |seen| (*seen >= count).then_some(()))
+            .await
     }
 
     /// Waits until every connection that was made before has ended, so that whatever was sent on
@@ -139,9 +143,16 @@ impl Server {
         };
         match tokio::time::timeout(WAIT_LIMIT, last).await {
             Ok(served) => served.map(drop).map_err(TestkitError::Unreachable)?,
-            Err(_) => return Err(TestkitError::TimedOut { what: WHAT.to_owned(), limit: WAIT_LIMIT }),
+            Err(_) => {
+                return Err(TestkitError::TimedOut {
+                    what: WHAT.to_owned(),
+                    limit: WAIT_LIMIT,
+                });
+            }
         }
-        self.open.wait_for(WHAT, |open| (*open == 0).then_some(())).await
+        self.open
+            .wait_for(WHAT, |open| (*open == 0).then_some(()))
+            .await
     }
 
     /// Closes the listener and all connections and waits for their tasks.
@@ -161,7 +172,9 @@ impl Drop for Server {
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("address", &self.address()).finish_non_exhaustive()
+        f.debug_struct("Server")
+            .field("address", &self.address())
+            .finish_non_exhaustive()
     }
 }
 
@@ -200,7 +213,12 @@ where
     /// Listens until the server stops, except while it is down.
     async fn run(self, listener: TcpListener) {
         let mut listener = Some(listener);
-        while self.stop.run_until_cancelled(self.listen(listener.take())).await.is_some() {}
+        while self
+            .stop
+            .run_until_cancelled(self.listen(listener.take()))
+            .await
+            .is_some()
+        {}
     }
 
     /// Takes connections until the server goes down.
@@ -233,8 +251,16 @@ where
     }
 
     fn take(&self, stream: TcpStream) {
-        let (handler, stop, abandoned) = (Arc::clone(&self.handler), self.stop.clone(), self.abandoned.clone());
-        let (open, outage, cut) = (Open::count(&self.open), self.outage.clone(), self.outage.watch_cuts());
+        let (handler, stop, abandoned) = (
+            Arc::clone(&self.handler),
+            self.stop.clone(),
+            self.abandoned.clone(),
+        );
+        let (open, outage, cut) = (
+            Open::count(&self.open),
+            self.outage.clone(),
+            self.outage.watch_cuts(),
+        );
         self.tasks.spawn(async move {
             let _open = open;
             tokio::select! {
@@ -256,7 +282,9 @@ where
     }
     let mut connection = Connection::new(stream);
     while let Ok(Some(request)) = connection.read_request().await {
-        let close = request.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
+        let close = request
+            .header("connection")
+            .is_some_and(|value| value.eq_ignore_ascii_case("close"));
         let answering = async {
             outage.not_stalled().await;
             let response = handler(request).await;

@@ -38,8 +38,19 @@ pub(super) async fn serve(stream: TcpStream, state: Watched<State>) -> io::Resul
     let (reader, writer) = stream.into_split();
     let has_idle = state.read(|state| state.has_idle);
     let reader = BufReader::new(reader);
-    let mut connection = Connection { reader, writer, state, has_idle, is_in: false, is_selected: false, told: 0 };
-    match connection.state.change(|state| state.commands.fault("GREETING")) {
+    let mut connection = Connection {
+        reader,
+        writer,
+        state,
+        has_idle,
+        is_in: false,
+        is_selected: false,
+        told: 0,
+    };
+    match connection
+        .state
+        .change(|state| state.commands.fault("GREETING"))
+    {
         None => connection.say("* OK ready\r\n").await?,
         Some(MailFault::Answer(text)) => return connection.say(&text).await,
         Some(MailFault::Stall) => future::pending().await,
@@ -100,14 +111,19 @@ impl Connection {
         match name {
             "CAPABILITY" => {
                 let idle = if self.has_idle { " IDLE" } else { "" };
-                Next::GoOn(format!("* CAPABILITY IMAP4rev1 ID UIDPLUS AUTH=XOAUTH2{idle}\r\n{tag} OK done\r\n"))
+                Next::GoOn(format!(
+                    "* CAPABILITY IMAP4rev1 ID UIDPLUS AUTH=XOAUTH2{idle}\r\n{tag} OK done\r\n"
+                ))
             }
             "ID" => Next::GoOn(format!("* ID NIL\r\n{tag} OK done\r\n")),
             "LOGIN" => {
                 let password = self.state.read(|state| state.password.clone());
                 self.is_in = words(rest) == [USER, &password];
                 let no = "NO [AUTHENTICATIONFAILED] Authentication failed.";
-                Next::GoOn(format!("{tag} {}\r\n", if self.is_in { "OK Logged in." } else { no }))
+                Next::GoOn(format!(
+                    "{tag} {}\r\n",
+                    if self.is_in { "OK Logged in." } else { no }
+                ))
             }
             "AUTHENTICATE" if rest == "XOAUTH2" => Next::Authenticate,
             "SELECT" | "EXAMINE" if self.is_in => self.select(tag, rest),
@@ -124,23 +140,32 @@ impl Connection {
     /// Takes an access token. A refusal comes after its reasons, which are to be acknowledged.
     async fn authenticate(&mut self, tag: &str) -> io::Result<bool> {
         self.say("+ \r\n").await?;
-        let Some(shown) = line(&mut self.reader).await? else { return Ok(false) };
+        let Some(shown) = line(&mut self.reader).await? else {
+            return Ok(false);
+        };
         self.is_in = self.state.read(|state| state.provider.lets_in(&shown));
         if self.is_in {
             self.say(&format!("{tag} OK Logged in.\r\n")).await?;
             return Ok(true);
         }
         self.say(&format!("+ {}\r\n", Provider::reasons())).await?;
-        let Some(empty) = line(&mut self.reader).await? else { return Ok(false) };
+        let Some(empty) = line(&mut self.reader).await? else {
+            return Ok(false);
+        };
         if !empty.is_empty() {
-            self.state.change(|state| state.violations.push(format!("AUTHENTICATE: {empty}")));
+            self.state
+                .change(|state| state.violations.push(format!("AUTHENTICATE: {empty}")));
         }
-        self.say(&format!("{tag} NO [AUTHENTICATIONFAILED] Invalid credentials\r\n")).await?;
+        self.say(&format!(
+            "{tag} NO [AUTHENTICATIONFAILED] Invalid credentials\r\n"
+        ))
+        .await?;
         Ok(true)
     }
 
     fn refuse(&self, tag: &str, name: &str, why: &str) -> Next {
-        self.state.change(|state| state.violations.push(format!("{name}: {why}")));
+        self.state
+            .change(|state| state.violations.push(format!("{name}: {why}")));
         Next::GoOn(format!("{tag} BAD {why}\r\n"))
     }
 
@@ -159,8 +184,9 @@ impl Connection {
             return Next::GoOn(format!("{tag} NO [NONEXISTENT] Mailbox doesn't exist\r\n"));
         }
         self.is_selected = true;
-        let (count, validity, keywords) =
-            self.state.read(|state| (state.mails.len(), state.uid_validity, state.keeps_keywords));
+        let (count, validity, keywords) = self
+            .state
+            .read(|state| (state.mails.len(), state.uid_validity, state.keeps_keywords));
         self.told = count;
         let any = if keywords { r" \*" } else { "" };
         Next::GoOn(format!(
@@ -170,23 +196,37 @@ impl Connection {
     }
 
     fn search(&mut self, tag: &str, query: &str) -> Next {
-        let Some((without, since)) = wanted(query) else { return self.refuse(tag, "UID SEARCH", query) };
+        let Some((without, since)) = wanted(query) else {
+            return self.refuse(tag, "UID SEARCH", query);
+        };
         let fits = |mail: &&StoredMail| {
-            since.is_none_or(|since| mail.arrived >= since) && !without.iter().any(|flag| mail.flags.contains(*flag))
+            since.is_none_or(|since| mail.arrived >= since)
+                && !without.iter().any(|flag| mail.flags.contains(*flag))
         };
         let found = self.state.read(|state| {
-            let uids = state.mails.iter().filter(fits).map(|mail| format!(" {}", mail.uid));
+            let uids = state
+                .mails
+                .iter()
+                .filter(fits)
+                .map(|mail| format!(" {}", mail.uid));
             uids.collect::<String>()
         });
-        Next::GoOn(format!("* SEARCH{found}\r\n{}{tag} OK done\r\n", self.news()))
+        Next::GoOn(format!(
+            "* SEARCH{found}\r\n{}{tag} OK done\r\n",
+            self.news()
+        ))
     }
 
     /// A command about one mail.
     fn touch(&mut self, tag: &str, name: &str, rest: &str) -> Next {
         let (uid, rest) = rest.split_once(' ').unwrap_or((rest, ""));
-        let Ok(uid) = uid.parse::<u32>() else { return self.refuse(tag, name, uid) };
+        let Ok(uid) = uid.parse::<u32>() else {
+            return self.refuse(tag, name, uid);
+        };
         let said = self.state.change(|state| {
-            let Some(place) = state.mails.iter().position(|mail| mail.uid == uid) else { return Some(String::new()) };
+            let Some(place) = state.mails.iter().position(|mail| mail.uid == uid) else {
+                return Some(String::new());
+            };
             if name == "UID EXPUNGE" {
                 if state.has_flag(uid, r"\Deleted") {
                     state.mails.remove(place);
@@ -196,7 +236,9 @@ impl Connection {
             }
             let mail = state.mails.get_mut(place)?;
             match name {
-                "UID FETCH" => fetched(mail, rest).map(|items| format!("* {} FETCH ({items})\r\n", place + 1)),
+                "UID FETCH" => {
+                    fetched(mail, rest).map(|items| format!("* {} FETCH ({items})\r\n", place + 1))
+                }
                 "UID STORE" => {
                     let flags = rest.strip_prefix("+FLAGS.SILENT (")?.strip_suffix(')')?;
                     mail.flags.extend(flags.split(' ').map(str::to_owned));
@@ -208,7 +250,9 @@ impl Connection {
                 }
             }
         });
-        let Some(said) = said else { return self.refuse(tag, name, rest) };
+        let Some(said) = said else {
+            return self.refuse(tag, name, rest);
+        };
         if name == "UID EXPUNGE" {
             self.told = self.state.read(|state| state.mails.len());
         }
@@ -224,7 +268,11 @@ impl Connection {
         loop {
             self.state.reached(|state| !state.is_stalled).await;
             let (count, now) = self.state.read(|state| (state.mails.len(), state.nudges));
-            let news = if now == nudges { self.news() } else { format!("* {count} EXISTS\r\n") };
+            let news = if now == nudges {
+                self.news()
+            } else {
+                format!("* {count} EXISTS\r\n")
+            };
             nudges = now;
             if !news.is_empty() {
                 self.say(&news).await?;
@@ -287,7 +335,12 @@ fn fetched(mail: &StoredMail, items: &str) -> Option<String> {
     let text = String::from_utf8_lossy(&mail.raw);
     let head = text.find("\r\n\r\n").map_or(text.len(), |end| end + 4);
     let mut answer = format!("UID {}", mail.uid);
-    for item in items.strip_prefix('(')?.strip_suffix(')')?.split(' ').filter(|item| *item != "UID") {
+    for item in items
+        .strip_prefix('(')?
+        .strip_suffix(')')?
+        .split(' ')
+        .filter(|item| *item != "UID")
+    {
         if item == "RFC822.SIZE" {
             write!(answer, " RFC822.SIZE {}", text.len()).ok()?;
             continue;

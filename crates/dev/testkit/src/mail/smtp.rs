@@ -28,8 +28,15 @@ struct Connection {
 pub(super) async fn serve(stream: TcpStream, state: Watched<State>) -> io::Result<()> {
     let (reader, writer) = stream.into_split();
     let reader = BufReader::new(reader);
-    let mut connection =
-        Connection { reader, writer, state, is_in: false, is_refusing: false, from: None, to: Vec::new() };
+    let mut connection = Connection {
+        reader,
+        writer,
+        state,
+        is_in: false,
+        is_refusing: false,
+        from: None,
+        to: Vec::new(),
+    };
     connection.say("220 fake.test ESMTP").await?;
     while let Some(command) = line(&mut connection.reader).await? {
         if !connection.obey(&command).await? {
@@ -41,7 +48,9 @@ pub(super) async fn serve(stream: TcpStream, state: Watched<State>) -> io::Resul
 
 impl Connection {
     async fn say(&mut self, text: &str) -> io::Result<()> {
-        self.writer.write_all(format!("{text}\r\n").as_bytes()).await
+        self.writer
+            .write_all(format!("{text}\r\n").as_bytes())
+            .await
     }
 
     /// Carries a command out. `false` ends the connection.
@@ -82,13 +91,22 @@ impl Connection {
                 let shown = rest.trim_start_matches("XOAUTH2 ");
                 self.is_in = self.state.read(|state| state.provider.lets_in(shown));
                 self.is_refusing = !self.is_in;
-                return if self.is_in { "235 welcome".to_owned() } else { format!("334 {}", Provider::reasons()) };
+                return if self.is_in {
+                    "235 welcome".to_owned()
+                } else {
+                    format!("334 {}", Provider::reasons())
+                };
             }
             "AUTH" => {
                 let password = self.state.read(|state| state.password.clone());
                 let expected = STANDARD.encode(format!("\0{USER}\0{password}"));
                 self.is_in = rest == format!("PLAIN {expected}");
-                return if self.is_in { "235 welcome" } else { "535 5.7.8 authentication failed" }.to_owned();
+                return if self.is_in {
+                    "235 welcome"
+                } else {
+                    "535 5.7.8 authentication failed"
+                }
+                .to_owned();
             }
             "MAIL" if self.is_in => {
                 if let Some(from) = address("FROM:<") {
@@ -105,7 +123,8 @@ impl Connection {
             "DATA" if !self.to.is_empty() => return "354 go on".to_owned(),
             _ => {}
         }
-        self.state.change(|state| state.violations.push(format!("{name} {rest}")));
+        self.state
+            .change(|state| state.violations.push(format!("{name} {rest}")));
         "503 5.5.1 not known, or not now".to_owned()
     }
 
@@ -113,7 +132,9 @@ impl Connection {
     async fn content(&mut self) -> io::Result<bool> {
         let mut raw = String::new();
         loop {
-            let Some(text) = line(&mut self.reader).await? else { return Ok(false) };
+            let Some(text) = line(&mut self.reader).await? else {
+                return Ok(false);
+            };
             if text == "." {
                 break;
             }
@@ -123,7 +144,11 @@ impl Connection {
         let fault = self.state.change(|state| state.begin("CONTENT"));
         let is_kept = matches!(fault, None | Some(MailFault::CutAfterEffect));
         if is_kept {
-            let mail = SentMail { from: self.from.take().unwrap_or_default(), to: std::mem::take(&mut self.to), raw };
+            let mail = SentMail {
+                from: self.from.take().unwrap_or_default(),
+                to: std::mem::take(&mut self.to),
+                raw,
+            };
             self.state.change(|state| state.sent.push(mail));
         }
         match fault {

@@ -38,9 +38,18 @@ impl SentMail {
     /// The value of a header, unfolded; empty when it is not there.
     #[must_use]
     pub fn header(&self, name: &str) -> String {
-        let head = self.raw.split("\r\n\r\n").next().unwrap_or_default().replace("\r\n ", " ").replace("\r\n\t", " ");
+        let head = self
+            .raw
+            .split("\r\n\r\n")
+            .next()
+            .unwrap_or_default()
+            .replace("\r\n ", " ")
+            .replace("\r\n\t", " ");
         let lines = head.lines().filter_map(|line| line.split_once(": "));
-        lines.filter(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned()).collect()
+        lines
+            .filter(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.to_owned())
+            .collect()
     }
 }
 
@@ -111,7 +120,13 @@ impl State {
         let arrived = Utc::now().date_naive() - Days::new(days);
         let uid = self.next_uid;
         self.next_uid += 1;
-        self.mails.push(StoredMail { uid, raw, arrived, flags: BTreeSet::new(), copies: Vec::new() });
+        self.mails.push(StoredMail {
+            uid,
+            raw,
+            arrived,
+            flags: BTreeSet::new(),
+            copies: Vec::new(),
+        });
         uid
     }
 
@@ -124,7 +139,9 @@ impl State {
     }
 
     pub(super) fn has_flag(&self, uid: u32, flag: &str) -> bool {
-        self.mails.iter().any(|mail| mail.uid == uid && mail.flags.contains(flag))
+        self.mails
+            .iter()
+            .any(|mail| mail.uid == uid && mail.flags.contains(flag))
     }
 
     /// Notes a command and tells what goes wrong with it.

@@ -35,7 +35,13 @@ pub(super) struct Provider {
 
 impl Default for Provider {
     fn default() -> Self {
-        Self { refresh: Some(REFRESH_TOKEN.to_owned()), rotates: false, lasts: 3600, given: 0, valid: BTreeSet::new() }
+        Self {
+            refresh: Some(REFRESH_TOKEN.to_owned()),
+            rotates: false,
+            lasts: 3600,
+            given: 0,
+            valid: BTreeSet::new(),
+        }
     }
 }
 
@@ -43,30 +49,48 @@ impl Provider {
     /// Whether somebody may log in who shows this, as `XOAUTH2` has it.
     pub(super) fn lets_in(&self, shown: &str) -> bool {
         let decoded = STANDARD.decode(shown).unwrap_or_default();
-        self.valid.iter().any(|token| format!("user={USER}\x01auth=Bearer {token}\x01\x01").as_bytes() == decoded)
+        self.valid.iter().any(|token| {
+            format!("user={USER}\x01auth=Bearer {token}\x01\x01").as_bytes() == decoded
+        })
     }
 
     /// What is said before somebody is turned away.
     pub(super) fn reasons() -> String {
-        STANDARD.encode(json!({"status": "400", "schemes": "Bearer", "scope": "https://mail.test/"}).to_string())
+        STANDARD.encode(
+            json!({"status": "400", "schemes": "Bearer", "scope": "https://mail.test/"})
+                .to_string(),
+        )
     }
 }
 
 /// Answers a request for a token.
 pub(super) fn answer(state: &Watched<State>, request: &Request) -> Response {
-    let is_form = request.header("content-type").is_some_and(|kind| kind == "application/x-www-form-urlencoded");
+    let is_form = request
+        .header("content-type")
+        .is_some_and(|kind| kind == "application/x-www-form-urlencoded");
     if request.method != "POST" || request.path() != "/token" || !is_form {
-        state.change(|state| state.violations.push(format!("{} {}", request.method, request.target)));
+        state.change(|state| {
+            state
+                .violations
+                .push(format!("{} {}", request.method, request.target))
+        });
         return Response::json(404, &json!({}));
     }
     let form: Vec<(String, String)> = form_urlencoded::parse(&request.body).into_owned().collect();
-    let field = |name: &str| form.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
-    let refused =
-        |status, error: &str, why: &str| Response::json(status, &json!({"error": error, "error_description": why}));
+    let field = |name: &str| {
+        form.iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.clone())
+    };
+    let refused = |status, error: &str, why: &str| {
+        Response::json(status, &json!({"error": error, "error_description": why}))
+    };
     if field("grant_type").as_deref() != Some("refresh_token") {
         return refused(400, "unsupported_grant_type", "only refresh_token");
     }
-    if field("client_id").as_deref() != Some(CLIENT_ID) || field("client_secret").as_deref() != Some(CLIENT_SECRET) {
+    if field("client_id").as_deref() != Some(CLIENT_ID)
+        || field("client_secret").as_deref() != Some(CLIENT_SECRET)
+    {
         return refused(401, "invalid_client", "The OAuth client was not found.");
     }
     state.change(|state| {
@@ -77,7 +101,8 @@ pub(super) fn answer(state: &Watched<State>, request: &Request) -> Response {
         provider.given += 1;
         let token = format!("Access-token-of-the-fake.{}", provider.given);
         provider.valid.insert(token.clone());
-        let mut answer = json!({"access_token": token, "expires_in": provider.lasts, "token_type": "Bearer"});
+        let mut answer =
+            json!({"access_token": token, "expires_in": provider.lasts, "token_type": "Bearer"});
         if provider.rotates {
             let next = format!("Refresh-token-of-the-fake {}", provider.given);
             if let Some(keys) = answer.as_object_mut() {

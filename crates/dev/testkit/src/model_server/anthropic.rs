@@ -21,7 +21,8 @@ pub(super) fn message(echo: &Echo, answer: &Answer) -> Value {
     }
     for (index, call) in answer.calls.iter().enumerate() {
         // The vendor parses the arguments itself; what is no JSON arrives as text.
-        let input: Value = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!(call.arguments));
+        let input: Value =
+            serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!(call.arguments));
         content.push(json!({
             "type": "tool_use", "id": echo.call_id(call.id.as_deref(), index), "name": call.name, "input": input,
         }));
@@ -35,36 +36,60 @@ pub(super) fn message(echo: &Echo, answer: &Answer) -> Value {
 /// The events of a streamed `message`.
 pub(super) fn frames(echo: &Echo, answer: &Answer) -> Frames {
     let mut frames = Frames::new(|kind, message| event(Some("error"), &error(kind, message)));
-    frames.push(named("message_start", json!({"message": start(echo, answer.usage, 1)})));
+    frames.push(named(
+        "message_start",
+        json!({"message": start(echo, answer.usage, 1)}),
+    ));
     frames.push(named("ping", json!({})));
     let mut index = 0;
     if let Some(reasoning) = &answer.reasoning {
-        frames.push(block_start(index, &json!({"type": "thinking", "thinking": "", "signature": ""})));
-        frames.push(block_delta(index, &json!({"type": "thinking_delta", "thinking": reasoning.text})));
-        frames.push(block_delta(index, &json!({"type": "signature_delta", "signature": reasoning.signature})));
+        frames.push(block_start(
+            index,
+            &json!({"type": "thinking", "thinking": "", "signature": ""}),
+        ));
+        frames.push(block_delta(
+            index,
+            &json!({"type": "thinking_delta", "thinking": reasoning.text}),
+        ));
+        frames.push(block_delta(
+            index,
+            &json!({"type": "signature_delta", "signature": reasoning.signature}),
+        ));
         frames.push(block_stop(index));
         index += 1;
     }
     if !answer.deltas.is_empty() {
         frames.push(block_start(index, &json!({"type": "text", "text": ""})));
         for delta in &answer.deltas {
-            frames.push_delta(block_delta(index, &json!({"type": "text_delta", "text": delta})));
+            frames.push_delta(block_delta(
+                index,
+                &json!({"type": "text_delta", "text": delta}),
+            ));
         }
         close_block(&mut frames, index, answer.calls.is_empty());
         index += 1;
     }
     for (number, call) in answer.calls.iter().enumerate() {
         let id = echo.call_id(call.id.as_deref(), number);
-        frames.push(block_start(index, &json!({"type": "tool_use", "id": id, "name": call.name, "input": {}})));
+        frames.push(block_start(
+            index,
+            &json!({"type": "tool_use", "id": id, "name": call.name, "input": {}}),
+        ));
         for piece in halves(&call.arguments) {
-            frames.push(block_delta(index, &json!({"type": "input_json_delta", "partial_json": piece})));
+            frames.push(block_delta(
+                index,
+                &json!({"type": "input_json_delta", "partial_json": piece}),
+            ));
         }
         close_block(&mut frames, index, number + 1 == answer.calls.len());
         index += 1;
     }
     let delta = json!({"stop_reason": stop_reason(answer), "stop_sequence": null});
     let usage = json!({"output_tokens": answer.usage.completion_tokens});
-    frames.push_close(named("message_delta", json!({"delta": delta, "usage": usage})));
+    frames.push_close(named(
+        "message_delta",
+        json!({"delta": delta, "usage": usage}),
+    ));
     frames.push_close(named("message_stop", json!({})));
     frames
 }
@@ -128,11 +153,17 @@ fn close_block(frames: &mut Frames, index: usize, is_last: bool) {
 }
 
 fn block_start(index: usize, block: &Value) -> String {
-    named("content_block_start", json!({"index": index, "content_block": block}))
+    named(
+        "content_block_start",
+        json!({"index": index, "content_block": block}),
+    )
 }
 
 fn block_delta(index: usize, delta: &Value) -> String {
-    named("content_block_delta", json!({"index": index, "delta": delta}))
+    named(
+        "content_block_delta",
+        json!({"index": index, "delta": delta}),
+    )
 }
 
 fn block_stop(index: usize) -> String {

@@ -26,17 +26,26 @@ struct Frame {
 
 impl Frames {
     pub(super) fn new(error: fn(&str, &str) -> String) -> Self {
-        Self { error: Some(error), ..Self::default() }
+        Self {
+            error: Some(error),
+            ..Self::default()
+        }
     }
 
     /// A frame without visible text.
     pub(super) fn push(&mut self, text: String) {
-        self.content.push(Frame { text, is_delta: false });
+        self.content.push(Frame {
+            text,
+            is_delta: false,
+        });
     }
 
     /// A piece of the visible text, sent after the scripted pause.
     pub(super) fn push_delta(&mut self, text: String) {
-        self.content.push(Frame { text, is_delta: true });
+        self.content.push(Frame {
+            text,
+            is_delta: true,
+        });
     }
 
     pub(super) fn push_close(&mut self, text: String) {
@@ -76,11 +85,17 @@ impl Frames {
 }
 
 /// The answer as one JSON body.
-pub(super) fn respond_whole(answer: &Answer, message: &Value, error: fn(&str, &str) -> Value) -> Response {
+pub(super) fn respond_whole(
+    answer: &Answer,
+    message: &Value,
+    error: fn(&str, &str) -> Value,
+) -> Response {
     let body = message.to_string();
     let mut response = Response::bytes(200, "application/json", Vec::new());
     response.framing = Framing::Length(body.len());
-    let pause = answer.delay.saturating_mul(u32::try_from(answer.deltas.len()).unwrap_or(u32::MAX));
+    let pause = answer
+        .delay
+        .saturating_mul(u32::try_from(answer.deltas.len()).unwrap_or(u32::MAX));
     response.steps = match &answer.ending {
         Ending::Complete => vec![Step::text(body)],
         Ending::Stall => vec![Step::text(first_half(&body)), Step::Hang],
@@ -90,7 +105,9 @@ pub(super) fn respond_whole(answer: &Answer, message: &Value, error: fn(&str, &s
     if pause > Duration::ZERO {
         response.steps.insert(0, Step::Wait(pause));
     }
-    response.steps.splice(0..0, answer.hold.clone().map(Step::Until));
+    response
+        .steps
+        .splice(0..0, answer.hold.clone().map(Step::Until));
     response
 }
 

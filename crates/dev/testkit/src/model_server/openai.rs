@@ -43,17 +43,24 @@ pub(super) fn message(echo: &Echo, answer: &Answer) -> Value {
 /// `chat.completion.chunk`s: role, reasoning, text, calls with their arguments in two pieces.
 pub(super) fn frames(echo: &Echo, answer: &Answer) -> Frames {
     let mut frames = Frames::new(|kind, message| event(None, &error(kind, message)));
-    frames.push(chunk(echo, &json!({"role": "assistant", "content": ""}), None));
+    frames.push(chunk(
+        echo,
+        &json!({"role": "assistant", "content": ""}),
+        None,
+    ));
     if let Some(reasoning) = &answer.reasoning {
-        frames.push(chunk(echo, &json!({"reasoning_content": reasoning.text}), None));
+        frames.push(chunk(
+            echo,
+            &json!({"reasoning_content": reasoning.text}),
+            None,
+        ));
     }
     for delta in &answer.deltas {
         frames.push_delta(chunk(echo, &json!({"content": delta}), None));
     }
     for (index, call) in answer.calls.iter().enumerate() {
         let id = echo.call_id(call.id.as_deref(), index);
-        let start =
-            json!({"index": index, "id": id, "type": "function", "function": {"name": call.name, "arguments": ""}});
+        let start = json!({"index": index, "id": id, "type": "function", "function": {"name": call.name, "arguments": ""}});
         frames.push(chunk(echo, &json!({"tool_calls": [start]}), None));
         for piece in halves(&call.arguments) {
             let piece = json!({"index": index, "function": {"arguments": piece}});
@@ -83,7 +90,9 @@ pub(super) fn status_error(status: u16, code: Option<&str>, message: &str) -> Va
         500.. => ("server_error", None),
         _ => ("invalid_request_error", None),
     };
-    let kind = code.filter(|code| *code == "insufficient_quota").unwrap_or(kind);
+    let kind = code
+        .filter(|code| *code == "insufficient_quota")
+        .unwrap_or(kind);
     json!({"error": {"message": message, "type": kind, "param": null, "code": code.or(usual_code)}})
 }
 
@@ -119,7 +128,14 @@ fn usage(usage: Usage) -> Value {
 
 /// A text in two pieces, cut between characters; one piece when there is nothing to cut.
 pub(super) fn halves(text: &str) -> Vec<&str> {
-    let middle = text.char_indices().map(|(index, _)| index).nth(text.chars().count() / 2).unwrap_or_default();
+    let middle = text
+        .char_indices()
+        .map(|(index, _)| index)
+        .nth(text.chars().count() / 2)
+        .unwrap_or_default();
     let (first, second) = text.split_at(middle);
-    [first, second].into_iter().filter(|piece| !piece.is_empty()).collect()
+    [first, second]
+        .into_iter()
+        .filter(|piece| !piece.is_empty())
+        .collect()
 }

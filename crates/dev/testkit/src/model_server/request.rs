@@ -8,7 +8,10 @@ use crate::http::Request;
 
 /// The mark as compact JSON has it, behind another member of its block or before it. In a text it
 /// would not match, because quotes are escaped there.
-const CACHE_MARKS: [&str; 2] = [r#","cache_control":{"type":"ephemeral"}"#, r#""cache_control":{"type":"ephemeral"},"#];
+const CACHE_MARKS: [&str; 2] = [
+    r#","cache_control":{"type":"ephemeral"}"#,
+    r#""cache_control":{"type":"ephemeral"},"#,
+];
 
 /// The parts of a body that a prompt cache covers, unparsed.
 #[derive(Deserialize)]
@@ -50,19 +53,29 @@ impl ModelRequest {
     /// Whether a stream was asked for.
     #[must_use]
     pub fn is_stream(&self) -> bool {
-        self.json.get("stream").and_then(Value::as_bool).unwrap_or_default()
+        self.json
+            .get("stream")
+            .and_then(Value::as_bool)
+            .unwrap_or_default()
     }
 
     /// The model asked for.
     #[must_use]
     pub fn model(&self) -> &str {
-        self.json.get("model").and_then(Value::as_str).unwrap_or_default()
+        self.json
+            .get("model")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
     }
 
     /// The messages; for Anthropic without the system prompt.
     #[must_use]
     pub fn messages(&self) -> &[Value] {
-        self.json.get("messages").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+        self.json
+            .get("messages")
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
     }
 
     /// The system prompt as one text; empty when there is none.
@@ -71,8 +84,14 @@ impl ModelRequest {
         match self.api {
             Api::Anthropic => self.json.get("system").map(text_of).unwrap_or_default(),
             Api::OpenAi => {
-                let first = self.messages().first().filter(|message| role(message) == "system");
-                first.and_then(|message| message.get("content")).map(text_of).unwrap_or_default()
+                let first = self
+                    .messages()
+                    .first()
+                    .filter(|message| role(message) == "system");
+                first
+                    .and_then(|message| message.get("content"))
+                    .map(text_of)
+                    .unwrap_or_default()
             }
         }
     }
@@ -80,8 +99,14 @@ impl ModelRequest {
     /// The text of the newest user message that is more than tool results; empty when there is none.
     #[must_use]
     pub fn last_user_text(&self) -> String {
-        let users = self.messages().iter().rev().filter(|message| role(message) == "user");
-        let mut texts = users.filter_map(|message| message.get("content")).map(text_of);
+        let users = self
+            .messages()
+            .iter()
+            .rev()
+            .filter(|message| role(message) == "user");
+        let mut texts = users
+            .filter_map(|message| message.get("content"))
+            .map(text_of);
         texts.find(|text| !text.is_empty()).unwrap_or_default()
     }
 
@@ -89,7 +114,11 @@ impl ModelRequest {
     /// request opens a turn, so a script can tell "call a tool" from "say what it found".
     #[must_use]
     pub fn tool_results(&self) -> Vec<String> {
-        let newest = self.messages().rsplit(|message| role(message) == "assistant").next().unwrap_or_default();
+        let newest = self
+            .messages()
+            .rsplit(|message| role(message) == "assistant")
+            .next()
+            .unwrap_or_default();
         newest.iter().flat_map(results_of).collect()
     }
 
@@ -98,23 +127,49 @@ impl ModelRequest {
     /// before it is a prefix of its own.
     #[must_use]
     pub fn prompt(&self) -> Vec<String> {
-        let Ok(body) = serde_json::from_slice::<RawBody<'_>>(&self.http.body) else { return Vec::new() };
-        let elements = body.tools.into_iter().chain(body.system).chain(body.messages);
+        let Ok(body) = serde_json::from_slice::<RawBody<'_>>(&self.http.body) else {
+            return Vec::new();
+        };
+        let elements = body
+            .tools
+            .into_iter()
+            .chain(body.system)
+            .chain(body.messages);
         elements
-            .map(|element| CACHE_MARKS.iter().fold(element.get().to_owned(), |text, mark| text.replace(mark, "")))
+            .map(|element| {
+                CACHE_MARKS
+                    .iter()
+                    .fold(element.get().to_owned(), |text, mark| {
+                        text.replace(mark, "")
+                    })
+            })
             .collect()
     }
 
     /// Names of the offered tools in order.
     #[must_use]
     pub fn tool_names(&self) -> Vec<&str> {
-        let tools = self.json.get("tools").and_then(Value::as_array).into_iter().flatten();
-        tools.filter_map(|tool| tool.pointer("/function/name").or_else(|| tool.get("name"))?.as_str()).collect()
+        let tools = self
+            .json
+            .get("tools")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        tools
+            .filter_map(|tool| {
+                tool.pointer("/function/name")
+                    .or_else(|| tool.get("name"))?
+                    .as_str()
+            })
+            .collect()
     }
 }
 
 pub(super) fn role(message: &Value) -> &str {
-    message.get("role").and_then(Value::as_str).unwrap_or_default()
+    message
+        .get("role")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 fn results_of(message: &Value) -> Vec<String> {
@@ -123,8 +178,11 @@ fn results_of(message: &Value) -> Vec<String> {
         return vec![text_of(content)];
     }
     let blocks = content.as_array().into_iter().flatten();
-    let results = blocks.filter(|block| block.get("type").and_then(Value::as_str) == Some("tool_result"));
-    results.map(|block| block.get("content").map(text_of).unwrap_or_default()).collect()
+    let results =
+        blocks.filter(|block| block.get("type").and_then(Value::as_str) == Some("tool_result"));
+    results
+        .map(|block| block.get("content").map(text_of).unwrap_or_default())
+        .collect()
 }
 
 /// The text of a content: a string, or its text blocks joined by newlines.
@@ -132,7 +190,10 @@ fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
         Value::Array(blocks) => {
-            let texts: Vec<&str> = blocks.iter().filter_map(|block| block.get("text")?.as_str()).collect();
+            let texts: Vec<&str> = blocks
+                .iter()
+                .filter_map(|block| block.get("text")?.as_str())
+                .collect();
             texts.join("\n")
         }
         _ => String::new(),

@@ -51,11 +51,14 @@ impl Problems {
 
     fn call_id(&mut self, place: &str, id: &str) {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        self.require((1..=64).contains(&id.len()) && id.chars().all(plain), || {
-            format!("{place}: {id:?} is no tool call id")
-        });
+        self.require(
+            (1..=64).contains(&id.len()) && id.chars().all(plain),
+            || format!("{place}: {id:?} is no tool call id"),
+        );
         let is_new = self.call_ids.insert(id.to_owned());
-        self.require(is_new, || format!("{place}: tool call id {id:?} is used twice"));
+        self.require(is_new, || {
+            format!("{place}: tool call id {id:?} is used twice")
+        });
     }
 
     fn tool_name(&mut self, place: &str, name: &str) {
@@ -67,9 +70,16 @@ impl Problems {
     fn tool(&mut self, place: &str, name: &str, schema: Option<&Value>) {
         self.tool_name(place, name);
         let is_new = self.tool_names.insert(name.to_owned());
-        self.require(is_new, || format!("{place}: tool {name:?} is offered twice"));
-        let is_object = schema.and_then(|schema| schema.get("type")).and_then(Value::as_str) == Some("object");
-        self.require(is_object, || format!("{place}: the schema's type must be object"));
+        self.require(is_new, || {
+            format!("{place}: tool {name:?} is offered twice")
+        });
+        let is_object = schema
+            .and_then(|schema| schema.get("type"))
+            .and_then(Value::as_str)
+            == Some("object");
+        self.require(is_object, || {
+            format!("{place}: the schema's type must be object")
+        });
     }
 }
 
@@ -78,5 +88,9 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
-    value.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    value
+        .get(key)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
 }

@@ -15,24 +15,35 @@ pub(super) type Outcome = Result<Value, ApiError>;
 
 impl ApiError {
     pub(super) fn new(code: &str) -> Self {
-        Self { code: code.to_owned(), messages: Vec::new() }
+        Self {
+            code: code.to_owned(),
+            messages: Vec::new(),
+        }
     }
 
     pub(super) fn because(code: &str, message: impl Into<String>) -> Self {
-        Self { messages: vec![format!("[ERROR] {}", message.into())], ..Self::new(code) }
+        Self {
+            messages: vec![format!("[ERROR] {}", message.into())],
+            ..Self::new(code)
+        }
     }
 
     /// What is worth a complaint: no client should ever get these.
     pub(super) fn complaint(&self) -> Option<String> {
         let is_clumsy = self.code.starts_with("invalid_") && self.code != "invalid_auth";
-        (is_clumsy || self.code == "unknown_method").then(|| format!("{} {}", self.code, self.messages.join(" ")))
+        (is_clumsy || self.code == "unknown_method")
+            .then(|| format!("{} {}", self.code, self.messages.join(" ")))
     }
 }
 
 pub(super) fn refusal(error: &ApiError) -> Response {
     let mut body = json!({"ok": false, "error": error.code});
     if !error.messages.is_empty() {
-        crate::json::set(&mut body, "response_metadata", json!({"messages": error.messages}));
+        crate::json::set(
+            &mut body,
+            "response_metadata",
+            json!({"messages": error.messages}),
+        );
     }
     Response::json(200, &body)
 }

@@ -13,7 +13,9 @@ use crate::json::set;
 impl State {
     pub(super) fn open_conversation(&mut self, params: &Params) -> Outcome {
         let user = params.text("users");
-        let Some(person) = self.people.get(user) else { return Err(ApiError::new("user_not_found")) };
+        let Some(person) = self.people.get(user) else {
+            return Err(ApiError::new("user_not_found"));
+        };
         let (id, name) = (person.direct(), person.name.clone());
         if !self.channels.contains_key(&id) {
             self.add_channel(&id, &name, true);
@@ -29,7 +31,8 @@ impl State {
 
     pub(super) fn list_people(&self, params: &Params) -> Outcome {
         let json = |person: &super::Person| {
-            let profile = json!({"display_name": person.name, "real_name": format!("{} Real", person.name)});
+            let profile =
+                json!({"display_name": person.name, "real_name": format!("{} Real", person.name)});
             json!({"id": person.id, "name": person.name, "deleted": false, "is_bot": false, "profile": profile})
         };
         page("members", self.people.values().map(json).collect(), params)
@@ -49,10 +52,18 @@ impl State {
     pub(super) fn replies(&self, params: &Params) -> Outcome {
         let channel = self.writable(params.text("channel"))?;
         let root = params.text("ts");
-        let known = self.channels.get(&channel).ok_or_else(|| ApiError::new("channel_not_found"))?;
-        let first = known.messages.get(root).ok_or_else(|| ApiError::new("thread_not_found"))?;
-        let mut messages = vec![known.shown(root, first, &known.threads(), self.shows_metadata(params))];
-        let is_reply = |ts: &str, message: &Message| message.thread.as_deref() == Some(root) && ts != root;
+        let known = self
+            .channels
+            .get(&channel)
+            .ok_or_else(|| ApiError::new("channel_not_found"))?;
+        let first = known
+            .messages
+            .get(root)
+            .ok_or_else(|| ApiError::new("thread_not_found"))?;
+        let mut messages =
+            vec![known.shown(root, first, &known.threads(), self.shows_metadata(params))];
+        let is_reply =
+            |ts: &str, message: &Message| message.thread.as_deref() == Some(root) && ts != root;
         messages.extend(self.messages(&channel, params, is_reply));
         page("messages", messages, params)
     }
@@ -61,18 +72,28 @@ impl State {
         params.flag("include_all_metadata") && !self.hides_metadata
     }
 
-    fn messages(&self, channel: &str, params: &Params, is_meant: impl Fn(&str, &Message) -> bool) -> Vec<Value> {
+    fn messages(
+        &self,
+        channel: &str,
+        params: &Params,
+        is_meant: impl Fn(&str, &Message) -> bool,
+    ) -> Vec<Value> {
         let (oldest, latest) = (params.given("oldest"), params.given("latest"));
         let takes_ends = params.flag("inclusive");
         let is_in_time = |ts: &str| {
             let after = oldest.is_none_or(|oldest| ts > oldest || (takes_ends && ts == oldest));
             after && latest.is_none_or(|latest| ts < latest || (takes_ends && ts == latest))
         };
-        let Some(channel) = self.channels.get(channel) else { return Vec::new() };
+        let Some(channel) = self.channels.get(channel) else {
+            return Vec::new();
+        };
         let threads = channel.threads();
         let all = channel.messages.iter();
-        let shown = all.filter(|(ts, message)| !message.is_deleted && is_in_time(ts) && is_meant(ts, message));
-        shown.map(|(ts, message)| channel.shown(ts, message, &threads, self.shows_metadata(params))).collect()
+        let shown = all
+            .filter(|(ts, message)| !message.is_deleted && is_in_time(ts) && is_meant(ts, message));
+        shown
+            .map(|(ts, message)| channel.shown(ts, message, &threads, self.shows_metadata(params)))
+            .collect()
     }
 }
 
@@ -82,7 +103,11 @@ type Threads<'a> = BTreeMap<&'a str, (usize, &'a str)>;
 impl Channel {
     fn threads(&self) -> Threads<'_> {
         let mut threads = Threads::new();
-        for (ts, message) in self.messages.iter().filter(|(_, message)| !message.is_deleted) {
+        for (ts, message) in self
+            .messages
+            .iter()
+            .filter(|(_, message)| !message.is_deleted)
+        {
             if let Some(root) = &message.thread {
                 let (count, last) = threads.entry(root).or_default();
                 (*count, *last) = (*count + 1, ts);
@@ -92,14 +117,24 @@ impl Channel {
     }
 
     /// A message as history and answers show it.
-    fn shown(&self, ts: &str, message: &Message, threads: &Threads<'_>, with_metadata: bool) -> Value {
+    fn shown(
+        &self,
+        ts: &str,
+        message: &Message,
+        threads: &Threads<'_>,
+        with_metadata: bool,
+    ) -> Value {
         let mut json = message.json(ts, with_metadata);
         if let Some((count, last)) = threads.get(ts) {
             set(&mut json, "thread_ts", ts);
             set(&mut json, "reply_count", *count);
             set(&mut json, "latest_reply", *last);
         }
-        if let Some(root) = message.thread.as_ref().and_then(|root| self.messages.get(root)) {
+        if let Some(root) = message
+            .thread
+            .as_ref()
+            .and_then(|root| self.messages.get(root))
+        {
             set(&mut json, "parent_user_id", root.user.as_str());
         }
         json
@@ -114,11 +149,17 @@ fn page(name: &str, all: Vec<Value>, params: &Params) -> Outcome {
     }
     let start = match params.given("cursor") {
         None => 0,
-        Some(cursor) => cursor.parse::<usize>().map_err(|_not_ours| ApiError::new("invalid_cursor"))?,
+        Some(cursor) => cursor
+            .parse::<usize>()
+            .map_err(|_not_ours| ApiError::new("invalid_cursor"))?,
     };
     let (count, end) = (all.len(), start + limit);
     let items: Vec<Value> = all.into_iter().skip(start).take(limit).collect();
-    let cursor = if end < count { end.to_string() } else { String::new() };
+    let cursor = if end < count {
+        end.to_string()
+    } else {
+        String::new()
+    };
     let mut body = json!({"has_more": end < count, "response_metadata": {"next_cursor": cursor}});
     set(&mut body, name, items);
     Ok(body)

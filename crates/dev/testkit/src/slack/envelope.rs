@@ -67,15 +67,30 @@ pub(super) enum Out {
 
 impl State {
     pub(super) fn push(&mut self, incoming: Incoming, is_told: bool) -> Pushed {
-        let Incoming { channel, person, text, thread, subtype, files } = incoming;
+        let Incoming {
+            channel,
+            person,
+            text,
+            thread,
+            subtype,
+            files,
+        } = incoming;
         self.meet(&person);
         if !self.channels.contains_key(&channel) {
             let name = channel.to_ascii_lowercase();
             self.add_channel(&channel, &name, true);
         }
         let ts = self.next_ts();
-        let parent =
-            thread.as_ref().and_then(|thread| Some(self.channels.get(&channel)?.messages.get(thread)?.user.clone()));
+        let parent = thread.as_ref().and_then(|thread| {
+            Some(
+                self.channels
+                    .get(&channel)?
+                    .messages
+                    .get(thread)?
+                    .user
+                    .clone(),
+            )
+        });
         let mut event = json!({
             "user": person.id, "text": text, "ts": ts, "event_ts": ts, "team": TEAM, "channel": channel,
             "client_msg_id": format!("00000000-0000-0000-0000-{:012}", self.next()),
@@ -92,11 +107,22 @@ impl State {
             set(&mut event, "files", files.clone());
         }
         if let Some(known) = self.channels.get_mut(&channel) {
-            let message = Message { user: person.id, text: text.clone(), thread, subtype, files, ..Message::default() };
+            let message = Message {
+                user: person.id,
+                text: text.clone(),
+                thread,
+                subtype,
+                files,
+                ..Message::default()
+            };
             known.messages.insert(ts.clone(), message);
         }
         if !is_told {
-            return Pushed { channel, ts, events: Vec::new() };
+            return Pushed {
+                channel,
+                ts,
+                events: Vec::new(),
+            };
         }
         let is_direct = channel.starts_with('D');
         let mut events = Vec::new();
@@ -106,34 +132,79 @@ impl State {
             events.push(self.tell("events_api", mention));
         }
         set(&mut event, "type", "message");
-        set(&mut event, "channel_type", if is_direct { "im" } else { "channel" });
+        set(
+            &mut event,
+            "channel_type",
+            if is_direct { "im" } else { "channel" },
+        );
         events.push(self.tell("events_api", event));
-        Pushed { channel, ts, events }
+        Pushed {
+            channel,
+            ts,
+            events,
+        }
     }
 
     fn offer(&mut self, file: super::incoming::IncomingFile) -> Value {
         let id = format!("F0{}", self.next());
-        let slug: String = file.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        let slug: String = file
+            .name
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+            .collect();
         let address = format!("{}/files-pri/{TEAM}-{id}/download/{slug}", self.base);
         let json = json!({
             "id": id, "name": file.name, "title": file.name, "mimetype": file.mime, "size": file.size,
             "is_external": false, "url_private": address, "url_private_download": address,
         });
-        self.downloads.insert(id, Download { mime: file.mime, bytes: file.bytes });
+        self.downloads.insert(
+            id,
+            Download {
+                mime: file.mime,
+                bytes: file.bytes,
+            },
+        );
         json
     }
 
     pub(super) fn push_event(&mut self, event: &Value) -> Pushed {
-        let text = |key: &str| event.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |key: &str| {
+            event
+                .get(key)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
         let (channel, ts) = (text("channel"), text("ts"));
-        Pushed { channel, ts, events: vec![self.tell("events_api", event.clone())] }
+        Pushed {
+            channel,
+            ts,
+            events: vec![self.tell("events_api", event.clone())],
+        }
     }
 
-    pub(super) fn press(&mut self, channel: &str, ts: &str, person: &Person, value: &str) -> Option<Pushed> {
-        let message = self.channels.get(channel)?.messages.get(ts).filter(|message| !message.is_deleted)?;
-        let rows = message.blocks.as_array()?.iter().filter_map(|block| block.get("elements")?.as_array());
-        let mut action =
-            rows.flatten().find(|element| element.get("value").and_then(Value::as_str) == Some(value))?.clone();
+    pub(super) fn press(
+        &mut self,
+        channel: &str,
+        ts: &str,
+        person: &Person,
+        value: &str,
+    ) -> Option<Pushed> {
+        let message = self
+            .channels
+            .get(channel)?
+            .messages
+            .get(ts)
+            .filter(|message| !message.is_deleted)?;
+        let rows = message
+            .blocks
+            .as_array()?
+            .iter()
+            .filter_map(|block| block.get("elements")?.as_array());
+        let mut action = rows
+            .flatten()
+            .find(|element| element.get("value").and_then(Value::as_str) == Some(value))?
+            .clone();
         let message = message.json(ts, false);
         let at = self.next_ts();
         set(&mut action, "action_ts", at.as_str());
@@ -144,22 +215,40 @@ impl State {
             "container": {"type": "message", "message_ts": ts, "channel_id": channel, "is_ephemeral": false},
         });
         self.meet(person);
-        Some(Pushed { channel: channel.to_owned(), ts: at, events: vec![self.tell("interactive", payload)] })
+        Some(Pushed {
+            channel: channel.to_owned(),
+            ts: at,
+            events: vec![self.tell("interactive", payload)],
+        })
     }
 
-    pub(super) fn slash(&mut self, channel: &str, person: &Person, command: &str, text: &str) -> Pushed {
+    pub(super) fn slash(
+        &mut self,
+        channel: &str,
+        person: &Person,
+        command: &str,
+        text: &str,
+    ) -> Pushed {
         self.meet(person);
         if !self.channels.contains_key(channel) {
             self.add_channel(channel, &channel.to_ascii_lowercase(), true);
         }
         let at = self.next_ts();
-        let name = if channel.starts_with('D') { "directmessage" } else { "somewhere" };
+        let name = if channel.starts_with('D') {
+            "directmessage"
+        } else {
+            "somewhere"
+        };
         let payload = json!({
             "team_id": TEAM, "team_domain": "test", "channel_id": channel, "channel_name": name,
             "user_id": person.id, "user_name": person.name, "command": command, "text": text,
             "api_app_id": "A0APP", "response_url": format!("{}/commands/{at}", self.base), "trigger_id": at,
         });
-        Pushed { channel: channel.to_owned(), ts: at, events: vec![self.tell("slash_commands", payload)] }
+        Pushed {
+            channel: channel.to_owned(),
+            ts: at,
+            events: vec![self.tell("slash_commands", payload)],
+        }
     }
 
     fn tell(&mut self, kind: &'static str, content: Value) -> usize {
@@ -187,14 +276,20 @@ impl State {
 
     /// Puts what waits into envelopes, one connection after the other in turn.
     pub(super) fn dispatch(&mut self) {
-        let open: Vec<usize> =
-            self.connections.iter().filter(|(_, open)| !open.is_leaving).map(|(number, _)| *number).collect();
+        let open: Vec<usize> = self
+            .connections
+            .iter()
+            .filter(|(_, open)| !open.is_leaving)
+            .map(|(number, _)| *number)
+            .collect();
         if open.is_empty() {
             return;
         }
         for number in 0..self.events.len() {
             let id = format!("envelope-{}", self.envelopes.len());
-            let Some(event) = self.events.get_mut(number).filter(|event| event.is_waiting) else { continue };
+            let Some(event) = self.events.get_mut(number).filter(|event| event.is_waiting) else {
+                continue;
+            };
             event.is_waiting = false;
             event.deliveries += 1;
             let mut frame = json!({
@@ -205,8 +300,15 @@ impl State {
                 set(&mut frame, "retry_attempt", event.retries);
                 set(&mut frame, "retry_reason", event.reason);
             }
-            let Some(connection) = open.get(number % open.len()).copied() else { continue };
-            let sent = Sent { event: number, connection, at: Instant::now(), is_over: false };
+            let Some(connection) = open.get(number % open.len()).copied() else {
+                continue;
+            };
+            let sent = Sent {
+                event: number,
+                connection,
+                at: Instant::now(),
+                is_over: false,
+            };
             self.envelopes.insert(id, sent);
             if let Some(open) = self.connections.get_mut(&connection) {
                 open.outbox.push_back(Out::Text(frame.to_string()));
@@ -233,7 +335,11 @@ impl State {
             self.complaints.push(format!("no acknowledgement: {text}"));
             return;
         };
-        match self.envelopes.get_mut(id).filter(|sent| sent.connection == connection) {
+        match self
+            .envelopes
+            .get_mut(id)
+            .filter(|sent| sent.connection == connection)
+        {
             Some(sent) => {
                 sent.is_over = true;
                 let event = self.events.get_mut(sent.event);
@@ -242,13 +348,18 @@ impl State {
                     event.is_waiting = false;
                 }
             }
-            None => self.complaints.push(format!("an envelope that this connection did not get: {text}")),
+            None => self.complaints.push(format!(
+                "an envelope that this connection did not get: {text}"
+            )),
         }
     }
 
     /// When the next envelope of a connection has waited long enough.
     pub(super) fn deadline(&self, connection: usize) -> Option<Instant> {
-        let waiting = self.envelopes.values().filter(|sent| sent.connection == connection && !sent.is_over);
+        let waiting = self
+            .envelopes
+            .values()
+            .filter(|sent| sent.connection == connection && !sent.is_over);
         waiting.map(|sent| sent.at + self.patience).min()
     }
 
@@ -264,7 +375,9 @@ impl State {
                 continue;
             }
             sent.is_over = true;
-            let Some(event) = self.events.get_mut(sent.event) else { continue };
+            let Some(event) = self.events.get_mut(sent.event) else {
+                continue;
+            };
             // Only events come again.
             if !event.is_acknowledged && event.kind == "events_api" && event.retries < RETRIES {
                 event.retries += 1;
@@ -287,7 +400,8 @@ impl State {
     }
 
     pub(super) fn disconnect(&mut self, reason: &str) {
-        let frame = json!({"type": "disconnect", "reason": reason, "debug_info": {"host": "applink-1"}});
+        let frame =
+            json!({"type": "disconnect", "reason": reason, "debug_info": {"host": "applink-1"}});
         for open in self.connections.values_mut() {
             open.outbox.push_back(Out::Text(frame.to_string()));
             open.outbox.push_back(Out::Close);
@@ -309,10 +423,19 @@ impl State {
     }
 
     pub(super) fn is_acknowledged(&self, pushed: &Pushed) -> bool {
-        pushed.events.iter().all(|number| self.events.get(*number).is_some_and(|event| event.is_acknowledged))
+        pushed.events.iter().all(|number| {
+            self.events
+                .get(*number)
+                .is_some_and(|event| event.is_acknowledged)
+        })
     }
 
     pub(super) fn deliveries(&self, pushed: &Pushed) -> usize {
-        pushed.events.iter().filter_map(|number| self.events.get(*number)).map(|event| event.deliveries).sum()
+        pushed
+            .events
+            .iter()
+            .filter_map(|number| self.events.get(*number))
+            .map(|event| event.deliveries)
+            .sum()
     }
 }

@@ -43,9 +43,19 @@ impl Fault {
                 Some(Response::json(429, &body).with_header("retry-after", seconds.to_string()))
             }
             Self::Error(code) => Some(refusal(&ApiError::new(code))),
-            Self::Status(status) => Some(Response::bytes(*status, "text/html", "<html>Server error</html>")),
-            Self::WebPage => Some(Response::bytes(200, "text/html; charset=utf-8", "<!DOCTYPE html><p>Log in</p>")),
-            Self::Redirect(to) => Some(Response::bytes(302, "text/plain", "").with_header("location", to)),
+            Self::Status(status) => Some(Response::bytes(
+                *status,
+                "text/html",
+                "<html>Server error</html>",
+            )),
+            Self::WebPage => Some(Response::bytes(
+                200,
+                "text/html; charset=utf-8",
+                "<!DOCTYPE html><p>Log in</p>",
+            )),
+            Self::Redirect(to) => {
+                Some(Response::bytes(302, "text/plain", "").with_header("location", to))
+            }
             Self::Hang => Some(Response::headless(vec![Step::Hang])),
             Self::Drop => Some(Response::headless(vec![Step::Reset])),
             Self::DropAfterEffect | Self::ErrorAfterEffect(_) => None,

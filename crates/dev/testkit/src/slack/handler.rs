@@ -15,7 +15,10 @@ const OPEN: &str = "apps.connections.open";
 
 pub(super) async fn handle(state: Watched<State>, request: Request) -> Response {
     let path = request.decoded_path();
-    let token = request.header("authorization").and_then(|header| header.strip_prefix("Bearer ")).unwrap_or_default();
+    let token = request
+        .header("authorization")
+        .and_then(|header| header.strip_prefix("Bearer "))
+        .unwrap_or_default();
     if let Some(name) = path.strip_prefix("/api/") {
         let Some(method) = method(name) else {
             return state.change(|state| state.refuse(&ApiError::because("unknown_method", name)));
@@ -24,7 +27,10 @@ pub(super) async fn handle(state: Watched<State>, request: Request) -> Response 
         return state.change(|state| state.answer(method, token, &request));
     }
     state.change(|state| {
-        let (kind, rest) = match (path.strip_prefix("/files-pri/"), path.strip_prefix("/upload/v1/")) {
+        let (kind, rest) = match (
+            path.strip_prefix("/files-pri/"),
+            path.strip_prefix("/upload/v1/"),
+        ) {
             (Some(rest), _) => ("download", rest),
             (_, Some(rest)) => ("upload", rest),
             _ => return Response::bytes(404, "text/plain", "there is nothing"),
@@ -33,7 +39,11 @@ pub(super) async fn handle(state: Watched<State>, request: Request) -> Response 
         if let Some(instead) = state.fault(kind).as_ref().and_then(Fault::instead) {
             return instead;
         }
-        if kind == "upload" { state.upload(rest, &request) } else { state.download(rest, token == BOT_TOKEN) }
+        if kind == "upload" {
+            state.upload(rest, &request)
+        } else {
+            state.download(rest, token == BOT_TOKEN)
+        }
     })
 }
 
@@ -47,7 +57,11 @@ impl State {
             Err(error) => return self.refuse(&error),
         };
         let values = Value::Object(params.0.clone());
-        let fault = self.calls.note(Call { method: method.name.to_owned(), params: values, at: Instant::now() });
+        let fault = self.calls.note(Call {
+            method: method.name.to_owned(),
+            params: values,
+            at: Instant::now(),
+        });
         if let Some(instead) = fault.as_ref().and_then(Fault::instead) {
             return instead;
         }
@@ -62,7 +76,11 @@ impl State {
     }
 
     fn authorise(&self, name: &str, token: &str) -> Result<(), ApiError> {
-        let (wanted, other) = if name == OPEN { (APP_TOKEN, BOT_TOKEN) } else { (BOT_TOKEN, APP_TOKEN) };
+        let (wanted, other) = if name == OPEN {
+            (APP_TOKEN, BOT_TOKEN)
+        } else {
+            (BOT_TOKEN, APP_TOKEN)
+        };
         match token {
             "" => Err(ApiError::new("not_authed")),
             token if token == other => Err(ApiError::new("not_allowed_token_type")),

@@ -14,7 +14,10 @@ pub struct Person {
 impl Person {
     /// Somebody.
     pub fn new(id: &str, name: &str) -> Self {
-        Self { id: id.to_owned(), name: name.to_owned() }
+        Self {
+            id: id.to_owned(),
+            name: name.to_owned(),
+        }
     }
 
     /// Their direct conversation with the bot.
@@ -67,13 +70,19 @@ impl Incoming {
     /// As an answer in a thread.
     #[must_use]
     pub fn in_thread(self, ts: &str) -> Self {
-        Self { thread: Some(ts.to_owned()), ..self }
+        Self {
+            thread: Some(ts.to_owned()),
+            ..self
+        }
     }
 
     /// With a subtype.
     #[must_use]
     pub fn of_subtype(self, subtype: &str) -> Self {
-        Self { subtype: Some(subtype.to_owned()), ..self }
+        Self {
+            subtype: Some(subtype.to_owned()),
+            ..self
+        }
     }
 
     /// With a file.
@@ -82,7 +91,12 @@ impl Incoming {
         let bytes = bytes.into();
         self.subtype = Some("file_share".to_owned());
         let size = bytes.len();
-        self.files.push(IncomingFile { name: name.to_owned(), mime: mime.to_owned(), bytes, size });
+        self.files.push(IncomingFile {
+            name: name.to_owned(),
+            mime: mime.to_owned(),
+            bytes,
+            size,
+        });
         self
     }
 

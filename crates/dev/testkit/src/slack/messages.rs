@@ -109,8 +109,13 @@ impl State {
     }
 
     pub(super) fn reactions(&self, channel: &str, ts: &str) -> Vec<String> {
-        let message = self.channels.get(channel).and_then(|channel| channel.messages.get(ts));
-        message.map(|message| message.reactions.clone()).unwrap_or_default()
+        let message = self
+            .channels
+            .get(channel)
+            .and_then(|channel| channel.messages.get(ts));
+        message
+            .map(|message| message.reactions.clone())
+            .unwrap_or_default()
     }
 
     pub(super) fn post(&mut self, params: &Params) -> Outcome {
@@ -120,16 +125,29 @@ impl State {
         let metadata = metadata(params)?;
         let ts = self.keep(
             &channel,
-            Message { user: BOT_USER.to_owned(), text, thread, blocks, metadata, ..Message::default() },
+            Message {
+                user: BOT_USER.to_owned(),
+                text,
+                thread,
+                blocks,
+                metadata,
+                ..Message::default()
+            },
         )?;
-        let json = self.channels.get(&channel).and_then(|known| Some(known.messages.get(&ts)?.json(&ts, true)));
+        let json = self
+            .channels
+            .get(&channel)
+            .and_then(|known| Some(known.messages.get(&ts)?.json(&ts, true)));
         Ok(json!({"channel": channel, "ts": ts, "message": json}))
     }
 
     /// Keeps a message of the bot.
     pub(super) fn keep(&mut self, channel: &str, message: Message) -> Result<String, ApiError> {
         let ts = self.next_ts();
-        let known = self.channels.get_mut(channel).ok_or_else(|| ApiError::new("channel_not_found"))?;
+        let known = self
+            .channels
+            .get_mut(channel)
+            .ok_or_else(|| ApiError::new("channel_not_found"))?;
         if let Some(thread) = &message.thread
             && !known.messages.contains_key(thread)
         {
@@ -163,9 +181,18 @@ impl State {
     }
 
     fn own(&mut self, channel: &str, ts: &str, refusal: &str) -> Result<&mut Message, ApiError> {
-        let known = self.channels.get_mut(channel).and_then(|known| known.messages.get_mut(ts));
-        let message = known.filter(|message| !message.is_deleted).ok_or_else(|| ApiError::new("message_not_found"))?;
-        if message.user == BOT_USER { Ok(message) } else { Err(ApiError::new(refusal)) }
+        let known = self
+            .channels
+            .get_mut(channel)
+            .and_then(|known| known.messages.get_mut(ts));
+        let message = known
+            .filter(|message| !message.is_deleted)
+            .ok_or_else(|| ApiError::new("message_not_found"))?;
+        if message.user == BOT_USER {
+            Ok(message)
+        } else {
+            Err(ApiError::new(refusal))
+        }
     }
 
     pub(super) fn react(&mut self, params: &Params, adds: bool) -> Outcome {
@@ -177,9 +204,13 @@ impl State {
         }
         let known = self.channels.get_mut(&channel);
         let message = known.and_then(|known| known.messages.get_mut(params.text("timestamp")));
-        let message =
-            message.filter(|message| !message.is_deleted).ok_or_else(|| ApiError::new("message_not_found"))?;
-        match (message.reactions.iter().position(|known| *known == name), adds) {
+        let message = message
+            .filter(|message| !message.is_deleted)
+            .ok_or_else(|| ApiError::new("message_not_found"))?;
+        match (
+            message.reactions.iter().position(|known| *known == name),
+            adds,
+        ) {
             (Some(_), true) => Err(ApiError::new("already_reacted")),
             (None, false) => Err(ApiError::new("no_reaction")),
             (None, true) => {
@@ -210,9 +241,18 @@ fn content(params: &Params, limit: usize) -> Result<(String, Value), ApiError> {
 }
 
 fn metadata(params: &Params) -> Result<Value, ApiError> {
-    let Some(metadata) = params.json("metadata") else { return Ok(Value::Null) };
-    let kind = metadata.get("event_type").and_then(Value::as_str).unwrap_or_default();
+    let Some(metadata) = params.json("metadata") else {
+        return Ok(Value::Null);
+    };
+    let kind = metadata
+        .get("event_type")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     let is_kind = !kind.is_empty() && kind.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     let is_payload = metadata.get("event_payload").is_some_and(Value::is_object);
-    if is_kind && is_payload { Ok(metadata.clone()) } else { Err(ApiError::new("invalid_metadata_format")) }
+    if is_kind && is_payload {
+        Ok(metadata.clone())
+    } else {
+        Err(ApiError::new("invalid_metadata_format"))
+    }
 }

@@ -16,12 +16,30 @@ pub(super) struct Method {
     knows: &'static [&'static str],
 }
 
-const fn asks(name: &'static str, needs: &'static [&'static str], knows: &'static [&'static str]) -> Method {
-    Method { name, asks: true, needs, knows }
+const fn asks(
+    name: &'static str,
+    needs: &'static [&'static str],
+    knows: &'static [&'static str],
+) -> Method {
+    Method {
+        name,
+        asks: true,
+        needs,
+        knows,
+    }
 }
 
-const fn does(name: &'static str, needs: &'static [&'static str], knows: &'static [&'static str]) -> Method {
-    Method { name, asks: false, needs, knows }
+const fn does(
+    name: &'static str,
+    needs: &'static [&'static str],
+    knows: &'static [&'static str],
+) -> Method {
+    Method {
+        name,
+        asks: false,
+        needs,
+        knows,
+    }
 }
 
 const METHODS: &[Method] = &[
@@ -31,23 +49,62 @@ const METHODS: &[Method] = &[
     does(
         "chat.postMessage",
         &["channel"],
-        &["text", "blocks", "thread_ts", "metadata", "mrkdwn", "unfurl_links", "unfurl_media", "reply_broadcast"],
+        &[
+            "text",
+            "blocks",
+            "thread_ts",
+            "metadata",
+            "mrkdwn",
+            "unfurl_links",
+            "unfurl_media",
+            "reply_broadcast",
+        ],
     ),
-    does("chat.update", &["channel", "ts"], &["text", "blocks", "metadata"]),
+    does(
+        "chat.update",
+        &["channel", "ts"],
+        &["text", "blocks", "metadata"],
+    ),
     asks(
         "conversations.history",
         &["channel"],
-        &["cursor", "include_all_metadata", "inclusive", "latest", "limit", "oldest"],
+        &[
+            "cursor",
+            "include_all_metadata",
+            "inclusive",
+            "latest",
+            "limit",
+            "oldest",
+        ],
     ),
-    asks("conversations.list", &[], &["cursor", "exclude_archived", "limit", "types"]),
+    asks(
+        "conversations.list",
+        &[],
+        &["cursor", "exclude_archived", "limit", "types"],
+    ),
     does("conversations.open", &["users"], &["return_im"]),
     asks(
         "conversations.replies",
         &["channel", "ts"],
-        &["cursor", "include_all_metadata", "inclusive", "latest", "limit", "oldest"],
+        &[
+            "cursor",
+            "include_all_metadata",
+            "inclusive",
+            "latest",
+            "limit",
+            "oldest",
+        ],
     ),
-    does("files.completeUploadExternal", &["files"], &["channel_id", "thread_ts", "initial_comment"]),
-    asks("files.getUploadURLExternal", &["filename", "length"], &["alt_txt", "snippet_type"]),
+    does(
+        "files.completeUploadExternal",
+        &["files"],
+        &["channel_id", "thread_ts", "initial_comment"],
+    ),
+    asks(
+        "files.getUploadURLExternal",
+        &["filename", "length"],
+        &["alt_txt", "snippet_type"],
+    ),
     does("reactions.add", &["channel", "name", "timestamp"], &[]),
     does("reactions.remove", &["channel", "name", "timestamp"], &[]),
     asks("users.list", &[], &["cursor", "limit"]),
@@ -74,7 +131,10 @@ impl Params {
         if content_type.starts_with("application/json") {
             match request.json() {
                 Value::Object(map) if method.asks && !map.is_empty() => {
-                    return Err(ApiError::because("invalid_arguments", "this method reads no JSON"));
+                    return Err(ApiError::because(
+                        "invalid_arguments",
+                        "this method reads no JSON",
+                    ));
                 }
                 Value::Object(map) => params.0.extend(map),
                 _ if request.body.is_empty() => {}
@@ -92,18 +152,32 @@ impl Params {
     }
 
     fn check(&self, method: &Method) -> Result<(), ApiError> {
-        if let Some(missing) = method.needs.iter().find(|needed| !self.0.contains_key(**needed)) {
-            return Err(ApiError::because("invalid_arguments", format!("missing required field: {missing}")));
+        if let Some(missing) = method
+            .needs
+            .iter()
+            .find(|needed| !self.0.contains_key(**needed))
+        {
+            return Err(ApiError::because(
+                "invalid_arguments",
+                format!("missing required field: {missing}"),
+            ));
         }
         let is_known = |name: &str| method.needs.contains(&name) || method.knows.contains(&name);
         match self.0.keys().find(|name| !is_known(name)) {
-            Some(unknown) => Err(ApiError::because("invalid_arguments", format!("unknown field: {unknown}"))),
+            Some(unknown) => Err(ApiError::because(
+                "invalid_arguments",
+                format!("unknown field: {unknown}"),
+            )),
             None => Ok(()),
         }
     }
 
     fn add_text(&mut self, name: String, text: String) {
-        let parsed = if JSON_FIELDS.contains(&name.as_str()) { serde_json::from_str(&text).ok() } else { None };
+        let parsed = if JSON_FIELDS.contains(&name.as_str()) {
+            serde_json::from_str(&text).ok()
+        } else {
+            None
+        };
         self.0.insert(name, parsed.unwrap_or(Value::String(text)));
     }
 
@@ -122,7 +196,9 @@ impl Params {
     }
 
     pub(super) fn flag(&self, key: &str) -> bool {
-        self.0.get(key).is_some_and(|value| *value == Value::Bool(true) || matches!(value.as_str(), Some("true" | "1")))
+        self.0.get(key).is_some_and(|value| {
+            *value == Value::Bool(true) || matches!(value.as_str(), Some("true" | "1"))
+        })
     }
 
     pub(super) fn json(&self, key: &str) -> Option<&Value> {

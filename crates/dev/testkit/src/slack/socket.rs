@@ -23,7 +23,9 @@ pub(super) async fn listen(
     stop: CancellationToken,
     tasks: &TaskTracker,
 ) -> Result<SocketAddr, TestkitError> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(TestkitError::Listen)?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .await
+        .map_err(TestkitError::Listen)?;
     let address = listener.local_addr().map_err(TestkitError::Listen)?;
     let tracker = tasks.clone();
     tasks.spawn(async move {
@@ -40,7 +42,9 @@ async fn serve(state: Watched<State>, stream: TcpStream) {
     if state.read(|state| state.is_down) {
         return;
     }
-    let Some(mut socket) = greet(&state, stream).await else { return };
+    let Some(mut socket) = greet(&state, stream).await else {
+        return;
+    };
     let number = state.change(|state| {
         state.connected += 1;
         let number = state.connected;
@@ -71,10 +75,16 @@ async fn serve(state: Watched<State>, stream: TcpStream) {
 async fn greet(state: &Watched<State>, stream: TcpStream) -> Option<WebSocketStream<TcpStream>> {
     let is_refused = state.change(|state| state.fault("socket").is_some());
     let shared = state.clone();
-    #[expect(clippy::result_large_err, reason = "the callback's type is tungstenite's")]
+    #[expect(
+        clippy::result_large_err,
+        reason = "the callback's type is tungstenite's"
+    )]
     let check = move |request: &Request, response: Response| {
         let query = request.uri().query().unwrap_or_default();
-        let ticket = query.split('&').find_map(|pair| pair.strip_prefix("ticket=")).unwrap_or_default();
+        let ticket = query
+            .split('&')
+            .find_map(|pair| pair.strip_prefix("ticket="))
+            .unwrap_or_default();
         if shared.change(|state| state.tickets.remove(ticket)) && !is_refused {
             return Ok(response);
         }
@@ -82,14 +92,18 @@ async fn greet(state: &Watched<State>, stream: TcpStream) -> Option<WebSocketStr
         *refusal.status_mut() = StatusCode::FORBIDDEN;
         Err(refusal)
     };
-    tokio_tungstenite::accept_hdr_async(stream, check).await.ok()
+    tokio_tungstenite::accept_hdr_async(stream, check)
+        .await
+        .ok()
 }
 
 /// What a connection has to do now. While everything is stalled it can only be cut.
 fn next_out(state: &Watched<State>, number: usize) -> Option<Out> {
     let waits = |state: &State| {
         let outbox = state.connections.get(&number).map(|open| &open.outbox);
-        outbox.is_some_and(|outbox| !outbox.is_empty() && (!state.is_stalled || outbox.contains(&Out::Drop)))
+        outbox.is_some_and(|outbox| {
+            !outbox.is_empty() && (!state.is_stalled || outbox.contains(&Out::Drop))
+        })
     };
     if !state.read(waits) {
         return None;
@@ -97,7 +111,11 @@ fn next_out(state: &Watched<State>, number: usize) -> Option<Out> {
     state.change(|state| {
         let is_stalled = state.is_stalled;
         let open = state.connections.get_mut(&number)?;
-        if is_stalled { Some(Out::Drop) } else { open.outbox.pop_front() }
+        if is_stalled {
+            Some(Out::Drop)
+        } else {
+            open.outbox.pop_front()
+        }
     })
 }
 
@@ -112,7 +130,11 @@ async fn talk(state: &Watched<State>, number: usize, mut socket: WebSocketStream
                 continue;
             }
             Some(Out::Ping) => {
-                if socket.send(Message::Ping("are you there".into())).await.is_err() {
+                if socket
+                    .send(Message::Ping("are you there".into()))
+                    .await
+                    .is_err()
+                {
                     return;
                 }
                 continue;

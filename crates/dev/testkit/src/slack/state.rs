@@ -117,7 +117,14 @@ impl State {
     }
 
     pub(super) fn add_channel(&mut self, id: &str, name: &str, has_bot: bool) {
-        self.channels.insert(id.to_owned(), Channel { name: name.to_owned(), has_bot, ..Channel::default() });
+        self.channels.insert(
+            id.to_owned(),
+            Channel {
+                name: name.to_owned(),
+                has_bot,
+                ..Channel::default()
+            },
+        );
     }
 
     pub(super) fn meet(&mut self, person: &Person) {

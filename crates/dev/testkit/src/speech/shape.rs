@@ -26,9 +26,13 @@ pub(super) enum Shape {
 impl Shape {
     pub(super) fn of(request: &Request) -> Option<Self> {
         let path = request.path();
-        let is_form = request.header("content-type").is_some_and(|mime| mime.starts_with("multipart/"));
+        let is_form = request
+            .header("content-type")
+            .is_some_and(|mime| mime.starts_with("multipart/"));
         match request.method.as_str() {
-            "POST" if path.ends_with("/audio/transcriptions") => Some(if is_form { Self::Form } else { Self::Inline }),
+            "POST" if path.ends_with("/audio/transcriptions") => {
+                Some(if is_form { Self::Form } else { Self::Inline })
+            }
             "POST" if path.ends_with("/chat/completions") => Some(Self::Chat),
             "POST" if path.ends_with("/audio/asr/sse") => Some(Self::Events),
             "POST" if path.ends_with("/v2/upload") => Some(Self::Upload),
@@ -43,11 +47,19 @@ impl Shape {
     }
 
     pub(super) fn authorization(self, key: &str) -> String {
-        if self.is_assembly() { key.to_owned() } else { format!("Bearer {key}") }
+        if self.is_assembly() {
+            key.to_owned()
+        } else {
+            format!("Bearer {key}")
+        }
     }
 
     pub(super) fn refusal(self, status: u16, why: &str) -> Response {
-        let error = if self.is_assembly() { json!(why) } else { json!({ "message": why }) };
+        let error = if self.is_assembly() {
+            json!(why)
+        } else {
+            json!({ "message": why })
+        };
         Response::json(status, &json!({ "error": error }))
     }
 }
@@ -66,12 +78,19 @@ fn object<'a>(value: &'a Value, fields: &[&str]) -> Result<&'a Map<String, Value
 }
 
 fn text(object: &Map<String, Value>, field: &str) -> Result<String, String> {
-    let text = object.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let text = object
+        .get(field)
+        .and_then(Value::as_str)
+        .filter(|text| !text.is_empty());
     text.map(owned).ok_or_else(|| format!("{field} is missing"))
 }
 
 fn optional(object: &Map<String, Value>, field: &str) -> Result<Option<String>, String> {
-    if object.contains_key(field) { text(object, field).map(Some) } else { Ok(None) }
+    if object.contains_key(field) {
+        text(object, field).map(Some)
+    } else {
+        Ok(None)
+    }
 }
 
 fn body(request: &Request) -> Result<Value, String> {
@@ -82,15 +101,25 @@ fn body(request: &Request) -> Result<Value, String> {
 }
 
 fn decoded(base64: &str) -> Result<Bytes, String> {
-    STANDARD.decode(base64).map(Bytes::from).map_err(|error| format!("the sound is no base64: {error}"))
+    STANDARD
+        .decode(base64)
+        .map(Bytes::from)
+        .map_err(|error| format!("the sound is no base64: {error}"))
 }
 
 fn among<'a>(word: &'a str, words: &[&str]) -> Result<&'a str, String> {
-    if words.contains(&word) { Ok(word) } else { Err(format!("{word} is not supported")) }
+    if words.contains(&word) {
+        Ok(word)
+    } else {
+        Err(format!("{word} is not supported"))
+    }
 }
 
 pub(super) fn form(request: &Request) -> Result<Heard, String> {
-    let boundary = request.header("content-type").and_then(boundary).ok_or("there is no boundary")?;
+    let boundary = request
+        .header("content-type")
+        .and_then(boundary)
+        .ok_or("there is no boundary")?;
     let (mut model, mut language, mut file) = (None, None, None);
     for part in parts(&request.body, boundary) {
         let text = String::from_utf8_lossy(&part.bytes).into_owned();
@@ -103,8 +132,15 @@ pub(super) fn form(request: &Request) -> Result<Heard, String> {
     }
     let file = file.ok_or("file is missing")?;
     let name = file.file_name.unwrap_or_default();
-    let (_, ending) = name.rsplit_once('.').ok_or("the file's name has no ending")?;
-    among(ending, &["flac", "mp3", "mp4", "mpeg", "mpga", "m4a", "ogg", "wav", "webm"])?;
+    let (_, ending) = name
+        .rsplit_once('.')
+        .ok_or("the file's name has no ending")?;
+    among(
+        ending,
+        &[
+            "flac", "mp3", "mp4", "mpeg", "mpga", "m4a", "ogg", "wav", "webm",
+        ],
+    )?;
     Ok(Heard {
         model: model.ok_or("model is missing")?,
         language,
@@ -116,7 +152,12 @@ pub(super) fn form(request: &Request) -> Result<Heard, String> {
 pub(super) fn inline(request: &Request) -> Result<Heard, String> {
     let body = body(request)?;
     let question = object(&body, &["model", "input_audio", "language", "temperature"])?;
-    let sound = object(question.get("input_audio").ok_or("input_audio is missing")?, &["data", "format"])?;
+    let sound = object(
+        question
+            .get("input_audio")
+            .ok_or("input_audio is missing")?,
+        &["data", "format"],
+    )?;
     let kind = text(sound, "format")?;
     among(&kind, &["wav", "mp3", "flac", "m4a", "ogg", "webm", "aac"])?;
     Ok(Heard {
@@ -130,18 +171,36 @@ pub(super) fn inline(request: &Request) -> Result<Heard, String> {
 pub(super) fn chat(request: &Request) -> Result<Heard, String> {
     let body = body(request)?;
     let question = object(&body, &["model", "messages", "asr_options", "stream"])?;
-    let [message] = question.get("messages").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default() else {
+    let [message] = question
+        .get("messages")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+    else {
         return Err(owned("one message is asked for"));
     };
     let message = object(message, &["role", "content"])?;
     among(&text(message, "role")?, &["user"])?;
-    let [part] = message.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default() else {
+    let [part] = message
+        .get("content")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+    else {
         return Err(owned("one part is asked for"));
     };
     let part = object(part, &["type", "input_audio"])?;
     among(&text(part, "type")?, &["input_audio"])?;
-    let sound = text(object(part.get("input_audio").ok_or("input_audio is missing")?, &["data"])?, "data")?;
-    let sound = sound.strip_prefix("data:").and_then(|sound| sound.split_once(";base64,"));
+    let sound = text(
+        object(
+            part.get("input_audio").ok_or("input_audio is missing")?,
+            &["data"],
+        )?,
+        "data",
+    )?;
+    let sound = sound
+        .strip_prefix("data:")
+        .and_then(|sound| sound.split_once(";base64,"));
     let (kind, data) = sound.ok_or("the sound is no data URL")?;
     among(kind, &["audio/wav", "audio/mpeg", "audio/mp3"])?;
     let language = match question.get("asr_options") {
@@ -149,7 +208,12 @@ pub(super) fn chat(request: &Request) -> Result<Heard, String> {
         None => None,
     };
     among(language.as_deref().unwrap_or("auto"), &["auto", "zh", "en"])?;
-    Ok(Heard { model: text(question, "model")?, language, kind: owned(kind), recording: decoded(data)? })
+    Ok(Heard {
+        model: text(question, "model")?,
+        language,
+        kind: owned(kind),
+        recording: decoded(data)?,
+    })
 }
 
 pub(super) fn events(request: &Request) -> Result<Heard, String> {
@@ -157,13 +221,33 @@ pub(super) fn events(request: &Request) -> Result<Heard, String> {
         return Err(owned("accept has to be text/event-stream"));
     }
     let body = body(request)?;
-    let audio = object(&body, &["audio"])?.get("audio").ok_or("audio is missing")?;
+    let audio = object(&body, &["audio"])?
+        .get("audio")
+        .ok_or("audio is missing")?;
     let audio = object(audio, &["data", "input"])?;
-    let input = object(audio.get("input").ok_or("input is missing")?, &["transcription", "format"])?;
-    let known = ["language", "hotwords", "prompt", "model", "enable_itn", "enable_timestamp"];
-    let question = object(input.get("transcription").ok_or("transcription is missing")?, &known)?;
+    let input = object(
+        audio.get("input").ok_or("input is missing")?,
+        &["transcription", "format"],
+    )?;
+    let known = [
+        "language",
+        "hotwords",
+        "prompt",
+        "model",
+        "enable_itn",
+        "enable_timestamp",
+    ];
+    let question = object(
+        input
+            .get("transcription")
+            .ok_or("transcription is missing")?,
+        &known,
+    )?;
     let format = input.get("format").ok_or("format is missing")?;
-    let kind = text(object(format, &["type", "codec", "rate", "bits", "channel"])?, "type")?;
+    let kind = text(
+        object(format, &["type", "codec", "rate", "bits", "channel"])?,
+        "type",
+    )?;
     among(&kind, &["pcm", "wav", "mp3", "ogg"])?;
     Ok(Heard {
         model: text(question, "model")?,
@@ -182,15 +266,33 @@ pub(super) fn upload(request: &Request) -> Result<Bytes, String> {
 
 pub(super) fn job(request: &Request, uploads: &BTreeMap<String, Bytes>) -> Result<Heard, String> {
     let body = body(request)?;
-    let question = object(&body, &["audio_url", "speech_models", "language_code", "language_detection"])?;
-    let recording = uploads.get(&text(question, "audio_url")?).ok_or("nothing was uploaded there")?;
-    let models = question.get("speech_models").and_then(Value::as_array).ok_or("speech_models is missing")?;
+    let question = object(
+        &body,
+        &[
+            "audio_url",
+            "speech_models",
+            "language_code",
+            "language_detection",
+        ],
+    )?;
+    let recording = uploads
+        .get(&text(question, "audio_url")?)
+        .ok_or("nothing was uploaded there")?;
+    let models = question
+        .get("speech_models")
+        .and_then(Value::as_array)
+        .ok_or("speech_models is missing")?;
     for model in models {
-        among(model.as_str().unwrap_or_default(), &["universal-3-5-pro", "universal-3-pro", "universal-2"])?;
+        among(
+            model.as_str().unwrap_or_default(),
+            &["universal-3-5-pro", "universal-3-pro", "universal-2"],
+        )?;
     }
     let language = optional(question, "language_code")?;
     if language.is_some() && question.get("language_detection") == Some(&Value::Bool(true)) {
-        return Err(owned("language_code and language_detection exclude each other"));
+        return Err(owned(
+            "language_code and language_detection exclude each other",
+        ));
     }
     let models: Vec<&str> = models.iter().filter_map(Value::as_str).collect();
     Ok(Heard {

@@ -19,7 +19,12 @@ pub(super) type Outcome = Result<Value, ApiError>;
 
 impl ApiError {
     pub(super) fn new(code: u16, description: impl Into<String>) -> Self {
-        Self { code, description: description.into(), retry_after: None, migrated_to: None }
+        Self {
+            code,
+            description: description.into(),
+            retry_after: None,
+            migrated_to: None,
+        }
     }
 
     pub(super) fn bad(description: impl AsRef<str>) -> Self {
@@ -28,7 +33,10 @@ impl ApiError {
 
     pub(super) fn retry_after(seconds: u32) -> Self {
         let description = format!("Too Many Requests: retry after {seconds}");
-        Self { retry_after: Some(seconds), ..Self::new(429, description) }
+        Self {
+            retry_after: Some(seconds),
+            ..Self::new(429, description)
+        }
     }
 
     pub(super) fn unauthorized() -> Self {
@@ -36,7 +44,10 @@ impl ApiError {
     }
 
     pub(super) fn migrated(chat: i64) -> Self {
-        Self { migrated_to: Some(chat), ..Self::bad("group chat was upgraded to a supergroup chat") }
+        Self {
+            migrated_to: Some(chat),
+            ..Self::bad("group chat was upgraded to a supergroup chat")
+        }
     }
 
     pub(super) fn webhook_is_active() -> Self {
@@ -63,7 +74,8 @@ pub(super) fn response(outcome: &Outcome) -> Response {
     match outcome {
         Ok(result) => Response::json(200, &json!({"ok": true, "result": result})),
         Err(error) => {
-            let mut body = json!({"ok": false, "error_code": error.code, "description": error.description});
+            let mut body =
+                json!({"ok": false, "error_code": error.code, "description": error.description});
             if let Some(seconds) = error.retry_after {
                 set(&mut body, "parameters", json!({"retry_after": seconds}));
             }

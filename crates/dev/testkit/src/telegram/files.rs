@@ -33,7 +33,13 @@ impl StoredFile {
 pub(super) struct Files(BTreeMap<String, StoredFile>);
 
 impl Files {
-    pub(super) fn keep(&mut self, kind: FileKind, name: &str, mime: Option<&str>, bytes: Bytes) -> StoredFile {
+    pub(super) fn keep(
+        &mut self,
+        kind: FileKind,
+        name: &str,
+        mime: Option<&str>,
+        bytes: Bytes,
+    ) -> StoredFile {
         let number = self.0.len() + 1;
         let ending = name.rsplit_once('.').map_or("bin", |(_, ending)| ending);
         let file = StoredFile {
@@ -53,7 +59,9 @@ impl Files {
     }
 
     pub(super) fn get_file(&self, params: &Params) -> Outcome {
-        let file = self.get(params.text("file_id")).ok_or_else(|| ApiError::bad("invalid file_id"))?;
+        let file = self
+            .get(params.text("file_id"))
+            .ok_or_else(|| ApiError::bad("invalid file_id"))?;
         if file.bytes.len() > DOWNLOAD_LIMIT {
             return Err(ApiError::bad("file is too big"));
         }
@@ -65,6 +73,10 @@ impl Files {
     /// The answer to a download.
     pub(super) fn download(&self, path: &str) -> Option<Response> {
         let file = self.0.values().find(|file| file.path == path)?;
-        Some(Response::bytes(200, "application/octet-stream", file.bytes.clone()))
+        Some(Response::bytes(
+            200,
+            "application/octet-stream",
+            file.bytes.clone(),
+        ))
     }
 }

@@ -45,20 +45,29 @@ pub(super) async fn handle(state: Watched<State>, request: Request) -> Response 
     if let Some(rest) = path.strip_prefix("/file/bot") {
         return download(&state, rest);
     }
-    let Some((token, method)) = path.strip_prefix("/bot").and_then(|rest| rest.split_once('/')) else {
+    let Some((token, method)) = path
+        .strip_prefix("/bot")
+        .and_then(|rest| rest.split_once('/'))
+    else {
         return response(&Err(ApiError::unknown_method()));
     };
     if token != TOKEN || state.read(|state| state.is_revoked) {
         return response(&Err(ApiError::unauthorized()));
     }
-    let Some(method) = METHODS.iter().copied().find(|known| known.eq_ignore_ascii_case(method)) else {
+    let Some(method) = METHODS
+        .iter()
+        .copied()
+        .find(|known| known.eq_ignore_ascii_case(method))
+    else {
         return response(&Err(ApiError::unknown_method()));
     };
     let params = Params::of(&request);
     // A call and its effect are one change, so that who waits for the call finds the effect done.
     let (fault, outcome) = state.change(|state| {
         let fault = state.record(method, &params);
-        let is_refused = fault.as_ref().is_some_and(|fault| fault.refusal().is_some());
+        let is_refused = fault
+            .as_ref()
+            .is_some_and(|fault| fault.refusal().is_some());
         let outcome = (!is_refused && method != "getUpdates").then(|| state.call(method, &params));
         (fault, outcome)
     });
@@ -77,7 +86,10 @@ pub(super) async fn handle(state: Watched<State>, request: Request) -> Response 
 }
 
 fn download(state: &Watched<State>, rest: &str) -> Response {
-    let path = rest.split_once('/').filter(|(token, _)| *token == TOKEN).map(|(_, path)| path);
+    let path = rest
+        .split_once('/')
+        .filter(|(token, _)| *token == TOKEN)
+        .map(|(_, path)| path);
     let found = path.and_then(|path| state.read(|state| state.files.download(path)));
     found.unwrap_or_else(|| response(&Err(ApiError::unknown_method())))
 }
@@ -87,7 +99,9 @@ impl Fault {
     fn refusal(&self) -> Option<Response> {
         match self {
             Self::RetryAfter(seconds) => Some(response(&Err(ApiError::retry_after(*seconds)))),
-            Self::Status(code, description) => Some(response(&Err(ApiError::new(*code, description.as_str())))),
+            Self::Status(code, description) => {
+                Some(response(&Err(ApiError::new(*code, description.as_str()))))
+            }
             Self::Result(result) => Some(response(&Ok(result.clone()))),
             Self::Hang => Some(Response::headless(vec![Step::Hang])),
             Self::Drop => Some(Response::headless(vec![Step::Reset])),
@@ -100,7 +114,11 @@ impl State {
     /// Notes a call and takes the fault that was scripted for it.
     fn record(&mut self, method: &str, params: &Params) -> Option<Fault> {
         let (values, files) = (Value::Object(params.values.clone()), params.files.len());
-        self.calls.note(Call { method: method.to_owned(), params: values, files })
+        self.calls.note(Call {
+            method: method.to_owned(),
+            params: values,
+            files,
+        })
     }
 
     fn call(&mut self, method: &str, params: &Params) -> Outcome {
@@ -120,7 +138,11 @@ impl State {
                 self.commands = json!([]);
                 Ok(json!(true))
             }
-            "getMyCommands" => Ok(if self.commands.is_null() { json!([]) } else { self.commands.clone() }),
+            "getMyCommands" => Ok(if self.commands.is_null() {
+                json!([])
+            } else {
+                self.commands.clone()
+            }),
             "getFile" => self.files.get_file(params),
             "answerCallbackQuery" => self.answer_callback(params),
             "sendChatAction" => self.chat_action(params),
@@ -135,8 +157,18 @@ impl State {
     }
 
     fn set_commands(&mut self, params: &Params) -> Outcome {
-        let commands = params.json("commands").and_then(Value::as_array).cloned().unwrap_or_default();
-        let text = |command: &Value, key: &str| command.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let commands = params
+            .json("commands")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
+        let text = |command: &Value, key: &str| {
+            command
+                .get(key)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         for command in &commands {
             let (name, description) = (text(command, "command"), text(command, "description"));
@@ -155,7 +187,9 @@ impl State {
         if self.open_callbacks.remove(params.text("callback_query_id")) {
             Ok(json!(true))
         } else {
-            Err(ApiError::bad("query is too old and response timeout expired or query id is invalid"))
+            Err(ApiError::bad(
+                "query is too old and response timeout expired or query id is invalid",
+            ))
         }
     }
 }
@@ -163,7 +197,11 @@ impl State {
 fn me() -> Value {
     let mut me = bot_json();
     set(&mut me, "can_join_groups", true);
-    for ability in ["supports_inline_queries", "can_connect_to_business", "has_main_web_app"] {
+    for ability in [
+        "supports_inline_queries",
+        "can_connect_to_business",
+        "has_main_web_app",
+    ] {
         set(&mut me, ability, false);
     }
     // People's messages in groups all reach the bot, as when its privacy mode is off.

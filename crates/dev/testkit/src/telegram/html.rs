@@ -41,10 +41,19 @@ pub(super) fn utf16_length(text: &str) -> usize {
 
 /// Parses markup; the error is what Telegram says after `can't parse entities: `.
 pub(super) fn parse(source: &str) -> Result<Formatted, String> {
-    let mut parser = Parser { source, rest: source, text: String::new(), open: Vec::new(), spans: Vec::new() };
+    let mut parser = Parser {
+        source,
+        rest: source,
+        text: String::new(),
+        open: Vec::new(),
+        spans: Vec::new(),
+    };
     parser.run()?;
     if let Some(tag) = parser.open.last() {
-        return Err(format!("Can't find end tag corresponding to start tag \"{}\"", tag.name));
+        return Err(format!(
+            "Can't find end tag corresponding to start tag \"{}\"",
+            tag.name
+        ));
     }
     Ok(trimmed(&parser.text, parser.spans))
 }
@@ -91,7 +100,10 @@ impl<'a> Parser<'a> {
     }
 
     fn advance(&mut self, length: usize) -> &'a str {
-        let (taken, rest) = self.rest.split_at_checked(length).unwrap_or((self.rest, ""));
+        let (taken, rest) = self
+            .rest
+            .split_at_checked(length)
+            .unwrap_or((self.rest, ""));
         self.rest = rest;
         taken
     }
@@ -102,7 +114,10 @@ impl<'a> Parser<'a> {
 
     /// A character reference, or a plain `&` when it is none.
     fn reference(&mut self) {
-        if let Some((name, length)) = self.rest.split_once(';').map(|(name, _)| (name, name.len() + 1))
+        if let Some((name, length)) = self
+            .rest
+            .split_once(';')
+            .map(|(name, _)| (name, name.len() + 1))
             && let Some(character) = resolve(name.trim_start_matches('&'))
         {
             self.text.push(character);
@@ -120,13 +135,23 @@ impl<'a> Parser<'a> {
             self.advance(1);
             return self.end_tag(offset);
         }
-        let end = self.rest.find(|c: char| c.is_whitespace() || c == '>').unwrap_or(self.rest.len());
+        let end = self
+            .rest
+            .find(|c: char| c.is_whitespace() || c == '>')
+            .unwrap_or(self.rest.len());
         let name = self.advance(end).to_ascii_lowercase();
         if !TAGS.contains(&name.as_str()) {
-            return Err(format!("Unsupported start tag \"{name}\" at byte offset {offset}"));
+            return Err(format!(
+                "Unsupported start tag \"{name}\" at byte offset {offset}"
+            ));
         }
         let attributes = self.attributes(offset)?;
-        let attribute = |key: &str| attributes.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str());
+        let attribute = |key: &str| {
+            attributes
+                .iter()
+                .find(|(name, _)| name == key)
+                .map(|(_, value)| value.as_str())
+        };
         let entity = match name.as_str() {
             "b" | "strong" => Some(json!({"type": "bold"})),
             "i" | "em" => Some(json!({"type": "italic"})),
@@ -134,26 +159,47 @@ impl<'a> Parser<'a> {
             "s" | "strike" | "del" => Some(json!({"type": "strikethrough"})),
             "tg-spoiler" => Some(json!({"type": "spoiler"})),
             "span" if attribute("class") == Some("tg-spoiler") => Some(json!({"type": "spoiler"})),
-            "span" => return Err(format!("Tag \"span\" must have class \"tg-spoiler\" at byte offset {offset}")),
+            "span" => {
+                return Err(format!(
+                    "Tag \"span\" must have class \"tg-spoiler\" at byte offset {offset}"
+                ));
+            }
             "code" => self.code(attribute("class")),
             "pre" => Some(json!({"type": "pre"})),
-            "blockquote" if attribute("expandable").is_some() => Some(json!({"type": "expandable_blockquote"})),
+            "blockquote" if attribute("expandable").is_some() => {
+                Some(json!({"type": "expandable_blockquote"}))
+            }
             "blockquote" => Some(json!({"type": "blockquote"})),
             "a" => attribute("href")
                 .filter(|url| url::Url::parse(url).is_ok())
                 .map(|url| json!({"type": "text_link", "url": url})),
-            "tg-emoji" => attribute("emoji-id").map(|id| json!({"type": "custom_emoji", "custom_emoji_id": id})),
+            "tg-emoji" => attribute("emoji-id")
+                .map(|id| json!({"type": "custom_emoji", "custom_emoji_id": id})),
             _ => None,
         };
-        self.open.push(Tag { name, entity, start: self.text.len() });
+        self.open.push(Tag {
+            name,
+            entity,
+            start: self.text.len(),
+        });
         Ok(())
     }
 
     /// `<pre><code class="language-x">` is one block with a language; any other `code` is inline.
     fn code(&mut self, class: Option<&str>) -> Option<Value> {
-        let block = self.open.last_mut().filter(|tag| tag.name == "pre" && tag.start == self.text.len());
+        let block = self
+            .open
+            .last_mut()
+            .filter(|tag| tag.name == "pre" && tag.start == self.text.len());
         let language = class.and_then(|class| class.strip_prefix("language-"));
-        if let (Some(Tag { entity: Some(entity), .. }), Some(language)) = (block, language) {
+        if let (
+            Some(Tag {
+                entity: Some(entity),
+                ..
+            }),
+            Some(language),
+        ) = (block, language)
+        {
             set(entity, "language", language);
             return None;
         }
@@ -176,7 +222,11 @@ impl<'a> Parser<'a> {
             ));
         }
         if let Some(entity) = tag.entity {
-            self.spans.push(Span { entity, start: tag.start, end: self.text.len() });
+            self.spans.push(Span {
+                entity,
+                start: tag.start,
+                end: self.text.len(),
+            });
         }
         Ok(())
     }
@@ -191,10 +241,15 @@ impl<'a> Parser<'a> {
                 self.advance(1);
                 return Ok(attributes);
             }
-            let end = self.rest.find(|c: char| c.is_whitespace() || c == '=' || c == '>').ok_or_else(unclosed)?;
+            let end = self
+                .rest
+                .find(|c: char| c.is_whitespace() || c == '=' || c == '>')
+                .ok_or_else(unclosed)?;
             let name = self.advance(end).to_ascii_lowercase();
             if name.is_empty() {
-                return Err(format!("Empty attribute name in the tag at byte offset {offset}"));
+                return Err(format!(
+                    "Empty attribute name in the tag at byte offset {offset}"
+                ));
             }
             self.rest = self.rest.trim_start();
             let mut value = String::new();
@@ -219,7 +274,13 @@ impl<'a> Parser<'a> {
             let end = self.rest.find(|c: char| c.is_whitespace() || c == '>')?;
             self.advance(end)
         };
-        let mut inner = Parser { source: raw, rest: raw, text: String::new(), open: Vec::new(), spans: Vec::new() };
+        let mut inner = Parser {
+            source: raw,
+            rest: raw,
+            text: String::new(),
+            open: Vec::new(),
+            spans: Vec::new(),
+        };
         while let Some(next) = inner.rest.chars().next() {
             if next == '&' {
                 inner.reference();
@@ -268,7 +329,10 @@ fn trimmed(text: &str, mut spans: Vec<Span>) -> Formatted {
             entities.push(span.entity);
         }
     }
-    Formatted { text: kept.to_owned(), entities }
+    Formatted {
+        text: kept.to_owned(),
+        entities,
+    }
 }
 
 #[cfg(test)]
@@ -279,9 +343,21 @@ mod tests {
     fn markup_becomes_entities() {
         let table = [
             ("plain", "plain", json!([])),
-            (" <b>a</b> ", "a", json!([{"type": "bold", "offset": 0, "length": 1}])),
-            ("😀<i>é</i>", "😀é", json!([{"type": "italic", "offset": 2, "length": 1}])),
-            ("a &lt;b&gt; &amp; &#65;&#x42; &nope; &", "a <b> & AB &nope; &", json!([])),
+            (
+                " <b>a</b> ",
+                "a",
+                json!([{"type": "bold", "offset": 0, "length": 1}]),
+            ),
+            (
+                "😀<i>é</i>",
+                "😀é",
+                json!([{"type": "italic", "offset": 2, "length": 1}]),
+            ),
+            (
+                "a &lt;b&gt; &amp; &#65;&#x42; &nope; &",
+                "a <b> & AB &nope; &",
+                json!([]),
+            ),
             (
                 "<b>x<i>y</i></b>",
                 "xy",
@@ -311,22 +387,38 @@ mod tests {
         ];
         for (source, text, entities) in table {
             let parsed = parse(source).unwrap();
-            assert_eq!((parsed.text.as_str(), json!(parsed.entities)), (text, entities), "{source}");
+            assert_eq!(
+                (parsed.text.as_str(), json!(parsed.entities)),
+                (text, entities),
+                "{source}"
+            );
         }
     }
 
     #[test]
     fn broken_markup_is_refused() {
         let table = [
-            ("<b>x", "Can't find end tag corresponding to start tag \"b\""),
+            (
+                "<b>x",
+                "Can't find end tag corresponding to start tag \"b\"",
+            ),
             ("x</b>", "Unexpected end tag at byte offset 1"),
-            ("<b>x</i>", "Unmatched end tag at byte offset 4, expected \"</b>\", found \"</i>\""),
+            (
+                "<b>x</i>",
+                "Unmatched end tag at byte offset 4, expected \"</b>\", found \"</i>\"",
+            ),
             ("a<br>b", "Unsupported start tag \"br\" at byte offset 1"),
             ("1 < 2", "Unsupported start tag \"\" at byte offset 2"),
-            ("<h1>x</h1>", "Unsupported start tag \"h1\" at byte offset 0"),
+            (
+                "<h1>x</h1>",
+                "Unsupported start tag \"h1\" at byte offset 0",
+            ),
             ("<b", "Unclosed start tag at byte offset 0"),
             ("<a href=\"x>y</a>", "Unclosed start tag at byte offset 0"),
-            ("<span>x</span>", "Tag \"span\" must have class \"tg-spoiler\" at byte offset 0"),
+            (
+                "<span>x</span>",
+                "Tag \"span\" must have class \"tg-spoiler\" at byte offset 0",
+            ),
         ];
         for (source, problem) in table {
             assert_eq!(parse(source), Err(problem.to_owned()), "{source}");

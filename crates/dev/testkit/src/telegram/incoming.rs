@@ -24,7 +24,11 @@ impl Person {
     /// A person with a user name.
     #[must_use]
     pub fn new(id: i64, first_name: impl Into<String>, username: impl Into<String>) -> Self {
-        Self { id, first_name: first_name.into(), username: Some(username.into()) }
+        Self {
+            id,
+            first_name: first_name.into(),
+            username: Some(username.into()),
+        }
     }
 
     pub(super) fn json(&self) -> Value {
@@ -138,8 +142,15 @@ impl Incoming {
     /// A text that a channel posts.
     #[must_use]
     pub fn post(channel_id: i64, text: impl Into<String>) -> Self {
-        let nobody = Person { id: 0, first_name: String::new(), username: None };
-        Self { voice: Voice::Channel, ..Self::group(channel_id, &nobody, text) }
+        let nobody = Person {
+            id: 0,
+            first_name: String::new(),
+            username: None,
+        };
+        Self {
+            voice: Voice::Channel,
+            ..Self::group(channel_id, &nobody, text)
+        }
     }
 
     /// The same by an administrator of the group who stays unknown.
@@ -172,8 +183,19 @@ impl Incoming {
 
     /// The same with a file, its text becoming the caption.
     #[must_use]
-    pub fn with_file(mut self, kind: FileKind, name: &str, mime: &str, bytes: impl Into<Bytes>) -> Self {
-        self.file = Some(IncomingFile { kind, name: name.to_owned(), mime: mime.to_owned(), bytes: bytes.into() });
+    pub fn with_file(
+        mut self,
+        kind: FileKind,
+        name: &str,
+        mime: &str,
+        bytes: impl Into<Bytes>,
+    ) -> Self {
+        self.file = Some(IncomingFile {
+            kind,
+            name: name.to_owned(),
+            mime: mime.to_owned(),
+            bytes: bytes.into(),
+        });
         self
     }
 
@@ -220,7 +242,11 @@ impl Voice {
 
     /// The kind of update that tells of a message.
     pub(super) fn update(self) -> &'static str {
-        if self == Self::Channel { "channel_post" } else { "message" }
+        if self == Self::Channel {
+            "channel_post"
+        } else {
+            "message"
+        }
     }
 }
 
@@ -236,7 +262,8 @@ pub(super) fn marks(text: &str) -> Vec<Value> {
         };
         if let Some((kind, sign)) = kind {
             let name = word.strip_prefix(sign).unwrap_or_default();
-            let in_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || (c == '@' && sign == "/");
+            let in_name =
+                |c: char| c.is_ascii_alphanumeric() || c == '_' || (c == '@' && sign == "/");
             let end = name.find(|c| !in_name(c)).unwrap_or(name.len());
             if end > 0 {
                 entities.push(json!({"type": kind, "offset": offset, "length": end + 1}));
@@ -255,8 +282,14 @@ mod tests {
     fn mentions_and_commands_are_marked_in_utf16_units() {
         let table = [
             ("hi", json!([])),
-            ("😀 @bot_x, hi", json!([{"type": "mention", "offset": 3, "length": 6}])),
-            ("/new@bot_x now", json!([{"type": "bot_command", "offset": 0, "length": 10}])),
+            (
+                "😀 @bot_x, hi",
+                json!([{"type": "mention", "offset": 3, "length": 6}]),
+            ),
+            (
+                "/new@bot_x now",
+                json!([{"type": "bot_command", "offset": 0, "length": 10}]),
+            ),
             ("a / b @ c", json!([])),
         ];
         for (text, entities) in table {

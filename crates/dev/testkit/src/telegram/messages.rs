@@ -94,15 +94,26 @@ impl Message {
     }
 
     pub(super) fn text(&self) -> &str {
-        self.json.get(self.keys().0).and_then(Value::as_str).unwrap_or_default()
+        self.json
+            .get(self.keys().0)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
     }
 
     pub(super) fn entities(&self) -> &[Value] {
-        self.json.get(self.keys().1).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+        self.json
+            .get(self.keys().1)
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
     }
 
     fn keys(&self) -> (&'static str, &'static str) {
-        if self.file.is_some() { ("caption", "caption_entities") } else { ("text", "entities") }
+        if self.file.is_some() {
+            ("caption", "caption_entities")
+        } else {
+            ("text", "entities")
+        }
     }
 
     pub(super) fn set_file(&mut self, kind: FileKind, file: &StoredFile) {
@@ -130,7 +141,11 @@ impl Message {
                 }
                 meta
             }
-            FileKind::Document | FileKind::Voice | FileKind::Audio | FileKind::Video | FileKind::Animation => {
+            FileKind::Document
+            | FileKind::Voice
+            | FileKind::Audio
+            | FileKind::Video
+            | FileKind::Animation => {
                 let mut meta = file.meta();
                 set(&mut meta, "mime_type", file.mime.as_str());
                 if kind != FileKind::Voice {
@@ -163,7 +178,10 @@ impl Message {
 impl SentMessage {
     pub(super) fn of(chat_id: i64, message: &Message, files: &Files) -> Self {
         let number = |place: &str| message.json.pointer(place).and_then(Value::as_i64);
-        let file = message.file.as_ref().and_then(|(kind, id)| Some((*kind, files.get(id)?)));
+        let file = message
+            .file
+            .as_ref()
+            .and_then(|(kind, id)| Some((*kind, files.get(id)?)));
         Self {
             chat_id,
             message_id: number("/message_id").unwrap_or_default(),
@@ -174,7 +192,11 @@ impl SentMessage {
             source: message.source.clone(),
             parse_mode: message.parse_mode.clone(),
             history: message.history.clone(),
-            file: file.map(|(kind, file)| SentFile { kind, name: file.name.clone(), bytes: file.bytes.clone() }),
+            file: file.map(|(kind, file)| SentFile {
+                kind,
+                name: file.name.clone(),
+                bytes: file.bytes.clone(),
+            }),
             reply_markup: message.json.get("reply_markup").cloned(),
             is_deleted: message.is_deleted,
         }

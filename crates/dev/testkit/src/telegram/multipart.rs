@@ -14,7 +14,9 @@ pub(crate) struct Part {
 /// The boundary of a multipart content type.
 pub(crate) fn boundary(content_type: &str) -> Option<&str> {
     let parameters = content_type.strip_prefix("multipart/form-data")?;
-    let boundary = parameters.split(';').find_map(|parameter| parameter.trim().strip_prefix("boundary="))?;
+    let boundary = parameters
+        .split(';')
+        .find_map(|parameter| parameter.trim().strip_prefix("boundary="))?;
     Some(boundary.trim_matches('"'))
 }
 
@@ -23,11 +25,17 @@ pub(crate) fn parts(body: &Bytes, boundary: &str) -> Vec<Part> {
     let delimiter = format!("\r\n--{boundary}");
     let opening = format!("--{boundary}");
     let mut parts = Vec::new();
-    let Some(start) = find(body, opening.as_bytes()) else { return parts };
+    let Some(start) = find(body, opening.as_bytes()) else {
+        return parts;
+    };
     let mut rest = body.slice(start + opening.len()..);
     while rest.starts_with(b"\r\n") {
-        let Some(end) = find(&rest, delimiter.as_bytes()) else { break };
-        let Some(head_end) = find(&rest, b"\r\n\r\n").filter(|head_end| *head_end < end) else { break };
+        let Some(end) = find(&rest, delimiter.as_bytes()) else {
+            break;
+        };
+        let Some(head_end) = find(&rest, b"\r\n\r\n").filter(|head_end| *head_end < end) else {
+            break;
+        };
         let head = String::from_utf8_lossy(&rest.slice(..head_end)).into_owned();
         // A part without content has its delimiter directly behind its head.
         let content = rest.slice((head_end + 4).min(end)..end);
@@ -40,7 +48,9 @@ pub(crate) fn parts(body: &Bytes, boundary: &str) -> Vec<Part> {
 fn part(head: &str, bytes: Bytes) -> Option<Part> {
     let header = |name: &str| {
         let mut lines = head.lines().filter_map(|line| line.split_once(':'));
-        lines.find(|(field, _)| field.trim().eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+        lines
+            .find(|(field, _)| field.trim().eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.trim())
     };
     let disposition = header("content-disposition")?;
     Some(Part {
@@ -54,7 +64,10 @@ fn part(head: &str, bytes: Bytes) -> Option<Part> {
 /// A quoted parameter, with `\"` and `%22` taken for what browsers mean by them.
 fn parameter(disposition: &str, name: &str) -> Option<String> {
     let parameters = disposition.split("; ").skip(1);
-    let value = parameters.filter_map(|parameter| parameter.split_once('=')).find(|(key, _)| key.trim() == name)?.1;
+    let value = parameters
+        .filter_map(|parameter| parameter.split_once('='))
+        .find(|(key, _)| key.trim() == name)?
+        .1;
     let value = value.trim().trim_matches('"');
     Some(value.replace("\\\"", "\"").replace("%22", "\""))
 }
@@ -74,7 +87,12 @@ mod tests {
             .collect();
         let expected = vec![
             ("a".to_owned(), None, None, b"1\r\n2".to_vec()),
-            ("f".to_owned(), Some("x y.png".to_owned()), Some("image/png".to_owned()), b"\0\r\n\r\n".to_vec()),
+            (
+                "f".to_owned(),
+                Some("x y.png".to_owned()),
+                Some("image/png".to_owned()),
+                b"\0\r\n\r\n".to_vec(),
+            ),
             ("e".to_owned(), None, None, Vec::new()),
         ];
         assert_eq!(found, expected);
@@ -83,7 +101,10 @@ mod tests {
     #[test]
     fn boundaries() {
         assert_eq!(boundary("multipart/form-data; boundary=x-1"), Some("x-1"));
-        assert_eq!(boundary("multipart/form-data; charset=utf-8; boundary=\"y\""), Some("y"));
+        assert_eq!(
+            boundary("multipart/form-data; charset=utf-8; boundary=\"y\""),
+            Some("y")
+        );
         assert_eq!(boundary("text/plain"), None);
     }
 }

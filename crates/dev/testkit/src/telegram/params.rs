@@ -30,7 +30,12 @@ const NUMBERS: &[&str] = &[
     "reply_to_message_id",
     "timeout",
 ];
-const FLAGS: &[&str] = &["allow_sending_without_reply", "drop_pending_updates", "is_big", "supports_streaming"];
+const FLAGS: &[&str] = &[
+    "allow_sending_without_reply",
+    "drop_pending_updates",
+    "is_big",
+    "supports_streaming",
+];
 
 /// A file that came in a multipart body.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,10 +71,18 @@ impl Params {
             for part in multipart::parts(&request.body, boundary) {
                 match part.file_name {
                     Some(name) => {
-                        let upload = Upload { field: part.field, name, mime: part.mime, bytes: part.bytes };
+                        let upload = Upload {
+                            field: part.field,
+                            name,
+                            mime: part.mime,
+                            bytes: part.bytes,
+                        };
                         params.files.push(upload);
                     }
-                    None => params.add_text(part.field, String::from_utf8_lossy(&part.bytes).into_owned()),
+                    None => params.add_text(
+                        part.field,
+                        String::from_utf8_lossy(&part.bytes).into_owned(),
+                    ),
                 }
             }
         }
@@ -79,12 +92,20 @@ impl Params {
     fn add_text(&mut self, name: String, text: String) {
         let key = name.as_str();
         let typed = JSON_FIELDS.contains(&key) || NUMBERS.contains(&key) || FLAGS.contains(&key);
-        let value = if typed { serde_json::from_str(&text).ok() } else { None };
-        self.values.insert(name, value.unwrap_or(Value::String(text)));
+        let value = if typed {
+            serde_json::from_str(&text).ok()
+        } else {
+            None
+        };
+        self.values
+            .insert(name, value.unwrap_or(Value::String(text)));
     }
 
     pub(super) fn text(&self, key: &str) -> &str {
-        self.values.get(key).and_then(Value::as_str).unwrap_or_default()
+        self.values
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
     }
 
     pub(super) fn number(&self, key: &str) -> Option<i64> {
@@ -97,6 +118,9 @@ impl Params {
     }
 
     pub(super) fn flag(&self, key: &str) -> bool {
-        self.values.get(key).and_then(Value::as_bool).unwrap_or_default()
+        self.values
+            .get(key)
+            .and_then(Value::as_bool)
+            .unwrap_or_default()
     }
 }

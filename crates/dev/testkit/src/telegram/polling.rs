@@ -63,10 +63,22 @@ impl State {
         self.poll += 1;
         self.confirm(params.number("offset").unwrap_or_default());
         if let Some(kinds) = params.json("allowed_updates").and_then(Value::as_array) {
-            self.allowed = Some(kinds.iter().filter_map(Value::as_str).map(str::to_owned).collect());
+            self.allowed = Some(
+                kinds
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .map(str::to_owned)
+                    .collect(),
+            );
         }
-        let limit = params.number("limit").filter(|limit| (1..=LIMIT).contains(limit)).unwrap_or(LIMIT);
-        let seconds = params.number("timeout").unwrap_or_default().clamp(0, LONGEST);
+        let limit = params
+            .number("limit")
+            .filter(|limit| (1..=LIMIT).contains(limit))
+            .unwrap_or(LIMIT);
+        let seconds = params
+            .number("timeout")
+            .unwrap_or_default()
+            .clamp(0, LONGEST);
         Poll {
             number: self.poll,
             limit: usize::try_from(limit).unwrap_or_default(),
@@ -78,7 +90,11 @@ impl State {
     fn confirm(&mut self, offset: i64) {
         let offset = if offset < 0 {
             let from_end = usize::try_from(offset.unsigned_abs()).unwrap_or(usize::MAX);
-            self.updates.keys().nth(self.updates.len().saturating_sub(from_end)).copied().unwrap_or_default()
+            self.updates
+                .keys()
+                .nth(self.updates.len().saturating_sub(from_end))
+                .copied()
+                .unwrap_or_default()
         } else {
             offset
         };

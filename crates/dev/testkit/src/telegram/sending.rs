@@ -33,11 +33,15 @@ const REACTIONS: &str = "❤ 👍 👎 🔥 🥰 👏 😁 🤔 🤯 😱 🤬 �
 
 impl State {
     fn chat(&mut self, params: &Params) -> Result<&mut Chat, ApiError> {
-        let chat = params.number("chat_id").and_then(|id| self.chats.get_mut(&id));
+        let chat = params
+            .number("chat_id")
+            .and_then(|id| self.chats.get_mut(&id));
         let chat = chat.ok_or_else(|| ApiError::bad("chat not found"))?;
         match chat.moved_to {
             Some(moved_to) => Err(ApiError::migrated(moved_to)),
-            None if chat.is_blocked => Err(ApiError::new(403, "Forbidden: bot was blocked by the user")),
+            None if chat.is_blocked => {
+                Err(ApiError::new(403, "Forbidden: bot was blocked by the user"))
+            }
             None => Ok(chat),
         }
     }
@@ -83,14 +87,25 @@ impl State {
 
     /// Sends two to ten files as one.
     pub(super) fn send_album(&mut self, params: &Params) -> Outcome {
-        let items = params.json("media").and_then(Value::as_array).cloned().unwrap_or_default();
+        let items = params
+            .json("media")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
         if !(2..=10).contains(&items.len()) {
             return Err(ApiError::bad("wrong number of items in media group"));
         }
-        let text = |item: &Value, key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |item: &Value, key: &str| {
+            item.get(key)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
         let kinds: Vec<String> = items.iter().map(|item| text(item, "type")).collect();
         let alone = |kind: &str| matches!(kind, "audio" | "document");
-        if kinds.iter().any(|kind| alone(kind)) && kinds.iter().any(|kind| Some(kind) != kinds.first()) {
+        if kinds.iter().any(|kind| alone(kind))
+            && kinds.iter().any(|kind| Some(kind) != kinds.first())
+        {
             return Err(ApiError::bad("can't mix such media in an album"));
         }
         let mut messages = Vec::new();
@@ -118,7 +133,12 @@ impl State {
     }
 
     /// The file meant by a parameter: an upload of that name, `attach://<part>`, a known id, or a URL.
-    pub(super) fn file_of(&mut self, kind: FileKind, value: &str, params: &Params) -> Result<StoredFile, ApiError> {
+    pub(super) fn file_of(
+        &mut self,
+        kind: FileKind,
+        value: &str,
+        params: &Params,
+    ) -> Result<StoredFile, ApiError> {
         let field = value.strip_prefix("attach://").unwrap_or(kind.field());
         if let Some(upload) = params.files.iter().find(|upload| upload.field == field) {
             if upload.bytes.is_empty() {
@@ -131,7 +151,12 @@ impl State {
                 );
                 return Err(ApiError::bad(problem));
             }
-            return Ok(self.files.keep(kind, &upload.name, upload.mime.as_deref(), upload.bytes.clone()));
+            return Ok(self.files.keep(
+                kind,
+                &upload.name,
+                upload.mime.as_deref(),
+                upload.bytes.clone(),
+            ));
         }
         if let Some(known) = self.files.get(value) {
             return Ok(known.clone());
@@ -153,16 +178,25 @@ impl State {
         set(&mut message.json, "message_id", id);
         let json = message.json.clone();
         chat.messages.insert(id, message);
-        self.sent.extend(params.number("chat_id").map(|chat| (chat, id)));
+        self.sent
+            .extend(params.number("chat_id").map(|chat| (chat, id)));
         Ok(json)
     }
 
     /// The bot's own message that an edit means.
     fn editable(&mut self, params: &Params) -> Result<&mut Message, ApiError> {
         let id = params.number("message_id").unwrap_or_default();
-        let message = self.chat(params)?.messages.get_mut(&id).filter(|message| !message.is_deleted);
+        let message = self
+            .chat(params)?
+            .messages
+            .get_mut(&id)
+            .filter(|message| !message.is_deleted);
         let message = message.ok_or_else(|| ApiError::bad("message to edit not found"))?;
-        if message.is_from_bot() { Ok(message) } else { Err(ApiError::bad("message can't be edited")) }
+        if message.is_from_bot() {
+            Ok(message)
+        } else {
+            Err(ApiError::bad("message can't be edited"))
+        }
     }
 
     pub(super) fn edit_text(&mut self, params: &Params) -> Outcome {
@@ -188,7 +222,9 @@ impl State {
         message.history.push(before);
         message.set_text(formatted);
         params.text("text").clone_into(&mut message.source);
-        params.text("parse_mode").clone_into(&mut message.parse_mode);
+        params
+            .text("parse_mode")
+            .clone_into(&mut message.parse_mode);
         Ok(message.edited(markup))
     }
 
@@ -203,8 +239,14 @@ impl State {
 
     pub(super) fn delete(&mut self, params: &Params) -> Outcome {
         let id = params.number("message_id").unwrap_or_default();
-        let message = self.chat(params)?.messages.get_mut(&id).filter(|message| !message.is_deleted);
-        message.ok_or_else(|| ApiError::bad("message to delete not found"))?.is_deleted = true;
+        let message = self
+            .chat(params)?
+            .messages
+            .get_mut(&id)
+            .filter(|message| !message.is_deleted);
+        message
+            .ok_or_else(|| ApiError::bad("message to delete not found"))?
+            .is_deleted = true;
         Ok(json!(true))
     }
 
@@ -219,11 +261,22 @@ impl State {
     }
 
     pub(super) fn react(&mut self, params: &Params) -> Outcome {
-        let reactions = params.json("reaction").and_then(Value::as_array).cloned().unwrap_or_default();
-        let emoji = reactions.iter().filter_map(|reaction| reaction.get("emoji")?.as_str()).map(str::to_owned);
+        let reactions = params
+            .json("reaction")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
+        let emoji = reactions
+            .iter()
+            .filter_map(|reaction| reaction.get("emoji")?.as_str())
+            .map(str::to_owned);
         let emoji: Vec<String> = emoji.collect();
         let id = params.number("message_id").unwrap_or_default();
-        let message = self.chat(params)?.messages.get_mut(&id).filter(|message| !message.is_deleted);
+        let message = self
+            .chat(params)?
+            .messages
+            .get_mut(&id)
+            .filter(|message| !message.is_deleted);
         let message = message.ok_or_else(|| ApiError::bad("message to react not found"))?;
         let known = |emoji: &String| REACTIONS.split(' ').any(|known| known == emoji);
         if emoji.len() != reactions.len() || !emoji.iter().all(known) {
@@ -272,7 +325,9 @@ fn draft(chat: &Chat, params: &Params) -> Result<Message, ApiError> {
 fn thread(chat: &Chat, params: &Params) -> Result<Option<i64>, ApiError> {
     let thread = params.number("message_thread_id");
     match thread {
-        Some(thread) if !chat.threads.contains(&thread) => Err(ApiError::bad("message thread not found")),
+        Some(thread) if !chat.threads.contains(&thread) => {
+            Err(ApiError::bad("message thread not found"))
+        }
         Some(thread) if chat.closed_threads.contains(&thread) => Err(ApiError::bad("TOPIC_CLOSED")),
         _ => Ok(thread),
     }
@@ -282,36 +337,59 @@ fn formatted(params: &Params, text: &str, entities: &str) -> Result<Formatted, A
     let source = params.text(text);
     match params.text("parse_mode") {
         "" => {
-            let given = params.json(entities).and_then(Value::as_array).cloned().unwrap_or_default();
-            Ok(Formatted { entities: given, ..html::plain(source) })
+            let given = params
+                .json(entities)
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default();
+            Ok(Formatted {
+                entities: given,
+                ..html::plain(source)
+            })
         }
-        mode if mode.eq_ignore_ascii_case("html") => {
-            html::parse(source).map_err(|problem| ApiError::bad(format!("can't parse entities: {problem}")))
-        }
+        mode if mode.eq_ignore_ascii_case("html") => html::parse(source)
+            .map_err(|problem| ApiError::bad(format!("can't parse entities: {problem}"))),
         _ => Err(ApiError::bad("unsupported parse_mode")),
     }
 }
 
 /// The inline keyboard of a call; other keyboards are not part of the message.
 fn inline_keyboard(params: &Params) -> Result<Option<Value>, ApiError> {
-    let Some(rows) = params.json("reply_markup").and_then(|markup| markup.get("inline_keyboard")) else {
+    let Some(rows) = params
+        .json("reply_markup")
+        .and_then(|markup| markup.get("inline_keyboard"))
+    else {
         return Ok(None);
     };
-    let buttons: Vec<&Value> = rows.as_array().into_iter().flatten().filter_map(Value::as_array).flatten().collect();
+    let buttons: Vec<&Value> = rows
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_array)
+        .flatten()
+        .collect();
     for button in &buttons {
         let text = |key: &str| button.get(key).and_then(Value::as_str);
         if text("text").is_none_or(str::is_empty) {
-            return Err(ApiError::bad("can't parse inline keyboard button: Field \"text\" must be of type String"));
+            return Err(ApiError::bad(
+                "can't parse inline keyboard button: Field \"text\" must be of type String",
+            ));
         }
         if text("callback_data").is_some_and(|data| !(1..=64).contains(&data.len())) {
             return Err(ApiError::bad("BUTTON_DATA_INVALID"));
         }
         if button.as_object().is_some_and(|button| button.len() < 2) {
             let problem = "Text buttons are unallowed in the inline keyboard";
-            return Err(ApiError::bad(format!("can't parse inline keyboard button: {problem}")));
+            return Err(ApiError::bad(format!(
+                "can't parse inline keyboard button: {problem}"
+            )));
         }
     }
-    Ok(if buttons.is_empty() { None } else { Some(json!({"inline_keyboard": rows})) })
+    Ok(if buttons.is_empty() {
+        None
+    } else {
+        Some(json!({"inline_keyboard": rows}))
+    })
 }
 
 fn not_modified() -> ApiError {

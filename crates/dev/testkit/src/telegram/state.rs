@@ -16,7 +16,13 @@ use crate::calls::{Called, Calls};
 use crate::json::set;
 
 /// Kinds of updates that come unless others were asked for; reactions and member changes do not.
-const USUAL_UPDATES: &[&str] = &["message", "edited_message", "channel_post", "edited_channel_post", "callback_query"];
+const USUAL_UPDATES: &[&str] = &[
+    "message",
+    "edited_message",
+    "channel_post",
+    "edited_channel_post",
+    "callback_query",
+];
 const FIRST_UPDATE: i64 = 700_001;
 
 /// A call of the API.
@@ -101,10 +107,13 @@ impl Chat {
 impl State {
     pub(super) fn push(&mut self, incoming: Incoming) -> Pushed {
         let chat_id = incoming.chat_id;
-        let file = incoming
-            .file
-            .as_ref()
-            .map(|file| (file.kind, self.files.keep(file.kind, &file.name, Some(&file.mime), file.bytes.clone())));
+        let file = incoming.file.as_ref().map(|file| {
+            (
+                file.kind,
+                self.files
+                    .keep(file.kind, &file.name, Some(&file.mime), file.bytes.clone()),
+            )
+        });
         let chat = self.chats.entry(chat_id).or_default();
         chat.json = incoming.chat_json();
         chat.threads.extend(incoming.thread);
@@ -124,7 +133,10 @@ impl State {
         if let Some(album) = incoming.album {
             set(&mut json, "media_group_id", album);
         }
-        let formatted = Formatted { text: incoming.text, entities: incoming.entities };
+        let formatted = Formatted {
+            text: incoming.text,
+            entities: incoming.entities,
+        };
         let mut message = Message::new(json);
         if let Some((kind, file)) = file {
             message.set_file(kind, &file);
@@ -132,21 +144,47 @@ impl State {
         message.set_text(formatted);
         let json = message.json.clone();
         chat.messages.insert(message_id, message);
-        Pushed { chat_id, message_id, update_id: self.enqueue(incoming.voice.update(), json) }
+        Pushed {
+            chat_id,
+            message_id,
+            update_id: self.enqueue(incoming.voice.update(), json),
+        }
     }
 
-    pub(super) fn edit_by_person(&mut self, chat_id: i64, message_id: i64, text: &str) -> Option<Pushed> {
-        let message = self.chats.get_mut(&chat_id)?.messages.get_mut(&message_id)?;
+    pub(super) fn edit_by_person(
+        &mut self,
+        chat_id: i64,
+        message_id: i64,
+        text: &str,
+    ) -> Option<Pushed> {
+        let message = self
+            .chats
+            .get_mut(&chat_id)?
+            .messages
+            .get_mut(&message_id)?;
         if message.is_from_bot() {
             return None;
         }
-        message.set_text(Formatted { text: text.to_owned(), entities: marks(text) });
+        message.set_text(Formatted {
+            text: text.to_owned(),
+            entities: marks(text),
+        });
         set(&mut message.json, "edit_date", now());
         let json = message.json.clone();
-        Some(Pushed { chat_id, message_id, update_id: self.enqueue("edited_message", json) })
+        Some(Pushed {
+            chat_id,
+            message_id,
+            update_id: self.enqueue("edited_message", json),
+        })
     }
 
-    pub(super) fn press(&mut self, chat_id: i64, message_id: i64, person: &Person, data: &str) -> Option<Pushed> {
+    pub(super) fn press(
+        &mut self,
+        chat_id: i64,
+        message_id: i64,
+        person: &Person,
+        data: &str,
+    ) -> Option<Pushed> {
         self.presses += 1;
         let message = self.chats.get(&chat_id)?.message(message_id)?;
         let id = format!("43826950{}", self.presses);
@@ -155,7 +193,11 @@ impl State {
             "chat_instance": chat_id.to_string(), "data": data,
         });
         self.open_callbacks.insert(id);
-        Some(Pushed { chat_id, message_id, update_id: self.enqueue("callback_query", query) })
+        Some(Pushed {
+            chat_id,
+            message_id,
+            update_id: self.enqueue("callback_query", query),
+        })
     }
 
     /// Puts an update into the queue if the bot wants its kind.
@@ -176,14 +218,26 @@ impl State {
     }
 
     pub(super) fn sent(&self) -> Vec<SentMessage> {
-        let message = |(chat, id): &(i64, i64)| self.chats.get(chat)?.messages.get(id).map(|message| (*chat, message));
+        let message = |(chat, id): &(i64, i64)| {
+            self.chats
+                .get(chat)?
+                .messages
+                .get(id)
+                .map(|message| (*chat, message))
+        };
         let sent = self.sent.iter().filter_map(message);
-        sent.map(|(chat, message)| SentMessage::of(chat, message, &self.files)).collect()
+        sent.map(|(chat, message)| SentMessage::of(chat, message, &self.files))
+            .collect()
     }
 
     pub(super) fn reactions(&self, chat_id: i64, message_id: i64) -> Vec<String> {
-        let message = self.chats.get(&chat_id).and_then(|chat| chat.messages.get(&message_id));
-        message.map(|message| message.reactions.clone()).unwrap_or_default()
+        let message = self
+            .chats
+            .get(&chat_id)
+            .and_then(|chat| chat.messages.get(&message_id));
+        message
+            .map(|message| message.reactions.clone())
+            .unwrap_or_default()
     }
 }
 

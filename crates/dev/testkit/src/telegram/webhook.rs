@@ -49,7 +49,11 @@ impl Webhook {
     }
 
     pub(super) fn remove(&mut self) {
-        *self = Self { address: self.address, under_way: std::mem::take(&mut self.under_way), ..Self::default() };
+        *self = Self {
+            address: self.address,
+            under_way: std::mem::take(&mut self.under_way),
+            ..Self::default()
+        };
     }
 
     pub(super) fn post_to(&mut self, address: SocketAddr) {
@@ -87,8 +91,13 @@ impl State {
         if url.scheme() != "https" {
             return Err(bad("An HTTPS URL must be provided for webhook"));
         }
-        if !url.port_or_known_default().is_some_and(|port| PORTS.contains(&port)) {
-            return Err(bad("Webhook can be set up only on ports 80, 88, 443 or 8443"));
+        if !url
+            .port_or_known_default()
+            .is_some_and(|port| PORTS.contains(&port))
+        {
+            return Err(bad(
+                "Webhook can be set up only on ports 80, 88, 443 or 8443",
+            ));
         }
         let secret = params.text("secret_token");
         let is_word = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-');
@@ -98,7 +107,13 @@ impl State {
         let most = params.number("max_connections").unwrap_or(40);
         let allowed = params.json("allowed_updates").cloned();
         if let Some(kinds) = allowed.as_ref().and_then(Value::as_array) {
-            self.allowed = Some(kinds.iter().filter_map(Value::as_str).map(str::to_owned).collect());
+            self.allowed = Some(
+                kinds
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .map(str::to_owned)
+                    .collect(),
+            );
         }
         if params.flag("drop_pending_updates") {
             self.updates.clear();
@@ -119,18 +134,37 @@ impl State {
         webhook.is_set()
             && webhook.address.is_some()
             && webhook.under_way.len() < webhook.most
-            && self.updates.keys().any(|id| !webhook.under_way.contains(id))
+            && self
+                .updates
+                .keys()
+                .any(|id| !webhook.under_way.contains(id))
     }
 
     /// Takes the posts that may begin now.
     fn due(&mut self) -> Vec<Post> {
-        let (Some(url), Some(address)) = (self.webhook.url.clone(), self.webhook.address) else { return Vec::new() };
-        let free = self.webhook.most.saturating_sub(self.webhook.under_way.len());
-        let waiting = self.updates.iter().filter(|(id, _)| !self.webhook.under_way.contains(id));
-        let chosen: Vec<(i64, String)> = waiting.take(free).map(|(id, update)| (*id, update.to_string())).collect();
-        self.webhook.under_way.extend(chosen.iter().map(|(id, _)| *id));
-        let secret =
-            self.webhook.secret.as_ref().map(|secret| format!("X-Telegram-Bot-Api-Secret-Token: {secret}\r\n"));
+        let (Some(url), Some(address)) = (self.webhook.url.clone(), self.webhook.address) else {
+            return Vec::new();
+        };
+        let free = self
+            .webhook
+            .most
+            .saturating_sub(self.webhook.under_way.len());
+        let waiting = self
+            .updates
+            .iter()
+            .filter(|(id, _)| !self.webhook.under_way.contains(id));
+        let chosen: Vec<(i64, String)> = waiting
+            .take(free)
+            .map(|(id, update)| (*id, update.to_string()))
+            .collect();
+        self.webhook
+            .under_way
+            .extend(chosen.iter().map(|(id, _)| *id));
+        let secret = self
+            .webhook
+            .secret
+            .as_ref()
+            .map(|secret| format!("X-Telegram-Bot-Api-Secret-Token: {secret}\r\n"));
         let secret = secret.unwrap_or_default();
         let request = |body: &str| {
             let (path, host, length) = (url.path(), url.host_str().unwrap_or_default(), body.len());
@@ -139,7 +173,14 @@ impl State {
                  Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
             )
         };
-        chosen.into_iter().map(|(update, body)| Post { update, address, request: request(&body) }).collect()
+        chosen
+            .into_iter()
+            .map(|(update, body)| Post {
+                update,
+                address,
+                request: request(&body),
+            })
+            .collect()
     }
 
     /// Notes what became of a post.
@@ -160,7 +201,10 @@ impl Poster {
     pub(super) fn start(state: Watched<State>) -> Self {
         let (tasks, cancel) = (TaskTracker::new(), CancellationToken::new());
         let (posts, ends) = (tasks.clone(), cancel.clone());
-        tasks.spawn(async move { ends.run_until_cancelled(run(state, posts, ends.clone())).await });
+        tasks.spawn(async move {
+            ends.run_until_cancelled(run(state, posts, ends.clone()))
+                .await
+        });
         Self(cancel.drop_guard())
     }
 }
@@ -171,7 +215,11 @@ async fn run(state: Watched<State>, tasks: TaskTracker, cancel: CancellationToke
         // What changes from here on wakes the loop again.
         changed.mark_unchanged();
         // Without a look first, taking what is due would wake it for ever.
-        let due = if state.read(State::is_due) { state.change(State::due) } else { Vec::new() };
+        let due = if state.read(State::is_due) {
+            state.change(State::due)
+        } else {
+            Vec::new()
+        };
         for post in due {
             let (state, cancel) = (state.clone(), cancel.clone());
             tasks.spawn(async move {
@@ -205,5 +253,9 @@ async fn send(post: &Post) -> Result<(), String> {
         Err(_) => return Err("Read timeout expired".to_owned()),
     };
     let status = answer.split_whitespace().nth(1).unwrap_or_default();
-    if status.starts_with('2') { Ok(()) } else { Err(format!("Wrong response from the webhook: {status}")) }
+    if status.starts_with('2') {
+        Ok(())
+    } else {
+        Err(format!("Wrong response from the webhook: {status}"))
+    }
 }

@@ -20,7 +20,10 @@ fn stored_data_rows_make_files() {
 
 #[test]
 fn an_unknown_corpus_is_an_error() {
-    assert_eq!(corpus::rows("weather").unwrap_err().to_string(), "no corpus is called \"weather\"");
+    assert_eq!(
+        corpus::rows("weather").unwrap_err().to_string(),
+        "no corpus is called \"weather\""
+    );
 }
 
 #[tokio::test]
@@ -29,10 +32,16 @@ async fn model_rows_arrive_byte_for_byte() {
     assert_eq!(rows.len(), 40);
     for row in rows {
         let scripted = row.response().unwrap();
-        let whole = scripted.steps.iter().all(|step| matches!(step, Step::Bytes(_) | Step::Fin));
-        let server = ModelServer::scripted([Reply::corpus(&row).unwrap()]).await.unwrap();
+        let whole = scripted
+            .steps
+            .iter()
+            .all(|step| matches!(step, Step::Bytes(_) | Step::Fin));
+        let server = ModelServer::scripted([Reply::corpus(&row).unwrap()])
+            .await
+            .unwrap();
         let url = format!("{}/chat/completions", server.base_url());
-        let body = json!({"model": "m", "stream": true, "messages": [{"role": "user", "content": "hi"}]});
+        let body =
+            json!({"model": "m", "stream": true, "messages": [{"role": "user", "content": "hi"}]});
         let answer = client().post(url).json(&body).send().await.unwrap();
         assert_eq!(answer.status().as_u16(), scripted.status, "{}", row.id);
         if whole {
@@ -57,10 +66,21 @@ async fn gzip_of_is_unpacked_by_a_client_that_others_wrote() {
     })
     .await
     .unwrap();
-    let text = client().get(server.url()).send().await.unwrap().text().await.unwrap();
+    let text = client()
+        .get(server.url())
+        .send()
+        .await
+        .unwrap()
+        .text()
+        .await
+        .unwrap();
     assert_eq!(text, "你好 ".repeat(20_000));
 }
 
 fn bytes_of(step: &Step) -> Vec<u8> {
-    if let Step::Bytes(bytes) = step { bytes.to_vec() } else { Vec::new() }
+    if let Step::Bytes(bytes) = step {
+        bytes.to_vec()
+    } else {
+        Vec::new()
+    }
 }

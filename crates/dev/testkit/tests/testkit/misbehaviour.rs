@@ -14,14 +14,19 @@ use tokio::sync::Notify;
 use crate::client;
 
 fn request(server: &ModelServer, stream: bool) -> reqwest::RequestBuilder {
-    let body = json!({"model": "m", "stream": stream, "messages": [{"role": "user", "content": "hi"}]});
-    client().post(format!("{}/chat/completions", server.base_url())).json(&body)
+    let body =
+        json!({"model": "m", "stream": stream, "messages": [{"role": "user", "content": "hi"}]});
+    client()
+        .post(format!("{}/chat/completions", server.base_url()))
+        .json(&body)
 }
 
 #[tokio::test]
 async fn cut_answers_end_in_a_transport_error() {
     for stream in [true, false] {
-        let server = ModelServer::scripted([Reply::text("hello").then_cut()]).await.unwrap();
+        let server = ModelServer::scripted([Reply::text("hello").then_cut()])
+            .await
+            .unwrap();
         let answer = request(&server, stream).send().await;
         let body = match answer {
             Ok(answer) => answer.bytes().await.map(|_| ()),
@@ -49,7 +54,12 @@ async fn a_stall_comes_after_the_content() {
         let mut answer = request(&server, stream).send().await.unwrap();
         assert!(answer.chunk().await.unwrap().is_some());
         let rest = async { while answer.chunk().await.unwrap().is_some() {} };
-        assert!(tokio::time::timeout(Duration::from_millis(100), rest).await.is_err(), "stream: {stream}");
+        assert!(
+            tokio::time::timeout(Duration::from_millis(100), rest)
+                .await
+                .is_err(),
+            "stream: {stream}"
+        );
         drop(answer);
         server.server().wait_for_abandoned(count).await.unwrap();
     }
@@ -64,7 +74,13 @@ async fn an_error_in_the_stream_has_the_vendors_shape() {
     while let Ok(Some(chunk)) = answer.chunk().await {
         seen.push_str(&String::from_utf8_lossy(&chunk));
     }
-    let last = seen.trim_end().lines().last().unwrap().strip_prefix("data: ").unwrap();
+    let last = seen
+        .trim_end()
+        .lines()
+        .last()
+        .unwrap()
+        .strip_prefix("data: ")
+        .unwrap();
     let expected = json!({"error": {"message": "too much", "type": "overloaded_error", "param": null, "code": null}});
     assert_eq!(serde_json::from_str::<Value>(last).unwrap(), expected);
 }
@@ -79,20 +95,39 @@ async fn statuses_carry_headers_and_bodies() {
     let server = ModelServer::scripted(replies).await.unwrap();
     let answer = request(&server, true).send().await.unwrap();
     assert_eq!(answer.headers().get("retry-after").unwrap(), "2");
-    assert_eq!(answer.json::<Value>().await.unwrap()["error"]["code"], "rate_limit_exceeded");
+    assert_eq!(
+        answer.json::<Value>().await.unwrap()["error"]["code"],
+        "rate_limit_exceeded"
+    );
     let answer = request(&server, true).send().await.unwrap();
-    assert_eq!(answer.json::<Value>().await.unwrap()["error"]["type"], "insufficient_quota");
-    assert_eq!(request(&server, true).send().await.unwrap().text().await.unwrap(), "<h1>Bad</h1>");
+    assert_eq!(
+        answer.json::<Value>().await.unwrap()["error"]["type"],
+        "insufficient_quota"
+    );
+    assert_eq!(
+        request(&server, true)
+            .send()
+            .await
+            .unwrap()
+            .text()
+            .await
+            .unwrap(),
+        "<h1>Bad</h1>"
+    );
 }
 
 #[tokio::test]
 async fn a_gate_holds_the_rest_of_a_stream_back() {
     let gate = Gate::new();
-    let server = ModelServer::scripted([Reply::deltas(["first", "second"]).holding(&gate)]).await.unwrap();
+    let server = ModelServer::scripted([Reply::deltas(["first", "second"]).holding(&gate)])
+        .await
+        .unwrap();
     let mut answer = request(&server, true).send().await.unwrap();
     let mut seen = String::new();
     while !seen.contains("first") {
-        seen.push_str(&String::from_utf8_lossy(&answer.chunk().await.unwrap().unwrap()));
+        seen.push_str(&String::from_utf8_lossy(
+            &answer.chunk().await.unwrap().unwrap(),
+        ));
     }
     gate.open();
     assert!(!seen.contains("second"), "{seen}");
@@ -107,7 +142,13 @@ async fn delays_are_kept() {
     let reply = Reply::deltas(["a", "b", "c"]).with_delay(Duration::from_millis(30));
     let server = ModelServer::scripted([reply]).await.unwrap();
     let begun = Instant::now();
-    request(&server, true).send().await.unwrap().bytes().await.unwrap();
+    request(&server, true)
+        .send()
+        .await
+        .unwrap()
+        .bytes()
+        .await
+        .unwrap();
     assert!(begun.elapsed() >= Duration::from_millis(90));
 }
 
@@ -115,20 +156,33 @@ async fn delays_are_kept() {
 async fn an_exhausted_script_is_told() {
     let server = ModelServer::scripted([]).await.unwrap();
     assert_eq!(request(&server, true).send().await.unwrap().status(), 500);
-    assert_eq!(server.violations(), ["request 1: the script has no reply left"]);
+    assert_eq!(
+        server.violations(),
+        ["request 1: the script has no reply left"]
+    );
 }
 
 #[tokio::test]
 async fn connections_are_reused_and_chunked_requests_read() {
     let server =
-        Server::start(|request| async move { Response::bytes(200, "text/plain", request.body) }).await.unwrap();
+        Server::start(|request| async move { Response::bytes(200, "text/plain", request.body) })
+            .await
+            .unwrap();
     let client = client();
     for size in [0_usize, 1, 70_000] {
         let body = reqwest::Body::wrap_stream(futures_util::stream::iter([
             Ok::<_, std::io::Error>("x".repeat(size)),
             Ok("end".to_owned()),
         ]));
-        let answer = client.post(server.url()).body(body).send().await.unwrap().text().await.unwrap();
+        let answer = client
+            .post(server.url())
+            .body(body)
+            .send()
+            .await
+            .unwrap()
+            .text()
+            .await
+            .unwrap();
         assert_eq!(answer, format!("{}end", "x".repeat(size)));
     }
 }

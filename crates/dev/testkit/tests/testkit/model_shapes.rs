@@ -22,20 +22,38 @@ fn full_reply() -> Reply {
 
 async fn ask(server: &ModelServer, path: &str, mut body: Value) -> String {
     body["model"] = json!("m");
-    let request = client().post(format!("{}{path}", server.base_url())).header("anthropic-version", "2023-06-01");
-    request.json(&body).send().await.unwrap().text().await.unwrap()
+    let request = client()
+        .post(format!("{}{path}", server.base_url()))
+        .header("anthropic-version", "2023-06-01");
+    request
+        .json(&body)
+        .send()
+        .await
+        .unwrap()
+        .text()
+        .await
+        .unwrap()
 }
 
 /// The data of every event.
 fn events(stream: &str) -> Vec<Value> {
-    let data = stream.lines().filter_map(|line| line.strip_prefix("data: "));
-    data.filter(|data| *data != "[DONE]").map(|data| serde_json::from_str(data).unwrap()).collect()
+    let data = stream
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "));
+    data.filter(|data| *data != "[DONE]")
+        .map(|data| serde_json::from_str(data).unwrap())
+        .collect()
 }
 
 #[tokio::test]
 async fn openai_whole() {
     let server = ModelServer::scripted([full_reply()]).await.unwrap();
-    let answer = ask(&server, "/chat/completions", json!({"messages": [{"role": "user", "content": "hi"}]})).await;
+    let answer = ask(
+        &server,
+        "/chat/completions",
+        json!({"messages": [{"role": "user", "content": "hi"}]}),
+    )
+    .await;
     let expected = json!({
         "id": "chatcmpl-1", "object": "chat.completion", "created": 1_700_000_000, "model": "m",
         "choices": [{"index": 0, "logprobs": null, "finish_reason": "tool_calls", "message": {
@@ -58,7 +76,10 @@ async fn openai_stream() {
     let stream = ask(&server, "/chat/completions", body).await;
     assert!(stream.ends_with("data: [DONE]\n\n"), "{stream}");
     let events = events(&stream);
-    let deltas: Vec<&Value> = events.iter().filter_map(|event| event.pointer("/choices/0/delta")).collect();
+    let deltas: Vec<&Value> = events
+        .iter()
+        .filter_map(|event| event.pointer("/choices/0/delta"))
+        .collect();
     let expected = [
         json!({"role": "assistant", "content": ""}),
         json!({"reasoning_content": "hm"}),
@@ -72,7 +93,10 @@ async fn openai_stream() {
     ];
     assert_eq!(deltas, expected.iter().collect::<Vec<_>>());
     let last = events.last().unwrap();
-    assert_eq!((&last["choices"], &last["usage"]["total_tokens"]), (&json!([]), &json!(107)));
+    assert_eq!(
+        (&last["choices"], &last["usage"]["total_tokens"]),
+        (&json!([]), &json!(107))
+    );
 }
 
 #[tokio::test]
@@ -90,15 +114,22 @@ async fn anthropic_whole() {
         "usage": {"input_tokens": 10, "cache_creation_input_tokens": 30, "cache_read_input_tokens": 60,
             "output_tokens": 7},
     });
-    assert_eq!(serde_json::from_str::<Value>(&ask(&server, "/messages", body).await).unwrap(), expected);
+    assert_eq!(
+        serde_json::from_str::<Value>(&ask(&server, "/messages", body).await).unwrap(),
+        expected
+    );
 }
 
 #[tokio::test]
 async fn anthropic_stream() {
     let server = ModelServer::scripted([full_reply()]).await.unwrap();
-    let body = json!({"max_tokens": 10, "stream": true, "messages": [{"role": "user", "content": "hi"}]});
+    let body =
+        json!({"max_tokens": 10, "stream": true, "messages": [{"role": "user", "content": "hi"}]});
     let stream = ask(&server, "/messages", body).await;
-    let kinds: Vec<String> = events(&stream).iter().map(|event| event["type"].as_str().unwrap().to_owned()).collect();
+    let kinds: Vec<String> = events(&stream)
+        .iter()
+        .map(|event| event["type"].as_str().unwrap().to_owned())
+        .collect();
     let expected = [
         "message_start",
         "ping",
@@ -118,7 +149,10 @@ async fn anthropic_stream() {
         "message_stop",
     ];
     assert_eq!(kinds, expected);
-    let names: Vec<&str> = stream.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
+    let names: Vec<&str> = stream
+        .lines()
+        .filter_map(|line| line.strip_prefix("event: "))
+        .collect();
     assert_eq!(names, expected);
 }
 
@@ -133,9 +167,17 @@ async fn a_rule_answers_by_what_was_said() {
     let user = json!({"role": "user", "content": "a.txt"});
     let answer = ask(&server, "/chat/completions", json!({"messages": [user]})).await;
     let message = serde_json::from_str::<Value>(&answer).unwrap()["choices"][0]["message"].clone();
-    assert_eq!(message["tool_calls"][0]["function"]["arguments"], "{\"path\":\"a.txt\"}");
+    assert_eq!(
+        message["tool_calls"][0]["function"]["arguments"],
+        "{\"path\":\"a.txt\"}"
+    );
     let result = json!({"role": "tool", "tool_call_id": "call_1_0", "content": "42"});
-    let answer = ask(&server, "/chat/completions", json!({"messages": [user, message, result]})).await;
+    let answer = ask(
+        &server,
+        "/chat/completions",
+        json!({"messages": [user, message, result]}),
+    )
+    .await;
     let answer: Value = serde_json::from_str(&answer).unwrap();
     assert_eq!(answer["choices"][0]["message"]["content"], "it says 42");
     assert_eq!(server.violations(), Vec::<String>::new());
@@ -146,14 +188,32 @@ async fn requests_are_recorded_exactly() {
     let server = ModelServer::scripted([Reply::text("ok")]).await.unwrap();
     let body = "{ \"model\":\"m\",\n\"messages\":[{\"role\":\"user\",\"content\":\"é\"}] }";
     let url = format!("{}/chat/completions", server.base_url());
-    client().post(url).header("X-Mine", "1").body(body).send().await.unwrap();
+    client()
+        .post(url)
+        .header("X-Mine", "1")
+        .body(body)
+        .send()
+        .await
+        .unwrap();
     let requests = server.wait_for(1).await.unwrap();
-    let [request] = requests.as_slice() else { unreachable!("one request was sent") };
-    assert_eq!((request.api, request.http.path(), request.model()), (Api::OpenAi, "/v1/chat/completions", "m"));
+    let [request] = requests.as_slice() else {
+        unreachable!("one request was sent")
+    };
+    assert_eq!(
+        (request.api, request.http.path(), request.model()),
+        (Api::OpenAi, "/v1/chat/completions", "m")
+    );
     assert_eq!(request.http.body, body);
     assert_eq!(request.http.header("x-mine"), Some("1"));
-    client().get(format!("{}/models", server.base_url())).send().await.unwrap();
-    assert_eq!(server.other_requests().first().unwrap().path(), "/v1/models");
+    client()
+        .get(format!("{}/models", server.base_url()))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(
+        server.other_requests().first().unwrap().path(),
+        "/v1/models"
+    );
 }
 
 #[tokio::test]
@@ -165,24 +225,49 @@ async fn the_prompt_is_compared_byte_by_byte() {
         .replace(r#""role":"user","content":[{"#, r#""content":[{"#)
         .replace(r#""a"}]"#, r#""a"}],"role":"user""#);
     let mark = r#""cache_control":{"type":"ephemeral"}"#;
-    let marked_first = first.replace(&format!(",{mark}"), "").replace(r#"[{"type""#, &format!(r#"[{{{mark},"type""#));
+    let marked_first = first
+        .replace(&format!(",{mark}"), "")
+        .replace(r#"[{"type""#, &format!(r#"[{{{mark},"type""#));
     assert!(marked_first.contains(&format!("[{{{mark},")));
     for body in [first, second, &third, &marked_first] {
-        let request =
-            client().post(format!("{}/messages", server.base_url())).header("anthropic-version", "2023-06-01");
-        assert_eq!(request.body(body.to_owned()).send().await.unwrap().status(), 200, "{body}");
+        let request = client()
+            .post(format!("{}/messages", server.base_url()))
+            .header("anthropic-version", "2023-06-01");
+        assert_eq!(
+            request.body(body.to_owned()).send().await.unwrap().status(),
+            200,
+            "{body}"
+        );
     }
-    let prompts: Vec<_> = server.requests().iter().map(|request| request.prompt()).collect();
-    assert_eq!(prompts[0], [r#""s""#, r#"{"role":"user","content":[{"type":"text","text":"a"}]}"#]);
+    let prompts: Vec<_> = server
+        .requests()
+        .iter()
+        .map(|request| request.prompt())
+        .collect();
+    assert_eq!(
+        prompts[0],
+        [
+            r#""s""#,
+            r#"{"role":"user","content":[{"type":"text","text":"a"}]}"#
+        ]
+    );
     assert!(prompts[1].starts_with(&prompts[0]));
-    assert!(!prompts[2].starts_with(&prompts[0]), "another order of members is other bytes");
-    assert_eq!(prompts[3], prompts[0], "a mark is no part of the prompt wherever it stands");
+    assert!(
+        !prompts[2].starts_with(&prompts[0]),
+        "another order of members is other bytes"
+    );
+    assert_eq!(
+        prompts[3], prompts[0],
+        "a mark is no part of the prompt wherever it stands"
+    );
 }
 
 #[tokio::test]
 async fn a_gate_holds_an_answer_back() {
     let gate = Gate::new();
-    let server = ModelServer::scripted([Reply::text("late").after(&gate)]).await.unwrap();
+    let server = ModelServer::scripted([Reply::text("late").after(&gate)])
+        .await
+        .unwrap();
     let body = json!({"messages": [{"role": "user", "content": "hi"}]});
     let (answer, ()) = tokio::join!(ask(&server, "/chat/completions", body), async {
         server.wait_for(1).await.unwrap();
@@ -193,16 +278,33 @@ async fn a_gate_holds_an_answer_back() {
 
 #[tokio::test]
 async fn a_wrong_key_is_refused_in_the_vendors_words() {
-    let server = ModelServer::with_key("right", [Reply::text("ok")]).await.unwrap();
-    let body = json!({"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "hi"}]});
-    let table =
-        [("/chat/completions", "/error/code", "invalid_api_key"), ("/messages", "/error/type", "authentication_error")];
+    let server = ModelServer::with_key("right", [Reply::text("ok")])
+        .await
+        .unwrap();
+    let body =
+        json!({"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "hi"}]});
+    let table = [
+        ("/chat/completions", "/error/code", "invalid_api_key"),
+        ("/messages", "/error/type", "authentication_error"),
+    ];
     for (path, place, word) in table {
-        let request = client().post(format!("{}{path}", server.base_url())).bearer_auth("wrong");
+        let request = client()
+            .post(format!("{}{path}", server.base_url()))
+            .bearer_auth("wrong");
         let answer = request.json(&body).send().await.unwrap();
         assert_eq!(answer.status(), 401);
-        assert_eq!(answer.json::<Value>().await.unwrap().pointer(place).unwrap(), word);
+        assert_eq!(
+            answer
+                .json::<Value>()
+                .await
+                .unwrap()
+                .pointer(place)
+                .unwrap(),
+            word
+        );
     }
-    let request = client().post(format!("{}/chat/completions", server.base_url())).bearer_auth("right");
+    let request = client()
+        .post(format!("{}/chat/completions", server.base_url()))
+        .bearer_auth("right");
     assert_eq!(request.json(&body).send().await.unwrap().status(), 200);
 }

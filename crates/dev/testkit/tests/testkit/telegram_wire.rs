@@ -22,7 +22,12 @@ async fn faults_come_once_each_and_in_order() {
     fake.fail_next("sendMessage", Fault::RetryAfter(3));
     fake.fail_next("sendMessage", Fault::bad_gateway());
     fake.fail_next("sendMessage", Fault::unauthorized());
-    let send = || client().post(format!("{base}/sendMessage")).json(&json!({"chat_id": 7, "text": "x"})).send();
+    let send = || {
+        client()
+            .post(format!("{base}/sendMessage"))
+            .json(&json!({"chat_id": 7, "text": "x"}))
+            .send()
+    };
     let expected = [
         json!({"ok": false, "error_code": 429, "description": "Too Many Requests: retry after 3",
             "parameters": {"retry_after": 3}}),
@@ -31,23 +36,38 @@ async fn faults_come_once_each_and_in_order() {
     ];
     for body in expected {
         let answer = send().await.unwrap();
-        assert_eq!(u64::from(answer.status().as_u16()), body["error_code"].as_u64().unwrap());
+        assert_eq!(
+            u64::from(answer.status().as_u16()),
+            body["error_code"].as_u64().unwrap()
+        );
         assert_eq!(answer.json::<Value>().await.unwrap(), body);
     }
     assert_eq!(fake.sent().len(), 0);
     assert_eq!(send().await.unwrap().status(), 200);
-    assert_eq!((fake.sent().len(), fake.calls_of("sendMessage").len()), (1, 4));
+    assert_eq!(
+        (fake.sent().len(), fake.calls_of("sendMessage").len()),
+        (1, 4)
+    );
 }
 
 #[tokio::test]
 async fn lost_answers_differ_in_whether_the_call_took_effect() {
     let (fake, base) = start().await;
-    let table = [(Fault::Drop, 0), (Fault::DropAfterEffect, 1), (Fault::Hang, 1), (Fault::HangAfterEffect, 2)];
+    let table = [
+        (Fault::Drop, 0),
+        (Fault::DropAfterEffect, 1),
+        (Fault::Hang, 1),
+        (Fault::HangAfterEffect, 2),
+    ];
     for (call, (fault, sent)) in (1..).zip(table) {
         let is_silent = matches!(fault, Fault::Hang | Fault::HangAfterEffect);
         fake.fail_next("sendMessage", fault.clone());
-        let mut answer =
-            pin!(client().post(format!("{base}/sendMessage")).json(&json!({"chat_id": 7, "text": "x"})).send());
+        let mut answer = pin!(
+            client()
+                .post(format!("{base}/sendMessage"))
+                .json(&json!({"chat_id": 7, "text": "x"}))
+                .send()
+        );
         tokio::select! {
             outcome = &mut answer => assert!(!is_silent && outcome.is_err(), "{fault:?}: {outcome:?}"),
             arrived = fake.wait_for_calls("sendMessage", call) => {
@@ -68,14 +88,31 @@ async fn lost_answers_differ_in_whether_the_call_took_effect() {
 #[tokio::test]
 async fn parameters_may_come_as_query_or_form() {
     let (fake, base) = start().await;
-    let get = client().get(format!("{base}/SENDMESSAGE?chat_id=7&text=a%20b")).send().await.unwrap();
+    let get = client()
+        .get(format!("{base}/SENDMESSAGE?chat_id=7&text=a%20b"))
+        .send()
+        .await
+        .unwrap();
     assert_eq!(get.json::<Value>().await.unwrap()["result"]["text"], "a b");
     let form = "chat_id=7&text=1+2&reply_parameters=%7B%22message_id%22%3A1%7D";
     let post = client().post(format!("{base}/sendmessage")).body(form);
-    post.header("content-type", "application/x-www-form-urlencoded").send().await.unwrap();
-    let seen: Vec<_> = fake.sent().into_iter().map(|sent| (sent.text, sent.reply_to)).collect();
-    assert_eq!(seen, [("a b".to_owned(), None), ("1 2".to_owned(), Some(1))]);
-    assert_eq!(fake.calls()[1].params, json!({"chat_id": 7, "text": "1 2", "reply_parameters": {"message_id": 1}}));
+    post.header("content-type", "application/x-www-form-urlencoded")
+        .send()
+        .await
+        .unwrap();
+    let seen: Vec<_> = fake
+        .sent()
+        .into_iter()
+        .map(|sent| (sent.text, sent.reply_to))
+        .collect();
+    assert_eq!(
+        seen,
+        [("a b".to_owned(), None), ("1 2".to_owned(), Some(1))]
+    );
+    assert_eq!(
+        fake.calls()[1].params,
+        json!({"chat_id": 7, "text": "1 2", "reply_parameters": {"message_id": 1}})
+    );
 }
 
 #[tokio::test]
@@ -90,7 +127,10 @@ async fn unknown_methods_and_paths_are_not_found() {
     for path in paths {
         let answer = client().get(&path).send().await.unwrap();
         assert_eq!(
-            (answer.status().as_u16(), &answer.json::<Value>().await.unwrap()["description"]),
+            (
+                answer.status().as_u16(),
+                &answer.json::<Value>().await.unwrap()["description"]
+            ),
             (404, &json!("Not Found")),
             "{path}"
         );
@@ -100,15 +140,28 @@ async fn unknown_methods_and_paths_are_not_found() {
 #[tokio::test]
 async fn a_poll_whose_client_left_takes_nothing() {
     let (fake, base) = start().await;
-    let confirmed = client().get(format!("{base}/getUpdates?offset=-1")).send().await.unwrap();
-    let id = confirmed.json::<Value>().await.unwrap()["result"][0]["update_id"].as_i64().unwrap();
+    let confirmed = client()
+        .get(format!("{base}/getUpdates?offset=-1"))
+        .send()
+        .await
+        .unwrap();
+    let id = confirmed.json::<Value>().await.unwrap()["result"][0]["update_id"]
+        .as_i64()
+        .unwrap();
     tokio::select! {
         answer = client().get(format!("{base}/getUpdates?timeout=30&offset={}", id + 1)).send() => panic!("{answer:?}"),
         calls = fake.wait_for_calls("getUpdates", 2) => assert!(calls.is_ok()),
     }
     fake.server().wait_for_abandoned(1).await.unwrap();
     let pushed = fake.push(Incoming::private(&Person::new(7, "Ann", "ann_x"), "again"));
-    let answer = client().get(format!("{base}/getUpdates")).send().await.unwrap().json::<Value>().await.unwrap();
+    let answer = client()
+        .get(format!("{base}/getUpdates"))
+        .send()
+        .await
+        .unwrap()
+        .json::<Value>()
+        .await
+        .unwrap();
     assert_eq!(answer["result"][0]["update_id"].as_i64(), pushed.update_id);
     assert_eq!(fake.conflicts(), 0);
 }

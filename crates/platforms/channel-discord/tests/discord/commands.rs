@@ -16,11 +16,17 @@ async fn the_menu_shows_what_the_assistant_understands() {
         .unwrap()
         .iter()
         .map(|command| {
-            (command["name"].clone(), command["description"].clone(), command["options"][0]["description"].clone())
+            (
+                command["name"].clone(),
+                command["description"].clone(),
+                command["options"][0]["description"].clone(),
+            )
         })
         .collect();
-    let expected =
-        [(json!("new"), json!("Begin anew"), json!(null)), (json!("model"), json!("Choose a model"), json!("[NAME]"))];
+    let expected = [
+        (json!("new"), json!("Begin anew"), json!(null)),
+        (json!("model"), json!("Choose a model"), json!("[NAME]")),
+    ];
     assert_eq!(shown, expected);
     running.stop().await;
     let running = Running::start(json!({"slashCommands": false})).await;
@@ -42,17 +48,41 @@ async fn a_command_is_answered_in_private_and_arrives_as_text() {
     for (number, (channel, name, arguments, text)) in (1..).zip(commands) {
         let used = running.fake.use_command(channel, &ann(), name, arguments);
         let message = running.assistant.message(number).await.unwrap();
-        assert_eq!((message.content.as_str(), message.chat_id.as_str()), (text, channel.to_string().as_str()));
-        assert_eq!(message.id.clone().unwrap().as_str(), used.message_id.to_string());
+        assert_eq!(
+            (message.content.as_str(), message.chat_id.as_str()),
+            (text, channel.to_string().as_str())
+        );
+        assert_eq!(
+            message.id.clone().unwrap().as_str(),
+            used.message_id.to_string()
+        );
         let answers = running.fake.wait_for_answers(number).await.unwrap();
         let answer = answers.last().unwrap();
         assert_eq!((answer.kind, answer.is_private()), (4, true));
-        running.channel.send(&reply(&message, &format!("done with {number}"))).await.unwrap();
-        assert_eq!(running.fake.texts_in(channel), [format!("done with {number}")]);
+        running
+            .channel
+            .send(&reply(&message, &format!("done with {number}")))
+            .await
+            .unwrap();
+        assert_eq!(
+            running.fake.texts_in(channel),
+            [format!("done with {number}")]
+        );
     }
     let seen = running.assistant.seen();
-    let arrivals: Vec<_> = seen.arrived.into_iter().map(|(_, arrival)| arrival).collect();
-    assert_eq!(arrivals, [Arrival::direct(), in_server(&[], true), in_server(&[CHANNELS[0]], true)]);
+    let arrivals: Vec<_> = seen
+        .arrived
+        .into_iter()
+        .map(|(_, arrival)| arrival)
+        .collect();
+    assert_eq!(
+        arrivals,
+        [
+            Arrival::direct(),
+            in_server(&[], true),
+            in_server(&[CHANNELS[0]], true)
+        ]
+    );
     running.stop().await;
 }
 
@@ -61,9 +91,13 @@ async fn a_command_is_acknowledged_while_messages_wait_to_be_stored() {
     let running = Running::start(json!({})).await;
     running.hello().await;
     running.assistant.hold(true);
-    running.fake.push(nanobot_testkit::discord::Incoming::direct(&ann(), "slow"));
+    running
+        .fake
+        .push(nanobot_testkit::discord::Incoming::direct(&ann(), "slow"));
     running.assistant.message(2).await.unwrap();
-    running.fake.use_command(running.fake.direct_channel(&ann()), &ann(), "new", None);
+    running
+        .fake
+        .use_command(running.fake.direct_channel(&ann()), &ann(), "new", None);
     running.fake.wait_for_answers(1).await.unwrap();
     assert_eq!(running.assistant.seen().arrived.len(), 2);
     running.assistant.hold(false);
@@ -76,16 +110,25 @@ async fn a_stranger_s_command_is_not_answered_unless_they_are_to_be_told() {
     let running = Running::start(json!({})).await;
     let theirs = running.fake.direct_channel(&mallory());
     running.fake.use_command(theirs, &mallory(), "new", None);
-    running.fake.use_command(CHANNELS[0], &mallory(), "new", None);
+    running
+        .fake
+        .use_command(CHANNELS[0], &mallory(), "new", None);
     running.hello().await;
     running.assistant.will_ask_strangers("Pairing code: K7QX2M");
-    running.fake.use_command(CHANNELS[0], &mallory(), "new", None);
+    running
+        .fake
+        .use_command(CHANNELS[0], &mallory(), "new", None);
     running.fake.use_command(theirs, &mallory(), "new", None);
     let answers = running.fake.wait_for_answers(1).await.unwrap();
     assert_eq!(answers[0].data["content"], json!("Pairing code: K7QX2M"));
-    running.fake.push(nanobot_testkit::discord::Incoming::direct(&ann(), "bye"));
+    running
+        .fake
+        .push(nanobot_testkit::discord::Incoming::direct(&ann(), "bye"));
     running.assistant.message(2).await.unwrap();
-    assert_eq!((running.fake.answers().len(), running.fake.sent()), (1, vec![]));
+    assert_eq!(
+        (running.fake.answers().len(), running.fake.sent()),
+        (1, vec![])
+    );
     running.stop().await;
 }
 
@@ -94,10 +137,20 @@ async fn a_button_says_its_label_once() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let question = with(reply(&inbound, "really?"), |message| {
-        message.buttons = vec![vec![Button { label: "Yes".to_owned() }, Button { label: "No".to_owned() }]];
+        message.buttons = vec![vec![
+            Button {
+                label: "Yes".to_owned(),
+            },
+            Button {
+                label: "No".to_owned(),
+            },
+        ]];
     });
     running.channel.send(&question).await.unwrap();
-    let (chat, message) = (running.fake.sent()[0].channel_id, running.fake.sent()[0].message_id);
+    let (chat, message) = (
+        running.fake.sent()[0].channel_id,
+        running.fake.sent()[0].message_id,
+    );
     running.fake.press(chat, message, &mallory(), "No").unwrap();
     running.fake.press(chat, message, &ann(), "Yes").unwrap();
     assert_eq!(running.assistant.message(2).await.unwrap().content, "Yes");

@@ -8,7 +8,9 @@ use nanobot_testkit::DiscordFake;
 use nanobot_testkit::conformance::{
     self, Ability, ChannelHarness, Chat, Event, Place, Said, Seen, SendFault, Wanted, Who,
 };
-use nanobot_testkit::discord::{BOT_ID, CHANNELS, Fault, Incoming, Order, Pushed, SentMessage, TOKEN};
+use nanobot_testkit::discord::{
+    BOT_ID, CHANNELS, Fault, Incoming, Order, Pushed, SentMessage, TOKEN,
+};
 use serde_json::json;
 
 use crate::support::{ann, channel, mallory};
@@ -28,13 +30,18 @@ impl Harness {
 
     /// What was said last as the gateway shows it.
     fn said(&self) -> anyhow::Result<Value> {
-        self.fake.message(self.last()?.message_id).context("the message is gone")
+        self.fake
+            .message(self.last()?.message_id)
+            .context("the message is gone")
     }
 
     /// Everybody hears this message, as they heard the last one.
     fn offer(&mut self, message: &Value) -> anyhow::Result<()> {
         let number = self.fake.push_raw("MESSAGE_CREATE", message);
-        self.last = Some(Pushed { number, ..self.last()? });
+        self.last = Some(Pushed {
+            number,
+            ..self.last()?
+        });
         Ok(())
     }
 
@@ -67,7 +74,10 @@ impl ChannelHarness for Harness {
     }
 
     fn secrets(&self) -> Vec<String> {
-        vec![TOKEN.to_owned(), TOKEN.rsplit_once('.').unwrap().1.to_owned()]
+        vec![
+            TOKEN.to_owned(),
+            TOKEN.rsplit_once('.').unwrap().1.to_owned(),
+        ]
     }
 
     fn connect(&mut self) -> anyhow::Result<Arc<dyn Channel>> {
@@ -76,7 +86,11 @@ impl ChannelHarness for Harness {
     }
 
     async fn say(&mut self, said: Said<'_>) -> anyhow::Result<()> {
-        let person = if said.by == Who::Friend { ann() } else { mallory() };
+        let person = if said.by == Who::Friend {
+            ann()
+        } else {
+            mallory()
+        };
         let text = said.text_with(&format!("<@{BOT_ID}>"));
         let mut incoming = match said.place {
             Place::Direct => Incoming::direct(&person, &text),
@@ -91,7 +105,10 @@ impl ChannelHarness for Harness {
     }
 
     async fn pass_on(&mut self, text: &str) -> anyhow::Result<()> {
-        self.last = Some(self.fake.push(Incoming::direct(&ann(), "").forwarding(text)));
+        self.last = Some(
+            self.fake
+                .push(Incoming::direct(&ann(), "").forwarding(text)),
+        );
         Ok(())
     }
 
@@ -107,7 +124,8 @@ impl ChannelHarness for Harness {
     }
 
     fn is_acknowledged(&self) -> bool {
-        self.last.is_some_and(|last| self.fake.is_acknowledged(last))
+        self.last
+            .is_some_and(|last| self.fake.is_acknowledged(last))
     }
 
     async fn acknowledged(&mut self) -> anyhow::Result<()> {
@@ -116,7 +134,10 @@ impl ChannelHarness for Harness {
 
     async fn see(&mut self, chat: Chat, wanted: &Wanted<'_>) -> anyhow::Result<Vec<Seen>> {
         let seen = |sent: &SentMessage| {
-            let files = sent.files.iter().map(|file| (file.name.clone(), file.bytes.to_vec()));
+            let files = sent
+                .files
+                .iter()
+                .map(|file| (file.name.clone(), file.bytes.to_vec()));
             Seen::new(&sent.text).with_files(files)
         };
         let channel = self.channel_id(chat);
@@ -127,9 +148,17 @@ impl ChannelHarness for Harness {
 
     fn noticed(&self, chat: Chat) -> Vec<String> {
         let channel = self.channel_id(chat).to_string();
-        let calls = self.fake.calls().into_iter().filter(|call| call.path.contains(&channel));
-        let is_unnoticed = |method: &String| ["getChannel", "getMessages"].contains(&method.as_str());
-        calls.map(|call| call.method).filter(|method| !is_unnoticed(method)).collect()
+        let calls = self
+            .fake
+            .calls()
+            .into_iter()
+            .filter(|call| call.path.contains(&channel));
+        let is_unnoticed =
+            |method: &String| ["getChannel", "getMessages"].contains(&method.as_str());
+        calls
+            .map(|call| call.method)
+            .filter(|method| !is_unnoticed(method))
+            .collect()
     }
 
     fn downloads(&self) -> usize {
@@ -186,7 +215,13 @@ impl ChannelHarness for Harness {
             changed("type", json!(99)),
             changed("webhook_id", json!("31")),
         ];
-        let names = ["MESSAGE_CREATE", "INTERACTION_CREATE", "SOMETHING_OF_TOMORROW", "", "RESUMED"];
+        let names = [
+            "MESSAGE_CREATE",
+            "INTERACTION_CREATE",
+            "SOMETHING_OF_TOMORROW",
+            "",
+            "RESUMED",
+        ];
         for content in &contents {
             for name in names {
                 self.fake.push_raw(name, content);
@@ -216,8 +251,14 @@ async fn the_channel_keeps_the_contract() {
     let open = async || {
         let fake = DiscordFake::start().await?;
         fake.set_heartbeat_interval(150);
-        Ok(Harness { fake, last: None, sessions: 0 })
+        Ok(Harness {
+            fake,
+            last: None,
+            sessions: 0,
+        })
     };
     let silent = "Discord sends everything to every session of a bot, and tells none of the others";
-    conformance::channel(open, &[(Ability::NewsOfRivals, silent)]).await.unwrap();
+    conformance::channel(open, &[(Ability::NewsOfRivals, silent)])
+        .await
+        .unwrap();
 }

@@ -7,7 +7,9 @@ use serde_json::json;
 use crate::support::{Running, event, reply, with};
 
 fn delta(stream: &str) -> OutboundKind {
-    OutboundKind::Delta { stream: StreamId::from(stream) }
+    OutboundKind::Delta {
+        stream: StreamId::from(stream),
+    }
 }
 
 #[tokio::test]
@@ -15,19 +17,42 @@ async fn a_draft_grows_and_becomes_the_reply() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let drafts = running.channel.drafts().unwrap();
-    drafts.append(&event(&inbound, delta("s"), "Once")).await.unwrap();
+    drafts
+        .append(&event(&inbound, delta("s"), "Once"))
+        .await
+        .unwrap();
     let first = running.fake.wait_for_sent(1).await.unwrap().remove(0);
-    assert_eq!((first.text.as_str(), first.reply_to.is_some()), ("Once", true));
-    drafts.append(&event(&inbound, delta("s"), " upon a time")).await.unwrap();
-    let grown = |sent: &[nanobot_testkit::discord::SentMessage]| (sent[0].text == "Once upon a time").then_some(());
-    running.fake.wait_for("the text to grow", grown).await.unwrap();
-    let end = OutboundKind::StreamEnd { stream: "s".into(), resuming: false };
+    assert_eq!(
+        (first.text.as_str(), first.reply_to.is_some()),
+        ("Once", true)
+    );
+    drafts
+        .append(&event(&inbound, delta("s"), " upon a time"))
+        .await
+        .unwrap();
+    let grown = |sent: &[nanobot_testkit::discord::SentMessage]| {
+        (sent[0].text == "Once upon a time").then_some(())
+    };
+    running
+        .fake
+        .wait_for("the text to grow", grown)
+        .await
+        .unwrap();
+    let end = OutboundKind::StreamEnd {
+        stream: "s".into(),
+        resuming: false,
+    };
     drafts.close(&event(&inbound, end, "")).await.unwrap();
-    let part = with(reply(&inbound, "**Once** for all"), |message| message.completes = Some("s".into()));
+    let part = with(reply(&inbound, "**Once** for all"), |message| {
+        message.completes = Some("s".into())
+    });
     running.channel.send(&part).await.unwrap();
     running.channel.send(&part).await.unwrap();
     let shown = running.fake.sent();
-    assert_eq!((shown.len(), shown[0].text.as_str()), (1, "**Once** for all"));
+    assert_eq!(
+        (shown.len(), shown[0].text.as_str()),
+        (1, "**Once** for all")
+    );
     running.stop().await;
 }
 
@@ -37,10 +62,15 @@ async fn edits_keep_their_distance() {
     let inbound = running.hello().await;
     let drafts = running.channel.drafts().unwrap();
     for text in ["a", "b", "c", "d"] {
-        drafts.append(&event(&inbound, delta("s"), text)).await.unwrap();
+        drafts
+            .append(&event(&inbound, delta("s"), text))
+            .await
+            .unwrap();
         running.fake.wait_for_sent(1).await.unwrap();
     }
-    let part = with(reply(&inbound, "abcde"), |message| message.completes = Some("s".into()));
+    let part = with(reply(&inbound, "abcde"), |message| {
+        message.completes = Some("s".into())
+    });
     running.channel.send(&part).await.unwrap();
     assert_eq!(running.fake.sent()[0].text, "abcde");
     assert_eq!(running.fake.calls_of("editMessage").len(), 1);
@@ -52,15 +82,31 @@ async fn a_draft_that_is_gone_or_never_was_leaves_the_reply_whole() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let drafts = running.channel.drafts().unwrap();
-    drafts.append(&event(&inbound, delta("gone"), "draft")).await.unwrap();
+    drafts
+        .append(&event(&inbound, delta("gone"), "draft"))
+        .await
+        .unwrap();
     let draft = running.fake.wait_for_sent(1).await.unwrap().remove(0);
     running.fake.delete(draft.channel_id, draft.message_id);
-    let part = with(reply(&inbound, "first"), |message| message.completes = Some("gone".into()));
+    let part = with(reply(&inbound, "first"), |message| {
+        message.completes = Some("gone".into())
+    });
     running.channel.send(&part).await.unwrap();
-    running.fake.fail_next("createMessage", Fault::unavailable());
-    drafts.append(&event(&inbound, delta("never"), "draft")).await.unwrap();
-    running.fake.wait_for_calls("createMessage", 3).await.unwrap();
-    let part = with(reply(&inbound, "second"), |message| message.completes = Some("never".into()));
+    running
+        .fake
+        .fail_next("createMessage", Fault::unavailable());
+    drafts
+        .append(&event(&inbound, delta("never"), "draft"))
+        .await
+        .unwrap();
+    running
+        .fake
+        .wait_for_calls("createMessage", 3)
+        .await
+        .unwrap();
+    let part = with(reply(&inbound, "second"), |message| {
+        message.completes = Some("never".into())
+    });
     running.channel.send(&part).await.unwrap();
     assert_eq!(running.fake.texts_in(draft.channel_id), ["first", "second"]);
     running.stop().await;
@@ -71,7 +117,10 @@ async fn a_draft_shows_as_much_as_fits() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let drafts = running.channel.drafts().unwrap();
-    drafts.append(&event(&inbound, delta("s"), &"語".repeat(3000))).await.unwrap();
+    drafts
+        .append(&event(&inbound, delta("s"), &"語".repeat(3000)))
+        .await
+        .unwrap();
     let draft = running.fake.wait_for_sent(1).await.unwrap().remove(0);
     assert_eq!(draft.text.chars().count(), 2000);
     running.stop().await;

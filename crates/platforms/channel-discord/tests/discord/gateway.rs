@@ -12,7 +12,13 @@ use crate::support::{Running, ann, channel};
 
 /// What arrived, by its text.
 fn texts(running: &Running) -> Vec<String> {
-    running.assistant.seen().arrived.into_iter().map(|(message, _)| message.content).collect()
+    running
+        .assistant
+        .seen()
+        .arrived
+        .into_iter()
+        .map(|(message, _)| message.content)
+        .collect()
 }
 
 #[tokio::test]
@@ -37,7 +43,10 @@ async fn a_lost_connection_is_resumed_where_the_session_says() {
         expected.push(text);
     }
     assert_eq!(texts(&running), expected);
-    assert_eq!((running.fake.identifies(), running.fake.resumes_elsewhere()), (1, 0));
+    assert_eq!(
+        (running.fake.identifies(), running.fake.resumes_elsewhere()),
+        (1, 0)
+    );
     assert_eq!(running.fake.complaints(), Vec::<String>::new());
     running.stop().await;
 }
@@ -48,11 +57,24 @@ async fn a_thousand_disconnects_lose_and_repeat_nothing() {
     let running = Running::start(json!({"reconnectPause": 0.001})).await;
     for number in 0..DISCONNECTS {
         running.fake.cut();
-        running.fake.push(Incoming::direct(&ann(), &number.to_string()));
+        running
+            .fake
+            .push(Incoming::direct(&ann(), &number.to_string()));
         running.assistant.message(number + 1).await.unwrap();
     }
-    assert_eq!(texts(&running), (0..DISCONNECTS).map(|number| number.to_string()).collect::<Vec<_>>());
-    assert_eq!((running.fake.identifies(), running.fake.resumes() >= DISCONNECTS - 1), (1, true));
+    assert_eq!(
+        texts(&running),
+        (0..DISCONNECTS)
+            .map(|number| number.to_string())
+            .collect::<Vec<_>>()
+    );
+    assert_eq!(
+        (
+            running.fake.identifies(),
+            running.fake.resumes() >= DISCONNECTS - 1
+        ),
+        (1, true)
+    );
     running.stop().await;
 }
 
@@ -76,9 +98,14 @@ async fn a_gateway_that_answers_no_heartbeat_is_left() {
     let running = Running::of(fake, channel).ready().await;
     running.hello().await;
     running.fake.order(Order::Stall);
-    running.fake.push(Incoming::direct(&ann(), "into the silence"));
+    running
+        .fake
+        .push(Incoming::direct(&ann(), "into the silence"));
     running.fake.wait_for_resumes(1).await.unwrap();
-    assert_eq!(running.assistant.message(2).await.unwrap().content, "into the silence");
+    assert_eq!(
+        running.assistant.message(2).await.unwrap().content,
+        "into the silence"
+    );
     running.stop().await;
 }
 
@@ -104,7 +131,11 @@ async fn a_heartbeat_that_is_asked_for_comes_at_once() {
     while !running.fake.is_acknowledged(pushed) {
         let alive = running.assistant.seen().alive;
         running.fake.order(Order::AskForHeartbeat);
-        running.assistant.wait_until("a sign of life", |seen| seen.alive > alive).await.unwrap();
+        running
+            .assistant
+            .wait_until("a sign of life", |seen| seen.alive > alive)
+            .await
+            .unwrap();
     }
     running.stop().await;
 }
@@ -121,22 +152,34 @@ async fn what_is_not_stored_is_not_confirmed_and_comes_again_in_the_next_run() {
     let second = running.fake.push(Incoming::direct(&ann(), "two"));
     running.assistant.message(2).await.unwrap();
     let alive = running.assistant.seen().alive;
-    running.assistant.wait_until("heartbeats to go on", |seen| seen.alive > alive + 2).await.unwrap();
-    assert_eq!([first, second].map(|pushed| running.fake.is_acknowledged(pushed)), [false, false]);
+    running
+        .assistant
+        .wait_until("heartbeats to go on", |seen| seen.alive > alive + 2)
+        .await
+        .unwrap();
+    assert_eq!(
+        [first, second].map(|pushed| running.fake.is_acknowledged(pushed)),
+        [false, false]
+    );
     let channel = std::sync::Arc::clone(&running.channel);
     let running = Running::of(running.stop().await, channel);
     running.assistant.message(2).await.unwrap();
     assert_eq!(texts(&running), ["one", "two"]);
     running.fake.wait_for_acknowledged(second).await.unwrap();
     // A machine that is busy may miss a heartbeat, after which a session is resumed once more.
-    assert_eq!((running.fake.identifies(), running.fake.resumes() >= 1), (1, true));
+    assert_eq!(
+        (running.fake.identifies(), running.fake.resumes() >= 1),
+        (1, true)
+    );
     running.stop().await;
 }
 
 #[tokio::test]
 async fn what_cannot_be_stored_now_is_offered_again_before_what_follows() {
     let running = Running::start(json!({})).await;
-    running.assistant.will_answer([Admission::TryLater, Admission::TryLater]);
+    running
+        .assistant
+        .will_answer([Admission::TryLater, Admission::TryLater]);
     running.fake.push(Incoming::direct(&ann(), "first"));
     running.fake.push(Incoming::direct(&ann(), "second"));
     running.assistant.message(4).await.unwrap();
@@ -165,7 +208,10 @@ async fn what_will_never_work_is_said_in_so_many_words() {
     };
     let [shard, sharding] = [4010, 4011].map(too_large);
     let table = [
-        (4004, "the platform refuses the credentials: the gateway closed the connection: as ordered (code 4004)"),
+        (
+            4004,
+            "the platform refuses the credentials: the gateway closed the connection: as ordered (code 4004)",
+        ),
         (
             4014,
             "intents: ask for more than the bot may have: switch on \"Message Content Intent\" on the bot's page at \
@@ -188,7 +234,10 @@ async fn what_will_never_work_is_said_in_so_many_words() {
         let running = Running::start(json!({})).await;
         running.fake.order(Order::Close(code));
         let (_, error) = running.end().await;
-        assert_eq!((error.to_string().as_str(), error.is_permanent()), (text, true));
+        assert_eq!(
+            (error.to_string().as_str(), error.is_permanent()),
+            (text, true)
+        );
     }
 }
 
@@ -198,7 +247,12 @@ async fn a_missing_intent_a_wrong_token_and_odd_intents_end_the_first_connection
     fake.disallow_message_content();
     let unallowed = channel(&fake, &json!({}));
     let (fake, error) = Running::of(fake, unallowed).end().await;
-    assert!(error.to_string().contains("switch on \"Message Content Intent\" on"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("switch on \"Message Content Intent\" on"),
+        "{error}"
+    );
     let more = channel(&fake, &json!({"intents": 37377 | 2 | 256}));
     let (fake, error) = Running::of(fake, more).end().await;
     let all = "switch on \"Presence Intent\" and \"Server Members Intent\" and \"Message Content Intent\" on";
@@ -209,7 +263,12 @@ async fn a_missing_intent_a_wrong_token_and_odd_intents_end_the_first_connection
     let fake = running.stop().await;
     let odd = channel(&fake, &json!({"intents": 1_u64 << 40}));
     let (fake, error) = Running::of(fake, odd).end().await;
-    assert!(error.to_string().starts_with("intents: are none that Discord knows"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .starts_with("intents: are none that Discord knows"),
+        "{error}"
+    );
     let wrong = channel(&fake, &json!({"token": "some.wrong.token"}));
     let (_, error) = Running::of(fake, wrong).end().await;
     assert!(matches!(error, ChannelError::Auth(_)), "{error}");
@@ -220,13 +279,18 @@ async fn a_platform_that_is_away_ends_the_run_after_some_tries() {
     let fake = DiscordFake::start().await.unwrap();
     fake.go_down().await.unwrap();
     let channel = channel(&fake, &json!({}));
-    let (fake, error) = Running::of(fake, std::sync::Arc::clone(&channel)).end().await;
+    let (fake, error) = Running::of(fake, std::sync::Arc::clone(&channel))
+        .end()
+        .await;
     assert!(matches!(error, ChannelError::Unavailable(_)), "{error}");
     fake.come_back().await.unwrap();
     fake.refuse_connections(2);
     let running = Running::of(fake, channel).ready().await;
     assert_eq!(running.hello().await.content, "hello");
-    assert!(!running.assistant.seen().degraded.is_empty(), "the trouble was not told");
+    assert!(
+        !running.assistant.seen().degraded.is_empty(),
+        "the trouble was not told"
+    );
     running.stop().await;
 }
 
@@ -237,18 +301,28 @@ async fn a_pause_that_is_asked_for_is_passed_on() {
     let channel = channel(&fake, &json!({}));
     let (_, error) = Running::of(fake, channel).end().await;
     let pause = Duration::from_secs(90);
-    assert!(matches!(error, ChannelError::RateLimited { retry_after } if retry_after == pause), "{error}");
+    assert!(
+        matches!(error, ChannelError::RateLimited { retry_after } if retry_after == pause),
+        "{error}"
+    );
 }
 
 #[tokio::test]
 async fn used_up_sessions_are_waited_for_and_no_longer_than_a_year() {
     const YEAR: Duration = Duration::from_hours(24 * 365);
-    for (reset_after, pause) in [(90_000, Duration::from_secs(90)), (1 << 50, YEAR), (u64::MAX, YEAR)] {
+    for (reset_after, pause) in [
+        (90_000, Duration::from_secs(90)),
+        (1 << 50, YEAR),
+        (u64::MAX, YEAR),
+    ] {
         let fake = DiscordFake::start().await.unwrap();
         fake.set_session_starts(0, reset_after);
         let channel = channel(&fake, &json!({}));
         let (_, error) = Running::of(fake, channel).end().await;
-        assert!(matches!(error, ChannelError::RateLimited { retry_after } if retry_after == pause), "{error}");
+        assert!(
+            matches!(error, ChannelError::RateLimited { retry_after } if retry_after == pause),
+            "{error}"
+        );
     }
 }
 
@@ -260,6 +334,11 @@ async fn a_bot_whose_servers_are_to_be_divided_is_connected_once_and_says_so() {
     let channel = channel(&fake, &json!({}));
     let running = Running::of(fake, channel).ready().await;
     running.hello().await;
-    assert!(log.text().contains("which is not supported: it is connected once"), "{}", log.text());
+    assert!(
+        log.text()
+            .contains("which is not supported: it is connected once"),
+        "{}",
+        log.text()
+    );
     running.stop().await;
 }

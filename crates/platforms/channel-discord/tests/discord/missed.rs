@@ -11,12 +11,21 @@ use crate::support::{Running, ann, channel, in_server, mallory};
 
 /// What arrived, by its text.
 fn texts(assistant: &Assistant) -> Vec<String> {
-    assistant.seen().arrived.into_iter().map(|(message, _)| message.content).collect()
+    assistant
+        .seen()
+        .arrived
+        .into_iter()
+        .map(|(message, _)| message.content)
+        .collect()
 }
 
 /// What arrived of a channel, by its text.
 fn arrived(assistant: &Assistant, chat: &str) -> Vec<String> {
-    let arrived = assistant.seen().arrived.into_iter().filter(|(message, _)| message.chat_id.as_str() == chat);
+    let arrived = assistant
+        .seen()
+        .arrived
+        .into_iter()
+        .filter(|(message, _)| message.chat_id.as_str() == chat);
     arrived.map(|(message, _)| message.content).collect()
 }
 
@@ -39,7 +48,11 @@ impl Program {
         let channel: Arc<dyn Channel> = channel(&fake, keys);
         let run = ChannelRun::start(channel, &assistant, &[]);
         fake.wait_for_identifies(sessions + 1).await.unwrap();
-        Self { fake, assistant, run }
+        Self {
+            fake,
+            assistant,
+            run,
+        }
     }
 
     async fn stop(self) -> (DiscordFake, Arc<Assistant>) {
@@ -67,8 +80,14 @@ async fn what_is_said_while_the_program_is_away_is_heard_afterwards_once_and_in_
     for incoming in before {
         program.fake.push(incoming);
     }
-    program.hears(&["direct", "in the room", "in the thread"]).await;
-    assert_eq!(program.fake.calls_of("getMessages"), [], "the first start fetches nothing");
+    program
+        .hears(&["direct", "in the room", "in the thread"])
+        .await;
+    assert_eq!(
+        program.fake.calls_of("getMessages"),
+        [],
+        "the first start fetches nothing"
+    );
     let (fake, assistant) = program.stop().await;
     let away = [
         Incoming::direct(&ann(), "1").with_file("cat.png", "image/png", "PNG"),
@@ -87,18 +106,40 @@ async fn what_is_said_while_the_program_is_away_is_heard_afterwards_once_and_in_
     program.assistant.message(8).await.unwrap();
     let seen = program.assistant.seen();
     let direct = seen.arrived[0].0.chat_id.to_string();
-    assert_eq!(arrived(&program.assistant, &direct), ["direct", "1\n[attachment: /media/cat.png]", "4", "live"]);
-    assert_eq!(arrived(&program.assistant, &thread.to_string()), ["in the thread", "3"]);
-    assert_eq!(arrived(&program.assistant, &room.to_string()), ["in the room", "2"]);
-    let of = |text: &str| seen.arrived.iter().find(|(message, _)| message.content == text).unwrap();
+    assert_eq!(
+        arrived(&program.assistant, &direct),
+        ["direct", "1\n[attachment: /media/cat.png]", "4", "live"]
+    );
+    assert_eq!(
+        arrived(&program.assistant, &thread.to_string()),
+        ["in the thread", "3"]
+    );
+    assert_eq!(
+        arrived(&program.assistant, &room.to_string()),
+        ["in the room", "2"]
+    );
+    let of = |text: &str| {
+        seen.arrived
+            .iter()
+            .find(|(message, _)| message.content == text)
+            .unwrap()
+    };
     let (fetched, arrival) = of("3");
-    assert_eq!(fetched.session_key().as_str(), format!("discord:{room}:thread:{thread}"));
-    assert_eq!(fetched.metadata["guild_id"], of("in the room").0.metadata["guild_id"]);
+    assert_eq!(
+        fetched.session_key().as_str(),
+        format!("discord:{room}:thread:{thread}")
+    );
+    assert_eq!(
+        fetched.metadata["guild_id"],
+        of("in the room").0.metadata["guild_id"]
+    );
     assert_eq!(*arrival, in_server(&[room], false));
     assert_eq!(of("2").1, in_server(&[], false));
     let (fake, assistant) = program.stop().await;
     let program = Program::start(fake, assistant, &json!({})).await;
-    program.fake.push(Incoming::direct(&ann(), "nothing was missed"));
+    program
+        .fake
+        .push(Incoming::direct(&ann(), "nothing was missed"));
     program.assistant.message(9).await.unwrap();
     assert_eq!(texts(&program.assistant)[8..], ["nothing was missed"]);
     program.stop().await;
@@ -109,7 +150,9 @@ async fn what_is_said_live_waits_for_what_was_missed_in_its_own_channel_alone() 
     let (keys, room) = (json!({"requestTimeout": 600}), CHANNELS[0]);
     let program = Program::first(&keys).await;
     program.fake.push(Incoming::direct(&ann(), "direct"));
-    program.fake.push(Incoming::in_channel(room, &ann(), "room"));
+    program
+        .fake
+        .push(Incoming::in_channel(room, &ann(), "room"));
     program.hears(&["direct", "room"]).await;
     let (fake, assistant) = program.stop().await;
     fake.push(Incoming::direct(&ann(), "missed"));
@@ -118,9 +161,21 @@ async fn what_is_said_live_waits_for_what_was_missed_in_its_own_channel_alone() 
     fake.fail_next("getMessages", Fault::Hang);
     let program = Program::start(fake, assistant, &keys).await;
     program.fake.wait_for_calls("getMessages", 1).await.unwrap();
-    program.fake.push(Incoming::in_channel(CHANNELS[1], &ann(), "where nobody talked before"));
+    program.fake.push(Incoming::in_channel(
+        CHANNELS[1],
+        &ann(),
+        "where nobody talked before",
+    ));
     program.fake.push(Incoming::direct(&ann(), "live"));
-    program.hears(&["direct", "room", "where nobody talked before", "missed", "live"]).await;
+    program
+        .hears(&[
+            "direct",
+            "room",
+            "where nobody talked before",
+            "missed",
+            "live",
+        ])
+        .await;
     program.stop().await;
 }
 
@@ -143,11 +198,15 @@ async fn what_is_said_while_a_session_is_over_is_heard_in_the_next() {
 async fn what_was_not_stored_at_the_end_is_fetched_at_the_next_start() {
     let program = Program::first(&json!({})).await;
     program.assistant.will_answer([Admission::ShuttingDown]);
-    program.fake.push(Incoming::direct(&ann(), "do not lose this"));
+    program
+        .fake
+        .push(Incoming::direct(&ann(), "do not lose this"));
     program.hears(&["do not lose this"]).await;
     let (fake, assistant) = program.stop().await;
     let program = Program::start(fake, assistant, &json!({})).await;
-    program.hears(&["do not lose this", "do not lose this"]).await;
+    program
+        .hears(&["do not lose this", "do not lose this"])
+        .await;
     let seen = program.assistant.seen();
     assert_eq!(seen.arrived[0].0.id, seen.arrived[1].0.id);
     program.stop().await;
@@ -173,8 +232,12 @@ async fn a_long_absence_brings_the_newest_of_the_last_day() {
     program.fake.push(Incoming::direct(&ann(), "end"));
     program.assistant.message(303).await.unwrap();
     let numbers = (50..350).map(|number| number.to_string());
-    let expected: Vec<String> =
-        ["hello", "today"].map(str::to_owned).into_iter().chain(numbers).chain(["end".to_owned()]).collect();
+    let expected: Vec<String> = ["hello", "today"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(numbers)
+        .chain(["end".to_owned()])
+        .collect();
     assert_eq!(texts(&program.assistant), expected);
     program.stop().await;
 }
@@ -182,7 +245,9 @@ async fn a_long_absence_brings_the_newest_of_the_last_day() {
 #[tokio::test]
 async fn a_channel_that_is_gone_is_forgotten_and_one_that_cannot_be_read_now_is_tried_again() {
     let program = Program::first(&json!({})).await;
-    program.fake.push(Incoming::in_channel(CHANNELS[0], &ann(), "room"));
+    program
+        .fake
+        .push(Incoming::in_channel(CHANNELS[0], &ann(), "room"));
     program.fake.push(Incoming::direct(&ann(), "direct"));
     program.hears(&["room", "direct"]).await;
     let (fake, assistant) = program.stop().await;
@@ -191,18 +256,34 @@ async fn a_channel_that_is_gone_is_forgotten_and_one_that_cannot_be_read_now_is_
     // The direct chat, where something was said last, comes first.
     fake.fail_next("getMessages", Fault::retry_after(0.1));
     fake.fail_next("getMessages", Fault::unavailable());
-    fake.fail_next("getMessages", Fault::Status(403, 50_001, "Missing Access".to_owned()));
+    fake.fail_next(
+        "getMessages",
+        Fault::Status(403, 50_001, "Missing Access".to_owned()),
+    );
     let program = Program::start(fake, assistant, &json!({"reconnectPause": 0.01})).await;
     program.hears(&["room", "direct", "kept"]).await;
     // What comes live waits until it is known what was missed there.
-    program.fake.push(Incoming::in_channel(CHANNELS[0], &ann(), "here again"));
-    program.hears(&["room", "direct", "kept", "here again"]).await;
+    program
+        .fake
+        .push(Incoming::in_channel(CHANNELS[0], &ann(), "here again"));
+    program
+        .hears(&["room", "direct", "kept", "here again"])
+        .await;
     let (fake, assistant) = program.stop().await;
     fake.push(Incoming::in_channel(CHANNELS[0], &ann(), "still there"));
     fake.push(Incoming::direct(&ann(), "kept, too"));
     let program = Program::start(fake, assistant, &json!({})).await;
     // The room is first now.
-    program.hears(&["room", "direct", "kept", "here again", "still there", "kept, too"]).await;
+    program
+        .hears(&[
+            "room",
+            "direct",
+            "kept",
+            "here again",
+            "still there",
+            "kept, too",
+        ])
+        .await;
     program.stop().await;
 }
 
@@ -211,17 +292,31 @@ async fn a_kill_loses_nothing_that_was_said_where_the_note_knows() {
     let program = Program::first(&json!({})).await;
     program.fake.push(Incoming::direct(&ann(), "hello"));
     program.hears(&["hello"]).await;
-    let Program { fake, assistant, run } = program;
+    let Program {
+        fake,
+        assistant,
+        run,
+    } = program;
     // Nothing is handed over from where the note does not know of.
     let as_noted = assistant.notes().read("seen").await.unwrap().unwrap();
     run.stop().await.unwrap();
     assistant.notes().write("seen", &as_noted).await.unwrap();
     fake.push(Incoming::direct(&ann(), "away"));
     let program = Program::start(fake, assistant, &json!({})).await;
-    let all = program.assistant.wait_until("what was said meanwhile", |seen| {
-        seen.arrived.iter().any(|(message, _)| message.content == "away")
-    });
-    let mut ids: Vec<_> = all.await.unwrap().arrived.into_iter().map(|(message, _)| message.id).collect();
+    let all = program
+        .assistant
+        .wait_until("what was said meanwhile", |seen| {
+            seen.arrived
+                .iter()
+                .any(|(message, _)| message.content == "away")
+        });
+    let mut ids: Vec<_> = all
+        .await
+        .unwrap()
+        .arrived
+        .into_iter()
+        .map(|(message, _)| message.id)
+        .collect();
     // What the note did not know yet comes again under the same id.
     ids.dedup();
     assert_eq!(ids.len(), 2);

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use nanobot_channel::{Button, ChannelError, DeliveryGuarantee, MediaRef, OutboundKind, OutboundPart};
+use nanobot_channel::{
+    Button, ChannelError, DeliveryGuarantee, MediaRef, OutboundKind, OutboundPart,
+};
 use nanobot_testkit::discord::{CHANNELS, Fault, Incoming};
 use serde_json::json;
 
@@ -11,12 +13,24 @@ use crate::support::{Running, ann, event, part, reply, with};
 #[tokio::test]
 async fn a_reply_quotes_and_wakes_only_whom_it_names() {
     let running = Running::start(json!({})).await;
-    let pushed = running.fake.push(Incoming::in_channel(CHANNELS[0], &ann(), "hello"));
+    let pushed = running
+        .fake
+        .push(Incoming::in_channel(CHANNELS[0], &ann(), "hello"));
     let inbound = running.assistant.message(1).await.unwrap();
-    let sent = running.channel.send(&reply(&inbound, "@everyone @here <@&5> <@7>: **hi**")).await.unwrap();
+    let sent = running
+        .channel
+        .send(&reply(&inbound, "@everyone @here <@&5> <@7>: **hi**"))
+        .await
+        .unwrap();
     let shown = running.fake.sent().remove(0);
-    assert_eq!(sent.message_id.unwrap().as_str(), shown.message_id.to_string());
-    assert_eq!((shown.reply_to, shown.pings), (Some(pushed.message_id), vec!["7".to_owned()]));
+    assert_eq!(
+        sent.message_id.unwrap().as_str(),
+        shown.message_id.to_string()
+    );
+    assert_eq!(
+        (shown.reply_to, shown.pings),
+        (Some(pushed.message_id), vec!["7".to_owned()])
+    );
     let call = running.fake.calls_of("createMessage").remove(0);
     assert_eq!(call.body["allowed_mentions"]["replied_user"], json!(false));
     running.stop().await;
@@ -28,7 +42,11 @@ async fn a_quoted_message_that_is_gone_is_not_quoted_and_quoting_can_be_switched
     let pushed = running.fake.push(Incoming::direct(&ann(), "hello"));
     let inbound = running.assistant.message(1).await.unwrap();
     running.fake.delete(pushed.channel_id, pushed.message_id);
-    running.channel.send(&reply(&inbound, "too late")).await.unwrap();
+    running
+        .channel
+        .send(&reply(&inbound, "too late"))
+        .await
+        .unwrap();
     assert_eq!(running.fake.sent()[0].reply_to, None);
     running.stop().await;
     let running = Running::start(json!({"replyToMessage": false})).await;
@@ -42,7 +60,10 @@ async fn a_quoted_message_that_is_gone_is_not_quoted_and_quoting_can_be_switched
 async fn a_part_that_is_sent_twice_is_shown_once() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
-    assert!(matches!(running.channel.guarantee(), DeliveryGuarantee::Idempotent { window: Some(_) }));
+    assert!(matches!(
+        running.channel.guarantee(),
+        DeliveryGuarantee::Idempotent { window: Some(_) }
+    ));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.txt");
     std::fs::write(&path, "a").unwrap();
@@ -57,11 +78,24 @@ async fn a_part_that_is_sent_twice_is_shown_once() {
     for _ in 0..2 {
         running.channel.send(&part).await.unwrap();
     }
-    let shown: Vec<_> = running.fake.sent().into_iter().map(|sent| (sent.text, sent.files.len())).collect();
+    let shown: Vec<_> = running
+        .fake
+        .sent()
+        .into_iter()
+        .map(|sent| (sent.text, sent.files.len()))
+        .collect();
     assert_eq!(shown, [(String::new(), 1), ("once".to_owned(), 0)]);
-    let other = OutboundPart { index: 1, count: 2, ..part.clone() };
+    let other = OutboundPart {
+        index: 1,
+        count: 2,
+        ..part.clone()
+    };
     running.channel.send(&other).await.unwrap();
-    assert_eq!(running.fake.sent().len(), 3, "another part is another message");
+    assert_eq!(
+        running.fake.sent().len(),
+        3,
+        "another part is another message"
+    );
     running.stop().await;
 }
 
@@ -70,13 +104,32 @@ async fn what_may_be_lost_stands_in_nobody_s_way() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     // They share a key with the reply.
-    for (kind, text) in [(OutboundKind::Progress, "thinking"), (OutboundKind::ToolHint, "exec(\"ls\")")] {
-        running.channel.send(&part(event(&inbound, kind, text))).await.unwrap();
+    for (kind, text) in [
+        (OutboundKind::Progress, "thinking"),
+        (OutboundKind::ToolHint, "exec(\"ls\")"),
+    ] {
+        running
+            .channel
+            .send(&part(event(&inbound, kind, text)))
+            .await
+            .unwrap();
     }
-    running.channel.send(&part(event(&inbound, OutboundKind::Final, "done"))).await.unwrap();
-    let shown: Vec<_> = running.fake.sent().into_iter().map(|sent| (sent.text, sent.reply_to.is_some())).collect();
+    running
+        .channel
+        .send(&part(event(&inbound, OutboundKind::Final, "done")))
+        .await
+        .unwrap();
+    let shown: Vec<_> = running
+        .fake
+        .sent()
+        .into_iter()
+        .map(|sent| (sent.text, sent.reply_to.is_some()))
+        .collect();
     let expected = [("thinking", false), ("exec(\"ls\")", false), ("done", true)];
-    assert_eq!(shown, expected.map(|(text, quotes)| (text.to_owned(), quotes)));
+    assert_eq!(
+        shown,
+        expected.map(|(text, quotes)| (text.to_owned(), quotes))
+    );
     running.stop().await;
 }
 
@@ -94,11 +147,17 @@ async fn files_go_first_and_those_that_cannot_are_named() {
     let part = with(reply(&inbound, "there you are"), |message| {
         let nowhere = folder.path().join("nowhere.txt");
         let local = [&path, &large, &nowhere].map(|path| MediaRef::new(path.to_string_lossy()));
-        message.media = local.into_iter().chain([MediaRef::new("https://x.test/cat.gif")]).collect();
+        message.media = local
+            .into_iter()
+            .chain([MediaRef::new("https://x.test/cat.gif")])
+            .collect();
     });
     running.channel.send(&part).await.unwrap();
     let shown: Vec<_> = running.fake.sent();
-    let texts: Vec<_> = shown.iter().map(|sent| (sent.text.as_str(), sent.reply_to)).collect();
+    let texts: Vec<_> = shown
+        .iter()
+        .map(|sent| (sent.text.as_str(), sent.reply_to))
+        .collect();
     let expected = [
         ("", Some(pushed.message_id)),
         ("[attachment: large.bin - send failed]", None),
@@ -107,7 +166,13 @@ async fn files_go_first_and_those_that_cannot_are_named() {
         ("there you are", None),
     ];
     assert_eq!(texts, expected);
-    assert_eq!((shown[0].files[0].name.as_str(), &shown[0].files[0].bytes[..]), ("plot 1.png", b"PNG".as_slice()));
+    assert_eq!(
+        (
+            shown[0].files[0].name.as_str(),
+            &shown[0].files[0].bytes[..]
+        ),
+        ("plot 1.png", b"PNG".as_slice())
+    );
     running.stop().await;
 }
 
@@ -116,11 +181,24 @@ async fn choices_are_buttons_of_the_last_part() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let question = with(reply(&inbound, "really?"), |message| {
-        let button = |label: &str| Button { label: label.to_owned() };
-        message.buttons = vec![vec![button("Yes"), button("No")], vec![button(&"long ".repeat(30))]];
+        let button = |label: &str| Button {
+            label: label.to_owned(),
+        };
+        message.buttons = vec![
+            vec![button("Yes"), button("No")],
+            vec![button(&"long ".repeat(30))],
+        ];
     });
-    let first = OutboundPart { count: 2, ..question.clone() };
-    let last = OutboundPart { index: 1, count: 2, text: "well?".to_owned(), ..question };
+    let first = OutboundPart {
+        count: 2,
+        ..question.clone()
+    };
+    let last = OutboundPart {
+        index: 1,
+        count: 2,
+        text: "well?".to_owned(),
+        ..question
+    };
     running.channel.send(&first).await.unwrap();
     running.channel.send(&last).await.unwrap();
     let shown = running.fake.sent();
@@ -135,15 +213,29 @@ async fn a_place_that_is_none_and_one_that_is_closed_are_said() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     for chat in ["general", "0", "12345"] {
-        let part = with(reply(&inbound, "x"), |message| message.chat_id = chat.into());
+        let part = with(reply(&inbound, "x"), |message| {
+            message.chat_id = chat.into()
+        });
         let error = running.channel.send(&part).await.unwrap_err();
-        assert!(matches!(error, ChannelError::NotFound(_)), "{chat}: {error}");
+        assert!(
+            matches!(error, ChannelError::NotFound(_)),
+            "{chat}: {error}"
+        );
     }
-    running.fake.push(Incoming::in_channel(CHANNELS[0], &ann(), "hello"));
+    running
+        .fake
+        .push(Incoming::in_channel(CHANNELS[0], &ann(), "hello"));
     let inbound = running.assistant.message(2).await.unwrap();
     running.fake.forbid(CHANNELS[0]);
-    let error = running.channel.send(&reply(&inbound, "x")).await.unwrap_err();
-    assert_eq!(error.to_string(), "cannot deliver there: Missing Permissions (status 403, code 50013)");
+    let error = running
+        .channel
+        .send(&reply(&inbound, "x"))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cannot deliver there: Missing Permissions (status 403, code 50013)"
+    );
     running.stop().await;
 }
 
@@ -154,6 +246,9 @@ async fn it_works_while_nothing_is_received() {
     let channel = Arc::clone(&running.channel);
     let fake = running.stop().await;
     channel.send(&reply(&inbound, "still here")).await.unwrap();
-    assert_eq!(channel.probe().unwrap().probe().await.unwrap(), "@nanobot_test");
+    assert_eq!(
+        channel.probe().unwrap().probe().await.unwrap(),
+        "@nanobot_test"
+    );
     assert_eq!(fake.sent()[0].text, "still here");
 }

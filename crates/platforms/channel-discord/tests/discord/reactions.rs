@@ -8,29 +8,62 @@ use crate::support::{Running, ann, event, mallory, reply};
 
 #[tokio::test]
 async fn a_message_carries_reactions_until_its_turn_is_over() {
-    let running =
-        Running::start(json!({"readReceiptEmoji": "👀", "workingEmoji": "🔧", "workingEmojiDelay": 0.05})).await;
+    let running = Running::start(
+        json!({"readReceiptEmoji": "👀", "workingEmoji": "🔧", "workingEmojiDelay": 0.05}),
+    )
+    .await;
     let pushed = running.fake.push(Incoming::direct(&ann(), "think"));
-    running.fake.wait_for_reactions(pushed.message_id, &["👀", "🔧"]).await.unwrap();
+    running
+        .fake
+        .wait_for_reactions(pushed.message_id, &["👀", "🔧"])
+        .await
+        .unwrap();
     let inbound = running.assistant.message(1).await.unwrap();
     let end = event(&inbound, OutboundKind::TurnEnd { unfinished: 0 }, "");
-    running.channel.turn_ends().unwrap().ended(&end).await.unwrap();
-    running.fake.wait_for_reactions(pushed.message_id, &[]).await.unwrap();
+    running
+        .channel
+        .turn_ends()
+        .unwrap()
+        .ended(&end)
+        .await
+        .unwrap();
+    running
+        .fake
+        .wait_for_reactions(pushed.message_id, &[])
+        .await
+        .unwrap();
     running.stop().await;
 }
 
 #[tokio::test]
 async fn the_last_part_of_a_reply_takes_them_away_too() {
     let running = Running::start(json!({"readReceiptEmoji": "👀", "workingEmojiDelay": 600})).await;
-    let pushed = running.fake.push(Incoming::in_channel(CHANNELS[0], &ann(), "quick"));
-    running.fake.wait_for_reactions(pushed.message_id, &["👀"]).await.unwrap();
+    let pushed = running
+        .fake
+        .push(Incoming::in_channel(CHANNELS[0], &ann(), "quick"));
+    running
+        .fake
+        .wait_for_reactions(pushed.message_id, &["👀"])
+        .await
+        .unwrap();
     let inbound = running.assistant.message(1).await.unwrap();
-    let first = nanobot_channel::OutboundPart { count: 2, ..reply(&inbound, "one") };
+    let first = nanobot_channel::OutboundPart {
+        count: 2,
+        ..reply(&inbound, "one")
+    };
     running.channel.send(&first).await.unwrap();
-    running.fake.wait_for_reactions(pushed.message_id, &["👀"]).await.unwrap();
+    running
+        .fake
+        .wait_for_reactions(pushed.message_id, &["👀"])
+        .await
+        .unwrap();
     let last = nanobot_channel::OutboundPart { index: 1, ..first };
     running.channel.send(&last).await.unwrap();
-    running.fake.wait_for_reactions(pushed.message_id, &[]).await.unwrap();
+    running
+        .fake
+        .wait_for_reactions(pushed.message_id, &[])
+        .await
+        .unwrap();
     assert_eq!(running.fake.calls_of("createReaction").len(), 1);
     running.stop().await;
 }
@@ -41,12 +74,27 @@ async fn strangers_and_known_messages_get_none_and_a_refusal_harms_nothing() {
     running.assistant.will_answer([Admission::Duplicate]);
     running.fake.push(Incoming::direct(&ann(), "known"));
     running.fake.push(Incoming::direct(&mallory(), "let me in"));
-    running.fake.fail_next("createReaction", Fault::Status(403, 50_013, "Missing Permissions".to_owned()));
+    running.fake.fail_next(
+        "createReaction",
+        Fault::Status(403, 50_013, "Missing Permissions".to_owned()),
+    );
     running.fake.push(Incoming::direct(&ann(), "new"));
-    running.fake.wait_for_calls("createReaction", 1).await.unwrap();
+    running
+        .fake
+        .wait_for_calls("createReaction", 1)
+        .await
+        .unwrap();
     let inbound = running.assistant.message(2).await.unwrap();
-    running.channel.send(&reply(&inbound, "there")).await.unwrap();
-    running.fake.wait_for_calls("deleteReaction", 1).await.unwrap();
+    running
+        .channel
+        .send(&reply(&inbound, "there"))
+        .await
+        .unwrap();
+    running
+        .fake
+        .wait_for_calls("deleteReaction", 1)
+        .await
+        .unwrap();
     assert_eq!(running.fake.calls_of("createReaction").len(), 1);
     running.stop().await;
 }
@@ -55,10 +103,18 @@ async fn strangers_and_known_messages_get_none_and_a_refusal_harms_nothing() {
 async fn typing_is_shown_where_the_reply_will_be() {
     let running = Running::start(json!({})).await;
     let thread = running.fake.start_thread(CHANNELS[0]);
-    running.fake.push(Incoming::in_channel(thread, &ann(), "hello"));
+    running
+        .fake
+        .push(Incoming::in_channel(thread, &ann(), "hello"));
     let inbound = running.assistant.message(1).await.unwrap();
     let typing = running.channel.typing().unwrap();
-    typing.show(&inbound.chat_id, &inbound.delivery).await.unwrap();
-    assert_eq!(running.fake.calls_of("typing")[0].path, format!("channels/{thread}/typing"));
+    typing
+        .show(&inbound.chat_id, &inbound.delivery)
+        .await
+        .unwrap();
+    assert_eq!(
+        running.fake.calls_of("typing")[0].path,
+        format!("channels/{thread}/typing")
+    );
     running.stop().await;
 }

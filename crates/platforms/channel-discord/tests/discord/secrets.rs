@@ -24,14 +24,24 @@ async fn no_error_and_no_log_line_shows_the_token() {
         Fault::Status(400, 50_035, format!("{signature} is odd")),
     ] {
         running.fake.fail_next("createMessage", fault);
-        let error = running.channel.send(&reply(&inbound, "x")).await.unwrap_err();
+        let error = running
+            .channel
+            .send(&reply(&inbound, "x"))
+            .await
+            .unwrap_err();
         texts.push(format!("{error} {error:?}"));
     }
     running.fake.fail_next("download", Fault::Drop);
-    running.fake.push(Incoming::direct(&ann(), "see").with_file("a.jpg", "image/jpeg", "JPEG"));
+    running
+        .fake
+        .push(Incoming::direct(&ann(), "see").with_file("a.jpg", "image/jpeg", "JPEG"));
     running.assistant.message(2).await.unwrap();
-    running.fake.order(Order::Raw(format!("{{\"token\": \"{TOKEN}\"")));
-    running.fake.use_command(running.fake.direct_channel(&ann()), &ann(), "new", None);
+    running
+        .fake
+        .order(Order::Raw(format!("{{\"token\": \"{TOKEN}\"")));
+    running
+        .fake
+        .use_command(running.fake.direct_channel(&ann()), &ann(), "new", None);
     running.assistant.message(3).await.unwrap();
     texts.push(format!("{:?} {:#?}", running.channel, running.channel));
     running.fake.revoke_token();
@@ -43,7 +53,10 @@ async fn no_error_and_no_log_line_shows_the_token() {
     texts.push(format!("{error} {error:?}"));
     assert!(matches!(error, ChannelError::Unavailable(_)), "{error}");
     texts.push(log.text());
-    assert!(texts.last().unwrap().contains("receiving from Discord"), "the log was collected");
+    assert!(
+        texts.last().unwrap().contains("receiving from Discord"),
+        "the log was collected"
+    );
     for text in texts {
         assert!(!text.contains(signature), "{text}");
         assert!(!text.contains("interaction-token-"), "{text}");
@@ -53,7 +66,10 @@ async fn no_error_and_no_log_line_shows_the_token() {
 #[tokio::test]
 async fn what_cannot_work_is_refused_before_anything_is_opened() {
     let table = [
-        (json!({"token": ""}), "token: is empty: put the token here that the bot's page in the developer portal shows"),
+        (
+            json!({"token": ""}),
+            "token: is empty: put the token here that the bot's page in the developer portal shows",
+        ),
         (
             json!({"token": TOKEN, "apiBase": "discord"}),
             "apiBase: is no address; write one like https://discord.com/api/v10",
@@ -64,7 +80,9 @@ async fn what_cannot_work_is_refused_before_anything_is_opened() {
         ),
     ];
     for (section, text) in table {
-        let error = DiscordFactory.create("discord".into(), &RawConfig::new(section)).unwrap_err();
+        let error = DiscordFactory
+            .create("discord".into(), &RawConfig::new(section))
+            .unwrap_err();
         assert_eq!(error.to_string(), text);
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use nanobot_channel::{
-    Arrival, Channel, ChannelError, ChannelFactory as _, ChannelName, ChatId, CommandInfo, InboundMessage, OutboundKey,
-    OutboundKind, OutboundMessage, OutboundPart, RawConfig, Value,
+    Arrival, Channel, ChannelError, ChannelFactory as _, ChannelName, ChatId, CommandInfo,
+    InboundMessage, OutboundKey, OutboundKind, OutboundMessage, OutboundPart, RawConfig, Value,
 };
 use nanobot_channel_discord::DiscordFactory;
 use nanobot_testkit::discord::{GUILD, Incoming, Person, TOKEN};
@@ -16,8 +16,18 @@ pub(crate) use nanobot_testkit::channel::{changed_part as with, single_part as p
 
 /// What the assistant understands.
 const COMMANDS: [CommandInfo; 2] = [
-    CommandInfo { name: "new", aliases: &["reset"], about: "Begin anew", usage: "" },
-    CommandInfo { name: "model", aliases: &[], about: "Choose a model", usage: "[NAME]" },
+    CommandInfo {
+        name: "new",
+        aliases: &["reset"],
+        about: "Begin anew",
+        usage: "",
+    },
+    CommandInfo {
+        name: "model",
+        aliases: &[],
+        about: "Choose a model",
+        usage: "[NAME]",
+    },
 ];
 
 /// The one who may talk.
@@ -32,8 +42,15 @@ pub(crate) fn mallory() -> Person {
 
 /// How a message in the server arrives, in what is part of these channels.
 pub(crate) fn in_server(channels: &[u64], addressed: bool) -> Arrival {
-    let parents = channels.iter().chain([&GUILD]).map(|id| ChatId::from(id.to_string())).collect();
-    Arrival { parents, ..Arrival::group(addressed) }
+    let parents = channels
+        .iter()
+        .chain([&GUILD])
+        .map(|id| ChatId::from(id.to_string()))
+        .collect();
+    Arrival {
+        parents,
+        ..Arrival::group(addressed)
+    }
 }
 
 /// A channel at a fake, with these keys besides the usual ones.
@@ -42,8 +59,13 @@ pub(crate) fn channel(fake: &DiscordFake, keys: &Value) -> Arc<dyn Channel> {
         "enabled": true, "token": TOKEN, "apiBase": fake.api_base(), "streamEditInterval": 0.1,
         "readReceiptEmoji": "", "workingEmoji": "", "reconnectPause": 0.01,
     });
-    section.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
-    DiscordFactory.create(ChannelName::from("discord"), &RawConfig::new(section)).unwrap()
+    section
+        .as_object_mut()
+        .unwrap()
+        .extend(keys.as_object().unwrap().clone());
+    DiscordFactory
+        .create(ChannelName::from("discord"), &RawConfig::new(section))
+        .unwrap()
 }
 
 /// A channel that runs.
@@ -68,7 +90,12 @@ impl Running {
         fake.answer_within(WAIT_LIMIT);
         let assistant = Arc::new(Assistant::new("66"));
         let run = ChannelRun::start(Arc::clone(&channel), &assistant, &COMMANDS);
-        Self { fake, channel, assistant, run }
+        Self {
+            fake,
+            channel,
+            assistant,
+            run,
+        }
     }
 
     /// Waits until a session began.
@@ -87,7 +114,8 @@ impl Running {
     pub(crate) async fn end(self) -> (DiscordFake, ChannelError) {
         let Self { fake, run, .. } = self;
         let ended = run.end().await.with_context(|| {
-            let (sessions, resumed, complaints) = (fake.identifies(), fake.resumes(), fake.complaints());
+            let (sessions, resumed, complaints) =
+                (fake.identifies(), fake.resumes(), fake.complaints());
             format!("{sessions} sessions, resumed {resumed} times, {complaints:?}")
         });
         (fake, ended.unwrap())
@@ -102,12 +130,23 @@ impl Running {
 
 /// A reply in one part, whose text is also its markup.
 pub(crate) fn reply(inbound: &InboundMessage, text: &str) -> OutboundPart {
-    let key = OutboundKey { turn: format!("turn-of-{text}").as_str().into(), position: 0 };
-    part(OutboundMessage::in_reply_to(inbound, key, OutboundKind::Final, text.to_owned()))
+    let key = OutboundKey {
+        turn: format!("turn-of-{text}").as_str().into(),
+        position: 0,
+    };
+    part(OutboundMessage::in_reply_to(
+        inbound,
+        key,
+        OutboundKind::Final,
+        text.to_owned(),
+    ))
 }
 
 /// A message that is no reply, to the same place.
 pub(crate) fn event(inbound: &InboundMessage, kind: OutboundKind, text: &str) -> OutboundMessage {
-    let key = OutboundKey { turn: "turn".into(), position: 0 };
+    let key = OutboundKey {
+        turn: "turn".into(),
+        position: 0,
+    };
     OutboundMessage::in_reply_to(inbound, key, kind, text.to_owned())
 }

@@ -19,16 +19,45 @@ use crate::support::{Running, reply};
 async fn what_has_no_allowance_left_waits_for_it() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
-    running.fake.fail_next("createMessage", Fault::LastOfAllowance(0.5));
+    running
+        .fake
+        .fail_next("createMessage", Fault::LastOfAllowance(0.5));
     let before = Instant::now();
-    running.channel.send(&reply(&inbound, "last")).await.unwrap();
-    running.channel.send(&reply(&inbound, "next")).await.unwrap();
-    assert!(before.elapsed() >= Duration::from_millis(500), "it did not wait");
-    running.fake.fail_next("createMessage", Fault::LastOfAllowance(60.0));
-    running.channel.send(&reply(&inbound, "last again")).await.unwrap();
-    let error = running.channel.send(&reply(&inbound, "not now")).await.unwrap_err();
-    assert!(matches!(error, ChannelError::RateLimited { retry_after } if retry_after > Duration::from_secs(30)));
-    assert_eq!(running.fake.calls_of("createMessage").len(), 3, "nobody was asked in vain");
+    running
+        .channel
+        .send(&reply(&inbound, "last"))
+        .await
+        .unwrap();
+    running
+        .channel
+        .send(&reply(&inbound, "next"))
+        .await
+        .unwrap();
+    assert!(
+        before.elapsed() >= Duration::from_millis(500),
+        "it did not wait"
+    );
+    running
+        .fake
+        .fail_next("createMessage", Fault::LastOfAllowance(60.0));
+    running
+        .channel
+        .send(&reply(&inbound, "last again"))
+        .await
+        .unwrap();
+    let error = running
+        .channel
+        .send(&reply(&inbound, "not now"))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, ChannelError::RateLimited { retry_after } if retry_after > Duration::from_secs(30))
+    );
+    assert_eq!(
+        running.fake.calls_of("createMessage").len(),
+        3,
+        "nobody was asked in vain"
+    );
     running.stop().await;
 }
 
@@ -36,10 +65,28 @@ async fn what_has_no_allowance_left_waits_for_it() {
 async fn a_pause_for_the_whole_bot_holds_for_everything() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
-    running.fake.fail_next("createMessage", Fault::RetryAfter { seconds: 60.0, is_global: true });
-    let error = running.channel.send(&reply(&inbound, "x")).await.unwrap_err();
-    assert!(matches!(error, ChannelError::RateLimited { retry_after } if retry_after == Duration::from_secs(60)));
-    let error = running.channel.typing().unwrap().show(&inbound.chat_id, &inbound.delivery).await.unwrap_err();
+    running.fake.fail_next(
+        "createMessage",
+        Fault::RetryAfter {
+            seconds: 60.0,
+            is_global: true,
+        },
+    );
+    let error = running
+        .channel
+        .send(&reply(&inbound, "x"))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, ChannelError::RateLimited { retry_after } if retry_after == Duration::from_secs(60))
+    );
+    let error = running
+        .channel
+        .typing()
+        .unwrap()
+        .show(&inbound.chat_id, &inbound.delivery)
+        .await
+        .unwrap_err();
     assert!(matches!(error, ChannelError::RateLimited { .. }), "{error}");
     assert_eq!(running.fake.calls_of("typing"), []);
     running.stop().await;
@@ -51,8 +98,15 @@ async fn a_page_from_something_on_the_way_is_an_outage() {
     let inbound = running.hello().await;
     for status in [403, 404, 502] {
         running.fake.fail_next("createMessage", Fault::Page(status));
-        let error = running.channel.send(&reply(&inbound, "x")).await.unwrap_err();
-        assert!(matches!(error, ChannelError::Unavailable(_)), "{status}: {error}");
+        let error = running
+            .channel
+            .send(&reply(&inbound, "x"))
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(error, ChannelError::Unavailable(_)),
+            "{status}: {error}"
+        );
     }
     running.stop().await;
 }
@@ -77,11 +131,22 @@ async fn the_gateway_and_the_api_go_through_the_proxy() {
         "token": TOKEN, "apiBase": elsewhere(fake.api_base()), "gatewayUrl": elsewhere(fake.gateway_url()),
         "proxy": format!("socks5://{address}"), "proxyUsername": "me", "proxyPassword": "s3cret",
     });
-    let channel = DiscordFactory.create("discord".into(), &RawConfig::new(section)).unwrap();
+    let channel = DiscordFactory
+        .create("discord".into(), &RawConfig::new(section))
+        .unwrap();
     let running = Running::of(fake, channel).ready().await;
     running.hello().await;
     let ports = [running.fake.api_base(), running.fake.gateway_url()];
-    let ports = ports.map(|url| url.rsplit(':').next().unwrap().split('/').next().unwrap().parse::<u16>().unwrap());
+    let ports = ports.map(|url| {
+        url.rsplit(':')
+            .next()
+            .unwrap()
+            .split('/')
+            .next()
+            .unwrap()
+            .parse::<u16>()
+            .unwrap()
+    });
     let mut seen = Vec::new();
     while !ports.iter().all(|port| seen.contains(port)) {
         seen.push(asked.recv().await.unwrap());
@@ -107,7 +172,10 @@ async fn tunnel(mut client: TcpStream, asked: tokio::sync::mpsc::Sender<u16>) {
     let port = u16::from_be_bytes([request[8], request[9]]);
     asked.send(port).await.unwrap();
     let mut server = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-    client.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).await.unwrap();
+    client
+        .write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0])
+        .await
+        .unwrap();
     // Either end may leave without a word.
     drop(copy_bidirectional(&mut client, &mut server).await);
 }

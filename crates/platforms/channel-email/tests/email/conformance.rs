@@ -37,8 +37,16 @@ fn keys() -> Value {
 
 /// A mail with a file, its name and type as bad as the sender likes.
 fn with_file(from: &str, id: &str, file: &SampleFile, text: &str) -> String {
-    let name: String = file.name.chars().filter(|letter| !"\r\n\"".contains(*letter)).collect();
-    let body: String = file.bytes.iter().map(|byte| format!("={byte:02X}=\r\n")).collect();
+    let name: String = file
+        .name
+        .chars()
+        .filter(|letter| !"\r\n\"".contains(*letter))
+        .collect();
+    let body: String = file
+        .bytes
+        .iter()
+        .map(|byte| format!("={byte:02X}=\r\n"))
+        .collect();
     mail(
         from,
         id,
@@ -56,7 +64,9 @@ fn with_file(from: &str, id: &str, file: &SampleFile, text: &str) -> String {
 fn fault(fault: SendFault) -> (&'static str, MailFault) {
     let answer = |text: &str| MailFault::Answer(text.to_owned());
     match fault {
-        SendFault::RateLimited | SendFault::Broken => ("MAIL", answer("451 4.3.0 local error in processing")),
+        SendFault::RateLimited | SendFault::Broken => {
+            ("MAIL", answer("451 4.3.0 local error in processing"))
+        }
         SendFault::CutAfterEffect => ("CONTENT", MailFault::CutAfterEffect),
         SendFault::Refused => ("CONTENT", answer("554 5.7.1 this looks like spam")),
         SendFault::ChatGone => ("RCPT", answer("550 5.1.1 no such mailbox")),
@@ -81,7 +91,10 @@ impl ChannelHarness for Harness {
 
     async fn say(&mut self, said: Said<'_>) -> anyhow::Result<()> {
         self.mails += 1;
-        let (from, id) = (if said.by == Who::Friend { ANN } else { MALLORY }, format!("{}@friend.test", self.mails));
+        let (from, id) = (
+            if said.by == Who::Friend { ANN } else { MALLORY },
+            format!("{}@friend.test", self.mails),
+        );
         self.push(match said.file {
             None => note(from, &id, said.text),
             Some(file) => with_file(from, &id, file, said.text),
@@ -90,7 +103,8 @@ impl ChannelHarness for Harness {
     }
 
     async fn pass_on(&mut self, text: &str) -> anyhow::Result<()> {
-        let text = format!("---------- Forwarded message ---------\r\nFrom: {MALLORY}\r\n\r\n{text}");
+        let text =
+            format!("---------- Forwarded message ---------\r\nFrom: {MALLORY}\r\n\r\n{text}");
         self.push(note(ANN, "passed-on@friend.test", &text));
         Ok(())
     }
@@ -106,7 +120,8 @@ impl ChannelHarness for Harness {
     async fn see(&mut self, chat: Chat, wanted: &Wanted<'_>) -> anyhow::Result<Vec<Seen>> {
         let seen = |mail: &SentMail| {
             let mail = shown(&mail.raw);
-            Seen::new(mail.text).with_files(mail.files.into_iter().map(|(name, _, bytes)| (name, bytes)))
+            Seen::new(mail.text)
+                .with_files(mail.files.into_iter().map(|(name, _, bytes)| (name, bytes)))
         };
         let is_theirs = |mail: &&SentMail| mail.to == [address(chat)];
         let probe = |sent: &[SentMail]| wanted.among(sent.iter().filter(is_theirs).map(seen));
@@ -114,7 +129,11 @@ impl ChannelHarness for Harness {
     }
 
     fn noticed(&self, chat: Chat) -> Vec<String> {
-        let mails = self.fake.sent().into_iter().filter(|mail| mail.to == [address(chat)]);
+        let mails = self
+            .fake
+            .sent()
+            .into_iter()
+            .filter(|mail| mail.to == [address(chat)]);
         mails.map(|mail| mail.raw).collect()
     }
 
@@ -153,10 +172,22 @@ impl ChannelHarness for Harness {
             "no header at all".to_owned(),
             "From: \r\n\r\n".to_owned(),
             mail("nobody", "odd1@x.test", "\r\nx"),
-            mail(ANN, "odd2@x.test", &format!("From: {MALLORY}\r\n\r\ntwo senders")),
+            mail(
+                ANN,
+                "odd2@x.test",
+                &format!("From: {MALLORY}\r\n\r\ntwo senders"),
+            ),
             format!("From: {ANN}\r\n\r\nnobody vouches for me"),
-            mail(ANN, "odd3@x.test", "Auto-Submitted: auto-replied\r\n\r\nI am away"),
-            mail("mailer-daemon@friend.test", "odd4@x.test", "\r\nundeliverable"),
+            mail(
+                ANN,
+                "odd3@x.test",
+                "Auto-Submitted: auto-replied\r\n\r\nI am away",
+            ),
+            mail(
+                "mailer-daemon@friend.test",
+                "odd4@x.test",
+                "\r\nundeliverable",
+            ),
             "\0\u{1}\u{2}".repeat(100),
         ];
         let count = odd.len();
@@ -169,13 +200,28 @@ impl ChannelHarness for Harness {
 
 #[tokio::test]
 async fn the_channel_keeps_the_contract() {
-    let open = async || Ok(Harness { fake: MailFake::start().await?, mails: 0, last: (0, String::new()) });
+    let open = async || {
+        Ok(Harness {
+            fake: MailFake::start().await?,
+            mails: 0,
+            last: (0, String::new()),
+        })
+    };
     let missing = [
-        (Ability::Rooms, "a mail is answered to its sender alone, whoever else got it"),
+        (
+            Ability::Rooms,
+            "a mail is answered to its sender alone, whoever else got it",
+        ),
         (Ability::BrokenDownloads, "files come within their mail"),
         (Ability::DraftView, "a mail that was sent does not change"),
-        (Ability::NewsOfRivals, "any number of programs may look into a mailbox, and none hears of the others"),
-        (Ability::SendFault(SendFault::RateLimited), "no answer of SMTP names a pause"),
+        (
+            Ability::NewsOfRivals,
+            "any number of programs may look into a mailbox, and none hears of the others",
+        ),
+        (
+            Ability::SendFault(SendFault::RateLimited),
+            "no answer of SMTP names a pause",
+        ),
     ];
     conformance::channel(open, &missing).await.unwrap();
 }

@@ -26,7 +26,12 @@ async fn supervised(fake: &MailFake, keys: serde_json::Value, messages: usize) -
                 continue;
             }
         }
-        return watched.seen().arrived.into_iter().map(|(message, _)| message.content).collect();
+        return watched
+            .seen()
+            .arrived
+            .into_iter()
+            .map(|(message, _)| message.content)
+            .collect();
     }
 }
 
@@ -58,11 +63,18 @@ async fn a_mail_that_ends_the_program_each_time_is_passed_over_in_the_end() {
         fake.fail_next("UID FETCH", MailFault::Stall);
         let running = Running::of(channel(&fake, &json!({})), Arc::clone(&assistant));
         fake.wait_for_command("UID FETCH", start).await.unwrap();
-        assert!(assistant.notes().all().contains_key("tries"), "it is noted before anything of it is here");
+        assert!(
+            assistant.notes().all().contains_key("tries"),
+            "it is noted before anything of it is here"
+        );
         let killed = assistant.notes().all()["tries"].clone();
         running.stop().await;
         assert!(!fake.has_flag(bad, r"\Seen"), "start {start}");
-        assert_ne!(assistant.notes().all()["tries"], killed, "a stop is not the fault of a mail");
+        assert_ne!(
+            assistant.notes().all()["tries"],
+            killed,
+            "a stop is not the fault of a mail"
+        );
         // A kill leaves the note as it was.
         assistant.notes().write("tries", &killed).await.unwrap();
     }
@@ -72,9 +84,20 @@ async fn a_mail_that_ends_the_program_each_time_is_passed_over_in_the_end() {
     assert!(message.content.ends_with("after it"), "{}", message.content);
     running.stop().await;
     assert!(fake.has_flag(bad, r"\Flagged") && fake.has_flag(bad, r"\Seen"));
-    assert!(assistant.seen().impaired.iter().any(|why| why.contains("flagged in the mailbox")));
     assert!(
-        assistant.notes().all()["tries"].split_once(' ').unwrap().1.trim().is_empty(),
+        assistant
+            .seen()
+            .impaired
+            .iter()
+            .any(|why| why.contains("flagged in the mailbox"))
+    );
+    assert!(
+        assistant.notes().all()["tries"]
+            .split_once(' ')
+            .unwrap()
+            .1
+            .trim()
+            .is_empty(),
         "what was read is forgotten"
     );
 }
@@ -84,7 +107,11 @@ async fn a_mail_that_ends_the_program_each_time_is_passed_over_in_the_end() {
 async fn mails_that_end_their_reader_are_flagged_and_the_next_one_is_taken_in() {
     let fake = MailFake::start().await.unwrap();
     let content = fake.push(note(ANN, "1@friend.test", DEADLY));
-    let header = fake.push(mail(ANN, "2@friend.test", &format!("{DEADLY_HEADER}\r\n\r\nx")));
+    let header = fake.push(mail(
+        ANN,
+        "2@friend.test",
+        &format!("{DEADLY_HEADER}\r\n\r\nx"),
+    ));
     fake.push(note(ANN, "3@friend.test", "after them"));
     let running = Running::at(&fake, &json!({}));
     running.assistant.message(1).await.unwrap();
@@ -93,7 +120,13 @@ async fn mails_that_end_their_reader_are_flagged_and_the_next_one_is_taken_in() 
     for uid in [content, header] {
         assert!(fake.has_flag(uid, r"\Flagged") && fake.has_flag(uid, r"\Seen"));
     }
-    assert_eq!(fake.commands().iter().filter(|command| *command == "LOGIN").count(), 1);
+    assert_eq!(
+        fake.commands()
+            .iter()
+            .filter(|command| *command == "LOGIN")
+            .count(),
+        1
+    );
     running.stop().await;
 }
 
@@ -105,27 +138,48 @@ async fn connections_that_break_lose_nothing() {
         fake.fail_next(command, MailFault::Cut);
     }
     fake.fail_next("ID", answer("{tag} BAD what\r\n"));
-    fake.fail_next("LOGIN", answer("{tag} NO [UNAVAILABLE] try again later\r\n"));
+    fake.fail_next(
+        "LOGIN",
+        answer("{tag} NO [UNAVAILABLE] try again later\r\n"),
+    );
     fake.fail_next("SELECT", answer("* BYE too many connections\r\n"));
     fake.fail_next("UID SEARCH", answer("* SEARCH 1 2 x\r\n{tag} OK done\r\n"));
     fake.fail_next("UID STORE", MailFault::Cut);
     let contents = supervised(&fake, json!({}), 2).await;
-    assert_eq!(contents[0], contents[1], "it comes again, because it could not be marked");
+    assert_eq!(
+        contents[0], contents[1],
+        "it comes again, because it could not be marked"
+    );
     assert!(!fake.has_flag(uid, r"\Flagged"));
 }
 
 #[tokio::test]
 async fn a_stall_ends_the_run() {
-    for command in ["LOGIN", "UID SEARCH", "UID FETCH", "UID STORE", "IDLE", "DONE"] {
+    for command in [
+        "LOGIN",
+        "UID SEARCH",
+        "UID FETCH",
+        "UID STORE",
+        "IDLE",
+        "DONE",
+    ] {
         let fake = MailFake::start().await.unwrap();
         fake.push(note(ANN, "1@friend.test", "hi"));
         fake.fail_next(command, MailFault::Stall);
         loop {
-            let error = Running::at(&fake, &json!({"requestTimeout": 1, "idleSeconds": 1})).end().await;
-            assert!(matches!(error, ChannelError::Unavailable(_)), "{command}: {error}");
+            let error = Running::at(&fake, &json!({"requestTimeout": 1, "idleSeconds": 1}))
+                .end()
+                .await;
+            assert!(
+                matches!(error, ChannelError::Unavailable(_)),
+                "{command}: {error}"
+            );
             // A busy machine may be too slow for anything before that.
             if fake.commands().iter().any(|known| known == command) {
-                assert!(error.to_string().ends_with("took longer than 1 s"), "{command}: {error}");
+                assert!(
+                    error.to_string().ends_with("took longer than 1 s"),
+                    "{command}: {error}"
+                );
                 break;
             }
         }
@@ -136,19 +190,31 @@ async fn a_stall_ends_the_run() {
 async fn a_server_that_announces_the_same_again_and_again_is_not_asked_all_the_time() {
     let fake = MailFake::start().await.unwrap();
     for _ in 0..9 {
-        fake.fail_next("UID SEARCH", answer("* SEARCH\r\n* 3 EXISTS\r\n{tag} OK done\r\n"));
+        fake.fail_next(
+            "UID SEARCH",
+            answer("* SEARCH\r\n* 3 EXISTS\r\n{tag} OK done\r\n"),
+        );
     }
     let running = Running::at(&fake, &json!({}));
     fake.wait_for_command("IDLE", 1).await.unwrap();
     running.stop().await;
-    assert_eq!(fake.commands().iter().filter(|command| *command == "UID SEARCH").count(), 2);
+    assert_eq!(
+        fake.commands()
+            .iter()
+            .filter(|command| *command == "UID SEARCH")
+            .count(),
+        2
+    );
 }
 
 #[tokio::test]
 async fn refused_logins_are_final_when_the_server_says_so_or_says_it_again() {
     let fake = MailFake::start().await.unwrap();
     fake.change_password("another");
-    assert!(matches!(Running::at(&fake, &json!({})).end().await, ChannelError::Auth(_)));
+    assert!(matches!(
+        Running::at(&fake, &json!({})).end().await,
+        ChannelError::Auth(_)
+    ));
     let channel = channel(&fake, &json!({}));
     for is_final in [false, false, true] {
         fake.fail_next("LOGIN", answer("{tag} NO LOGIN failed.\r\n"));
@@ -160,36 +226,68 @@ async fn refused_logins_are_final_when_the_server_says_so_or_says_it_again() {
 #[tokio::test]
 async fn a_server_that_turns_everybody_away_says_why() {
     let fake = MailFake::start().await.unwrap();
-    fake.fail_next("GREETING", answer("* BYE Too many connections from your address\r\n"));
+    fake.fail_next(
+        "GREETING",
+        answer("* BYE Too many connections from your address\r\n"),
+    );
     let error = Running::at(&fake, &json!({})).end().await;
     assert!(matches!(error, ChannelError::Unavailable(_)), "{error}");
-    assert!(error.to_string().ends_with("turns us away: Too many connections from your address"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .ends_with("turns us away: Too many connections from your address"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
 async fn a_mailbox_that_is_not_there_is_named() {
     let fake = MailFake::start().await.unwrap();
-    let error = Running::at(&fake, &json!({"imapMailbox": "Nowhere"})).end().await;
-    let ChannelError::Config { key, message } = error else { panic!("{error}") };
+    let error = Running::at(&fake, &json!({"imapMailbox": "Nowhere"}))
+        .end()
+        .await;
+    let ChannelError::Config { key, message } = error else {
+        panic!("{error}")
+    };
     assert_eq!(key, "imapMailbox");
-    assert!(message.starts_with("the mailbox Nowhere cannot be opened: "), "{message}");
+    assert!(
+        message.starts_with("the mailbox Nowhere cannot be opened: "),
+        "{message}"
+    );
 }
 
 #[tokio::test]
 async fn a_password_is_not_sent_where_encryption_is_missing() {
     let fake = MailFake::start().await.unwrap();
     let error = Running::at(&fake, &json!({"imapUseTls": true})).end().await;
-    assert!(matches!(error, ChannelError::Config { ref key, .. } if key == "imapUseTls"), "{error}");
-    let error = channel(&fake, &json!({"smtpUseTls": true})).send(&news(ANN, "x")).await.unwrap_err();
+    assert!(
+        matches!(error, ChannelError::Config { ref key, .. } if key == "imapUseTls"),
+        "{error}"
+    );
+    let error = channel(&fake, &json!({"smtpUseTls": true}))
+        .send(&news(ANN, "x"))
+        .await
+        .unwrap_err();
     assert!(error.to_string().contains("STARTTLS"), "{error}");
-    assert!(!fake.commands().iter().any(|command| command == "LOGIN" || command == "AUTH"), "{:?}", fake.commands());
+    assert!(
+        !fake
+            .commands()
+            .iter()
+            .any(|command| command == "LOGIN" || command == "AUTH"),
+        "{:?}",
+        fake.commands()
+    );
 }
 
 #[tokio::test]
 async fn what_cannot_be_stored_keeps_its_place() {
     let fake = MailFake::start().await.unwrap();
     let running = Running::at(&fake, &json!({}));
-    running.assistant.will_answer([Admission::TryLater, Admission::Accepted, Admission::ShuttingDown]);
+    running.assistant.will_answer([
+        Admission::TryLater,
+        Admission::Accepted,
+        Admission::ShuttingDown,
+    ]);
     let first = fake.push(note(ANN, "1@friend.test", "one"));
     fake.wait_for_flag(first, r"\Seen").await.unwrap();
     let second = fake.push(note(ANN, "2@friend.test", "two"));
@@ -203,8 +301,16 @@ async fn sends_say_whether_they_may_be_repeated() {
     let again = SendRecovery::Retry { after: None };
     let table = [
         ("EHLO", MailFault::Cut, again),
-        ("AUTH", answer("454 4.7.0 temporary authentication failure"), again),
-        ("AUTH", answer("535 5.7.8 bad password"), SendRecovery::GiveUp),
+        (
+            "AUTH",
+            answer("454 4.7.0 temporary authentication failure"),
+            again,
+        ),
+        (
+            "AUTH",
+            answer("535 5.7.8 bad password"),
+            SendRecovery::GiveUp,
+        ),
         ("MAIL", answer("421 4.7.0 too many connections"), again),
         ("RCPT", answer("450 4.2.1 busy"), again),
         ("RCPT", answer("550 5.1.1 unknown"), SendRecovery::GiveUp),
@@ -213,7 +319,11 @@ async fn sends_say_whether_they_may_be_repeated() {
         ("CONTENT", answer("451 4.3.0 try later"), again),
         ("CONTENT", answer("554 5.7.1 spam"), SendRecovery::GiveUp),
         ("CONTENT", MailFault::Cut, SendRecovery::Uncertain),
-        ("CONTENT", MailFault::CutAfterEffect, SendRecovery::Uncertain),
+        (
+            "CONTENT",
+            MailFault::CutAfterEffect,
+            SendRecovery::Uncertain,
+        ),
         ("CONTENT", answer("nonsense"), SendRecovery::Uncertain),
     ];
     for (command, fault, recovery) in table {
@@ -227,7 +337,10 @@ async fn sends_say_whether_they_may_be_repeated() {
 
 #[tokio::test]
 async fn sends_that_stall_say_whether_they_may_be_repeated() {
-    for (command, recovery) in [("MAIL", SendRecovery::Retry { after: None }), ("CONTENT", SendRecovery::Uncertain)] {
+    for (command, recovery) in [
+        ("MAIL", SendRecovery::Retry { after: None }),
+        ("CONTENT", SendRecovery::Uncertain),
+    ] {
         let fake = MailFake::start().await.unwrap();
         let channel = channel(&fake, &json!({"requestTimeout": 1}));
         fake.fail_next(command, MailFault::Stall);

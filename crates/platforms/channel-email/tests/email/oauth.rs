@@ -20,9 +20,17 @@ fn keys(provider: &Server, refresh: &str) -> Value {
 }
 
 async fn receives(fake: &MailFake, running: &Running, number: usize) {
-    fake.push(note(ANN, &format!("{number}@friend.test"), &format!("mail {number}")));
+    fake.push(note(
+        ANN,
+        &format!("{number}@friend.test"),
+        &format!("mail {number}"),
+    ));
     let message = running.assistant.message(number).await.unwrap();
-    assert!(message.content.ends_with(&format!("mail {number}")), "{}", message.content);
+    assert!(
+        message.content.ends_with(&format!("mail {number}")),
+        "{}",
+        message.content
+    );
 }
 
 #[tokio::test]
@@ -41,7 +49,11 @@ async fn one_token_serves_until_a_server_takes_it_no_more() {
     running.stop().await;
     fake.end_access();
     let running = Running::of(channel, played());
-    running.assistant.wait_until("the first look", |seen| seen.alive > 1).await.unwrap();
+    running
+        .assistant
+        .wait_until("the first look", |seen| seen.alive > 1)
+        .await
+        .unwrap();
     assert_eq!(fake.access_tokens(), 3);
     running.stop().await;
     assert_eq!(fake.violations(), Vec::<String>::new());
@@ -68,15 +80,28 @@ async fn a_later_refresh_token_outlives_a_restart_and_gives_way_to_a_new_one() {
     fake.rotate_refresh_tokens();
     let assistant = played();
     for number in 1..=3 {
-        let running = Running::of(channel(&fake, &keys(&provider, REFRESH_TOKEN)), Arc::clone(&assistant));
+        let running = Running::of(
+            channel(&fake, &keys(&provider, REFRESH_TOKEN)),
+            Arc::clone(&assistant),
+        );
         receives(&fake, &running, number).await;
         running.stop().await;
-        assert_eq!(fake.access_tokens(), number, "the refresh token of the time before was used");
+        assert_eq!(
+            fake.access_tokens(),
+            number,
+            "the refresh token of the time before was used"
+        );
     }
     let kept = assistant.notes().all();
-    assert!(kept["refresh-token"].contains(&fake.refresh_token().unwrap()), "{kept:?}");
+    assert!(
+        kept["refresh-token"].contains(&fake.refresh_token().unwrap()),
+        "{kept:?}"
+    );
     fake.revoke_tokens(Some("by hand"));
-    let running = Running::of(channel(&fake, &keys(&provider, "by hand")), Arc::clone(&assistant));
+    let running = Running::of(
+        channel(&fake, &keys(&provider, "by hand")),
+        Arc::clone(&assistant),
+    );
     receives(&fake, &running, 4).await;
     running.stop().await;
 }
@@ -116,15 +141,26 @@ async fn access_that_was_taken_back_is_said_with_what_to_do() {
     let unused = channel(&fake, &keys);
     // Until it runs, nobody knows whether there is a later one.
     let sending = unused.send(&news(ANN, "x")).await.unwrap_err();
-    assert_eq!(sending.recovery(), SendRecovery::Retry { after: None }, "{sending}");
+    assert_eq!(
+        sending.recovery(),
+        SendRecovery::Retry { after: None },
+        "{sending}"
+    );
     let probing = unused.probe().unwrap().probe().await.unwrap_err();
     let running = Running::of(Arc::clone(&unused), played()).end().await;
     let later = unused.send(&news(ANN, "x")).await.unwrap_err();
     for error in [probing, running, later] {
-        let ChannelError::Auth(text) = error else { panic!("{error}") };
+        let ChannelError::Auth(text) = error else {
+            panic!("{error}")
+        };
         assert_eq!(text, expected);
     }
-    assert!(!fake.commands().iter().any(|command| command == "AUTHENTICATE" || command == "AUTH"));
+    assert!(
+        !fake
+            .commands()
+            .iter()
+            .any(|command| command == "AUTHENTICATE" || command == "AUTH")
+    );
 }
 
 #[tokio::test]
@@ -138,11 +174,17 @@ async fn a_provider_that_cannot_be_used_is_named() {
     let mut wrong = keys(&provider, REFRESH_TOKEN);
     wrong["oauthClientSecret"] = json!("another one");
     let error = failing(wrong).await;
-    assert!(matches!(error, ChannelError::Auth(_)) && error.to_string().contains("oauthClientSecret"), "{error}");
+    assert!(
+        matches!(error, ChannelError::Auth(_)) && error.to_string().contains("oauthClientSecret"),
+        "{error}"
+    );
     let mut nowhere = keys(&provider, REFRESH_TOKEN);
     nowhere["oauthTokenUrl"] = json!(format!("{}/elsewhere", provider.url()));
     let error = failing(nowhere).await;
-    assert!(matches!(error, ChannelError::Unavailable(_)) && error.to_string().contains("404"), "{error}");
+    assert!(
+        matches!(error, ChannelError::Unavailable(_)) && error.to_string().contains("404"),
+        "{error}"
+    );
     let down = keys(&provider, REFRESH_TOKEN);
     provider.go_down().await.unwrap();
     let error = failing(down).await;

@@ -20,8 +20,13 @@ fn channel(own: &Value, shared: Option<String>) -> Arc<dyn Channel> {
         "smtpHost": "smtp.invalid", "smtpPort": 25, "smtpUsername": USER, "smtpPassword": PASSWORD,
         "smtpUseTls": false, "fromAddress": "bot@bot.test", "authservId": "mx.bot.test",
     });
-    let config = RawConfig { proxy: shared, ..RawConfig::new(section) };
-    EmailFactory::new(Arc::new(nanobot_testkit::InProcess)).create(ChannelName::from("email"), &config).unwrap()
+    let config = RawConfig {
+        proxy: shared,
+        ..RawConfig::new(section)
+    };
+    EmailFactory::new(Arc::new(nanobot_testkit::InProcess))
+        .create(ChannelName::from("email"), &config)
+        .unwrap()
 }
 
 fn at(port: u16) -> SocketAddr {
@@ -34,19 +39,32 @@ async fn both_servers_are_reached_through_every_kind_of_proxy() {
     for scheme in ["http", "socks5h"] {
         let number = fake.sent().len() + 1;
         // A proxy of the tests leads to one server, whatever it is asked for.
-        let mailbox = Proxy::with_password(at(fake.imap_port()), "me", "p@ss").await.unwrap();
-        let sending = Proxy::with_password(at(fake.smtp_port()), "me", "p@ss").await.unwrap();
+        let mailbox = Proxy::with_password(at(fake.imap_port()), "me", "p@ss")
+            .await
+            .unwrap();
+        let sending = Proxy::with_password(at(fake.smtp_port()), "me", "p@ss")
+            .await
+            .unwrap();
         let address = |proxy: &Proxy| format!("{scheme}://me:p%40ss@{}", proxy.address());
-        let receiver = channel(&json!(address(&mailbox)), Some("http://nowhere.invalid:1".to_owned()));
+        let receiver = channel(
+            &json!(address(&mailbox)),
+            Some("http://nowhere.invalid:1".to_owned()),
+        );
         let running = Running::of(receiver, played());
         fake.push(note(ANN, &format!("{number}@friend.test"), "hi"));
         running.assistant.message(1).await.unwrap();
         running.stop().await;
-        channel(&Value::Null, Some(address(&sending))).send(&news(ANN, "yes")).await.unwrap();
+        channel(&Value::Null, Some(address(&sending)))
+            .send(&news(ANN, "yes"))
+            .await
+            .unwrap();
         assert_eq!(fake.sent().len(), number);
         assert_eq!(
             (mailbox.asked(), sending.asked()),
-            (vec!["imap.invalid:143".to_owned()], vec!["smtp.invalid:25".to_owned()])
+            (
+                vec!["imap.invalid:143".to_owned()],
+                vec!["smtp.invalid:25".to_owned()]
+            )
         );
     }
 }
@@ -54,13 +72,21 @@ async fn both_servers_are_reached_through_every_kind_of_proxy() {
 #[tokio::test]
 async fn a_proxy_that_refuses_is_named_without_its_password() {
     let fake = MailFake::start().await.unwrap();
-    let proxy = Proxy::with_password(at(fake.smtp_port()), "me", "right-one").await.unwrap();
-    for (scheme, why) in [("http", "it wants a name and a password"), ("socks5h", "it does not take the name")] {
+    let proxy = Proxy::with_password(at(fake.smtp_port()), "me", "right-one")
+        .await
+        .unwrap();
+    for (scheme, why) in [
+        ("http", "it wants a name and a password"),
+        ("socks5h", "it does not take the name"),
+    ] {
         let own = json!(format!("{scheme}://me:wrong-one@{}", proxy.address()));
         let error = channel(&own, None).send(&news(ANN, "x")).await.unwrap_err();
         assert!(matches!(error, ChannelError::Unavailable(_)), "{error}");
         let text = error.to_string();
-        assert!(text.contains(&format!("the proxy {}: {why}", proxy.address())), "{text}");
+        assert!(
+            text.contains(&format!("the proxy {}: {why}", proxy.address())),
+            "{text}"
+        );
         assert!(!text.contains("wrong-one"), "{text}");
     }
     assert_eq!(proxy.asked(), Vec::<String>::new());
@@ -79,6 +105,13 @@ async fn a_server_that_is_reached_through_a_proxy_on_this_machine_is_not_on_this
         .create(ChannelName::from("email"), &RawConfig::new(section))
         .unwrap();
     let error = Running::of(channel, played()).end().await;
-    assert!(matches!(error, ChannelError::Config { ref key, .. } if key == "imapUseTls"), "{error}");
-    assert!(!fake.commands().iter().any(|command| command == "LOGIN"), "{:?}", fake.commands());
+    assert!(
+        matches!(error, ChannelError::Config { ref key, .. } if key == "imapUseTls"),
+        "{error}"
+    );
+    assert!(
+        !fake.commands().iter().any(|command| command == "LOGIN"),
+        "{:?}",
+        fake.commands()
+    );
 }

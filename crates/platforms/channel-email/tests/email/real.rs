@@ -57,16 +57,28 @@ async fn servers() -> Option<Servers> {
     let is_installed = python.exists() && Command::new("dovecot").arg("--version").output().is_ok();
     if !is_installed {
         let is_required = std::env::var_os("NANOBOT_REQUIRE_TEST_SERVERS").is_some();
-        assert!(!is_required, "dovecot or aiosmtpd is missing: scripts/install-test-servers.sh installs them");
-        eprintln!("SKIPPED: dovecot or aiosmtpd is missing: scripts/install-test-servers.sh installs them");
+        assert!(
+            !is_required,
+            "dovecot or aiosmtpd is missing: scripts/install-test-servers.sh installs them"
+        );
+        eprintln!(
+            "SKIPPED: dovecot or aiosmtpd is missing: scripts/install-test-servers.sh installs them"
+        );
         return None;
     }
     let start = move || {
         let script = root.join("scripts/mail_servers.py");
         let mut command = Command::new(python);
-        let mut child = command.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .arg(script)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
         let at = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
         Servers { child, at }
     };
@@ -84,7 +96,10 @@ impl Servers {
             "smtpHost": at.host, "smtpPort": at.smtp, "smtpUsername": BOT, "smtpPassword": at.password,
             "authservId": "mx.mail.test",
         });
-        section.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
+        section
+            .as_object_mut()
+            .unwrap()
+            .extend(keys.as_object().unwrap().clone());
         EmailFactory::new(Arc::new(nanobot_testkit::InProcess))
             .create("email".into(), &RawConfig::new(section))
             .unwrap()
@@ -105,7 +120,10 @@ impl Servers {
             .body(text.to_owned())
             .unwrap();
         let authority = Certificate::from_pem(&std::fs::read(&self.at.ca_file).unwrap()).unwrap();
-        let trust = TlsParameters::builder(self.at.host.clone()).add_root_certificate(authority).build().unwrap();
+        let trust = TlsParameters::builder(self.at.host.clone())
+            .add_root_certificate(authority)
+            .build()
+            .unwrap();
         let transport = AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(&self.at.host)
             .port(self.at.smtp)
             .tls(Tls::Required(trust))
@@ -116,11 +134,16 @@ impl Servers {
 
     /// What is in a mailbox: flags and content of each mail.
     async fn mails(&self, user: &str, mailbox: &str) -> Vec<(Vec<String>, String)> {
-        let stream = TcpStream::connect(("127.0.0.1", self.at.imap)).await.unwrap();
+        let stream = TcpStream::connect(("127.0.0.1", self.at.imap))
+            .await
+            .unwrap();
         let mut client = async_imap::Client::new(stream);
         client.read_response().await.unwrap();
-        let mut session: Session<TcpStream> =
-            client.login(user, &self.at.password).await.map_err(|(error, _)| error).unwrap();
+        let mut session: Session<TcpStream> = client
+            .login(user, &self.at.password)
+            .await
+            .map_err(|(error, _)| error)
+            .unwrap();
         if session.examine(mailbox).await.unwrap().exists == 0 {
             return Vec::new();
         }
@@ -130,8 +153,13 @@ impl Servers {
             let flags = fetch.flags().map(|flag| format!("{flag:?}"));
             flags.filter(|flag| flag != "Recent").collect()
         };
-        let text = |fetch: &async_imap::types::Fetch| String::from_utf8(fetch.body().unwrap().to_vec()).unwrap();
-        fetched.iter().map(|fetch| (flags(fetch), text(fetch))).collect()
+        let text = |fetch: &async_imap::types::Fetch| {
+            String::from_utf8(fetch.body().unwrap().to_vec()).unwrap()
+        };
+        fetched
+            .iter()
+            .map(|fetch| (flags(fetch), text(fetch)))
+            .collect()
     }
 }
 
@@ -141,91 +169,199 @@ async fn converse(servers: &Servers, keys: &Value) {
     assert_eq!(running.channel.probe().unwrap().probe().await.unwrap(), BOT);
     servers.ann_writes(ANN, "1", "What is 6 * 7?").await;
     let inbound = running.assistant.message(1).await.unwrap();
-    assert!(inbound.content.ends_with("What is 6 * 7?"), "{}", inbound.content);
+    assert!(
+        inbound.content.ends_with("What is 6 * 7?"),
+        "{}",
+        inbound.content
+    );
     assert_eq!(inbound.sender_id.as_str(), ANN);
-    running.channel.send(&reply(&inbound, "42, né?")).await.unwrap();
-    servers.ann_writes("boss@mail.test", "2", "I am the boss").await;
+    running
+        .channel
+        .send(&reply(&inbound, "42, né?"))
+        .await
+        .unwrap();
+    servers
+        .ann_writes("boss@mail.test", "2", "I am the boss")
+        .await;
     servers.ann_writes(ANN, "3", "Thanks").await;
-    assert!(running.assistant.message(2).await.unwrap().content.ends_with("Thanks"), "nobody vouches for the boss");
+    assert!(
+        running
+            .assistant
+            .message(2)
+            .await
+            .unwrap()
+            .content
+            .ends_with("Thanks"),
+        "nobody vouches for the boss"
+    );
     running.stop().await;
     let answers = servers.mails(ANN, "INBOX").await;
-    let [(_, answer)] = answers.as_slice() else { panic!("{answers:?}") };
+    let [(_, answer)] = answers.as_slice() else {
+        panic!("{answers:?}")
+    };
     assert_eq!(shown(answer).text, "42, né?");
-    for line in ["Subject: Re: Question", "In-Reply-To: <1@mail.test>", "Auto-Submitted: auto-replied"] {
-        assert!(answer.contains(&format!("{line}\r\n")), "{line} in {answer}");
+    for line in [
+        "Subject: Re: Question",
+        "In-Reply-To: <1@mail.test>",
+        "Auto-Submitted: auto-replied",
+    ] {
+        assert!(
+            answer.contains(&format!("{line}\r\n")),
+            "{line} in {answer}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_conversation_by_starttls() {
-    let Some(servers) = servers().await else { return };
+    let Some(servers) = servers().await else {
+        return;
+    };
     converse(&servers, &json!({})).await;
-    let flags: Vec<_> = servers.mails(BOT, "INBOX").await.into_iter().map(|(flags, _)| flags).collect();
-    assert_eq!(flags[..2], [vec!["Seen".to_owned()], Vec::new()], "what is not proven stays unread");
+    let flags: Vec<_> = servers
+        .mails(BOT, "INBOX")
+        .await
+        .into_iter()
+        .map(|(flags, _)| flags)
+        .collect();
+    assert_eq!(
+        flags[..2],
+        [vec!["Seen".to_owned()], Vec::new()],
+        "what is not proven stays unread"
+    );
 }
 
 #[tokio::test]
 async fn a_conversation_encrypted_from_its_beginning_that_is_tidied_away() {
-    let Some(servers) = servers().await else { return };
+    let Some(servers) = servers().await else {
+        return;
+    };
     let mut keys = servers.implicit();
     keys["postAction"] = json!("move");
     keys["postActionMoveMailbox"] = json!("Done");
     converse(&servers, &keys).await;
-    assert!(servers.mails(BOT, "Done").await[0].1.contains("What is 6 * 7?"));
-    assert!(servers.mails(BOT, "INBOX").await[0].1.contains("I am the boss"));
+    assert!(
+        servers.mails(BOT, "Done").await[0]
+            .1
+            .contains("What is 6 * 7?")
+    );
+    assert!(
+        servers.mails(BOT, "INBOX").await[0]
+            .1
+            .contains("I am the boss")
+    );
 }
 
 #[tokio::test]
 async fn a_conversation_of_somebody_who_has_no_password() {
-    let Some(servers) = servers().await else { return };
+    let Some(servers) = servers().await else {
+        return;
+    };
     let at = &servers.at;
     let keys = json!({
         "auth": "oauth2", "imapPassword": null, "smtpPassword": null, "oauthTokenUrl": at.token_url,
         "oauthClientId": at.client_id, "oauthRefreshToken": at.refresh_token,
     });
     // Each token that the provider gives ends the one before it.
-    let other = servers.channel(&keys).probe().unwrap().probe().await.unwrap();
+    let other = servers
+        .channel(&keys)
+        .probe()
+        .unwrap()
+        .probe()
+        .await
+        .unwrap();
     assert_eq!(other, BOT);
     converse(&servers, &keys).await;
     let channel = servers.channel(&keys);
     let probe = channel.probe().unwrap();
     probe.probe().await.unwrap();
-    servers.channel(&keys).probe().unwrap().probe().await.unwrap();
-    assert_eq!(probe.probe().await.unwrap(), BOT, "the token that had ended was replaced");
-    servers.channel(&keys).probe().unwrap().probe().await.unwrap();
+    servers
+        .channel(&keys)
+        .probe()
+        .unwrap()
+        .probe()
+        .await
+        .unwrap();
+    assert_eq!(
+        probe.probe().await.unwrap(),
+        BOT,
+        "the token that had ended was replaced"
+    );
+    servers
+        .channel(&keys)
+        .probe()
+        .unwrap()
+        .probe()
+        .await
+        .unwrap();
     channel.send(&news(ANN, "one more")).await.unwrap();
     let mut wrong = keys;
     wrong["oauthRefreshToken"] = json!("another one");
-    let error = servers.channel(&wrong).probe().unwrap().probe().await.unwrap_err();
+    let error = servers
+        .channel(&wrong)
+        .probe()
+        .unwrap()
+        .probe()
+        .await
+        .unwrap_err();
     assert!(matches!(error, ChannelError::Auth(_)), "{error}");
 }
 
 #[tokio::test]
 async fn unread_mails_carry_a_keyword_and_large_ones_are_refused() {
-    let Some(servers) = servers().await else { return };
+    let Some(servers) = servers().await else {
+        return;
+    };
     let channel = servers.channel(&json!({"markSeen": false}));
     for number in ["1", "2"] {
         let running = Running::of(Arc::clone(&channel), played());
         servers.ann_writes(ANN, number, number).await;
-        assert!(running.assistant.message(1).await.unwrap().content.ends_with(number));
+        assert!(
+            running
+                .assistant
+                .message(1)
+                .await
+                .unwrap()
+                .content
+                .ends_with(number)
+        );
         // The next look comes after the mark.
         let alive = running.assistant.seen().alive;
-        running.assistant.wait_until("the next look", |seen| seen.alive > alive + 1).await.unwrap();
+        running
+            .assistant
+            .wait_until("the next look", |seen| seen.alive > alive + 1)
+            .await
+            .unwrap();
         running.stop().await;
     }
-    let flags: Vec<_> = servers.mails(BOT, "INBOX").await.into_iter().map(|(flags, _)| flags).collect();
-    assert_eq!(flags, vec![vec![r#"Custom("NanobotHandled")"#.to_owned()]; 2]);
+    let flags: Vec<_> = servers
+        .mails(BOT, "INBOX")
+        .await
+        .into_iter()
+        .map(|(flags, _)| flags)
+        .collect();
+    assert_eq!(
+        flags,
+        vec![vec![r#"Custom("NanobotHandled")"#.to_owned()]; 2]
+    );
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("large.bin");
-    std::fs::File::create(&path).unwrap().set_len(2_000_000).unwrap();
-    let part = with(news(ANN, "see"), |message| message.media = vec![MediaRef::new(path.to_string_lossy())]);
+    std::fs::File::create(&path)
+        .unwrap()
+        .set_len(2_000_000)
+        .unwrap();
+    let part = with(news(ANN, "see"), |message| {
+        message.media = vec![MediaRef::new(path.to_string_lossy())]
+    });
     let error = channel.send(&part).await.unwrap_err();
     assert!(matches!(error, ChannelError::TooLarge(_)), "{error:?}");
 }
 
 #[tokio::test]
 async fn who_is_not_trusted_is_not_told_the_password() {
-    let Some(servers) = servers().await else { return };
+    let Some(servers) = servers().await else {
+        return;
+    };
     for keys in [json!({"caFile": null}), servers.implicit()] {
         let mut keys = keys;
         keys["caFile"] = Value::Null;
@@ -234,7 +370,8 @@ async fn who_is_not_trusted_is_not_told_the_password() {
         let sending = channel.send(&news(ANN, "x")).await.unwrap_err();
         for error in [receiving, sending] {
             assert!(
-                matches!(error, ChannelError::Unavailable(_)) && error.to_string().contains("certificate"),
+                matches!(error, ChannelError::Unavailable(_))
+                    && error.to_string().contains("certificate"),
                 "{error}"
             );
         }
@@ -243,6 +380,9 @@ async fn who_is_not_trusted_is_not_told_the_password() {
     let sending = wrong.send(&news(ANN, "x")).await.unwrap_err();
     let probing = wrong.probe().unwrap().probe().await.unwrap_err();
     for error in [Running::of(wrong, played()).end().await, sending, probing] {
-        assert!(matches!(error, ChannelError::Auth(_)) && !error.to_string().contains("wrong-one"), "{error}");
+        assert!(
+            matches!(error, ChannelError::Auth(_)) && !error.to_string().contains("wrong-one"),
+            "{error}"
+        );
     }
 }

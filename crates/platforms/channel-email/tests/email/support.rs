@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use mail_parser::{MessageParser, MimeHeaders as _};
 use nanobot_channel::{
-    Arrival, Channel, ChannelError, ChannelFactory as _, ChannelName, CommandInfo, InboundMessage, Notes, OutboundPart,
-    RawConfig, Value, async_trait,
+    Arrival, Channel, ChannelError, ChannelFactory as _, ChannelName, CommandInfo, InboundMessage,
+    Notes, OutboundPart, RawConfig, Value, async_trait,
 };
 use nanobot_channel_email::EmailFactory;
 use nanobot_extract::{Answer, Extract, ExtractError, Request};
@@ -21,8 +21,18 @@ pub(crate) const ANN: &str = "ann@friend.test";
 pub(crate) const MALLORY: &str = "mallory@stranger.test";
 /// What the assistant understands.
 const COMMANDS: [CommandInfo; 2] = [
-    CommandInfo { name: "new", aliases: &["reset"], about: "Begin anew", usage: "" },
-    CommandInfo { name: "stop", aliases: &[], about: "Stop", usage: "" },
+    CommandInfo {
+        name: "new",
+        aliases: &["reset"],
+        about: "Begin anew",
+        usage: "",
+    },
+    CommandInfo {
+        name: "stop",
+        aliases: &[],
+        about: "Stop",
+        usage: "",
+    },
 ];
 
 /// A channel at a fake, with these keys besides the usual ones.
@@ -31,7 +41,11 @@ pub(crate) fn channel(fake: &MailFake, keys: &Value) -> Arc<dyn Channel> {
 }
 
 /// The same with notes from the start, as programs make it.
-pub(crate) fn channel_with_notes(fake: &MailFake, keys: &Value, notes: Arc<dyn Notes>) -> Arc<dyn Channel> {
+pub(crate) fn channel_with_notes(
+    fake: &MailFake,
+    keys: &Value,
+    notes: Arc<dyn Notes>,
+) -> Arc<dyn Channel> {
     made(fake, keys, Some(notes))
 }
 
@@ -43,9 +57,17 @@ fn made(fake: &MailFake, keys: &Value, notes: Option<Arc<dyn Notes>>) -> Arc<dyn
         "smtpHost": "127.0.0.1", "smtpPort": fake.smtp_port(), "smtpUsername": USER, "smtpPassword": PASSWORD,
         "smtpUseTls": false, "fromAddress": "Nano <bot@bot.test>", "authservId": "mx.bot.test",
     });
-    section.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
-    let config = RawConfig { notes, ..RawConfig::new(section) };
-    EmailFactory::new(Arc::new(Frail)).create(ChannelName::from("email"), &config).unwrap()
+    section
+        .as_object_mut()
+        .unwrap()
+        .extend(keys.as_object().unwrap().clone());
+    let config = RawConfig {
+        notes,
+        ..RawConfig::new(section)
+    };
+    EmailFactory::new(Arc::new(Frail))
+        .create(ChannelName::from("email"), &config)
+        .unwrap()
 }
 
 /// Mark of a mail that ends its reader.
@@ -66,13 +88,20 @@ impl Extract for Frail {
             Request::Page(_) => return Err(ExtractError::Garbled),
         };
         let is_deadly = String::from_utf8_lossy(bytes).contains(sign);
-        if is_deadly { Err(ExtractError::OutOfMemory) } else { InProcess.extract(request).await }
+        if is_deadly {
+            Err(ExtractError::OutOfMemory)
+        } else {
+            InProcess.extract(request).await
+        }
     }
 }
 
 /// A mail as the own server leaves it: with its report about the sender.
 pub(crate) fn mail(from: &str, id: &str, rest: &str) -> String {
-    let domain = from.rsplit(['@', '<', '>']).find(|piece| piece.contains('.')).unwrap_or_default();
+    let domain = from
+        .rsplit(['@', '<', '>'])
+        .find(|piece| piece.contains('.'))
+        .unwrap_or_default();
     format!(
         "Return-Path: <{from}>\r\nAuthentication-Results: mx.bot.test; dkim=pass header.d={domain};\r\n spf=pass \
          smtp.mailfrom={domain}\r\nFrom: {from}\r\nTo: bot@bot.test\r\nDate: Mon, 2 Nov 2026 10:00:00 +0100\r\n\
@@ -83,7 +112,11 @@ pub(crate) fn mail(from: &str, id: &str, rest: &str) -> String {
 /// A mail with nothing but text.
 pub(crate) fn note(from: &str, id: &str, text: &str) -> String {
     let kind = "MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit";
-    mail(from, id, &format!("Subject: Hello\r\n{kind}\r\n\r\n{text}\r\n"))
+    mail(
+        from,
+        id,
+        &format!("Subject: Hello\r\n{kind}\r\n\r\n{text}\r\n"),
+    )
 }
 
 /// A mail that was sent, as its reader sees it.
@@ -104,8 +137,16 @@ pub(crate) fn shown(raw: &str) -> Shown {
         Some((name.to_owned(), kind, part.contents().to_vec()))
     });
     Shown {
-        text: message.body_text(0).unwrap_or_default().replace("\r\n", "\n").trim_end().to_owned(),
-        html: message.body_html(0).unwrap_or_default().replace("\r\n", "\n"),
+        text: message
+            .body_text(0)
+            .unwrap_or_default()
+            .replace("\r\n", "\n")
+            .trim_end()
+            .to_owned(),
+        html: message
+            .body_html(0)
+            .unwrap_or_default()
+            .replace("\r\n", "\n"),
         files: files.collect(),
     }
 }
@@ -118,7 +159,10 @@ pub(crate) fn played() -> Arc<Assistant> {
 /// Every mail is said to have come in the direct chat with its sender.
 fn asked_rightly(assistant: &Assistant) {
     for (sender, chat, arrival) in assistant.seen().asked {
-        assert_eq!((sender.as_str(), arrival), (chat.as_str(), Arrival::direct()));
+        assert_eq!(
+            (sender.as_str(), arrival),
+            (chat.as_str(), Arrival::direct())
+        );
     }
 }
 
@@ -138,7 +182,11 @@ impl Running {
     /// Runs a channel (again).
     pub(crate) fn of(channel: Arc<dyn Channel>, assistant: Arc<Assistant>) -> Self {
         let run = ChannelRun::start(Arc::clone(&channel), &assistant, &COMMANDS);
-        Self { channel, assistant, run }
+        Self {
+            channel,
+            assistant,
+            run,
+        }
     }
 
     /// Tells the channel to stop.

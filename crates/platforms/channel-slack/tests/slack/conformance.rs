@@ -5,8 +5,12 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use nanobot_channel::{Channel, SenderId, Value, async_trait};
 use nanobot_testkit::SlackFake;
-use nanobot_testkit::conformance::{self, ChannelHarness, Chat, Event, Place, Said, Seen, SendFault, Wanted, Who};
-use nanobot_testkit::slack::{APP_TOKEN, BOT_TOKEN, BOT_USER, Call, Fault, Incoming, Pushed, SentMessage};
+use nanobot_testkit::conformance::{
+    self, ChannelHarness, Chat, Event, Place, Said, Seen, SendFault, Wanted, Who,
+};
+use nanobot_testkit::slack::{
+    APP_TOKEN, BOT_TOKEN, BOT_USER, Call, Fault, Incoming, Pushed, SentMessage,
+};
 use serde_json::json;
 
 use crate::support::{ROOM, ann, channel, mallory};
@@ -57,7 +61,9 @@ impl ChannelHarness for Harness {
 
     fn secrets(&self) -> Vec<String> {
         // The ticket of a connection is as good as a token for as long as it lasts.
-        [BOT_TOKEN, APP_TOKEN, "ticket-"].map(str::to_owned).to_vec()
+        [BOT_TOKEN, APP_TOKEN, "ticket-"]
+            .map(str::to_owned)
+            .to_vec()
     }
 
     fn connect(&mut self) -> anyhow::Result<Arc<dyn Channel>> {
@@ -65,7 +71,11 @@ impl ChannelHarness for Harness {
     }
 
     async fn say(&mut self, said: Said<'_>) -> anyhow::Result<()> {
-        let person = if said.by == Who::Friend { ann() } else { mallory() };
+        let person = if said.by == Who::Friend {
+            ann()
+        } else {
+            mallory()
+        };
         let text = said.text_with(&format!("<@{BOT_USER}>"));
         let mut incoming = match said.place {
             Place::Direct => Incoming::direct(&person, &text),
@@ -93,7 +103,9 @@ impl ChannelHarness for Harness {
     }
 
     fn is_acknowledged(&self) -> bool {
-        self.last.as_ref().is_some_and(|last| self.fake.is_acknowledged(last))
+        self.last
+            .as_ref()
+            .is_some_and(|last| self.fake.is_acknowledged(last))
     }
 
     async fn acknowledged(&mut self) -> anyhow::Result<()> {
@@ -102,7 +114,10 @@ impl ChannelHarness for Harness {
 
     async fn see(&mut self, chat: Chat, wanted: &Wanted<'_>) -> anyhow::Result<Vec<Seen>> {
         let seen = |sent: &SentMessage| {
-            let files = sent.file.iter().map(|file| (file.name.clone(), file.bytes.to_vec()));
+            let files = sent
+                .file
+                .iter()
+                .map(|file| (file.name.clone(), file.bytes.to_vec()));
             Seen::new(&sent.text).with_files(files)
         };
         let chat = conversation(chat);
@@ -117,8 +132,15 @@ impl ChannelHarness for Harness {
             let is_there = [&call.params["channel"], &call.params["channel_id"]].contains(&&chat);
             is_there && !call.method.starts_with("conversations.")
         };
-        let calls = self.fake.calls().into_iter().filter(is_noticed).map(|call| call.method);
-        calls.chain((0..self.fake.downloads()).map(|_| "download".to_owned())).collect()
+        let calls = self
+            .fake
+            .calls()
+            .into_iter()
+            .filter(is_noticed)
+            .map(|call| call.method);
+        calls
+            .chain((0..self.fake.downloads()).map(|_| "download".to_owned()))
+            .collect()
     }
 
     fn downloads(&self) -> usize {
@@ -143,7 +165,8 @@ impl ChannelHarness for Harness {
             Event::Recovered => self.fake.recover(),
             Event::Revoked => {
                 self.fake.revoke_tokens();
-                self.fake.push_event(&json!({"type": "tokens_revoked", "tokens": {"bot": [BOT_USER]}}));
+                self.fake
+                    .push_event(&json!({"type": "tokens_revoked", "tokens": {"bot": [BOT_USER]}}));
             }
             Event::Restored => self.fake.restore_tokens(),
         }
@@ -185,7 +208,9 @@ impl ChannelHarness for Harness {
             with("ts", json!(1.5)),
         ];
         let count = frames.len() + events.len();
-        frames.into_iter().for_each(|frame| self.fake.push_frame(frame));
+        frames
+            .into_iter()
+            .for_each(|frame| self.fake.push_frame(frame));
         for event in events {
             self.fake.push_event(&event);
         }
@@ -195,6 +220,11 @@ impl ChannelHarness for Harness {
 
 #[tokio::test]
 async fn the_channel_keeps_the_contract() {
-    let open = async || Ok(Harness { fake: SlackFake::start().await?, last: None });
+    let open = async || {
+        Ok(Harness {
+            fake: SlackFake::start().await?,
+            last: None,
+        })
+    };
     conformance::channel(open, &[]).await.unwrap();
 }

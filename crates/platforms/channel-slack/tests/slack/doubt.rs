@@ -1,6 +1,8 @@
 //! Parts that an earlier program may have sent: it ended before it could say so.
 
-use nanobot_channel::{Button, ChannelError, InboundMessage, MediaRef, OutboundMessage, OutboundPart};
+use nanobot_channel::{
+    Button, ChannelError, InboundMessage, MediaRef, OutboundMessage, OutboundPart,
+};
 use nanobot_testkit::slack::{Fault, Incoming};
 use serde_json::json;
 
@@ -8,15 +10,26 @@ use crate::support::{ROOM, Running, ann, channel, reply, with};
 
 /// The same part, which may have arrived.
 fn in_doubt(part: &OutboundPart) -> OutboundPart {
-    OutboundPart { in_doubt: true, ..part.clone() }
+    OutboundPart {
+        in_doubt: true,
+        ..part.clone()
+    }
 }
 
 /// A reply with a file and a picture of the web, and with buttons that are a message of their own.
 fn with_everything(inbound: &InboundMessage, file: &str) -> OutboundPart {
-    with(reply(inbound, &"long ".repeat(1000)), |message: &mut OutboundMessage| {
-        message.media = vec![MediaRef::new(file), MediaRef::new("https://pictures.test/cat.png")];
-        message.buttons = vec![vec![Button { label: "yes".to_owned() }]];
-    })
+    with(
+        reply(inbound, &"long ".repeat(1000)),
+        |message: &mut OutboundMessage| {
+            message.media = vec![
+                MediaRef::new(file),
+                MediaRef::new("https://pictures.test/cat.png"),
+            ];
+            message.buttons = vec![vec![Button {
+                label: "yes".to_owned(),
+            }]];
+        },
+    )
 }
 
 #[tokio::test]
@@ -29,7 +42,10 @@ async fn what_was_sent_before_a_crash_appears_once() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("plot.png");
     std::fs::write(&file, "PNG").unwrap();
-    let parts = [reply(&threaded, "in a thread"), with_everything(&direct, file.to_str().unwrap())];
+    let parts = [
+        reply(&threaded, "in a thread"),
+        with_everything(&direct, file.to_str().unwrap()),
+    ];
     for part in parts {
         let sent = running.channel.send(&part).await.unwrap();
         let shown = running.fake.sent().len();
@@ -50,17 +66,41 @@ async fn what_was_not_sent_before_a_crash_is_sent_and_what_was_begun_is_complete
     let running = Running::start(json!({})).await;
     let hello = running.hello().await;
     let never = reply(&hello, "never seen");
-    channel(&running.fake, &json!({})).send(&in_doubt(&never)).await.unwrap();
+    channel(&running.fake, &json!({}))
+        .send(&in_doubt(&never))
+        .await
+        .unwrap();
     let begun = with(reply(&hello, "the text"), |message| {
         message.key.position = 1;
-        message.media =
-            vec![MediaRef::new("https://pictures.test/1.png"), MediaRef::new("https://pictures.test/2.png")];
+        message.media = vec![
+            MediaRef::new("https://pictures.test/1.png"),
+            MediaRef::new("https://pictures.test/2.png"),
+        ];
     });
     let one = with(begun.clone(), |message| message.media.truncate(1));
-    running.fake.fail_next("chat.postMessage", Fault::ErrorAfterEffect("internal_error".to_owned()));
-    running.channel.send(&OutboundPart { text: String::new(), plain: String::new(), ..one }).await.unwrap();
-    channel(&running.fake, &json!({})).send(&in_doubt(&begun)).await.unwrap();
-    let expected = ["never seen", "<https://pictures.test/1.png>", "<https://pictures.test/2.png>", "the text"];
+    running.fake.fail_next(
+        "chat.postMessage",
+        Fault::ErrorAfterEffect("internal_error".to_owned()),
+    );
+    running
+        .channel
+        .send(&OutboundPart {
+            text: String::new(),
+            plain: String::new(),
+            ..one
+        })
+        .await
+        .unwrap();
+    channel(&running.fake, &json!({}))
+        .send(&in_doubt(&begun))
+        .await
+        .unwrap();
+    let expected = [
+        "never seen",
+        "<https://pictures.test/1.png>",
+        "<https://pictures.test/2.png>",
+        "the text",
+    ];
     assert_eq!(running.fake.texts_in(&ann().direct()), expected);
     running.stop().await;
 }
@@ -79,7 +119,9 @@ async fn where_nothing_can_be_found_out_nothing_is_sent_until_it_has_to_be() {
     assert!(matches!(error, ChannelError::Ambiguous(_)), "{error}");
     // Where the app may not look.
     let text = with(reply(&hello, "text"), |message| message.key.position = 1);
-    running.fake.fail_next("conversations.history", Fault::error("missing_scope"));
+    running
+        .fake
+        .fail_next("conversations.history", Fault::error("missing_scope"));
     let error = restarted.send(&in_doubt(&text)).await.unwrap_err();
     assert!(matches!(error, ChannelError::Ambiguous(_)), "{error}");
     assert_eq!(running.fake.sent().len(), 0);

@@ -1,8 +1,8 @@
 //! What people write, attach, press and command.
 
 use nanobot_channel::{
-    Admission, Arrival, Button, DeliveryContext, InboundMessage, MediaRef, MessageId, OutboundKey, OutboundKind,
-    OutboundMessage, SessionKey,
+    Admission, Arrival, Button, DeliveryContext, InboundMessage, MediaRef, MessageId, OutboundKey,
+    OutboundKind, OutboundMessage, SessionKey,
 };
 use nanobot_testkit::slack::{BOT_USER, Fault, Incoming, Person};
 use serde_json::json;
@@ -11,8 +11,15 @@ use crate::support::{ROOM, Running, ann, mallory, reply, with};
 
 /// What matters of a message besides its time and metadata.
 fn essence(message: &InboundMessage) -> (&str, SessionKey, Option<&str>, Option<&MessageId>) {
-    let DeliveryContext { thread, reply_to, .. } = &message.delivery;
-    (&message.content, message.session_key(), thread.as_deref(), reply_to.as_ref())
+    let DeliveryContext {
+        thread, reply_to, ..
+    } = &message.delivery;
+    (
+        &message.content,
+        message.session_key(),
+        thread.as_deref(),
+        reply_to.as_ref(),
+    )
 }
 
 #[tokio::test]
@@ -25,14 +32,31 @@ async fn a_mention_is_one_message_in_a_thread_of_its_own() {
     let ts = pushed.ts.as_str();
     let id = MessageId::from(ts);
     let key = SessionKey::from(format!("slack:{ROOM}:{ts}"));
-    assert_eq!(essence(&message), ("is 1 < 2, [see](https://x.test/a)?", key, Some(ts), Some(&id)));
-    let event =
-        json!({"type": "app_mention", "user": "U0ANN", "channel": ROOM, "ts": ts, "thread_ts": null, "text": text});
+    assert_eq!(
+        essence(&message),
+        (
+            "is 1 < 2, [see](https://x.test/a)?",
+            key,
+            Some(ts),
+            Some(&id)
+        )
+    );
+    let event = json!({"type": "app_mention", "user": "U0ANN", "channel": ROOM, "ts": ts, "thread_ts": null, "text": text});
     let metadata = json!({"slack": {"event": event, "thread_ts": ts, "channel_type": "channel"}});
-    assert_eq!((message.id.as_ref(), json!(message.metadata)), (Some(&id), metadata));
+    assert_eq!(
+        (message.id.as_ref(), json!(message.metadata)),
+        (Some(&id), metadata)
+    );
     let seen = running.assistant.seen();
-    assert_eq!((seen.arrived.len(), seen.asked.len(), &seen.arrived[0].1), (1, 1, &Arrival::group(true)));
-    running.fake.wait_for_reactions(ROOM, ts, &["eyes"]).await.unwrap();
+    assert_eq!(
+        (seen.arrived.len(), seen.asked.len(), &seen.arrived[0].1),
+        (1, 1, &Arrival::group(true))
+    );
+    running
+        .fake
+        .wait_for_reactions(ROOM, ts, &["eyes"])
+        .await
+        .unwrap();
     running.stop().await;
 }
 
@@ -42,21 +66,58 @@ async fn threads_are_sessions_and_only_what_means_the_assistant_does() {
     let direct = running.hello().await;
     let chat = ann().direct();
     let root = direct.id.clone().unwrap();
-    assert_eq!(essence(&direct), ("hello", SessionKey::from(format!("slack:{chat}")), None, Some(&root)));
-    running.fake.push(Incoming::direct(&ann(), "on that").in_thread(root.as_str()));
+    assert_eq!(
+        essence(&direct),
+        (
+            "hello",
+            SessionKey::from(format!("slack:{chat}")),
+            None,
+            Some(&root)
+        )
+    );
+    running
+        .fake
+        .push(Incoming::direct(&ann(), "on that").in_thread(root.as_str()));
     let threaded = running.assistant.message(2).await.unwrap();
-    assert_eq!(threaded.session_key(), SessionKey::from(format!("slack:{chat}:{root}")));
-    running.fake.push(Incoming::to(ROOM, &ann(), "nobody in particular"));
+    assert_eq!(
+        threaded.session_key(),
+        SessionKey::from(format!("slack:{chat}:{root}"))
+    );
+    running
+        .fake
+        .push(Incoming::to(ROOM, &ann(), "nobody in particular"));
     let message = running.assistant.message(3).await.unwrap();
     assert_eq!(
         (message.session_key(), message.delivery.thread.clone()),
         (SessionKey::from(format!("slack:{ROOM}")), None)
     );
-    let said = running.channel.send(&reply(&message, "did you know?")).await.unwrap().message_id.unwrap();
-    running.fake.push(Incoming::to(ROOM, &ann(), "no").in_thread(said.as_str()));
+    let said = running
+        .channel
+        .send(&reply(&message, "did you know?"))
+        .await
+        .unwrap()
+        .message_id
+        .unwrap();
+    running
+        .fake
+        .push(Incoming::to(ROOM, &ann(), "no").in_thread(said.as_str()));
     running.assistant.message(4).await.unwrap();
-    let arrivals: Vec<_> = running.assistant.seen().arrived.into_iter().map(|(_, arrival)| arrival).collect();
-    assert_eq!(arrivals, [Arrival::direct(), Arrival::direct(), Arrival::group(false), Arrival::group(true)]);
+    let arrivals: Vec<_> = running
+        .assistant
+        .seen()
+        .arrived
+        .into_iter()
+        .map(|(_, arrival)| arrival)
+        .collect();
+    assert_eq!(
+        arrivals,
+        [
+            Arrival::direct(),
+            Arrival::direct(),
+            Arrival::group(false),
+            Arrival::group(true)
+        ]
+    );
     running.stop().await;
 }
 
@@ -65,7 +126,10 @@ async fn what_was_said_in_a_thread_before_comes_along_once() {
     let running = Running::start(json!({"threadContextLimit": 2})).await;
     let say = |person: &Person, text: &str, thread: Option<&str>| {
         let incoming = Incoming::to(ROOM, person, text);
-        running.fake.push(thread.into_iter().fold(incoming, Incoming::in_thread)).ts
+        running
+            .fake
+            .push(thread.into_iter().fold(incoming, Incoming::in_thread))
+            .ts
     };
     let root = say(&mallory(), "too old", None);
     say(&mallory(), "it broke", Some(&root));
@@ -74,14 +138,22 @@ async fn what_was_said_in_a_thread_before_comes_along_once() {
     let context = "[Earlier in this thread:\n<@U0MALLORY>: it broke\n<@U0MALLORY>: <again>]\nwhy?";
     assert_eq!(running.assistant.message(1).await.unwrap().content, context);
     say(&ann(), "and now?", Some(&root));
-    assert_eq!(running.assistant.message(2).await.unwrap().content, "and now?");
+    assert_eq!(
+        running.assistant.message(2).await.unwrap().content,
+        "and now?"
+    );
     let own = say(&ann(), "a thread of mine", None);
     running.assistant.message(3).await.unwrap();
     say(&ann(), "goes on", Some(&own));
-    assert_eq!(running.assistant.message(4).await.unwrap().content, "goes on");
+    assert_eq!(
+        running.assistant.message(4).await.unwrap().content,
+        "goes on"
+    );
     // A thread that cannot be fetched keeps nothing back.
     let other = say(&mallory(), "lost", None);
-    running.fake.fail_next("conversations.replies", Fault::error("missing_scope"));
+    running
+        .fake
+        .fail_next("conversations.replies", Fault::error("missing_scope"));
     say(&ann(), "hm", Some(&other));
     assert_eq!(running.assistant.message(5).await.unwrap().content, "hm");
     assert_eq!(running.fake.calls_of("conversations.replies").len(), 2);
@@ -91,7 +163,10 @@ async fn what_was_said_in_a_thread_before_comes_along_once() {
 #[tokio::test]
 async fn what_was_said_in_a_thread_before_is_not_told_again_after_a_restart() {
     let running = Running::start(json!({})).await;
-    let root = running.fake.push(Incoming::to(ROOM, &mallory(), "it broke")).ts;
+    let root = running
+        .fake
+        .push(Incoming::to(ROOM, &mallory(), "it broke"))
+        .ts;
     let ask = |text: &str| Incoming::to(ROOM, &ann(), text).in_thread(&root);
     // What cannot be stored comes again, and all of it.
     running.assistant.will_answer([Admission::ShuttingDown]);
@@ -103,7 +178,10 @@ async fn what_was_said_in_a_thread_before_is_not_told_again_after_a_restart() {
     running.fake.wait_for_acknowledged(&question).await.unwrap();
     let running = running.restart(&json!({}), |_| {}).await;
     running.said(ask("and now?")).await;
-    assert_eq!(running.assistant.message(3).await.unwrap().content, "and now?");
+    assert_eq!(
+        running.assistant.message(3).await.unwrap().content,
+        "and now?"
+    );
     running.stop().await;
 }
 
@@ -119,13 +197,28 @@ async fn slash_commands_are_commands() {
     for (count, (command, text, content)) in (1..).zip(table) {
         let pushed = running.fake.slash(ROOM, &ann(), command, text);
         let message = running.assistant.message(count).await.unwrap();
-        assert_eq!(essence(&message), (content, SessionKey::from(format!("slack:{ROOM}")), None, None));
+        assert_eq!(
+            essence(&message),
+            (
+                content,
+                SessionKey::from(format!("slack:{ROOM}")),
+                None,
+                None
+            )
+        );
         assert_eq!(message.id, Some(MessageId::from(pushed.ts.as_str())));
         running.fake.wait_for_acknowledged(&pushed).await.unwrap();
     }
     running.fake.slash(&ann().direct(), &ann(), "/reset", "");
     running.assistant.message(5).await.unwrap();
-    let arrivals: Vec<_> = running.assistant.seen().arrived.into_iter().map(|(_, arrival)| arrival).skip(3).collect();
+    let arrivals: Vec<_> = running
+        .assistant
+        .seen()
+        .arrived
+        .into_iter()
+        .map(|(_, arrival)| arrival)
+        .skip(3)
+        .collect();
     assert_eq!(arrivals, [Arrival::group(true), Arrival::direct()]);
     running.stop().await;
 }
@@ -133,24 +226,64 @@ async fn slash_commands_are_commands() {
 #[tokio::test]
 async fn a_pressed_button_is_a_message_and_can_be_pressed_once() {
     let running = Running::start(json!({})).await;
-    running.fake.push(Incoming::to(ROOM, &ann(), &format!("<@{BOT_USER}> delete it")));
+    running.fake.push(Incoming::to(
+        ROOM,
+        &ann(),
+        &format!("<@{BOT_USER}> delete it"),
+    ));
     let inbound = running.assistant.message(1).await.unwrap();
-    let rows = vec![vec![Button { label: "Yes & no".to_owned() }, Button { label: "No".to_owned() }]];
-    let question = with(reply(&inbound, "*really?*"), |message| message.buttons = rows);
-    let asked = running.channel.send(&question).await.unwrap().message_id.unwrap();
-    assert_eq!(running.fake.press(ROOM, asked.as_str(), &ann(), "Maybe"), None);
+    let rows = vec![vec![
+        Button {
+            label: "Yes & no".to_owned(),
+        },
+        Button {
+            label: "No".to_owned(),
+        },
+    ]];
+    let question = with(reply(&inbound, "*really?*"), |message| {
+        message.buttons = rows
+    });
+    let asked = running
+        .channel
+        .send(&question)
+        .await
+        .unwrap()
+        .message_id
+        .unwrap();
+    assert_eq!(
+        running.fake.press(ROOM, asked.as_str(), &ann(), "Maybe"),
+        None
+    );
     // A stranger's press does nothing.
-    let stranger = running.fake.press(ROOM, asked.as_str(), &mallory(), "No").unwrap();
+    let stranger = running
+        .fake
+        .press(ROOM, asked.as_str(), &mallory(), "No")
+        .unwrap();
     running.fake.wait_for_acknowledged(&stranger).await.unwrap();
-    let pressed = running.fake.press(ROOM, asked.as_str(), &ann(), "Yes & no").unwrap();
+    let pressed = running
+        .fake
+        .press(ROOM, asked.as_str(), &ann(), "Yes & no")
+        .unwrap();
     let message = running.assistant.message(2).await.unwrap();
-    assert_eq!(essence(&message), ("Yes & no", inbound.session_key(), inbound.delivery.thread.as_deref(), None));
-    assert_eq!((message.id, message.sender_id), (Some(MessageId::from(pressed.ts.as_str())), "U0ANN".into()));
+    assert_eq!(
+        essence(&message),
+        (
+            "Yes & no",
+            inbound.session_key(),
+            inbound.delivery.thread.as_deref(),
+            None
+        )
+    );
+    assert_eq!(
+        (message.id, message.sender_id),
+        (Some(MessageId::from(pressed.ts.as_str())), "U0ANN".into())
+    );
     let blocks = json!([
         {"type": "section", "text": {"type": "mrkdwn", "text": "*really?*"}},
         {"type": "context", "elements": [{"type": "mrkdwn", "text": ":heavy_check_mark: Yes &amp; no"}]},
     ]);
-    let is_shown = |sent: &[nanobot_testkit::slack::SentMessage]| (sent[0].blocks == blocks).then_some(());
+    let is_shown =
+        |sent: &[nanobot_testkit::slack::SentMessage]| (sent[0].blocks == blocks).then_some(());
     running.fake.wait_for("the choice", is_shown).await.unwrap();
     assert_eq!(running.fake.press(ROOM, asked.as_str(), &ann(), "No"), None);
     running.stop().await;
@@ -160,10 +293,20 @@ async fn a_pressed_button_is_a_message_and_can_be_pressed_once() {
 async fn a_recording_without_words_stays_a_file() {
     let running = Running::start(json!({})).await;
     running.assistant.will_hear(" ");
-    running.fake.push(Incoming::direct(&ann(), "hear").with_file("talk.m4a", "audio/mp4", "M4A"));
+    running
+        .fake
+        .push(Incoming::direct(&ann(), "hear").with_file("talk.m4a", "audio/mp4", "M4A"));
     let message = running.assistant.message(1).await.unwrap();
-    assert!(message.content.contains("/media/talk.m4a]"), "{}", message.content);
-    assert!(!message.content.contains("transcription"), "{}", message.content);
+    assert!(
+        message.content.contains("/media/talk.m4a]"),
+        "{}",
+        message.content
+    );
+    assert!(
+        !message.content.contains("transcription"),
+        "{}",
+        message.content
+    );
     running.stop().await;
 }
 
@@ -178,18 +321,36 @@ async fn files_are_fetched_from_slack_alone() {
             .with_file("page.html", "text/html", "<html>mine</html>"),
     );
     let message = running.assistant.message(1).await.unwrap();
-    let content = "see\n[image: /media/a b.png]\n[transcription: words of Ann]\n[file: /media/page.html]";
-    let image = MediaRef { location: "/media/a b.png".to_owned(), mime: Some("image/png".to_owned()) };
-    assert_eq!((message.content.as_str(), message.media), (content, vec![image]));
-    assert_eq!(running.assistant.seen().recordings[0].location, "/media/talk.m4a");
+    let content =
+        "see\n[image: /media/a b.png]\n[transcription: words of Ann]\n[file: /media/page.html]";
+    let image = MediaRef {
+        location: "/media/a b.png".to_owned(),
+        mime: Some("image/png".to_owned()),
+    };
+    assert_eq!(
+        (message.content.as_str(), message.media),
+        (content, vec![image])
+    );
+    assert_eq!(
+        running.assistant.seen().recordings[0].location,
+        "/media/talk.m4a"
+    );
     // The scope `files:read` is missing, a redirect leads elsewhere, the size is a lie.
-    for fault in [Fault::WebPage, Fault::Redirect("http://127.0.0.1:9/steal".to_owned())] {
+    for fault in [
+        Fault::WebPage,
+        Fault::Redirect("http://127.0.0.1:9/steal".to_owned()),
+    ] {
         running.fake.fail_next("download", fault);
-        running.fake.push(Incoming::direct(&ann(), "").with_file("b.txt", "text/plain", "text"));
+        running
+            .fake
+            .push(Incoming::direct(&ann(), "").with_file("b.txt", "text/plain", "text"));
     }
-    let large = Incoming::direct(&ann(), "").with_file("c.txt", "text/plain", vec![7; 2000]).lying_about_size(1);
+    let large = Incoming::direct(&ann(), "")
+        .with_file("c.txt", "text/plain", vec![7; 2000])
+        .lying_about_size(1);
     running.fake.push(large);
-    let mut external = json!({"type": "message", "channel_type": "im", "subtype": "file_share", "user": "U0ANN"});
+    let mut external =
+        json!({"type": "message", "channel_type": "im", "subtype": "file_share", "user": "U0ANN"});
     external["channel"] = json!(ann().direct());
     external["ts"] = json!("1900000000.000001");
     external["files"] = json!([
@@ -197,11 +358,19 @@ async fn files_are_fetched_from_slack_alone() {
     ]);
     running.fake.push_event(&external);
     running.assistant.message(5).await.unwrap();
-    let contents: Vec<_> =
-        running.assistant.seen().arrived.into_iter().skip(1).map(|(message, _)| message.content).collect();
+    let contents: Vec<_> = running
+        .assistant
+        .seen()
+        .arrived
+        .into_iter()
+        .skip(1)
+        .map(|(message, _)| message.content)
+        .collect();
     let failed = |name: &str| format!("[file: {name}: download failed]");
-    let expected =
-        ["b.txt", "b.txt", "c.txt"].map(failed).into_iter().chain([failed("d.txt") + "\n" + &failed("file")]);
+    let expected = ["b.txt", "b.txt", "c.txt"]
+        .map(failed)
+        .into_iter()
+        .chain([failed("d.txt") + "\n" + &failed("file")]);
     assert_eq!(contents, expected.collect::<Vec<_>>());
     assert_eq!(running.assistant.seen().kept.len(), 3);
     running.stop().await;
@@ -216,16 +385,40 @@ async fn the_end_of_a_turn_marks_every_message_of_its_conversation() {
     let chat = ann().direct();
     let ids = [first, second.clone()].map(|message| message.id.unwrap().to_string());
     for id in &ids {
-        running.fake.wait_for_reactions(&chat, id, &["eyes"]).await.unwrap();
+        running
+            .fake
+            .wait_for_reactions(&chat, id, &["eyes"])
+            .await
+            .unwrap();
     }
-    let key = OutboundKey { turn: "turn".into(), position: 9 };
-    let end = OutboundMessage::in_reply_to(&second, key, OutboundKind::TurnEnd { unfinished: 0 }, String::new());
-    running.channel.turn_ends().unwrap().ended(&end).await.unwrap();
+    let key = OutboundKey {
+        turn: "turn".into(),
+        position: 9,
+    };
+    let end = OutboundMessage::in_reply_to(
+        &second,
+        key,
+        OutboundKind::TurnEnd { unfinished: 0 },
+        String::new(),
+    );
+    running
+        .channel
+        .turn_ends()
+        .unwrap()
+        .ended(&end)
+        .await
+        .unwrap();
     for id in &ids {
         assert_eq!(running.fake.reactions(&chat, id), ["ok"]);
     }
     // After a restart only the message that was answered is known; doing it again does no harm.
-    running.channel.turn_ends().unwrap().ended(&end).await.unwrap();
+    running
+        .channel
+        .turn_ends()
+        .unwrap()
+        .ended(&end)
+        .await
+        .unwrap();
     assert_eq!(running.fake.reactions(&chat, &ids[1]), ["ok"]);
     running.stop().await;
     let quiet = Running::start(json!({"reactEmoji": "", "doneEmoji": ""})).await;

@@ -26,12 +26,20 @@ async fn what_takes_too_long_comes_again_and_is_known() {
 #[tokio::test]
 async fn what_cannot_be_stored_is_kept_and_offered_again() {
     let running = Running::start(json!({})).await;
-    running.assistant.will_answer([Admission::TryLater, Admission::TryLater]);
+    running
+        .assistant
+        .will_answer([Admission::TryLater, Admission::TryLater]);
     let first = running.fake.push(Incoming::direct(&ann(), "first"));
     let second = running.fake.push(Incoming::direct(&ann(), "second"));
     running.fake.wait_for_acknowledged(&first).await.unwrap();
     running.fake.wait_for_acknowledged(&second).await.unwrap();
-    let texts: Vec<_> = running.assistant.seen().arrived.into_iter().map(|(message, _)| message.content).collect();
+    let texts: Vec<_> = running
+        .assistant
+        .seen()
+        .arrived
+        .into_iter()
+        .map(|(message, _)| message.content)
+        .collect();
     assert_eq!(texts, ["first", "first", "first", "second"]);
     running.stop().await;
 }
@@ -41,11 +49,19 @@ async fn a_thousand_connections_lose_nothing() {
     let running = Running::start(json!({"reactEmoji": "", "doneEmoji": ""})).await;
     let reasons = ["warning", "refresh_requested", "link_disabled"];
     for number in 1..=1000 {
-        let pushed = running.fake.push(Incoming::direct(&ann(), &number.to_string()));
+        let pushed = running
+            .fake
+            .push(Incoming::direct(&ann(), &number.to_string()));
         running.fake.wait_for_acknowledged(&pushed).await.unwrap();
         running.fake.disconnect(reasons[number % reasons.len()]);
     }
-    let texts: Vec<_> = running.assistant.seen().arrived.into_iter().map(|(message, _)| message.content).collect();
+    let texts: Vec<_> = running
+        .assistant
+        .seen()
+        .arrived
+        .into_iter()
+        .map(|(message, _)| message.content)
+        .collect();
     let expected: Vec<_> = (1..=1000).map(|number: usize| number.to_string()).collect();
     assert_eq!(texts, expected);
     assert!(running.fake.connections() >= 1000);
@@ -59,7 +75,12 @@ async fn useless_connections_are_made_ever_more_rarely() {
     fake.fail_next("socket", Fault::Drop);
     let running = Running::at(fake, &json!({}));
     running.hello().await;
-    let times: Vec<_> = running.fake.calls_of("apps.connections.open").into_iter().map(|call| call.at).collect();
+    let times: Vec<_> = running
+        .fake
+        .calls_of("apps.connections.open")
+        .into_iter()
+        .map(|call| call.at)
+        .collect();
     let pauses: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(pauses.len(), 4, "{pauses:?}");
     for (pause, shortest) in pauses.iter().zip([500, 1000, 2000, 4000]) {
@@ -76,9 +97,17 @@ async fn a_pause_that_slack_asks_for_is_kept() {
     fake.fail_next("auth.test", Fault::Status(503));
     let running = Running::at(fake, &json!({}));
     running.hello().await;
-    let times: Vec<_> = running.fake.calls_of("apps.connections.open").into_iter().map(|call| call.at).collect();
+    let times: Vec<_> = running
+        .fake
+        .calls_of("apps.connections.open")
+        .into_iter()
+        .map(|call| call.at)
+        .collect();
     assert!(times[1] - times[0] >= Duration::from_secs(1), "{times:?}");
-    let expected = ["something on the way to Slack answered 503 Service Unavailable", "Slack asks for a pause of 1 s"];
+    let expected = [
+        "something on the way to Slack answered 503 Service Unavailable",
+        "Slack asks for a pause of 1 s",
+    ];
     assert_eq!(running.assistant.seen().degraded, expected);
     running.stop().await;
 }
@@ -90,7 +119,10 @@ async fn somebody_else_with_the_same_app_is_pointed_out() {
     let running = Running::at(fake, &json!({}));
     running.hello().await;
     let seen = running.assistant.seen();
-    assert!(matches!(seen.degraded.as_slice(), [why] if why.contains("another program is connected")), "{seen:#?}");
+    assert!(
+        matches!(seen.degraded.as_slice(), [why] if why.contains("another program is connected")),
+        "{seen:#?}"
+    );
     running.stop().await;
 }
 
@@ -102,7 +134,11 @@ async fn what_no_new_try_heals_ends_the_channel() {
             "invalid_auth",
             "the platform refuses the credentials: invalid_auth; check botToken and appToken",
         ),
-        ("apps.connections.open", "missing_scope", "the platform refuses the credentials: missing_scope"),
+        (
+            "apps.connections.open",
+            "missing_scope",
+            "the platform refuses the credentials: missing_scope",
+        ),
     ];
     for (method, code, text) in table {
         let fake = SlackFake::start().await.unwrap();
@@ -123,5 +159,8 @@ async fn tokens_are_not_mixed_up() {
     let fake = SlackFake::start().await.unwrap();
     let mixed = channel(&fake, &json!({"botToken": "xoxb-of-somebody-else"}));
     let error = mixed.probe().unwrap().probe().await.unwrap_err();
-    assert_eq!(error.to_string(), "the platform refuses the credentials: invalid_auth; check botToken and appToken");
+    assert_eq!(
+        error.to_string(),
+        "the platform refuses the credentials: invalid_auth; check botToken and appToken"
+    );
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use nanobot_channel::{
-    Channel, ChannelError, ChannelFactory as _, ChannelName, CommandInfo, InboundMessage, RawConfig, Value,
+    Channel, ChannelError, ChannelFactory as _, ChannelName, CommandInfo, InboundMessage,
+    RawConfig, Value,
 };
 use nanobot_channel_slack::SlackFactory;
 use nanobot_testkit::slack::{APP_TOKEN, BOT_TOKEN, Incoming, Person, Pushed};
@@ -16,8 +17,18 @@ pub(crate) use nanobot_testkit::channel::{changed_part as with, reply_part as re
 pub(crate) const ROOM: &str = "C0ROOM";
 /// What the assistant understands.
 const COMMANDS: [CommandInfo; 2] = [
-    CommandInfo { name: "new", aliases: &["reset"], about: "Begin anew", usage: "" },
-    CommandInfo { name: "model", aliases: &[], about: "Choose the model", usage: "[NAME]" },
+    CommandInfo {
+        name: "new",
+        aliases: &["reset"],
+        about: "Begin anew",
+        usage: "",
+    },
+    CommandInfo {
+        name: "model",
+        aliases: &[],
+        about: "Choose the model",
+        usage: "[NAME]",
+    },
 ];
 
 /// The one who may talk.
@@ -36,8 +47,13 @@ pub(crate) fn channel(fake: &SlackFake, keys: &Value) -> Arc<dyn Channel> {
         "enabled": true, "botToken": BOT_TOKEN, "appToken": APP_TOKEN, "apiBase": fake.api_base(),
         "streamEditInterval": 1.0,
     });
-    section.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
-    SlackFactory.create(ChannelName::from("slack"), &RawConfig::new(section)).unwrap()
+    section
+        .as_object_mut()
+        .unwrap()
+        .extend(keys.as_object().unwrap().clone());
+    SlackFactory
+        .create(ChannelName::from("slack"), &RawConfig::new(section))
+        .unwrap()
 }
 
 /// A channel that runs.
@@ -58,7 +74,12 @@ impl Running {
         let channel = channel(&fake, keys);
         let assistant = Arc::new(Assistant::new("U0MALLORY"));
         let run = ChannelRun::start(Arc::clone(&channel), &assistant, &COMMANDS);
-        Self { fake, channel, assistant, run }
+        Self {
+            fake,
+            channel,
+            assistant,
+            run,
+        }
     }
 
     /// Tells the channel to stop; nothing it did was against Slack's rules.
@@ -69,12 +90,22 @@ impl Running {
 
     /// Stops the channel, lets something happen, and runs a new one that has the notes of the first.
     pub(crate) async fn restart(self, keys: &Value, meanwhile: impl FnOnce(&SlackFake)) -> Self {
-        let Self { fake, assistant, run, .. } = self;
+        let Self {
+            fake,
+            assistant,
+            run,
+            ..
+        } = self;
         run.stop().await.unwrap();
         meanwhile(&fake);
         let channel = channel(&fake, keys);
         let run = ChannelRun::start(Arc::clone(&channel), &assistant, &COMMANDS);
-        Self { fake, channel, assistant, run }
+        Self {
+            fake,
+            channel,
+            assistant,
+            run,
+        }
     }
 
     /// Waits for the end of a run that nobody told to stop.

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use nanobot_channel::{Channel, ChannelFactory as _, InboundMessage, RawConfig, SendRecovery, Value};
+use nanobot_channel::{
+    Channel, ChannelFactory as _, InboundMessage, RawConfig, SendRecovery, Value,
+};
 use nanobot_channel_slack::SlackFactory;
 use nanobot_testkit::http::{Request, Response, Server};
 use nanobot_testkit::slack::{APP_TOKEN, BOT_TOKEN};
@@ -11,7 +13,9 @@ use serde_json::json;
 use crate::support::reply;
 
 /// A server that answers with `answer`, and what it was asked.
-async fn server(answer: impl Fn(&Request) -> Response + Send + Sync + 'static) -> (Server, Arc<Mutex<Vec<Request>>>) {
+async fn server(
+    answer: impl Fn(&Request) -> Response + Send + Sync + 'static,
+) -> (Server, Arc<Mutex<Vec<Request>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let record = Arc::clone(&asked);
     let server = Server::start(move |request| {
@@ -23,8 +27,12 @@ async fn server(answer: impl Fn(&Request) -> Response + Send + Sync + 'static) -
 }
 
 fn create(base: &str, own_proxy: &Value, proxy: Option<String>) -> Arc<dyn Channel> {
-    let section = json!({"botToken": BOT_TOKEN, "appToken": APP_TOKEN, "apiBase": base, "proxy": own_proxy});
-    let config = RawConfig { proxy, ..RawConfig::new(section) };
+    let section =
+        json!({"botToken": BOT_TOKEN, "appToken": APP_TOKEN, "apiBase": base, "proxy": own_proxy});
+    let config = RawConfig {
+        proxy,
+        ..RawConfig::new(section)
+    };
     SlackFactory.create("slack".into(), &config).unwrap()
 }
 
@@ -33,12 +41,23 @@ async fn a_proxy_of_its_own_comes_before_the_one_of_all() {
     let me = json!({"ok": true, "user_id": "U0BOT", "user": "nano", "team": "Test", "added": "tomorrow"});
     let (proxy, asked) = server(move |_| Response::json(200, &me)).await;
     let nowhere = "http://127.0.0.1:9".to_owned();
-    for (own, shared) in [(json!(proxy.url()), Some(nowhere)), (json!(null), Some(proxy.url()))] {
+    for (own, shared) in [
+        (json!(proxy.url()), Some(nowhere)),
+        (json!(null), Some(proxy.url())),
+    ] {
         // The name resolves nowhere: only the proxy can deal with it.
         let channel = create("http://slack.invalid/base/", &own, shared);
-        assert_eq!(channel.probe().unwrap().probe().await.unwrap(), "@nano in Test");
+        assert_eq!(
+            channel.probe().unwrap().probe().await.unwrap(),
+            "@nano in Test"
+        );
     }
-    let targets: Vec<_> = asked.lock().unwrap().iter().map(|request| request.target.clone()).collect();
+    let targets: Vec<_> = asked
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|request| request.target.clone())
+        .collect();
     assert_eq!(targets, ["http://slack.invalid/base/auth.test"; 2]);
 }
 
@@ -46,32 +65,64 @@ async fn a_proxy_of_its_own_comes_before_the_one_of_all() {
 async fn what_is_no_answer_of_the_web_api_is_no_success() {
     let inbound = InboundMessage::text("slack", "U1", "C1", "hi");
     for status in [302, 401, 403, 502] {
-        let (server, _) = server(move |_| Response::bytes(status, "text/html", "<h1>Please log in</h1>")).await;
+        let (server, _) =
+            server(move |_| Response::bytes(status, "text/html", "<h1>Please log in</h1>")).await;
         let channel = create(&server.url(), &json!(null), None);
         let error = channel.send(&reply(&inbound, "hello")).await.unwrap_err();
-        assert_eq!(error.recovery(), SendRecovery::Retry { after: None }, "{status}: {error}");
+        assert_eq!(
+            error.recovery(),
+            SendRecovery::Retry { after: None },
+            "{status}: {error}"
+        );
     }
     let (server, _) = server(|_| Response::bytes(200, "text/html", "<h1>Please log in</h1>")).await;
-    let error = create(&server.url(), &json!(null), None).probe().unwrap().probe().await.unwrap_err();
-    assert!(error.to_string().contains("the answer cannot be understood"), "{error}");
+    let error = create(&server.url(), &json!(null), None)
+        .probe()
+        .unwrap()
+        .probe()
+        .await
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("the answer cannot be understood"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
 async fn a_message_that_slack_took_is_taken_whatever_it_says_about_it() {
-    let (server, asked) = server(|_| Response::json(200, &json!({"ok": true, "message": {"unheard": "of"}}))).await;
+    let (server, asked) =
+        server(|_| Response::json(200, &json!({"ok": true, "message": {"unheard": "of"}}))).await;
     let channel = create(&server.url(), &json!(null), None);
     let inbound = InboundMessage::text("slack", "U1", "C1", "hi");
-    assert_eq!(channel.send(&reply(&inbound, "hello")).await.unwrap().message_id, None);
+    assert_eq!(
+        channel
+            .send(&reply(&inbound, "hello"))
+            .await
+            .unwrap()
+            .message_id,
+        None
+    );
     let asked = asked.lock().unwrap();
     let metadata = json!({"event_type": "nanobot_part", "event_payload": {"key": "turn/0/0/0"}});
-    assert_eq!(asked[0].json(), json!({"channel": "C1", "text": "hello", "metadata": metadata}));
-    assert_eq!(asked[0].header("authorization"), Some(format!("Bearer {BOT_TOKEN}").as_str()));
+    assert_eq!(
+        asked[0].json(),
+        json!({"channel": "C1", "text": "hello", "metadata": metadata})
+    );
+    assert_eq!(
+        asked[0].header("authorization"),
+        Some(format!("Bearer {BOT_TOKEN}").as_str())
+    );
 }
 
 #[tokio::test]
 async fn what_cannot_work_is_refused_before_anything_is_opened() {
     let table = [
-        (json!({"apiBase": "slack"}), "apiBase: is no address; write one like https://slack.com/api"),
+        (
+            json!({"apiBase": "slack"}),
+            "apiBase: is no address; write one like https://slack.com/api",
+        ),
         (
             json!({"proxy": "http://me:s3cret@"}),
             "proxy: is no address of a proxy; write one like http://host:3128 or socks5://host:1080, or \"\" for none",
@@ -79,8 +130,13 @@ async fn what_cannot_work_is_refused_before_anything_is_opened() {
     ];
     for (keys, text) in table {
         let mut section = json!({"bot_token": BOT_TOKEN, "app_token": APP_TOKEN});
-        section.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
-        let error = SlackFactory.create("slack".into(), &RawConfig::new(section)).unwrap_err();
+        section
+            .as_object_mut()
+            .unwrap()
+            .extend(keys.as_object().unwrap().clone());
+        let error = SlackFactory
+            .create("slack".into(), &RawConfig::new(section))
+            .unwrap_err();
         assert_eq!(error.to_string(), text);
     }
 }

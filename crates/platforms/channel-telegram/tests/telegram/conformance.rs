@@ -5,8 +5,12 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use nanobot_channel::{Channel, SenderId, Value, async_trait};
 use nanobot_testkit::TelegramFake;
-use nanobot_testkit::conformance::{self, ChannelHarness, Chat, Event, Place, Said, Seen, SendFault, Wanted, Who};
-use nanobot_testkit::telegram::{BOT_USERNAME, Call, Fault, FileKind, Incoming, Pushed, SentMessage, TOKEN};
+use nanobot_testkit::conformance::{
+    self, ChannelHarness, Chat, Event, Place, Said, Seen, SendFault, Wanted, Who,
+};
+use nanobot_testkit::telegram::{
+    BOT_USERNAME, Call, Fault, FileKind, Incoming, Pushed, SentMessage, TOKEN,
+};
 use serde_json::json;
 
 use crate::support::{GROUP, ann, channel, mallory};
@@ -21,7 +25,11 @@ struct Harness {
 impl Harness {
     fn offer(&mut self, kind: &str, content: Value) {
         let update_id = self.fake.push_raw(kind, content);
-        self.last = Some(Pushed { chat_id: ann().id, message_id: 0, update_id });
+        self.last = Some(Pushed {
+            chat_id: ann().id,
+            message_id: 0,
+            update_id,
+        });
     }
 }
 
@@ -53,7 +61,10 @@ impl ChannelHarness for Harness {
     }
 
     fn secrets(&self) -> Vec<String> {
-        vec![TOKEN.to_owned(), TOKEN.split_once(':').unwrap().1.to_owned()]
+        vec![
+            TOKEN.to_owned(),
+            TOKEN.split_once(':').unwrap().1.to_owned(),
+        ]
     }
 
     fn connect(&mut self) -> anyhow::Result<Arc<dyn Channel>> {
@@ -61,14 +72,22 @@ impl ChannelHarness for Harness {
     }
 
     async fn say(&mut self, said: Said<'_>) -> anyhow::Result<()> {
-        let person = if said.by == Who::Friend { ann() } else { mallory() };
+        let person = if said.by == Who::Friend {
+            ann()
+        } else {
+            mallory()
+        };
         let text = said.text_with(&format!("@{BOT_USERNAME}"));
         let mut incoming = match said.place {
             Place::Direct => Incoming::private(&person, text),
             Place::Room { .. } => Incoming::group(GROUP, &person, text),
         };
         if let Some(file) = said.file {
-            let kind = if file.mime == "image/png" { FileKind::Photo } else { FileKind::Document };
+            let kind = if file.mime == "image/png" {
+                FileKind::Photo
+            } else {
+                FileKind::Document
+            };
             incoming = incoming.with_file(kind, &file.name, &file.mime, file.bytes.clone());
         }
         self.last = Some(self.fake.push(incoming));
@@ -97,16 +116,23 @@ impl ChannelHarness for Harness {
     }
 
     fn is_acknowledged(&self) -> bool {
-        self.last.is_some_and(|last| self.fake.is_acknowledged(last))
+        self.last
+            .is_some_and(|last| self.fake.is_acknowledged(last))
     }
 
     async fn acknowledged(&mut self) -> anyhow::Result<()> {
-        Ok(self.fake.wait_for_acknowledged(self.last.context("nothing was said")?).await?)
+        Ok(self
+            .fake
+            .wait_for_acknowledged(self.last.context("nothing was said")?)
+            .await?)
     }
 
     async fn see(&mut self, chat: Chat, wanted: &Wanted<'_>) -> anyhow::Result<Vec<Seen>> {
         let seen = |sent: &SentMessage| {
-            let files = sent.file.iter().map(|file| (file.name.clone(), file.bytes.to_vec()));
+            let files = sent
+                .file
+                .iter()
+                .map(|file| (file.name.clone(), file.bytes.to_vec()));
             Seen::new(&sent.text).with_files(files)
         };
         let chat = chat_id(chat);
@@ -118,7 +144,12 @@ impl ChannelHarness for Harness {
     fn noticed(&self, chat: Chat) -> Vec<String> {
         let chat = json!(chat_id(chat));
         let is_noticed = |call: &Call| call.params["chat_id"] == chat || call.method == "getFile";
-        self.fake.calls().into_iter().filter(is_noticed).map(|call| call.method).collect()
+        self.fake
+            .calls()
+            .into_iter()
+            .filter(is_noticed)
+            .map(|call| call.method)
+            .collect()
     }
 
     fn downloads(&self) -> usize {
@@ -134,7 +165,10 @@ impl ChannelHarness for Harness {
             Event::OfferedAgain => {}
             Event::Repeated => self.offer("message", self.said.clone()),
             Event::BrokenDownload => {
-                self.fake.fail_next("getFile", Fault::Status(400, "Bad Request: file is too big".to_owned()));
+                self.fake.fail_next(
+                    "getFile",
+                    Fault::Status(400, "Bad Request: file is too big".to_owned()),
+                );
             }
             Event::FailedSend(how) => self.fake.fail_next("sendMessage", fault(how)),
             Event::Cut => self.fake.server().cut(),
@@ -162,22 +196,49 @@ impl ChannelHarness for Harness {
         absurd["message_id"] = json!(u64::MAX);
         absurd["from"]["id"] = json!(-1.5);
         let mut senderless = self.said.clone();
-        senderless.as_object_mut().context("a message is an object")?.remove("from");
+        senderless
+            .as_object_mut()
+            .context("a message is an object")?
+            .remove("from");
         let mut silent = self.said.clone();
-        silent.as_object_mut().context("a message is an object")?.remove("text");
+        silent
+            .as_object_mut()
+            .context("a message is an object")?
+            .remove("text");
         silent["something_of_tomorrow"] = json!({"nobody": ["knows"]});
         silent["from"]["is_bot"] = json!(true);
-        let messages = [json!(null), json!([]), json!("text"), json!({}), dated, chatless, absurd, senderless, silent];
+        let messages = [
+            json!(null),
+            json!([]),
+            json!("text"),
+            json!({}),
+            dated,
+            chatless,
+            absurd,
+            senderless,
+            silent,
+        ];
         let messages = messages.into_iter().map(|message| ("message", message));
-        let others =
-            [("edited_message", json!(7)), ("edited_message", json!({})), ("callback_query", json!({"id": 1}))];
-        let pushed = messages.chain(others).filter_map(|(kind, content)| self.fake.push_raw(kind, content));
+        let others = [
+            ("edited_message", json!(7)),
+            ("edited_message", json!({})),
+            ("callback_query", json!({"id": 1})),
+        ];
+        let pushed = messages
+            .chain(others)
+            .filter_map(|(kind, content)| self.fake.push_raw(kind, content));
         Ok(pushed.count())
     }
 }
 
 #[tokio::test]
 async fn the_channel_keeps_the_contract() {
-    let open = async || Ok(Harness { fake: TelegramFake::start().await?, last: None, said: Value::Null });
+    let open = async || {
+        Ok(Harness {
+            fake: TelegramFake::start().await?,
+            last: None,
+            said: Value::Null,
+        })
+    };
     conformance::channel(open, &[]).await.unwrap();
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use nanobot_channel::{Channel, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, StreamId};
+use nanobot_channel::{
+    Channel, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, StreamId,
+};
 use nanobot_testkit::WAIT_LIMIT;
 use nanobot_testkit::telegram::{Fault, Incoming, SentMessage};
 use serde_json::{Value, json};
@@ -14,27 +16,51 @@ fn stream(name: &str) -> StreamId {
 }
 
 fn event(inbound: &InboundMessage, kind: OutboundKind, text: &str) -> OutboundMessage {
-    let key = OutboundKey { turn: "turn".into(), position: 0 };
+    let key = OutboundKey {
+        turn: "turn".into(),
+        position: 0,
+    };
     OutboundMessage::in_reply_to(inbound, key, kind, text.to_owned())
 }
 
 async fn delta(channel: &dyn Channel, inbound: &InboundMessage, name: &str, text: &str) {
-    let kind = OutboundKind::Delta { stream: stream(name) };
-    channel.drafts().unwrap().append(&event(inbound, kind, text)).await.unwrap();
+    let kind = OutboundKind::Delta {
+        stream: stream(name),
+    };
+    channel
+        .drafts()
+        .unwrap()
+        .append(&event(inbound, kind, text))
+        .await
+        .unwrap();
 }
 
 async fn end(channel: &dyn Channel, inbound: &InboundMessage, name: &str, resuming: bool) {
-    let kind = OutboundKind::StreamEnd { stream: stream(name), resuming };
-    channel.drafts().unwrap().close(&event(inbound, kind, "")).await.unwrap();
+    let kind = OutboundKind::StreamEnd {
+        stream: stream(name),
+        resuming,
+    };
+    channel
+        .drafts()
+        .unwrap()
+        .close(&event(inbound, kind, ""))
+        .await
+        .unwrap();
 }
 
 fn completing(inbound: &InboundMessage, name: &str, text: &str) -> nanobot_channel::OutboundPart {
-    with(reply(inbound, text), |message| message.completes = Some(stream(name)))
+    with(reply(inbound, text), |message| {
+        message.completes = Some(stream(name))
+    })
 }
 
 async fn shown(running: &Running, text: &str) -> SentMessage {
     let is_it = |sent: &&SentMessage| sent.text == text;
-    running.fake.wait_for(text, |sent| sent.iter().find(is_it).cloned()).await.unwrap()
+    running
+        .fake
+        .wait_for(text, |sent| sent.iter().find(is_it).cloned())
+        .await
+        .unwrap()
 }
 
 /// Waits until so many drafts are noted, which a kill would leave.
@@ -65,13 +91,26 @@ async fn a_draft_grows_and_becomes_the_reply() {
     }
     shown(&running, "**One** two three four").await;
     end(channel, &inbound, "s", false).await;
-    let sent = channel.send(&completing(&inbound, "s", "<b>One</b> two three four five")).await.unwrap();
+    let sent = channel
+        .send(&completing(&inbound, "s", "<b>One</b> two three four five"))
+        .await
+        .unwrap();
     delta(channel, &inbound, "s", "late").await;
     let messages = running.fake.sent();
     assert_eq!(messages.len(), 1);
-    assert_eq!(sent.message_id, Some(messages[0].message_id.to_string().as_str().into()));
-    assert_eq!((messages[0].text.as_str(), messages[0].reply_to), ("One two three four five", Some(1)));
-    assert!(messages[0].history.len() <= 3, "deltas are joined: {:?}", messages[0].history);
+    assert_eq!(
+        sent.message_id,
+        Some(messages[0].message_id.to_string().as_str().into())
+    );
+    assert_eq!(
+        (messages[0].text.as_str(), messages[0].reply_to),
+        ("One two three four five", Some(1))
+    );
+    assert!(
+        messages[0].history.len() <= 3,
+        "deltas are joined: {:?}",
+        messages[0].history
+    );
     running.stop().await;
 }
 
@@ -83,7 +122,10 @@ async fn a_reply_that_already_stands_there_is_a_success_also_twice() {
     delta(channel, &inbound, "s", "all of it").await;
     shown(&running, "all of it").await;
     for _ in 0..2 {
-        channel.send(&completing(&inbound, "s", "all of it")).await.unwrap();
+        channel
+            .send(&completing(&inbound, "s", "all of it"))
+            .await
+            .unwrap();
     }
     assert_eq!(running.fake.texts_in(7), ["all of it"]);
     running.stop().await;
@@ -96,12 +138,28 @@ async fn a_failed_edit_is_tried_again_on_the_same_message() {
     let channel = running.channel.as_ref();
     delta(channel, &inbound, "s", "begun").await;
     shown(&running, "begun").await;
-    for fault in [Fault::RetryAfter(3), Fault::bad_gateway(), Fault::DropAfterEffect] {
+    for fault in [
+        Fault::RetryAfter(3),
+        Fault::bad_gateway(),
+        Fault::DropAfterEffect,
+    ] {
         running.fake.fail_next("editMessageText", fault);
-        let error = channel.send(&completing(&inbound, "s", "<b>done</b>")).await.unwrap_err();
-        assert!(matches!(error.recovery(), nanobot_channel::SendRecovery::Retry { .. }), "{error}");
+        let error = channel
+            .send(&completing(&inbound, "s", "<b>done</b>"))
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(
+                error.recovery(),
+                nanobot_channel::SendRecovery::Retry { .. }
+            ),
+            "{error}"
+        );
     }
-    channel.send(&completing(&inbound, "s", "<b>done</b>")).await.unwrap();
+    channel
+        .send(&completing(&inbound, "s", "<b>done</b>"))
+        .await
+        .unwrap();
     assert_eq!(running.fake.texts_in(7), ["done"]);
     running.stop().await;
 }
@@ -113,14 +171,21 @@ async fn refused_markup_is_shown_plain_and_a_lost_draft_is_replaced() {
     let channel = running.channel.as_ref();
     delta(channel, &inbound, "a", "begun").await;
     shown(&running, "begun").await;
-    let refused = with(reply(&inbound, "<h1>done</h1>"), |message| message.completes = Some(stream("a")));
+    let refused = with(reply(&inbound, "<h1>done</h1>"), |message| {
+        message.completes = Some(stream("a"))
+    });
     channel.send(&refused).await.unwrap();
     assert_eq!(running.fake.texts_in(7), ["<h1>done</h1>"]);
     delta(channel, &inbound, "b", "begun again").await;
     shown(&running, "begun again").await;
     let gone = "Bad Request: message to edit not found";
-    running.fake.fail_next("editMessageText", Fault::Status(400, gone.to_owned()));
-    channel.send(&completing(&inbound, "b", "anew")).await.unwrap();
+    running
+        .fake
+        .fail_next("editMessageText", Fault::Status(400, gone.to_owned()));
+    channel
+        .send(&completing(&inbound, "b", "anew"))
+        .await
+        .unwrap();
     assert_eq!(running.fake.texts_in(7).last().unwrap(), "anew");
     running.stop().await;
 }
@@ -136,7 +201,10 @@ async fn a_stream_that_is_followed_by_tools_stays_as_it_is() {
     shown(&running, "Let me look.").await;
     delta(channel, &inbound, "b", "There it is.").await;
     shown(&running, "There it is.").await;
-    channel.send(&completing(&inbound, "b", "There <i>it</i> is.")).await.unwrap();
+    channel
+        .send(&completing(&inbound, "b", "There <i>it</i> is."))
+        .await
+        .unwrap();
     assert_eq!(running.fake.texts_in(7), ["Let me look.", "There it is."]);
     running.stop().await;
 }
@@ -150,8 +218,15 @@ async fn a_long_draft_stops_at_the_limit_and_the_rest_follows() {
     delta(channel, &inbound, "s", &"😀".repeat(500)).await;
     delta(channel, &inbound, "s", "and more").await;
     shown(&running, &"😀".repeat(2000)).await;
-    let first = nanobot_channel::OutboundPart { count: 2, ..completing(&inbound, "s", "part one") };
-    let second = nanobot_channel::OutboundPart { index: 1, count: 2, ..completing(&inbound, "s", "part two") };
+    let first = nanobot_channel::OutboundPart {
+        count: 2,
+        ..completing(&inbound, "s", "part one")
+    };
+    let second = nanobot_channel::OutboundPart {
+        index: 1,
+        count: 2,
+        ..completing(&inbound, "s", "part two")
+    };
     channel.send(&first).await.unwrap();
     channel.send(&second).await.unwrap();
     assert_eq!(running.fake.texts_in(7), ["part one", "part two"]);
@@ -167,7 +242,10 @@ async fn a_draft_that_could_not_begin_leaves_the_reply_alone() {
     delta(channel, &inbound, "s", "lost").await;
     running.fake.wait_for_calls("sendMessage", 1).await.unwrap();
     delta(channel, &inbound, "s", " for good").await;
-    channel.send(&completing(&inbound, "s", "the reply")).await.unwrap();
+    channel
+        .send(&completing(&inbound, "s", "the reply"))
+        .await
+        .unwrap();
     assert_eq!(running.fake.texts_in(7), ["the reply"]);
     running.stop().await;
 }
@@ -177,10 +255,16 @@ async fn what_comes_after_the_reply_begins_no_draft() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let channel = running.channel.as_ref();
-    channel.send(&completing(&inbound, "s", "the reply")).await.unwrap();
+    channel
+        .send(&completing(&inbound, "s", "the reply"))
+        .await
+        .unwrap();
     delta(channel, &inbound, "s", "late").await;
     end(channel, &inbound, "s", false).await;
-    channel.send(&part(event(&inbound, OutboundKind::Notice, "a notice"))).await.unwrap();
+    channel
+        .send(&part(event(&inbound, OutboundKind::Notice, "a notice")))
+        .await
+        .unwrap();
     let fake = running.stop().await;
     assert_eq!(fake.texts_in(7), ["the reply", "a notice"]);
 }
@@ -192,14 +276,19 @@ async fn without_a_running_channel_there_is_no_draft() {
     let channel = std::sync::Arc::clone(&running.channel);
     let fake = running.stop().await;
     delta(channel.as_ref(), &inbound, "s", "begun").await;
-    channel.send(&completing(&inbound, "s", "the reply")).await.unwrap();
+    channel
+        .send(&completing(&inbound, "s", "the reply"))
+        .await
+        .unwrap();
     assert_eq!(fake.texts_in(7), ["the reply"]);
 }
 
 #[tokio::test]
 async fn a_draft_is_written_in_its_topic() {
     let running = Running::start(json!({})).await;
-    running.fake.push(Incoming::group(GROUP, &ann(), "hello").in_topic(5));
+    running
+        .fake
+        .push(Incoming::group(GROUP, &ann(), "hello").in_topic(5));
     let inbound = running.assistant.message(1).await.unwrap();
     delta(running.channel.as_ref(), &inbound, "s", "begun").await;
     assert_eq!(shown(&running, "begun").await.thread_id, Some(5));
@@ -213,7 +302,10 @@ async fn a_draft_that_a_kill_left_is_deleted_and_a_reply_never_is() {
     let channel = running.channel.as_ref();
     delta(channel, &inbound, "a", "begun").await;
     shown(&running, "begun").await;
-    channel.send(&completing(&inbound, "a", "the first reply")).await.unwrap();
+    channel
+        .send(&completing(&inbound, "a", "the first reply"))
+        .await
+        .unwrap();
     delta(channel, &inbound, "b", "Let me look.").await;
     shown(&running, "Let me look.").await;
     end(channel, &inbound, "b", true).await;
@@ -225,14 +317,32 @@ async fn a_draft_that_a_kill_left_is_deleted_and_a_reply_never_is() {
     noted(&running, 1).await;
     let running = running.restart(&json!({})).await;
     let is_gone = |sent: &[SentMessage]| sent.iter().any(|sent| sent.is_deleted).then_some(());
-    running.fake.wait_for("the draft to go", is_gone).await.unwrap();
+    running
+        .fake
+        .wait_for("the draft to go", is_gone)
+        .await
+        .unwrap();
     let channel = running.channel.as_ref();
-    channel.send(&completing(&inbound, "c", "the second reply")).await.unwrap();
-    assert_eq!(running.fake.texts_in(7), ["the first reply", "Let me look.", "the second reply"]);
+    channel
+        .send(&completing(&inbound, "c", "the second reply"))
+        .await
+        .unwrap();
+    assert_eq!(
+        running.fake.texts_in(7),
+        ["the first reply", "Let me look.", "the second reply"]
+    );
     let running = running.restart(&json!({})).await;
     running.fake.push(Incoming::private(&ann(), "still there?"));
     running.assistant.message(2).await.unwrap();
-    let deleted: Vec<_> = running.fake.calls_of("deleteMessage").into_iter().map(|call| call.params).collect();
-    assert_eq!(deleted, [json!({"chat_id": 7, "message_id": left.message_id})]);
+    let deleted: Vec<_> = running
+        .fake
+        .calls_of("deleteMessage")
+        .into_iter()
+        .map(|call| call.params)
+        .collect();
+    assert_eq!(
+        deleted,
+        [json!({"chat_id": 7, "message_id": left.message_id})]
+    );
     running.stop().await;
 }

@@ -18,7 +18,12 @@ async fn said(running: &Running, chat: i64, text: &str) -> InboundMessage {
 
 /// Where the bot's messages are.
 fn places(running: &Running) -> Vec<(i64, String)> {
-    running.fake.sent().into_iter().map(|sent| (sent.chat_id, sent.text)).collect()
+    running
+        .fake
+        .sent()
+        .into_iter()
+        .map(|sent| (sent.chat_id, sent.text))
+        .collect()
 }
 
 #[tokio::test]
@@ -43,24 +48,55 @@ async fn the_conversation_of_a_group_goes_on_under_its_new_id() {
         }),
     );
     let after = said(&running, GROUP, "after").await;
-    assert_eq!((after.content.as_str(), after.session_key()), ("after", "telegram:-42".into()), "no move is a message");
+    assert_eq!(
+        (after.content.as_str(), after.session_key()),
+        ("after", "telegram:-42".into()),
+        "no move is a message"
+    );
     assert_eq!(after.chat_id, GROUP.to_string().as_str().into());
     let arrival = running.assistant.seen().arrived.pop().unwrap().1;
     assert_eq!(arrival.parents, ["-42".into()], "rules for the old id hold");
     running.channel.send(&reply(&before, "late")).await.unwrap();
-    running.channel.send(&reply(&after, "in time")).await.unwrap();
-    assert_eq!(places(&running), [(GROUP, "late".to_owned()), (GROUP, "in time".to_owned())]);
-    let quoted: Vec<_> =
-        running.fake.calls_of("sendMessage").iter().map(|call| call.params["reply_parameters"].clone()).collect();
+    running
+        .channel
+        .send(&reply(&after, "in time"))
+        .await
+        .unwrap();
+    assert_eq!(
+        places(&running),
+        [(GROUP, "late".to_owned()), (GROUP, "in time".to_owned())]
+    );
+    let quoted: Vec<_> = running
+        .fake
+        .calls_of("sendMessage")
+        .iter()
+        .map(|call| call.params["reply_parameters"].clone())
+        .collect();
     assert_eq!(quoted[0], json!(null), "what is quoted is not there");
     assert_ne!(quoted[1], json!(null));
     let running = running.restart(&json!({})).await;
-    assert_eq!(said(&running, GROUP, "later").await.session_key(), "telegram:-42".into());
-    running.channel.send(&reply(&before, "very late")).await.unwrap();
-    assert_eq!(running.fake.calls_of("sendMessage").len(), 3, "nothing is sent to where nobody is");
-    running.fake.push(Incoming::group(GROUP, &ann(), "in a topic").in_topic(5));
+    assert_eq!(
+        said(&running, GROUP, "later").await.session_key(),
+        "telegram:-42".into()
+    );
+    running
+        .channel
+        .send(&reply(&before, "very late"))
+        .await
+        .unwrap();
+    assert_eq!(
+        running.fake.calls_of("sendMessage").len(),
+        3,
+        "nothing is sent to where nobody is"
+    );
+    running
+        .fake
+        .push(Incoming::group(GROUP, &ann(), "in a topic").in_topic(5));
     let topic = running.assistant.message(4).await.unwrap();
-    assert_eq!(topic.session_key(), format!("telegram:{GROUP}:topic:5").into());
+    assert_eq!(
+        topic.session_key(),
+        format!("telegram:{GROUP}:topic:5").into()
+    );
     running.stop().await;
 }
 
@@ -69,11 +105,28 @@ async fn a_move_that_is_learned_by_sending_is_remembered() {
     let running = Running::start(json!({})).await;
     let before = said(&running, OLD, "before").await;
     running.fake.migrate(OLD, GROUP);
-    running.channel.send(&reply(&before, "an answer")).await.unwrap();
+    running
+        .channel
+        .send(&reply(&before, "an answer"))
+        .await
+        .unwrap();
     let running = running.restart(&json!({})).await;
-    assert_eq!(said(&running, GROUP, "after").await.session_key(), "telegram:-42".into());
-    running.channel.send(&reply(&before, "another")).await.unwrap();
-    assert_eq!(places(&running), [(GROUP, "an answer".to_owned()), (GROUP, "another".to_owned())]);
+    assert_eq!(
+        said(&running, GROUP, "after").await.session_key(),
+        "telegram:-42".into()
+    );
+    running
+        .channel
+        .send(&reply(&before, "another"))
+        .await
+        .unwrap();
+    assert_eq!(
+        places(&running),
+        [
+            (GROUP, "an answer".to_owned()),
+            (GROUP, "another".to_owned())
+        ]
+    );
     assert_eq!(running.fake.calls_of("sendMessage").len(), 3);
     running.stop().await;
 }

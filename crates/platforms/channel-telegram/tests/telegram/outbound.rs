@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use nanobot_channel::{
-    Button, DeliveryContext, DeliveryGuarantee, Dialect, InboundMessage, Measure, MediaRef, MessageId, OutboundPart,
-    SendRecovery, TextStyle,
+    Button, DeliveryContext, DeliveryGuarantee, Dialect, InboundMessage, Measure, MediaRef,
+    MessageId, OutboundPart, SendRecovery, TextStyle,
 };
 use nanobot_testkit::TelegramFake;
 use nanobot_testkit::telegram::{Fault, FileKind, Incoming, SentMessage};
@@ -15,23 +15,51 @@ use crate::support::{GROUP, Running, ann, channel, reply, with};
 #[tokio::test]
 async fn the_channel_says_what_it_wants_and_gives() {
     let running = Running::start(json!({})).await;
-    let style = TextStyle { dialect: Dialect::TelegramHtml, measure: Measure::Utf16, limit: 4000 };
-    assert_eq!((running.channel.text_style(), running.channel.guarantee()), (style, DeliveryGuarantee::BestEffort));
+    let style = TextStyle {
+        dialect: Dialect::TelegramHtml,
+        measure: Measure::Utf16,
+        limit: 4000,
+    };
+    assert_eq!(
+        (running.channel.text_style(), running.channel.guarantee()),
+        (style, DeliveryGuarantee::BestEffort)
+    );
     assert!(running.channel.drafts().is_some() && running.channel.typing().is_some());
     running.stop().await;
-    assert!(Running::start(json!({"streaming": false})).await.channel.drafts().is_none());
+    assert!(
+        Running::start(json!({"streaming": false}))
+            .await
+            .channel
+            .drafts()
+            .is_none()
+    );
 }
 
 #[tokio::test]
 async fn markup_is_sent_and_plain_text_where_it_is_refused() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
-    let part = |text: &str, plain: &str| OutboundPart { plain: plain.to_owned(), ..reply(&inbound, text) };
-    let sent = running.channel.send(&part("<b>1</b> &lt; 2", "1 < 2")).await.unwrap();
+    let part = |text: &str, plain: &str| OutboundPart {
+        plain: plain.to_owned(),
+        ..reply(&inbound, text)
+    };
+    let sent = running
+        .channel
+        .send(&part("<b>1</b> &lt; 2", "1 < 2"))
+        .await
+        .unwrap();
     assert_eq!(sent.message_id, Some(MessageId::from("2")));
-    running.channel.send(&part("<h1>1</h1>", "# 1")).await.unwrap();
-    let shown: Vec<_> =
-        running.fake.sent().into_iter().map(|sent| (sent.text, sent.parse_mode, sent.reply_to)).collect();
+    running
+        .channel
+        .send(&part("<h1>1</h1>", "# 1"))
+        .await
+        .unwrap();
+    let shown: Vec<_> = running
+        .fake
+        .sent()
+        .into_iter()
+        .map(|sent| (sent.text, sent.parse_mode, sent.reply_to))
+        .collect();
     let row = |text: &str, mode: &str| (text.to_owned(), mode.to_owned(), None);
     assert_eq!(shown, [row("1 < 2", "HTML"), row("# 1", "")]);
     running.stop().await;
@@ -41,12 +69,30 @@ async fn markup_is_sent_and_plain_text_where_it_is_refused() {
 async fn the_first_part_quotes_if_it_shall_also_what_is_gone() {
     let running = Running::start(json!({"replyToMessage": true})).await;
     let inbound = running.hello().await;
-    let second = OutboundPart { index: 1, count: 2, ..reply(&inbound, "two") };
-    running.channel.send(&OutboundPart { count: 2, ..reply(&inbound, "one") }).await.unwrap();
+    let second = OutboundPart {
+        index: 1,
+        count: 2,
+        ..reply(&inbound, "two")
+    };
+    running
+        .channel
+        .send(&OutboundPart {
+            count: 2,
+            ..reply(&inbound, "one")
+        })
+        .await
+        .unwrap();
     running.channel.send(&second).await.unwrap();
-    let gone = with(reply(&inbound, "three"), |message| message.delivery.reply_to = Some("4711".into()));
+    let gone = with(reply(&inbound, "three"), |message| {
+        message.delivery.reply_to = Some("4711".into())
+    });
     running.channel.send(&gone).await.unwrap();
-    let quoted: Vec<_> = running.fake.sent().into_iter().map(|sent| sent.reply_to).collect();
+    let quoted: Vec<_> = running
+        .fake
+        .sent()
+        .into_iter()
+        .map(|sent| sent.reply_to)
+        .collect();
     assert_eq!(quoted, [Some(1), None, None]);
     running.stop().await;
 }
@@ -64,10 +110,21 @@ async fn files_go_first_each_in_its_own_way() {
         media.push(MediaRef::new(path.to_str().unwrap()));
     }
     media.push(MediaRef::new("https://pictures.test/cat.png"));
-    media.push(MediaRef::new(folder.path().join("missing.txt").to_str().unwrap()));
-    running.channel.send(&with(reply(&inbound, "here"), |message| message.media = media)).await.unwrap();
+    media.push(MediaRef::new(
+        folder.path().join("missing.txt").to_str().unwrap(),
+    ));
+    running
+        .channel
+        .send(&with(reply(&inbound, "here"), |message| {
+            message.media = media
+        }))
+        .await
+        .unwrap();
     let row = |sent: SentMessage| match sent.file {
-        Some(file) => (format!("{:?} {}", file.kind, file.name), String::from_utf8(file.bytes.to_vec()).unwrap()),
+        Some(file) => (
+            format!("{:?} {}", file.kind, file.name),
+            String::from_utf8(file.bytes.to_vec()).unwrap(),
+        ),
         None => (sent.text, sent.parse_mode),
     };
     let shown: Vec<_> = running.fake.sent().into_iter().map(row).collect();
@@ -81,7 +138,10 @@ async fn files_go_first_each_in_its_own_way() {
         ("[Failed to send: missing.txt]", ""),
         ("here", "HTML"),
     ];
-    assert_eq!(shown, expected.map(|(what, content)| (what.to_owned(), content.to_owned())));
+    assert_eq!(
+        shown,
+        expected.map(|(what, content)| (what.to_owned(), content.to_owned()))
+    );
     running.stop().await;
 }
 
@@ -89,17 +149,27 @@ async fn files_go_first_each_in_its_own_way() {
 async fn a_part_that_is_tried_again_does_not_repeat_its_files() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
-    let media = ["https://a.test/a.png", "https://a.test/b.ogg"].map(MediaRef::new).to_vec();
+    let media = ["https://a.test/a.png", "https://a.test/b.ogg"]
+        .map(MediaRef::new)
+        .to_vec();
     let part = with(reply(&inbound, "here"), |message| message.media = media);
     running.fake.fail_next("sendMessage", Fault::bad_gateway());
     running.channel.send(&part).await.unwrap_err();
     running.channel.send(&part).await.unwrap();
     assert_eq!(running.fake.sent().len(), 3);
-    running
-        .fake
-        .fail_next("sendPhoto", Fault::Status(400, "Bad Request: wrong type of the web page content".to_owned()));
+    running.fake.fail_next(
+        "sendPhoto",
+        Fault::Status(
+            400,
+            "Bad Request: wrong type of the web page content".to_owned(),
+        ),
+    );
     running.channel.send(&part).await.unwrap();
-    assert_eq!(running.fake.sent()[3].text, "[Failed to send: a.png]", "a whole new message begins at its first file");
+    assert_eq!(
+        running.fake.sent()[3].text,
+        "[Failed to send: a.png]",
+        "a whole new message begins at its first file"
+    );
     assert_eq!(running.fake.sent().len(), 6);
     running.stop().await;
 }
@@ -108,12 +178,32 @@ async fn a_part_that_is_tried_again_does_not_repeat_its_files() {
 async fn choices_follow_the_last_part() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
-    let button = |label: &str| Button { label: label.to_owned() };
+    let button = |label: &str| Button {
+        label: label.to_owned(),
+    };
     let rows = vec![vec![button("yes"), button("<no>")], vec![button("later")]];
-    let first = with(OutboundPart { count: 2, ..reply(&inbound, "one") }, |message| message.buttons = rows);
+    let first = with(
+        OutboundPart {
+            count: 2,
+            ..reply(&inbound, "one")
+        },
+        |message| message.buttons = rows,
+    );
     running.channel.send(&first).await.unwrap();
-    running.channel.send(&OutboundPart { index: 1, text: "two".into(), plain: "two".into(), ..first }).await.unwrap();
-    assert_eq!(running.fake.texts_in(7), ["one", "two\n\n[yes] [<no>]\n[later]"]);
+    running
+        .channel
+        .send(&OutboundPart {
+            index: 1,
+            text: "two".into(),
+            plain: "two".into(),
+            ..first
+        })
+        .await
+        .unwrap();
+    assert_eq!(
+        running.fake.texts_in(7),
+        ["one", "two\n\n[yes] [<no>]\n[later]"]
+    );
     running.stop().await;
 }
 
@@ -122,7 +212,9 @@ async fn every_failure_says_what_follows_and_comes_at_once() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let status = |code, text: &str| Fault::Status(code, text.to_owned());
-    let retry = |seconds| SendRecovery::Retry { after: Some(Duration::from_secs(seconds)) };
+    let retry = |seconds| SendRecovery::Retry {
+        after: Some(Duration::from_secs(seconds)),
+    };
     let table = [
         (Fault::RetryAfter(7), "rate limited for 7000 ms", retry(7)),
         (
@@ -150,7 +242,11 @@ async fn every_failure_says_what_follows_and_comes_at_once() {
             "too large for the platform: Bad Request: message is too long (code 400)",
             SendRecovery::GiveUp,
         ),
-        (Fault::DropAfterEffect, "unknown whether the platform took it: ", SendRecovery::Uncertain),
+        (
+            Fault::DropAfterEffect,
+            "unknown whether the platform took it: ",
+            SendRecovery::Uncertain,
+        ),
     ];
     for (fault, text, recovery) in table {
         // A client that waits inside takes 10 s for the 502 each time; a machine that is busy once.
@@ -158,7 +254,11 @@ async fn every_failure_says_what_follows_and_comes_at_once() {
         let error = loop {
             running.fake.fail_next("sendMessage", fault.clone());
             let began = std::time::Instant::now();
-            let error = running.channel.send(&reply(&inbound, "x")).await.unwrap_err();
+            let error = running
+                .channel
+                .send(&reply(&inbound, "x"))
+                .await
+                .unwrap_err();
             if began.elapsed() < Duration::from_secs(10) {
                 break error;
             }
@@ -168,9 +268,14 @@ async fn every_failure_says_what_follows_and_comes_at_once() {
         assert!(error.to_string().starts_with(text), "{error}");
         assert_eq!(error.recovery(), recovery, "{error}");
     }
-    let nowhere = with(reply(&inbound, "x"), |message| message.chat_id = "Ann".into());
+    let nowhere = with(reply(&inbound, "x"), |message| {
+        message.chat_id = "Ann".into()
+    });
     let error = running.channel.send(&nowhere).await.unwrap_err();
-    assert_eq!(error.to_string(), "cannot deliver there: `Ann` is no id of a Telegram chat");
+    assert_eq!(
+        error.to_string(),
+        "cannot deliver there: `Ann` is no id of a Telegram chat"
+    );
     running.stop().await;
 }
 
@@ -196,21 +301,40 @@ async fn no_answer_in_time_is_of_unknown_outcome() {
 #[tokio::test]
 async fn typing_is_shown_in_the_topic() {
     let running = Running::start(json!({})).await;
-    running.fake.push(Incoming::group(GROUP, &ann(), "hello").in_topic(5));
+    running
+        .fake
+        .push(Incoming::group(GROUP, &ann(), "hello").in_topic(5));
     let inbound = running.assistant.message(1).await.unwrap();
     let typing = running.channel.typing().unwrap();
     assert_eq!(typing.lasts(), Duration::from_secs(5));
-    typing.show(&inbound.chat_id, &inbound.delivery).await.unwrap();
-    typing.show(&inbound.chat_id, &DeliveryContext::default()).await.unwrap();
-    let params: Vec<_> = running.fake.calls_of("sendChatAction").into_iter().map(|call| call.params).collect();
+    typing
+        .show(&inbound.chat_id, &inbound.delivery)
+        .await
+        .unwrap();
+    typing
+        .show(&inbound.chat_id, &DeliveryContext::default())
+        .await
+        .unwrap();
+    let params: Vec<_> = running
+        .fake
+        .calls_of("sendChatAction")
+        .into_iter()
+        .map(|call| call.params)
+        .collect();
     let expected = [
         json!({"chat_id": GROUP, "action": "typing", "message_thread_id": 5}),
         json!({"chat_id": GROUP, "action": "typing"}),
     ];
     assert_eq!(params, expected);
-    let gone = DeliveryContext { thread: Some("6".to_owned()), ..DeliveryContext::default() };
+    let gone = DeliveryContext {
+        thread: Some("6".to_owned()),
+        ..DeliveryContext::default()
+    };
     let error = typing.show(&inbound.chat_id, &gone).await.unwrap_err();
-    assert_eq!(error.to_string(), "cannot deliver there: Bad Request: message thread not found (code 400)");
+    assert_eq!(
+        error.to_string(),
+        "cannot deliver there: Bad Request: message thread not found (code 400)"
+    );
     running.stop().await;
 }
 
@@ -224,14 +348,59 @@ async fn files_of_one_kind_go_together() {
         std::fs::write(&path, name).unwrap();
         MediaRef::new(path.to_str().unwrap())
     };
-    let media = vec![file("a.png"), file("b.mp4"), MediaRef::new("https://a.test/c.jpg"), file("d.pdf"), file("e.txt")];
-    let sent = running.channel.send(&with(reply(&inbound, "here"), |message| message.media = media)).await.unwrap();
-    let methods: Vec<_> = running.fake.calls().into_iter().map(|call| call.method).collect();
-    assert_eq!(methods.iter().filter(|method| *method == "sendMediaGroup").count(), 2, "{methods:?}");
-    let shown: Vec<_> =
-        running.fake.sent().into_iter().map(|sent| sent.file.map_or(sent.text, |file| file.name)).collect();
-    assert_eq!(shown, ["a.png", "b.mp4", "https://a.test/c.jpg", "d.pdf", "e.txt", "here"]);
-    assert_eq!(sent.message_id, running.fake.sent().last().map(|sent| sent.message_id.to_string().as_str().into()));
+    let media = vec![
+        file("a.png"),
+        file("b.mp4"),
+        MediaRef::new("https://a.test/c.jpg"),
+        file("d.pdf"),
+        file("e.txt"),
+    ];
+    let sent = running
+        .channel
+        .send(&with(reply(&inbound, "here"), |message| {
+            message.media = media
+        }))
+        .await
+        .unwrap();
+    let methods: Vec<_> = running
+        .fake
+        .calls()
+        .into_iter()
+        .map(|call| call.method)
+        .collect();
+    assert_eq!(
+        methods
+            .iter()
+            .filter(|method| *method == "sendMediaGroup")
+            .count(),
+        2,
+        "{methods:?}"
+    );
+    let shown: Vec<_> = running
+        .fake
+        .sent()
+        .into_iter()
+        .map(|sent| sent.file.map_or(sent.text, |file| file.name))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "a.png",
+            "b.mp4",
+            "https://a.test/c.jpg",
+            "d.pdf",
+            "e.txt",
+            "here"
+        ]
+    );
+    assert_eq!(
+        sent.message_id,
+        running
+            .fake
+            .sent()
+            .last()
+            .map(|sent| sent.message_id.to_string().as_str().into())
+    );
     running.stop().await;
 }
 
@@ -243,11 +412,27 @@ async fn an_album_with_a_bad_file_goes_one_by_one() {
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     std::fs::write(path("a.png"), "PNG").unwrap();
     std::fs::write(path("large.png"), vec![0; (10 << 20) + 1]).unwrap();
-    let media = ["a.png", "missing.png", "large.png"].map(|name| MediaRef::new(path(name))).to_vec();
-    running.channel.send(&with(reply(&inbound, ""), |message| message.media = media)).await.unwrap();
-    let row = |sent: SentMessage| sent.file.map_or(sent.text, |file| format!("{:?} {}", file.kind, file.name));
+    let media = ["a.png", "missing.png", "large.png"]
+        .map(|name| MediaRef::new(path(name)))
+        .to_vec();
+    running
+        .channel
+        .send(&with(reply(&inbound, ""), |message| message.media = media))
+        .await
+        .unwrap();
+    let row = |sent: SentMessage| {
+        sent.file
+            .map_or(sent.text, |file| format!("{:?} {}", file.kind, file.name))
+    };
     let shown: Vec<_> = running.fake.sent().into_iter().map(row).collect();
-    assert_eq!(shown, ["Photo a.png", "[Failed to send: missing.png]", "Document large.png"]);
+    assert_eq!(
+        shown,
+        [
+            "Photo a.png",
+            "[Failed to send: missing.png]",
+            "Document large.png"
+        ]
+    );
     running.stop().await;
 }
 
@@ -255,12 +440,28 @@ async fn an_album_with_a_bad_file_goes_one_by_one() {
 async fn nobody_is_asked_to_fetch_what_is_not_public() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
-    let media =
-        ["http://127.0.0.1:1/a.png", "https://a.test/b.png", "http://nas.local/c.png"].map(MediaRef::new).to_vec();
-    running.channel.send(&with(reply(&inbound, ""), |message| message.media = media)).await.unwrap();
+    let media = [
+        "http://127.0.0.1:1/a.png",
+        "https://a.test/b.png",
+        "http://nas.local/c.png",
+    ]
+    .map(MediaRef::new)
+    .to_vec();
+    running
+        .channel
+        .send(&with(reply(&inbound, ""), |message| message.media = media))
+        .await
+        .unwrap();
     let row = |sent: SentMessage| sent.file.map_or(sent.text, |file| file.name);
     let shown: Vec<_> = running.fake.sent().into_iter().map(row).collect();
-    assert_eq!(shown, ["[Failed to send: a.png]", "https://a.test/b.png", "[Failed to send: c.png]"]);
+    assert_eq!(
+        shown,
+        [
+            "[Failed to send: a.png]",
+            "https://a.test/b.png",
+            "[Failed to send: c.png]"
+        ]
+    );
     running.stop().await;
 }
 
@@ -269,14 +470,33 @@ async fn what_is_not_shown_in_its_own_way_goes_as_a_plain_file() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     for (name, method, refusal) in [
-        ("wide.png", "sendPhoto", "Bad Request: PHOTO_INVALID_DIMENSIONS"),
-        ("hi.ogg", "sendVoice", "Bad Request: VOICE_MESSAGES_FORBIDDEN"),
+        (
+            "wide.png",
+            "sendPhoto",
+            "Bad Request: PHOTO_INVALID_DIMENSIONS",
+        ),
+        (
+            "hi.ogg",
+            "sendVoice",
+            "Bad Request: VOICE_MESSAGES_FORBIDDEN",
+        ),
     ] {
-        running.fake.fail_next(method, Fault::Status(400, refusal.to_owned()));
+        running
+            .fake
+            .fail_next(method, Fault::Status(400, refusal.to_owned()));
         let media = vec![MediaRef::new(format!("https://a.test/{name}"))];
-        running.channel.send(&with(reply(&inbound, ""), |message| message.media = media)).await.unwrap();
+        running
+            .channel
+            .send(&with(reply(&inbound, ""), |message| message.media = media))
+            .await
+            .unwrap();
     }
-    let kinds: Vec<_> = running.fake.sent().into_iter().map(|sent| sent.file.unwrap().kind).collect();
+    let kinds: Vec<_> = running
+        .fake
+        .sent()
+        .into_iter()
+        .map(|sent| sent.file.unwrap().kind)
+        .collect();
     assert_eq!(kinds, [FileKind::Document, FileKind::Document]);
     running.stop().await;
 }
@@ -284,15 +504,27 @@ async fn what_is_not_shown_in_its_own_way_goes_as_a_plain_file() {
 #[tokio::test]
 async fn what_cannot_go_into_its_topic_goes_into_the_chat() {
     let running = Running::start(json!({})).await;
-    running.fake.push(Incoming::group(GROUP, &ann(), "/new").in_topic(5));
-    running.fake.push(Incoming::group(GROUP, &ann(), "/new").in_topic(6));
-    let inbound = [running.assistant.message(1).await.unwrap(), running.assistant.message(2).await.unwrap()];
+    running
+        .fake
+        .push(Incoming::group(GROUP, &ann(), "/new").in_topic(5));
+    running
+        .fake
+        .push(Incoming::group(GROUP, &ann(), "/new").in_topic(6));
+    let inbound = [
+        running.assistant.message(1).await.unwrap(),
+        running.assistant.message(2).await.unwrap(),
+    ];
     running.fake.close_topic(GROUP, 5);
     running.fake.delete_topic(GROUP, 6);
     for inbound in &inbound {
         running.channel.send(&reply(inbound, "back")).await.unwrap();
     }
-    let shown: Vec<_> = running.fake.sent().into_iter().map(|sent| (sent.text, sent.thread_id)).collect();
+    let shown: Vec<_> = running
+        .fake
+        .sent()
+        .into_iter()
+        .map(|sent| (sent.text, sent.thread_id))
+        .collect();
     assert_eq!(shown, vec![("back".to_owned(), None); 2]);
     running.stop().await;
 }
@@ -304,12 +536,30 @@ async fn a_chat_that_moved_is_followed_and_one_that_blocks_is_not_reached() {
     let inbound = running.assistant.message(1).await.unwrap();
     running.fake.migrate(-42, GROUP);
     let media = vec![MediaRef::new("https://a.test/a.png")];
-    running.channel.send(&with(reply(&inbound, "hello"), |message| message.media = media)).await.unwrap();
-    let shown: Vec<_> = running.fake.sent().into_iter().map(|sent| sent.chat_id).collect();
+    running
+        .channel
+        .send(&with(reply(&inbound, "hello"), |message| {
+            message.media = media
+        }))
+        .await
+        .unwrap();
+    let shown: Vec<_> = running
+        .fake
+        .sent()
+        .into_iter()
+        .map(|sent| sent.chat_id)
+        .collect();
     assert_eq!(shown, [GROUP, GROUP]);
     running.fake.block(GROUP);
-    let error = running.channel.send(&reply(&inbound, "hello")).await.unwrap_err();
+    let error = running
+        .channel
+        .send(&reply(&inbound, "hello"))
+        .await
+        .unwrap_err();
     let expected = "cannot deliver there: Forbidden: bot was blocked by the user (code 403)";
-    assert_eq!((error.to_string().as_str(), error.recovery()), (expected, SendRecovery::GiveUp));
+    assert_eq!(
+        (error.to_string().as_str(), error.recovery()),
+        (expected, SendRecovery::GiveUp)
+    );
     running.stop().await;
 }

@@ -12,11 +12,25 @@ use crate::support::{GROUP, Running, ann};
 async fn the_first_calls_say_who_the_bot_is_and_what_it_can_do() {
     let running = Running::start(json!({})).await;
     let calls = running.fake.wait_for_calls("getUpdates", 2).await.unwrap();
-    let expected =
-        |timeout| json!({"timeout": timeout, "allowed_updates": ["message", "edited_message", "channel_post"]});
-    assert_eq!(calls[0].params, expected(0), "the first one shows at once that polls work");
-    assert_eq!(calls[1].params, expected(50), "without an offset nothing that waits is dropped");
-    let commands: Vec<_> = running.fake.commands().as_array().unwrap().iter().map(|c| c["command"].clone()).collect();
+    let expected = |timeout| json!({"timeout": timeout, "allowed_updates": ["message", "edited_message", "channel_post"]});
+    assert_eq!(
+        calls[0].params,
+        expected(0),
+        "the first one shows at once that polls work"
+    );
+    assert_eq!(
+        calls[1].params,
+        expected(50),
+        "without an offset nothing that waits is dropped"
+    );
+    let commands: Vec<_> = running
+        .fake
+        .commands()
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| c["command"].clone())
+        .collect();
     assert_eq!(commands, ["new", "stop"]);
     running.stop().await;
 }
@@ -35,7 +49,10 @@ async fn what_waited_before_the_start_is_received() {
     let fake = nanobot_testkit::TelegramFake::start().await.unwrap();
     let pushed = fake.push(Incoming::private(&ann(), "while you were away"));
     let running = Running::at(fake, &json!({}));
-    assert_eq!(running.assistant.message(1).await.unwrap().content, "while you were away");
+    assert_eq!(
+        running.assistant.message(1).await.unwrap().content,
+        "while you were away"
+    );
     running.fake.wait_for_acknowledged(pushed).await.unwrap();
     running.stop().await;
 }
@@ -43,23 +60,37 @@ async fn what_waited_before_the_start_is_received() {
 #[tokio::test]
 async fn what_cannot_be_stored_is_offered_again_before_anything_after_it() {
     let running = Running::start(json!({})).await;
-    running.assistant.will_answer([Admission::TryLater, Admission::TryLater]);
+    running
+        .assistant
+        .will_answer([Admission::TryLater, Admission::TryLater]);
     let first = running.fake.push(Incoming::private(&ann(), "first"));
     let second = running.fake.push(Incoming::private(&ann(), "second"));
     running.assistant.message(2).await.unwrap();
-    assert!(!running.fake.is_acknowledged(first), "nothing is confirmed before it is stored");
+    assert!(
+        !running.fake.is_acknowledged(first),
+        "nothing is confirmed before it is stored"
+    );
     running.fake.wait_for_acknowledged(second).await.unwrap();
     let seen = running.assistant.seen();
-    let texts: Vec<_> = seen.arrived.iter().map(|(message, _)| message.content.as_str()).collect();
+    let texts: Vec<_> = seen
+        .arrived
+        .iter()
+        .map(|(message, _)| message.content.as_str())
+        .collect();
     assert_eq!(texts, ["first", "first", "first", "second"]);
-    assert_eq!(seen.degraded[0], "messages cannot be stored now; Telegram keeps them");
+    assert_eq!(
+        seen.degraded[0],
+        "messages cannot be stored now; Telegram keeps them"
+    );
     running.stop().await;
 }
 
 #[tokio::test]
 async fn going_down_confirms_nothing_and_the_next_start_gets_it_again() {
     let running = Running::start(json!({})).await;
-    running.assistant.will_answer([Admission::Accepted, Admission::ShuttingDown]);
+    running
+        .assistant
+        .will_answer([Admission::Accepted, Admission::ShuttingDown]);
     running.fake.push(Incoming::private(&ann(), "stored"));
     let lost = running.assistant.message(1).await.unwrap();
     let pushed = running.fake.push(Incoming::private(&ann(), "not stored"));
@@ -88,7 +119,10 @@ async fn a_crash_between_storing_and_confirming_brings_the_same_message_again() 
     let again = Running::at(fake, &json!({}));
     again.assistant.will_answer([Admission::Duplicate]);
     let second = again.assistant.message(1).await.unwrap();
-    assert_eq!((second.journal_id(), second.content), (first.journal_id(), first.content));
+    assert_eq!(
+        (second.journal_id(), second.content),
+        (first.journal_id(), first.content)
+    );
     again.fake.wait_for_acknowledged(pushed).await.unwrap();
     again.stop().await;
 }
@@ -110,13 +144,17 @@ async fn a_channel_that_runs_again_goes_on_where_it_was() {
 
 #[tokio::test]
 async fn a_refused_token_ends_the_channel_for_good() {
-    for (fault, method) in
-        [(Fault::unauthorized(), "getMe"), (Fault::Status(404, "Not Found".to_owned()), "getUpdates")]
-    {
+    for (fault, method) in [
+        (Fault::unauthorized(), "getMe"),
+        (Fault::Status(404, "Not Found".to_owned()), "getUpdates"),
+    ] {
         let fake = nanobot_testkit::TelegramFake::start().await.unwrap();
         fake.fail_next(method, fault);
         let (_, error) = Running::at(fake, &json!({})).end().await;
-        assert!(matches!(error, ChannelError::Auth(_)) && error.is_permanent(), "{error}");
+        assert!(
+            matches!(error, ChannelError::Auth(_)) && error.is_permanent(),
+            "{error}"
+        );
     }
 }
 
@@ -126,7 +164,8 @@ async fn a_second_poller_is_named() {
     let conflict = "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running";
     fake.fail_next("getUpdates", Fault::Status(409, conflict.to_owned()));
     let (_, error) = Running::at(fake, &json!({})).end().await;
-    let advice = "stop the other program that polls with this token, or give one of the two its own bot";
+    let advice =
+        "stop the other program that polls with this token, or give one of the two its own bot";
     let expected = format!("somebody else receives with these credentials: {advice} ({conflict})");
     assert_eq!(error.to_string(), expected);
     assert_eq!(error.recovery(), SendRecovery::Retry { after: None });
@@ -135,12 +174,15 @@ async fn a_second_poller_is_named() {
 #[tokio::test]
 async fn a_webhook_in_the_way_is_removed() {
     let fake = nanobot_testkit::TelegramFake::start().await.unwrap();
-    let text =
-        "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first";
+    let text = "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first";
     fake.fail_next("getUpdates", Fault::Status(409, text.to_owned()));
     let running = Running::at(fake, &json!({}));
     running.hello().await;
-    assert_eq!(running.fake.calls_of("deleteWebhook")[0].params, json!({}), "what waits is kept");
+    assert_eq!(
+        running.fake.calls_of("deleteWebhook")[0].params,
+        json!({}),
+        "what waits is kept"
+    );
     running.stop().await;
 }
 
@@ -159,25 +201,39 @@ async fn a_broken_poll_is_repeated_and_too_many_end_the_run() {
     for _ in 0..3 {
         running.fake.fail_next("getUpdates", Fault::bad_gateway());
     }
-    running.fake.push(Incoming::private(&ann(), "wakes the poll"));
+    running
+        .fake
+        .push(Incoming::private(&ann(), "wakes the poll"));
     let (_, error) = running.end().await;
-    assert_eq!(error.to_string(), "the platform cannot be reached: Bad Gateway (code 502)");
+    assert_eq!(
+        error.to_string(),
+        "the platform cannot be reached: Bad Gateway (code 502)"
+    );
 }
 
 #[tokio::test]
 async fn an_update_nobody_understands_does_not_stop_the_others() {
     let running = Running::start(json!({})).await;
     running.fake.wait_for_calls("getUpdates", 1).await.unwrap();
-    running.fake.push_raw("message", json!({"some fields": "are missing"}));
+    running
+        .fake
+        .push_raw("message", json!({"some fields": "are missing"}));
     running.fake.push(Incoming::private(&ann(), "after it"));
-    assert_eq!(running.assistant.message(1).await.unwrap().content, "after it");
+    assert_eq!(
+        running.assistant.message(1).await.unwrap().content,
+        "after it"
+    );
     running.stop().await;
 }
 
 #[tokio::test]
 async fn every_finished_poll_is_a_sign_of_life() {
     let running = Running::start(json!({"pollTimeout": 0})).await;
-    running.assistant.wait_until("signs of life", |seen| seen.alive > 5).await.unwrap();
+    running
+        .assistant
+        .wait_until("signs of life", |seen| seen.alive > 5)
+        .await
+        .unwrap();
     running.stop().await;
 }
 
@@ -187,7 +243,10 @@ async fn polls_that_bring_nothing_although_something_waits_end_the_run() {
     fake.blind(true);
     fake.push(Incoming::private(&ann(), "unseen"));
     let (fake, error) = Running::at(fake, &json!({"pollTimeout": 0})).end().await;
-    assert_eq!(error.to_string(), "the platform cannot be reached: 1 updates wait at Telegram, but polls bring none");
+    assert_eq!(
+        error.to_string(),
+        "the platform cannot be reached: 1 updates wait at Telegram, but polls bring none"
+    );
     fake.blind(false);
     let again = Running::at(fake, &json!({"pollTimeout": 0}));
     assert_eq!(again.assistant.message(1).await.unwrap().content, "unseen");
@@ -199,13 +258,22 @@ async fn a_long_pause_is_left_to_whoever_runs_the_channel() {
     let fake = nanobot_testkit::TelegramFake::start().await.unwrap();
     fake.fail_next("getUpdates", Fault::RetryAfter(300));
     let (_, error) = Running::at(fake, &json!({})).end().await;
-    assert_eq!(error.recovery(), SendRecovery::Retry { after: Some(std::time::Duration::from_secs(300)) });
+    assert_eq!(
+        error.recovery(),
+        SendRecovery::Retry {
+            after: Some(std::time::Duration::from_secs(300))
+        }
+    );
 }
 
 #[tokio::test]
 async fn quiet_is_quiet_when_nothing_waits() {
     let running = Running::start(json!({"pollTimeout": 0})).await;
-    running.fake.wait_for_calls("getWebhookInfo", 2).await.unwrap();
+    running
+        .fake
+        .wait_for_calls("getWebhookInfo", 2)
+        .await
+        .unwrap();
     running.hello().await;
     running.stop().await;
 }
@@ -214,10 +282,16 @@ async fn quiet_is_quiet_when_nothing_waits() {
 async fn a_probe_says_who_the_bot_is_without_receiving() {
     let fake = nanobot_testkit::TelegramFake::start().await.unwrap();
     let channel = crate::support::channel(&fake, &json!({}));
-    assert_eq!(channel.probe().unwrap().probe().await.unwrap(), "@nanobot_test_bot");
+    assert_eq!(
+        channel.probe().unwrap().probe().await.unwrap(),
+        "@nanobot_test_bot"
+    );
     assert_eq!(fake.calls().len(), 1);
     fake.revoke_token();
-    assert!(matches!(channel.probe().unwrap().probe().await, Err(ChannelError::Auth(_))));
+    assert!(matches!(
+        channel.probe().unwrap().probe().await,
+        Err(ChannelError::Auth(_))
+    ));
 }
 
 #[tokio::test]
@@ -225,7 +299,8 @@ async fn a_file_that_does_not_come_keeps_other_chats_from_nothing_and_a_kill_los
     let keys = json!({"requestTimeout": 3600});
     let running = Running::start(keys.clone()).await;
     running.fake.fail_next("getFile", Fault::Hang);
-    let photo = Incoming::private(&ann(), "look").with_file(FileKind::Photo, "a.jpg", "image/jpeg", "JPEG");
+    let photo =
+        Incoming::private(&ann(), "look").with_file(FileKind::Photo, "a.jpg", "image/jpeg", "JPEG");
     let pushed = [
         running.fake.push(photo),
         running.fake.push(Incoming::private(&ann(), "did you?")),
@@ -233,17 +308,39 @@ async fn a_file_that_does_not_come_keeps_other_chats_from_nothing_and_a_kill_los
     ];
     assert_eq!(running.assistant.message(1).await.unwrap().content, "one");
     let later = running.fake.push(Incoming::group(GROUP, &ann(), "two"));
-    assert_eq!(running.assistant.message(2).await.unwrap().content, "two", "it is asked what else there is");
-    assert!(pushed.iter().chain([&later]).all(|pushed| !running.fake.is_acknowledged(*pushed)), "all may come again");
+    assert_eq!(
+        running.assistant.message(2).await.unwrap().content,
+        "two",
+        "it is asked what else there is"
+    );
+    assert!(
+        pushed
+            .iter()
+            .chain([&later])
+            .all(|pushed| !running.fake.is_acknowledged(*pushed)),
+        "all may come again"
+    );
     let running = running.restart(&keys).await;
     running.fake.wait_for_acknowledged(later).await.unwrap();
-    let arrived: Vec<_> = running.assistant.seen().arrived.into_iter().map(|(message, _)| message).collect();
+    let arrived: Vec<_> = running
+        .assistant
+        .seen()
+        .arrived
+        .into_iter()
+        .map(|(message, _)| message)
+        .collect();
     let texts = |chat: i64| -> Vec<&str> {
-        let here = arrived.iter().filter(|message| message.chat_id == chat.to_string().as_str().into());
+        let here = arrived
+            .iter()
+            .filter(|message| message.chat_id == chat.to_string().as_str().into());
         here.map(|message| message.content.as_str()).collect()
     };
     assert_eq!(texts(7), ["look\n[image: /media/image.jpg]", "did you?"]);
-    assert_eq!(texts(GROUP), ["one", "two", "one", "two"], "what was stored comes again, to be known by its id");
+    assert_eq!(
+        texts(GROUP),
+        ["one", "two", "one", "two"],
+        "what was stored comes again, to be known by its id"
+    );
     let ids: BTreeSet<_> = arrived.iter().map(|message| message.journal_id()).collect();
     assert_eq!(ids.len(), 4);
     running.stop().await;
@@ -255,10 +352,15 @@ async fn what_is_slow_in_one_chat_is_confirmed_as_soon_as_it_is_done() {
     for _ in 0..2 {
         running.fake.fail_next("getFile", Fault::bad_gateway());
     }
-    let photo = Incoming::private(&ann(), "look").with_file(FileKind::Photo, "a.jpg", "image/jpeg", "JPEG");
+    let photo =
+        Incoming::private(&ann(), "look").with_file(FileKind::Photo, "a.jpg", "image/jpeg", "JPEG");
     running.fake.push(photo);
     let last = running.fake.push(Incoming::group(GROUP, &ann(), "one"));
     running.fake.wait_for_acknowledged(last).await.unwrap();
-    assert_eq!(running.assistant.seen().arrived.len(), 2, "nothing is taken in twice while something is under way");
+    assert_eq!(
+        running.assistant.seen().arrived.len(),
+        2,
+        "nothing is taken in twice while something is under way"
+    );
     running.stop().await;
 }

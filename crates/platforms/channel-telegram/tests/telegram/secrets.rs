@@ -24,24 +24,46 @@ async fn no_error_and_no_log_line_shows_the_token() {
         Fault::Status(400, format!("Bad Request: {key} is odd")),
     ] {
         running.fake.fail_next("sendMessage", fault);
-        let error = running.channel.send(&reply(&inbound, "x")).await.unwrap_err();
+        let error = running
+            .channel
+            .send(&reply(&inbound, "x"))
+            .await
+            .unwrap_err();
         texts.push(format!("{error} {error:?}"));
     }
     running.fake.fail_next("getFile", Fault::Drop);
-    running.fake.push(Incoming::private(&ann(), "see").with_file(FileKind::Photo, "a.jpg", "image/jpeg", "JPEG"));
+    running
+        .fake
+        .push(Incoming::private(&ann(), "see").with_file(
+            FileKind::Photo,
+            "a.jpg",
+            "image/jpeg",
+            "JPEG",
+        ));
     running.assistant.message(2).await.unwrap();
     texts.push(format!("{:?}", running.channel));
     running.fake.revoke_token();
-    running.fake.push(Incoming::private(&ann(), "wakes the poll"));
+    running
+        .fake
+        .push(Incoming::private(&ann(), "wakes the poll"));
     let (_, error) = running.end().await;
     texts.push(format!("{error} {error:?}"));
     let nowhere = json!({"apiBase": "http://127.0.0.1:9"});
     let fake = TelegramFake::start().await.unwrap();
-    let error = channel(&fake, &nowhere).send(&reply(&inbound, "x")).await.unwrap_err();
+    let error = channel(&fake, &nowhere)
+        .send(&reply(&inbound, "x"))
+        .await
+        .unwrap_err();
     texts.push(format!("{error} {error:?}"));
-    assert!(matches!(error, nanobot_channel::ChannelError::Unavailable(_)), "{error}");
+    assert!(
+        matches!(error, nanobot_channel::ChannelError::Unavailable(_)),
+        "{error}"
+    );
     texts.push(log.text());
-    assert!(texts.last().unwrap().contains("receiving from Telegram"), "the log was collected");
+    assert!(
+        texts.last().unwrap().contains("receiving from Telegram"),
+        "the log was collected"
+    );
     for text in texts {
         assert!(!text.contains(key), "{text}");
     }
@@ -50,7 +72,10 @@ async fn no_error_and_no_log_line_shows_the_token() {
 #[tokio::test]
 async fn what_cannot_work_is_refused_before_anything_is_opened() {
     let table = [
-        (json!({"token": ""}), "token: is empty: put the token here that @BotFather gave for the bot"),
+        (
+            json!({"token": ""}),
+            "token: is empty: put the token here that @BotFather gave for the bot",
+        ),
         (
             json!({"token": TOKEN, "apiBase": "telegram"}),
             "apiBase: is no address; write one like https://api.telegram.org",
@@ -61,7 +86,9 @@ async fn what_cannot_work_is_refused_before_anything_is_opened() {
         ),
     ];
     for (section, text) in table {
-        let error = TelegramFactory.create("telegram".into(), &RawConfig::new(section)).unwrap_err();
+        let error = TelegramFactory
+            .create("telegram".into(), &RawConfig::new(section))
+            .unwrap_err();
         assert_eq!(error.to_string(), text);
     }
 }

@@ -3,22 +3,40 @@
 use std::sync::Arc;
 
 use nanobot_channel::{
-    Channel, ChannelError, ChannelFactory as _, ChannelName, CommandInfo, InboundMessage, RawConfig, Value,
+    Channel, ChannelError, ChannelFactory as _, ChannelName, CommandInfo, InboundMessage,
+    RawConfig, Value,
 };
 use nanobot_channel_telegram::TelegramFactory;
 use nanobot_testkit::telegram::{Incoming, Person, TOKEN};
 use nanobot_testkit::{Assistant, ChannelRun, TelegramFake};
 use serde_json::json;
 
-pub(crate) use nanobot_testkit::channel::{changed_part as with, reply_part as reply, single_part as part};
+pub(crate) use nanobot_testkit::channel::{
+    changed_part as with, reply_part as reply, single_part as part,
+};
 
 /// A supergroup.
 pub(crate) const GROUP: i64 = -1_001_234_567_890;
 /// What the assistant understands.
 const COMMANDS: [CommandInfo; 3] = [
-    CommandInfo { name: "new", aliases: &["reset"], about: "Begin anew", usage: "" },
-    CommandInfo { name: "stop", aliases: &[], about: "Stop", usage: "" },
-    CommandInfo { name: "start", aliases: &[], about: "Say hello", usage: "" },
+    CommandInfo {
+        name: "new",
+        aliases: &["reset"],
+        about: "Begin anew",
+        usage: "",
+    },
+    CommandInfo {
+        name: "stop",
+        aliases: &[],
+        about: "Stop",
+        usage: "",
+    },
+    CommandInfo {
+        name: "start",
+        aliases: &[],
+        about: "Say hello",
+        usage: "",
+    },
 ];
 
 /// The one who may talk.
@@ -37,8 +55,13 @@ pub(crate) fn channel(fake: &TelegramFake, keys: &Value) -> Arc<dyn Channel> {
         "enabled": true, "token": TOKEN, "apiBase": fake.api_base(), "streamEditInterval": 0.1, "pollTimeout": 50,
         "reconnectPause": 0.005,
     });
-    section.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
-    TelegramFactory.create(ChannelName::from("telegram"), &RawConfig::new(section)).unwrap()
+    section
+        .as_object_mut()
+        .unwrap()
+        .extend(keys.as_object().unwrap().clone());
+    TelegramFactory
+        .create(ChannelName::from("telegram"), &RawConfig::new(section))
+        .unwrap()
 }
 
 /// A channel that runs.
@@ -65,7 +88,12 @@ impl Running {
     pub(crate) fn of(fake: TelegramFake, channel: Arc<dyn Channel>) -> Self {
         let assistant = Arc::new(Assistant::new("66"));
         let run = ChannelRun::start(Arc::clone(&channel), &assistant, &COMMANDS);
-        Self { fake, channel, assistant, run }
+        Self {
+            fake,
+            channel,
+            assistant,
+            run,
+        }
     }
 
     /// Stops and starts the program: a new channel, and an assistant that knows what it knew.
@@ -73,7 +101,12 @@ impl Running {
         self.run.stop().await.unwrap();
         let channel = channel(&self.fake, keys);
         let run = ChannelRun::start(Arc::clone(&channel), &self.assistant, &COMMANDS);
-        Self { fake: self.fake, channel, assistant: self.assistant, run }
+        Self {
+            fake: self.fake,
+            channel,
+            assistant: self.assistant,
+            run,
+        }
     }
 
     /// Tells the channel to stop and hands its fake on.

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use nanobot_channel::{
-    Channel, ChannelError, ChannelFactory as _, DeliveryContext, InboundMessage, RawConfig, SendRecovery, Value,
+    Channel, ChannelError, ChannelFactory as _, DeliveryContext, InboundMessage, RawConfig,
+    SendRecovery, Value,
 };
 use nanobot_channel_telegram::TelegramFactory;
 use nanobot_testkit::http::{Request, Response, Server};
@@ -14,7 +15,9 @@ use serde_json::json;
 use crate::support::{Running, ann, reply};
 
 /// A server that answers with `answer`, and what it was asked.
-async fn server(answer: impl Fn(&Request) -> Response + Send + Sync + 'static) -> (Server, Arc<Mutex<Vec<Request>>>) {
+async fn server(
+    answer: impl Fn(&Request) -> Response + Send + Sync + 'static,
+) -> (Server, Arc<Mutex<Vec<Request>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let record = Arc::clone(&asked);
     let server = Server::start(move |request| {
@@ -26,21 +29,39 @@ async fn server(answer: impl Fn(&Request) -> Response + Send + Sync + 'static) -
 }
 
 fn create(section: Value, proxy: Option<String>) -> Arc<dyn Channel> {
-    let config = RawConfig { proxy, ..RawConfig::new(section) };
+    let config = RawConfig {
+        proxy,
+        ..RawConfig::new(section)
+    };
     TelegramFactory.create("telegram".into(), &config).unwrap()
 }
 
 #[tokio::test]
 async fn a_proxy_of_its_own_comes_before_the_one_of_all() {
-    let (proxy, asked) = server(|_| Response::json(200, &json!({"ok": true, "result": true}))).await;
+    let (proxy, asked) =
+        server(|_| Response::json(200, &json!({"ok": true, "result": true}))).await;
     let nowhere = "http://127.0.0.1:9".to_owned();
-    for (own, shared) in [(json!(proxy.url()), Some(nowhere)), (json!(null), Some(proxy.url()))] {
+    for (own, shared) in [
+        (json!(proxy.url()), Some(nowhere)),
+        (json!(null), Some(proxy.url())),
+    ] {
         // The name resolves nowhere: only the proxy can deal with it.
-        let section = json!({"token": TOKEN, "apiBase": "http://telegram.invalid/base/", "proxy": own});
+        let section =
+            json!({"token": TOKEN, "apiBase": "http://telegram.invalid/base/", "proxy": own});
         let channel = create(section, shared);
-        channel.typing().unwrap().show(&"1".into(), &DeliveryContext::default()).await.unwrap();
+        channel
+            .typing()
+            .unwrap()
+            .show(&"1".into(), &DeliveryContext::default())
+            .await
+            .unwrap();
     }
-    let targets: Vec<_> = asked.lock().unwrap().iter().map(|request| request.target.clone()).collect();
+    let targets: Vec<_> = asked
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|request| request.target.clone())
+        .collect();
     let target = format!("http://telegram.invalid/base/bot{TOKEN}/SendChatAction");
     assert_eq!(targets, [target.clone(), target]);
 }
@@ -52,21 +73,56 @@ async fn proxies_of_every_kind_lead_to_the_server() {
     let open = Proxy::start(target).await.unwrap();
     let closed = Proxy::with_password(target, "ann", "s3cret").await.unwrap();
     let table = [
-        (format!("http://{}", open.address()), "http://telegram.invalid", Ok("telegram.invalid")),
-        (format!("socks5h://{}", open.address()), "http://telegram.invalid", Ok("telegram.invalid:80")),
+        (
+            format!("http://{}", open.address()),
+            "http://telegram.invalid",
+            Ok("telegram.invalid"),
+        ),
+        (
+            format!("socks5h://{}", open.address()),
+            "http://telegram.invalid",
+            Ok("telegram.invalid:80"),
+        ),
         // Without the h the name is looked up here, so this one is an address.
-        (format!("socks5://{}", open.address()), "http://192.0.2.1:81", Ok("192.0.2.1:81")),
-        (format!("http://ann:s3cret@{}", closed.address()), "http://telegram.invalid", Ok("telegram.invalid")),
-        (format!("socks5h://ann:s3cret@{}", closed.address()), "http://telegram.invalid", Ok("telegram.invalid:80")),
-        (format!("http://ann:wr0ng@{}", closed.address()), "http://telegram.invalid", Err(())),
-        (format!("socks5h://ann:wr0ng@{}", closed.address()), "http://telegram.invalid", Err(())),
+        (
+            format!("socks5://{}", open.address()),
+            "http://192.0.2.1:81",
+            Ok("192.0.2.1:81"),
+        ),
+        (
+            format!("http://ann:s3cret@{}", closed.address()),
+            "http://telegram.invalid",
+            Ok("telegram.invalid"),
+        ),
+        (
+            format!("socks5h://ann:s3cret@{}", closed.address()),
+            "http://telegram.invalid",
+            Ok("telegram.invalid:80"),
+        ),
+        (
+            format!("http://ann:wr0ng@{}", closed.address()),
+            "http://telegram.invalid",
+            Err(()),
+        ),
+        (
+            format!("socks5h://ann:wr0ng@{}", closed.address()),
+            "http://telegram.invalid",
+            Err(()),
+        ),
     ];
     for (proxy, base, expected) in table {
         let before = (open.asked().len(), closed.asked().len());
-        let channel = create(json!({"token": TOKEN, "apiBase": base, "proxy": proxy}), None);
+        let channel = create(
+            json!({"token": TOKEN, "apiBase": base, "proxy": proxy}),
+            None,
+        );
         let probed = channel.probe().unwrap().probe().await;
-        let asked: Vec<_> =
-            open.asked().split_off(before.0).into_iter().chain(closed.asked().split_off(before.1)).collect();
+        let asked: Vec<_> = open
+            .asked()
+            .split_off(before.0)
+            .into_iter()
+            .chain(closed.asked().split_off(before.1))
+            .collect();
         match expected {
             Ok(host) => {
                 assert_eq!(probed.unwrap(), "@nanobot_test_bot", "{proxy}");
@@ -96,9 +152,15 @@ async fn only_so_many_requests_are_under_way_and_others_wait_so_long() {
         calls = fake.wait_for_calls("getMe", 1) => drop(calls.unwrap()),
     }
     let error = channel.probe().unwrap().probe().await.unwrap_err();
-    assert_eq!(error.to_string(), "the platform cannot be reached: all 1 connections are in use");
+    assert_eq!(
+        error.to_string(),
+        "the platform cannot be reached: all 1 connections are in use"
+    );
     drop(first);
-    assert_eq!(channel.probe().unwrap().probe().await.unwrap(), "@nanobot_test_bot");
+    assert_eq!(
+        channel.probe().unwrap().probe().await.unwrap(),
+        "@nanobot_test_bot"
+    );
 }
 
 #[tokio::test]
@@ -109,8 +171,18 @@ async fn a_server_of_one_s_own_may_have_stored_the_file_itself() {
     let running = Running::start(json!({})).await;
     let stored = json!({"file_id": "f", "file_unique_id": "u", "file_size": 5, "file_path": path});
     running.fake.fail_next("getFile", Fault::Result(stored));
-    running.fake.push(Incoming::private(&ann(), "see").with_file(FileKind::Document, "a.txt", "text/plain", "other"));
-    assert_eq!(running.assistant.message(1).await.unwrap().content, "see\n[file: /media/a.txt]");
+    running
+        .fake
+        .push(Incoming::private(&ann(), "see").with_file(
+            FileKind::Document,
+            "a.txt",
+            "text/plain",
+            "other",
+        ));
+    assert_eq!(
+        running.assistant.message(1).await.unwrap().content,
+        "see\n[file: /media/a.txt]"
+    );
     assert_eq!(running.assistant.seen().kept[0].bytes, b"notes");
     running.stop().await;
 }
@@ -141,7 +213,8 @@ async fn a_message_follows_a_group_that_became_a_supergroup() {
 
 #[tokio::test]
 async fn what_is_no_answer_of_the_bot_api_is_no_success() {
-    let html = |status| move |_: &Request| Response::bytes(status, "text/html", "<h1>Please log in</h1>");
+    let html =
+        |status| move |_: &Request| Response::bytes(status, "text/html", "<h1>Please log in</h1>");
     let inbound = InboundMessage::text("telegram", "7", "7", "hi");
     let later = SendRecovery::Retry { after: None };
     let table = [
@@ -162,8 +235,16 @@ async fn what_is_no_answer_of_the_bot_api_is_no_success() {
 
 #[tokio::test]
 async fn a_message_that_telegram_took_is_taken_whatever_it_says_about_it() {
-    let (server, _) = server(|_| Response::json(200, &json!({"ok": true, "result": {"unheard": "of"}}))).await;
+    let (server, _) =
+        server(|_| Response::json(200, &json!({"ok": true, "result": {"unheard": "of"}}))).await;
     let channel = create(json!({"token": TOKEN, "apiBase": server.url()}), None);
     let inbound = InboundMessage::text("telegram", "7", "7", "hi");
-    assert_eq!(channel.send(&reply(&inbound, "hello")).await.unwrap().message_id, None);
+    assert_eq!(
+        channel
+            .send(&reply(&inbound, "hello"))
+            .await
+            .unwrap()
+            .message_id,
+        None
+    );
 }

@@ -31,11 +31,17 @@ async fn start() -> (Running, ReservedPort) {
 async fn status(port: &ReservedPort, head: &str, body: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(port.address()).await?;
     let length = body.len();
-    let request = format!("{head}\r\nHost: bot.test\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+    let request = format!(
+        "{head}\r\nHost: bot.test\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    );
     stream.write_all(request.as_bytes()).await?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;
-    Ok(answer.split_whitespace().nth(1).unwrap_or_default().to_owned())
+    Ok(answer
+        .split_whitespace()
+        .nth(1)
+        .unwrap_or_default()
+        .to_owned())
 }
 
 #[tokio::test]
@@ -44,14 +50,21 @@ async fn what_is_posted_arrives_and_is_confirmed_when_it_is_stored() {
     running.assistant.will_answer([Admission::TryLater]);
     let pushed = running.fake.push(Incoming::private(&ann(), "hello"));
     running.assistant.message(1).await.unwrap();
-    assert!(!running.fake.is_acknowledged(pushed), "nothing is confirmed before it is stored");
+    assert!(
+        !running.fake.is_acknowledged(pushed),
+        "nothing is confirmed before it is stored"
+    );
     running.fake.wait_for_acknowledged(pushed).await.unwrap();
     assert_eq!(running.assistant.message(2).await.unwrap().content, "hello");
     let expected = json!({
         "url": "https://bot.test/telegram", "secret_token": SECRET, "max_connections": 10,
         "allowed_updates": ["message", "edited_message", "channel_post"],
     });
-    assert_eq!(running.fake.calls_of("setWebhook")[0].params, expected, "what waits is kept");
+    assert_eq!(
+        running.fake.calls_of("setWebhook")[0].params,
+        expected,
+        "what waits is kept"
+    );
     assert!(running.fake.calls_of("getUpdates").is_empty());
     running.stop().await;
 }
@@ -59,7 +72,9 @@ async fn what_is_posted_arrives_and_is_confirmed_when_it_is_stored() {
 #[tokio::test]
 async fn what_waited_comes_and_what_could_not_be_stored_comes_again() {
     let (running, port) = start().await;
-    running.assistant.will_answer([Admission::Accepted, Admission::ShuttingDown]);
+    running
+        .assistant
+        .will_answer([Admission::Accepted, Admission::ShuttingDown]);
     running.fake.push(Incoming::private(&ann(), "stored"));
     running.assistant.message(1).await.unwrap();
     let pushed = running.fake.push(Incoming::private(&ann(), "not stored"));
@@ -67,7 +82,10 @@ async fn what_waited_comes_and_what_could_not_be_stored_comes_again() {
     let fake = running.stop().await;
     assert!(!fake.is_acknowledged(pushed));
     let again = Running::at(fake, &keys(&port));
-    assert_eq!(again.assistant.message(1).await.unwrap().content, "not stored");
+    assert_eq!(
+        again.assistant.message(1).await.unwrap().content,
+        "not stored"
+    );
     again.fake.wait_for_acknowledged(pushed).await.unwrap();
     again.stop().await;
 }
@@ -76,9 +94,15 @@ async fn what_waited_comes_and_what_could_not_be_stored_comes_again() {
 async fn an_album_that_is_posted_is_one_message() {
     let (running, _port) = start().await;
     let photo = |text: &str| {
-        Incoming::private(&ann(), text).with_file(FileKind::Photo, "a.jpg", "image/jpeg", "JPEG").in_album("9")
+        Incoming::private(&ann(), text)
+            .with_file(FileKind::Photo, "a.jpg", "image/jpeg", "JPEG")
+            .in_album("9")
     };
-    let pushed = [running.fake.push(photo("our trip")), running.fake.push(photo("")), running.fake.push(photo(""))];
+    let pushed = [
+        running.fake.push(photo("our trip")),
+        running.fake.push(photo("")),
+        running.fake.push(photo("")),
+    ];
     let message = running.assistant.message(1).await.unwrap();
     assert_eq!(message.media.len(), 3, "{message:?}");
     for pushed in pushed {
@@ -92,25 +116,42 @@ async fn an_album_that_is_posted_is_one_message() {
 async fn a_post_that_takes_long_keeps_other_chats_from_nothing() {
     let (running, port) = start().await;
     running.fake.fail_next("getFile", Fault::Hang);
-    let photo = Incoming::private(&ann(), "look").with_file(FileKind::Photo, "a.jpg", "image/jpeg", "JPEG");
-    let slow = [running.fake.push(photo), running.fake.push(Incoming::private(&ann(), "did you?"))];
+    let photo =
+        Incoming::private(&ann(), "look").with_file(FileKind::Photo, "a.jpg", "image/jpeg", "JPEG");
+    let slow = [
+        running.fake.push(photo),
+        running.fake.push(Incoming::private(&ann(), "did you?")),
+    ];
     let other = running.fake.push(Incoming::group(GROUP, &ann(), "one"));
     running.fake.wait_for_acknowledged(other).await.unwrap();
-    assert!(slow.iter().all(|slow| !running.fake.is_acknowledged(*slow)), "not before it is stored");
+    assert!(
+        slow.iter().all(|slow| !running.fake.is_acknowledged(*slow)),
+        "not before it is stored"
+    );
     let running = running.restart(&keys(&port)).await;
     for slow in slow {
         running.fake.wait_for_acknowledged(slow).await.unwrap();
     }
     let arrived = running.assistant.seen().arrived;
-    let texts: Vec<_> = arrived.iter().map(|(message, _)| message.content.as_str()).collect();
-    assert_eq!(texts, ["one", "look\n[image: /media/image.jpg]", "did you?"]);
+    let texts: Vec<_> = arrived
+        .iter()
+        .map(|(message, _)| message.content.as_str())
+        .collect();
+    assert_eq!(
+        texts,
+        ["one", "look\n[image: /media/image.jpg]", "did you?"]
+    );
     running.stop().await;
 }
 
 #[tokio::test]
 async fn others_cannot_post() {
     let (running, port) = start().await;
-    running.fake.wait_for_calls("getWebhookInfo", 1).await.unwrap();
+    running
+        .fake
+        .wait_for_calls("getWebhookInfo", 1)
+        .await
+        .unwrap();
     let update = json!({"update_id": 1, "message": {
         "message_id": 1, "date": 1, "text": "let me in", "from": {"id": 7, "is_bot": false, "first_name": "Ann"},
         "chat": {"id": 7, "type": "private", "first_name": "Ann"},
@@ -118,23 +159,67 @@ async fn others_cannot_post() {
     .to_string();
     let secret = format!("x-telegram-bot-api-secret-token: {SECRET}");
     let table = [
-        (format!("POST /telegram HTTP/1.1\r\nx: {secret}"), update.as_str(), "401"),
-        (format!("POST /telegram HTTP/1.1\r\n{secret}x"), &update, "401"),
-        ("POST /telegram HTTP/1.1\r\nx-telegram-bot-api-secret-token:".to_owned(), &update, "401"),
-        (format!("POST /elsewhere HTTP/1.1\r\n{secret}"), &update, "404"),
+        (
+            format!("POST /telegram HTTP/1.1\r\nx: {secret}"),
+            update.as_str(),
+            "401",
+        ),
+        (
+            format!("POST /telegram HTTP/1.1\r\n{secret}x"),
+            &update,
+            "401",
+        ),
+        (
+            "POST /telegram HTTP/1.1\r\nx-telegram-bot-api-secret-token:".to_owned(),
+            &update,
+            "401",
+        ),
+        (
+            format!("POST /elsewhere HTTP/1.1\r\n{secret}"),
+            &update,
+            "404",
+        ),
         (format!("GET /telegram HTTP/1.1\r\n{secret}"), "", "405"),
-        (format!("POST /telegram HTTP/1.1\r\n{secret}"), "{\"no\": \"update\"}", "400"),
-        (format!("POST /telegram HTTP/1.1\r\n{secret}"), &update, "200"),
-        (format!("POST /telegram HTTP/1.1\r\n{secret}"), &update, "200"),
+        (
+            format!("POST /telegram HTTP/1.1\r\n{secret}"),
+            "{\"no\": \"update\"}",
+            "400",
+        ),
+        (
+            format!("POST /telegram HTTP/1.1\r\n{secret}"),
+            &update,
+            "200",
+        ),
+        (
+            format!("POST /telegram HTTP/1.1\r\n{secret}"),
+            &update,
+            "200",
+        ),
     ];
     for (head, body, expected) in table {
-        assert_eq!(status(&port, &head, body).await.unwrap(), expected, "{head}");
+        assert_eq!(
+            status(&port, &head, body).await.unwrap(),
+            expected,
+            "{head}"
+        );
     }
-    assert_eq!(running.assistant.seen().arrived.len(), 1, "the same update twice is one message");
+    assert_eq!(
+        running.assistant.seen().arrived.len(),
+        1,
+        "the same update twice is one message"
+    );
     let large = format!("{{\"update_id\": 2, \"x\": \"{}\"}}", "x".repeat(1 << 20));
     // What is too large is refused before all of it was read, so the refusal may get lost.
-    let refused = status(&port, &format!("POST /telegram HTTP/1.1\r\n{secret}"), &large).await;
-    assert!(refused.as_ref().is_ok_and(|status| status == "413") || refused.is_err(), "{refused:?}");
+    let refused = status(
+        &port,
+        &format!("POST /telegram HTTP/1.1\r\n{secret}"),
+        &large,
+    )
+    .await;
+    assert!(
+        refused.as_ref().is_ok_and(|status| status == "413") || refused.is_err(),
+        "{refused:?}"
+    );
     running.stop().await;
 }
 
@@ -161,13 +246,18 @@ async fn telegram_says_when_its_posts_do_not_arrive() {
     let port = ReservedPort::new().unwrap();
     let info = |url: &str| {
         let why = "Wrong response from the webhook: 502 Bad Gateway";
-        Fault::Result(json!({"url": url, "pending_update_count": 3, "last_error_date": 1, "last_error_message": why}))
+        Fault::Result(
+            json!({"url": url, "pending_update_count": 3, "last_error_date": 1, "last_error_message": why}),
+        )
     };
     fake.fail_next("getWebhookInfo", info("https://bot.test/telegram"));
     let running = Running::at(fake, &keys(&port));
-    let seen = running.assistant.wait_until("the bad news", |seen| !seen.degraded.is_empty()).await.unwrap();
-    let expected =
-        "Telegram cannot post to webhookUrl: Wrong response from the webhook: 502 Bad Gateway (3 updates wait)";
+    let seen = running
+        .assistant
+        .wait_until("the bad news", |seen| !seen.degraded.is_empty())
+        .await
+        .unwrap();
+    let expected = "Telegram cannot post to webhookUrl: Wrong response from the webhook: 502 Bad Gateway (3 updates wait)";
     assert_eq!(seen.degraded, [expected]);
     let fake = running.stop().await;
     fake.fail_next("getWebhookInfo", info("https://elsewhere.test/"));
@@ -183,26 +273,46 @@ async fn a_port_that_is_taken_is_named() {
     keys["webhookListenPort"] = json!(port);
     let fake = TelegramFake::start().await.unwrap();
     let (fake, error) = Running::at(fake, &keys).end().await;
-    assert!(error.to_string().contains(&format!("cannot listen on 127.0.0.1:{port}")), "{error}");
-    assert!(fake.calls_of("setWebhook").is_empty(), "posts that nobody takes are not asked for");
+    assert!(
+        error
+            .to_string()
+            .contains(&format!("cannot listen on 127.0.0.1:{port}")),
+        "{error}"
+    );
+    assert!(
+        fake.calls_of("setWebhook").is_empty(),
+        "posts that nobody takes are not asked for"
+    );
 }
 
 #[tokio::test]
 async fn partial_and_silent_posts_keep_neither_telegram_out_nor_the_channel_from_ending() {
     let (running, port) = start().await;
-    running.fake.wait_for_calls("getWebhookInfo", 1).await.unwrap();
+    running
+        .fake
+        .wait_for_calls("getWebhookInfo", 1)
+        .await
+        .unwrap();
     let mut strangers = Vec::new();
     for number in 0..1100 {
         let mut stranger = TcpStream::connect(port.address()).await.unwrap();
         if number % 2 == 0 {
             // A connection that was closed already takes nothing.
-            drop(stranger.write_all(b"POST /telegram HTTP/1.1\r\nHost: localhost\r\nX-Slow: ").await);
+            drop(
+                stranger
+                    .write_all(b"POST /telegram HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
+                    .await,
+            );
         }
         strangers.push(stranger);
     }
     let pushed = running.fake.push(Incoming::private(&ann(), "still here?"));
     running.fake.wait_for_acknowledged(pushed).await.unwrap();
     let mut oldest = strangers.remove(0);
-    assert_eq!(oldest.read(&mut [0]).await.unwrap_or(0), 0, "the oldest lost its place");
+    assert_eq!(
+        oldest.read(&mut [0]).await.unwrap_or(0),
+        0,
+        "the oldest lost its place"
+    );
     running.stop().await;
 }

@@ -1,6 +1,10 @@
 //! The channel on real sockets: the contract's suite, and the protocol.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests stop at the first surprise")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "tests stop at the first surprise"
+)]
 
 mod protocol;
 
@@ -10,18 +14,26 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use nanobot_channel::{Channel, ChannelName, SenderId, Value, async_trait};
 use nanobot_channel_websocket::{Token, WebSocketChannel, WebSocketConfig};
-use nanobot_testkit::conformance::{self, Ability, ChannelHarness, Chat, Event, Said, Seen, Wanted, Who};
+use nanobot_testkit::conformance::{
+    self, Ability, ChannelHarness, Chat, Event, Said, Seen, Wanted, Who,
+};
 use nanobot_testkit::{TestkitError, WAIT_LIMIT, WebSocketClient};
 use serde_json::json;
 
 const TOKEN: &str = "a-long-random-token";
 
 fn channel(config: WebSocketConfig) -> Arc<WebSocketChannel> {
-    Arc::new(WebSocketChannel::new(ChannelName::from("websocket"), WebSocketConfig { port: 0, ..config }))
+    Arc::new(WebSocketChannel::new(
+        ChannelName::from("websocket"),
+        WebSocketConfig { port: 0, ..config },
+    ))
 }
 
 fn with_token() -> WebSocketConfig {
-    WebSocketConfig { token: Token::new(TOKEN), ..WebSocketConfig::default() }
+    WebSocketConfig {
+        token: Token::new(TOKEN),
+        ..WebSocketConfig::default()
+    }
 }
 
 /// Waits until the channel listens.
@@ -83,12 +95,16 @@ impl Harness {
         let event = self.friend().await?.receive().await?;
         match event["event"].as_str() {
             Some("ack") => {
-                self.unacknowledged.retain(|frame| frame["id"] != event["id"]);
+                self.unacknowledged
+                    .retain(|frame| frame["id"] != event["id"]);
                 self.acknowledged.push(event["id"].clone());
             }
             Some("delta") => self.draft.push_str(event["text"].as_str().unwrap()),
             Some("message") if !self.shown.iter().any(|(id, _)| *id == event["id"]) => {
-                self.shown.push((event["id"].clone(), event["text"].as_str().unwrap().to_owned()));
+                self.shown.push((
+                    event["id"].clone(),
+                    event["text"].as_str().unwrap().to_owned(),
+                ));
                 self.draft.clear();
             }
             Some("stream_end") if event["resuming"] == true => self.draft.clear(),
@@ -118,8 +134,16 @@ impl Harness {
 
     /// What the friend sees now.
     fn seen(&self) -> Vec<Seen> {
-        let draft = Some(Seen { is_draft: true, ..Seen::new(&self.draft) }).filter(|draft| !draft.text.is_empty());
-        self.shown.iter().map(|(_, text)| Seen::new(text)).chain(draft).collect()
+        let draft = Some(Seen {
+            is_draft: true,
+            ..Seen::new(&self.draft)
+        })
+        .filter(|draft| !draft.text.is_empty());
+        self.shown
+            .iter()
+            .map(|(_, text)| Seen::new(text))
+            .chain(draft)
+            .collect()
     }
 }
 
@@ -163,7 +187,9 @@ impl ChannelHarness for Harness {
 
     async fn see(&mut self, chat: Chat, wanted: &Wanted<'_>) -> anyhow::Result<Vec<Seen>> {
         if chat == Chat::Stranger {
-            return wanted.among(self.told.clone()).context("the stranger hung up");
+            return wanted
+                .among(self.told.clone())
+                .context("the stranger hung up");
         }
         loop {
             if let Some(seen) = wanted.among(self.seen()) {
@@ -223,15 +249,35 @@ impl ChannelHarness for Harness {
 #[tokio::test]
 async fn it_keeps_the_promises_of_a_channel() {
     let missing = [
-        (Ability::OthersWords, "a client says everything in its person's name"),
+        (
+            Ability::OthersWords,
+            "a client says everything in its person's name",
+        ),
         (Ability::Rooms, "every chat counts as one person's"),
         (Ability::IncomingFiles, "clients send text only"),
-        (Ability::OutgoingFiles, "clients get the names of files only"),
-        (Ability::SendFaults, "clients do not answer, so they cannot refuse"),
+        (
+            Ability::OutgoingFiles,
+            "clients get the names of files only",
+        ),
+        (
+            Ability::SendFaults,
+            "clients do not answer, so they cannot refuse",
+        ),
         (Ability::Outages, "the channel is the server"),
-        (Ability::Pulse, "the channel is the server; no client at all is no stall"),
-        (Ability::Credentials, "clients bring the credentials, and the channel checks them"),
-        (Ability::Rivals, "the channel is the server; a second one cannot listen at the same address"),
+        (
+            Ability::Pulse,
+            "the channel is the server; no client at all is no stall",
+        ),
+        (
+            Ability::Credentials,
+            "clients bring the credentials, and the channel checks them",
+        ),
+        (
+            Ability::Rivals,
+            "the channel is the server; a second one cannot listen at the same address",
+        ),
     ];
-    conformance::channel(async || Ok(Harness::new()), &missing).await.unwrap();
+    conformance::channel(async || Ok(Harness::new()), &missing)
+        .await
+        .unwrap();
 }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use nanobot_bus::{Bus as _, Ledger as _, LedgerFilter, MemoryBus, Queue};
 use nanobot_channel::{
-    Channel, ChannelFactory as _, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, RawConfig,
+    Channel, ChannelFactory as _, InboundMessage, OutboundKey, OutboundKind, OutboundMessage,
+    RawConfig,
 };
 use nanobot_channel_websocket::{WebSocketChannel, WebSocketConfig, WebSocketFactory};
 use nanobot_channels::{
-    AccessRules, AllowFrom, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings, HealthState,
-    ManagedChannel,
+    AccessRules, AllowFrom, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings,
+    HealthState, ManagedChannel,
 };
 use nanobot_testkit::{TestkitError, WAIT_LIMIT, WebSocketClient};
 use serde_json::json;
@@ -34,29 +35,51 @@ fn gateway(config: WebSocketConfig) -> Gateway {
 fn gateway_on(bus: MemoryBus, config: WebSocketConfig) -> Gateway {
     let channel = channel(config);
     let allow_from = AllowFrom::listed(["*"]);
-    let (settings, receiver) =
-        watch::channel(ChannelSettings { access: AccessRules::of(allow_from), delivery: DeliverySettings::default() });
-    let channels = vec![ManagedChannel::new(Arc::clone(&channel) as Arc<dyn Channel>, receiver)];
-    let manager = ChannelManager::start(&ChannelManagerParts::new(&bus, channels, "unused")).unwrap();
-    Gateway { channel, bus, settings, manager }
+    let (settings, receiver) = watch::channel(ChannelSettings {
+        access: AccessRules::of(allow_from),
+        delivery: DeliverySettings::default(),
+    });
+    let channels = vec![ManagedChannel::new(
+        Arc::clone(&channel) as Arc<dyn Channel>,
+        receiver,
+    )];
+    let manager =
+        ChannelManager::start(&ChannelManagerParts::new(&bus, channels, "unused")).unwrap();
+    Gateway {
+        channel,
+        bus,
+        settings,
+        manager,
+    }
 }
 
 impl Gateway {
     async fn client(&self, chat: &str) -> WebSocketClient {
-        let mut client = connect(&self.channel, &format!("client_id=ann&chat_id={chat}")).await.unwrap();
+        let mut client = connect(&self.channel, &format!("client_id=ann&chat_id={chat}"))
+            .await
+            .unwrap();
         let ready = client.receive().await.unwrap();
-        assert_eq!(ready, json!({ "event": "ready", "chat_id": chat, "client_id": "ann" }));
+        assert_eq!(
+            ready,
+            json!({ "event": "ready", "chat_id": chat, "client_id": "ann" })
+        );
         client
     }
 
     async fn publish(&self, chat: &str, content: &str) {
-        self.bus.publish_outbound(message(chat, content, OutboundKind::Final)).await.unwrap();
+        self.bus
+            .publish_outbound(message(chat, content, OutboundKind::Final))
+            .await
+            .unwrap();
     }
 }
 
 fn message(chat: &str, content: &str, kind: OutboundKind) -> OutboundMessage {
     let inbound = InboundMessage::text("websocket", "ann", chat, "");
-    let key = OutboundKey { turn: format!("turn-{chat}-{content}").into(), position: 0 };
+    let key = OutboundKey {
+        turn: format!("turn-{chat}-{content}").into(),
+        position: 0,
+    };
     OutboundMessage::in_reply_to(&inbound, key, kind, content.to_owned())
 }
 
@@ -68,23 +91,57 @@ async fn a_conversation_is_streamed_acknowledged_and_deduplicated() {
     let said = json!({ "content": "hello", "id": "m-1" });
     for _ in 0..2 {
         client.send(&said).await.unwrap();
-        assert_eq!(client.receive().await.unwrap(), json!({ "event": "ack", "chat_id": "room", "id": "m-1" }));
+        assert_eq!(
+            client.receive().await.unwrap(),
+            json!({ "event": "ack", "chat_id": "room", "id": "m-1" })
+        );
     }
     let delivery = inbound.next().await.unwrap();
     assert_eq!(delivery.message.content, "hello");
     assert_eq!(delivery.message.session_key(), "websocket:room".into());
-    assert_eq!(gateway.bus.list(Queue::Inbound, LedgerFilter::All, 10).await.unwrap().len(), 1);
+    assert_eq!(
+        gateway
+            .bus
+            .list(Queue::Inbound, LedgerFilter::All, 10)
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
 
     let reply = |kind, content: &str, position| {
-        let key = OutboundKey { turn: "turn".into(), position };
+        let key = OutboundKey {
+            turn: "turn".into(),
+            position,
+        };
         OutboundMessage::in_reply_to(&delivery.message, key, kind, content.to_owned())
     };
-    gateway.bus.offer(reply(OutboundKind::Progress, "looking", 0));
-    gateway.bus.offer(reply(OutboundKind::Delta { stream: "s1".into() }, "Hi", 1));
-    gateway.bus.offer(reply(OutboundKind::StreamEnd { stream: "s1".into(), resuming: false }, "", 2));
-    let last = OutboundMessage { completes: Some("s1".into()), ..reply(OutboundKind::Final, "**Hi** there", 3) };
+    gateway
+        .bus
+        .offer(reply(OutboundKind::Progress, "looking", 0));
+    gateway.bus.offer(reply(
+        OutboundKind::Delta {
+            stream: "s1".into(),
+        },
+        "Hi",
+        1,
+    ));
+    gateway.bus.offer(reply(
+        OutboundKind::StreamEnd {
+            stream: "s1".into(),
+            resuming: false,
+        },
+        "",
+        2,
+    ));
+    let last = OutboundMessage {
+        completes: Some("s1".into()),
+        ..reply(OutboundKind::Final, "**Hi** there", 3)
+    };
     gateway.bus.publish_outbound(last).await.unwrap();
-    gateway.bus.offer(reply(OutboundKind::TurnEnd { unfinished: 0 }, "", 4));
+    gateway
+        .bus
+        .offer(reply(OutboundKind::TurnEnd { unfinished: 0 }, "", 4));
     let mut events = Vec::new();
     for _ in 0..5 {
         events.push(client.receive().await.unwrap());
@@ -105,8 +162,13 @@ async fn a_conversation_is_streamed_acknowledged_and_deduplicated() {
 async fn one_connection_receives_many_chats_and_one_chat_many_connections() {
     let gateway = gateway(with_token());
     let (mut one, mut other) = (gateway.client("a").await, gateway.client("b").await);
-    one.send(&json!({ "type": "attach", "chat_id": "b" })).await.unwrap();
-    assert_eq!(one.receive().await.unwrap(), json!({ "event": "attached", "chat_id": "b" }));
+    one.send(&json!({ "type": "attach", "chat_id": "b" }))
+        .await
+        .unwrap();
+    assert_eq!(
+        one.receive().await.unwrap(),
+        json!({ "event": "attached", "chat_id": "b" })
+    );
     one.send(&json!({ "type": "new_chat" })).await.unwrap();
     let attached = one.receive().await.unwrap();
     let chat = attached["chat_id"].as_str().unwrap().to_owned();
@@ -116,7 +178,12 @@ async fn one_connection_receives_many_chats_and_one_chat_many_connections() {
     }
     let mut seen = Vec::new();
     for _ in 0..3 {
-        seen.push(one.receive().await.unwrap()["text"].as_str().unwrap().to_owned());
+        seen.push(
+            one.receive().await.unwrap()["text"]
+                .as_str()
+                .unwrap()
+                .to_owned(),
+        );
     }
     assert_eq!(seen, ["for a", "for b", "for c"]);
     assert_eq!(other.receive().await.unwrap()["text"], "for b");
@@ -126,7 +193,14 @@ async fn one_connection_receives_many_chats_and_one_chat_many_connections() {
 async fn a_message_waits_in_the_ledger_until_its_client_is_there() {
     let gateway = gateway(with_token());
     gateway.publish("room", "while you were away").await;
-    while gateway.bus.list(Queue::Outbound, LedgerFilter::Open, 1).await.unwrap()[0].attempts == 0 {
+    while gateway
+        .bus
+        .list(Queue::Outbound, LedgerFilter::Open, 1)
+        .await
+        .unwrap()[0]
+        .attempts
+        == 0
+    {
         tokio::task::yield_now().await;
     }
     let mut back = gateway.client("room").await;
@@ -137,12 +211,24 @@ async fn a_message_waits_in_the_ledger_until_its_client_is_there() {
 async fn those_who_may_not_connect_learn_why() {
     let gateway = gateway(with_token());
     let address = address(&gateway.channel).await;
-    for (path, status) in [("", "401"), ("?token=wrong", "401"), ("elsewhere?token=x", "404")] {
+    for (path, status) in [
+        ("", "401"),
+        ("?token=wrong", "401"),
+        ("elsewhere?token=x", "404"),
+    ] {
         let refused = WebSocketClient::connect(&format!("ws://{address}/{path}")).await;
-        let Err(TestkitError::WebSocket { source: Some(error), .. }) = refused else { panic!("{path} got in") };
+        let Err(TestkitError::WebSocket {
+            source: Some(error),
+            ..
+        }) = refused
+        else {
+            panic!("{path} got in")
+        };
         assert!(error.to_string().contains(status), "{path}: {error}");
     }
-    gateway.settings.send_modify(|settings| settings.access.allow_from = AllowFrom::listed(["bob"]));
+    gateway
+        .settings
+        .send_modify(|settings| settings.access.allow_from = AllowFrom::listed(["bob"]));
     let mut ann = connect(&gateway.channel, "client_id=ann").await.unwrap();
     assert_eq!(ann.receive().await.unwrap()["event"], "error");
     ann.receive().await.unwrap_err();
@@ -150,19 +236,34 @@ async fn those_who_may_not_connect_learn_why() {
 
 #[tokio::test]
 async fn without_a_token_it_serves_this_machine() {
-    let config = WebSocketConfig { websocket_requires_token: false, ..WebSocketConfig::default() };
+    let config = WebSocketConfig {
+        websocket_requires_token: false,
+        ..WebSocketConfig::default()
+    };
     let gateway = gateway(config);
     gateway.client("room").await;
 }
 
 #[tokio::test]
 async fn what_a_client_gets_wrong_is_named_and_the_connection_goes_on() {
-    let gateway = gateway(WebSocketConfig { max_message_bytes: 256, ..with_token() });
+    let gateway = gateway(WebSocketConfig {
+        max_message_bytes: 256,
+        ..with_token()
+    });
     let mut client = gateway.client("room").await;
-    for wrong in ["{}", r#"{"type":"dance"}"#, r#"{"content":"a","chat_id":"a b"}"#, " "] {
+    for wrong in [
+        "{}",
+        r#"{"type":"dance"}"#,
+        r#"{"content":"a","chat_id":"a b"}"#,
+        " ",
+    ] {
         client.send_text(wrong).await.unwrap();
         let error = client.receive().await.unwrap();
-        assert_eq!((&error["event"], &error["retry"]), (&json!("error"), &json!(false)), "{wrong}");
+        assert_eq!(
+            (&error["event"], &error["retry"]),
+            (&json!("error"), &json!(false)),
+            "{wrong}"
+        );
     }
     client.send_text("still here").await.unwrap();
     let mut inbound = gateway.bus.inbound().await.unwrap();
@@ -175,13 +276,35 @@ async fn what_a_client_gets_wrong_is_named_and_the_connection_goes_on() {
 async fn a_full_ledger_is_said_and_the_message_may_come_again() {
     let gateway = gateway_on(MemoryBus::bounded(1), with_token());
     let mut client = gateway.client("room").await;
-    client.send(&json!({ "content": "a", "id": "1" })).await.unwrap();
+    client
+        .send(&json!({ "content": "a", "id": "1" }))
+        .await
+        .unwrap();
     assert_eq!(client.receive().await.unwrap()["event"], "ack");
-    client.send(&json!({ "content": "b", "id": "2" })).await.unwrap();
+    client
+        .send(&json!({ "content": "b", "id": "2" }))
+        .await
+        .unwrap();
     let error = client.receive().await.unwrap();
-    assert_eq!((&error["event"], &error["id"], &error["retry"]), (&json!("error"), &json!("2"), &json!(true)));
-    gateway.bus.inbound().await.unwrap().next().await.unwrap().ack().await.unwrap();
-    client.send(&json!({ "content": "b", "id": "2" })).await.unwrap();
+    assert_eq!(
+        (&error["event"], &error["id"], &error["retry"]),
+        (&json!("error"), &json!("2"), &json!(true))
+    );
+    gateway
+        .bus
+        .inbound()
+        .await
+        .unwrap()
+        .next()
+        .await
+        .unwrap()
+        .ack()
+        .await
+        .unwrap();
+    client
+        .send(&json!({ "content": "b", "id": "2" }))
+        .await
+        .unwrap();
     assert_eq!(client.receive().await.unwrap()["event"], "ack");
 }
 
@@ -206,7 +329,11 @@ async fn mute(gateway: &Gateway, chat: &str) -> TcpStream {
 
 #[tokio::test]
 async fn a_client_that_is_silent_is_disconnected() {
-    let gateway = gateway(WebSocketConfig { ping_interval_s: 1, ping_timeout_s: 1, ..with_token() });
+    let gateway = gateway(WebSocketConfig {
+        ping_interval_s: 1,
+        ping_timeout_s: 1,
+        ..with_token()
+    });
     let mut mute = mute(&gateway, "room").await;
     // It ends, and not because the test gave up.
     let ended = tokio::time::timeout(WAIT_LIMIT, mute.read_to_end(&mut Vec::new())).await;
@@ -220,15 +347,23 @@ async fn a_client_that_takes_nothing_is_disconnected_and_delays_nobody() {
     let mut quick = gateway.client("room").await;
     let mut slow = mute(&gateway, "room").await;
     for number in 0..MESSAGES {
-        gateway.publish("room", &format!("{number} {}", "x".repeat(60_000))).await;
+        gateway
+            .publish("room", &format!("{number} {}", "x".repeat(60_000)))
+            .await;
     }
     for number in 0..MESSAGES {
         let event = quick.receive().await.unwrap();
-        assert_eq!(event["text"].as_str().unwrap().split(' ').next().unwrap(), number.to_string());
+        assert_eq!(
+            event["text"].as_str().unwrap().split(' ').next().unwrap(),
+            number.to_string()
+        );
     }
     let mut taken = Vec::new();
     // Cut off in the middle of a frame, which a reset may be the sign of.
-    tokio::time::timeout(WAIT_LIMIT, slow.read_to_end(&mut taken)).await.unwrap().ok();
+    tokio::time::timeout(WAIT_LIMIT, slow.read_to_end(&mut taken))
+        .await
+        .unwrap()
+        .ok();
     assert!(taken.len() < MESSAGES * 60_000, "{} bytes", taken.len());
 }
 
@@ -238,9 +373,12 @@ async fn stopping_says_goodbye_and_a_taken_port_is_reported() {
     let mut client = gateway.client("room").await;
     let port = address(&gateway.channel).await.port();
     let section = json!({ "token": "t", "port": port });
-    let second = WebSocketFactory.create("second".into(), &RawConfig::new(section)).unwrap();
+    let second = WebSocketFactory
+        .create("second".into(), &RawConfig::new(section))
+        .unwrap();
     let channels = vec![ManagedChannel::fixed(second, ChannelSettings::default())];
-    let manager = ChannelManager::start(&ChannelManagerParts::new(&gateway.bus, channels, "unused")).unwrap();
+    let manager =
+        ChannelManager::start(&ChannelManagerParts::new(&gateway.bus, channels, "unused")).unwrap();
     let mut health = manager.health().subscribe();
     let is_degraded = |map: &nanobot_channels::HealthMap| matches!(map.get("second"), Some(HealthState::Degraded { why, .. }) if why.contains("cannot listen"));
     drop(health.wait_for(is_degraded).await.unwrap());
@@ -253,7 +391,9 @@ async fn stopping_says_goodbye_and_a_taken_port_is_reported() {
 async fn a_client_that_is_removed_receives_nothing_more() {
     let gateway = gateway(with_token());
     let (mut ann, mut idle) = (gateway.client("room").await, gateway.client("other").await);
-    gateway.settings.send_modify(|settings| settings.access.allow_from = AllowFrom::listed(["bob"]));
+    gateway
+        .settings
+        .send_modify(|settings| settings.access.allow_from = AllowFrom::listed(["bob"]));
     gateway.publish("room", "for bob alone").await;
     for client in [&mut ann, &mut idle] {
         assert_eq!(client.receive().await.unwrap()["event"], "error");
@@ -293,7 +433,12 @@ async fn one_address_cannot_take_all_places_of_the_handshake() {
         .write_all(b"GET /elsewhere HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n")
         .await
         .unwrap();
-    other.write_all(b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n").await.unwrap();
+    other
+        .write_all(
+            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+        )
+        .await
+        .unwrap();
     let mut answer = String::new();
     other.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
@@ -309,6 +454,10 @@ async fn wrong_tokens_are_slowed_and_lock_no_one_out() {
         WebSocketClient::connect(&url).await.unwrap_err();
     }
     // The least time that the delays take, however fast the machine is.
-    assert!(begun.elapsed().as_millis() >= 250 + 500 + 1000, "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed().as_millis() >= 250 + 500 + 1000,
+        "{:?}",
+        begun.elapsed()
+    );
     gateway.client("room").await;
 }

@@ -53,10 +53,18 @@ impl AccessRules {
     pub fn notices(&self, channel: &ChannelName) -> Vec<AccessNotice> {
         let notice = |weight, key: &str, what, remedy| {
             let key = format!("channels.{channel}.{key}");
-            AccessNotice { weight, key, what, remedy }
+            AccessNotice {
+                weight,
+                key,
+                what,
+                remedy,
+            }
         };
         let mut notices = Vec::new();
-        notices.extend(self.about_people().map(|(weight, what, remedy)| notice(weight, "allowFrom", what, remedy)));
+        notices.extend(
+            self.about_people()
+                .map(|(weight, what, remedy)| notice(weight, "allowFrom", what, remedy)),
+        );
         if self.direct.policy == Some(DirectPolicy::Open)
             && !self.allow_from.is_empty()
             && !self.allow_from.contains("*")
@@ -68,8 +76,10 @@ impl AccessRules {
                 "Write \"*\" into allowFrom, or remove it, where everyone is meant",
             ));
         }
-        notices
-            .extend(self.about_groups().map(|(weight, what, remedy)| notice(weight, "groupAllowFrom", what, remedy)));
+        notices.extend(
+            self.about_groups()
+                .map(|(weight, what, remedy)| notice(weight, "groupAllowFrom", what, remedy)),
+        );
         notices
     }
 
@@ -114,7 +124,10 @@ impl AccessRules {
                 "Remove it where every group is meant",
             ));
         }
-        (self.allow_from.is_set() && !self.allow_from.contains("*") && !self.group_allow_from.is_empty()).then_some((
+        (self.allow_from.is_set()
+            && !self.allow_from.contains("*")
+            && !self.group_allow_from.is_empty())
+        .then_some((
             Weight::Remark,
             "says where, and allowFrom who is heard there",
             "Write groups.<id>.allowFrom: [\"*\"] where everybody in a group is meant",
@@ -137,15 +150,33 @@ mod tests {
             (json!({"allowFrom": ["*"], "groupPolicy": "open"}), &[]),
             (json!({}), &[(Remark, "allowFrom")]),
             (json!({"allowFrom": []}), &[(Warning, "allowFrom")]),
-            (json!({"allowFrom": [], "dm": {"policy": "open", "allowFrom": []}}), &[(Warning, "allowFrom")]),
+            (
+                json!({"allowFrom": [], "dm": {"policy": "open", "allowFrom": []}}),
+                &[(Warning, "allowFrom")],
+            ),
             (json!({"allowFrom": [], "dm": {"policy": "pairing"}}), &[]),
-            (json!({"allowFrom": [], "dm": {"policy": "allowlist", "allowFrom": ["1"]}}), &[]),
+            (
+                json!({"allowFrom": [], "dm": {"policy": "allowlist", "allowFrom": ["1"]}}),
+                &[],
+            ),
             (json!({"allowFrom": [], "dm": {"enabled": false}}), &[]),
             (json!({"dm": {"policy": "open"}}), &[]),
-            (json!({"allowFrom": ["1"], "dm": {"policy": "open"}}), &[(Remark, "dm.policy")]),
-            (json!({"allowFrom": ["1"], "groupPolicy": "allowlist"}), &[(Warning, "groupAllowFrom")]),
-            (json!({"allowFrom": ["1"], "groupPolicy": "allowlist", "groups": {"2": {}}}), &[]),
-            (json!({"allowFrom": ["1"], "groupAllowFrom": ["2"]}), &[(Remark, "groupAllowFrom")]),
+            (
+                json!({"allowFrom": ["1"], "dm": {"policy": "open"}}),
+                &[(Remark, "dm.policy")],
+            ),
+            (
+                json!({"allowFrom": ["1"], "groupPolicy": "allowlist"}),
+                &[(Warning, "groupAllowFrom")],
+            ),
+            (
+                json!({"allowFrom": ["1"], "groupPolicy": "allowlist", "groups": {"2": {}}}),
+                &[],
+            ),
+            (
+                json!({"allowFrom": ["1"], "groupAllowFrom": ["2"]}),
+                &[(Remark, "groupAllowFrom")],
+            ),
             (
                 json!({"allowFrom": ["1"], "groupPolicy": "allowlist", "groupAllowFrom": ["2"]}),
                 &[(Remark, "groupAllowFrom")],
@@ -153,12 +184,22 @@ mod tests {
         ];
         for (section, expected) in table {
             let name = "chat".into();
-            let resolved = ChannelSettings::resolve(&name, &DeliverySettings::default(), &json!({}), &section).unwrap();
+            let resolved =
+                ChannelSettings::resolve(&name, &DeliverySettings::default(), &json!({}), &section)
+                    .unwrap();
             let notices = resolved.access.notices(&name);
-            let said: Vec<_> = notices.iter().map(|notice| (notice.weight, notice.key.as_str())).collect();
-            let expected: Vec<_> =
-                expected.iter().map(|(weight, key)| (*weight, format!("channels.chat.{key}"))).collect();
-            let expected: Vec<_> = expected.iter().map(|(weight, key)| (*weight, key.as_str())).collect();
+            let said: Vec<_> = notices
+                .iter()
+                .map(|notice| (notice.weight, notice.key.as_str()))
+                .collect();
+            let expected: Vec<_> = expected
+                .iter()
+                .map(|(weight, key)| (*weight, format!("channels.chat.{key}")))
+                .collect();
+            let expected: Vec<_> = expected
+                .iter()
+                .map(|(weight, key)| (*weight, key.as_str()))
+                .collect();
             assert_eq!(said, expected, "{section}");
         }
     }

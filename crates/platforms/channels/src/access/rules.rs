@@ -56,7 +56,11 @@ pub struct DirectRules {
 
 impl Default for DirectRules {
     fn default() -> Self {
-        Self { enabled: true, policy: None, allow_from: AllowFrom::Unset }
+        Self {
+            enabled: true,
+            policy: None,
+            allow_from: AllowFrom::Unset,
+        }
     }
 }
 
@@ -103,22 +107,35 @@ impl AccessRules {
     /// Rules that consist of a list of people.
     #[must_use]
     pub fn of(allow_from: AllowFrom) -> Self {
-        Self { allow_from, ..Self::default() }
+        Self {
+            allow_from,
+            ..Self::default()
+        }
     }
 
     /// Whether a list of people names somebody; everybody (`*`) is nobody in particular.
     #[must_use]
     pub fn names(&self, sender: &SenderId) -> bool {
-        [&self.allow_from, &self.direct.allow_from].into_iter().any(|list| list.lists(sender.as_str()))
+        [&self.allow_from, &self.direct.allow_from]
+            .into_iter()
+            .any(|list| list.lists(sender.as_str()))
     }
 
     /// Judges a message of somebody who was approved, or was not.
     #[must_use]
-    pub fn judge(&self, sender: &SenderId, chat: &ChatId, arrival: &Arrival, approved: bool) -> Verdict {
+    pub fn judge(
+        &self,
+        sender: &SenderId,
+        chat: &ChatId,
+        arrival: &Arrival,
+        approved: bool,
+    ) -> Verdict {
         match arrival.kind {
             ChatKind::Direct => self.judge_direct(sender.as_str(), approved),
             ChatKind::Group => {
-                if self.hears(chat, arrival) && self.admits_in_group(sender.as_str(), chat, arrival, approved) {
+                if self.hears(chat, arrival)
+                    && self.admits_in_group(sender.as_str(), chat, arrival, approved)
+                {
                     Verdict::Allowed
                 } else {
                     Verdict::Denied
@@ -128,22 +145,36 @@ impl AccessRules {
     }
 
     fn judge_direct(&self, sender: &str, approved: bool) -> Verdict {
-        let DirectRules { enabled, policy, allow_from: own } = &self.direct;
+        let DirectRules {
+            enabled,
+            policy,
+            allow_from: own,
+        } = &self.direct;
         let own_or_all = if own.is_set() { own } else { &self.allow_from };
         let (admitted, otherwise) = match policy {
             _ if !enabled => (false, Verdict::Denied),
-            Some(DirectPolicy::Open) => {
-                (!self.allow_from.is_set() || self.is_admitted(sender, approved), Verdict::Denied)
+            Some(DirectPolicy::Open) => (
+                !self.allow_from.is_set() || self.is_admitted(sender, approved),
+                Verdict::Denied,
+            ),
+            Some(DirectPolicy::Allowlist) => {
+                (admits(own_or_all, sender, approved), Verdict::Denied)
             }
-            Some(DirectPolicy::Allowlist) => (admits(own_or_all, sender, approved), Verdict::Denied),
-            Some(DirectPolicy::Pairing) => {
-                (approved || self.allow_from.allows(sender) || own.allows(sender), Verdict::Stranger)
-            }
+            Some(DirectPolicy::Pairing) => (
+                approved || self.allow_from.allows(sender) || own.allows(sender),
+                Verdict::Stranger,
+            ),
             None if !own.is_empty() => (admits(own, sender, approved), Verdict::Denied),
-            None if self.allow_from.is_set() => (self.is_admitted(sender, approved), Verdict::Denied),
+            None if self.allow_from.is_set() => {
+                (self.is_admitted(sender, approved), Verdict::Denied)
+            }
             None => (approved, Verdict::Stranger),
         };
-        if admitted { Verdict::Allowed } else { otherwise }
+        if admitted {
+            Verdict::Allowed
+        } else {
+            otherwise
+        }
     }
 
     /// Whether `allowFrom` or an approval lets somebody in.
@@ -154,15 +185,27 @@ impl AccessRules {
     /// Whether a message of this group can be for the assistant, whoever wrote it.
     fn hears(&self, chat: &ChatId, arrival: &Arrival) -> bool {
         let rule = self.rule_of(chat, arrival);
-        let is_listed = rule.is_some() || places(chat, arrival).any(|id| self.group_allow_from.names(id));
-        let policy = rule.and_then(|rule| rule.policy).unwrap_or(self.group_policy);
+        let is_listed =
+            rule.is_some() || places(chat, arrival).any(|id| self.group_allow_from.names(id));
+        let policy = rule
+            .and_then(|rule| rule.policy)
+            .unwrap_or(self.group_policy);
         let is_restricted = policy == GroupPolicy::Allowlist || !self.group_allow_from.is_empty();
         let has_to_be_meant = policy == GroupPolicy::Mention || self.group_require_mention;
         (is_listed || !is_restricted) && (arrival.addressed || !has_to_be_meant)
     }
 
-    fn admits_in_group(&self, sender: &str, chat: &ChatId, arrival: &Arrival, approved: bool) -> bool {
-        if let Some(rule) = self.rule_of(chat, arrival).filter(|rule| rule.allow_from.is_set()) {
+    fn admits_in_group(
+        &self,
+        sender: &str,
+        chat: &ChatId,
+        arrival: &Arrival,
+        approved: bool,
+    ) -> bool {
+        if let Some(rule) = self
+            .rule_of(chat, arrival)
+            .filter(|rule| rule.allow_from.is_set())
+        {
             return rule.allow_from.allows(sender);
         }
         let is_named = || places(chat, arrival).any(|id| self.group_allow_from.contains(id));
@@ -177,7 +220,9 @@ impl AccessRules {
 
 /// A chat, and what it is a part of, nearest first.
 fn places<'a>(chat: &'a ChatId, arrival: &'a Arrival) -> impl Iterator<Item = &'a str> {
-    std::iter::once(chat).chain(&arrival.parents).map(ChatId::as_str)
+    std::iter::once(chat)
+        .chain(&arrival.parents)
+        .map(ChatId::as_str)
 }
 
 /// Whether a list lets somebody in. An approval counts like an entry, but adds nobody to an empty
@@ -195,11 +240,18 @@ mod tests {
 
     fn rules(section: &Value) -> AccessRules {
         let name = "chat".into();
-        ChannelSettings::resolve(&name, &DeliverySettings::default(), &json!({}), section).unwrap().access
+        ChannelSettings::resolve(&name, &DeliverySettings::default(), &json!({}), section)
+            .unwrap()
+            .access
     }
 
     /// What the rules say about a stranger and about somebody approved, in order.
-    fn verdicts(section: &Value, sender: &str, chat: &str, arrival: &Arrival) -> (Verdict, Verdict) {
+    fn verdicts(
+        section: &Value,
+        sender: &str,
+        chat: &str,
+        arrival: &Arrival,
+    ) -> (Verdict, Verdict) {
         let rules = rules(section);
         let judge = |approved| rules.judge(&sender.into(), &chat.into(), arrival, approved);
         (judge(false), judge(true))
@@ -216,25 +268,90 @@ mod tests {
             (json!({"allowFrom": ["1"]}), "1", Allowed, Allowed),
             (json!({"allowFrom": ["1"]}), "2", Denied, Allowed),
             (json!({"allowFrom": ["*"]}), "2", Allowed, Allowed),
-            (json!({"dm": {"enabled": false}, "allowFrom": ["*"]}), "1", Denied, Denied),
+            (
+                json!({"dm": {"enabled": false}, "allowFrom": ["*"]}),
+                "1",
+                Denied,
+                Denied,
+            ),
             // Open adds nobody whom a list leaves out.
             (json!({"dm": {"policy": "open"}}), "1", Allowed, Allowed),
-            (json!({"dm": {"policy": "open"}, "allowFrom": []}), "1", Denied, Denied),
-            (json!({"dm": {"policy": "open"}, "allowFrom": ["1"]}), "2", Denied, Allowed),
-            (json!({"dm": {"policy": "open"}, "allowFrom": ["1"]}), "1", Allowed, Allowed),
+            (
+                json!({"dm": {"policy": "open"}, "allowFrom": []}),
+                "1",
+                Denied,
+                Denied,
+            ),
+            (
+                json!({"dm": {"policy": "open"}, "allowFrom": ["1"]}),
+                "2",
+                Denied,
+                Allowed,
+            ),
+            (
+                json!({"dm": {"policy": "open"}, "allowFrom": ["1"]}),
+                "1",
+                Allowed,
+                Allowed,
+            ),
             // The list of direct chats decides there, before the one for everything.
-            (json!({"dm": {"policy": "allowlist", "allowFrom": ["1"]}, "allowFrom": ["*"]}), "2", Denied, Allowed),
-            (json!({"dm": {"policy": "allowlist", "allowFrom": ["1"]}, "allowFrom": []}), "1", Allowed, Allowed),
-            (json!({"dm": {"policy": "allowlist", "allowFrom": []}, "allowFrom": ["1"]}), "1", Denied, Denied),
-            (json!({"dm": {"policy": "allowlist"}, "allowFrom": ["1"]}), "1", Allowed, Allowed),
+            (
+                json!({"dm": {"policy": "allowlist", "allowFrom": ["1"]}, "allowFrom": ["*"]}),
+                "2",
+                Denied,
+                Allowed,
+            ),
+            (
+                json!({"dm": {"policy": "allowlist", "allowFrom": ["1"]}, "allowFrom": []}),
+                "1",
+                Allowed,
+                Allowed,
+            ),
+            (
+                json!({"dm": {"policy": "allowlist", "allowFrom": []}, "allowFrom": ["1"]}),
+                "1",
+                Denied,
+                Denied,
+            ),
+            (
+                json!({"dm": {"policy": "allowlist"}, "allowFrom": ["1"]}),
+                "1",
+                Allowed,
+                Allowed,
+            ),
             (json!({"dm": {"policy": "allowlist"}}), "1", Denied, Allowed),
-            (json!({"dm": {"allow_from": ["1"]}, "allowFrom": ["2"]}), "2", Denied, Allowed),
+            (
+                json!({"dm": {"allow_from": ["1"]}, "allowFrom": ["2"]}),
+                "2",
+                Denied,
+                Allowed,
+            ),
             (json!({"dm": {"allowFrom": []}}), "1", Stranger, Allowed),
             // Pairing beside lists.
-            (json!({"dm": {"policy": "pairing"}, "allowFrom": ["1"]}), "1", Allowed, Allowed),
-            (json!({"dm": {"policy": "pairing"}, "allowFrom": ["1"]}), "2", Stranger, Allowed),
-            (json!({"dm": {"policy": "pairing", "allowFrom": ["2"]}, "allowFrom": []}), "2", Allowed, Allowed),
-            (json!({"dm": {"policy": "pairing"}, "allowFrom": []}), "1", Stranger, Allowed),
+            (
+                json!({"dm": {"policy": "pairing"}, "allowFrom": ["1"]}),
+                "1",
+                Allowed,
+                Allowed,
+            ),
+            (
+                json!({"dm": {"policy": "pairing"}, "allowFrom": ["1"]}),
+                "2",
+                Stranger,
+                Allowed,
+            ),
+            (
+                json!({"dm": {"policy": "pairing", "allowFrom": ["2"]}, "allowFrom": []}),
+                "2",
+                Allowed,
+                Allowed,
+            ),
+            (
+                json!({"dm": {"policy": "pairing"}, "allowFrom": []}),
+                "1",
+                Stranger,
+                Allowed,
+            ),
         ];
         for (section, sender, stranger, approved) in table {
             let verdicts = verdicts(&section, sender, sender, &Arrival::direct());
@@ -245,7 +362,10 @@ mod tests {
     #[test]
     fn groups() {
         use Verdict::{Allowed, Denied};
-        let thread = Arrival { parents: vec!["-5".into(), "server".into()], ..Arrival::group(true) };
+        let thread = Arrival {
+            parents: vec!["-5".into(), "server".into()],
+            ..Arrival::group(true)
+        };
         let (meant, talk) = (Arrival::group(true), Arrival::group(false));
         let table = [
             // Strangers are never told anything in a group.
@@ -255,7 +375,13 @@ mod tests {
             (json!({"allowFrom": ["1"]}), "1", &talk, Denied, Denied),
             (json!({"allowFrom": ["1"]}), "2", &meant, Denied, Allowed),
             (json!({"allowFrom": []}), "1", &meant, Denied, Denied),
-            (json!({"allowFrom": ["1"], "groupPolicy": "open"}), "1", &talk, Allowed, Allowed),
+            (
+                json!({"allowFrom": ["1"], "groupPolicy": "open"}),
+                "1",
+                &talk,
+                Allowed,
+                Allowed,
+            ),
             (
                 json!({"allowFrom": ["1"], "groupPolicy": "open", "groupRequireMention": true}),
                 "1",
@@ -264,16 +390,70 @@ mod tests {
                 Denied,
             ),
             // Direct chats have rules of their own.
-            (json!({"allowFrom": ["1"], "dm": {"enabled": false}}), "1", &meant, Allowed, Allowed),
-            (json!({"dm": {"policy": "open"}}), "1", &meant, Denied, Allowed),
-            (json!({"dm": {"policy": "allowlist", "allowFrom": ["1"]}}), "1", &meant, Denied, Allowed),
+            (
+                json!({"allowFrom": ["1"], "dm": {"enabled": false}}),
+                "1",
+                &meant,
+                Allowed,
+                Allowed,
+            ),
+            (
+                json!({"dm": {"policy": "open"}}),
+                "1",
+                &meant,
+                Denied,
+                Allowed,
+            ),
+            (
+                json!({"dm": {"policy": "allowlist", "allowFrom": ["1"]}}),
+                "1",
+                &meant,
+                Denied,
+                Allowed,
+            ),
             // Listed groups are the only ones, and the list of people holds in them.
-            (json!({"allowFrom": ["1"], "groupAllowFrom": [-5]}), "1", &meant, Allowed, Allowed),
-            (json!({"allowFrom": ["1"], "groupAllowFrom": ["-5"]}), "1", &thread, Allowed, Allowed),
-            (json!({"allowFrom": ["1"], "groupAllowFrom": ["-5"]}), "2", &meant, Denied, Allowed),
-            (json!({"allowFrom": ["1"], "groupAllowFrom": ["-6"]}), "1", &meant, Denied, Denied),
-            (json!({"allowFrom": ["1"], "groupAllowFrom": []}), "1", &meant, Allowed, Allowed),
-            (json!({"allowFrom": ["1"], "groupPolicy": "allowlist"}), "1", &meant, Denied, Denied),
+            (
+                json!({"allowFrom": ["1"], "groupAllowFrom": [-5]}),
+                "1",
+                &meant,
+                Allowed,
+                Allowed,
+            ),
+            (
+                json!({"allowFrom": ["1"], "groupAllowFrom": ["-5"]}),
+                "1",
+                &thread,
+                Allowed,
+                Allowed,
+            ),
+            (
+                json!({"allowFrom": ["1"], "groupAllowFrom": ["-5"]}),
+                "2",
+                &meant,
+                Denied,
+                Allowed,
+            ),
+            (
+                json!({"allowFrom": ["1"], "groupAllowFrom": ["-6"]}),
+                "1",
+                &meant,
+                Denied,
+                Denied,
+            ),
+            (
+                json!({"allowFrom": ["1"], "groupAllowFrom": []}),
+                "1",
+                &meant,
+                Allowed,
+                Allowed,
+            ),
+            (
+                json!({"allowFrom": ["1"], "groupPolicy": "allowlist"}),
+                "1",
+                &meant,
+                Denied,
+                Denied,
+            ),
             (
                 json!({"allowFrom": ["1"], "groupPolicy": "allowlist", "groupAllowFrom": ["-5"]}),
                 "1",
@@ -289,19 +469,85 @@ mod tests {
                 Allowed,
             ),
             // Without a list of people, a group that is named is open to whoever is there.
-            (json!({"groupAllowFrom": ["-5"]}), "1", &meant, Allowed, Allowed),
-            (json!({"groupAllowFrom": ["-5"]}), "1", &talk, Denied, Denied),
-            (json!({"groupAllowFrom": ["*"]}), "1", &meant, Denied, Allowed),
-            (json!({"groups": {"-5": {"policy": "open"}}}), "1", &talk, Denied, Allowed),
+            (
+                json!({"groupAllowFrom": ["-5"]}),
+                "1",
+                &meant,
+                Allowed,
+                Allowed,
+            ),
+            (
+                json!({"groupAllowFrom": ["-5"]}),
+                "1",
+                &talk,
+                Denied,
+                Denied,
+            ),
+            (
+                json!({"groupAllowFrom": ["*"]}),
+                "1",
+                &meant,
+                Denied,
+                Allowed,
+            ),
+            (
+                json!({"groups": {"-5": {"policy": "open"}}}),
+                "1",
+                &talk,
+                Denied,
+                Allowed,
+            ),
             // A group's own rules come first, and no approval adds to its list.
-            (json!({"groups": {"-5": {"allowFrom": ["*"]}}, "allowFrom": ["2"]}), "1", &meant, Allowed, Allowed),
-            (json!({"groups": {"-5": {"allow_from": ["2"]}}, "allowFrom": ["*"]}), "1", &meant, Denied, Denied),
-            (json!({"groups": {"-5": {"allowFrom": []}}, "allowFrom": ["*"]}), "1", &thread, Denied, Denied),
+            (
+                json!({"groups": {"-5": {"allowFrom": ["*"]}}, "allowFrom": ["2"]}),
+                "1",
+                &meant,
+                Allowed,
+                Allowed,
+            ),
+            (
+                json!({"groups": {"-5": {"allow_from": ["2"]}}, "allowFrom": ["*"]}),
+                "1",
+                &meant,
+                Denied,
+                Denied,
+            ),
+            (
+                json!({"groups": {"-5": {"allowFrom": []}}, "allowFrom": ["*"]}),
+                "1",
+                &thread,
+                Denied,
+                Denied,
+            ),
             // A server stands for its channels, which may have nearer rules.
-            (json!({"allowFrom": ["1"], "groupAllowFrom": ["server"]}), "1", &thread, Allowed, Allowed),
-            (json!({"allowFrom": ["1"], "groupAllowFrom": ["server"]}), "1", &meant, Denied, Denied),
-            (json!({"groupAllowFrom": ["server"]}), "1", &thread, Allowed, Allowed),
-            (json!({"groups": {"server": {"allowFrom": ["1"]}}}), "1", &thread, Allowed, Allowed),
+            (
+                json!({"allowFrom": ["1"], "groupAllowFrom": ["server"]}),
+                "1",
+                &thread,
+                Allowed,
+                Allowed,
+            ),
+            (
+                json!({"allowFrom": ["1"], "groupAllowFrom": ["server"]}),
+                "1",
+                &meant,
+                Denied,
+                Denied,
+            ),
+            (
+                json!({"groupAllowFrom": ["server"]}),
+                "1",
+                &thread,
+                Allowed,
+                Allowed,
+            ),
+            (
+                json!({"groups": {"server": {"allowFrom": ["1"]}}}),
+                "1",
+                &thread,
+                Allowed,
+                Allowed,
+            ),
             (
                 json!({"groups": {"server": {"allowFrom": ["1"]}, "-5": {"allowFrom": ["2"]}}}),
                 "1",
@@ -316,7 +562,13 @@ mod tests {
                 Denied,
                 Denied,
             ),
-            (json!({"groups": {"-5": {"policy": "allowlist"}}, "allowFrom": ["1"]}), "1", &talk, Allowed, Allowed),
+            (
+                json!({"groups": {"-5": {"policy": "allowlist"}}, "allowFrom": ["1"]}),
+                "1",
+                &talk,
+                Allowed,
+                Allowed,
+            ),
             (
                 json!({"groups": {"-5": {}}, "groupAllowFrom": ["-6"], "allowFrom": ["1"]}),
                 "1",
@@ -326,9 +578,17 @@ mod tests {
             ),
         ];
         for (section, sender, arrival, stranger, approved) in table {
-            let chat = if arrival.parents.is_empty() { "-5" } else { "-55" };
+            let chat = if arrival.parents.is_empty() {
+                "-5"
+            } else {
+                "-55"
+            };
             let verdicts = verdicts(&section, sender, chat, arrival);
-            assert_eq!(verdicts, (stranger, approved), "{section} {sender} {arrival:?}");
+            assert_eq!(
+                verdicts,
+                (stranger, approved),
+                "{section} {sender} {arrival:?}"
+            );
         }
     }
 }

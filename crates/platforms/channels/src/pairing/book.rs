@@ -122,24 +122,41 @@ pub enum Asked {
 
 impl Book {
     pub(super) fn is_approved(&self, channel: &ChannelName, sender: &SenderId) -> bool {
-        self.approved.get(channel).is_some_and(|ids| ids.iter().any(|id| is_same_person(id, sender)))
+        self.approved
+            .get(channel)
+            .is_some_and(|ids| ids.iter().any(|id| is_same_person(id, sender)))
     }
 
     /// The code of a stranger: the one they have, or a new one.
-    pub(super) fn ask(&mut self, channel: &ChannelName, sender: &SenderId, chat: &ChatId, now: DateTime<Utc>) -> Asked {
+    pub(super) fn ask(
+        &mut self,
+        channel: &ChannelName,
+        sender: &SenderId,
+        chat: &ChatId,
+        now: DateTime<Utc>,
+    ) -> Asked {
         self.forget_expired(now);
         if self.is_approved(channel, sender) {
             return Asked::Approved;
         }
-        let theirs = |entry: &Entry| entry.channel == *channel && is_same_person(&entry.sender_id, sender);
+        let theirs =
+            |entry: &Entry| entry.channel == *channel && is_same_person(&entry.sender_id, sender);
         let good_until = seconds(now + SHORTEST_LIFE);
         let mut open = self.pending.iter_mut();
-        if let Some((code, entry)) = open.find(|(_, entry)| theirs(entry) && entry.expires_at >= good_until) {
+        if let Some((code, entry)) =
+            open.find(|(_, entry)| theirs(entry) && entry.expires_at >= good_until)
+        {
             entry.chat = Some(chat.clone());
             return Asked::Code(code.clone());
         }
         self.pending.retain(|_, entry| !theirs(entry));
-        if self.pending.values().filter(|entry| entry.channel == *channel).count() >= MOST_OPEN {
+        if self
+            .pending
+            .values()
+            .filter(|entry| entry.channel == *channel)
+            .count()
+            >= MOST_OPEN
+        {
             return Asked::Full;
         }
         let mut code = Code::random();
@@ -161,7 +178,12 @@ impl Book {
 
     /// Takes an open code out, of `channel` alone where one is named; whose it was. A wrong one
     /// brings every code that it could have been nearer to its end.
-    fn redeem(&mut self, code: &str, channel: Option<&ChannelName>, now: DateTime<Utc>) -> Option<Entry> {
+    fn redeem(
+        &mut self,
+        code: &str,
+        channel: Option<&ChannelName>,
+        now: DateTime<Utc>,
+    ) -> Option<Entry> {
         self.forget_expired(now);
         let is_meant = |entry: &Entry| channel.is_none_or(|channel| entry.channel == *channel);
         let code = Code::typed(code).map(String::from);
@@ -178,12 +200,22 @@ impl Book {
     }
 
     /// Takes an open code out and lets nobody in.
-    pub(super) fn deny(&mut self, code: &str, channel: Option<&ChannelName>, now: DateTime<Utc>) -> Option<Person> {
+    pub(super) fn deny(
+        &mut self,
+        code: &str,
+        channel: Option<&ChannelName>,
+        now: DateTime<Utc>,
+    ) -> Option<Person> {
         self.redeem(code, channel, now).map(|entry| entry.person())
     }
 
     /// Takes an open code out and lets its owner in, who has to be told.
-    pub(super) fn approve(&mut self, code: &str, channel: Option<&ChannelName>, now: DateTime<Utc>) -> Option<Person> {
+    pub(super) fn approve(
+        &mut self,
+        code: &str,
+        channel: Option<&ChannelName>,
+        now: DateTime<Utc>,
+    ) -> Option<Person> {
         let entry = self.redeem(code, channel, now)?;
         let person = entry.person();
         let ids = self.approved.entry(person.channel.clone()).or_default();
@@ -191,7 +223,10 @@ impl Book {
             ids.push(person.sender.clone());
             ids.sort();
         }
-        self.untold.extend(entry.asker().map(|asker| Asker { at: seconds(now), ..asker }));
+        self.untold.extend(entry.asker().map(|asker| Asker {
+            at: seconds(now),
+            ..asker
+        }));
         Some(person)
     }
 
@@ -201,37 +236,77 @@ impl Book {
         let is_in = |asker: &Asker| self.is_approved(&asker.person.channel, &asker.person.sender);
         let open = self.pending.values().filter_map(Entry::asker);
         let (approved, waiting): (Vec<_>, Vec<_>) = open.partition(is_in);
-        let is_noted = |asker: &&Asker| self.untold.iter().chain(&approved).any(|noted| noted.is_same(asker));
-        let moved: Vec<_> = waited.iter().filter(|asker| is_in(asker) && !is_noted(asker)).cloned().collect();
-        Untold { approved: self.untold.iter().cloned().chain(approved).chain(moved).collect(), waiting }
+        let is_noted = |asker: &&Asker| {
+            self.untold
+                .iter()
+                .chain(&approved)
+                .any(|noted| noted.is_same(asker))
+        };
+        let moved: Vec<_> = waited
+            .iter()
+            .filter(|asker| is_in(asker) && !is_noted(asker))
+            .cloned()
+            .collect();
+        Untold {
+            approved: self
+                .untold
+                .iter()
+                .cloned()
+                .chain(approved)
+                .chain(moved)
+                .collect(),
+            waiting,
+        }
     }
 
     /// They were told.
     pub(super) fn told(&mut self, askers: &[Asker]) {
-        let knows = |asker: &Asker| askers.iter().any(|told| told.is_same(asker) && (told.at - asker.at).abs() < SAME);
+        let knows = |asker: &Asker| {
+            askers
+                .iter()
+                .any(|told| told.is_same(asker) && (told.at - asker.at).abs() < SAME)
+        };
         self.untold.retain(|noted| !knows(noted));
-        self.pending.retain(|_, entry| !entry.asker().is_some_and(|asker| knows(&asker)));
+        self.pending
+            .retain(|_, entry| !entry.asker().is_some_and(|asker| knows(&asker)));
     }
 
     /// Takes back the approval and the code of whoever is meant; who that was.
     pub(super) fn revoke(&mut self, person: &Person) -> Vec<Person> {
         let Person { channel, sender } = person;
-        let is_other = |channel_of: &ChannelName, id: &SenderId| channel_of != channel || !is_named(id, sender);
-        self.pending.retain(|_, entry| is_other(&entry.channel, &entry.sender_id));
-        self.untold.retain(|asker| is_other(&asker.person.channel, &asker.person.sender));
-        let Some(ids) = self.approved.get_mut(channel) else { return Vec::new() };
+        let is_other = |channel_of: &ChannelName, id: &SenderId| {
+            channel_of != channel || !is_named(id, sender)
+        };
+        self.pending
+            .retain(|_, entry| is_other(&entry.channel, &entry.sender_id));
+        self.untold
+            .retain(|asker| is_other(&asker.person.channel, &asker.person.sender));
+        let Some(ids) = self.approved.get_mut(channel) else {
+            return Vec::new();
+        };
         let revoked = ids.extract_if(.., |id| is_named(id, sender));
-        revoked.map(|sender| Person { channel: channel.clone(), sender }).collect()
+        revoked
+            .map(|sender| Person {
+                channel: channel.clone(),
+                sender,
+            })
+            .collect()
     }
 
     pub(super) fn list(&self, now: DateTime<Utc>) -> Pairings {
         let approved = self.approved.iter().flat_map(|(channel, ids)| {
-            ids.iter().map(|sender| Person { channel: channel.clone(), sender: sender.clone() })
+            ids.iter().map(|sender| Person {
+                channel: channel.clone(),
+                sender: sender.clone(),
+            })
         });
         let open = self.pending.iter().filter(|(_, entry)| entry.is_open(now));
         let mut pending: Vec<_> = open.map(|(code, entry)| entry.shown(code)).collect();
         pending.sort_by(|a, b| (&a.person, &a.code).cmp(&(&b.person, &b.code)));
-        Pairings { approved: approved.collect(), pending }
+        Pairings {
+            approved: approved.collect(),
+            pending,
+        }
     }
 
     fn forget_expired(&mut self, now: DateTime<Utc>) {
@@ -241,18 +316,26 @@ impl Book {
 
 impl Asker {
     fn is_same(&self, other: &Self) -> bool {
-        self.person.channel == other.person.channel && is_same_person(&self.person.sender, &other.person.sender)
+        self.person.channel == other.person.channel
+            && is_same_person(&self.person.sender, &other.person.sender)
     }
 }
 
 impl Entry {
     fn person(&self) -> Person {
-        Person { channel: self.channel.clone(), sender: self.sender_id.clone() }
+        Person {
+            channel: self.channel.clone(),
+            sender: self.sender_id.clone(),
+        }
     }
 
     /// Who it is of, where it is known in which chat they are.
     fn asker(&self) -> Option<Asker> {
-        Some(Asker { person: self.person(), chat: self.chat.clone()?, at: self.created_at })
+        Some(Asker {
+            person: self.person(),
+            chat: self.chat.clone()?,
+            at: self.created_at,
+        })
     }
 
     fn is_open(&self, now: DateTime<Utc>) -> bool {
@@ -273,7 +356,10 @@ impl Entry {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 fit for a few hundred thousand years")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "milliseconds since 1970 fit for a few hundred thousand years"
+)]
 fn seconds(at: DateTime<Utc>) -> f64 {
     at.timestamp_millis() as f64 / 1000.0
 }
@@ -292,6 +378,8 @@ fn is_same_person(one: &SenderId, other: &SenderId) -> bool {
 
 /// Whether somebody is meant by what was typed: their id, or either half of it.
 fn is_named(id: &SenderId, typed: &SenderId) -> bool {
-    let name = number(id.as_str()).and_then(|_| id.as_str().split_once('|')).map(|(_, name)| name);
+    let name = number(id.as_str())
+        .and_then(|_| id.as_str().split_once('|'))
+        .map(|(_, name)| name);
     is_same_person(id, typed) || name == Some(typed.as_str())
 }

@@ -20,19 +20,31 @@ impl Code {
         while symbols.len() < LENGTH {
             // Two bytes of such an id say what kind it is; the other fourteen are random.
             let (bytes, fixed) = (Uuid::new_v4().into_bytes(), [6, 8]);
-            let random =
-                bytes.iter().enumerate().filter(|(at, _)| !fixed.contains(at)).map(|(_, byte)| usize::from(*byte));
-            let fair = random.filter(|byte| *byte < FAIR).filter_map(|byte| SYMBOLS.get(byte % SYMBOLS.len()));
-            symbols.extend(fair.take(LENGTH - symbols.len()).map(|symbol| char::from(*symbol)));
+            let random = bytes
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| !fixed.contains(at))
+                .map(|(_, byte)| usize::from(*byte));
+            let fair = random
+                .filter(|byte| *byte < FAIR)
+                .filter_map(|byte| SYMBOLS.get(byte % SYMBOLS.len()));
+            symbols.extend(
+                fair.take(LENGTH - symbols.len())
+                    .map(|symbol| char::from(*symbol)),
+            );
         }
         Self::grouped(&symbols)
     }
 
     /// One that somebody typed, in whatever case and groups; `None` when it cannot be one.
     pub(super) fn typed(text: &str) -> Option<Self> {
-        let symbols: String =
-            text.chars().filter(|c| !c.is_whitespace() && *c != '-').map(|c| c.to_ascii_uppercase()).collect();
-        let is_code = symbols.len() == LENGTH && symbols.bytes().all(|byte| SYMBOLS.contains(&byte));
+        let symbols: String = text
+            .chars()
+            .filter(|c| !c.is_whitespace() && *c != '-')
+            .map(|c| c.to_ascii_uppercase())
+            .collect();
+        let is_code =
+            symbols.len() == LENGTH && symbols.bytes().all(|byte| SYMBOLS.contains(&byte));
         is_code.then(|| Self::grouped(&symbols))
     }
 
@@ -41,7 +53,14 @@ impl Code {
     }
 
     fn grouped(symbols: &str) -> Self {
-        Self(symbols.chars().take(GROUP).chain(['-']).chain(symbols.chars().skip(GROUP)).collect())
+        Self(
+            symbols
+                .chars()
+                .take(GROUP)
+                .chain(['-'])
+                .chain(symbols.chars().skip(GROUP))
+                .collect(),
+        )
     }
 }
 
@@ -61,7 +80,11 @@ mod tests {
     fn codes_are_of_one_shape_and_use_every_symbol() {
         let codes: BTreeSet<String> = (0..500).map(|_| Code::random().into()).collect();
         assert_eq!(codes.len(), 500);
-        assert!(codes.iter().all(|code| Code::typed(code).is_some_and(|typed| typed.as_str() == code)));
+        assert!(
+            codes
+                .iter()
+                .all(|code| Code::typed(code).is_some_and(|typed| typed.as_str() == code))
+        );
         let used: BTreeSet<char> = codes.iter().flat_map(|code| code.chars()).collect();
         assert_eq!(used.len(), SYMBOLS.len() + 1);
     }

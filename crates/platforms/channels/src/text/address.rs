@@ -17,10 +17,18 @@ pub(super) fn mark(document: &mut Document) {
     if !(document.text.contains("://") || document.text.contains('<')) {
         return;
     }
-    let mut bounds: Vec<usize> = document.spans.iter().flat_map(|span| [span.range.start, span.range.end]).collect();
+    let mut bounds: Vec<usize> = document
+        .spans
+        .iter()
+        .flat_map(|span| [span.range.start, span.range.end])
+        .collect();
     bounds.push(document.text.len());
     bounds.sort_unstable();
-    let mut spans = document.spans.iter().filter(|span| is_closed(&span.mark)).peekable();
+    let mut spans = document
+        .spans
+        .iter()
+        .filter(|span| is_closed(&span.mark))
+        .peekable();
     let mut found = Vec::new();
     let mut closed_until = 0;
     let mut start = 0;
@@ -35,14 +43,17 @@ pub(super) fn mark(document: &mut Document) {
         start = start.max(end);
     }
     document.spans.append(&mut found);
-    document.spans.sort_by_key(|span| (span.range.start, Reverse(span.range.end)));
+    document
+        .spans
+        .sort_by_key(|span| (span.range.start, Reverse(span.range.end)));
 }
 
 /// Whether a text begins as an address does: a piece of one that was cut does not.
 pub(super) fn is_address(text: &str) -> bool {
-    ["http://", "https://"]
-        .iter()
-        .any(|scheme| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
+    ["http://", "https://"].iter().any(|scheme| {
+        text.get(..scheme.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    })
 }
 
 /// Whether nothing is looked for inside.
@@ -54,14 +65,19 @@ fn is_closed(mark: &Mark) -> bool {
 fn find(text: &str, start: usize, end: usize, found: &mut Vec<Span>) {
     let mut at = start;
     while let Some(colon) = slice(text, at..end).find("://").map(|offset| at + offset) {
-        let scheme = ["https", "http"].into_iter().find(|scheme| ends_with(slice(text, at..colon), scheme));
+        let scheme = ["https", "http"]
+            .into_iter()
+            .find(|scheme| ends_with(slice(text, at..colon), scheme));
         let address = slice(text, colon..end);
         let stop = address.find(|c: char| !c.is_ascii_graphic() || "<>\"`|\\^{}".contains(c));
         let stop = colon + stop.unwrap_or(address.len());
         if let Some(scheme) = scheme {
             let range = colon - scheme.len()..colon + end_of(slice(text, colon..stop));
             if range.end > colon + "://".len() {
-                found.push(Span { range, mark: Mark::Address });
+                found.push(Span {
+                    range,
+                    mark: Mark::Address,
+                });
             }
         }
         at = stop.max(colon + "://".len());
@@ -72,10 +88,16 @@ fn find(text: &str, start: usize, end: usize, found: &mut Vec<Span>) {
 fn find_references(text: &str, start: usize, end: usize, found: &mut Vec<Span>) {
     for (offset, _) in slice(text, start..end).match_indices('<') {
         let at = start + offset;
-        let near = slice(text, at + 1..end).bytes().take(LONGEST_REFERENCE).position(|byte| byte == b'>');
+        let near = slice(text, at + 1..end)
+            .bytes()
+            .take(LONGEST_REFERENCE)
+            .position(|byte| byte == b'>');
         let Some(length) = near else { continue };
         if is_reference(slice(text, at + 1..at + 1 + length)) {
-            found.push(Span { range: at..at + length + 2, mark: Mark::Reference });
+            found.push(Span {
+                range: at..at + length + 2,
+                mark: Mark::Reference,
+            });
         }
     }
 }
@@ -90,8 +112,12 @@ fn is_reference(inner: &str) -> bool {
     if let Some(id) = inner.strip_prefix('#') {
         return is_id(id);
     }
-    let is_name =
-        |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
     let mut fields = inner.split(':');
     match (fields.next(), fields.next(), fields.next(), fields.next()) {
         (Some("" | "a"), Some(name), Some(id), None) => is_name(name) && is_id(id),
@@ -102,7 +128,9 @@ fn is_reference(inner: &str) -> bool {
 
 fn ends_with(text: &str, scheme: &str) -> bool {
     let start = text.len().checked_sub(scheme.len());
-    start.and_then(|start| text.get(start..)).is_some_and(|end| end.eq_ignore_ascii_case(scheme))
+    start
+        .and_then(|start| text.get(start..))
+        .is_some_and(|end| end.eq_ignore_ascii_case(scheme))
 }
 
 /// The length of an address without the punctuation of the sentence around it.

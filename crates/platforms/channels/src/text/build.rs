@@ -74,13 +74,16 @@ impl Builder {
 
     /// Reads all of `markdown`.
     pub(super) fn read(mut self, markdown: &str) -> Document {
-        let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+        let options =
+            Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
         for event in Parser::new_ext(&prepare(markdown), options) {
             self.event(event);
         }
         // Marks are closed inner first; renderers want the outer first.
         self.document.spans.reverse();
-        self.document.spans.sort_by_key(|span| (span.range.start, Reverse(span.range.end)));
+        self.document
+            .spans
+            .sort_by_key(|span| (span.range.start, Reverse(span.range.end)));
         address::mark(&mut self.document);
         self.document
     }
@@ -95,7 +98,9 @@ impl Builder {
                 self.write(&code);
                 self.finish();
             }
-            Event::Html(html) | Event::InlineHtml(html) if is_line_break(&html) => self.line_break(),
+            Event::Html(html) | Event::InlineHtml(html) if is_line_break(&html) => {
+                self.line_break()
+            }
             Event::Html(html) | Event::InlineHtml(html) => self.write(&html),
             Event::SoftBreak | Event::HardBreak => self.line_break(),
             Event::Rule => {
@@ -104,7 +109,9 @@ impl Builder {
                 self.separate(Gap::Blank);
             }
             Event::TaskListMarker(done) => self.write(if done { "☑ " } else { "☐ " }),
-            Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => self.write(&text),
+            Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
+                self.write(&text)
+            }
         }
     }
 
@@ -124,12 +131,21 @@ impl Builder {
             }
             Tag::CodeBlock(kind) => {
                 self.separate(Gap::Blank);
-                self.begin(Mark::Pre { info: language(&kind) });
+                self.begin(Mark::Pre {
+                    info: language(&kind),
+                });
                 self.verbatim = true;
             }
             Tag::List(next) => {
-                self.separate(if self.lists.is_empty() { Gap::Blank } else { Gap::Line });
-                self.lists.push(List { next, indent: self.indent });
+                self.separate(if self.lists.is_empty() {
+                    Gap::Blank
+                } else {
+                    Gap::Line
+                });
+                self.lists.push(List {
+                    next,
+                    indent: self.indent,
+                });
             }
             Tag::Item => self.item(),
             Tag::Table(alignments) => {
@@ -150,7 +166,9 @@ impl Builder {
             Tag::Strong => self.begin(Mark::Bold),
             Tag::Strikethrough => self.begin(Mark::Strike),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
-                self.begin(Mark::Link { url: settle(&dest_url).into_owned() });
+                self.begin(Mark::Link {
+                    url: settle(&dest_url).into_owned(),
+                });
             }
             _ => self.separate(Gap::Blank),
         }
@@ -179,7 +197,11 @@ impl Builder {
                 if let Some(list) = self.lists.pop() {
                     self.indent = list.indent;
                 }
-                self.separate(if self.lists.is_empty() { Gap::Blank } else { Gap::Line });
+                self.separate(if self.lists.is_empty() {
+                    Gap::Blank
+                } else {
+                    Gap::Line
+                });
             }
             TagEnd::Item => {
                 self.indent = self.lists.last().map_or(0, |list| list.indent);
@@ -196,7 +218,9 @@ impl Builder {
     /// Begins a list item: its marker, and room below the marker for what follows.
     fn item(&mut self) {
         self.separate(Gap::Line);
-        let Some(list) = self.lists.last_mut() else { return };
+        let Some(list) = self.lists.last_mut() else {
+            return;
+        };
         let marker = match &mut list.next {
             Some(number) => {
                 let marker = format!("{number}. ");
@@ -208,7 +232,10 @@ impl Builder {
         self.indent = list.indent;
         self.write(&marker);
         let end = self.document.text.len();
-        self.document.spans.push(Span { range: end - marker.len()..end - 1, mark: Mark::Item });
+        self.document.spans.push(Span {
+            range: end - marker.len()..end - 1,
+            mark: Mark::Item,
+        });
         self.indent = (self.indent + marker.chars().count()).min(DEEPEST_INDENT);
         self.gap = Gap::None;
     }
@@ -216,8 +243,8 @@ impl Builder {
     /// Makes the next text stand at least this far from the last. Directly behind a list marker
     /// nothing is separated, so that the first paragraph of an item stands beside it.
     fn separate(&mut self, gap: Gap) {
-        let behind_marker =
-            self.document.text.ends_with("• ") || (self.document.text.ends_with(". ") && self.open_item_is_empty());
+        let behind_marker = self.document.text.ends_with("• ")
+            || (self.document.text.ends_with(". ") && self.open_item_is_empty());
         if !behind_marker {
             self.gap = self.gap.max(gap);
         }
@@ -226,7 +253,12 @@ impl Builder {
     /// Whether the last line holds nothing but the number of an item.
     fn open_item_is_empty(&self) -> bool {
         let line = self.document.text.rsplit('\n').next().unwrap_or_default();
-        !self.lists.is_empty() && line.trim().trim_end_matches('.').chars().all(|c| c.is_ascii_digit())
+        !self.lists.is_empty()
+            && line
+                .trim()
+                .trim_end_matches('.')
+                .chars()
+                .all(|c| c.is_ascii_digit())
     }
 
     fn line_break(&mut self) {
@@ -245,12 +277,16 @@ impl Builder {
         }
         let kept = self.document.text.trim_end_matches('\n').len();
         self.document.text.truncate(kept);
-        self.document.text.push_str(if gap == Gap::Blank { "\n\n" } else { "\n" });
+        self.document
+            .text
+            .push_str(if gap == Gap::Blank { "\n\n" } else { "\n" });
         if gap == Gap::Blank && !after_heading {
             self.document.blocks.push(self.document.text.len());
         }
         if !self.verbatim {
-            self.document.text.extend(std::iter::repeat_n(' ', self.indent));
+            self.document
+                .text
+                .extend(std::iter::repeat_n(' ', self.indent));
         }
     }
 
@@ -271,33 +307,52 @@ impl Builder {
             Mark::Heading { .. } => discriminant(&Mark::Bold),
             _ => discriminant(mark),
         };
-        let says_more = self.open.iter().filter_map(|(_, open)| open.as_ref()).all(|open| kind(open) != kind(&mark));
+        let says_more = self
+            .open
+            .iter()
+            .filter_map(|(_, open)| open.as_ref())
+            .all(|open| kind(open) != kind(&mark));
         self.open.push((usize::MAX, says_more.then_some(mark)));
     }
 
     /// Fixes where the marks that wait for text begin.
     fn place_open_marks(&mut self) {
         let here = self.document.text.len();
-        for (start, _) in self.open.iter_mut().rev().take_while(|(start, _)| *start == usize::MAX) {
+        for (start, _) in self
+            .open
+            .iter_mut()
+            .rev()
+            .take_while(|(start, _)| *start == usize::MAX)
+        {
             *start = here;
         }
     }
 
     /// Closes the innermost mark. A mark without text leaves nothing behind.
     fn finish(&mut self) {
-        let Some((start, mark)) = self.open.pop() else { return };
+        let Some((start, mark)) = self.open.pop() else {
+            return;
+        };
         let end = self.document.text.trim_end_matches('\n').len();
         if let Some(mark) = mark.filter(|_| start < end) {
-            self.document.spans.push(Span { range: start..end, mark });
+            self.document.spans.push(Span {
+                range: start..end,
+                mark,
+            });
         }
     }
 
     /// Closes a link: where it cannot be followed as a mark, its address becomes text.
     fn finish_link(&mut self) {
-        let Some((start, Some(Mark::Link { url }))) = self.open.pop() else { return };
+        let Some((start, Some(Mark::Link { url }))) = self.open.pop() else {
+            return;
+        };
         let written = self.document.text.get(start..).map(str::to_owned);
         let Some(words) = written.filter(|words| !words.is_empty()) else {
-            let in_table = self.table.as_ref().is_some_and(|table| !table.cell().is_empty());
+            let in_table = self
+                .table
+                .as_ref()
+                .is_some_and(|table| !table.cell().is_empty());
             self.write(&if in_table { format!(" ({url})") } else { url });
             return;
         };
@@ -305,7 +360,10 @@ impl Builder {
             return;
         }
         if self.can_be_followed(&url) {
-            self.document.spans.push(Span { range: start..self.document.text.len(), mark: Mark::Link { url } });
+            self.document.spans.push(Span {
+                range: start..self.document.text.len(),
+                mark: Mark::Link { url },
+            });
         } else if url.strip_prefix("mailto:") != Some(words.as_str()) {
             self.write(&format!(" ({url})"));
         }
@@ -313,18 +371,27 @@ impl Builder {
 
     /// Whether the platform makes such an address a link.
     fn can_be_followed(&self, url: &str) -> bool {
-        let Links::Marked { schemes, longest } = self.links else { return false };
-        let begins = |scheme: &&str| url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
+        let Links::Marked { schemes, longest } = self.links else {
+            return false;
+        };
+        let begins = |scheme: &&str| {
+            url.get(..scheme.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+        };
         url.len() <= longest && schemes.iter().any(begins)
     }
 
     fn end_table(&mut self) {
-        let Some(table) = self.table.take() else { return };
+        let Some(table) = self.table.take() else {
+            return;
+        };
         let before = self.document.text.trim_end_matches('\n').len();
         if table.width() > WIDEST_TABLE {
             self.write_rows(&table);
         } else {
-            self.begin(Mark::Pre { info: String::new() });
+            self.begin(Mark::Pre {
+                info: String::new(),
+            });
             self.verbatim = true;
             self.write(&table.render());
             self.verbatim = false;
@@ -366,7 +433,10 @@ fn is_line_break(html: &str) -> bool {
 fn language(kind: &CodeBlockKind<'_>) -> String {
     match kind {
         CodeBlockKind::Fenced(info) => {
-            let word = info.split_whitespace().next().filter(|word| word.len() <= LONGEST_LANGUAGE);
+            let word = info
+                .split_whitespace()
+                .next()
+                .filter(|word| word.len() <= LONGEST_LANGUAGE);
             settle(word.unwrap_or_default()).into_owned()
         }
         CodeBlockKind::Indented => String::new(),

@@ -14,7 +14,9 @@ pub(super) fn bound(markdown: &str) -> Cow<'_, str> {
     let mut copied = 0;
     let mut start = 0;
     for line in markdown.split_inclusive('\n') {
-        if let Some((before, behind)) = too_deep(line).and_then(|at| markdown.split_at_checked(start + at)) {
+        if let Some((before, behind)) =
+            too_deep(line).and_then(|at| markdown.split_at_checked(start + at))
+        {
             bounded.push_str(before.get(copied..).unwrap_or_default());
             bounded.push('\\');
             copied = markdown.len() - behind.len();
@@ -37,7 +39,11 @@ fn too_deep(line: &str) -> Option<usize> {
     for _ in 0..DEEPEST {
         rest = behind_marker(rest)?;
     }
-    let sign = rest.len() - rest.trim_start().trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let sign = rest.len()
+        - rest
+            .trim_start()
+            .trim_start_matches(|c: char| c.is_ascii_digit())
+            .len();
     behind_marker(rest).map(|_| line.len() - rest.len() + sign)
 }
 
@@ -49,8 +55,13 @@ fn behind_marker(text: &str) -> Option<&str> {
     }
     let digits = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let is_number = digits.len() < text.len();
-    let behind =
-        digits.strip_prefix(|c| if is_number { matches!(c, '.' | ')') } else { matches!(c, '-' | '*' | '+') })?;
+    let behind = digits.strip_prefix(|c| {
+        if is_number {
+            matches!(c, '.' | ')')
+        } else {
+            matches!(c, '-' | '*' | '+')
+        }
+    })?;
     behind.starts_with([' ', '\t']).then_some(behind)
 }
 

@@ -23,7 +23,9 @@ impl Markup for Discord {
     fn around(&self, mark: &Mark, stretch: &Stretch<'_>) -> Option<(String, String)> {
         let (mut before, behind) = match mark {
             Mark::Bold | Mark::Heading { .. } => both("**", stretch)?,
-            Mark::Italic if [stretch.before, stretch.behind].into_iter().any(is_word) => both("*", stretch)?,
+            Mark::Italic if [stretch.before, stretch.behind].into_iter().any(is_word) => {
+                both("*", stretch)?
+            }
             Mark::Italic => both("_", stretch).or_else(|| both("*", stretch))?,
             Mark::Strike => struck(stretch)?,
             Mark::Code => code_marks(stretch.text)?,
@@ -38,7 +40,11 @@ impl Markup for Discord {
             Mark::Quote | Mark::Pre { .. } => return None,
         };
         // Two marks of one kind beside each other would be another mark.
-        if before.chars().next().is_some_and(|first| stretch.before == Some(first)) {
+        if before
+            .chars()
+            .next()
+            .is_some_and(|first| stretch.before == Some(first))
+        {
             before.insert(0, SPACER);
         }
         Some((before, behind))
@@ -54,7 +60,9 @@ impl Markup for Discord {
     }
 
     fn fence(&self, info: &str) -> (String, String) {
-        let is_language = info.chars().all(|c| c.is_ascii_alphanumeric() || "_+-.#".contains(c));
+        let is_language = info
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "_+-.#".contains(c));
         let info = if is_language { info } else { "" };
         (format!("```{info}\n"), "\n```".to_owned())
     }
@@ -65,7 +73,9 @@ impl Markup for Discord {
                 '\\' | '*' | '`' | '[' => true,
                 '_' => line.marked || !(is_word(before) && is_word(behind)),
                 '~' | '|' => before == Some(c) || behind == Some(c),
-                '<' => behind.is_some_and(|behind| behind.is_alphabetic() || "@#:/".contains(behind)),
+                '<' => {
+                    behind.is_some_and(|behind| behind.is_alphabetic() || "@#:/".contains(behind))
+                }
                 '#' | '>' | '-' | '+' if at == line.first => {
                     behind.is_none_or(|behind| behind.is_whitespace() || "#>".contains(behind))
                 }
@@ -112,7 +122,10 @@ impl Markup for Discord {
 
 /// A mark on both sides, unless code or an address within holds it, where nothing can be escaped.
 fn both(mark: &str, stretch: &Stretch<'_>) -> Option<(String, String)> {
-    let is_held = mark.chars().next().is_some_and(|c| stretch.exact.contains(c));
+    let is_held = mark
+        .chars()
+        .next()
+        .is_some_and(|c| stretch.exact.contains(c));
     (!is_held).then(|| (mark.to_owned(), mark.to_owned()))
 }
 
@@ -127,7 +140,10 @@ fn struck(stretch: &Stretch<'_>) -> Option<(String, String)> {
 
 /// Whether Discord would read on there, as if it belonged to the address before.
 fn goes_on(rest: &str) -> bool {
-    let behind = rest.trim_start_matches(['.', ',', ':', ';', '"', '\'']).chars().next();
+    let behind = rest
+        .trim_start_matches(['.', ',', ':', ';', '"', '\''])
+        .chars()
+        .next();
     behind.is_some_and(|c| !c.is_whitespace())
 }
 
@@ -146,7 +162,9 @@ fn code_marks(code: &str) -> Option<(String, String)> {
 /// Whether a reference means something here: every one of Discord's ends with a number, but a
 /// time's, which may have a letter behind it.
 fn is_ours(reference: &str) -> bool {
-    let mut numbers = reference.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let mut numbers = reference
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty());
     reference.ends_with('>') && numbers.any(|word| word.bytes().all(|byte| byte.is_ascii_digit()))
 }
 

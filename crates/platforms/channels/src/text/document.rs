@@ -110,17 +110,25 @@ impl Document {
                 }
             }
             let clip = |at: usize| at.clamp(range.start, range.end) - range.start;
-            let clipped = reaching
-                .iter()
-                .map(|span| Span { range: clip(span.range.start)..clip(span.range.end), mark: span.mark.clone() });
+            let clipped = reaching.iter().map(|span| Span {
+                range: clip(span.range.start)..clip(span.range.end),
+                mark: span.mark.clone(),
+            });
             let text = slice(&self.text, range.clone()).to_owned();
-            let mut part = Self { text, spans: clipped.collect(), ..Self::default() };
+            let mut part = Self {
+                text,
+                spans: clipped.collect(),
+                ..Self::default()
+            };
             while let Some(at) = blocks.next_if(|at| **at < range.end) {
-                part.blocks.extend(at.checked_sub(range.start).filter(|at| *at > 0));
+                part.blocks
+                    .extend(at.checked_sub(range.start).filter(|at| *at > 0));
             }
-            while let Some((within, table)) = tables.next_if(|(within, _)| within.start < range.end) {
+            while let Some((within, table)) = tables.next_if(|(within, _)| within.start < range.end)
+            {
                 if within.start >= range.start && within.end <= range.end {
-                    part.tables.push((clip(within.start)..clip(within.end), table.clone()));
+                    part.tables
+                        .push((clip(within.start)..clip(within.end), table.clone()));
                 }
             }
             parts.push(part);
@@ -134,12 +142,16 @@ impl Document {
         let mut room = limit.saturating_sub(measure.of(&self.text));
         let mut at = 0;
         for span in &self.spans {
-            let Mark::Link { url } = &span.mark else { continue };
+            let Mark::Link { url } = &span.mark else {
+                continue;
+            };
             if url == slice(&self.text, span.range.clone()) {
                 continue;
             }
             let spelled = format!(" ({url})");
-            let Some(left) = room.checked_sub(measure.of(&spelled)) else { continue };
+            let Some(left) = room.checked_sub(measure.of(&spelled)) else {
+                continue;
+            };
             room = left;
             plain.push_str(slice(&self.text, at..span.range.end));
             plain.push_str(&spelled);

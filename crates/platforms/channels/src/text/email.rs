@@ -24,9 +24,9 @@ const SCHEMES: &[&str] = &["http://", "https://", "mailto:"];
 const DEEPEST: usize = 24;
 
 const BODY: &str = "font-family:-apple-system,'Segoe UI',Roboto,Helvetica,Arial,'PingFang SC','Microsoft YaHei',sans-serif;font-size:15px;line-height:1.5";
-const CODE: &str = "font-family:Menlo,Consolas,monospace;background:#f4f4f4;padding:1px 4px;border-radius:3px";
-const PRE: &str =
-    "font-family:Menlo,Consolas,monospace;background:#f4f4f4;padding:10px;border-radius:4px;white-space:pre-wrap";
+const CODE: &str =
+    "font-family:Menlo,Consolas,monospace;background:#f4f4f4;padding:1px 4px;border-radius:3px";
+const PRE: &str = "font-family:Menlo,Consolas,monospace;background:#f4f4f4;padding:10px;border-radius:4px;white-space:pre-wrap";
 const QUOTE: &str = "margin:0 0 0 4px;padding-left:10px;border-left:3px solid #ccc;color:#555";
 const TABLE: &str = "border-collapse:collapse";
 const CELL: &str = "border:1px solid #ccc;padding:4px 8px;text-align:";
@@ -38,12 +38,16 @@ pub(super) fn render(markdown: &str) -> Vec<RenderedPart> {
     if plain.trim().is_empty() {
         return Vec::new();
     }
-    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let options =
+        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut writer = Writer::default();
     for event in Parser::new_ext(&prepare(markdown), options) {
         writer.event(event);
     }
-    vec![RenderedPart::of_text(format!("<div style=\"{BODY}\">\n{}</div>", writer.html), plain)]
+    vec![RenderedPart::of_text(
+        format!("<div style=\"{BODY}\">\n{}</div>", writer.html),
+        plain,
+    )]
 }
 
 /// A tag that is open.
@@ -73,7 +77,9 @@ impl Writer {
         match event {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
-            Event::Html(html) | Event::InlineHtml(html) if is_line_break(&html) => self.html.push_str("<br>\n"),
+            Event::Html(html) | Event::InlineHtml(html) if is_line_break(&html) => {
+                self.html.push_str("<br>\n")
+            }
             Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => {
                 escape(&settle(&text), &mut self.html);
             }
@@ -95,19 +101,27 @@ impl Writer {
     fn start(&mut self, tag: Tag<'_>) {
         match tag {
             Tag::Paragraph => self.open_tag("<p>", "</p>\n"),
-            Tag::Heading { level, .. } => self.open_tag(&format!("<{level}>"), &format!("</{level}>\n")),
-            Tag::BlockQuote(_) => self.open_tag(&format!("<blockquote style=\"{QUOTE}\">\n"), "</blockquote>\n"),
+            Tag::Heading { level, .. } => {
+                self.open_tag(&format!("<{level}>"), &format!("</{level}>\n"))
+            }
+            Tag::BlockQuote(_) => self.open_tag(
+                &format!("<blockquote style=\"{QUOTE}\">\n"),
+                "</blockquote>\n",
+            ),
             Tag::CodeBlock(kind) => {
                 let class = match &kind {
                     CodeBlockKind::Fenced(info) => info.split_whitespace().next(),
                     CodeBlockKind::Indented => None,
                 };
-                let class = class.map(|info| format!(" class=\"language-{}\"", attribute(&settle(info))));
+                let class =
+                    class.map(|info| format!(" class=\"language-{}\"", attribute(&settle(info))));
                 let opening = format!("<pre style=\"{PRE}\"><code{}>", class.unwrap_or_default());
                 self.open_tag(&opening, "</code></pre>\n");
             }
             Tag::List(None) => self.open_tag("<ul>\n", "</ul>\n"),
-            Tag::List(Some(first)) => self.open_tag(&format!("<ol start=\"{first}\">\n"), "</ol>\n"),
+            Tag::List(Some(first)) => {
+                self.open_tag(&format!("<ol start=\"{first}\">\n"), "</ol>\n")
+            }
             Tag::Item => self.open_tag("<li>", "</li>\n"),
             Tag::Table(alignments) => {
                 self.alignments = alignments;
@@ -122,7 +136,9 @@ impl Writer {
             Tag::Emphasis => self.open_tag("<em>", "</em>"),
             Tag::Strong => self.open_tag("<strong>", "</strong>"),
             Tag::Strikethrough => self.open_tag("<s>", "</s>"),
-            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => self.link(&settle(&dest_url)),
+            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
+                self.link(&settle(&dest_url))
+            }
             _ => self.open_tag("", ""),
         }
     }
@@ -153,12 +169,18 @@ impl Writer {
         };
         self.column += 1;
         let name = if self.in_head { "th" } else { "td" };
-        self.open_tag(&format!("<{name} style=\"{CELL}{alignment}\">"), &format!("</{name}>"));
+        self.open_tag(
+            &format!("<{name} style=\"{CELL}{alignment}\">"),
+            &format!("</{name}>"),
+        );
     }
 
     /// A link within a link, or to what no mail reader follows, is spelled.
     fn link(&mut self, url: &str) {
-        let follows = |scheme: &&str| url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
+        let follows = |scheme: &&str| {
+            url.get(..scheme.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+        };
         if SCHEMES.iter().any(follows) && self.links == 0 {
             self.open_tag(&format!("<a href=\"{}\">", attribute(url)), "</a>");
         } else {
@@ -166,7 +188,9 @@ impl Writer {
         }
         let words = self.html.len();
         self.links += 1;
-        let Some(open) = self.open.last_mut() else { return };
+        let Some(open) = self.open.last_mut() else {
+            return;
+        };
         open.words = words;
         open.spelled = open.closing.is_empty().then(|| url.to_owned());
     }
@@ -174,11 +198,19 @@ impl Writer {
     /// Opens a tag, unless too many are open.
     fn open_tag(&mut self, opening: &str, closing: &str) {
         let shown = self.open.len() < DEEPEST;
-        let closing = if shown { closing.to_owned() } else { String::new() };
+        let closing = if shown {
+            closing.to_owned()
+        } else {
+            String::new()
+        };
         if shown {
             self.html.push_str(opening);
         }
-        self.open.push(Open { closing, spelled: None, words: 0 });
+        self.open.push(Open {
+            closing,
+            spelled: None,
+            words: 0,
+        });
     }
 }
 

@@ -41,7 +41,11 @@ pub(super) fn ease(markdown: &str) -> Cow<'_, str> {
 
 /// Takes out what [`ease`] put in.
 pub(super) fn relax(text: &str) -> Cow<'_, str> {
-    if text.contains(SPACER) { Cow::Owned(text.replace(SPACER, "")) } else { Cow::Borrowed(text) }
+    if text.contains(SPACER) {
+        Cow::Owned(text.replace(SPACER, ""))
+    } else {
+        Cow::Borrowed(text)
+    }
 }
 
 fn is_punctuation(c: char) -> bool {

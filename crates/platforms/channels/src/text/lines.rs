@@ -63,7 +63,12 @@ impl<'a> Line<'a> {
                 repeated.push(c);
             }
         }
-        Self { text, first: text.len() - text.trim_start().len(), marked, repeated }
+        Self {
+            text,
+            first: text.len() - text.trim_start().len(),
+            marked,
+            repeated,
+        }
     }
 }
 
@@ -86,11 +91,23 @@ pub(super) struct Stretch<'a> {
 
 /// Renders a document.
 pub(super) fn render(document: &Document, markup: &dyn Markup) -> String {
-    let inline: Vec<&Span> = document.spans.iter().filter(|span| !span.mark.is_pre()).collect();
-    let mut writer =
-        Writer { text: &document.text, markup, spans: &inline, open: Vec::new(), out: String::new(), at: 0 };
+    let inline: Vec<&Span> = document
+        .spans
+        .iter()
+        .filter(|span| !span.mark.is_pre())
+        .collect();
+    let mut writer = Writer {
+        text: &document.text,
+        markup,
+        spans: &inline,
+        open: Vec::new(),
+        out: String::new(),
+        at: 0,
+    };
     for span in &document.spans {
-        let Mark::Pre { info } = &span.mark else { continue };
+        let Mark::Pre { info } = &span.mark else {
+            continue;
+        };
         writer.prose(span.range.start);
         writer.code(&span.range, info);
     }
@@ -138,7 +155,13 @@ impl Writer<'_> {
         let (before, behind) = self.markup.fence(info);
         self.begin_line();
         self.out.push_str(&before);
-        self.markup.exact(&Mark::Pre { info: String::new() }, slice(self.text, range.clone()), &mut self.out);
+        self.markup.exact(
+            &Mark::Pre {
+                info: String::new(),
+            },
+            slice(self.text, range.clone()),
+            &mut self.out,
+        );
         self.out.push_str(&behind);
         self.at = range.end;
     }
@@ -158,17 +181,30 @@ impl Writer<'_> {
             self.spans = rest;
             self.open.push(span);
         }
-        let reaching = |span: &&&Span| span.range.start <= range.end && span.range.end > range.start;
+        let reaching =
+            |span: &&&Span| span.range.start <= range.end && span.range.end > range.start;
         let starts_here = self.out.is_empty() || self.out.ends_with('\n');
-        if starts_here && self.open.iter().filter(reaching).any(|span| span.mark == Mark::Quote) {
+        if starts_here
+            && self
+                .open
+                .iter()
+                .filter(reaching)
+                .any(|span| span.mark == Mark::Quote)
+        {
             self.out.push_str("> ");
         }
         let blank = slice(self.text, range.clone());
         let first = range.start + blank.len() - blank.trim_start().len();
-        let heading = self.open.iter().filter(reaching).find_map(|span| match span.mark {
-            Mark::Heading { level } if starts_here && span.range.start <= first => self.markup.heading(level),
-            _ => None,
-        });
+        let heading = self
+            .open
+            .iter()
+            .filter(reaching)
+            .find_map(|span| match span.mark {
+                Mark::Heading { level } if starts_here && span.range.start <= first => {
+                    self.markup.heading(level)
+                }
+                _ => None,
+            });
         self.out.push_str(heading.unwrap_or_default());
         let marks = self.open.iter().filter(reaching).filter_map(|span| {
             let is_inline = match span.mark {
@@ -177,16 +213,32 @@ impl Writer<'_> {
                 _ => true,
             };
             let clipped = span.range.start.max(range.start)..span.range.end.min(range.end);
-            is_inline.then(|| (trimmed(self.text, clipped), &span.mark)).filter(|(range, _)| !range.is_empty())
+            is_inline
+                .then(|| (trimmed(self.text, clipped), &span.mark))
+                .filter(|(range, _)| !range.is_empty())
         });
-        let marks: Vec<(Range<usize>, &Mark)> =
-            marks.map(|(marked, mark)| (marked.start - range.start..marked.end - range.start, mark)).collect();
-        let line = Line::new(slice(self.text, range), marks.iter().any(|(_, mark)| **mark != Mark::Item));
-        let mut inline = Inline { line: &line, markup: self.markup, open: Vec::new(), out: &mut self.out, at: 0 };
+        let marks: Vec<(Range<usize>, &Mark)> = marks
+            .map(|(marked, mark)| (marked.start - range.start..marked.end - range.start, mark))
+            .collect();
+        let line = Line::new(
+            slice(self.text, range),
+            marks.iter().any(|(_, mark)| **mark != Mark::Item),
+        );
+        let mut inline = Inline {
+            line: &line,
+            markup: self.markup,
+            open: Vec::new(),
+            out: &mut self.out,
+            at: 0,
+        };
         let mut marks = marks.as_slice();
         while let Some(((range, mark), behind)) = marks.split_first() {
-            let within = behind.iter().take_while(|(inner, _)| inner.start < range.end);
-            let exact = within.filter(|(_, mark)| is_exact(mark)).map(|(inner, _)| slice(line.text, inner.clone()));
+            let within = behind
+                .iter()
+                .take_while(|(inner, _)| inner.start < range.end);
+            let exact = within
+                .filter(|(_, mark)| is_exact(mark))
+                .map(|(inner, _)| slice(line.text, inner.clone()));
             inline.mark(range.clone(), mark, exact.collect());
             marks = behind;
         }
@@ -208,12 +260,20 @@ impl<'a> Inline<'a> {
     fn mark(&mut self, range: Range<usize>, mark: &'a Mark, exact: String) {
         self.close_until(range.start);
         // What is exact takes no marks inside, and the words of a link neither.
-        if self.open.iter().any(|(_, outer, _)| is_exact(outer) || matches!(outer, Mark::Link { .. })) {
+        if self
+            .open
+            .iter()
+            .any(|(_, outer, _)| is_exact(outer) || matches!(outer, Mark::Link { .. }))
+        {
             return;
         }
         self.write_until(range.start);
         let also_ends = self.open.last().is_some_and(|(end, ..)| *end <= range.end);
-        let rest = if also_ends { "" } else { slice(self.line.text, range.end..self.line.text.len()) };
+        let rest = if also_ends {
+            ""
+        } else {
+            slice(self.line.text, range.end..self.line.text.len())
+        };
         let stretch = Stretch {
             text: slice(self.line.text, range.clone()),
             before: self.out.chars().next_back().filter(|c| *c != '\n'),
@@ -243,7 +303,8 @@ impl<'a> Inline<'a> {
         let range = self.at..end;
         match self.open.last() {
             Some((_, mark, _)) if is_exact(mark) => {
-                self.markup.exact(mark, slice(self.line.text, range), self.out);
+                self.markup
+                    .exact(mark, slice(self.line.text, range), self.out);
             }
             _ => self.markup.text(self.line, range, self.out),
         }
@@ -258,7 +319,10 @@ impl<'a> Inline<'a> {
 
 /// Whether a mark's text means nothing but itself.
 fn is_exact(mark: &Mark) -> bool {
-    matches!(mark, Mark::Code | Mark::Address | Mark::Reference | Mark::Item)
+    matches!(
+        mark,
+        Mark::Code | Mark::Address | Mark::Reference | Mark::Item
+    )
 }
 
 /// The part of `range` that is not blank at an end.
@@ -271,11 +335,18 @@ fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
 
 /// The longest run of back quotes in `text`.
 pub(super) fn longest_run(text: &str) -> usize {
-    text.split(|c| c != '`').map(str::len).max().unwrap_or_default()
+    text.split(|c| c != '`')
+        .map(str::len)
+        .max()
+        .unwrap_or_default()
 }
 
 /// Writes code for between two fences: three back quotes in it must not end it.
-pub(super) fn write_fenced(text: &str, mut write: impl FnMut(char, &mut String), written: &mut String) {
+pub(super) fn write_fenced(
+    text: &str,
+    mut write: impl FnMut(char, &mut String),
+    written: &mut String,
+) {
     let mut run = 0;
     for c in text.chars() {
         run = if c == '`' { run + 1 } else { 0 };
@@ -293,7 +364,9 @@ pub(super) fn with_neighbours(
     range: Range<usize>,
 ) -> impl Iterator<Item = (usize, Option<char>, char, Option<char>)> {
     let mut before = slice(line, 0..range.start).chars().next_back();
-    let mut rest = slice(line, range.start..line.len()).char_indices().peekable();
+    let mut rest = slice(line, range.start..line.len())
+        .char_indices()
+        .peekable();
     std::iter::from_fn(move || {
         let (offset, c) = rest.next_if(|(offset, _)| range.start + offset < range.end)?;
         let behind = rest.peek().map(|(_, behind)| *behind);

@@ -31,9 +31,22 @@ pub(super) struct Room {
 }
 
 /// Renders a document, in as many parts as its tables and the limit ask for.
-pub(super) fn render(document: &Document, markup: &dyn Markup, style: TextStyle, room: &Room) -> Vec<RenderedPart> {
-    let writer = Writer { markup, style, room };
-    let shown = document.tables.iter().filter(|(_, table)| writer.takes(table)).take(room.tables);
+pub(super) fn render(
+    document: &Document,
+    markup: &dyn Markup,
+    style: TextStyle,
+    room: &Room,
+) -> Vec<RenderedPart> {
+    let writer = Writer {
+        markup,
+        style,
+        room,
+    };
+    let shown = document
+        .tables
+        .iter()
+        .filter(|(_, table)| writer.takes(table))
+        .take(room.tables);
     let mut ends: Vec<usize> = shown.map(|(range, _)| range.end).collect();
     // What stands behind the last table stays with it.
     ends.pop();
@@ -43,7 +56,11 @@ pub(super) fn render(document: &Document, markup: &dyn Markup, style: TextStyle,
         ranges.push(start..end);
         start = end;
     }
-    document.parts(ranges).iter().flat_map(|piece| writer.piece(piece)).collect()
+    document
+        .parts(ranges)
+        .iter()
+        .flat_map(|piece| writer.piece(piece))
+        .collect()
 }
 
 struct Writer<'a> {
@@ -63,7 +80,12 @@ impl Writer<'_> {
     }
 
     fn size(&self, table: &Table) -> usize {
-        table.rows().iter().flatten().map(|cell| self.style.measure.of(cell).max(1)).sum()
+        table
+            .rows()
+            .iter()
+            .flatten()
+            .map(|cell| self.style.measure.of(cell).max(1))
+            .sum()
     }
 
     /// Renders a piece of which one table at most is to be shown: in one part, or else in one for the
@@ -75,8 +97,14 @@ impl Writer<'_> {
         if let Some(part) = self.part(piece, range, table) {
             return vec![part];
         }
-        let around = piece.parts(vec![0..range.start, range.clone(), range.end..piece.text.len()]);
-        let [before, alone, behind] = around.as_slice() else { return self.cut(piece) };
+        let around = piece.parts(vec![
+            0..range.start,
+            range.clone(),
+            range.end..piece.text.len(),
+        ]);
+        let [before, alone, behind] = around.as_slice() else {
+            return self.cut(piece);
+        };
         let part = self.part(alone, &(0..alone.text.len()), table);
         let mut parts = self.cut(before);
         parts.extend(part.map_or_else(|| self.cut(alone), |part| vec![part]));
@@ -90,12 +118,22 @@ impl Writer<'_> {
         let mut part = parts.pop().filter(|_| parts.is_empty())?;
         let around = piece.parts(vec![0..range.start, range.end..piece.text.len()]);
         let mut around = around.iter().map(|text| self.blocks(text));
-        let (before, behind) = (around.next().unwrap_or_default(), around.next().unwrap_or_default());
-        let texts = before.iter().chain(&behind).map(|text| self.style.measure.of(text)).sum::<usize>();
+        let (before, behind) = (
+            around.next().unwrap_or_default(),
+            around.next().unwrap_or_default(),
+        );
+        let texts = before
+            .iter()
+            .chain(&behind)
+            .map(|text| self.style.measure.of(text))
+            .sum::<usize>();
         if texts + self.size(table) > self.room.all {
             return None;
         }
-        let shown = nanobot_channel::Table { rows: table.rows().to_vec(), right: table.right().to_vec() };
+        let shown = nanobot_channel::Table {
+            rows: table.rows().to_vec(),
+            right: table.right().to_vec(),
+        };
         part.blocks.extend(before.into_iter().map(Block::Text));
         part.blocks.push(Block::Table(shown));
         part.blocks.extend(behind.into_iter().map(Block::Text));
@@ -108,7 +146,13 @@ impl Writer<'_> {
 
     /// Text in blocks.
     fn blocks(&self, text: &Document) -> Vec<String> {
-        let style = TextStyle { limit: self.style.limit.min(self.room.text), ..self.style };
-        cut(text, self.markup, style).into_iter().map(|part| part.text).collect()
+        let style = TextStyle {
+            limit: self.style.limit.min(self.room.text),
+            ..self.style
+        };
+        cut(text, self.markup, style)
+            .into_iter()
+            .map(|part| part.text)
+            .collect()
     }
 }

@@ -26,7 +26,11 @@ impl Prices {
     /// The prices of a document whose markup is counted.
     pub(super) fn of(document: &Document, markup: &dyn Markup, measure: Measure) -> Self {
         let mut prices = Self::default();
-        let mut pre = document.spans.iter().filter(|span| span.mark.is_pre()).peekable();
+        let mut pre = document
+            .spans
+            .iter()
+            .filter(|span| span.mark.is_pre())
+            .peekable();
         for (at, c) in document.text.char_indices() {
             while pre.next_if(|span| span.range.end <= at).is_some() {}
             let in_pre = pre.peek().is_some_and(|span| span.range.start <= at);
@@ -57,12 +61,21 @@ impl Prices {
     /// What is due from `at` on.
     pub(super) fn charges_from(&self, at: usize) -> Charges<'_> {
         let first = self.charges.partition_point(|(place, _)| *place < at);
-        Charges(self.charges.get(first..).unwrap_or_default().iter().peekable())
+        Charges(
+            self.charges
+                .get(first..)
+                .unwrap_or_default()
+                .iter()
+                .peekable(),
+        )
     }
 
     /// The tolls, asked for at ascending places.
     pub(super) fn tolls(&self) -> Tolls<'_> {
-        Tolls { coming: self.tolls.iter().peekable(), open: Vec::new() }
+        Tolls {
+            coming: self.tolls.iter().peekable(),
+            open: Vec::new(),
+        }
     }
 }
 

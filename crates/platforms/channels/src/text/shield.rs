@@ -14,7 +14,9 @@ pub(super) fn shield(markdown: &str) -> Cow<'_, str> {
     let mut shielded = String::new();
     let mut rest = markdown;
     while let Some((before, behind)) = rest.find("://").and_then(|at| rest.split_at_checked(at)) {
-        let (address, after) = behind.split_at_checked(end_of(behind)).unwrap_or((behind, ""));
+        let (address, after) = behind
+            .split_at_checked(end_of(behind))
+            .unwrap_or((behind, ""));
         shielded.push_str(before);
         write(address, &mut shielded);
         rest = after;
@@ -46,14 +48,21 @@ pub(super) fn unshield(text: &str) -> Cow<'_, str> {
     if !text.contains(SHIELDED.map(|(_, other)| other)) {
         return Cow::Borrowed(text);
     }
-    let undone = |c| SHIELDED.iter().find(|(_, other)| *other == c).map_or(c, |(mark, _)| *mark);
+    let undone = |c| {
+        SHIELDED
+            .iter()
+            .find(|(_, other)| *other == c)
+            .map_or(c, |(mark, _)| *mark)
+    };
     Cow::Owned(text.chars().map(undone).collect())
 }
 
 /// Writes an address. A mark that more of the address follows belongs to it; others end what was
 /// begun before the address.
 fn write(address: &str, shielded: &mut String) {
-    let end = address.trim_end_matches(|c: char| c.is_ascii_punctuation() && c != '/').len();
+    let end = address
+        .trim_end_matches(|c: char| c.is_ascii_punctuation() && c != '/')
+        .len();
     for (at, c) in address.char_indices() {
         let other = SHIELDED.iter().find(|(mark, _)| *mark == c && at < end);
         shielded.push(other.map_or(c, |(_, other)| *other));

@@ -20,7 +20,14 @@ pub(super) const SCHEMES: &[&str] = &["http://", "https://", "mailto:"];
 /// What fits into a message of blocks (Slack's developer documentation, "Table block" and "Section
 /// block"; one table in each: error `only_one_table_allowed`). All of them together take some 12,000
 /// characters, which is said nowhere; more is refused with `msg_blocks_too_long`.
-pub(super) const ROOM: Room = Room { tables: 8, rows: 100, columns: 20, cells: 10_000, text: 3000, all: 10_000 };
+pub(super) const ROOM: Room = Room {
+    tables: 8,
+    rows: 100,
+    columns: 20,
+    cells: 10_000,
+    text: 3000,
+    all: 10_000,
+};
 
 /// The dialect.
 #[derive(Clone, Copy, Debug)]
@@ -75,9 +82,14 @@ impl Markup for Slack {
             }
             let pairs = line.marked || line.repeated.contains(c);
             // Beside a mark stands what was written for it.
-            let before = if at == range.start { written.chars().next_back().filter(|c| *c != '\n') } else { before };
+            let before = if at == range.start {
+                written.chars().next_back().filter(|c| *c != '\n')
+            } else {
+                before
+            };
             let is_last = at + c.len_utf8() == range.end;
-            let counts = pairs && (before.is_none_or(bounds) || is_last || behind.is_none_or(bounds));
+            let counts =
+                pairs && (before.is_none_or(bounds) || is_last || behind.is_none_or(bounds));
             // On both sides: beside one spacer alone it could count from the other side.
             if counts && before.is_some_and(|c| !c.is_whitespace()) {
                 written.push(SPACER);
@@ -112,7 +124,9 @@ impl Markup for Slack {
     fn mark_price(&self, mark: &Mark, _text: &str, measure: Measure) -> usize {
         let spacer = measure.of(SPACER.encode_utf8(&mut [0; 4]));
         match mark {
-            Mark::Bold | Mark::Heading { .. } | Mark::Italic | Mark::Strike | Mark::Code => "**".len() + 2 * spacer,
+            Mark::Bold | Mark::Heading { .. } | Mark::Italic | Mark::Strike | Mark::Code => {
+                "**".len() + 2 * spacer
+            }
             Mark::Link { url } => measure.of(&address(url)) + "<|>".len(),
             Mark::Address => "<>".len(),
             Mark::Quote => "> ".len(),
@@ -124,10 +138,15 @@ impl Markup for Slack {
 
 /// Whether a reference means something here: a person or a room. Nobody is rung for whole rooms.
 fn is_ours(reference: &str) -> bool {
-    let inner = reference.strip_prefix('<').and_then(|inner| inner.strip_suffix('>')).unwrap_or_default();
+    let inner = reference
+        .strip_prefix('<')
+        .and_then(|inner| inner.strip_suffix('>'))
+        .unwrap_or_default();
     let id = inner.trim_start_matches(['@', '#']);
     id.starts_with(['U', 'W', 'C', 'G', 'D'])
-        && id.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
+        && id
+            .bytes()
+            .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
 }
 
 /// Whether Slack makes a mark of it.

@@ -22,8 +22,12 @@ pub(super) fn render(markdown: &str, measure: Measure, limit: usize) -> Vec<Rend
     split(&flow, measure, limit)
         .into_iter()
         .map(|range| {
-            let reopen = flow.verbatim_at(range.start).map_or("", |verbatim| &verbatim.reopen);
-            let close = flow.verbatim_at(range.end).map_or("", |verbatim| &verbatim.close);
+            let reopen = flow
+                .verbatim_at(range.start)
+                .map_or("", |verbatim| &verbatim.reopen);
+            let close = flow
+                .verbatim_at(range.end)
+                .map_or("", |verbatim| &verbatim.close);
             let text = format!("{reopen}{}{close}", slice(markdown, range));
             RenderedPart::of_text(text.clone(), text)
         })
@@ -38,12 +42,18 @@ struct Fence {
 }
 
 fn flow(markdown: &str, measure: Measure, limit: usize) -> Flow<'_> {
-    let mut flow =
-        Flow { text: markdown, blocks: Vec::new(), verbatim: Vec::new(), whole: Vec::new(), prices: Prices::default() };
+    let mut flow = Flow {
+        text: markdown,
+        blocks: Vec::new(),
+        verbatim: Vec::new(),
+        whole: Vec::new(),
+        prices: Prices::default(),
+    };
     let mut fence: Option<Fence> = None;
     let mut depth = 0_usize;
     let mut after_heading = false;
-    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let options =
+        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     for (event, range) in Parser::new_ext(markdown, options).into_offset_iter() {
         match event {
             Event::Start(tag) => {
@@ -53,9 +63,17 @@ fn flow(markdown: &str, measure: Measure, limit: usize) -> Flow<'_> {
                 depth += 1;
                 match tag {
                     Tag::CodeBlock(CodeBlockKind::Fenced(info)) => {
-                        fence = Some(Fence { range, info: info.into_string(), body: None });
+                        fence = Some(Fence {
+                            range,
+                            info: info.into_string(),
+                            body: None,
+                        });
                     }
-                    Tag::Link { .. } | Tag::Image { .. } | Tag::Emphasis | Tag::Strong | Tag::Strikethrough => {
+                    Tag::Link { .. }
+                    | Tag::Image { .. }
+                    | Tag::Emphasis
+                    | Tag::Strong
+                    | Tag::Strikethrough => {
                         keep_whole(&mut flow.whole, range);
                     }
                     _ => {}
@@ -95,15 +113,23 @@ fn end_fence(flow: &mut Flow<'_>, fence: Fence, measure: Measure, limit: usize) 
         return;
     };
     let source = slice(flow.text, fence.range.clone());
-    let Some(mark) = source.chars().next() else { return };
+    let Some(mark) = source.chars().next() else {
+        return;
+    };
     let marks: String = source.chars().take_while(|c| *c == mark).collect();
     let code = slice(flow.text, body.clone());
     let body = body.start..body.start + code.trim_end_matches('\n').len();
     // The line of the opening fence belongs to the first line of code, and the closing one to the last.
     let behind_first = flow.text.ceil_char_boundary(body.start + 1);
     let last = flow.text.floor_char_boundary(body.end.saturating_sub(1));
-    keep_whole(&mut flow.whole, fence.range.start..behind_first.min(body.end));
-    keep_whole(&mut flow.whole, last.max(behind_first).min(fence.range.end)..fence.range.end);
+    keep_whole(
+        &mut flow.whole,
+        fence.range.start..behind_first.min(body.end),
+    );
+    keep_whole(
+        &mut flow.whole,
+        last.max(behind_first).min(fence.range.end)..fence.range.end,
+    );
     let mut reopen = format!("{marks}{}\n", fence.info);
     let mut close = format!("\n{marks}");
     // Where the fences would crowd out the code, first the info string goes, then the fences.
@@ -115,5 +141,9 @@ fn end_fence(flow: &mut Flow<'_>, fence: Fence, measure: Measure, limit: usize) 
         reopen.clear();
         close.clear();
     }
-    flow.verbatim.push(Verbatim { range: body, reopen, close });
+    flow.verbatim.push(Verbatim {
+        range: body,
+        reopen,
+        close,
+    });
 }

@@ -42,18 +42,37 @@ impl<'a> Flow<'a> {
     /// A document: its marks can be cut anywhere, since they are clipped.
     pub(super) fn of_document(document: &'a Document, prices: Prices) -> Self {
         let marked = |wanted: fn(&Mark) -> bool| {
-            document.spans.iter().filter(move |span| wanted(&span.mark)).map(|span| span.range.clone())
+            document
+                .spans
+                .iter()
+                .filter(move |span| wanted(&span.mark))
+                .map(|span| span.range.clone())
         };
-        let verbatim =
-            marked(Mark::is_pre).map(|range| Verbatim { range, reopen: String::new(), close: String::new() }).collect();
+        let verbatim = marked(Mark::is_pre)
+            .map(|range| Verbatim {
+                range,
+                reopen: String::new(),
+                close: String::new(),
+            })
+            .collect();
         let whole = marked(|mark| matches!(mark, Mark::Address | Mark::Reference)).collect();
-        Self { text: &document.text, blocks: document.blocks.clone(), verbatim, whole, prices }
+        Self {
+            text: &document.text,
+            blocks: document.blocks.clone(),
+            verbatim,
+            whole,
+            prices,
+        }
     }
 
     /// The code that `at` lies inside of: a cut there divides it.
     pub(super) fn verbatim_at(&self, at: usize) -> Option<&Verbatim> {
-        let next = self.verbatim.partition_point(|verbatim| verbatim.range.end <= at);
-        self.verbatim.get(next).filter(|verbatim| verbatim.range.start < at)
+        let next = self
+            .verbatim
+            .partition_point(|verbatim| verbatim.range.end <= at);
+        self.verbatim
+            .get(next)
+            .filter(|verbatim| verbatim.range.start < at)
     }
 
     /// What should stay in one piece and would not, if it was cut at `at`.
@@ -73,16 +92,31 @@ pub(super) fn split(flow: &Flow<'_>, measure: Measure, limit: usize) -> Vec<Rang
     let mut tolls = flow.prices.tolls();
     let mut start = skip_blank(flow, 0);
     while start < flow.text.len() {
-        let reopen = flow.verbatim_at(start).map_or(0, |verbatim| measure.of(&verbatim.reopen));
+        let reopen = flow
+            .verbatim_at(start)
+            .map_or(0, |verbatim| measure.of(&verbatim.reopen));
         let room = limit.saturating_sub(reopen + tolls.at(start)).max(1);
         let end = reach(flow, start, measure, room);
         let cut = if end == flow.text.len() {
             end
         } else {
-            let first = flow.verbatim.partition_point(|verbatim| verbatim.range.end <= start);
-            let touched = flow.verbatim.iter().skip(first).take_while(|verbatim| verbatim.range.start < end);
-            let close = touched.map(|verbatim| measure.of(&verbatim.close)).max().unwrap_or_default();
-            let cut = best_cut(flow, start, reach(flow, start, measure, room.saturating_sub(close).max(1)));
+            let first = flow
+                .verbatim
+                .partition_point(|verbatim| verbatim.range.end <= start);
+            let touched = flow
+                .verbatim
+                .iter()
+                .skip(first)
+                .take_while(|verbatim| verbatim.range.start < end);
+            let close = touched
+                .map(|verbatim| measure.of(&verbatim.close))
+                .max()
+                .unwrap_or_default();
+            let cut = best_cut(
+                flow,
+                start,
+                reach(flow, start, measure, room.saturating_sub(close).max(1)),
+            );
             // Whatever is wrong with what the flow says, this comes to an end.
             flow.text.ceil_char_boundary(cut.max(start + 1))
         };
@@ -116,10 +150,19 @@ fn reach(flow: &Flow<'_>, start: usize, measure: Measure, mut room: usize) -> us
 
 /// The best place to cut in `start..=end`.
 fn best_cut(flow: &Flow<'_>, start: usize, end: usize) -> usize {
-    let half = flow.text.floor_char_boundary(start + (end - start) / 2).max(start + 1);
+    let half = flow
+        .text
+        .floor_char_boundary(start + (end - start) / 2)
+        .max(start + 1);
     let good = |at: &usize| *at > start && *at <= end && flow.may_cut(*at);
     let first_beyond = flow.blocks.partition_point(|at| *at <= end);
-    let mut blocks = flow.blocks.iter().take(first_beyond).rev().copied().take_while(|at| *at >= half);
+    let mut blocks = flow
+        .blocks
+        .iter()
+        .take(first_beyond)
+        .rev()
+        .copied()
+        .take_while(|at| *at >= half);
     if let Some(at) = blocks.find(good) {
         return at;
     }
@@ -133,12 +176,18 @@ fn best_cut(flow: &Flow<'_>, start: usize, end: usize) -> usize {
     if flow.verbatim_at(end).is_none() {
         let from = flow.text.ceil_char_boundary(half);
         let late = slice(flow.text, from..beyond);
-        let sentences = late.split_sentence_bound_indices().map(|(at, _)| from + at).filter(|at| *at > from);
+        let sentences = late
+            .split_sentence_bound_indices()
+            .map(|(at, _)| from + at)
+            .filter(|at| *at > from);
         if let Some(at) = sentences.filter(good).last() {
             return at;
         }
         // What stays in one piece and does not fit begins like a word, whatever it begins with.
-        let divided = flow.whole_at(end).map(|range| range.start).filter(|at| *at >= half);
+        let divided = flow
+            .whole_at(end)
+            .map(|range| range.start)
+            .filter(|at| *at >= half);
         if let Some(at) = divided.or_else(|| words(late).map(|at| from + at).filter(good).last()) {
             return at;
         }
@@ -152,7 +201,11 @@ fn best_cut(flow: &Flow<'_>, start: usize, end: usize) -> usize {
     }
     let graphemes = || window.grapheme_indices(true).map(|(at, _)| start + at);
     let reachable = || graphemes().skip(1).take_while(|at| *at <= end);
-    reachable().filter(good).last().or_else(|| reachable().last()).unwrap_or(end)
+    reachable()
+        .filter(good)
+        .last()
+        .or_else(|| reachable().last())
+        .unwrap_or(end)
 }
 
 /// Where words begin: a word is what holds a letter or digit, so punctuation stays with the word
@@ -171,14 +224,23 @@ fn skip_blank(flow: &Flow<'_>, at: usize) -> usize {
     }
     let blank = rest.len() - rest.trim_start().len();
     // The indentation of the first line of a block of code belongs to it.
-    let next = flow.verbatim.partition_point(|verbatim| verbatim.range.start < at);
-    let limit = flow.verbatim.get(next).map_or(usize::MAX, |verbatim| verbatim.range.start);
+    let next = flow
+        .verbatim
+        .partition_point(|verbatim| verbatim.range.start < at);
+    let limit = flow
+        .verbatim
+        .get(next)
+        .map_or(usize::MAX, |verbatim| verbatim.range.start);
     (at + blank).min(limit)
 }
 
 /// Takes the white space at the end away, but in code only line ends.
 fn trim_end(flow: &Flow<'_>, piece: Range<usize>) -> Range<usize> {
     let text = slice(flow.text, piece.clone());
-    let kept = if flow.verbatim_at(piece.end).is_some() { text.trim_end_matches('\n') } else { text.trim_end() };
+    let kept = if flow.verbatim_at(piece.end).is_some() {
+        text.trim_end_matches('\n')
+    } else {
+        text.trim_end()
+    };
     piece.start..piece.start + kept.len()
 }

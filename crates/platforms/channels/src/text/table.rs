@@ -20,7 +20,10 @@ pub(super) struct Table {
 impl Table {
     /// An empty table; `right` tells which columns keep to the right.
     pub(super) fn new(right: Vec<bool>) -> Self {
-        Self { right, rows: Vec::new() }
+        Self {
+            right,
+            rows: Vec::new(),
+        }
     }
 
     /// Begins a row.
@@ -44,7 +47,10 @@ impl Table {
 
     /// What the last cell holds so far.
     pub(super) fn cell(&self) -> &str {
-        self.rows.last().and_then(|row| row.last()).map_or("", String::as_str)
+        self.rows
+            .last()
+            .and_then(|row| row.last())
+            .map_or("", String::as_str)
     }
 
     /// The rows, the head first.
@@ -79,11 +85,20 @@ impl Table {
         let widths = self.widths();
         let mut lines = Vec::with_capacity(self.rows.len() + 1);
         for (number, row) in self.rows.iter().enumerate() {
-            let cells: Vec<String> =
-                widths.iter().enumerate().map(|(column, width)| self.pad(row.get(column), column, *width)).collect();
+            let cells: Vec<String> = widths
+                .iter()
+                .enumerate()
+                .map(|(column, width)| self.pad(row.get(column), column, *width))
+                .collect();
             lines.push(cells.join(GUTTER).trim_end().to_owned());
             if number == 0 {
-                lines.push(widths.iter().map(|width| "─".repeat(*width)).collect::<Vec<_>>().join(GUTTER));
+                lines.push(
+                    widths
+                        .iter()
+                        .map(|width| "─".repeat(*width))
+                        .collect::<Vec<_>>()
+                        .join(GUTTER),
+                );
             }
         }
         lines.join("\n")
@@ -93,14 +108,24 @@ impl Table {
     /// there is nothing below the head, or the names are too long to be said in every row, the
     /// head is a row like the others.
     pub(super) fn named_rows(&self) -> Vec<Vec<(Option<&str>, &str)>> {
-        let (head, body) = self.rows.split_first().map_or((&[][..], &[][..]), |(head, body)| (head.as_slice(), body));
-        let named = !body.is_empty() && head.iter().map(|name| name.width()).sum::<usize>() <= LONGEST_NAMES;
+        let (head, body) = self
+            .rows
+            .split_first()
+            .map_or((&[][..], &[][..]), |(head, body)| (head.as_slice(), body));
+        let named = !body.is_empty()
+            && head.iter().map(|name| name.width()).sum::<usize>() <= LONGEST_NAMES;
         let rows = if named { body } else { self.rows.as_slice() };
-        let name = |column: usize| head.get(column).map(String::as_str).filter(|name| named && !name.is_empty());
+        let name = |column: usize| {
+            head.get(column)
+                .map(String::as_str)
+                .filter(|name| named && !name.is_empty())
+        };
         rows.iter()
             .map(|row| {
                 let filled = row.iter().enumerate().filter(|(_, cell)| !cell.is_empty());
-                filled.map(|(column, cell)| (name(column), cell.as_str())).collect()
+                filled
+                    .map(|(column, cell)| (name(column), cell.as_str()))
+                    .collect()
             })
             .collect()
     }
@@ -109,6 +134,10 @@ impl Table {
     fn pad(&self, cell: Option<&String>, column: usize, width: usize) -> String {
         let cell = cell.map_or("", String::as_str);
         let room = " ".repeat(width.saturating_sub(cell.width()));
-        if self.right.get(column).copied().unwrap_or_default() { room + cell } else { cell.to_owned() + &room }
+        if self.right.get(column).copied().unwrap_or_default() {
+            room + cell
+        } else {
+            cell.to_owned() + &room
+        }
     }
 }

@@ -12,15 +12,21 @@ const FOLDED_BYTES: usize = 1200;
 
 /// Renders a document. Tags are balanced by construction: marks are properly nested.
 pub(super) fn render(document: &Document) -> String {
-    let mut writer = Writer { document, html: String::with_capacity(document.text.len()), at: 0 };
+    let mut writer = Writer {
+        document,
+        html: String::with_capacity(document.text.len()),
+        at: 0,
+    };
     let mut open: Vec<&Span> = Vec::new();
     for span in &document.spans {
-        let Some(opening) = opening(&span.mark, slice(&document.text, span.range.clone())) else { continue };
+        let Some(opening) = opening(&span.mark, slice(&document.text, span.range.clone())) else {
+            continue;
+        };
         // Code takes no marks inside.
-        if open
-            .iter()
-            .any(|outer| matches!(outer.mark, Mark::Code | Mark::Pre { .. }) && outer.range.end > span.range.start)
-        {
+        if open.iter().any(|outer| {
+            matches!(outer.mark, Mark::Code | Mark::Pre { .. })
+                && outer.range.end > span.range.start
+        }) {
             continue;
         }
         while let Some(last) = open.pop_if(|last| last.range.end <= span.range.start) {

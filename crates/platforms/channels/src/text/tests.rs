@@ -13,9 +13,16 @@ use nanobot_channel::{Dialect, Measure, TextStyle};
 use super::render;
 
 fn style(dialect: Dialect, limit: usize) -> TextStyle {
-    TextStyle { dialect, measure: Measure::Utf16, limit }
+    TextStyle {
+        dialect,
+        measure: Measure::Utf16,
+        limit,
+    }
 }
 
 fn texts(markdown: &str, dialect: Dialect, limit: usize) -> Vec<String> {
-    render(markdown, style(dialect, limit)).into_iter().map(|part| part.text).collect()
+    render(markdown, style(dialect, limit))
+        .into_iter()
+        .map(|part| part.text)
+        .collect()
 }

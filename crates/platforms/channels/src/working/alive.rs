@@ -31,13 +31,29 @@ impl Life {
     /// A turn that begins with these words.
     pub(super) fn begin(words: &str) -> Self {
         let now = Instant::now();
-        Self { began: now, heard: now, seen: now, said: 0, doing: None, draft: None, chinese: is_chinese(words) }
+        Self {
+            began: now,
+            heard: now,
+            seen: now,
+            said: 0,
+            doing: None,
+            draft: None,
+            chinese: is_chinese(words),
+        }
     }
 
     /// The next turn of the same chat begins.
     pub(super) fn begin_again(&mut self) {
         let now = Instant::now();
-        *self = Self { began: now, heard: now, seen: now, said: 0, doing: None, draft: None, chinese: self.chinese };
+        *self = Self {
+            began: now,
+            heard: now,
+            seen: now,
+            said: 0,
+            doing: None,
+            draft: None,
+            chinese: self.chinese,
+        };
     }
 
     /// When there was the last sign of it.
@@ -58,7 +74,10 @@ impl Life {
                 self.draft = seen.then(|| stream.clone());
             }
             OutboundKind::StreamEnd { .. } | OutboundKind::Withdrawn { .. } => self.draft = None,
-            OutboundKind::Final | OutboundKind::Progress | OutboundKind::TurnEnd { .. } | OutboundKind::Notice => {}
+            OutboundKind::Final
+            | OutboundKind::Progress
+            | OutboundKind::TurnEnd { .. }
+            | OutboundKind::Notice => {}
         }
     }
 
@@ -74,7 +93,12 @@ impl Life {
         self.seen = Instant::now();
         let text = self.words();
         match &self.draft {
-            Some(stream) => (OutboundKind::Delta { stream: stream.clone() }, format!("\n\n{text}\n\n")),
+            Some(stream) => (
+                OutboundKind::Delta {
+                    stream: stream.clone(),
+                },
+                format!("\n\n{text}\n\n"),
+            ),
             None => (OutboundKind::Progress, text),
         }
     }
@@ -82,9 +106,14 @@ impl Life {
     fn words(&self) -> String {
         let seconds = self.began.elapsed().as_secs();
         let minutes = seconds / 60;
-        let doing = self.doing.as_deref().map(|doing| format!("`{}`", doing.replace('`', "'")));
+        let doing = self
+            .doing
+            .as_deref()
+            .map(|doing| format!("`{}`", doing.replace('`', "'")));
         match (self.chinese, doing) {
-            (false, Some(doing)) => format!("Still at work, for {}: {doing}", english(seconds, minutes)),
+            (false, Some(doing)) => {
+                format!("Still at work, for {}: {doing}", english(seconds, minutes))
+            }
             (false, None) => format!("Still at work, for {}.", english(seconds, minutes)),
             (true, Some(doing)) => format!("还在处理，已用 {}：{doing}", chinese(seconds, minutes)),
             (true, None) => format!("还在处理，已用 {}。", chinese(seconds, minutes)),
@@ -93,9 +122,17 @@ impl Life {
 }
 
 fn english(seconds: u64, minutes: u64) -> String {
-    if minutes == 0 { format!("{seconds} s") } else { format!("{minutes} min") }
+    if minutes == 0 {
+        format!("{seconds} s")
+    } else {
+        format!("{minutes} min")
+    }
 }
 
 fn chinese(seconds: u64, minutes: u64) -> String {
-    if minutes == 0 { format!("{seconds} 秒") } else { format!("{minutes} 分钟") }
+    if minutes == 0 {
+        format!("{seconds} 秒")
+    } else {
+        format!("{minutes} 分钟")
+    }
 }

@@ -32,19 +32,28 @@ impl WorkKeeper {
         for message in &open {
             self.begin(message);
         }
-        let turns = open.iter().map(|message| (place(&message.chat_id, &message.delivery), turn_of(message)));
+        let turns = open
+            .iter()
+            .map(|message| (place(&message.chat_id, &message.delivery), turn_of(message)));
         let (keeper, turns) = (self.clone(), turns.collect());
         self.tasks.spawn(async move {
-            keeper.cancel.run_until_cancelled(keeper.follow(&*ledger, turns)).await;
+            keeper
+                .cancel
+                .run_until_cancelled(keeper.follow(&*ledger, turns))
+                .await;
         });
     }
 
     /// What people said here and was not answered yet, the oldest first.
     async fn open(&self, ledger: &dyn Ledger) -> Result<Vec<InboundMessage>, BusError> {
-        let open = ledger.list(Queue::Inbound, LedgerFilter::Open, OPEN).await?;
+        let open = ledger
+            .list(Queue::Inbound, LedgerFilter::Open, OPEN)
+            .await?;
         let inbound = open.into_iter().rev().filter_map(|entry| entry.inbound);
         let is_theirs = |message: &InboundMessage| {
-            message.channel == *self.channel.name() && message.origin == Origin::User && message.id.is_some()
+            message.channel == *self.channel.name()
+                && message.origin == Origin::User
+                && message.id.is_some()
         };
         Ok(inbound.filter(is_theirs).collect())
     }
@@ -53,13 +62,17 @@ impl WorkKeeper {
     async fn follow(&self, ledger: &dyn Ledger, mut turns: Vec<(Place, TraceId)>) {
         while !turns.is_empty() {
             tokio::time::sleep(LOOK_EVERY).await;
-            let Ok(open) = self.open(ledger).await else { continue };
+            let Ok(open) = self.open(ledger).await else {
+                continue;
+            };
             let open: BTreeSet<TraceId> = open.iter().map(turn_of).collect();
             turns.retain(|(place, turn)| {
                 if !open.contains(turn) {
                     self.end_turn(place, turn);
                 }
-                self.shown().get(place).is_some_and(|work| work.turns.contains(turn))
+                self.shown()
+                    .get(place)
+                    .is_some_and(|work| work.turns.contains(turn))
             });
         }
     }

@@ -27,54 +27,123 @@ fn cannot_look() -> SendFault {
 
 /// What the channel took, and whether it was to look first.
 fn looks(fixture: &Fixture) -> Vec<(String, bool)> {
-    fixture.channels[0].parts().into_iter().map(|part| (part.text, part.in_doubt)).collect()
+    fixture.channels[0]
+        .parts()
+        .into_iter()
+        .map(|part| (part.text, part.in_doubt))
+        .collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_channel_looks_and_then_the_policy_decides() {
     use UncertainPolicy::{Ask, Drop, ResendMarked};
     let table = [
-        (Ask, vec![taken()], EntryState::Sent, vec![("text", false), ("text", true)]),
-        (Drop, vec![SendFault::Hang], EntryState::Sent, vec![("text", true)]),
-        (ResendMarked, vec![taken()], EntryState::Sent, vec![("text", false), ("text", true)]),
+        (
+            Ask,
+            vec![taken()],
+            EntryState::Sent,
+            vec![("text", false), ("text", true)],
+        ),
+        (
+            Drop,
+            vec![SendFault::Hang],
+            EntryState::Sent,
+            vec![("text", true)],
+        ),
+        (
+            ResendMarked,
+            vec![taken()],
+            EntryState::Sent,
+            vec![("text", false), ("text", true)],
+        ),
         // It cannot be reached in between: the doubt stays.
-        (Ask, vec![taken(), unreachable()], EntryState::Sent, vec![("text", false), ("text", true)]),
-        (Ask, vec![taken(), cannot_look()], EntryState::Uncertain, vec![("text", false), (UNCERTAIN, false)]),
-        (Drop, vec![taken(), cannot_look()], EntryState::Uncertain, vec![("text", false)]),
-        (ResendMarked, vec![taken(), cannot_look()], EntryState::Sent, vec![("text", false), (MARKED, false)]),
+        (
+            Ask,
+            vec![taken(), unreachable()],
+            EntryState::Sent,
+            vec![("text", false), ("text", true)],
+        ),
+        (
+            Ask,
+            vec![taken(), cannot_look()],
+            EntryState::Uncertain,
+            vec![("text", false), (UNCERTAIN, false)],
+        ),
+        (
+            Drop,
+            vec![taken(), cannot_look()],
+            EntryState::Uncertain,
+            vec![("text", false)],
+        ),
+        (
+            ResendMarked,
+            vec![taken(), cannot_look()],
+            EntryState::Sent,
+            vec![("text", false), (MARKED, false)],
+        ),
     ];
     for (number, (policy, faults, state, expected)) in table.into_iter().enumerate() {
         let fixture = start(vec![detectable()]);
-        fixture.settings.send_modify(|settings| settings.delivery.uncertain = policy);
-        faults.into_iter().for_each(|fault| fixture.channels[0].fail_next(fault));
+        fixture
+            .settings
+            .send_modify(|settings| settings.delivery.uncertain = policy);
+        faults
+            .into_iter()
+            .for_each(|fault| fixture.channels[0].fail_next(fault));
         fixture.publish(reply("1", 0, "text")).await;
         assert_eq!(fixture.settled().await[0].1, state, "row {number}");
-        let expected: Vec<_> = expected.into_iter().map(|(text, looks)| (text.to_owned(), looks)).collect();
+        let expected: Vec<_> = expected
+            .into_iter()
+            .map(|(text, looks)| (text.to_owned(), looks))
+            .collect();
         assert_eq!(looks(&fixture), expected, "row {number}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_table_goes_beside_its_text_and_carries_the_mark_too() {
-    let style = TextStyle { dialect: Dialect::SlackMrkdwn, measure: Measure::CodePoints, limit: 4000 };
+    let style = TextStyle {
+        dialect: Dialect::SlackMrkdwn,
+        measure: Measure::CodePoints,
+        limit: 4000,
+    };
     let fixture = start(vec![detectable().with_style(style)]);
-    fixture.settings.send_modify(|settings| settings.delivery.uncertain = UncertainPolicy::ResendMarked);
+    fixture
+        .settings
+        .send_modify(|settings| settings.delivery.uncertain = UncertainPolicy::ResendMarked);
     fixture.channels[0].fail_next(taken());
     fixture.channels[0].fail_next(cannot_look());
-    fixture.publish(reply("1", 0, "text\n\n|a|\n|-|\n|b|")).await;
+    fixture
+        .publish(reply("1", 0, "text\n\n|a|\n|-|\n|b|"))
+        .await;
     assert_eq!(fixture.settled().await[0].1, EntryState::Sent);
     let rows = vec![vec!["a".to_owned()], vec!["b".to_owned()]];
     let text = |text: &str| Block::Text(text.to_owned());
-    let shown = [text("text"), Block::Table(Table { rows, right: vec![false] })];
-    let marked: Vec<_> = [text("↻ This may be a repetition:")].into_iter().chain(shown.clone()).collect();
-    let blocks: Vec<_> = fixture.channels[0].parts().into_iter().map(|part| part.blocks).collect();
+    let shown = [
+        text("text"),
+        Block::Table(Table {
+            rows,
+            right: vec![false],
+        }),
+    ];
+    let marked: Vec<_> = [text("↻ This may be a repetition:")]
+        .into_iter()
+        .chain(shown.clone())
+        .collect();
+    let blocks: Vec<_> = fixture.channels[0]
+        .parts()
+        .into_iter()
+        .map(|part| part.blocks)
+        .collect();
     assert_eq!(blocks, [shown.to_vec(), marked]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_look_is_had_also_without_retries_and_what_stays_in_doubt_did_not_fail() {
     let fixture = start(vec![detectable()]);
-    fixture.settings.send_modify(|settings| settings.delivery.send_max_retries = 0);
+    fixture
+        .settings
+        .send_modify(|settings| settings.delivery.send_max_retries = 0);
     fixture.channels[0].fail_next(taken());
     fixture.publish(reply("1", 0, "text")).await;
     assert_eq!(fixture.settled().await[0].1, EntryState::Sent);
@@ -82,20 +151,42 @@ async fn one_look_is_had_also_without_retries_and_what_stays_in_doubt_did_not_fa
     fixture.channels[0].fail_next(unreachable());
     fixture.publish(reply("2", 0, "other")).await;
     let ledger = fixture.settled().await;
-    let states: Vec<_> = ledger.iter().map(|(content, state, _)| (content.as_str(), *state)).collect();
-    let expected = [("text", EntryState::Sent), ("other", EntryState::Uncertain), (UNCERTAIN, EntryState::Sent)];
+    let states: Vec<_> = ledger
+        .iter()
+        .map(|(content, state, _)| (content.as_str(), *state))
+        .collect();
+    let expected = [
+        ("text", EntryState::Sent),
+        ("other", EntryState::Uncertain),
+        (UNCERTAIN, EntryState::Sent),
+    ];
     assert_eq!(states, expected);
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_the_part_that_was_under_way_is_in_doubt_after_a_crash() {
     let bus = MemoryBus::new();
-    bus.publish_outbound(reply("1", 0, "one\n\ntwo\n\nthree")).await.unwrap();
+    bus.publish_outbound(reply("1", 0, "one\n\ntwo\n\nthree"))
+        .await
+        .unwrap();
     let mut crashed = bus.outbound(&"chat".into()).await.unwrap();
-    crashed.next().await.unwrap().settle(Settle::PartSent(0)).await.unwrap();
+    crashed
+        .next()
+        .await
+        .unwrap()
+        .settle(Settle::PartSent(0))
+        .await
+        .unwrap();
     drop(crashed);
-    let style = TextStyle { dialect: Dialect::Plain, measure: Measure::CodePoints, limit: 6 };
+    let style = TextStyle {
+        dialect: Dialect::Plain,
+        measure: Measure::CodePoints,
+        limit: 6,
+    };
     let fixture = start_on(bus, vec![detectable().with_style(style)]);
     assert_eq!(fixture.settled().await[0].1, EntryState::Sent);
-    assert_eq!(looks(&fixture), [("two".to_owned(), true), ("three".to_owned(), false)]);
+    assert_eq!(
+        looks(&fixture),
+        [("two".to_owned(), true), ("three".to_owned(), false)]
+    );
 }

@@ -8,12 +8,14 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use nanobot_bus::MemoryBus;
 use nanobot_channel::{
-    AccessDecision, Admission, Arrival, Channel, ChannelContext, ChannelError, ChannelName, DeliveryGuarantee, Dialect,
-    InboundMessage, Measure, OutboundPart, SenderId, Sent, TextStyle, async_trait,
+    AccessDecision, Admission, Arrival, Channel, ChannelContext, ChannelError, ChannelName,
+    DeliveryGuarantee, Dialect, InboundMessage, Measure, OutboundPart, SenderId, Sent, TextStyle,
+    async_trait,
 };
 use nanobot_channels::{
-    AccessRules, AllowFrom, Asked, Asker, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings,
-    GroupRule, ManagedChannel, PairingError, PairingStore, Pairings, Person, Untold,
+    AccessRules, AllowFrom, Asked, Asker, ChannelManager, ChannelManagerParts, ChannelSettings,
+    DeliverySettings, GroupRule, ManagedChannel, PairingError, PairingStore, Pairings, Person,
+    Untold,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -25,7 +27,10 @@ fn at(minutes: i64) -> DateTime<Utc> {
 }
 
 fn person(channel: &str, sender: &str) -> Person {
-    Person { channel: channel.into(), sender: sender.into() }
+    Person {
+        channel: channel.into(),
+        sender: sender.into(),
+    }
 }
 
 fn code(asked: Asked) -> String {
@@ -36,7 +41,9 @@ fn code(asked: Asked) -> String {
 }
 
 fn ask(store: &PairingStore, sender: &str, minute: i64) -> Asked {
-    store.ask(&"chat".into(), &sender.into(), &"c1".into(), at(minute)).unwrap()
+    store
+        .ask(&"chat".into(), &sender.into(), &"c1".into(), at(minute))
+        .unwrap()
 }
 
 fn is_approved(store: &PairingStore, sender: &str) -> bool {
@@ -53,23 +60,54 @@ fn a_code_lets_one_person_in_once() {
     let store = PairingStore::in_folder(home.path());
     assert_eq!(store.list(at(0)).unwrap(), Pairings::default());
     let first = code(ask(&store, "66|mallory", 0));
-    assert_eq!(code(ask(&store, "66|mallory", 5)), first, "one code at a time");
+    assert_eq!(
+        code(ask(&store, "66|mallory", 5)),
+        first,
+        "one code at a time"
+    );
     assert_ne!(code(ask(&store, "8", 5)), first);
     assert!(!is_approved(&store, "66|mallory"));
     let typed = first.to_lowercase().replace('-', " ");
-    assert_eq!(store.approve(&typed, None, at(6)).unwrap(), person("chat", "66|mallory"));
-    assert!(matches!(store.approve(&first, None, at(6)), Err(PairingError::UnknownCode)));
+    assert_eq!(
+        store.approve(&typed, None, at(6)).unwrap(),
+        person("chat", "66|mallory")
+    );
+    assert!(matches!(
+        store.approve(&first, None, at(6)),
+        Err(PairingError::UnknownCode)
+    ));
     // A name changes hands, the number does not.
-    let table = [("66|mallory", true), ("66", true), ("66|new_name", true), ("67|mallory", false), ("8", false)];
+    let table = [
+        ("66|mallory", true),
+        ("66", true),
+        ("66|new_name", true),
+        ("67|mallory", false),
+        ("8", false),
+    ];
     for (sender, expected) in table {
         assert_eq!(is_approved(&store, sender), expected, "{sender}");
     }
-    assert!(!store.is_approved(&"other".into(), &"66|mallory".into()).unwrap(), "of one channel alone");
+    assert!(
+        !store
+            .is_approved(&"other".into(), &"66|mallory".into())
+            .unwrap(),
+        "of one channel alone"
+    );
     assert_eq!(ask(&store, "66|mallory", 7), Asked::Approved);
     let listed = store.list(at(7)).unwrap();
     assert_eq!(listed.approved, [person("chat", "66|mallory")]);
-    assert_eq!(listed.pending.iter().map(|pending| pending.person.clone()).collect::<Vec<_>>(), [person("chat", "8")]);
-    assert_eq!(store.revoke(&person("chat", "mallory")).unwrap(), [person("chat", "66|mallory")]);
+    assert_eq!(
+        listed
+            .pending
+            .iter()
+            .map(|pending| pending.person.clone())
+            .collect::<Vec<_>>(),
+        [person("chat", "8")]
+    );
+    assert_eq!(
+        store.revoke(&person("chat", "mallory")).unwrap(),
+        [person("chat", "66|mallory")]
+    );
     assert_eq!(store.revoke(&person("chat", "mallory")).unwrap(), []);
     assert!(!is_approved(&store, "66|mallory"));
 }
@@ -81,16 +119,31 @@ fn codes_end() {
     let first = code(ask(&store, "8", 0));
     let second = code(ask(&store, "8", 10));
     assert_ne!(first, second);
-    assert!(matches!(store.approve(&first, None, at(10)), Err(PairingError::UnknownCode)));
-    assert!(matches!(store.approve(&second, Some(&"other".into()), at(10)), Err(PairingError::UnknownCode)));
-    assert_eq!(store.deny(&second, None, at(11)).unwrap(), person("chat", "8"));
+    assert!(matches!(
+        store.approve(&first, None, at(10)),
+        Err(PairingError::UnknownCode)
+    ));
+    assert!(matches!(
+        store.approve(&second, Some(&"other".into()), at(10)),
+        Err(PairingError::UnknownCode)
+    ));
+    assert_eq!(
+        store.deny(&second, None, at(11)).unwrap(),
+        person("chat", "8")
+    );
     assert!(!is_approved(&store, "8"));
     // So that nobody gets in by trying.
     let third = code(ask(&store, "8", 20));
     for _ in 0..5 {
-        assert!(matches!(store.approve("AAAA-AAAA", None, at(20)), Err(PairingError::UnknownCode)));
+        assert!(matches!(
+            store.approve("AAAA-AAAA", None, at(20)),
+            Err(PairingError::UnknownCode)
+        ));
     }
-    assert!(matches!(store.approve(&third, None, at(20)), Err(PairingError::UnknownCode)));
+    assert!(matches!(
+        store.approve(&third, None, at(20)),
+        Err(PairingError::UnknownCode)
+    ));
 }
 
 #[test]
@@ -101,7 +154,12 @@ fn only_so_many_wait_at_a_time() {
         code(ask(&store, &stranger.to_string(), 0));
     }
     assert_eq!(ask(&store, "one more", 1), Asked::Full);
-    assert!(matches!(store.ask(&"other".into(), &"1".into(), &"c1".into(), at(1)).unwrap(), Asked::Code(_)));
+    assert!(matches!(
+        store
+            .ask(&"other".into(), &"1".into(), &"c1".into(), at(1))
+            .unwrap(),
+        Asked::Code(_)
+    ));
     code(ask(&store, "one more", 10));
 }
 
@@ -135,7 +193,10 @@ fn the_python_programs_file_is_read_and_kept() {
 
 /// Who is named, by the ids of people.
 fn ids(askers: &[Asker]) -> Vec<&str> {
-    askers.iter().map(|asker| asker.person.sender.as_str()).collect()
+    askers
+        .iter()
+        .map(|asker| asker.person.sender.as_str())
+        .collect()
 }
 
 #[test]
@@ -153,19 +214,38 @@ fn who_was_approved_is_told_once_whoever_approved() {
     store.deny(&denied, None, at(1)).unwrap();
     // Somebody writes two into the file, and takes the code of one of them out of it.
     let mut file = on_disk(home.path());
-    file["approved"]["chat"].as_array_mut().unwrap().extend([json!("3"), json!("4")]);
-    file["pending"].as_object_mut().unwrap().retain(|_, entry| entry["sender_id"] != "4|four");
+    file["approved"]["chat"]
+        .as_array_mut()
+        .unwrap()
+        .extend([json!("3"), json!("4")]);
+    file["pending"]
+        .as_object_mut()
+        .unwrap()
+        .retain(|_, entry| entry["sender_id"] != "4|four");
     fs::write(store.path(), file.to_string()).unwrap();
     let now = store.untold(&before.waiting).unwrap();
-    assert_eq!((ids(&now.approved), ids(&now.waiting)), (vec!["1", "3", "4|four"], vec!["5"]));
-    assert!(now.approved.iter().all(|asker| asker.chat == "c1".into()), "{now:?}");
+    assert_eq!(
+        (ids(&now.approved), ids(&now.waiting)),
+        (vec!["1", "3", "4|four"], vec!["5"])
+    );
+    assert!(
+        now.approved.iter().all(|asker| asker.chat == "c1".into()),
+        "{now:?}"
+    );
     // Whoever looks again before that is noted finds the same.
     assert_eq!(store.untold(&before.waiting).unwrap(), now);
     store.told(&now.approved).unwrap();
     let after = store.untold(&now.waiting).unwrap();
-    assert_eq!((ids(&after.approved), ids(&after.waiting)), (vec![], vec!["5"]));
+    assert_eq!(
+        (ids(&after.approved), ids(&after.waiting)),
+        (vec![], vec!["5"])
+    );
     let listed = store.list(at(2)).unwrap();
-    assert_eq!(listed.pending.len(), 1, "a code is gone with the news: {listed:?}");
+    assert_eq!(
+        listed.pending.len(),
+        1,
+        "a code is gone with the news: {listed:?}"
+    );
     // Nobody hears of an approval that was taken back.
     let last = store.list(at(2)).unwrap().pending.remove(0).code;
     store.approve(&last, None, at(2)).unwrap();
@@ -179,13 +259,29 @@ fn a_damaged_file_lets_nobody_in_and_is_kept_aside() {
     let store = PairingStore::in_folder(home.path());
     let damaged = r#"{"approved": {"chat": ["7"#;
     fs::write(store.path(), damaged).unwrap();
-    assert!(matches!(store.is_approved(&"chat".into(), &"7".into()), Err(PairingError::Damaged { .. })));
-    assert!(matches!(store.list(at(0)), Err(PairingError::Damaged { .. })));
+    assert!(matches!(
+        store.is_approved(&"chat".into(), &"7".into()),
+        Err(PairingError::Damaged { .. })
+    ));
+    assert!(matches!(
+        store.list(at(0)),
+        Err(PairingError::Damaged { .. })
+    ));
     code(ask(&store, "7", 0));
     assert!(!is_approved(&store, "7"));
-    let files = fs::read_dir(home.path()).unwrap().map(|file| file.unwrap().path());
-    let aside: Vec<_> = files.filter(|path| path.to_string_lossy().contains("damaged-")).collect();
-    assert_eq!(aside.iter().map(|path| fs::read_to_string(path).unwrap()).collect::<Vec<_>>(), [damaged]);
+    let files = fs::read_dir(home.path())
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    let aside: Vec<_> = files
+        .filter(|path| path.to_string_lossy().contains("damaged-"))
+        .collect();
+    assert_eq!(
+        aside
+            .iter()
+            .map(|path| fs::read_to_string(path).unwrap())
+            .collect::<Vec<_>>(),
+        [damaged]
+    );
 }
 
 #[test]
@@ -193,8 +289,14 @@ fn a_file_that_cannot_be_read_lets_nobody_in_and_is_not_touched() {
     let home = tempfile::tempdir().unwrap();
     let store = PairingStore::in_folder(home.path());
     fs::create_dir(store.path()).unwrap();
-    assert!(matches!(store.is_approved(&"chat".into(), &"7".into()), Err(PairingError::Io { .. })));
-    assert!(matches!(store.ask(&"chat".into(), &"7".into(), &"c1".into(), at(0)), Err(PairingError::Io { .. })));
+    assert!(matches!(
+        store.is_approved(&"chat".into(), &"7".into()),
+        Err(PairingError::Io { .. })
+    ));
+    assert!(matches!(
+        store.ask(&"chat".into(), &"7".into(), &"c1".into(), at(0)),
+        Err(PairingError::Io { .. })
+    ));
     assert!(store.path().is_dir());
 }
 
@@ -245,7 +347,11 @@ impl Channel for Open {
     }
 
     fn text_style(&self) -> TextStyle {
-        TextStyle { dialect: Dialect::Plain, measure: Measure::CodePoints, limit: 100 }
+        TextStyle {
+            dialect: Dialect::Plain,
+            measure: Measure::CodePoints,
+            limit: 100,
+        }
     }
 }
 
@@ -263,17 +369,41 @@ impl Door {
         let home = tempfile::tempdir().unwrap();
         let store = PairingStore::in_folder(home.path());
         let (context, mut given) = watch::channel(None);
-        let channel = Arc::new(Open { name: "chat".into(), context });
-        let (settings, receiver) =
-            watch::channel(ChannelSettings { access: rules, delivery: DeliverySettings::default() });
+        let channel = Arc::new(Open {
+            name: "chat".into(),
+            context,
+        });
+        let (settings, receiver) = watch::channel(ChannelSettings {
+            access: rules,
+            delivery: DeliverySettings::default(),
+        });
         let channels = vec![ManagedChannel::new(channel, receiver).pairing_by(store.clone())];
-        let manager = ChannelManager::start(&ChannelManagerParts::new(&MemoryBus::new(), channels, "unused")).unwrap();
-        let context = given.wait_for(Option::is_some).await.unwrap().clone().unwrap();
-        Self { store, context, settings, _home: home, _manager: manager }
+        let manager = ChannelManager::start(&ChannelManagerParts::new(
+            &MemoryBus::new(),
+            channels,
+            "unused",
+        ))
+        .unwrap();
+        let context = given
+            .wait_for(Option::is_some)
+            .await
+            .unwrap()
+            .clone()
+            .unwrap();
+        Self {
+            store,
+            context,
+            settings,
+            _home: home,
+            _manager: manager,
+        }
     }
 
     async fn check(&self, sender: &str, chat: &str, arrival: &Arrival) -> AccessDecision {
-        self.context.access.check(&sender.into(), &chat.into(), arrival).await
+        self.context
+            .access
+            .check(&sender.into(), &chat.into(), arrival)
+            .await
     }
 
     async fn says(&self, sender: &str) -> AccessDecision {
@@ -283,29 +413,65 @@ impl Door {
 
 /// The code in what a stranger reads.
 fn told(decision: AccessDecision) -> String {
-    let AccessDecision::Ask(text) = decision else { panic!("{decision:?}") };
-    let code = text.split_whitespace().find(|word| word.len() == 9 && word.contains('-')).unwrap().to_owned();
-    assert!(text.contains(&format!("nanobot pairing approve {code}")), "{text}");
+    let AccessDecision::Ask(text) = decision else {
+        panic!("{decision:?}")
+    };
+    let code = text
+        .split_whitespace()
+        .find(|word| word.len() == 9 && word.contains('-'))
+        .unwrap()
+        .to_owned();
+    assert!(
+        text.contains(&format!("nanobot pairing approve {code}")),
+        "{text}"
+    );
     code
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stranger_is_told_a_code_and_let_in_by_it() {
     let door = Door::of(AccessRules::default()).await;
-    assert_eq!(door.check("8", "-5", &Arrival::group(true)).await, AccessDecision::Denied, "silence in groups");
+    assert_eq!(
+        door.check("8", "-5", &Arrival::group(true)).await,
+        AccessDecision::Denied,
+        "silence in groups"
+    );
     assert_eq!(door.store.list(Utc::now()).unwrap(), Pairings::default());
     let code = told(door.says("8").await);
-    assert_eq!(door.says("8").await, AccessDecision::Denied, "not at every word");
+    assert_eq!(
+        door.says("8").await,
+        AccessDecision::Denied,
+        "not at every word"
+    );
     tokio::time::advance(Duration::from_mins(1)).await;
     assert_eq!(told(door.says("8").await), code);
     let message = InboundMessage::text("chat", "8", "8", "hi");
-    assert_eq!(door.context.intake.deliver(message.clone(), &Arrival::direct()).await, Admission::NotAllowed);
+    assert_eq!(
+        door.context
+            .intake
+            .deliver(message.clone(), &Arrival::direct())
+            .await,
+        Admission::NotAllowed
+    );
     door.store.approve(&code, None, Utc::now()).unwrap();
-    assert_eq!(door.context.intake.deliver(message, &Arrival::direct()).await, Admission::Accepted);
+    assert_eq!(
+        door.context
+            .intake
+            .deliver(message, &Arrival::direct())
+            .await,
+        Admission::Accepted
+    );
     assert_eq!(door.says("8").await, AccessDecision::Allowed);
-    assert_eq!(door.check("8", "-5", &Arrival::group(true)).await, AccessDecision::Allowed);
+    assert_eq!(
+        door.check("8", "-5", &Arrival::group(true)).await,
+        AccessDecision::Allowed
+    );
     door.store.revoke(&person("chat", "8")).unwrap();
-    assert_ne!(told(door.says("8").await), code, "a new code is told at once");
+    assert_ne!(
+        told(door.says("8").await),
+        code,
+        "a new code is told at once"
+    );
 }
 
 #[tokio::test]
@@ -313,13 +479,19 @@ async fn a_file_that_fails_keeps_strangers_out_and_nobody_else() {
     let door = Door::of(AccessRules::default()).await;
     fs::create_dir(door.store.path()).unwrap();
     assert_eq!(door.says("8").await, AccessDecision::Denied);
-    door.settings.send_modify(|settings| settings.access.allow_from = AllowFrom::listed(["7"]));
+    door.settings
+        .send_modify(|settings| settings.access.allow_from = AllowFrom::listed(["7"]));
     assert_eq!(door.says("7").await, AccessDecision::Allowed);
     fs::remove_dir(door.store.path()).unwrap();
     fs::write(door.store.path(), "{").unwrap();
     assert_eq!(door.says("8").await, AccessDecision::Denied);
-    assert_eq!(fs::read_to_string(door.store.path()).unwrap(), "{", "nobody asked for a change");
-    door.settings.send_modify(|settings| settings.access.allow_from = AllowFrom::Unset);
+    assert_eq!(
+        fs::read_to_string(door.store.path()).unwrap(),
+        "{",
+        "nobody asked for a change"
+    );
+    door.settings
+        .send_modify(|settings| settings.access.allow_from = AllowFrom::Unset);
     told(door.says("8").await);
 }
 
@@ -327,7 +499,10 @@ async fn a_file_that_fails_keeps_strangers_out_and_nobody_else() {
 #[derive(Clone, Debug)]
 enum Event {
     /// Somebody writes.
-    Says { sender: &'static str, group: Option<bool> },
+    Says {
+        sender: &'static str,
+        group: Option<bool>,
+    },
     /// A code is tried that nobody was given, or that of another channel.
     Guess(String),
     /// Somebody's code is approved.
@@ -364,23 +539,56 @@ proptest! {
 
 /// Plays events and holds every decision against what was approved.
 async fn play(events: Vec<Event>, is_listed: bool) {
-    let allow_from = if is_listed { AllowFrom::listed(["7"]) } else { AllowFrom::Unset };
-    let groups = [("-6".to_owned(), GroupRule { allow_from: AllowFrom::listed(["7"]), ..GroupRule::default() })].into();
-    let door = Door::of(AccessRules { groups, ..AccessRules::of(allow_from) }).await;
+    let allow_from = if is_listed {
+        AllowFrom::listed(["7"])
+    } else {
+        AllowFrom::Unset
+    };
+    let groups = [(
+        "-6".to_owned(),
+        GroupRule {
+            allow_from: AllowFrom::listed(["7"]),
+            ..GroupRule::default()
+        },
+    )]
+    .into();
+    let door = Door::of(AccessRules {
+        groups,
+        ..AccessRules::of(allow_from)
+    })
+    .await;
     let mut approved: Vec<&str> = Vec::new();
     for event in events {
         match event {
-            Event::Says { sender, group: None } => {
+            Event::Says {
+                sender,
+                group: None,
+            } => {
                 let may = approved.contains(&sender);
-                assert_eq!(door.says(sender).await == AccessDecision::Allowed, may, "{sender}");
+                assert_eq!(
+                    door.says(sender).await == AccessDecision::Allowed,
+                    may,
+                    "{sender}"
+                );
             }
-            Event::Says { sender, group: Some(addressed) } => {
+            Event::Says {
+                sender,
+                group: Some(addressed),
+            } => {
                 let decision = door.check(sender, "-5", &Arrival::group(addressed)).await;
                 let may = approved.contains(&sender) && addressed;
-                let expected = if may { AccessDecision::Allowed } else { AccessDecision::Denied };
+                let expected = if may {
+                    AccessDecision::Allowed
+                } else {
+                    AccessDecision::Denied
+                };
                 assert_eq!(decision, expected, "{sender} in a group");
                 let closed = door.check(sender, "-6", &Arrival::group(addressed)).await;
-                assert_eq!(closed, AccessDecision::Denied, "{sender} in a group with a list");
+                assert_eq!(
+                    closed,
+                    AccessDecision::Denied,
+                    "{sender} in a group with a list"
+                );
             }
             Event::Guess(guess) => {
                 let given = door.store.list(Utc::now()).unwrap().pending;
@@ -390,9 +598,16 @@ async fn play(events: Vec<Event>, is_listed: bool) {
             }
             Event::Approve(sender) => {
                 let channel = ChannelName::from("chat");
-                let asked = door.store.ask(&channel, &SenderId::from(sender), &sender.into(), Utc::now());
+                let asked = door.store.ask(
+                    &channel,
+                    &SenderId::from(sender),
+                    &sender.into(),
+                    Utc::now(),
+                );
                 if let Asked::Code(code) = asked.unwrap() {
-                    door.store.approve(&code, Some(&channel), Utc::now()).unwrap();
+                    door.store
+                        .approve(&code, Some(&channel), Utc::now())
+                        .unwrap();
                     approved.push(sender);
                 }
             }

@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use nanobot_bus::MemoryBus;
 use nanobot_channel::{
-    Channel, ChannelContext, ChannelError, ChannelName, DeliveryGuarantee, Dialect, Measure, OutboundPart, Sent,
-    TextStyle, async_trait,
+    Channel, ChannelContext, ChannelError, ChannelName, DeliveryGuarantee, Dialect, Measure,
+    OutboundPart, Sent, TextStyle, async_trait,
 };
-use nanobot_channels::{ChannelManager, ChannelManagerParts, ChannelSettings, HealthState, ManagedChannel};
+use nanobot_channels::{
+    ChannelManager, ChannelManagerParts, ChannelSettings, HealthState, ManagedChannel,
+};
 use nanobot_testkit::log::Log;
 use tokio::time::{Instant, advance, sleep};
 
@@ -48,17 +50,27 @@ struct Scripted {
 
 impl fmt::Debug for Scripted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scripted").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Scripted")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
 impl Scripted {
     fn new(script: impl Fn(Duration, usize) -> Act + Send + Sync + 'static) -> Self {
-        Self { name: "chat".into(), instance: 0, script: Arc::new(script), runs: Arc::default() }
+        Self {
+            name: "chat".into(),
+            instance: 0,
+            script: Arc::new(script),
+            runs: Arc::default(),
+        }
     }
 
     fn named(self, name: &str) -> Self {
-        Self { name: name.into(), ..self }
+        Self {
+            name: name.into(),
+            ..self
+        }
     }
 
     /// When it was run, since its first run.
@@ -68,7 +80,12 @@ impl Scripted {
     }
 
     fn instances(&self) -> Vec<usize> {
-        self.runs.lock().unwrap().iter().map(|(_, instance)| *instance).collect()
+        self.runs
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|(_, instance)| *instance)
+            .collect()
     }
 
     /// One that is made anew under the next number whenever that is asked for.
@@ -77,7 +94,10 @@ impl Scripted {
         let again = move || {
             let mut next = next.lock().unwrap();
             *next += 1;
-            Ok(Arc::new(Self { instance: *next, ..made.clone() }) as Arc<dyn Channel>)
+            Ok(Arc::new(Self {
+                instance: *next,
+                ..made.clone()
+            }) as Arc<dyn Channel>)
         };
         ManagedChannel::fixed(Arc::new(self.clone()), ChannelSettings::default()).made_by(again)
     }
@@ -141,12 +161,21 @@ impl Channel for Scripted {
     }
 
     fn text_style(&self) -> TextStyle {
-        TextStyle { dialect: Dialect::Plain, measure: Measure::CodePoints, limit: 4000 }
+        TextStyle {
+            dialect: Dialect::Plain,
+            measure: Measure::CodePoints,
+            limit: 4000,
+        }
     }
 }
 
 fn supervise(managed: Vec<ManagedChannel>) -> ChannelManager {
-    ChannelManager::start(&ChannelManagerParts::new(&MemoryBus::new(), managed, "unused")).unwrap()
+    ChannelManager::start(&ChannelManagerParts::new(
+        &MemoryBus::new(),
+        managed,
+        "unused",
+    ))
+    .unwrap()
 }
 
 fn health(manager: &ChannelManager) -> HealthState {
@@ -165,7 +194,10 @@ const DOWN: &str = "the platform cannot be reached: no route";
 
 /// In how many lines the log says this of that channel.
 fn said(log: &Log, channel: &str, text: &str) -> usize {
-    log.text().lines().filter(|line| line.contains(channel) && line.contains(text)).count()
+    log.text()
+        .lines()
+        .filter(|line| line.contains(channel) && line.contains(text))
+        .count()
 }
 
 fn minutes(number: u64) -> Duration {
@@ -184,7 +216,9 @@ async fn an_outage_of_ten_minutes_costs_few_tries_and_ends_soon_after_it() {
     let manager = supervise(vec![channel.managed()]);
     sleep(minutes(5)).await;
     assert!(is_degraded(&manager, DOWN), "{:?}", health(&manager));
-    let HealthState::Degraded { since, .. } = health(&manager) else { unreachable!() };
+    let HealthState::Degraded { since, .. } = health(&manager) else {
+        unreachable!()
+    };
     sleep(minutes(4)).await;
     assert!(matches!(health(&manager), HealthState::Degraded { since: now, .. } if now == since));
     sleep(minutes(3)).await;
@@ -196,16 +230,29 @@ async fn an_outage_of_ten_minutes_costs_few_tries_and_ends_soon_after_it() {
     assert!(back < outage + Duration::from_secs(80), "{back:?}");
     sleep(minutes(5)).await;
     let runs = channel.runs();
-    let [.., before, last] = runs.as_slice() else { unreachable!() };
+    let [.., before, last] = runs.as_slice() else {
+        unreachable!()
+    };
     let pause = *last - *before - minutes(5);
-    assert!(pause < Duration::from_secs(2), "after a good while the first pause is the first again: {pause:?}");
+    assert!(
+        pause < Duration::from_secs(2),
+        "after a good while the first pause is the first again: {pause:?}"
+    );
     assert!(manager.stop().await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_pause_that_a_platform_asks_for_is_no_longer_than_a_year() {
-    let limited = || ChannelError::RateLimited { retry_after: Duration::MAX };
-    let channel = Scripted::new(move |_, run| if run == 0 { Act::Fail(limited()) } else { Act::Live });
+    let limited = || ChannelError::RateLimited {
+        retry_after: Duration::MAX,
+    };
+    let channel = Scripted::new(move |_, run| {
+        if run == 0 {
+            Act::Fail(limited())
+        } else {
+            Act::Live
+        }
+    });
     let manager = supervise(vec![channel.managed()]);
     sleep(minutes(1)).await;
     advance(minutes(60 * 24 * 364)).await;
@@ -219,7 +266,13 @@ async fn a_pause_that_a_platform_asks_for_is_no_longer_than_a_year() {
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_disconnects_are_survived_without_a_rush() {
-    let channel = Scripted::new(|_, run| if run < 1000 { Act::LiveThenFail(down()) } else { Act::Live });
+    let channel = Scripted::new(|_, run| {
+        if run < 1000 {
+            Act::LiveThenFail(down())
+        } else {
+            Act::Live
+        }
+    });
     let manager = supervise(vec![channel.managed()]);
     while channel.runs().len() <= 1000 {
         sleep(minutes(1)).await;
@@ -227,9 +280,19 @@ async fn a_thousand_disconnects_are_survived_without_a_rush() {
     assert_eq!(health(&manager), HealthState::Running);
     let runs = channel.runs();
     assert_eq!(runs.len(), 1001);
-    let most = runs.iter().map(|at| runs.iter().filter(|run| **run >= *at && **run < *at + minutes(1)).count()).max();
+    let most = runs
+        .iter()
+        .map(|at| {
+            runs.iter()
+                .filter(|run| **run >= *at && **run < *at + minutes(1))
+                .count()
+        })
+        .max();
     assert!(most <= Some(7), "{most:?} runs in a minute");
-    assert!(channel.instances().iter().all(|instance| *instance == 0), "an error is no reason to make it anew");
+    assert!(
+        channel.instances().iter().all(|instance| *instance == 0),
+        "an error is no reason to make it anew"
+    );
     assert!(manager.stop().await);
 }
 
@@ -239,7 +302,11 @@ async fn one_that_returns_at_once_does_not_run_hot() {
     let manager = supervise(vec![channel.managed()]);
     sleep(minutes(10)).await;
     assert!(channel.runs().len() <= 20, "{:?}", channel.runs());
-    assert!(is_degraded(&manager, "it ended by itself"), "{:?}", health(&manager));
+    assert!(
+        is_degraded(&manager, "it ended by itself"),
+        "{:?}",
+        health(&manager)
+    );
     assert!(manager.stop().await);
 }
 
@@ -247,9 +314,17 @@ async fn one_that_returns_at_once_does_not_run_hot() {
 async fn one_that_hangs_or_panics_is_made_anew() {
     let silence = "it gave no sign of life for 120 s";
     for (script, why, soon) in [
-        (Box::new(|| Act::Stall) as Box<dyn Fn() -> Act + Send + Sync>, silence, Duration::from_secs(121)),
+        (
+            Box::new(|| Act::Stall) as Box<dyn Fn() -> Act + Send + Sync>,
+            silence,
+            Duration::from_secs(121),
+        ),
         (Box::new(|| Act::Deaf), silence, Duration::from_secs(123)),
-        (Box::new(|| Act::Panic), "it panicked", Duration::from_millis(500)),
+        (
+            Box::new(|| Act::Panic),
+            "it panicked",
+            Duration::from_millis(500),
+        ),
     ] {
         let channel = Scripted::new(move |_, run| if run == 0 { script() } else { Act::Live });
         let manager = supervise(vec![channel.managed()]);
@@ -265,21 +340,38 @@ async fn one_that_hangs_or_panics_is_made_anew() {
 #[tokio::test(start_paused = true)]
 async fn what_only_a_person_can_repair_is_said_once_and_tried_once_an_hour() {
     let log = Log::capture().unwrap();
-    let channel =
-        Scripted::new(|_, run| if run < 3 { Act::Fail(ChannelError::Auth("revoked".into())) } else { Act::Live })
-            .named("revoked");
+    let channel = Scripted::new(|_, run| {
+        if run < 3 {
+            Act::Fail(ChannelError::Auth("revoked".into()))
+        } else {
+            Act::Live
+        }
+    })
+    .named("revoked");
     let manager = supervise(vec![channel.managed()]);
-    let failed = HealthState::Failed { why: "the platform refuses the credentials: revoked".to_owned() };
+    let failed = HealthState::Failed {
+        why: "the platform refuses the credentials: revoked".to_owned(),
+    };
     for hours in 1..=3 {
         sleep(Duration::from_secs(1)).await;
-        assert_eq!((health(&manager), channel.runs().len()), (failed.clone(), hours));
+        assert_eq!(
+            (health(&manager), channel.runs().len()),
+            (failed.clone(), hours)
+        );
         sleep(minutes(58)).await;
         assert_eq!(channel.runs().len(), hours, "too early");
         advance(minutes(18)).await;
     }
     sleep(Duration::from_secs(1)).await;
     assert_eq!(health(&manager), HealthState::Running);
-    assert_eq!(said(&log, "channel=revoked", "the channel cannot run until somebody repairs this"), 1);
+    assert_eq!(
+        said(
+            &log,
+            "channel=revoked",
+            "the channel cannot run until somebody repairs this"
+        ),
+        1
+    );
     assert!(manager.stop().await);
 }
 
@@ -295,11 +387,18 @@ async fn another_receiver_is_said_once_and_given_way() {
     let why = "somebody else receives with these credentials: a second poller";
     while channel.runs().len() < 20 {
         sleep(Duration::from_secs(1)).await;
-        assert!(is_degraded(&manager, why), "signs of life between conflicts do not count: {:?}", health(&manager));
+        assert!(
+            is_degraded(&manager, why),
+            "signs of life between conflicts do not count: {:?}",
+            health(&manager)
+        );
     }
     let runs = channel.runs();
     let pauses: Vec<_> = runs.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    assert!(pauses[0] >= Duration::from_secs(30) && pauses[18] >= minutes(10), "{pauses:?}");
+    assert!(
+        pauses[0] >= Duration::from_secs(30) && pauses[18] >= minutes(10),
+        "{pauses:?}"
+    );
     assert_eq!(said(&log, "channel=rival", "another program receives"), 1);
     sleep(minutes(15)).await;
     assert_eq!(health(&manager), HealthState::Running);
@@ -310,14 +409,25 @@ async fn another_receiver_is_said_once_and_given_way() {
 async fn two_programs_of_one_computer_take_turns() {
     let folder = tempfile::tempdir().unwrap();
     let lock: PathBuf = folder.path().join("locks").join("account");
-    let (first, second) = (Scripted::new(|_, _| Act::Live), Scripted::new(|_, _| Act::Live));
+    let (first, second) = (
+        Scripted::new(|_, _| Act::Live),
+        Scripted::new(|_, _| Act::Live),
+    );
     let here = supervise(vec![first.managed().claiming(lock.clone())]);
     sleep(Duration::from_secs(1)).await;
     let there = supervise(vec![second.managed().claiming(lock)]);
     sleep(minutes(3)).await;
-    assert_eq!((health(&here), second.runs().len()), (HealthState::Running, 0));
-    let HealthState::Degraded { why, .. } = health(&there) else { unreachable!("{:?}", health(&there)) };
-    assert!(why.starts_with("another gateway on this computer receives with these credentials"), "{why}");
+    assert_eq!(
+        (health(&here), second.runs().len()),
+        (HealthState::Running, 0)
+    );
+    let HealthState::Degraded { why, .. } = health(&there) else {
+        unreachable!("{:?}", health(&there))
+    };
+    assert!(
+        why.starts_with("another gateway on this computer receives with these credentials"),
+        "{why}"
+    );
     assert!(here.stop().await);
     sleep(Duration::from_secs(11)).await;
     assert_eq!(health(&there), HealthState::Running);
@@ -326,21 +436,39 @@ async fn two_programs_of_one_computer_take_turns() {
 
 #[tokio::test(start_paused = true)]
 async fn channels_come_and_go_while_the_others_run() {
-    let (first, second) = (Scripted::new(|_, _| Act::Live), Scripted::new(|_, _| Act::Live));
+    let (first, second) = (
+        Scripted::new(|_, _| Act::Live),
+        Scripted::new(|_, _| Act::Live),
+    );
     let manager = supervise(vec![first.managed()]);
     sleep(Duration::from_secs(1)).await;
     manager.put(&second.managed()).await;
     sleep(Duration::from_secs(1)).await;
-    assert_eq!((health(&manager), first.runs().len(), second.runs().len()), (HealthState::Running, 1, 1));
+    assert_eq!(
+        (health(&manager), first.runs().len(), second.runs().len()),
+        (HealthState::Running, 1, 1)
+    );
     manager.refuse(&"chat".into(), "no token".to_owned()).await;
-    assert_eq!(health(&manager), HealthState::Failed { why: "no token".to_owned() });
+    assert_eq!(
+        health(&manager),
+        HealthState::Failed {
+            why: "no token".to_owned()
+        }
+    );
     manager.put(&first.managed()).await;
     sleep(Duration::from_secs(1)).await;
-    assert_eq!((health(&manager), first.runs().len(), second.runs().len()), (HealthState::Running, 2, 1));
+    assert_eq!(
+        (health(&manager), first.runs().len(), second.runs().len()),
+        (HealthState::Running, 2, 1)
+    );
     manager.remove(&"chat".into()).await;
     assert_eq!(manager.health().snapshot().len(), 0);
     manager.close_intake();
     manager.put(&first.managed()).await;
-    assert_eq!(manager.health().snapshot().len(), 0, "nothing starts while everything stops");
+    assert_eq!(
+        manager.health().snapshot().len(),
+        0,
+        "nothing starts while everything stops"
+    );
     assert!(manager.stop().await);
 }

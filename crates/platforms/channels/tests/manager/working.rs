@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use nanobot_bus::{Bus as _, MemoryBus, Settle};
 use nanobot_channel::{
-    Arrival, DeliveryContext, InboundMessage, MessageId, Origin, OutboundKey, OutboundKind, OutboundMessage,
+    Arrival, DeliveryContext, InboundMessage, MessageId, Origin, OutboundKey, OutboundKind,
+    OutboundMessage,
 };
 use nanobot_channels::DeliverySettings;
 use nanobot_testkit::RecordingChannel;
@@ -16,7 +17,10 @@ use super::{Fixture, start, start_on};
 fn said(id: &str, thread: Option<&str>, words: &str) -> InboundMessage {
     InboundMessage {
         id: Some(MessageId::from(id)),
-        delivery: DeliveryContext { thread: thread.map(str::to_owned), ..DeliveryContext::default() },
+        delivery: DeliveryContext {
+            thread: thread.map(str::to_owned),
+            ..DeliveryContext::default()
+        },
         ..InboundMessage::text("chat", "ann", "1", words)
     }
 }
@@ -24,7 +28,10 @@ fn said(id: &str, thread: Option<&str>, words: &str) -> InboundMessage {
 /// Something of the turn of such a message.
 fn of_turn(message: &InboundMessage, kind: OutboundKind, content: &str) -> OutboundMessage {
     let turn = message.journal_id().unwrap();
-    let key = OutboundKey { turn: turn.as_str().into(), position: 0 };
+    let key = OutboundKey {
+        turn: turn.as_str().into(),
+        position: 0,
+    };
     OutboundMessage::in_reply_to(message, key, kind, content.to_owned())
 }
 
@@ -34,7 +41,10 @@ fn turn_end() -> OutboundKind {
 
 impl Fixture {
     async fn receive(&self, message: &InboundMessage) {
-        self.channels[0].receive(message.clone(), &Arrival::direct()).await.unwrap();
+        self.channels[0]
+            .receive(message.clone(), &Arrival::direct())
+            .await
+            .unwrap();
     }
 
     /// How often the indicator is shown in the next minute.
@@ -53,12 +63,17 @@ async fn the_typing_indicator_lasts_from_acceptance_to_the_reply() {
     let message = said("1", None, "hi");
     fixture.receive(&message).await;
     sleep(Duration::from_millis(8500)).await;
-    assert_eq!(fixture.channels[0].typing_shown(), ["1", "1", "1"].map(Into::into));
+    assert_eq!(
+        fixture.channels[0].typing_shown(),
+        ["1", "1", "1"].map(Into::into)
+    );
     let mut on_the_way = of_turn(&message, OutboundKind::Final, "a file");
     on_the_way.key.position = 1;
     fixture.publish(on_the_way).await;
     assert!(fixture.typing_in_a_minute().await > 0);
-    fixture.publish(of_turn(&message, OutboundKind::Final, "done")).await;
+    fixture
+        .publish(of_turn(&message, OutboundKind::Final, "done"))
+        .await;
     assert_eq!(fixture.typing_in_a_minute().await, 0);
 }
 
@@ -74,28 +89,53 @@ async fn unanswered(messages: &[&InboundMessage]) -> MemoryBus {
 #[tokio::test(start_paused = true)]
 async fn turns_that_go_on_after_a_start_show_it_and_say_that_they_are_alive() {
     let (first, second) = (said("1", None, "hi"), said("2", None, "hi"));
-    let elsewhere = InboundMessage { channel: "other".into(), chat_id: "2".into(), ..said("3", None, "hi") };
-    let job = InboundMessage { chat_id: "3".into(), origin: Origin::Cron { job: "j".into() }, ..said("4", None, "hi") };
+    let elsewhere = InboundMessage {
+        channel: "other".into(),
+        chat_id: "2".into(),
+        ..said("3", None, "hi")
+    };
+    let job = InboundMessage {
+        chat_id: "3".into(),
+        origin: Origin::Cron { job: "j".into() },
+        ..said("4", None, "hi")
+    };
     let bus = unanswered(&[&first, &second, &elsewhere, &job]).await;
     let fixture = start_on(bus, vec![RecordingChannel::new("chat")]);
     assert!(fixture.typing_in_a_minute().await > 0);
-    assert!(fixture.channels[0].typing_shown().iter().all(|chat| *chat == "1".into()), "of its own people alone");
+    assert!(
+        fixture.channels[0]
+            .typing_shown()
+            .iter()
+            .all(|chat| *chat == "1".into()),
+        "of its own people alone"
+    );
     sleep(Duration::from_secs(1)).await;
     assert_eq!(fixture.channels[0].texts(), ["Still at work, for 1 min."]);
     fixture.bus.offer(of_turn(&first, turn_end(), ""));
     assert!(fixture.typing_in_a_minute().await > 0);
-    fixture.publish(of_turn(&second, OutboundKind::Final, "done")).await;
+    fixture
+        .publish(of_turn(&second, OutboundKind::Final, "done"))
+        .await;
     assert_eq!(fixture.typing_in_a_minute().await, 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_goes_on_ends_with_its_message_where_nobody_tells_its_end() {
     let (first, second) = (said("1", None, "hi"), said("2", Some("7"), "hi"));
-    let fixture = start_on(unanswered(&[&first, &second]).await, vec![RecordingChannel::new("chat")]);
+    let fixture = start_on(
+        unanswered(&[&first, &second]).await,
+        vec![RecordingChannel::new("chat")],
+    );
     assert!(fixture.typing_in_a_minute().await > 20, "in both places");
     let mut inbound = fixture.bus.inbound().await.unwrap();
     for left in [true, false] {
-        inbound.next().await.unwrap().settle(Settle::Ack).await.unwrap();
+        inbound
+            .next()
+            .await
+            .unwrap()
+            .settle(Settle::Ack)
+            .await
+            .unwrap();
         sleep(Duration::from_secs(6)).await;
         assert_eq!(fixture.typing_in_a_minute().await > 0, left);
     }
@@ -104,7 +144,11 @@ async fn a_turn_that_goes_on_ends_with_its_message_where_nobody_tells_its_end() 
 #[tokio::test(start_paused = true)]
 async fn it_ends_with_a_turn_that_says_nothing_and_not_before_the_last_one() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
-    let (first, second, elsewhere) = (said("1", None, "hi"), said("2", None, "hi"), said("3", Some("7"), "hi"));
+    let (first, second, elsewhere) = (
+        said("1", None, "hi"),
+        said("2", None, "hi"),
+        said("3", Some("7"), "hi"),
+    );
     for message in [&first, &second, &elsewhere] {
         fixture.receive(message).await;
     }
@@ -121,7 +165,9 @@ async fn it_ends_when_the_end_of_the_turn_is_lost() {
     let message = said("1", None, "hi");
     fixture.receive(&message).await;
     sleep(Duration::from_mins(8)).await;
-    fixture.bus.offer(of_turn(&message, OutboundKind::ToolHint, "exec(\"ls\")"));
+    fixture
+        .bus
+        .offer(of_turn(&message, OutboundKind::ToolHint, "exec(\"ls\")"));
     sleep(Duration::from_mins(8)).await;
     assert!(fixture.typing_in_a_minute().await > 0);
     sleep(Duration::from_mins(2)).await;
@@ -139,9 +185,15 @@ async fn a_turn_of_which_nothing_is_seen_says_now_and_then_that_it_is_alive() {
     sleep(Duration::from_secs(59)).await;
     assert_eq!(fixture.channels[0].texts(), [""; 0]);
     sleep(Duration::from_secs(2)).await;
-    fixture.bus.offer(of_turn(&message, OutboundKind::ToolHint, "exec(\"make `all`\")"));
+    fixture.bus.offer(of_turn(
+        &message,
+        OutboundKind::ToolHint,
+        "exec(\"make `all`\")",
+    ));
     sleep(Duration::from_mins(7)).await;
-    fixture.bus.offer(of_turn(&message, OutboundKind::Progress, "Almost there."));
+    fixture
+        .bus
+        .offer(of_turn(&message, OutboundKind::Progress, "Almost there."));
     sleep(Duration::from_mins(7)).await;
     fixture.bus.offer(of_turn(&message, turn_end(), ""));
     sleep(Duration::from_hours(1)).await;
@@ -163,11 +215,26 @@ async fn it_is_said_in_the_text_that_is_being_written_and_in_the_language_of_the
     let message = said("1", None, "你好");
     let stream = || "s".into();
     fixture.receive(&message).await;
-    fixture.bus.offer(of_turn(&message, OutboundKind::Delta { stream: stream() }, "好的"));
+    fixture.bus.offer(of_turn(
+        &message,
+        OutboundKind::Delta { stream: stream() },
+        "好的",
+    ));
     sleep(Duration::from_secs(61)).await;
-    fixture.bus.offer(of_turn(&message, OutboundKind::StreamEnd { stream: stream(), resuming: true }, ""));
+    fixture.bus.offer(of_turn(
+        &message,
+        OutboundKind::StreamEnd {
+            stream: stream(),
+            resuming: true,
+        },
+        "",
+    ));
     sleep(Duration::from_secs(121)).await;
-    let drafts: Vec<_> = fixture.channels[0].draft_events().into_iter().map(|draft| draft.content).collect();
+    let drafts: Vec<_> = fixture.channels[0]
+        .draft_events()
+        .into_iter()
+        .map(|draft| draft.content)
+        .collect();
     assert_eq!(drafts, ["好的", "\n\n还在处理，已用 1 分钟。\n\n", ""]);
     assert_eq!(fixture.channels[0].texts(), ["还在处理，已用 3 分钟。"]);
 }
@@ -179,7 +246,9 @@ async fn nothing_is_said_where_that_is_switched_off_or_progress_is() {
         |delivery: &mut DeliverySettings| delivery.send_progress = false,
     ] {
         let fixture = start_on(MemoryBus::new(), vec![RecordingChannel::new("chat")]);
-        fixture.settings.send_modify(|settings| quiet(&mut settings.delivery));
+        fixture
+            .settings
+            .send_modify(|settings| quiet(&mut settings.delivery));
         fixture.receive(&said("1", None, "hi")).await;
         sleep(Duration::from_mins(9)).await;
         assert_eq!(fixture.channels[0].texts(), [""; 0]);

@@ -25,9 +25,16 @@ mod unix {
 
     /// Closes what was inherited besides the standard streams.
     pub(crate) fn close_inherited() {
-        let folder = if cfg!(target_os = "linux") { "/proc/self/fd" } else { "/dev/fd" };
-        let Ok(entries) = std::fs::read_dir(folder) else { return };
-        let names = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+        let folder = if cfg!(target_os = "linux") {
+            "/proc/self/fd"
+        } else {
+            "/dev/fd"
+        };
+        let Ok(entries) = std::fs::read_dir(folder) else {
+            return;
+        };
+        let names =
+            entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
         let inherited: Vec<i32> = names.filter(|number| *number > 2).collect();
         for number in inherited {
             // The folder itself was one of them and is closed already.
@@ -55,11 +62,20 @@ mod unix {
 
     /// Sets what holds for a document of this size.
     pub(crate) fn begin_document(size: usize) -> nix::Result<()> {
-        setrlimit(Resource::RLIMIT_CPU, number(used() + SECONDS + 1), number(WORN_OUT + 2 * SECONDS + 2))?;
-        let memory = |size: usize| number(MEMORY.saturating_add(size.saturating_mul(MEMORY_FOR_BYTE)));
+        setrlimit(
+            Resource::RLIMIT_CPU,
+            number(used() + SECONDS + 1),
+            number(WORN_OUT + 2 * SECONDS + 2),
+        )?;
+        let memory =
+            |size: usize| number(MEMORY.saturating_add(size.saturating_mul(MEMORY_FOR_BYTE)));
         let limited = setrlimit(Resource::RLIMIT_AS, memory(size), memory(MAX_DOCUMENT));
         // Elsewhere a process begins with more address space than that.
-        if cfg!(target_os = "linux") { limited } else { Ok(()) }
+        if cfg!(target_os = "linux") {
+            limited
+        } else {
+            Ok(())
+        }
     }
 
     /// `true` if the process has to be replaced.
@@ -69,7 +85,9 @@ mod unix {
 
     /// Seconds of processor time so far.
     fn used() -> u64 {
-        let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else { return WORN_OUT };
+        let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else {
+            return WORN_OUT;
+        };
         let seconds = usage.user_time().tv_sec() + usage.system_time().tv_sec();
         u64::try_from(seconds).unwrap_or(WORN_OUT)
     }

@@ -45,7 +45,9 @@ pub struct HelperProcess {
 
 impl fmt::Debug for HelperProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HelperProcess").field("program", &self.program).finish_non_exhaustive()
+        f.debug_struct("HelperProcess")
+            .field("program", &self.program)
+            .finish_non_exhaustive()
     }
 }
 
@@ -136,7 +138,10 @@ impl Extract for HelperProcess {
     async fn extract(&self, request: Request) -> Result<Answer, ExtractError> {
         let size = request.size();
         if size > MAX_DOCUMENT {
-            return Err(ExtractError::TooLarge { bytes: size, limit: MAX_DOCUMENT });
+            return Err(ExtractError::TooLarge {
+                bytes: size,
+                limit: MAX_DOCUMENT,
+            });
         }
         let parts = request.into_parts()?;
         let _seat = self.seat().await;
@@ -153,7 +158,9 @@ impl Extract for HelperProcess {
                     return answer_of(answer);
                 }
                 Ok(Err(Failed::Retired)) if is_warm => {}
-                Ok(Err(Failed::Retired)) => return Err(ExtractError::Ended("it answers nothing".to_owned())),
+                Ok(Err(Failed::Retired)) => {
+                    return Err(ExtractError::Ended("it answers nothing".to_owned()));
+                }
                 Ok(Err(Failed::For(error))) => return Err(error),
                 Err(_elapsed) => {
                     helper.end().await;
@@ -189,14 +196,22 @@ impl Idle {
 
     fn take(&self, number: u64) -> Option<Helper> {
         self.with(|waiting| {
-            let place = waiting.helpers.iter().position(|(known, _)| *known == number)?;
+            let place = waiting
+                .helpers
+                .iter()
+                .position(|(known, _)| *known == number)?;
             Some(waiting.helpers.swap_remove(place).1)
         })
     }
 
     /// `true` if one that runs has no work.
     fn is_any(&self) -> bool {
-        self.with(|waiting| waiting.helpers.iter_mut().any(|(_, helper)| helper.is_alive()))
+        self.with(|waiting| {
+            waiting
+                .helpers
+                .iter_mut()
+                .any(|(_, helper)| helper.is_alive())
+        })
     }
 
     /// The one that was idle for the shortest time, of those that still run.
@@ -204,7 +219,10 @@ impl Idle {
         self.with(|waiting| {
             waiting.helpers.retain_mut(|(_, helper)| helper.is_alive());
             let newest = waiting.helpers.iter().map(|(number, _)| *number).max()?;
-            let place = waiting.helpers.iter().position(|(known, _)| *known == newest)?;
+            let place = waiting
+                .helpers
+                .iter()
+                .position(|(known, _)| *known == newest)?;
             Some(waiting.helpers.swap_remove(place).1)
         })
     }

@@ -41,14 +41,25 @@ impl Helper {
     pub(super) fn start(program: &Path) -> io::Result<Self> {
         let mut command = Command::new(program);
         command.arg(ARGUMENT).env_clear().kill_on_drop(true);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
         #[cfg(unix)]
         command.process_group(0).current_dir("/");
         let mut child = command.spawn()?;
         let pipe = || io::Error::other("the reader has no pipe");
-        let (input, output) = (child.stdin.take().ok_or_else(pipe)?, child.stdout.take().ok_or_else(pipe)?);
+        let (input, output) = (
+            child.stdin.take().ok_or_else(pipe)?,
+            child.stdout.take().ok_or_else(pipe)?,
+        );
         let group = group::Group::of(&child);
-        Ok(Self { group, child, input, output })
+        Ok(Self {
+            group,
+            child,
+            input,
+            output,
+        })
     }
 
     /// `true` if it still runs.
@@ -67,7 +78,9 @@ impl Helper {
         };
         match received {
             Ok(parts) => Ok(parts),
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(Failed::For(ExtractError::TooMuch)),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                Err(Failed::For(ExtractError::TooMuch))
+            }
             Err(_closed) => Err(self.reason().await),
         }
     }
@@ -91,7 +104,9 @@ impl Helper {
         if status.success() {
             return Failed::Retired;
         }
-        Failed::For(signal::reason(status).unwrap_or_else(|| ExtractError::Ended(status.to_string())))
+        Failed::For(
+            signal::reason(status).unwrap_or_else(|| ExtractError::Ended(status.to_string())),
+        )
     }
 }
 

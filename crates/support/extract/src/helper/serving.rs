@@ -25,12 +25,19 @@ const STACK: usize = 64 << 20;
 pub(super) fn serve() -> ExitCode {
     limits::close_inherited();
     let (requests, work) = sync_channel(1);
-    if thread::Builder::new().stack_size(STACK).spawn(move || answer_all(&work)).is_err() || limits::begin().is_err() {
+    if thread::Builder::new()
+        .stack_size(STACK)
+        .spawn(move || answer_all(&work))
+        .is_err()
+        || limits::begin().is_err()
+    {
         return ExitCode::FAILURE;
     }
     let mut input = io::stdin().lock();
     loop {
-        match frame::read(&mut input, MAX_DOCUMENT + MAX_FACTS).map(|read| read.map(|parts| requests.send(parts))) {
+        match frame::read(&mut input, MAX_DOCUMENT + MAX_FACTS)
+            .map(|read| read.map(|parts| requests.send(parts)))
+        {
             Ok(Some(Ok(()))) => {}
             Ok(None) => return ExitCode::SUCCESS,
             Ok(Some(Err(_))) | Err(_) => return ExitCode::FAILURE,
@@ -55,8 +62,12 @@ fn answer_all(requests: &Receiver<Parts>) {
 fn answer(parts: Parts) -> io::Result<()> {
     let request = Request::from_parts(parts).map_err(io::Error::other)?;
     limits::begin_document(request.size()).map_err(io::Error::other)?;
-    let answer = catch_unwind(AssertUnwindSafe(|| read(request))).unwrap_or(Err(ExtractError::Broken));
+    let answer =
+        catch_unwind(AssertUnwindSafe(|| read(request))).unwrap_or(Err(ExtractError::Broken));
     let mut output = io::stdout().lock();
-    frame::write(&mut output, &answer_parts(answer).map_err(io::Error::other)?)?;
+    frame::write(
+        &mut output,
+        &answer_parts(answer).map_err(io::Error::other)?,
+    )?;
     output.flush()
 }

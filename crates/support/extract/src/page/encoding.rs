@@ -9,7 +9,9 @@ const PRELUDE: usize = 2048;
 pub(super) fn decoded(body: &[u8], header: &str) -> String {
     let prelude = String::from_utf8_lossy(body.get(..PRELUDE).unwrap_or(body)).to_ascii_lowercase();
     let named = charset_in(header).or_else(|| charset_in(&prelude));
-    let encoding = named.and_then(|name| Encoding::for_label(name.as_bytes())).unwrap_or(UTF_8);
+    let encoding = named
+        .and_then(|name| Encoding::for_label(name.as_bytes()))
+        .unwrap_or(UTF_8);
     encoding.decode(body).0.into_owned()
 }
 

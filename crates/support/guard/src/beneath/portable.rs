@@ -25,7 +25,11 @@ pub(super) fn entries(path: &Path) -> io::Result<Vec<Entry>> {
         .map(|entry| {
             let entry = entry?;
             let kind = entry.file_type()?;
-            Ok(Entry { name: entry.file_name(), is_dir: kind.is_dir(), is_link: kind.is_symlink() })
+            Ok(Entry {
+                name: entry.file_name(),
+                is_dir: kind.is_dir(),
+                is_link: kind.is_symlink(),
+            })
         })
         .collect()
 }
@@ -34,12 +38,23 @@ pub(super) fn create_folder(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
 }
 
-pub(super) fn replace(path: &Path, contents: &[u8], _: &dyn Fn(FileId) -> io::Result<()>) -> io::Result<()> {
-    let folder = path.parent().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+pub(super) fn replace(
+    path: &Path,
+    contents: &[u8],
+    _: &dyn Fn(FileId) -> io::Result<()>,
+) -> io::Result<()> {
+    let folder = path
+        .parent()
+        .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     fs::create_dir_all(folder)?;
     let existing = match path.symlink_metadata() {
         Ok(metadata) if metadata.is_file() => Some(metadata.permissions()),
-        Ok(_) => return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
+        Ok(_) => {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "not a regular file",
+            ));
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };

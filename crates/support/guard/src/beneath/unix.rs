@@ -32,16 +32,25 @@ const WAY: OFlag = OFlag::O_PATH.union(FOLDER);
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const WAY: OFlag = FOLDER;
 
-const FOLDER: OFlag = OFlag::O_DIRECTORY.union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
+const FOLDER: OFlag = OFlag::O_DIRECTORY
+    .union(OFlag::O_NOFOLLOW)
+    .union(OFlag::O_CLOEXEC);
 /// Without waiting, so that a pipe swapped in cannot hang the caller.
-const FILE: OFlag = OFlag::O_NOFOLLOW.union(OFlag::O_CLOEXEC).union(OFlag::O_NONBLOCK);
+const FILE: OFlag = OFlag::O_NOFOLLOW
+    .union(OFlag::O_CLOEXEC)
+    .union(OFlag::O_NONBLOCK);
 
 /// Tells temporary files of this process apart.
 static TEMPORARY: AtomicU64 = AtomicU64::new(0);
 
 pub(super) fn open(path: &Path) -> io::Result<File> {
     let (folder, name) = parent(path, false)?;
-    Ok(File::from(openat(folder, name, FILE | OFlag::O_RDONLY, Mode::empty())?))
+    Ok(File::from(openat(
+        folder,
+        name,
+        FILE | OFlag::O_RDONLY,
+        Mode::empty(),
+    )?))
 }
 
 pub(super) fn entries(path: &Path) -> io::Result<Vec<Entry>> {
@@ -61,9 +70,15 @@ pub(super) fn entries(path: &Path) -> io::Result<Vec<Entry>> {
             None => path
                 .join(name)
                 .symlink_metadata()
-                .map_or((false, false), |metadata| (metadata.is_dir(), metadata.is_symlink())),
+                .map_or((false, false), |metadata| {
+                    (metadata.is_dir(), metadata.is_symlink())
+                }),
         };
-        entries.push(Entry { name: name.to_owned(), is_dir, is_link });
+        entries.push(Entry {
+            name: name.to_owned(),
+            is_dir,
+            is_link,
+        });
     }
     Ok(entries)
 }
@@ -74,14 +89,20 @@ pub(super) fn create_folder(path: &Path) -> io::Result<()> {
 }
 
 /// Replaces the content of a file; `judge` is asked about one that has more than one name.
-pub(super) fn replace(path: &Path, contents: &[u8], judge: &dyn Fn(FileId) -> io::Result<()>) -> io::Result<()> {
+pub(super) fn replace(
+    path: &Path,
+    contents: &[u8],
+    judge: &dyn Fn(FileId) -> io::Result<()>,
+) -> io::Result<()> {
     let (folder, name) = parent(path, true)?;
     let existing = existing(&folder, name)?;
     if let Some(shared) = existing.as_ref().and_then(FileId::if_shared) {
         judge(shared)?;
     }
     match by_rename(&folder, name, existing.as_ref(), contents) {
-        Err(error) if existing.is_some() && rename_is_impossible(&error) => in_place(&folder, name, contents),
+        Err(error) if existing.is_some() && rename_is_impossible(&error) => {
+            in_place(&folder, name, contents)
+        }
         done => done,
     }
 }
@@ -95,24 +116,43 @@ fn existing(folder: &OwnedFd, name: &OsStr) -> io::Result<Option<Metadata>> {
     };
     let metadata = file.metadata()?;
     if !metadata.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a regular file",
+        ));
     }
     Ok(Some(metadata))
 }
 
-fn by_rename(folder: &OwnedFd, name: &OsStr, existing: Option<&Metadata>, contents: &[u8]) -> io::Result<()> {
+fn by_rename(
+    folder: &OwnedFd,
+    name: &OsStr,
+    existing: Option<&Metadata>,
+    contents: &[u8],
+) -> io::Result<()> {
     let number = TEMPORARY.fetch_add(1, Ordering::Relaxed);
     let temporary = OsString::from(format!(".nanobot-{}-{number}.tmp", std::process::id()));
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | FILE;
-    let mut file = File::from(openat(folder, temporary.as_os_str(), flags, Mode::from_bits_truncate(0o666))?);
-    let renamed =
-        fill(&mut file, existing, contents).and_then(|()| Ok(renameat(folder, temporary.as_os_str(), folder, name)?));
+    let mut file = File::from(openat(
+        folder,
+        temporary.as_os_str(),
+        flags,
+        Mode::from_bits_truncate(0o666),
+    )?);
+    let renamed = fill(&mut file, existing, contents)
+        .and_then(|()| Ok(renameat(folder, temporary.as_os_str(), folder, name)?));
     if renamed.is_err() {
         unlinkat(folder, temporary.as_os_str(), UnlinkatFlags::NoRemoveDir)?;
         return renamed;
     }
     // The folder descriptor may be a mere path, which cannot be synced.
-    File::from(openat(folder, ".", FOLDER | OFlag::O_RDONLY, Mode::empty())?).sync_all()
+    File::from(openat(
+        folder,
+        ".",
+        FOLDER | OFlag::O_RDONLY,
+        Mode::empty(),
+    )?)
+    .sync_all()
 }
 
 /// Writes the new file, with owner and mode of the one that it is to replace.
@@ -144,7 +184,10 @@ fn in_place(folder: &OwnedFd, name: &OsStr, contents: &[u8]) -> io::Result<()> {
     let metadata = file.metadata()?;
     // Another file may be there by now, and one with another name would change under that, too.
     if !metadata.is_file() || metadata.nlink() > 1 {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "a file with more than one name"));
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "a file with more than one name",
+        ));
     }
     file.set_len(0)?;
     file.write_all(contents)?;
@@ -156,7 +199,9 @@ fn parent(path: &Path, create: bool) -> io::Result<(OwnedFd, &OsStr)> {
     let mut folder = open_path("/", WAY, Mode::empty())?;
     let mut name = OsStr::new(".");
     for component in path.components() {
-        let Component::Normal(next) = component else { continue };
+        let Component::Normal(next) = component else {
+            continue;
+        };
         if name != "." {
             folder = enter(&folder, name, create)?;
         }

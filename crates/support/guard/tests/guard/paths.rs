@@ -43,7 +43,10 @@ impl Fixture {
             ("ws/policy/rules.json", "{}"),
             ("outside/canary.txt", "OUTSIDE-CANARY-55aa"),
             ("outside/dir/file", "x"),
-            ("home/.app/config.json", r#"{"apiKey":"CANARY-SECRET-7f3a"}"#),
+            (
+                "home/.app/config.json",
+                r#"{"apiKey":"CANARY-SECRET-7f3a"}"#,
+            ),
             ("home/.ssh/id_ed25519", "CANARY-SSH-KEY-13cd"),
             ("extra/unrelated", ""),
         ] {
@@ -67,7 +70,9 @@ impl Fixture {
             ("@EXTRA@", "extra"),
         ]
         .iter()
-        .fold(text.to_owned(), |text, (mark, name)| text.replace(mark, self.path(name).to_str().unwrap()))
+        .fold(text.to_owned(), |text, (mark, name)| {
+            text.replace(mark, self.path(name).to_str().unwrap())
+        })
     }
 
     fn policy(&self, restrict: bool, allowed: &[String]) -> PathPolicy {
@@ -75,7 +80,10 @@ impl Fixture {
         PathPolicy::new(PathRules {
             home: Some(self.path("home")),
             restrict,
-            allowed_paths: allowed.iter().map(|path| self.expand(path).into()).collect(),
+            allowed_paths: allowed
+                .iter()
+                .map(|path| self.expand(path).into())
+                .collect(),
             protected_paths: vec![secret[0].clone(), "AGENTS.md".into(), "policy".into()],
             secret_paths: secret.to_vec(),
             ..PathRules::new(self.path("ws"))
@@ -98,13 +106,23 @@ impl Fixture {
     /// Every file outside the workspace and every protected one, with its text.
     fn untouchable(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut found = Vec::new();
-        for folder in ["outside", "outside/dir", "home", "home/.app", "home/.ssh", "ws/policy"] {
+        for folder in [
+            "outside",
+            "outside/dir",
+            "home",
+            "home/.app",
+            "home/.ssh",
+            "ws/policy",
+        ] {
             for entry in fs::read_dir(self.path(folder)).unwrap() {
                 let path = entry.unwrap().path();
                 found.push((path.clone(), fs::read(&path).unwrap_or_default()));
             }
         }
-        found.push((self.path("ws/AGENTS.md"), fs::read(self.path("ws/AGENTS.md")).unwrap()));
+        found.push((
+            self.path("ws/AGENTS.md"),
+            fs::read(self.path("ws/AGENTS.md")).unwrap(),
+        ));
         found.sort();
         found
     }
@@ -120,14 +138,33 @@ fn perform(policy: &PathPolicy, op: &str, path: &str) -> Result<String, String> 
             let mut file = policy.read(path).map_err(denied)?.open().map_err(failed)?;
             file.read_to_string(&mut text).map_err(failed)?;
         }
-        "list" => text = format!("{:?}", policy.read(path).map_err(denied)?.entries().map_err(failed)?),
-        "write" => policy.write(path).map_err(denied)?.replace(b"written").map_err(failed)?,
+        "list" => {
+            text = format!(
+                "{:?}",
+                policy
+                    .read(path)
+                    .map_err(denied)?
+                    .entries()
+                    .map_err(failed)?
+            )
+        }
+        "write" => policy
+            .write(path)
+            .map_err(denied)?
+            .replace(b"written")
+            .map_err(failed)?,
         "edit" => {
             let target = policy.write(path).map_err(denied)?;
-            target.open().map_err(failed)?.read_to_string(&mut text).map_err(failed)?;
+            target
+                .open()
+                .map_err(failed)?
+                .read_to_string(&mut text)
+                .map_err(failed)?;
             target.replace(b"edited").map_err(failed)?;
         }
-        "delete" => fs::remove_dir_all(policy.remove(path).map_err(denied)?.path()).map_err(failed)?,
+        "delete" => {
+            fs::remove_dir_all(policy.remove(path).map_err(denied)?.path()).map_err(failed)?
+        }
         other => unreachable!("{other}"),
     }
     Ok(text)
@@ -136,7 +173,9 @@ fn perform(policy: &PathPolicy, op: &str, path: &str) -> Result<String, String> 
 #[cfg(unix)]
 #[test]
 fn the_corpus_is_judged_as_it_says() {
-    let rows: Vec<Row> = crate::rows(include_str!("../../../../dev/testkit/corpus/path_access.jsonl"));
+    let rows: Vec<Row> = crate::rows(include_str!(
+        "../../../../dev/testkit/corpus/path_access.jsonl"
+    ));
     let mut failed = Vec::new();
     for row in &rows {
         let fixture = Fixture::new();
@@ -146,7 +185,10 @@ fn the_corpus_is_judged_as_it_says() {
         let outcome = perform(&policy, &row.op, &fixture.expand(&row.path));
         let unchanged = fixture.untouchable() == before;
         if outcome.is_ok() != (row.expect == "allow") || !unchanged {
-            failed.push(format!("{} {} {:.80} ({}): {outcome:?}", row.id, row.op, row.path, row.reason));
+            failed.push(format!(
+                "{} {} {:.80} ({}): {outcome:?}",
+                row.id, row.op, row.path, row.reason
+            ));
         }
     }
     crate::no_failures(&failed);
@@ -162,22 +204,40 @@ fn what_may_be_done_depends_on_the_root() {
     });
     let extra = fixture.path("extra/unrelated");
     assert!(policy.read(&extra).is_ok());
-    assert!(matches!(policy.write(&extra), Err(PathDenied::ReadOnly { .. })));
+    assert!(matches!(
+        policy.write(&extra),
+        Err(PathDenied::ReadOnly { .. })
+    ));
     assert!(policy.write(fixture.path("outside/dir/file")).is_ok());
     assert!(policy.write("new.txt").is_ok());
     let sibling = fixture.path("ws2");
     let denied = policy.read(&sibling).unwrap_err().to_string();
     let (given, allowed) = (sibling.display(), fixture.path("ws"));
-    assert_eq!(denied, format!("Path {given} is outside allowed directory {}", allowed.display()));
+    assert_eq!(
+        denied,
+        format!(
+            "Path {given} is outside allowed directory {}",
+            allowed.display()
+        )
+    );
 }
 
 #[test]
 fn what_holds_a_protected_path_is_pinned() {
     let fixture = Fixture::new();
     let policy = fixture.policy(false, &[]);
-    assert!(matches!(policy.remove(fixture.path("home/.app")), Err(PathDenied::Secret { .. })));
-    assert!(matches!(policy.remove("policy"), Err(PathDenied::Protected { .. })));
-    assert!(matches!(policy.remove("."), Err(PathDenied::Secret { .. } | PathDenied::Protected { .. })));
+    assert!(matches!(
+        policy.remove(fixture.path("home/.app")),
+        Err(PathDenied::Secret { .. })
+    ));
+    assert!(matches!(
+        policy.remove("policy"),
+        Err(PathDenied::Protected { .. })
+    ));
+    assert!(matches!(
+        policy.remove("."),
+        Err(PathDenied::Secret { .. } | PathDenied::Protected { .. })
+    ));
     assert!(policy.remove("src").is_ok());
     assert!(policy.remove(fixture.path("outside")).is_ok());
 }
@@ -189,7 +249,10 @@ fn removing_a_link_is_about_the_link() {
     std::os::unix::fs::symlink("AGENTS.md", fixture.path("ws/link")).unwrap();
     let policy = fixture.policy(true, &[]);
     assert!(policy.write("link").is_err());
-    assert_eq!(policy.remove("link").unwrap().path().file_name().unwrap(), "link");
+    assert_eq!(
+        policy.remove("link").unwrap().path().file_name().unwrap(),
+        "link"
+    );
 }
 
 #[cfg(unix)]
@@ -199,12 +262,25 @@ fn replacing_keeps_the_mode_and_leaves_nothing_behind() {
     let fixture = Fixture::new();
     let script = fixture.path("ws/notes.txt");
     fs::set_permissions(&script, fs::Permissions::from_mode(0o750)).unwrap();
-    fixture.policy(true, &[]).write("notes.txt").unwrap().replace(b"new").unwrap();
-    assert_eq!(fs::read(&script).unwrap(), b"new");
-    assert_eq!(script.metadata().unwrap().permissions().mode() & 0o777, 0o750);
-    let left = fs::read_dir(fixture.path("ws"))
+    fixture
+        .policy(true, &[])
+        .write("notes.txt")
         .unwrap()
-        .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains("tmp"));
+        .replace(b"new")
+        .unwrap();
+    assert_eq!(fs::read(&script).unwrap(), b"new");
+    assert_eq!(
+        script.metadata().unwrap().permissions().mode() & 0o777,
+        0o750
+    );
+    let left = fs::read_dir(fixture.path("ws")).unwrap().filter(|entry| {
+        entry
+            .as_ref()
+            .unwrap()
+            .file_name()
+            .to_string_lossy()
+            .contains("tmp")
+    });
     assert_eq!(left.count(), 0);
 }
 
@@ -251,7 +327,11 @@ fn a_closed_folder_is_closed_but_for_the_open_roots_in_it() {
             ..PathRules::new(workspace)
         })
     };
-    let inside = policy(closed.join("work"), &[closed.join("more")], &[closed.join("logs")]);
+    let inside = policy(
+        closed.join("work"),
+        &[closed.join("more")],
+        &[closed.join("logs")],
+    );
     for (name, read, written) in [
         ("", false, false),
         ("new", false, false),
@@ -264,15 +344,29 @@ fn a_closed_folder_is_closed_but_for_the_open_roots_in_it() {
         ("logs/new", true, false),
     ] {
         let path = closed.join(name);
-        assert_eq!((inside.read(&path).is_ok(), inside.write(&path).is_ok()), (read, written), "{name}");
+        assert_eq!(
+            (inside.read(&path).is_ok(), inside.write(&path).is_ok()),
+            (read, written),
+            "{name}"
+        );
     }
     assert!(inside.read(fixture.path("outside/canary.txt")).is_ok());
     assert!(inside.remove(closed.parent().unwrap()).is_err());
     // A workspace that is the folder, or holds it, opens nothing.
     for workspace in [closed.clone(), fixture.path(""), closed.join(".")] {
-        let outer = policy(workspace, std::slice::from_ref(&closed), &[fixture.path("")]);
-        assert!(matches!(outer.read(closed.join("new")), Err(PathDenied::Secret { .. })));
-        assert!(matches!(outer.remove(&closed), Err(PathDenied::Secret { .. })));
+        let outer = policy(
+            workspace,
+            std::slice::from_ref(&closed),
+            &[fixture.path("")],
+        );
+        assert!(matches!(
+            outer.read(closed.join("new")),
+            Err(PathDenied::Secret { .. })
+        ));
+        assert!(matches!(
+            outer.remove(&closed),
+            Err(PathDenied::Secret { .. })
+        ));
     }
 }
 
@@ -287,8 +381,15 @@ fn a_root_that_became_a_link_opens_nothing_in_a_closed_folder() {
         read_only_roots: vec!["library".into()],
         ..PathRules::new(fixture.path("ws"))
     });
-    for path in ["library/config.json".into(), fixture.path("home/.app/config.json")] {
-        assert!(matches!(policy.read(&path), Err(PathDenied::Secret { .. })), "{}", path.display());
+    for path in [
+        "library/config.json".into(),
+        fixture.path("home/.app/config.json"),
+    ] {
+        assert!(
+            matches!(policy.read(&path), Err(PathDenied::Secret { .. })),
+            "{}",
+            path.display()
+        );
     }
 }
 
@@ -312,7 +413,10 @@ fn hard_links_are_judged_by_the_file() {
     }
     let rules = PathRules {
         restrict: false,
-        secret_paths: vec![fixture.path("home/.app/config.json"), fixture.path("home/.ssh")],
+        secret_paths: vec![
+            fixture.path("home/.app/config.json"),
+            fixture.path("home/.ssh"),
+        ],
         protected_paths: vec!["AGENTS.md".into(), "policy".into()],
         closed_roots: vec![fixture.path("outside")],
         allowed_paths: vec![fixture.path("outside/work")],
@@ -335,7 +439,10 @@ fn hard_links_are_judged_by_the_file() {
     assert!(policy.read(fixture.path("outside/work/open")).is_err());
     // Where there are two names of a harmless file, the other one keeps what it had.
     policy.write("twin").unwrap().replace(b"new").unwrap();
-    assert_eq!(fs::read_to_string(fixture.path("ws/notes.txt")).unwrap(), "one\ntwo\n");
+    assert_eq!(
+        fs::read_to_string(fixture.path("ws/notes.txt")).unwrap(),
+        "one\ntwo\n"
+    );
     assert_eq!(fs::read_to_string(fixture.path("ws/twin")).unwrap(), "new");
 }
 
@@ -345,14 +452,29 @@ fn hard_links_are_judged_by_the_file() {
 fn a_hard_link_made_after_the_check_is_seen_when_the_file_is_opened() {
     let fixture = Fixture::new();
     let policy = fixture.policy(true, &[]);
-    let (reading, writing) = (policy.read("notes.txt").unwrap(), policy.write("src/main.rs").unwrap());
-    for (from, to) in [("home/.ssh/id_ed25519", "ws/notes.txt"), ("ws/AGENTS.md", "ws/src/main.rs")] {
+    let (reading, writing) = (
+        policy.read("notes.txt").unwrap(),
+        policy.write("src/main.rs").unwrap(),
+    );
+    for (from, to) in [
+        ("home/.ssh/id_ed25519", "ws/notes.txt"),
+        ("ws/AGENTS.md", "ws/src/main.rs"),
+    ] {
         fs::remove_file(fixture.path(to)).unwrap();
         fs::hard_link(fixture.path(from), fixture.path(to)).unwrap();
     }
-    assert_eq!(reading.open().unwrap_err().kind(), io::ErrorKind::PermissionDenied);
-    assert_eq!(writing.replace(b"mine").unwrap_err().kind(), io::ErrorKind::PermissionDenied);
-    assert_eq!(fs::read_to_string(fixture.path("ws/AGENTS.md")).unwrap(), "rules\n");
+    assert_eq!(
+        reading.open().unwrap_err().kind(),
+        io::ErrorKind::PermissionDenied
+    );
+    assert_eq!(
+        writing.replace(b"mine").unwrap_err().kind(),
+        io::ErrorKind::PermissionDenied
+    );
+    assert_eq!(
+        fs::read_to_string(fixture.path("ws/AGENTS.md")).unwrap(),
+        "rules\n"
+    );
 }
 
 /// A full name reads the file; no listing gives the name.
@@ -370,7 +492,11 @@ fn unlisted_folders_are_read_by_full_names_only() {
         assert!(policy.read(media.join("canary.txt")).is_ok());
         for folder in [media.clone(), media.join("dir"), media.join("dir/../dir")] {
             let refused = policy.read(&folder);
-            assert!(matches!(refused, Err(PathDenied::Unlisted { .. })), "{}", folder.display());
+            assert!(
+                matches!(refused, Err(PathDenied::Unlisted { .. })),
+                "{}",
+                folder.display()
+            );
         }
         assert!(policy.read(fixture.path("ws")).is_ok());
     }
@@ -385,12 +511,22 @@ fn a_snapshot_is_of_the_file_that_was_checked() {
     let (policy, copies) = (fixture.policy(true, &[]), fixture.path("extra/copies"));
     let checked = policy.read("notes.txt").unwrap();
     let copy = checked.snapshot(&copies, 100).unwrap();
-    assert_eq!((fs::read(&copy).unwrap(), copy.file_name().unwrap()), (b"one\ntwo\n".to_vec(), "notes.txt".as_ref()));
+    assert_eq!(
+        (fs::read(&copy).unwrap(), copy.file_name().unwrap()),
+        (b"one\ntwo\n".to_vec(), "notes.txt".as_ref())
+    );
     assert_eq!(copy.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert_ne!(checked.snapshot(&copies, 100).unwrap(), copy);
-    assert_eq!(checked.snapshot(&copies, 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+    assert_eq!(
+        checked.snapshot(&copies, 3).unwrap_err().kind(),
+        io::ErrorKind::FileTooLarge
+    );
     fs::remove_file(fixture.path("ws/notes.txt")).unwrap();
-    std::os::unix::fs::symlink(fixture.path("outside/canary.txt"), fixture.path("ws/notes.txt")).unwrap();
+    std::os::unix::fs::symlink(
+        fixture.path("outside/canary.txt"),
+        fixture.path("ws/notes.txt"),
+    )
+    .unwrap();
     assert!(checked.snapshot(&copies, 100).is_err());
     assert!(policy.read("src").unwrap().snapshot(&copies, 100).is_err());
     assert_eq!(fs::read_dir(&copies).unwrap().count(), 2);

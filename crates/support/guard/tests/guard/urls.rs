@@ -12,8 +12,10 @@ use nanobot_guard::{CheckedUrl, MAX_REDIRECTS, Resolver, UrlDenied, UrlGuard, is
 use serde::Deserialize;
 
 /// Rows that are not a question to the guard.
-const NOT_ASKED: [(&str, &str); 1] =
-    [("ss-s-135", "providers connect to what the operator configured, without asking")];
+const NOT_ASKED: [(&str, &str); 1] = [(
+    "ss-s-135",
+    "providers connect to what the operator configured, without asking",
+)];
 
 #[derive(Deserialize)]
 struct Row {
@@ -50,27 +52,41 @@ impl Resolver for Script {
         let mut script = self.0.lock().unwrap();
         let key = if script.contains_key(host) { host } else { "*" };
         let answers = script.get_mut(key).ok_or(io::ErrorKind::NotFound)?;
-        Ok(if answers.len() > 1 { answers.remove(0) } else { answers[0].clone() })
+        Ok(if answers.len() > 1 {
+            answers.remove(0)
+        } else {
+            answers[0].clone()
+        })
     }
 }
 
 fn guard(dns: &[(&str, &[&str])], opened: &[&str]) -> UrlGuard {
     let script = dns.iter().map(|(name, answers)| {
-        let lookup = answers.iter().map(|address| address.parse().unwrap()).collect();
+        let lookup = answers
+            .iter()
+            .map(|address| address.parse().unwrap())
+            .collect();
         ((*name).to_owned(), vec![lookup])
     });
     scripted(script.collect(), opened)
 }
 
 fn scripted(dns: HashMap<String, Vec<Vec<IpAddr>>>, opened: &[impl AsRef<str>]) -> UrlGuard {
-    let opened = opened.iter().map(|net| net.as_ref().parse().unwrap()).collect();
+    let opened = opened
+        .iter()
+        .map(|net| net.as_ref().parse().unwrap())
+        .collect();
     UrlGuard::new(Arc::new(Script(Mutex::new(dns))), opened)
 }
 
 /// Follows the scripted redirects of a row to their end.
 async fn follow(guard: &UrlGuard, row: &Row) -> Result<CheckedUrl, UrlDenied> {
     let mut target = guard.check(&row.url).await?;
-    while let Some(location) = row.http.get(target.url().as_str()).and_then(|answer| answer.location.as_deref()) {
+    while let Some(location) = row
+        .http
+        .get(target.url().as_str())
+        .and_then(|answer| answer.location.as_deref())
+    {
         target = guard.redirect(&target, location).await?;
     }
     Ok(target)
@@ -80,10 +96,16 @@ async fn follow(guard: &UrlGuard, row: &Row) -> Result<CheckedUrl, UrlDenied> {
 async fn the_corpus_is_judged_as_it_says() {
     let rows: Vec<Row> = crate::rows(include_str!("../../../../dev/testkit/corpus/ssrf.jsonl"));
     let mut failed = Vec::new();
-    for row in rows.iter().filter(|row| NOT_ASKED.iter().all(|(id, _)| *id != row.id)) {
+    for row in rows
+        .iter()
+        .filter(|row| NOT_ASKED.iter().all(|(id, _)| *id != row.id))
+    {
         let verdict = follow(&scripted(row.dns.clone(), &row.config.ssrf_allow), row).await;
         if verdict.is_ok() != (row.expect == "allow") {
-            failed.push(format!("{} {} ({}): {verdict:?}", row.id, row.url, row.reason));
+            failed.push(format!(
+                "{} {} ({}): {verdict:?}",
+                row.id, row.url, row.reason
+            ));
         }
     }
     crate::no_failures(&failed);
@@ -91,7 +113,10 @@ async fn the_corpus_is_judged_as_it_says() {
 
 #[tokio::test]
 async fn a_checked_url_carries_the_addresses_that_were_checked() {
-    let guard = guard(&[("example.com", &["93.184.215.14", "2606:2800:21f::1"])], &[]);
+    let guard = guard(
+        &[("example.com", &["93.184.215.14", "2606:2800:21f::1"])],
+        &[],
+    );
     let target = guard.check("HTTPS://Example.com/a?b#c").await.unwrap();
     assert_eq!(target.url().as_str(), "https://example.com/a?b#c");
     let addresses: Vec<String> = target.addresses().iter().map(ToString::to_string).collect();
@@ -100,14 +125,26 @@ async fn a_checked_url_carries_the_addresses_that_were_checked() {
 
 #[tokio::test]
 async fn an_opened_network_opens_its_names_and_nothing_else() {
-    let dns: &[(&str, &[&str])] =
-        &[("nas.lan", &["192.168.1.9"]), ("printer.lan", &["192.168.2.9"]), ("metadata", &["192.168.1.1"])];
+    let dns: &[(&str, &[&str])] = &[
+        ("nas.lan", &["192.168.1.9"]),
+        ("printer.lan", &["192.168.2.9"]),
+        ("metadata", &["192.168.1.1"]),
+    ];
     let guard = guard(dns, &["192.168.1.0/24", "169.254.0.0/16"]);
     assert!(guard.check("http://nas.lan/").await.is_ok());
     assert!(guard.check("http://[::ffff:192.168.1.9]/").await.is_ok());
-    assert!(matches!(guard.check("http://printer.lan/").await, Err(UrlDenied::Private { .. })));
-    assert!(matches!(guard.check("http://metadata/").await, Err(UrlDenied::Metadata(_))));
-    assert!(matches!(guard.check("http://169.254.169.254/").await, Err(UrlDenied::Metadata(_))));
+    assert!(matches!(
+        guard.check("http://printer.lan/").await,
+        Err(UrlDenied::Private { .. })
+    ));
+    assert!(matches!(
+        guard.check("http://metadata/").await,
+        Err(UrlDenied::Metadata(_))
+    ));
+    assert!(matches!(
+        guard.check("http://169.254.169.254/").await,
+        Err(UrlDenied::Metadata(_))
+    ));
 }
 
 #[tokio::test]
@@ -118,22 +155,50 @@ async fn redirects_are_counted_and_may_be_relative() {
         target = guard.redirect(&target, "c").await.unwrap();
     }
     assert_eq!(target.url().as_str(), "http://example.com/a/c");
-    assert!(matches!(guard.redirect(&target, "c").await, Err(UrlDenied::TooManyRedirects(MAX_REDIRECTS))));
+    assert!(matches!(
+        guard.redirect(&target, "c").await,
+        Err(UrlDenied::TooManyRedirects(MAX_REDIRECTS))
+    ));
 }
 
 #[tokio::test]
 async fn denials_say_what_is_wrong_without_repeating_credentials() {
-    let guard = guard(&[("inside.example", &["::ffff:10.0.0.5"]), ("empty.example", &[])], &[]);
+    let guard = guard(
+        &[
+            ("inside.example", &["::ffff:10.0.0.5"]),
+            ("empty.example", &[]),
+        ],
+        &[],
+    );
     let table = [
-        ("http://u:secret@example.com/", "URLs with credentials are refused"),
-        ("ftp://example.com/", "only http and https URLs are allowed, got 'ftp'"),
-        ("http://inside.example/", "host 'inside.example' is the private or internal address 10.0.0.5"),
-        ("http://empty.example/", "cannot resolve host 'empty.example'"),
+        (
+            "http://u:secret@example.com/",
+            "URLs with credentials are refused",
+        ),
+        (
+            "ftp://example.com/",
+            "only http and https URLs are allowed, got 'ftp'",
+        ),
+        (
+            "http://inside.example/",
+            "host 'inside.example' is the private or internal address 10.0.0.5",
+        ),
+        (
+            "http://empty.example/",
+            "cannot resolve host 'empty.example'",
+        ),
         ("http://example.com:25/", "port 25 is not a web port"),
-        ("nonsense", "the URL cannot be parsed (relative URL without a base)"),
+        (
+            "nonsense",
+            "the URL cannot be parsed (relative URL without a base)",
+        ),
     ];
     for (url, expected) in table {
-        assert_eq!(guard.check(url).await.unwrap_err().to_string(), expected, "{url}");
+        assert_eq!(
+            guard.check(url).await.unwrap_err().to_string(),
+            expected,
+            "{url}"
+        );
     }
 }
 

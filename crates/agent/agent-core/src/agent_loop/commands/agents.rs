@@ -18,7 +18,12 @@ pub(super) struct Agents;
 impl Command for Agents {
     fn info(&self) -> CommandInfo {
         let about = "Show the subagents that are at work, or stop one";
-        CommandInfo { name: "agents", aliases: &[], about, usage: "[stop ID]" }
+        CommandInfo {
+            name: "agents",
+            aliases: &[],
+            about,
+            usage: "[stop ID]",
+        }
     }
 
     fn when(&self) -> When {
@@ -57,7 +62,15 @@ fn line(info: &SubagentInfo) -> String {
         SubagentState::Reporting => "reports",
     };
     let seconds = info.since.as_secs();
-    let since = if seconds < 60 { format!("{seconds} s") } else { format!("{} min", seconds / 60) };
-    let tool = info.last_tool.as_ref().map(|tool| format!(" · {tool}")).unwrap_or_default();
+    let since = if seconds < 60 {
+        format!("{seconds} s")
+    } else {
+        format!("{} min", seconds / 60)
+    };
+    let tool = info
+        .last_tool
+        .as_ref()
+        .map(|tool| format!(" · {tool}"))
+        .unwrap_or_default();
     format!("{} · {} · {state} · {since}{tool}", info.id, info.label)
 }

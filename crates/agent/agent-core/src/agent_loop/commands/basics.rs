@@ -13,7 +13,12 @@ pub(super) struct New;
 #[async_trait]
 impl Command for New {
     fn info(&self) -> CommandInfo {
-        CommandInfo { name: "new", aliases: &["reset", "clear"], about: "Start a new conversation", usage: "" }
+        CommandInfo {
+            name: "new",
+            aliases: &["reset", "clear"],
+            about: "Start a new conversation",
+            usage: "",
+        }
     }
 
     fn when(&self) -> When {
@@ -34,7 +39,12 @@ pub(super) struct Branch;
 impl Command for Branch {
     fn info(&self) -> CommandInfo {
         let about = "Copy this conversation, to go on with the copy at a terminal";
-        CommandInfo { name: "branch", aliases: &[], about, usage: "" }
+        CommandInfo {
+            name: "branch",
+            aliases: &[],
+            about,
+            usage: "",
+        }
     }
 
     fn when(&self) -> When {
@@ -60,7 +70,12 @@ pub(super) struct Stop;
 #[async_trait]
 impl Command for Stop {
     fn info(&self) -> CommandInfo {
-        CommandInfo { name: "stop", aliases: &[], about: "Stop the current task", usage: ANYTHING }
+        CommandInfo {
+            name: "stop",
+            aliases: &[],
+            about: "Stop the current task",
+            usage: ANYTHING,
+        }
     }
 
     fn when(&self) -> When {
@@ -83,7 +98,12 @@ pub(super) struct Status;
 impl Command for Status {
     fn info(&self) -> CommandInfo {
         let about = "Show model, tokens and what is running";
-        CommandInfo { name: "status", aliases: &[], about, usage: "" }
+        CommandInfo {
+            name: "status",
+            aliases: &[],
+            about,
+            usage: "",
+        }
     }
 
     fn when(&self) -> When {
@@ -113,7 +133,10 @@ fn filled(report: &ContextReport) -> String {
     let total = report.total();
     match report.budget {
         0 => format!("about {total} tokens, no limit"),
-        budget => format!("about {total} of {budget} tokens ({} %)", total * 100 / budget),
+        budget => format!(
+            "about {total} of {budget} tokens ({} %)",
+            total * 100 / budget
+        ),
     }
 }
 
@@ -124,7 +147,12 @@ pub(super) struct Help;
 #[async_trait]
 impl Command for Help {
     fn info(&self) -> CommandInfo {
-        CommandInfo { name: "help", aliases: &[], about: "Show the commands", usage: "[COMMAND]" }
+        CommandInfo {
+            name: "help",
+            aliases: &[],
+            about: "Show the commands",
+            usage: "[COMMAND]",
+        }
     }
 
     fn when(&self) -> When {
@@ -137,7 +165,8 @@ impl Command for Help {
         Ok(match asked {
             Some(info) => line(&info).into(),
             None => {
-                let lines: Vec<String> = context.commands().infos().map(|info| line(&info)).collect();
+                let lines: Vec<String> =
+                    context.commands().infos().map(|info| line(&info)).collect();
                 format!("🐈 nanobot commands:\n{}", lines.join("\n")).into()
             }
         })
@@ -146,8 +175,16 @@ impl Command for Help {
 
 /// A command as help shows it.
 fn line(info: &CommandInfo) -> String {
-    let usage = if matches!(info.usage, "" | ANYTHING) { String::new() } else { format!(" {}", info.usage) };
-    let aliases: String = info.aliases.iter().map(|name| format!(", /{name}")).collect();
+    let usage = if matches!(info.usage, "" | ANYTHING) {
+        String::new()
+    } else {
+        format!(" {}", info.usage)
+    };
+    let aliases: String = info
+        .aliases
+        .iter()
+        .map(|name| format!(", /{name}"))
+        .collect();
     format!("/{}{usage}{aliases} — {}", info.name, info.about)
 }
 
@@ -158,7 +195,12 @@ pub(super) struct Start;
 #[async_trait]
 impl Command for Start {
     fn info(&self) -> CommandInfo {
-        CommandInfo { name: "start", aliases: &[], about: "Say hello", usage: ANYTHING }
+        CommandInfo {
+            name: "start",
+            aliases: &[],
+            about: "Say hello",
+            usage: ANYTHING,
+        }
     }
 
     fn when(&self) -> When {

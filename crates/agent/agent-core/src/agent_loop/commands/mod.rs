@@ -66,18 +66,26 @@ impl CommandReply {
     /// command's message settled. It must not block.
     #[must_use]
     pub fn followed_by(self, then: impl FnOnce() + Send + 'static) -> Self {
-        Self { then: Some(Box::new(then)), ..self }
+        Self {
+            then: Some(Box::new(then)),
+            ..self
+        }
     }
 }
 
 impl<T: Into<String>> From<T> for CommandReply {
     fn from(text: T) -> Self {
-        Self { text: text.into(), then: None }
+        Self {
+            text: text.into(),
+            then: None,
+        }
     }
 }
 
 impl std::fmt::Debug for CommandReply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CommandReply").field("text", &self.text).finish_non_exhaustive()
+        f.debug_struct("CommandReply")
+            .field("text", &self.text)
+            .finish_non_exhaustive()
     }
 }

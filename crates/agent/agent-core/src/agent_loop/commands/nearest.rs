@@ -2,15 +2,25 @@
 
 /// The candidate that is nearest to `word`, if any is near: what begins like it, or differs from
 /// it in two places at most.
-pub(super) fn nearest(word: &str, candidates: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+pub(super) fn nearest(
+    word: &str,
+    candidates: impl Iterator<Item = &'static str>,
+) -> Option<&'static str> {
     let word = word.to_ascii_lowercase();
     let distance = |name: &str| {
         let is_begun = word.len() >= 2 && name.starts_with(&word);
-        if is_begun { 1 } else { differences(&word, name) }
+        if is_begun {
+            1
+        } else {
+            differences(&word, name)
+        }
     };
     let allowed = if word.len() < 4 { 1 } else { 2 };
-    let near = candidates.map(|name| (distance(name), name)).filter(|(distance, _)| *distance <= allowed);
-    near.min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
+    let near = candidates
+        .map(|name| (distance(name), name))
+        .filter(|(distance, _)| *distance <= allowed);
+    near.min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
 }
 
 /// How many characters have to be added, removed, replaced, or swapped with their neighbour (the
@@ -24,9 +34,12 @@ fn differences(one: &str, other: &str) -> usize {
         let mut current = vec![row + 1];
         let mut left = None;
         for (column, &opposite) in other.iter().enumerate() {
-            let at = |line: &[usize], index: usize| line.get(index).copied().unwrap_or(usize::MAX - 1);
+            let at =
+                |line: &[usize], index: usize| line.get(index).copied().unwrap_or(usize::MAX - 1);
             let replaced = at(&last, column) + usize::from(character != opposite);
-            let mut cost = replaced.min(at(&last, column + 1) + 1).min(at(&current, column) + 1);
+            let mut cost = replaced
+                .min(at(&last, column + 1) + 1)
+                .min(at(&current, column) + 1);
             if previous == Some(opposite) && left == Some(character) && column > 0 {
                 cost = cost.min(at(&before_last, column - 1) + 1);
             }
@@ -62,9 +75,13 @@ mod tests {
 
     #[test]
     fn differences_are_counted() {
-        for (one, other, count) in
-            [("", "abc", 3), ("abc", "", 3), ("abc", "abc", 0), ("abc", "acb", 1), ("kitten", "sitting", 3)]
-        {
+        for (one, other, count) in [
+            ("", "abc", 3),
+            ("abc", "", 3),
+            ("abc", "abc", 0),
+            ("abc", "acb", 1),
+            ("kitten", "sitting", 3),
+        ] {
             assert_eq!(differences(one, other), count, "{one} {other}");
         }
     }

@@ -18,8 +18,7 @@ const SHOWN: usize = 20;
 /// How many characters of a message are shown.
 const EXCERPT: usize = 60;
 
-const USAGE: &str =
-    "/pending lists what is not settled here; /pending retry ID tries it again; /pending drop ID gives it up.";
+const USAGE: &str = "/pending lists what is not settled here; /pending retry ID tries it again; /pending drop ID gives it up.";
 
 /// `/pending`.
 #[derive(Debug)]
@@ -29,7 +28,12 @@ pub(super) struct Pending;
 impl Command for Pending {
     fn info(&self) -> CommandInfo {
         let about = "Show messages that are not settled, and try them again or give them up";
-        CommandInfo { name: "pending", aliases: &[], about, usage: "[retry ID | drop ID]" }
+        CommandInfo {
+            name: "pending",
+            aliases: &[],
+            about,
+            usage: "[retry ID | drop ID]",
+        }
     }
 
     fn when(&self) -> When {
@@ -37,7 +41,9 @@ impl Command for Pending {
     }
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
-        Ok(answer(context.ledger(), context.message, context.arguments).await.into())
+        Ok(answer(context.ledger(), context.message, context.arguments)
+            .await
+            .into())
     }
 }
 
@@ -69,7 +75,10 @@ async fn answer(ledger: &dyn Ledger, message: &InboundMessage, arguments: &str) 
         Asked::Else => Ok(USAGE.to_owned()),
     };
     done.unwrap_or_else(|error| {
-        tracing::error!(error = &error as &dyn std::error::Error, "the ledger did not answer a person");
+        tracing::error!(
+            error = &error as &dyn std::error::Error,
+            "the ledger did not answer a person"
+        );
         format!("That does not work now: {error}.")
     })
 }
@@ -77,7 +86,11 @@ async fn answer(ledger: &dyn Ledger, message: &InboundMessage, arguments: &str) 
 async fn list(ledger: &dyn Ledger, message: &InboundMessage) -> Result<String, BusError> {
     let mut entries = Vec::new();
     for queue in [Queue::Inbound, Queue::Outbound] {
-        for filter in [LedgerFilter::Open, LedgerFilter::Uncertain, LedgerFilter::Failed] {
+        for filter in [
+            LedgerFilter::Open,
+            LedgerFilter::Uncertain,
+            LedgerFilter::Failed,
+        ] {
             entries.extend(ledger.list(queue, filter, LOOKED_THROUGH).await?);
         }
     }
@@ -91,7 +104,10 @@ async fn list(ledger: &dyn Ledger, message: &InboundMessage) -> Result<String, B
     if more > 0 {
         lines.insert(0, format!("({more} older ones are not shown)"));
     }
-    Ok(format!("Not settled in this chat:\n{}\n{USAGE}", lines.join("\n")))
+    Ok(format!(
+        "Not settled in this chat:\n{}\n{USAGE}",
+        lines.join("\n")
+    ))
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +116,12 @@ enum Change {
     Drop,
 }
 
-async fn change(ledger: &dyn Ledger, message: &InboundMessage, id: &str, change: Change) -> Result<String, BusError> {
+async fn change(
+    ledger: &dyn Ledger,
+    message: &InboundMessage,
+    id: &str,
+    change: Change,
+) -> Result<String, BusError> {
     let unknown = || format!("This chat has no entry {id}. /pending lists what there is.");
     match ledger.show(id).await {
         Ok(entry) if belongs(&entry, message) => {}
@@ -114,14 +135,24 @@ async fn change(ledger: &dyn Ledger, message: &InboundMessage, id: &str, change:
     match changed {
         Ok(()) => Ok(format!("Entry {id} {done}.")),
         Err(BusError::Unknown { .. }) => Ok(unknown()),
-        Err(BusError::Conflict { state, .. }) => Ok(format!("Entry {id} is {state}; there is nothing to do about it.")),
+        Err(BusError::Conflict { state, .. }) => Ok(format!(
+            "Entry {id} is {state}; there is nothing to do about it."
+        )),
         Err(error) => Err(error),
     }
 }
 
 fn place(entry: &LedgerEntry) -> Option<(&ChannelName, &ChatId)> {
-    let inbound = entry.inbound.as_ref().map(|message| (&message.channel, &message.chat_id));
-    inbound.or_else(|| entry.outbound.as_ref().map(|message| (&message.channel, &message.chat_id)))
+    let inbound = entry
+        .inbound
+        .as_ref()
+        .map(|message| (&message.channel, &message.chat_id));
+    inbound.or_else(|| {
+        entry
+            .outbound
+            .as_ref()
+            .map(|message| (&message.channel, &message.chat_id))
+    })
 }
 
 fn belongs(entry: &LedgerEntry, message: &InboundMessage) -> bool {
@@ -129,12 +160,17 @@ fn belongs(entry: &LedgerEntry, message: &InboundMessage) -> bool {
 }
 
 fn is_itself(entry: &LedgerEntry, message: &InboundMessage) -> bool {
-    entry.inbound.as_ref().is_some_and(|inbound| inbound.id == message.id)
+    entry
+        .inbound
+        .as_ref()
+        .is_some_and(|inbound| inbound.id == message.id)
 }
 
 fn line(entry: &LedgerEntry) -> String {
     let (whose, text) = match (&entry.inbound, &entry.outbound) {
-        (Some(message), _) if SubagentTask::of(message).is_some() => ("a subagent's", message.content.as_str()),
+        (Some(message), _) if SubagentTask::of(message).is_some() => {
+            ("a subagent's", message.content.as_str())
+        }
         (Some(message), _) => ("yours", message.content.as_str()),
         (None, Some(message)) => ("mine", message.content.as_str()),
         (None, None) => ("unreadable", ""),
@@ -145,8 +181,16 @@ fn line(entry: &LedgerEntry) -> String {
         excerpt.push('…');
     }
     let at = entry.accepted_at.format("%m-%d %H:%M");
-    let why = entry.why.as_ref().map(|why| format!(" — {why}")).unwrap_or_default();
-    format!("{} · {whose}, {} · {at} · {excerpt}{why}", entry.id, word(entry.state))
+    let why = entry
+        .why
+        .as_ref()
+        .map(|why| format!(" — {why}"))
+        .unwrap_or_default();
+    format!(
+        "{} · {whose}, {} · {at} · {excerpt}{why}",
+        entry.id,
+        word(entry.state)
+    )
 }
 
 fn word(state: EntryState) -> &'static str {

@@ -16,7 +16,12 @@ pub(super) struct Usage;
 impl Command for Usage {
     fn info(&self) -> CommandInfo {
         let about = "Show tokens and where the prompt cache was missed";
-        CommandInfo { name: "usage", aliases: &[], about, usage: "" }
+        CommandInfo {
+            name: "usage",
+            aliases: &[],
+            about,
+            usage: "",
+        }
     }
 
     fn when(&self) -> When {
@@ -24,7 +29,12 @@ impl Command for Usage {
     }
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
-        Ok(context.agent().usage_report(context.session).await.to_string().into())
+        Ok(context
+            .agent()
+            .usage_report(context.session)
+            .await
+            .to_string()
+            .into())
     }
 }
 
@@ -36,7 +46,12 @@ pub(super) struct Context;
 impl Command for Context {
     fn info(&self) -> CommandInfo {
         let about = "Show what the next request holds, with its tokens";
-        CommandInfo { name: "context", aliases: &[], about, usage: "" }
+        CommandInfo {
+            name: "context",
+            aliases: &[],
+            about,
+            usage: "",
+        }
     }
 
     fn when(&self) -> When {
@@ -44,7 +59,12 @@ impl Command for Context {
     }
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
-        Ok(context.agent().context_report(context.session).await?.to_string().into())
+        Ok(context
+            .agent()
+            .context_report(context.session)
+            .await?
+            .to_string()
+            .into())
     }
 }
 
@@ -56,7 +76,12 @@ pub(super) struct Compact;
 impl Command for Compact {
     fn info(&self) -> CommandInfo {
         let about = "Summarise the conversation so far into memory";
-        CommandInfo { name: "compact", aliases: &[], about, usage: "" }
+        CommandInfo {
+            name: "compact",
+            aliases: &[],
+            about,
+            usage: "",
+        }
     }
 
     fn when(&self) -> When {
@@ -80,7 +105,12 @@ pub(super) struct Memory;
 impl Command for Memory {
     fn info(&self) -> CommandInfo {
         let about = "Show what is remembered and what changed lately";
-        CommandInfo { name: "memory", aliases: &[], about, usage: "" }
+        CommandInfo {
+            name: "memory",
+            aliases: &[],
+            about,
+            usage: "",
+        }
     }
 
     fn when(&self) -> When {
@@ -88,6 +118,10 @@ impl Command for Memory {
     }
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
-        Ok(context.agent().memory_overview(context.session).await.into())
+        Ok(context
+            .agent()
+            .memory_overview(context.session)
+            .await
+            .into())
     }
 }

@@ -13,7 +13,12 @@ pub(super) struct SkillCommand;
 #[async_trait]
 impl Command for SkillCommand {
     fn info(&self) -> CommandInfo {
-        CommandInfo { name: "skill", aliases: &["skills"], about: "Show the skills, or one of them", usage: "[NAME]" }
+        CommandInfo {
+            name: "skill",
+            aliases: &["skills"],
+            about: "Show the skills, or one of them",
+            usage: "[NAME]",
+        }
     }
 
     fn when(&self) -> When {
@@ -21,6 +26,10 @@ impl Command for SkillCommand {
     }
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
-        Ok(context.agent().skill_overview(context.arguments).await.into())
+        Ok(context
+            .agent()
+            .skill_overview(context.arguments)
+            .await
+            .into())
     }
 }

@@ -40,16 +40,25 @@ impl CommandTable {
             Arc::new(basics::Help),
             Arc::new(basics::Start),
         ];
-        Self { commands: commands.into() }
+        Self {
+            commands: commands.into(),
+        }
     }
 
     /// The same with more.
     ///
     /// # Errors
     /// [`DuplicateCommand`] when a name is taken.
-    pub fn with(mut self, more: impl IntoIterator<Item = Arc<dyn Command>>) -> Result<Self, DuplicateCommand> {
+    pub fn with(
+        mut self,
+        more: impl IntoIterator<Item = Arc<dyn Command>>,
+    ) -> Result<Self, DuplicateCommand> {
         for command in more {
-            if let Some(name) = command.info().names().find(|name| self.find(name).is_some()) {
+            if let Some(name) = command
+                .info()
+                .names()
+                .find(|name| self.find(name).is_some())
+            {
                 return Err(DuplicateCommand { name });
             }
             self.commands.push(command);
@@ -70,7 +79,9 @@ impl CommandTable {
     }
 
     pub(super) fn find(&self, word: &str) -> Option<&Arc<dyn Command>> {
-        self.commands.iter().find(|command| command.info().is_named(word))
+        self.commands
+            .iter()
+            .find(|command| command.info().is_named(word))
     }
 
     /// What a message is. Only people give commands.
@@ -84,13 +95,18 @@ impl CommandTable {
     /// Reads a text: trimmed, case ignored, an `@botname` behind the command ignored. What is no
     /// plain word behind its slash (a path, a number, another script) is text.
     fn parse<'a>(&'a self, content: &'a str) -> Parsed<'a> {
-        let Some(line) = content.trim().strip_prefix('/') else { return Parsed::Text };
+        let Some(line) = content.trim().strip_prefix('/') else {
+            return Parsed::Text;
+        };
         let (first, arguments) = match line.split_once(char::is_whitespace) {
             Some((first, arguments)) => (first, arguments.trim()),
             None => (line, ""),
         };
         let (word, bot) = first.split_once('@').unwrap_or((first, ""));
-        let is_word = |word: &str| word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+        let is_word = |word: &str| {
+            word.chars()
+                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+        };
         if !(word.starts_with(|c: char| c.is_ascii_alphabetic()) && is_word(word) && is_word(bot)) {
             return Parsed::Text;
         }
@@ -105,10 +121,15 @@ impl CommandTable {
 
     /// What is said about a command that there is not.
     pub(in crate::agent_loop) fn unknown(&self, word: &str) -> String {
-        let names = self.commands.iter().flat_map(|command| command.info().names());
+        let names = self
+            .commands
+            .iter()
+            .flat_map(|command| command.info().names());
         match nearest(word, names) {
             Some(name) => {
-                format!("There is no command /{word}. Did you mean /{name}? /help lists the commands.")
+                format!(
+                    "There is no command /{word}. Did you mean /{name}? /help lists the commands."
+                )
             }
             None => format!("There is no command /{word}. /help lists the commands."),
         }
@@ -119,7 +140,10 @@ impl CommandTable {
 #[derive(Debug)]
 pub(in crate::agent_loop) enum Parsed<'a> {
     /// A command and what stands behind it.
-    Command { command: &'a Arc<dyn Command>, arguments: &'a str },
+    Command {
+        command: &'a Arc<dyn Command>,
+        arguments: &'a str,
+    },
     /// A command with something behind it that takes nothing.
     Misused(CommandInfo),
     /// Looks like a command, but there is none of that name.
@@ -134,7 +158,11 @@ mod tests {
 
     fn shown(parsed: &Parsed<'_>) -> String {
         match parsed {
-            Parsed::Command { command, arguments } => format!("{} {arguments}", command.info().name).trim().to_owned(),
+            Parsed::Command { command, arguments } => {
+                format!("{} {arguments}", command.info().name)
+                    .trim()
+                    .to_owned()
+            }
             Parsed::Misused(info) => format!("misused {}", info.name),
             Parsed::Unknown(word) => format!("unknown {word}"),
             Parsed::Text => "text".to_owned(),
@@ -180,7 +208,11 @@ mod tests {
         let table = CommandTable::built_in();
         let mut message = InboundMessage::text("telegram", "ann", "1", "/stop");
         assert_eq!(shown(&table.read(&message)), "stop");
-        for origin in [Origin::Cron { job: "j".into() }, Origin::Heartbeat, Origin::Subagent { id: "s".to_owned() }] {
+        for origin in [
+            Origin::Cron { job: "j".into() },
+            Origin::Heartbeat,
+            Origin::Subagent { id: "s".to_owned() },
+        ] {
             message.origin = origin;
             assert_eq!(shown(&table.read(&message)), "text", "{:?}", message.origin);
         }
@@ -190,8 +222,14 @@ mod tests {
     fn what_is_unknown_is_told_with_what_was_probably_meant() {
         let table = CommandTable::built_in();
         for (word, expected) in [
-            ("stat", "There is no command /stat. Did you mean /status? /help lists the commands."),
-            ("frobnicate", "There is no command /frobnicate. /help lists the commands."),
+            (
+                "stat",
+                "There is no command /stat. Did you mean /status? /help lists the commands.",
+            ),
+            (
+                "frobnicate",
+                "There is no command /frobnicate. /help lists the commands.",
+            ),
         ] {
             assert_eq!(table.unknown(word), expected);
         }
@@ -200,13 +238,21 @@ mod tests {
     #[test]
     fn names_are_taken_once_and_fit_every_menu() {
         let twice = CommandTable::built_in().with([Arc::new(basics::New) as Arc<dyn Command>]);
-        assert_eq!(twice.unwrap_err().to_string(), "there are two commands of the name /new");
+        assert_eq!(
+            twice.unwrap_err().to_string(),
+            "there are two commands of the name /new"
+        );
         for info in CommandTable::built_in().infos() {
             for name in info.names() {
-                let fits = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+                let fits = name
+                    .chars()
+                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
                 assert!(fits && (1..=32).contains(&name.len()), "{name}");
             }
-            assert!((3..=100).contains(&info.about.len()) && !info.about.ends_with('.'), "{info:?}");
+            assert!(
+                (3..=100).contains(&info.about.len()) && !info.about.ends_with('.'),
+                "{info:?}"
+            );
         }
     }
 }

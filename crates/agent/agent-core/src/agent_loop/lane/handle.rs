@@ -60,7 +60,12 @@ pub(super) struct LaneState {
 impl LaneHandle {
     /// The handle of a lane that takes from the other end of `queue`.
     pub(super) fn new(queue: mpsc::Sender<Queued>, state: Arc<LaneState>) -> Self {
-        Self { queue, state, newest: 0, line: WaitingLine::default() }
+        Self {
+            queue,
+            state,
+            newest: 0,
+            line: WaitingLine::default(),
+        }
     }
 
     /// Puts a message in, or gives it back refused: the lane is full, or others that were refused before it
@@ -72,12 +77,19 @@ impl LaneHandle {
         }
         self.newest += 1;
         let attempt = delivery.attempt;
-        match self.queue.try_send(Queued { number: self.newest, delivery, attempt, begun: false }) {
+        match self.queue.try_send(Queued {
+            number: self.newest,
+            delivery,
+            attempt,
+            begun: false,
+        }) {
             Ok(()) => {
                 id.iter().for_each(|id| self.line.leave(id));
                 None
             }
-            Err(TrySendError::Full(queued) | TrySendError::Closed(queued)) => Some(self.refuse(queued.delivery, id)),
+            Err(TrySendError::Full(queued) | TrySendError::Closed(queued)) => {
+                Some(self.refuse(queued.delivery, id))
+            }
         }
     }
 
@@ -111,12 +123,18 @@ impl LaneHandle {
 
 impl LaneState {
     fn token(&self) -> CancellationToken {
-        self.running.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        self.running
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone()
     }
 
     pub(super) fn begin(&self, parent: &CancellationToken) -> CancellationToken {
         let token = parent.child_token();
-        *self.running.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = token.clone();
+        *self
+            .running
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner) = token.clone();
         self.busy.store(1, Ordering::SeqCst);
         token
     }

@@ -66,7 +66,15 @@ impl Lane {
         let (sender, queue) = mpsc::channel(shared.settings.lane_bound.max(1));
         let state = Arc::new(LaneState::default());
         let handle = LaneHandle::new(sender, state.clone());
-        let lane = Self { shared, session, queue, state, next: VecDeque::new(), steered: Vec::new(), failures: 0 };
+        let lane = Self {
+            shared,
+            session,
+            queue,
+            state,
+            next: VecDeque::new(),
+            steered: Vec::new(),
+            failures: 0,
+        };
         (handle, lane)
     }
 
@@ -74,7 +82,9 @@ impl Lane {
     pub(super) async fn run(mut self) {
         while let Some(mut queued) = self.take().await {
             let token = self.state.begin(&self.shared.abort);
-            let handled = AssertUnwindSafe(self.handle(&mut queued, token.clone())).catch_unwind().await;
+            let handled = AssertUnwindSafe(self.handle(&mut queued, token.clone()))
+                .catch_unwind()
+                .await;
             let handled = handled.unwrap_or_else(|_panic| {
                 tracing::error!(session = %self.session, "handling a message panicked");
                 Handled::Failed
@@ -84,7 +94,9 @@ impl Lane {
                 Handled::Done => {
                     self.failures = 0;
                     self.shared.note_settled(&queued.delivery.message);
-                    self.steered.drain(..).for_each(|steered| self.shared.note_settled(&steered.delivery.message));
+                    self.steered
+                        .drain(..)
+                        .for_each(|steered| self.shared.note_settled(&steered.delivery.message));
                 }
                 Handled::Blocked => self.hold(queued, &token).await,
                 Handled::Failed => {
@@ -101,7 +113,11 @@ impl Lane {
     /// Keeps a message that could not be handled for another try, in front of all others. Waits
     /// longer each time, because a turn that fails late has asked the model already.
     async fn hold(&mut self, queued: Queued, stopped: &CancellationToken) {
-        let first = if queued.begun { self.shared.settings.full_pause } else { REDELIVERY_DELAY };
+        let first = if queued.begun {
+            self.shared.settings.full_pause
+        } else {
+            REDELIVERY_DELAY
+        };
         let pause = first * (1 << self.failures.min(LONGEST_BACK_OFF));
         self.failures = self.failures.saturating_add(1);
         for steered in self.steered.drain(..).rev() {
@@ -113,7 +129,12 @@ impl Lane {
                 () = tokio::time::sleep(pause) => {}
             }
         };
-        let closes = self.shared.closing.run_until_cancelled(rested).await.is_none();
+        let closes = self
+            .shared
+            .closing
+            .run_until_cancelled(rested)
+            .await
+            .is_none();
         if closes && queued.begun {
             // Nobody knows how long the fault lasts: restarts meanwhile use up no attempts.
             settle(&[&queued], &Settle::PutOff(Duration::ZERO)).await;
@@ -132,7 +153,10 @@ impl Lane {
             return None;
         }
         let closing = self.shared.closing.clone();
-        closing.run_until_cancelled(self.queue.recv()).await.flatten()
+        closing
+            .run_until_cancelled(self.queue.recv())
+            .await
+            .flatten()
     }
 
     async fn handle(&mut self, queued: &mut Queued, cancel: CancellationToken) -> Handled {
@@ -141,11 +165,17 @@ impl Lane {
             Parsed::Misused(_) | Parsed::Unknown(_) | Parsed::Text => None,
         };
         // Who begins anew after stopping does not mean that to be stopped.
-        let follows_stop = command.as_ref().is_some_and(|(command, _)| command.when() == When::InLaneAfterStop);
+        let follows_stop = command
+            .as_ref()
+            .is_some_and(|(command, _)| command.when() == When::InLaneAfterStop);
         let was_stopped = self.state.was_stopped(queued.number) && !follows_stop;
         let brings_result = reported_by(&queued.delivery.message).is_some();
         if was_stopped && !brings_result {
-            let handled = settle(&[queued], &Settle::Discard("stopped before it began".to_owned())).await;
+            let handled = settle(
+                &[queued],
+                &Settle::Discard("stopped before it began".to_owned()),
+            )
+            .await;
             self.shared.turn_ended(&queued.delivery.message);
             return handled;
         }
@@ -155,10 +185,15 @@ impl Lane {
             Err(BusError::Conflict { .. } | BusError::Unknown { .. }) => return Handled::Done,
             Err(error) => return self.failed(queued, &error.into()).await,
         }
-        if shared.is_hopeless(&queued.delivery.message, queued.attempt).await {
+        if shared
+            .is_hopeless(&queued.delivery.message, queued.attempt)
+            .await
+        {
             return self.give_up(queued).await;
         }
-        let Some(_admitted) = shared.admit(&queued.delivery.message, &cancel).await else { return Handled::Done };
+        let Some(_admitted) = shared.admit(&queued.delivery.message, &cancel).await else {
+            return Handled::Done;
+        };
         if !queued.begun {
             match shared.begin(&queued.delivery).await {
                 Ok(()) => queued.begun = true,
@@ -172,7 +207,10 @@ impl Lane {
             None if is_note(&queued.delivery.message) || was_stopped => self.note(queued).await,
             Some((command, arguments)) => self.obey(&*command, &arguments, queued, &cancel).await,
             None => {
-                self.shared.agent.find_place(&mut queued.delivery.message).await;
+                self.shared
+                    .agent
+                    .find_place(&mut queued.delivery.message)
+                    .await;
                 self.turn(queued, cancel).await
             }
         }
@@ -193,12 +231,19 @@ impl Lane {
             facts: facts_of(message, &self.session),
             entry: entry_of(&shared.agent, message).await,
             trace: turn_of(message),
-            observer: Arc::new(BusObserver { shared: shared.clone(), message: message.clone() }),
+            observer: Arc::new(BusObserver {
+                shared: shared.clone(),
+                message: message.clone(),
+            }),
             cancel,
             interrupt: shared.abort.clone(),
             steering: &mut steering,
         };
-        match shared.agent.run_turn_noting(request, shared.steps_of(message)).await {
+        match shared
+            .agent
+            .run_turn_noting(request, shared.steps_of(message))
+            .await
+        {
             Ok(report) => {
                 let handled = self.publish(queued, report).await;
                 self.published(message);
@@ -213,8 +258,15 @@ impl Lane {
     /// Records a message without asking a model: the next turn will know of it.
     async fn note(&self, queued: &Queued) -> Handled {
         let message = &queued.delivery.message;
-        let (facts, entry) = (facts_of(message, &self.session), entry_of(&self.shared.agent, message).await);
-        let noted = self.shared.agent.conclude(&facts, entry, turn_of(message), TurnOutcome::Stopped, None).await;
+        let (facts, entry) = (
+            facts_of(message, &self.session),
+            entry_of(&self.shared.agent, message).await,
+        );
+        let noted = self
+            .shared
+            .agent
+            .conclude(&facts, entry, turn_of(message), TurnOutcome::Stopped, None)
+            .await;
         match noted {
             Ok(_) => {
                 let handled = settle(&[queued], &Settle::Ack).await;
@@ -234,7 +286,11 @@ impl Lane {
         cancel: &CancellationToken,
     ) -> Handled {
         let delivery = &queued.delivery;
-        match self.shared.act(command, arguments, &self.session, &delivery.message, cancel).await {
+        match self
+            .shared
+            .act(command, arguments, &self.session, &delivery.message, cancel)
+            .await
+        {
             Ok(reply) => match self.shared.reply(delivery, reply).await {
                 Ok(()) => {
                     self.shared.turn_ended(&delivery.message);
@@ -252,8 +308,13 @@ impl Lane {
 
     /// Has what outgrew the model's window summarised, beside whatever comes next.
     fn published(&self, message: &InboundMessage) {
-        let teller = BusTeller { shared: self.shared.clone(), message: message.clone() };
-        self.shared.agent.turn_published(&self.session, Arc::new(teller));
+        let teller = BusTeller {
+            shared: self.shared.clone(),
+            message: message.clone(),
+        };
+        self.shared
+            .agent
+            .turn_published(&self.session, Arc::new(teller));
     }
 
     /// Publishes the visible end of a turn, then settles the messages it answered.
@@ -263,24 +324,39 @@ impl Lane {
             && let Some(stream) = report.stream.clone()
             && !is_silent(message)
         {
-            let key = OutboundKey { turn: report.trace.clone(), position: 0 };
+            let key = OutboundKey {
+                turn: report.trace.clone(),
+                position: 0,
+            };
             let kind = OutboundKind::Withdrawn { stream };
-            self.shared.bus.offer(OutboundMessage::in_reply_to(message, key, kind, String::new()));
+            self.shared.bus.offer(OutboundMessage::in_reply_to(
+                message,
+                key,
+                kind,
+                String::new(),
+            ));
         }
         let said = report.visible.filter(|_| !is_silent(message));
         let told = match said {
-            Some(text) if is_heartbeat(&self.session) => match self.judged(message, text, report.ended).await {
-                Some(told) => told,
-                // The program goes down: the ledger hands the message out again.
-                None => return Handled::Done,
-            },
+            Some(text) if is_heartbeat(&self.session) => {
+                match self.judged(message, text, report.ended).await {
+                    Some(told) => told,
+                    // The program goes down: the ledger hands the message out again.
+                    None => return Handled::Done,
+                }
+            }
             said => said,
         };
         if let Some(text) = told {
-            let key = OutboundKey { turn: report.trace, position: 0 };
+            let key = OutboundKey {
+                turn: report.trace,
+                position: 0,
+            };
             let kind = match report.ended {
                 TurnOutcome::Failed | TurnOutcome::Limited => OutboundKind::Notice,
-                TurnOutcome::Replied | TurnOutcome::Suppressed | TurnOutcome::Stopped => OutboundKind::Final,
+                TurnOutcome::Replied | TurnOutcome::Suppressed | TurnOutcome::Stopped => {
+                    OutboundKind::Final
+                }
             };
             let mut reply = OutboundMessage::in_reply_to(message, key, kind, text);
             reply.completes = report.stream;
@@ -291,19 +367,32 @@ impl Lane {
         }
         let answered: Vec<&Queued> = std::iter::once(queued).chain(&self.steered).collect();
         let handled = settle(&answered, &Settle::Ack).await;
-        answered.iter().for_each(|queued| self.shared.turn_ended(&queued.delivery.message));
+        answered
+            .iter()
+            .for_each(|queued| self.shared.turn_ended(&queued.delivery.message));
         handled
     }
 
     /// What is told of the work of a heartbeat; `None` when that cannot be decided any more. That
     /// something went wrong is for the log: nobody waits for the answer, and the next beat tries again.
-    async fn judged(&self, message: &InboundMessage, answer: String, ended: TurnOutcome) -> Option<Option<String>> {
+    async fn judged(
+        &self,
+        message: &InboundMessage,
+        answer: String,
+        ended: TurnOutcome,
+    ) -> Option<Option<String>> {
         if matches!(ended, TurnOutcome::Failed | TurnOutcome::Limited) {
             tracing::warn!(answer, "the work of a heartbeat came to nothing");
             return Some(None);
         }
-        let Some(judge) = &self.shared.judge else { return Some(Some(answer)) };
-        let told = self.shared.abort.run_until_cancelled(judge.worth_telling(&message.content, &answer)).await?;
+        let Some(judge) = &self.shared.judge else {
+            return Some(Some(answer));
+        };
+        let told = self
+            .shared
+            .abort
+            .run_until_cancelled(judge.worth_telling(&message.content, &answer))
+            .await?;
         Some(told)
     }
 
@@ -313,14 +402,23 @@ impl Lane {
         let why = chain(error);
         tracing::error!(error = %why, session = %self.session, "a turn could not be recorded");
         let message = &queued.delivery.message;
-        let text = format!("I cannot record our conversation right now ({why}). I keep your message and try again.");
-        let key = OutboundKey { turn: turn_of(message), position: NOTICE_POSITION };
+        let text = format!(
+            "I cannot record our conversation right now ({why}). I keep your message and try again."
+        );
+        let key = OutboundKey {
+            turn: turn_of(message),
+            position: NOTICE_POSITION,
+        };
         // The ledger takes a key once, so the person reads this once however often it is tried.
         let notice = OutboundMessage::in_reply_to(message, key, OutboundKind::Notice, text.clone());
         if self.shared.bus.publish_outbound(notice).await.is_err() && self.failures == 0 {
             self.shared.notice(message, &text);
         }
-        if error.is_transient() { Handled::Blocked } else { Handled::Failed }
+        if error.is_transient() {
+            Handled::Blocked
+        } else {
+            Handled::Failed
+        }
     }
 
     async fn give_up(&self, queued: &Queued) -> Handled {
@@ -329,12 +427,19 @@ impl Lane {
             self.shared.settings.attempts
         );
         let message = &queued.delivery.message;
-        let key = OutboundKey { turn: turn_of(message), position: 0 };
+        let key = OutboundKey {
+            turn: turn_of(message),
+            position: 0,
+        };
         let reply = OutboundMessage::in_reply_to(message, key, OutboundKind::Notice, text);
         if let Err(error) = self.shared.bus.publish_outbound(reply).await {
             tracing::error!(%error, session = %self.session, "a notice could not be stored");
         }
-        let handled = settle(&[queued], &Settle::Fail("handling it failed repeatedly".to_owned())).await;
+        let handled = settle(
+            &[queued],
+            &Settle::Fail("handling it failed repeatedly".to_owned()),
+        )
+        .await;
         self.shared.turn_ended(message);
         handled
     }
@@ -344,7 +449,12 @@ impl Lane {
 /// journal then.
 async fn settle(messages: &[&Queued], outcome: &Settle) -> Handled {
     // Together, so that a ledger that syncs does so once for all.
-    let settled = join_all(messages.iter().map(|queued| queued.delivery.settle(outcome.clone()))).await;
+    let settled = join_all(
+        messages
+            .iter()
+            .map(|queued| queued.delivery.settle(outcome.clone())),
+    )
+    .await;
     for error in settled.into_iter().filter_map(Result::err) {
         tracing::error!(%error, "a message could not be settled; it comes again");
     }

@@ -36,9 +36,21 @@ pub(super) fn facts_of(message: &InboundMessage, session: &SessionKey) -> TurnFa
 
 /// A message as the log records it.
 pub(super) async fn entry_of(agent: &Agent, message: &InboundMessage) -> MessageEntry {
-    let InboundMessage { content, origin, timestamp, channel, chat_id, .. } = message;
-    let runtime = agent.beside(content, origin, timestamp, channel, chat_id).await;
-    let user = UserMessage { content: message.content.clone().into(), media: message.media.clone() };
+    let InboundMessage {
+        content,
+        origin,
+        timestamp,
+        channel,
+        chat_id,
+        ..
+    } = message;
+    let runtime = agent
+        .beside(content, origin, timestamp, channel, chat_id)
+        .await;
+    let user = UserMessage {
+        content: message.content.clone().into(),
+        media: message.media.clone(),
+    };
     MessageEntry {
         inbound: message.journal_id(),
         runtime: Some(runtime),

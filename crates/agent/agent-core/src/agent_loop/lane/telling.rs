@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nanobot_types::{
-    HEARTBEAT_SESSION, InboundMessage, Origin, OutboundKey, OutboundKind, OutboundMessage, SessionKey,
+    HEARTBEAT_SESSION, InboundMessage, Origin, OutboundKey, OutboundKind, OutboundMessage,
+    SessionKey,
 };
 
 use crate::agent_loop::pump::{NOTICE_POSITION, Shared, turn_of};
@@ -14,7 +15,10 @@ use crate::{Observer, Signal, Teller};
 /// heartbeat where nobody is to be told.
 pub(super) fn is_silent(message: &InboundMessage) -> bool {
     match message.origin {
-        Origin::Cron { .. } => message.metadata.get("deliver").is_some_and(|deliver| deliver == false),
+        Origin::Cron { .. } => message
+            .metadata
+            .get("deliver")
+            .is_some_and(|deliver| deliver == false),
         _ => is_heartbeat(&message.session_key()) && message.channel.as_str() == "cli",
     }
 }
@@ -33,7 +37,10 @@ pub(super) struct BusTeller {
 #[async_trait]
 impl Teller for BusTeller {
     async fn tell(&self, notice: String) {
-        let key = OutboundKey { turn: turn_of(&self.message), position: NOTICE_POSITION - 1 };
+        let key = OutboundKey {
+            turn: turn_of(&self.message),
+            position: NOTICE_POSITION - 1,
+        };
         let notice = OutboundMessage::in_reply_to(&self.message, key, OutboundKind::Notice, notice);
         if let Err(error) = self.shared.bus.publish_outbound(notice).await {
             tracing::error!(%error, "a notice could not be stored");
@@ -55,7 +62,9 @@ impl Observer for BusObserver {
         let mut repeated = None;
         let (kind, text) = match signal {
             Signal::Delta { stream, text } => (OutboundKind::Delta { stream }, text),
-            Signal::StreamEnd { stream, resuming } => (OutboundKind::StreamEnd { stream, resuming }, String::new()),
+            Signal::StreamEnd { stream, resuming } => {
+                (OutboundKind::StreamEnd { stream, resuming }, String::new())
+            }
             Signal::Thought { text, stream } => {
                 repeated = stream;
                 (OutboundKind::Progress, text)
@@ -63,7 +72,10 @@ impl Observer for BusObserver {
             Signal::Notice(text) => (OutboundKind::Progress, text),
             Signal::ToolHint(text) => (OutboundKind::ToolHint, text),
         };
-        let key = OutboundKey { turn: turn_of(&self.message), position: 0 };
+        let key = OutboundKey {
+            turn: turn_of(&self.message),
+            position: 0,
+        };
         let mut offered = OutboundMessage::in_reply_to(&self.message, key, kind, text);
         offered.completes = repeated;
         self.shared.bus.offer(offered);

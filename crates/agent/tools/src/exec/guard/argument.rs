@@ -18,7 +18,10 @@ impl Argument {
     /// An argument that is certain.
     pub(super) fn literal(text: impl Into<String>) -> Self {
         let text = text.into();
-        Self { known: text.len(), text }
+        Self {
+            known: text.len(),
+            text,
+        }
     }
 
     /// Whether all of it is certain.
@@ -29,7 +32,10 @@ impl Argument {
     /// The same from byte `start` on.
     pub(super) fn from(&self, start: usize) -> Self {
         let text = self.text.get(start..).unwrap_or_default().to_owned();
-        Self { known: self.known.saturating_sub(start).min(text.len()), text }
+        Self {
+            known: self.known.saturating_sub(start).min(text.len()),
+            text,
+        }
     }
 
     /// The path that it names if it is certain, else the folder that it certainly lies in; nothing
@@ -45,7 +51,12 @@ impl Argument {
 
     /// The name of the program, if this is a command: without folder and extension, in lower case.
     pub(super) fn program(&self) -> String {
-        let name = self.text.rsplit(['/', '\\']).next().unwrap_or_default().to_lowercase();
+        let name = self
+            .text
+            .rsplit(['/', '\\'])
+            .next()
+            .unwrap_or_default()
+            .to_lowercase();
         name.strip_suffix(".exe").unwrap_or(&name).to_owned()
     }
 }
@@ -77,7 +88,10 @@ impl Inspection<'_> {
                 }
             }
         }
-        Argument { known: known.unwrap_or(text.len()), text }
+        Argument {
+            known: known.unwrap_or(text.len()),
+            text,
+        }
     }
 
     fn home(&self, text: &mut String, known: &mut Option<usize>, written: &str) {

@@ -21,19 +21,36 @@ const HARMLESS_DEVICES: [&str; 9] = [
 ];
 
 /// Where programs are, which are run and not read.
-const PROGRAM_FOLDERS: [&str; 8] =
-    ["/bin", "/sbin", "/usr", "/opt", "/nix/store", "/run/current-system", "/snap", "/System"];
+const PROGRAM_FOLDERS: [&str; 8] = [
+    "/bin",
+    "/sbin",
+    "/usr",
+    "/opt",
+    "/nix/store",
+    "/run/current-system",
+    "/snap",
+    "/System",
+];
 
 /// Programs that print their arguments, or take them for text.
 const PRINTERS: [&str; 5] = ["echo", "printf", ":", "true", "false"];
 
 /// Programs whose first operand is a pattern or a program.
-const MATCHERS: [&str; 12] = ["grep", "egrep", "fgrep", "rg", "ag", "sed", "awk", "gawk", "mawk", "jq", "yq", "expr"];
+const MATCHERS: [&str; 12] = [
+    "grep", "egrep", "fgrep", "rg", "ag", "sed", "awk", "gawk", "mawk", "jq", "yq", "expr",
+];
 
 impl Inspection<'_> {
     /// Checks whatever looks like a path or an address among the arguments of `name`.
-    pub(super) fn paths(&mut self, program: &Argument, name: &str, arguments: &[Argument]) -> Result<(), Refusal> {
-        let installed = PROGRAM_FOLDERS.iter().any(|folder| Path::new(&program.text).starts_with(folder));
+    pub(super) fn paths(
+        &mut self,
+        program: &Argument,
+        name: &str,
+        arguments: &[Argument],
+    ) -> Result<(), Refusal> {
+        let installed = PROGRAM_FOLDERS
+            .iter()
+            .any(|folder| Path::new(&program.text).starts_with(folder));
         if program.text.contains('/') && !installed {
             self.may_read(program)?;
         }
@@ -41,7 +58,8 @@ impl Inspection<'_> {
             return Ok(());
         }
         // A commit message mentions addresses and asks none.
-        let is_message = name == "git" && arguments.first().is_some_and(|verb| verb.text == "commit");
+        let is_message =
+            name == "git" && arguments.first().is_some_and(|verb| verb.text == "commit");
         let mut pattern_ahead = MATCHERS.contains(&name);
         for argument in arguments {
             if pattern_ahead && !argument.text.starts_with('-') {
@@ -60,7 +78,10 @@ impl Inspection<'_> {
         let text = argument.text.as_str();
         // `-C/path`, `-I../path`: the option is in front of the path.
         let option = if text.starts_with('-') {
-            text.len() - text.trim_start_matches(|c: char| c == '-' || c.is_ascii_alphanumeric()).len()
+            text.len()
+                - text
+                    .trim_start_matches(|c: char| c == '-' || c.is_ascii_alphanumeric())
+                    .len()
         } else {
             0
         };
@@ -78,7 +99,9 @@ impl Inspection<'_> {
     /// Whether an argument is a path: it is there, or it is written like one.
     fn is_path(&self, candidate: &Argument) -> bool {
         let text = candidate.text.as_str();
-        let Some(place) = candidate.place().filter(|place| !place.is_empty()) else { return false };
+        let Some(place) = candidate.place().filter(|place| !place.is_empty()) else {
+            return false;
+        };
         if text.contains("://") {
             return false;
         }
@@ -102,7 +125,9 @@ impl Inspection<'_> {
         }
         if matches!(name, "curl" | "wget") && !text.starts_with('-') && !text.contains("://") {
             let bare = format!("http://{text}");
-            let host = Url::parse(&bare).ok().and_then(|url| url.host().map(|host| host.to_owned()));
+            let host = Url::parse(&bare)
+                .ok()
+                .and_then(|url| url.host().map(|host| host.to_owned()));
             match host {
                 Some(Host::Domain(domain)) if domain != "localhost" => {}
                 Some(_) if !text.chars().all(|c| c.is_ascii_digit()) => self.urls.push(bare),
@@ -112,9 +137,13 @@ impl Inspection<'_> {
     }
 
     pub(super) fn may_read(&self, target: &Argument) -> Result<(), Refusal> {
-        let Some(place) = target.place() else { return Ok(()) };
+        let Some(place) = target.place() else {
+            return Ok(());
+        };
         if is_network_device(place) {
-            return Err(Refusal::Dangerous("a network device of the shell".to_owned()));
+            return Err(Refusal::Dangerous(
+                "a network device of the shell".to_owned(),
+            ));
         }
         let verdict = self.guard.policy.read(self.absolute(place));
         match verdict {
@@ -122,7 +151,8 @@ impl Inspection<'_> {
             Err(PathDenied::Special { .. }) if !self.guard.policy.is_restricted() => {
                 let reveals = ["environ", "mem", "root", "cwd", "fd"];
                 let inside = place.starts_with("/proc/")
-                    && (!target.is_literal() || place.split('/').any(|part| reveals.contains(&part)));
+                    && (!target.is_literal()
+                        || place.split('/').any(|part| reveals.contains(&part)));
                 if inside { refused(verdict) } else { Ok(()) }
             }
             // Text that merely begins with a slash.
@@ -132,9 +162,13 @@ impl Inspection<'_> {
     }
 
     pub(super) fn may_write(&self, target: &Argument) -> Result<(), Refusal> {
-        let Some(place) = target.place() else { return Ok(()) };
+        let Some(place) = target.place() else {
+            return Ok(());
+        };
         if is_network_device(place) {
-            return Err(Refusal::Dangerous("a network device of the shell".to_owned()));
+            return Err(Refusal::Dangerous(
+                "a network device of the shell".to_owned(),
+            ));
         }
         if is_harmless_device(place) {
             return Ok(());
@@ -143,7 +177,9 @@ impl Inspection<'_> {
     }
 
     pub(super) fn may_remove(&self, target: &Argument) -> Result<(), Refusal> {
-        let Some(place) = target.place() else { return Ok(()) };
+        let Some(place) = target.place() else {
+            return Ok(());
+        };
         refused(self.guard.policy.remove(self.absolute(place)))
     }
 
@@ -151,7 +187,10 @@ impl Inspection<'_> {
     /// and only if it is certain which one.
     pub(super) fn may_remove_tree(&self, target: &Argument) -> Result<(), Refusal> {
         let Some(place) = target.place() else {
-            let what = format!("recursive deletion of '{}', which only running would tell", target.text);
+            let what = format!(
+                "recursive deletion of '{}', which only running would tell",
+                target.text
+            );
             return Err(Refusal::Dangerous(what));
         };
         refused(self.guard.confined.remove(self.absolute(place)))
@@ -159,7 +198,9 @@ impl Inspection<'_> {
 
     /// Files in this tree may be removed or changed: it lies in an open root and is not protected.
     pub(super) fn may_change_below(&self, target: &Argument) -> Result<(), Refusal> {
-        let Some(place) = target.place() else { return Ok(()) };
+        let Some(place) = target.place() else {
+            return Ok(());
+        };
         refused(self.guard.confined.write(self.absolute(place)))
     }
 }

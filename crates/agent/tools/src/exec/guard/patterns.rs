@@ -13,28 +13,56 @@ use crate::ToolsError;
 /// Programs and arguments that do harm anywhere, anchored at the name of the program, so that a
 /// commit message about rebooting is no reboot.
 const DANGEROUS: [(&str, &str); 14] = [
-    (r"^(mkfs(\.\w+)?|mke2fs|mkswap|diskpart|fdisk|sfdisk|parted|wipefs|blkdiscard)\b", "formatting a disk"),
+    (
+        r"^(mkfs(\.\w+)?|mke2fs|mkswap|diskpart|fdisk|sfdisk|parted|wipefs|blkdiscard)\b",
+        "formatting a disk",
+    ),
     (r"^format(\.com)?\s+[a-z]:", "formatting a disk"),
     (r"^(del|erase)\s+/[fsq]\b", "forced deletion"),
     (r"^(rmdir|rd)\s+/s\b", "recursive deletion"),
-    (r"^dd\b.*\sof=/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|mem|kmem)", "writing to a device"),
-    (r"^(shutdown|reboot|poweroff|halt|telinit)(\s|$)", "stopping the machine"),
+    (
+        r"^dd\b.*\sof=/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|mem|kmem)",
+        "writing to a device",
+    ),
+    (
+        r"^(shutdown|reboot|poweroff|halt|telinit)(\s|$)",
+        "stopping the machine",
+    ),
     (r"^init\s+[06]\b", "stopping the machine"),
     (
         r"^systemctl\b.*\s(poweroff|reboot|halt|kexec|suspend|hibernate|isolate|rescue|emergency)\b",
         "stopping the machine",
     ),
-    (r"^(sudo|sudoedit|su|doas|pkexec|runuser|run0)(\s|$)", "acting as another user"),
-    (r"^chmod\b.*\s([ugoa]*[+=][rwxXt]*s[rwxXst]*|0?[2-7][0-7]{3})(\s|$)", "set-uid or set-gid bits"),
-    (r"^kill\s+(-\S+\s+(\w+\s+)?)+-1(\s|$)", "ending all processes"),
-    (r"^(kill|pkill|killall)\b.*\$(ppid|\{ppid\})", "ending the assistant"),
-    (r"^crontab(\s+([^-]|-(\s|$)|-[eriu])|$)", "changing scheduled jobs"),
-    (r"^tar\b.*\s--?(checkpoint-action|to-command|use-compress-program|rsh-command)", "a command run by tar"),
+    (
+        r"^(sudo|sudoedit|su|doas|pkexec|runuser|run0)(\s|$)",
+        "acting as another user",
+    ),
+    (
+        r"^chmod\b.*\s([ugoa]*[+=][rwxXt]*s[rwxXst]*|0?[2-7][0-7]{3})(\s|$)",
+        "set-uid or set-gid bits",
+    ),
+    (
+        r"^kill\s+(-\S+\s+(\w+\s+)?)+-1(\s|$)",
+        "ending all processes",
+    ),
+    (
+        r"^(kill|pkill|killall)\b.*\$(ppid|\{ppid\})",
+        "ending the assistant",
+    ),
+    (
+        r"^crontab(\s+([^-]|-(\s|$)|-[eriu])|$)",
+        "changing scheduled jobs",
+    ),
+    (
+        r"^tar\b.*\s--?(checkpoint-action|to-command|use-compress-program|rsh-command)",
+        "a command run by tar",
+    ),
 ];
 
 static BUILT_IN: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
     // A pattern that does not compile is found by the test below.
-    let compile = |(pattern, what): (&str, &'static str)| Some((ignoring_case(pattern).ok()?, what));
+    let compile =
+        |(pattern, what): (&str, &'static str)| Some((ignoring_case(pattern).ok()?, what));
     DANGEROUS.into_iter().filter_map(compile).collect()
 });
 
@@ -47,18 +75,27 @@ pub(super) fn fork_bomb(text: &str) -> Result<(), Refusal> {
     let squeezed: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     let doubles = squeezed.match_indices("(){").any(|(at, _)| {
         let (before, body) = squeezed.split_at_checked(at).unwrap_or_default();
-        let start = before.rfind([';', '&', '|', '}', '\n']).map_or(0, |found| found + 1);
+        let start = before
+            .rfind([';', '&', '|', '}', '\n'])
+            .map_or(0, |found| found + 1);
         let name = before.get(start..).unwrap_or_default();
         let name = name.strip_prefix("function").unwrap_or(name);
         !name.is_empty() && body.contains(&format!("{name}|{name}"))
     });
-    if doubles { Err(Refusal::Dangerous("a fork bomb".to_owned())) } else { Ok(()) }
+    if doubles {
+        Err(Refusal::Dangerous("a fork bomb".to_owned()))
+    } else {
+        Ok(())
+    }
 }
 
 /// A command as one line, for patterns and messages.
 pub(super) fn line(name: &str, arguments: &[Argument]) -> String {
     let texts = arguments.iter().map(|argument| argument.text.as_str());
-    std::iter::once(name).chain(texts).collect::<Vec<_>>().join(" ")
+    std::iter::once(name)
+        .chain(texts)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// The operator's patterns.
@@ -71,7 +108,10 @@ pub(super) struct Patterns {
 impl Patterns {
     pub(super) fn new(deny: &[String], allow: &[String]) -> Result<Self, ToolsError> {
         let compile = |pattern: &String| {
-            ignoring_case(pattern).map_err(|source| ToolsError::Pattern { pattern: pattern.clone(), source })
+            ignoring_case(pattern).map_err(|source| ToolsError::Pattern {
+                pattern: pattern.clone(),
+                source,
+            })
         };
         Ok(Self {
             deny: deny.iter().map(compile).collect::<Result<_, _>>()?,
@@ -111,11 +151,20 @@ mod tests {
             let mut words = line.split(' ');
             let name = words.next().unwrap();
             let arguments: Vec<_> = words.map(Argument::literal).collect();
-            Patterns::new(&[], &[]).unwrap().check(name, &arguments).is_ok()
+            Patterns::new(&[], &[])
+                .unwrap()
+                .check(name, &arguments)
+                .is_ok()
         };
-        for harmful in
-            ["mkfs.ext4 /dev/sda1", "format c:", "del /f x", "kill -9 -1", "chmod 4755 f", "crontab -e", "crontab f"]
-        {
+        for harmful in [
+            "mkfs.ext4 /dev/sda1",
+            "format c:",
+            "del /f x",
+            "kill -9 -1",
+            "chmod 4755 f",
+            "crontab -e",
+            "crontab f",
+        ] {
             assert!(!check(harmful), "{harmful}");
         }
         for harmless in [
@@ -134,7 +183,11 @@ mod tests {
 
     #[test]
     fn fork_bombs_are_known_by_any_name() {
-        for bomb in [":(){ :|:& };:", "f () { f | f & } ; f", "function b(){ b|b; }; b"] {
+        for bomb in [
+            ":(){ :|:& };:",
+            "f () { f | f & } ; f",
+            "function b(){ b|b; }; b",
+        ] {
             assert!(fork_bomb(bomb).is_err(), "{bomb}");
         }
         assert_eq!(fork_bomb("f() { echo hi | cat; }; f"), Ok(()));

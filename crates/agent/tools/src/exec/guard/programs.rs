@@ -38,19 +38,23 @@ impl Inspection<'_> {
             "mv" => self.transfer(arguments, true),
             "ln" => {
                 // A second name for a file is a second way to write it.
-                if !arguments.iter().any(|a| is_flag(&a.text, 's', "--symbolic")) {
+                if !arguments
+                    .iter()
+                    .any(|a| is_flag(&a.text, 's', "--symbolic"))
+                {
                     self.all_written(&operands(arguments))?;
                 }
                 self.transfer(arguments, false)
             }
             "cp" | "install" | "rsync" | "scp" => self.transfer(arguments, false),
-            "tee" | "truncate" | "touch" | "mkdir" | "chmod" | "chown" | "chgrp" | "chattr" | "setfacl" => {
-                self.all_written(&operands(arguments))
-            }
+            "tee" | "truncate" | "touch" | "mkdir" | "chmod" | "chown" | "chgrp" | "chattr"
+            | "setfacl" => self.all_written(&operands(arguments)),
             "sed" | "perl" => self.edited_in_place(arguments),
             "dd" => self.dd(arguments),
             "kill" => refuse_if(
-                arguments.iter().any(|argument| argument.text == std::process::id().to_string()),
+                arguments
+                    .iter()
+                    .any(|argument| argument.text == std::process::id().to_string()),
                 "ending the assistant",
             ),
             "curl" | "wget" | "sort" => self.output_option(arguments),
@@ -85,8 +89,12 @@ impl Inspection<'_> {
 
     /// `-delete`, and removals by `-exec`, fall on the folders that the search starts from.
     fn find(&self, arguments: &[Argument]) -> Result<(), Refusal> {
-        let removes = arguments.iter().any(|argument| argument.text == "-delete" || argument.program() == "rm");
-        let starts = arguments.iter().take_while(|argument| !argument.text.starts_with(['-', '(', '!']));
+        let removes = arguments
+            .iter()
+            .any(|argument| argument.text == "-delete" || argument.program() == "rm");
+        let starts = arguments
+            .iter()
+            .take_while(|argument| !argument.text.starts_with(['-', '(', '!']));
         for start in starts.filter(|_| removes) {
             self.may_change_below(start)?;
         }
@@ -105,7 +113,9 @@ impl Inspection<'_> {
         };
         let Some(target) = target else { return Ok(()) };
         self.may_write(&target)?;
-        let is_folder = target.place().is_some_and(|place| self.absolute(place).is_dir());
+        let is_folder = target
+            .place()
+            .is_some_and(|place| self.absolute(place).is_dir());
         for source in sources {
             if removes_source && source.is_literal() {
                 self.may_remove(source)?;
@@ -124,19 +134,23 @@ impl Inspection<'_> {
 
     /// `sed -i` and `perl -i` write their files; the first operand may be the program.
     fn edited_in_place(&self, arguments: &[Argument]) -> Result<(), Refusal> {
-        let in_place =
-            arguments.iter().any(|a| is_flag(&a.text, 'i', "--in-place") || a.text.starts_with("--in-place="));
+        let in_place = arguments
+            .iter()
+            .any(|a| is_flag(&a.text, 'i', "--in-place") || a.text.starts_with("--in-place="));
         if !in_place {
             return Ok(());
         }
-        let names_program =
-            arguments.iter().any(|a| a.text.starts_with("-e") || a.text.starts_with("--expression") || a.text == "-f");
+        let names_program = arguments.iter().any(|a| {
+            a.text.starts_with("-e") || a.text.starts_with("--expression") || a.text == "-f"
+        });
         let files = operands(arguments);
         self.all_written(files.get(usize::from(!names_program)..).unwrap_or_default())
     }
 
     fn dd(&self, arguments: &[Argument]) -> Result<(), Refusal> {
-        let target = arguments.iter().find(|argument| argument.text.starts_with("of="));
+        let target = arguments
+            .iter()
+            .find(|argument| argument.text.starts_with("of="));
         target.map_or(Ok(()), |target| self.may_write(&target.from("of=".len())))
     }
 
@@ -156,7 +170,11 @@ impl Inspection<'_> {
     }
 
     fn change_directory(&mut self, arguments: &[Argument]) -> Result<(), Refusal> {
-        let home = self.guard.policy.home().map(|home| home.to_string_lossy().into_owned());
+        let home = self
+            .guard
+            .policy
+            .home()
+            .map(|home| home.to_string_lossy().into_owned());
         let target = match operands(arguments).first() {
             Some(target) => (*target).clone(),
             None => Argument::literal(home.unwrap_or_default()),
@@ -170,18 +188,29 @@ impl Inspection<'_> {
 }
 
 fn refuse_if(refused: bool, what: &str) -> Result<(), Refusal> {
-    if refused { Err(Refusal::Dangerous(what.to_owned())) } else { Ok(()) }
+    if refused {
+        Err(Refusal::Dangerous(what.to_owned()))
+    } else {
+        Ok(())
+    }
 }
 
 /// Scripts that come out of a download are run by nobody.
 fn runs_download(surroundings: Surroundings<'_>) -> Result<(), Refusal> {
-    refuse_if(any_downloads(surroundings.nested), "running what was just downloaded")
+    refuse_if(
+        any_downloads(surroundings.nested),
+        "running what was just downloaded",
+    )
 }
 
 /// `xargs rm -r` removes what nobody has seen.
 fn removes_unknown(arguments: &[Argument]) -> Result<(), Refusal> {
-    let at = arguments.iter().position(|argument| argument.program() == "rm");
-    let recursive = at.and_then(|at| arguments.get(at..)).is_some_and(is_recursive);
+    let at = arguments
+        .iter()
+        .position(|argument| argument.program() == "rm");
+    let recursive = at
+        .and_then(|at| arguments.get(at..))
+        .is_some_and(is_recursive);
     refuse_if(recursive, "recursive deletion of names from a pipe")
 }
 
@@ -190,12 +219,23 @@ fn git(arguments: &[Argument]) -> Result<(), Refusal> {
         [option, setting] if option.text == "-c" => Some(setting.text.to_lowercase()),
         _ => None,
     });
-    let runs = |setting: String| GIT_COMMANDS.iter().any(|prefix| setting.starts_with(prefix));
-    refuse_if(settings.into_iter().any(runs), "a git setting that runs a command")
+    let runs = |setting: String| {
+        GIT_COMMANDS
+            .iter()
+            .any(|prefix| setting.starts_with(prefix))
+    };
+    refuse_if(
+        settings.into_iter().any(runs),
+        "a git setting that runs a command",
+    )
 }
 
 fn is_recursive(arguments: &[Argument]) -> bool {
-    arguments.iter().any(|a| ['r', 'R'].iter().any(|short| is_flag(&a.text, *short, "--recursive")))
+    arguments.iter().any(|a| {
+        ['r', 'R']
+            .iter()
+            .any(|short| is_flag(&a.text, *short, "--recursive"))
+    })
 }
 
 /// Whether `text` is the option `long`, abbreviated or not, or has `short` among its short options.

@@ -4,8 +4,9 @@ use super::Argument;
 use crate::exec::shell::{Script, Stage, Word};
 
 /// Words of the shell's grammar that may stand in front of a command.
-const KEYWORDS: [&str; 14] =
-    ["!", "{", "}", "(", "do", "done", "then", "else", "elif", "if", "fi", "while", "until", "esac"];
+const KEYWORDS: [&str; 14] = [
+    "!", "{", "}", "(", "do", "done", "then", "else", "elif", "if", "fi", "while", "until", "esac",
+];
 
 /// Words that begin a construct whose first stage is no command.
 const CONSTRUCTS: [&str; 4] = ["for", "select", "case", "in"];
@@ -25,7 +26,11 @@ const WRAPPERS: [(&str, &[&str], usize); 27] = [
     ("chrt", &["-T", "-P", "-D"], 1),
     ("taskset", &[], 1),
     ("timeout", &["-k", "-s", "--kill-after", "--signal"], 1),
-    ("stdbuf", &["-i", "-o", "-e", "--input", "--output", "--error"], 0),
+    (
+        "stdbuf",
+        &["-i", "-o", "-e", "--input", "--output", "--error"],
+        0,
+    ),
     ("unbuffer", &[], 0),
     ("env", &["-u", "-C", "--unset", "--chdir"], 0),
     ("flock", &["-w", "-E", "--timeout"], 1),
@@ -39,7 +44,11 @@ const WRAPPERS: [(&str, &[&str], usize); 27] = [
     ("toybox", &[], 0),
     ("parallel", &["-j"], 0),
     ("systemd-run", &["-p", "--unit"], 0),
-    ("xargs", &["-I", "-n", "-P", "-L", "-d", "-E", "-s", "-a"], 0),
+    (
+        "xargs",
+        &["-I", "-n", "-P", "-L", "-d", "-E", "-s", "-a"],
+        0,
+    ),
 ];
 
 pub(super) const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "mksh"];
@@ -85,8 +94,16 @@ fn is_assignment(text: &str) -> bool {
 pub(super) fn wrapped<'a>(name: &str, arguments: &'a [Argument]) -> Option<Wrapped<'a>> {
     match name {
         "eval" => return Some(Wrapped::Text(joined(arguments))),
-        "trap" => return arguments.first().map(|script| Wrapped::Text(script.text.clone())),
-        "command" if arguments.first().is_some_and(|a| a.text == "-v" || a.text == "-V") => {
+        "trap" => {
+            return arguments
+                .first()
+                .map(|script| Wrapped::Text(script.text.clone()));
+        }
+        "command"
+            if arguments
+                .first()
+                .is_some_and(|a| a.text == "-v" || a.text == "-V") =>
+        {
             return None;
         }
         "find" => return after_exec(arguments).map(Wrapped::Command),
@@ -105,7 +122,11 @@ pub(super) fn wrapped<'a>(name: &str, arguments: &'a [Argument]) -> Option<Wrapp
 }
 
 fn joined(arguments: &[Argument]) -> String {
-    arguments.iter().map(|argument| argument.text.as_str()).collect::<Vec<_>>().join(" ")
+    arguments
+        .iter()
+        .map(|argument| argument.text.as_str())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// What follows the options, some of which take a value.
@@ -118,14 +139,20 @@ fn after_options<'a>(mut arguments: &'a [Argument], valued: &[&str]) -> &'a [Arg
             break;
         }
         let takes = valued.contains(&first.text.as_str());
-        arguments = if takes { rest.get(1..).unwrap_or_default() } else { rest };
+        arguments = if takes {
+            rest.get(1..).unwrap_or_default()
+        } else {
+            rest
+        };
     }
     arguments
 }
 
 /// The command of `find … -exec command`.
 fn after_exec(arguments: &[Argument]) -> Option<&[Argument]> {
-    let at = arguments.iter().position(|a| matches!(a.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir"))?;
+    let at = arguments
+        .iter()
+        .position(|a| matches!(a.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir"))?;
     arguments.get(at + 1..)
 }
 
@@ -137,7 +164,10 @@ fn split_string(arguments: &[Argument]) -> Option<String> {
         if text == "-S" || text == "--split-string" {
             return Some(joined(after));
         }
-        if let Some(glued) = text.strip_prefix("-S").or_else(|| text.strip_prefix("--split-string=")) {
+        if let Some(glued) = text
+            .strip_prefix("-S")
+            .or_else(|| text.strip_prefix("--split-string="))
+        {
             return Some(format!("{glued} {}", joined(after)));
         }
         rest = after;
@@ -151,24 +181,38 @@ fn script_operand(arguments: &[Argument]) -> Option<String> {
         let text = argument.text.as_str();
         text.starts_with('-') && !text.starts_with("--") && text.contains('c')
     })?;
-    arguments.get(at + 1..)?.iter().find(|a| !a.text.starts_with('-')).map(|a| a.text.clone())
+    arguments
+        .get(at + 1..)?
+        .iter()
+        .find(|a| !a.text.starts_with('-'))
+        .map(|a| a.text.clone())
 }
 
 /// Whether a shell with these arguments reads its script from its input.
 pub(super) fn reads_script_from_input(arguments: &[Argument]) -> bool {
     const INPUTS: [&str; 3] = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
-    let operand = arguments.iter().find(|argument| !argument.text.starts_with('-'));
-    let named = arguments.iter().any(|a| a.text.starts_with('-') && !a.text.starts_with("--") && a.text.contains('s'));
+    let operand = arguments
+        .iter()
+        .find(|argument| !argument.text.starts_with('-'));
+    let named = arguments
+        .iter()
+        .any(|a| a.text.starts_with('-') && !a.text.starts_with("--") && a.text.contains('s'));
     let input = operand.is_none_or(|operand| INPUTS.contains(&operand.text.as_str()));
     script_operand(arguments).is_none() && (named || input)
 }
 
 /// Whether `stage` is a shell that reads its script from its input.
 pub(super) fn is_bare_shell(stage: &Stage) -> bool {
-    let words: Vec<Argument> = stage.words.iter().map(|word| Argument::literal(word.written())).collect();
+    let words: Vec<Argument> = stage
+        .words
+        .iter()
+        .map(|word| Argument::literal(word.written()))
+        .collect();
     without_prelude(&words)
         .split_first()
-        .is_some_and(|(program, rest)| SHELLS.contains(&program.program().as_str()) && reads_script_from_input(rest))
+        .is_some_and(|(program, rest)| {
+            SHELLS.contains(&program.program().as_str()) && reads_script_from_input(rest)
+        })
 }
 
 /// Whether `stage` downloads something.
@@ -179,10 +223,15 @@ pub(super) fn downloads(stage: &Stage) -> bool {
     };
     stage.words.iter().any(named)
         || any_downloads(&stage.nested)
-        || stage.subshell.as_ref().is_some_and(|script| any_downloads(std::slice::from_ref(script)))
+        || stage
+            .subshell
+            .as_ref()
+            .is_some_and(|script| any_downloads(std::slice::from_ref(script)))
 }
 
 /// Whether one of `scripts` downloads something.
 pub(super) fn any_downloads(scripts: &[Script]) -> bool {
-    scripts.iter().any(|script| script.stages.iter().any(downloads))
+    scripts
+        .iter()
+        .any(|script| script.stages.iter().any(downloads))
 }

@@ -51,7 +51,11 @@ impl Parser {
     /// Reads one word; scripts in its substitutions go to `nested`.
     pub(super) fn word(&mut self, nested: &mut Vec<Script>) -> Result<Word, Unreadable> {
         let mut word = Word::default();
-        if self.peek() == Some('~') && matches!(self.peek_at(1), None | Some('/' | ' ' | '\n' | ';' | '&' | '|' | ')'))
+        if self.peek() == Some('~')
+            && matches!(
+                self.peek_at(1),
+                None | Some('/' | ' ' | '\n' | ';' | '&' | '|' | ')')
+            )
         {
             self.position += 1;
             word.parts.push(Part::Home);
@@ -123,7 +127,11 @@ impl Parser {
         }
     }
 
-    fn double_quoted(&mut self, word: &mut Word, nested: &mut Vec<Script>) -> Result<(), Unreadable> {
+    fn double_quoted(
+        &mut self,
+        word: &mut Word,
+        nested: &mut Vec<Script>,
+    ) -> Result<(), Unreadable> {
         self.position += 1;
         word.parts.push(Part::Text(String::new()));
         loop {
@@ -262,7 +270,10 @@ impl Parser {
             self.position += 1;
         }
         self.depth -= 1;
-        let last = self.position.checked_sub(2).and_then(|at| self.characters.get(at));
+        let last = self
+            .position
+            .checked_sub(2)
+            .and_then(|at| self.characters.get(at));
         if last != Some(&')') {
             self.position = start - 1;
             nested.push(self.inner()?);
@@ -303,7 +314,9 @@ impl Parser {
     fn number(&mut self, radix: u32, digits: usize) -> char {
         let mut code = 0;
         for _ in 0..digits {
-            let Some(digit) = self.peek().and_then(|next| next.to_digit(radix)) else { break };
+            let Some(digit) = self.peek().and_then(|next| next.to_digit(radix)) else {
+                break;
+            };
             self.position += 1;
             code = code * radix + digit;
         }

@@ -39,7 +39,9 @@ impl WebSearch {
     }
 
     async fn brave(&self, query: &str, count: u32) -> Result<Option<Vec<Hit>>, WebError> {
-        let Some(key) = self.key("BRAVE_API_KEY") else { return Ok(None) };
+        let Some(key) = self.key("BRAVE_API_KEY") else {
+            return Ok(None);
+        };
         let request = self
             .http
             .plain()?
@@ -52,7 +54,9 @@ impl WebSearch {
     }
 
     async fn tavily(&self, query: &str, count: u32) -> Result<Option<Vec<Hit>>, WebError> {
-        let Some(key) = self.key("TAVILY_API_KEY") else { return Ok(None) };
+        let Some(key) = self.key("TAVILY_API_KEY") else {
+            return Ok(None);
+        };
         let request = self
             .http
             .plain()?
@@ -64,18 +68,26 @@ impl WebSearch {
     }
 
     async fn searxng(&self, query: &str) -> Result<Option<Vec<Hit>>, WebError> {
-        let Some(base) = setting(&self.config.base_url, "SEARXNG_BASE_URL") else { return Ok(None) };
+        let Some(base) = setting(&self.config.base_url, "SEARXNG_BASE_URL") else {
+            return Ok(None);
+        };
         let url = Url::parse(&format!("{}/search", base.trim_end_matches('/')))
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
             .ok_or_else(|| format!("the SearXNG address is not an http or https URL: {base}"))?;
-        let request = self.http.plain()?.get(url).query(&[("q", query), ("format", "json")]);
+        let request = self
+            .http
+            .plain()?
+            .get(url)
+            .query(&[("q", query), ("format", "json")]);
         let answer = ask("SearXNG", request).await?;
         Ok(Some(hits(answer.get("results"), "content")))
     }
 
     async fn jina(&self, query: &str) -> Result<Option<Vec<Hit>>, WebError> {
-        let Some(key) = self.key("JINA_API_KEY") else { return Ok(None) };
+        let Some(key) = self.key("JINA_API_KEY") else {
+            return Ok(None);
+        };
         let request = self
             .http
             .plain()?
@@ -92,8 +104,16 @@ impl WebSearch {
     }
 
     async fn duckduckgo(&self, query: &str) -> Result<Vec<Hit>, WebError> {
-        let permit = self.one_at_a_time.acquire().await.map_err(|error| error.to_string())?;
-        let request = self.http.plain()?.get(&self.config.endpoints.duckduckgo).query(&[("q", query)]);
+        let permit = self
+            .one_at_a_time
+            .acquire()
+            .await
+            .map_err(|error| error.to_string())?;
+        let request = self
+            .http
+            .plain()?
+            .get(&self.config.endpoints.duckduckgo)
+            .query(&[("q", query)]);
         let body = send("DuckDuckGo", request).await?;
         // It is one page of one site, which is written in UTF-8.
         let page = String::from_utf8_lossy(&body.bytes);
@@ -116,12 +136,19 @@ impl WebSearch {
 /// What is configured, else what the environment says.
 fn setting(configured: &str, variable: &str) -> Option<String> {
     let configured = Some(configured.trim().to_owned()).filter(|text| !text.is_empty());
-    let inherited = || std::env::var(variable).ok().map(|text| text.trim().to_owned());
-    configured.or_else(inherited).filter(|text| !text.is_empty())
+    let inherited = || {
+        std::env::var(variable)
+            .ok()
+            .map(|text| text.trim().to_owned())
+    };
+    configured
+        .or_else(inherited)
+        .filter(|text| !text.is_empty())
 }
 
 async fn send(provider: &str, request: RequestBuilder) -> Result<Body, WebError> {
-    let failed = |error: WebError| error.said(|reason| format!("search by {provider} failed: {reason}"));
+    let failed =
+        |error: WebError| error.said(|reason| format!("search by {provider} failed: {reason}"));
     let response = request.send().await.map_err(|error| failed(error.into()))?;
     if !response.status().is_success() {
         return Err(failed(WebError::of_status(response.status())));
@@ -131,17 +158,27 @@ async fn send(provider: &str, request: RequestBuilder) -> Result<Body, WebError>
 
 async fn ask(provider: &str, request: RequestBuilder) -> Result<Value, WebError> {
     let body = send(provider, request).await?;
-    bounded::from_slice(&body.bytes)
-        .map_err(|error| format!("search by {provider} failed: the answer is not JSON ({error})").into())
+    bounded::from_slice(&body.bytes).map_err(|error| {
+        format!("search by {provider} failed: the answer is not JSON ({error})").into()
+    })
 }
 
 /// The results in `list`, with their snippets under `snippet`.
 fn hits(list: Option<&Value>, snippet: &str) -> Vec<Hit> {
-    let text = |item: &Value, key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = |item: &Value, key: &str| {
+        item.get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     list.and_then(Value::as_array)
         .into_iter()
         .flatten()
-        .map(|item| Hit { title: text(item, "title"), url: text(item, "url"), snippet: text(item, snippet) })
+        .map(|item| Hit {
+            title: text(item, "title"),
+            url: text(item, "url"),
+            snippet: text(item, snippet),
+        })
         .collect()
 }
 
@@ -162,12 +199,22 @@ pub(super) fn duckduckgo_hits(page: &str) -> Vec<Hit> {
         if !is_title && !attributes.contains("class=\"result__snippet\"") {
             continue;
         }
-        let Some((content, after)) = rest.split_once("</a>") else { break };
+        let Some((content, after)) = rest.split_once("</a>") else {
+            break;
+        };
         rest = after;
-        let address = attributes.split_once("href=\"").and_then(|(_, rest)| rest.split('"').next());
-        let Some(url) = address.and_then(target_of) else { continue };
+        let address = attributes
+            .split_once("href=\"")
+            .and_then(|(_, rest)| rest.split('"').next());
+        let Some(url) = address.and_then(target_of) else {
+            continue;
+        };
         if is_title {
-            found.push(Hit { title: content.to_owned(), url, snippet: String::new() });
+            found.push(Hit {
+                title: content.to_owned(),
+                url,
+                snippet: String::new(),
+            });
         } else if let Some(hit) = found.last_mut().filter(|hit| hit.url == url) {
             hit.snippet = content.to_owned();
         }
@@ -191,9 +238,18 @@ fn next_link(page: &str) -> Option<(&str, &str)> {
 /// none.
 fn target_of(link: &str) -> Option<String> {
     let link = link.replace("&amp;", "&");
-    let url = Url::parse("https://duckduckgo.com/").ok()?.join(&link).ok()?;
-    if url.domain().is_some_and(|domain| domain.ends_with("duckduckgo.com")) {
-        return url.query_pairs().find(|(key, _)| key == "uddg").map(|(_, target)| target.into_owned());
+    let url = Url::parse("https://duckduckgo.com/")
+        .ok()?
+        .join(&link)
+        .ok()?;
+    if url
+        .domain()
+        .is_some_and(|domain| domain.ends_with("duckduckgo.com"))
+    {
+        return url
+            .query_pairs()
+            .find(|(key, _)| key == "uddg")
+            .map(|(_, target)| target.into_owned());
     }
     Some(url.into())
 }
@@ -215,7 +271,11 @@ mod tests {
                 url: "https://t.example/a?b=1".into(),
                 snippet: "Hot <b>water</b>".into(),
             },
-            Hit { title: "Plain".into(), url: "https://plain.example/".into(), snippet: String::new() },
+            Hit {
+                title: "Plain".into(),
+                url: "https://plain.example/".into(),
+                snippet: String::new(),
+            },
         ];
         assert_eq!(duckduckgo_hits(page), expected);
     }

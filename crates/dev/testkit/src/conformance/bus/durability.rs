@@ -20,37 +20,68 @@ pub(super) async fn inbound_survives<B: WholeBus>(
     let mut held = hold(&mut subscription, 4).await?.into_iter();
     let (first, second, third) = (held.next(), held.next(), held.next());
     first.context("a first")?.ack().await?;
-    second.context("a second")?.settle(Settle::RetryIn(Duration::ZERO)).await?;
-    third.context("a third")?.settle(Settle::Fail("no".to_owned())).await?;
+    second
+        .context("a second")?
+        .settle(Settle::RetryIn(Duration::ZERO))
+        .await?;
+    third
+        .context("a third")?
+        .settle(Settle::Fail("no".to_owned()))
+        .await?;
     let fourth = held.next().context("a fourth")?;
     fourth.settle(Settle::Begin).await?;
     let before = bus.list(Queue::Inbound, LedgerFilter::All, 10).await?;
     let settled = |entries: Vec<nanobot_bus::LedgerEntry>| -> Vec<_> {
-        entries.into_iter().filter(|entry| !entry.state.is_open()).collect()
+        entries
+            .into_iter()
+            .filter(|entry| !entry.state.is_open())
+            .collect()
     };
     drop((fourth, held, subscription));
 
     let bus = reopen(bus).await?;
     for message in &messages {
-        same("what was accepted is known", &bus.publish_inbound(message.clone()).await?, &Accepted::Duplicate)?;
+        same(
+            "what was accepted is known",
+            &bus.publish_inbound(message.clone()).await?,
+            &Accepted::Duplicate,
+        )?;
     }
     let after = bus.list(Queue::Inbound, LedgerFilter::All, 10).await?;
-    same("what was settled stays so", &settled(after), &settled(before))?;
+    same(
+        "what was settled stays so",
+        &settled(after),
+        &settled(before),
+    )?;
     let mut subscription = bus.inbound().await?;
     let mut found = Vec::new();
     for _ in 0..3 {
         let delivery = next(&mut subscription).await?;
-        found.push((delivery.message.clone(), delivery.attempt, delivery.in_doubt));
+        found.push((
+            delivery.message.clone(),
+            delivery.attempt,
+            delivery.in_doubt,
+        ));
         delivery.ack().await?;
     }
     let attempts = [(1, 2), (3, 2), (4, 1)];
-    let open: Vec<_> =
-        attempts.into_iter().filter_map(|(n, attempt)| Some((messages.get(n)?.clone(), attempt, false))).collect();
-    same("what was not settled comes back, in order, with what was tried counted", &found, &open)?;
+    let open: Vec<_> = attempts
+        .into_iter()
+        .filter_map(|(n, attempt)| Some((messages.get(n)?.clone(), attempt, false)))
+        .collect();
+    same(
+        "what was not settled comes back, in order, with what was tried counted",
+        &found,
+        &open,
+    )?;
     let marker = said("marker");
     bus.publish_inbound(marker.clone()).await?;
     let held = hold(&mut subscription, 1).await?;
-    same("and nothing else", &all_seen(&held), &vec![Seen::first(marker)])
+    same(
+        "and nothing else",
+        &all_seen(&held),
+        &vec![Seen::first(marker)],
+    )
 }
 
 pub(super) async fn outbound_survives<B: WholeBus>(
@@ -79,20 +110,44 @@ pub(super) async fn outbound_survives<B: WholeBus>(
 
     let bus = reopen(bus).await?;
     for message in &messages {
-        same("what was accepted is known", &bus.publish_outbound(message.clone()).await?, &Accepted::Duplicate)?;
+        same(
+            "what was accepted is known",
+            &bus.publish_outbound(message.clone()).await?,
+            &Accepted::Duplicate,
+        )?;
     }
     let mut subscription = bus.outbound(&channel()).await?;
     let held = hold(&mut subscription, 3).await?;
-    let mut open = [1, 2, 4].into_iter().filter_map(|n| messages.get(n).cloned()).map(Seen::first);
-    let begun = open.next().map(|seen| Seen { attempt: 2, in_doubt: true, ..seen });
-    let partly = open.next().map(|seen| Seen { attempt: 2, in_doubt: true, parts_sent: 1, ..seen });
+    let mut open = [1, 2, 4]
+        .into_iter()
+        .filter_map(|n| messages.get(n).cloned())
+        .map(Seen::first);
+    let begun = open.next().map(|seen| Seen {
+        attempt: 2,
+        in_doubt: true,
+        ..seen
+    });
+    let partly = open.next().map(|seen| Seen {
+        attempt: 2,
+        in_doubt: true,
+        parts_sent: 1,
+        ..seen
+    });
     let expected: Vec<_> = begun.into_iter().chain(partly).chain(open).collect();
-    same("what was begun is in doubt, what was not is not", &all_seen(&held), &expected)?;
+    same(
+        "what was begun is in doubt, what was not is not",
+        &all_seen(&held),
+        &expected,
+    )?;
     let mut states: Vec<_> = bus.list(Queue::Outbound, LedgerFilter::All, 10).await?;
     states.reverse();
     let states: Vec<_> = states.into_iter().map(|entry| entry.state).collect();
     let open = EntryState::Pending;
-    same("every state", &states, &vec![EntryState::Sent, open, open, EntryState::Uncertain, open])
+    same(
+        "every state",
+        &states,
+        &vec![EntryState::Sent, open, open, EntryState::Uncertain, open],
+    )
 }
 
 pub(super) async fn claims_survive<B: WholeBus>(
@@ -104,6 +159,14 @@ pub(super) async fn claims_survive<B: WholeBus>(
     let lease = bus.lease("poller", "a", LONG).await?;
     let bus = reopen(bus).await?;
     same("a slot stays taken", &bus.claim_once("slot").await?, &false)?;
-    same("a lease is still held", &bus.lease("poller", "b", LONG).await?, &None)?;
-    same("by its owner", &bus.lease("poller", "a", LONG).await?, &lease)
+    same(
+        "a lease is still held",
+        &bus.lease("poller", "b", LONG).await?,
+        &None,
+    )?;
+    same(
+        "by its owner",
+        &bus.lease("poller", "a", LONG).await?,
+        &lease,
+    )
 }

@@ -32,13 +32,30 @@ pub(super) async fn offers_keep_their_place(bus: &(impl Bus + Ledger)) -> anyhow
         found.push(seen(&delivery));
         delivery.ack().await?;
     }
-    let expected =
-        vec![Seen::lossy(before), Seen::first(second), Seen::lossy(between), Seen::first(third), Seen::lossy(after)];
-    same("lossy and durable messages keep their order", &found, &expected)?;
+    let expected = vec![
+        Seen::lossy(before),
+        Seen::first(second),
+        Seen::lossy(between),
+        Seen::first(third),
+        Seen::lossy(after),
+    ];
+    same(
+        "lossy and durable messages keep their order",
+        &found,
+        &expected,
+    )?;
     let mut kept: Vec<_> = bus.list(Queue::Outbound, LedgerFilter::All, 10).await?;
     kept.reverse();
-    let keys: Vec<_> = kept.into_iter().filter_map(|entry| entry.outbound).map(|message| message.key).collect();
-    same("the ledger knows the durable ones", &keys, &vec![reply(1).key, reply(2).key, reply(3).key])
+    let keys: Vec<_> = kept
+        .into_iter()
+        .filter_map(|entry| entry.outbound)
+        .map(|message| message.key)
+        .collect();
+    same(
+        "the ledger knows the durable ones",
+        &keys,
+        &vec![reply(1).key, reply(2).key, reply(3).key],
+    )
 }
 
 pub(super) async fn offers_are_bounded(bus: &impl Bus) -> anyhow::Result<()> {
@@ -55,14 +72,28 @@ pub(super) async fn offers_are_bounded(bus: &impl Bus) -> anyhow::Result<()> {
         if delivery.is_durable() {
             break delivery;
         }
-        same("those that come are in order", &delivery.message.content, &lossy.to_string())?;
+        same(
+            "those that come are in order",
+            &delivery.message.content,
+            &lossy.to_string(),
+        )?;
         lossy += 1;
     };
-    same("what is durable comes through", &seen(&durable), &Seen::first(answer))?;
-    ensure!((1..MANY).contains(&lossy), "{lossy} of {MANY} lossy messages were kept for a slow consumer");
+    same(
+        "what is durable comes through",
+        &seen(&durable),
+        &Seen::first(answer),
+    )?;
+    ensure!(
+        (1..MANY).contains(&lossy),
+        "{lossy} of {MANY} lossy messages were kept for a slow consumer"
+    );
     drop(subscription);
     let mut subscription = bus.outbound(&channel()).await?;
     let held = hold(&mut subscription, 1).await?;
-    ensure!(held.iter().all(nanobot_bus::Delivery::is_durable), "a new consumer sees no old lossy message");
+    ensure!(
+        held.iter().all(nanobot_bus::Delivery::is_durable),
+        "a new consumer sees no old lossy message"
+    );
     Ok(())
 }

@@ -16,7 +16,10 @@ pub(super) async fn one_live_consumer(bus: &impl Bus) -> anyhow::Result<()> {
     }
     let mut subscription = bus.inbound().await?;
     let second = bus.inbound().await;
-    ensure!(matches!(second, Err(BusError::Consumed { .. })), "a second consumer is refused: {second:?}");
+    ensure!(
+        matches!(second, Err(BusError::Consumed { .. })),
+        "a second consumer is refused: {second:?}"
+    );
     let first = next(&mut subscription).await?;
     let held = next(&mut subscription).await?;
     first.ack().await?;
@@ -26,15 +29,26 @@ pub(super) async fn one_live_consumer(bus: &impl Bus) -> anyhow::Result<()> {
     let [_, second, third] = messages;
     let again = hold(&mut subscription, 2).await?;
     let expected = vec![Seen::first(second), Seen::first(third)];
-    same("what was held comes back, before what nobody has seen", &all_seen(&again), &expected)?;
+    same(
+        "what was held comes back, before what nobody has seen",
+        &all_seen(&again),
+        &expected,
+    )?;
     drop(held);
     let marker = said("marker");
     bus.publish_inbound(marker.clone()).await?;
-    same("a holder of old changes nothing", &seen(&next(&mut subscription).await?), &Seen::first(marker))?;
+    same(
+        "a holder of old changes nothing",
+        &seen(&next(&mut subscription).await?),
+        &Seen::first(marker),
+    )?;
 
     let outbound = bus.outbound(&channel()).await?;
     let second = bus.outbound(&channel()).await;
-    ensure!(matches!(second, Err(BusError::Consumed { .. })), "so it is with a channel: {second:?}");
+    ensure!(
+        matches!(second, Err(BusError::Consumed { .. })),
+        "so it is with a channel: {second:?}"
+    );
     drop(outbound);
     bus.outbound(&channel()).await?;
     Ok(())
@@ -53,12 +67,18 @@ pub(super) async fn dropped_deliveries_return(bus: &impl Bus) -> anyhow::Result<
     for _ in 0..3 {
         found.push(seen(&next(&mut subscription).await?));
         let (is_back, elapsed) = (found.last() == Some(&first), dropped_at.elapsed());
-        ensure!(!is_back || elapsed >= REDELIVERY_DELAY, "it comes back too soon: after {elapsed:?}");
+        ensure!(
+            !is_back || elapsed >= REDELIVERY_DELAY,
+            "it comes back too soon: after {elapsed:?}"
+        );
     }
     let next_first = [&second, &first, &second];
     // Where so much time is gone already that it is due again, it does not have to wait.
     let in_place = [&first, &second, &second];
-    ensure!(found.iter().eq(next_first) || found.iter().eq(in_place), "both come back: {found:#?}");
+    ensure!(
+        found.iter().eq(next_first) || found.iter().eq(in_place),
+        "both come back: {found:#?}"
+    );
     Ok(())
 }
 
@@ -70,32 +90,59 @@ pub(super) async fn retries_wait(bus: &impl Bus) -> anyhow::Result<()> {
     }
     let [_, second] = messages;
     let mut subscription = bus.inbound().await?;
-    next(&mut subscription).await?.settle(Settle::RetryIn(Duration::MAX)).await?;
+    next(&mut subscription)
+        .await?
+        .settle(Settle::RetryIn(Duration::MAX))
+        .await?;
     let other = next(&mut subscription).await?;
-    same("later messages overtake it", &seen(&other), &Seen::first(second.clone()))?;
+    same(
+        "later messages overtake it",
+        &seen(&other),
+        &Seen::first(second.clone()),
+    )?;
     let asked_at = Instant::now();
     other.settle(Settle::RetryIn(DELAY)).await?;
     let again = next(&mut subscription).await?;
-    same("it comes back, and a long wait holds up nobody", &seen(&again), &Seen::again(second, 2))?;
-    ensure!(asked_at.elapsed() >= DELAY, "not before it is due: after {:?}", asked_at.elapsed());
+    same(
+        "it comes back, and a long wait holds up nobody",
+        &seen(&again),
+        &Seen::again(second, 2),
+    )?;
+    ensure!(
+        asked_at.elapsed() >= DELAY,
+        "not before it is due: after {:?}",
+        asked_at.elapsed()
+    );
     again.ack().await?;
     drop(subscription);
     bus.publish_inbound(said("marker")).await?;
     let mut subscription = bus.inbound().await?;
     let marker = next(&mut subscription).await?;
-    same("a new consumer waits as well", &marker.message.content, &"marker".to_owned())?;
+    same(
+        "a new consumer waits as well",
+        &marker.message.content,
+        &"marker".to_owned(),
+    )?;
     marker.settle(Settle::PutOff(Duration::ZERO)).await?;
     let marker = next(&mut subscription).await?;
     same("what was put off was not tried", &marker.attempt, &1)?;
     marker.settle(Settle::PutOff(Duration::MAX)).await?;
     let last = said("last");
     bus.publish_inbound(last.clone()).await?;
-    same("what was put off is overtaken", &seen(&next(&mut subscription).await?), &Seen::first(last.clone()))?;
+    same(
+        "what was put off is overtaken",
+        &seen(&next(&mut subscription).await?),
+        &Seen::first(last.clone()),
+    )?;
     drop(subscription);
     let mut subscription = bus.inbound().await?;
     let again = hold(&mut subscription, 2).await?;
     let expected = vec![Seen::first(marker.message.clone()), Seen::first(last)];
-    same("and due at once to the next consumer, in its place", &all_seen(&again), &expected)
+    same(
+        "and due at once to the next consumer, in its place",
+        &all_seen(&again),
+        &expected,
+    )
 }
 
 pub(super) async fn attempts(bus: &impl Bus) -> anyhow::Result<()> {
@@ -111,8 +158,16 @@ pub(super) async fn attempts(bus: &impl Bus) -> anyhow::Result<()> {
     let [first, second, third] = messages;
     let mut subscription = bus.inbound().await?;
     let mut held = hold(&mut subscription, 3).await?;
-    let expected = vec![Seen::again(first.clone(), 2), Seen::first(second.clone()), Seen::first(third.clone())];
-    same("what waited behind one that was begun lost no attempt", &all_seen(&held), &expected)?;
+    let expected = vec![
+        Seen::again(first.clone(), 2),
+        Seen::first(second.clone()),
+        Seen::first(third.clone()),
+    ];
+    same(
+        "what waited behind one that was begun lost no attempt",
+        &all_seen(&held),
+        &expected,
+    )?;
     let begun = held.remove(0);
     begun.settle(Settle::Begin).await?;
     begun.settle(Settle::Begin).await?;
@@ -120,15 +175,27 @@ pub(super) async fn attempts(bus: &impl Bus) -> anyhow::Result<()> {
     drop((begun, held, subscription));
     let mut subscription = bus.inbound().await?;
     let begun = next(&mut subscription).await?;
-    same("each begin is an attempt", &seen(&begun), &Seen::again(first.clone(), 4))?;
+    same(
+        "each begin is an attempt",
+        &seen(&begun),
+        &Seen::again(first.clone(), 4),
+    )?;
     begun.settle(Settle::Begin).await?;
     begun.settle(Settle::PutOff(Duration::ZERO)).await?;
     drop(subscription);
     let mut subscription = bus.inbound().await?;
     let mut again = hold(&mut subscription, 3).await?;
     again.sort_by(|one, other| one.message.content.cmp(&other.message.content));
-    let expected = vec![Seen::again(first, 4), Seen::first(second), Seen::first(third)];
-    same("what was begun and put off was none", &all_seen(&again), &expected)
+    let expected = vec![
+        Seen::again(first, 4),
+        Seen::first(second),
+        Seen::first(third),
+    ];
+    same(
+        "what was begun and put off was none",
+        &all_seen(&again),
+        &expected,
+    )
 }
 
 pub(super) async fn doubt(bus: &impl Bus) -> anyhow::Result<()> {
@@ -139,21 +206,40 @@ pub(super) async fn doubt(bus: &impl Bus) -> anyhow::Result<()> {
     delivery.settle(Settle::Begin).await?;
     delivery.settle(Settle::RetryIn(Duration::ZERO)).await?;
     let delivery = next(&mut subscription).await?;
-    same("a refused send is no doubt", &seen(&delivery), &Seen::again(message.clone(), 2))?;
+    same(
+        "a refused send is no doubt",
+        &seen(&delivery),
+        &Seen::again(message.clone(), 2),
+    )?;
     delivery.settle(Settle::Begin).await?;
     delivery.settle(Settle::PartSent(0)).await?;
     drop(delivery);
     let delivery = next(&mut subscription).await?;
-    let doubtful = |attempt| Seen { parts_sent: 1, in_doubt: true, ..Seen::again(message.clone(), attempt) };
-    same("a send without an end is in doubt", &seen(&delivery), &doubtful(3))?;
+    let doubtful = |attempt| Seen {
+        parts_sent: 1,
+        in_doubt: true,
+        ..Seen::again(message.clone(), attempt)
+    };
+    same(
+        "a send without an end is in doubt",
+        &seen(&delivery),
+        &doubtful(3),
+    )?;
     delivery.settle(Settle::Begin).await?;
     delivery.settle(Settle::RetryIn(Duration::ZERO)).await?;
     let delivery = next(&mut subscription).await?;
-    same("a refusal does not lift an older doubt", &seen(&delivery), &doubtful(4))?;
+    same(
+        "a refusal does not lift an older doubt",
+        &seen(&delivery),
+        &doubtful(4),
+    )?;
     delivery.settle(Settle::PartSent(1)).await?;
     delivery.settle(Settle::RetryIn(Duration::ZERO)).await?;
     let delivery = next(&mut subscription).await?;
-    let sure = Seen { parts_sent: 2, ..Seen::again(message, 5) };
+    let sure = Seen {
+        parts_sent: 2,
+        ..Seen::again(message, 5)
+    };
     same("a part that was sent lifts it", &seen(&delivery), &sure)?;
 
     let question = said("1");
@@ -163,7 +249,11 @@ pub(super) async fn doubt(bus: &impl Bus) -> anyhow::Result<()> {
     delivery.settle(Settle::Begin).await?;
     drop(subscription);
     let mut subscription = bus.inbound().await?;
-    same("a person's message is never in doubt", &seen(&next(&mut subscription).await?), &Seen::again(question, 2))
+    same(
+        "a person's message is never in doubt",
+        &seen(&next(&mut subscription).await?),
+        &Seen::again(question, 2),
+    )
 }
 
 pub(super) async fn earlier_holders(bus: &impl Bus) -> anyhow::Result<()> {
@@ -173,14 +263,36 @@ pub(super) async fn earlier_holders(bus: &impl Bus) -> anyhow::Result<()> {
     drop(subscription);
     let mut subscription = bus.outbound(&channel()).await?;
     let new = next(&mut subscription).await?;
-    for outcome in [Settle::Begin, Settle::PartSent(0), Settle::RetryIn(Duration::ZERO)] {
+    for outcome in [
+        Settle::Begin,
+        Settle::PartSent(0),
+        Settle::RetryIn(Duration::ZERO),
+    ] {
         let refused = old.settle(outcome.clone()).await;
-        let pending = matches!(refused, Err(BusError::Conflict { state: EntryState::Pending, .. }));
-        ensure!(pending, "an earlier holder may not say {outcome:?}: {refused:?}");
+        let pending = matches!(
+            refused,
+            Err(BusError::Conflict {
+                state: EntryState::Pending,
+                ..
+            })
+        );
+        ensure!(
+            pending,
+            "an earlier holder may not say {outcome:?}: {refused:?}"
+        );
     }
     old.ack().await?;
     let refused = new.settle(Settle::Begin).await;
-    let sent = matches!(refused, Err(BusError::Conflict { state: EntryState::Sent, .. }));
-    ensure!(sent, "what an earlier holder finished is not begun again: {refused:?}");
+    let sent = matches!(
+        refused,
+        Err(BusError::Conflict {
+            state: EntryState::Sent,
+            ..
+        })
+    );
+    ensure!(
+        sent,
+        "what an earlier holder finished is not begun again: {refused:?}"
+    );
     Ok(())
 }

@@ -13,18 +13,32 @@ use crate::conformance::same;
 /// What strangers are told on purpose.
 const PAIRING_TEXT: &str = "Pairing code: K7QX2M";
 
-pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>) -> anyhow::Result<()> {
-    a_stranger_changes_nothing(suite.open().await?).await.context("a stranger changes nothing")?;
-    everybody_may_be_let_in(suite.open().await?).await.context("everybody may be let in")?;
+pub(super) async fn run<H: ChannelHarness>(
+    suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>,
+) -> anyhow::Result<()> {
+    a_stranger_changes_nothing(suite.open().await?)
+        .await
+        .context("a stranger changes nothing")?;
+    everybody_may_be_let_in(suite.open().await?)
+        .await
+        .context("everybody may be let in")?;
     if suite.has(Ability::Pairing) {
-        a_stranger_is_asked(suite.open().await?).await.context("a stranger reads how to be let in")?;
+        a_stranger_is_asked(suite.open().await?)
+            .await
+            .context("a stranger reads how to be let in")?;
     }
     if suite.has(Ability::Rooms) {
-        a_room_is_told_truthfully(suite.open().await?).await.context("a message of a room is told truthfully")?;
-        the_others_notice_nothing(suite.open().await?).await.context("the others of a room notice nothing")?;
+        a_room_is_told_truthfully(suite.open().await?)
+            .await
+            .context("a message of a room is told truthfully")?;
+        the_others_notice_nothing(suite.open().await?)
+            .await
+            .context("the others of a room notice nothing")?;
     }
     if suite.has(Ability::Rooms) && suite.has(Ability::Pairing) {
-        nobody_is_asked_in_a_room(suite.open().await?).await.context("nobody is asked in a room")?;
+        nobody_is_asked_in_a_room(suite.open().await?)
+            .await
+            .context("nobody is asked in a room")?;
     }
     Ok(())
 }
@@ -32,43 +46,90 @@ pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyho
 /// The stranger's question about access, and how the message came.
 async fn stranger(running: &Running<impl ChannelHarness>) -> anyhow::Result<(SenderId, ChatKind)> {
     let friend = running.harness.friend();
-    let found = |stage: &Stage| stage.asked.iter().find(|(sender, ..)| *sender != friend).cloned();
-    let (sender, _, arrival) = running.stage.wait_for("a question about the stranger", found).await?;
+    let found = |stage: &Stage| {
+        stage
+            .asked
+            .iter()
+            .find(|(sender, ..)| *sender != friend)
+            .cloned()
+    };
+    let (sender, _, arrival) = running
+        .stage
+        .wait_for("a question about the stranger", found)
+        .await?;
     Ok((sender, arrival.kind))
 }
 
 async fn a_stranger_changes_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = Running::with_ledger(harness)?;
     running.harness.stranger_says("let me in").await?;
-    same("a direct chat", &stranger(&running).await?.1, &ChatKind::Direct)?;
+    same(
+        "a direct chat",
+        &stranger(&running).await?.1,
+        &ChatKind::Direct,
+    )?;
     let message = running.greeted().await?;
-    ensure!(message.content.contains("hello"), "the stranger's message was handed over: {message:#?}");
+    ensure!(
+        message.content.contains("hello"),
+        "the stranger's message was handed over: {message:#?}"
+    );
     let asked = running.stage.read(|stage| stage.asked.clone());
-    ensure!(asked.iter().any(|(sender, ..)| *sender == message.sender_id), "nobody asked about the friend");
-    same("the stranger notices nothing", &running.harness.noticed(Chat::Stranger), &Vec::new())?;
-    same("nothing is kept for the stranger", &running.stage.read(|stage| stage.kept.len()), &0)?;
+    ensure!(
+        asked
+            .iter()
+            .any(|(sender, ..)| *sender == message.sender_id),
+        "nobody asked about the friend"
+    );
+    same(
+        "the stranger notices nothing",
+        &running.harness.noticed(Chat::Stranger),
+        &Vec::new(),
+    )?;
+    same(
+        "nothing is kept for the stranger",
+        &running.stage.read(|stage| stage.kept.len()),
+        &0,
+    )?;
     running.stop().await.map(drop)
 }
 
 async fn everybody_may_be_let_in(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = Running::with_ledger(harness)?;
-    running.stage.change(|stage| stage.strangers = Strangers::Allowed);
+    running
+        .stage
+        .change(|stage| stage.strangers = Strangers::Allowed);
     let friend = running.greeted().await?;
     running.harness.stranger_says("me too").await?;
     let message = running.recorded("me too").await?;
-    ensure!(message.sender_id != friend.sender_id, "two people have one id");
-    ensure!(message.session_key() != friend.session_key(), "two direct chats have one session");
+    ensure!(
+        message.sender_id != friend.sender_id,
+        "two people have one id"
+    );
+    ensure!(
+        message.session_key() != friend.session_key(),
+        "two direct chats have one session"
+    );
     running.stop().await.map(drop)
 }
 
 async fn a_stranger_is_asked(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = Running::with_ledger(harness)?;
-    running.stage.change(|stage| stage.strangers = Strangers::Asked(PAIRING_TEXT.to_owned()));
+    running
+        .stage
+        .change(|stage| stage.strangers = Strangers::Asked(PAIRING_TEXT.to_owned()));
     running.harness.stranger_says("let me in").await?;
     let told = running.harness.stranger_was_told().await?;
-    same("what the stranger reads", &told, &vec![PAIRING_TEXT.to_owned()])?;
+    same(
+        "what the stranger reads",
+        &told,
+        &vec![PAIRING_TEXT.to_owned()],
+    )?;
     running.greeted().await?;
-    same("messages that were handed over", &running.stage.read(|stage| stage.arrived.len()), &1)?;
+    same(
+        "messages that were handed over",
+        &running.stage.read(|stage| stage.arrived.len()),
+        &1,
+    )?;
     running.stop().await.map(drop)
 }
 
@@ -79,40 +140,81 @@ async fn a_room_is_told_truthfully(harness: impl ChannelHarness) -> anyhow::Resu
         running.harness.friend_says_in_room(text, addressed).await?;
         let message = running.recorded(text).await?;
         let arrivals = running.stage.read(|stage| {
-            let of_text = stage.arrived.iter().filter(|(message, _)| message.content.contains(text));
-            of_text.map(|(_, arrival)| (arrival.kind, arrival.addressed)).collect::<Vec<_>>()
+            let of_text = stage
+                .arrived
+                .iter()
+                .filter(|(message, _)| message.content.contains(text));
+            of_text
+                .map(|(_, arrival)| (arrival.kind, arrival.addressed))
+                .collect::<Vec<_>>()
         });
         same(text, &arrivals, &vec![(ChatKind::Group, addressed)])?;
-        ensure!(message.session_key() != direct.session_key(), "a room and a direct chat have one session");
-        let asked =
-            running.stage.read(|stage| stage.asked.last().map(|(_, chat, arrival)| (chat.clone(), arrival.addressed)));
-        same("access is asked about the same", &asked, &Some((message.chat_id, addressed)))?;
+        ensure!(
+            message.session_key() != direct.session_key(),
+            "a room and a direct chat have one session"
+        );
+        let asked = running.stage.read(|stage| {
+            stage
+                .asked
+                .last()
+                .map(|(_, chat, arrival)| (chat.clone(), arrival.addressed))
+        });
+        same(
+            "access is asked about the same",
+            &asked,
+            &Some((message.chat_id, addressed)),
+        )?;
     }
     running.stop().await.map(drop)
 }
 
 async fn the_others_notice_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = Running::with_ledger(harness)?;
-    running.stage.change(|stage| stage.room = RoomPolicy::AddressedOnly);
-    running.harness.friend_says_in_room("not for you", false).await?;
+    running
+        .stage
+        .change(|stage| stage.room = RoomPolicy::AddressedOnly);
+    running
+        .harness
+        .friend_says_in_room("not for you", false)
+        .await?;
     running.harness.stranger_says_in_room("let me in").await?;
     running.greeted().await?;
-    same("what the room notices", &running.harness.noticed(Chat::Room), &Vec::new())?;
+    same(
+        "what the room notices",
+        &running.harness.noticed(Chat::Room),
+        &Vec::new(),
+    )?;
     running.harness.friend_says_in_room("for you", true).await?;
     running.recorded("for you").await?;
     let texts = running.stage.read(|stage| {
-        stage.ledger.as_ref().map(|ledger| (ledger.messages.len(), ledger.holds("not for you"), ledger.holds("let me")))
+        stage.ledger.as_ref().map(|ledger| {
+            (
+                ledger.messages.len(),
+                ledger.holds("not for you"),
+                ledger.holds("let me"),
+            )
+        })
     });
-    same("messages, and whether the others' are among them", &texts, &Some((2, false, false)))?;
+    same(
+        "messages, and whether the others' are among them",
+        &texts,
+        &Some((2, false, false)),
+    )?;
     running.stop().await.map(drop)
 }
 
 async fn nobody_is_asked_in_a_room(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = Running::with_ledger(harness)?;
-    running.stage.change(|stage| stage.strangers = Strangers::Asked(PAIRING_TEXT.to_owned()));
+    running
+        .stage
+        .change(|stage| stage.strangers = Strangers::Asked(PAIRING_TEXT.to_owned()));
     running.harness.stranger_says_in_room("let me in").await?;
     same("a room", &stranger(&running).await?.1, &ChatKind::Group)?;
     running.greeted().await?;
-    same("what the room notices", &running.harness.noticed(Chat::Room), &Vec::new())?;
+    same(
+        "what the room notices",
+        &running.harness.noticed(Chat::Room),
+        &Vec::new(),
+    )?;
     running.stop().await.map(drop)
 }

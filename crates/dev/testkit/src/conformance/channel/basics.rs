@@ -11,13 +11,25 @@ use super::people::People as _;
 use super::running::{Running, hides_secrets};
 use crate::conformance::same;
 
-pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>) -> anyhow::Result<()> {
-    a_message_is_delivered_once(suite.open().await?).await.context("a message is delivered once")?;
-    durable_before_acknowledged(suite.open().await?).await.context("a message is durable before it is acknowledged")?;
-    parts_arrive_in_order(suite.open().await?).await.context("parts arrive in order")?;
-    secrets_stay_secret(suite.open().await?).await.context("secrets stay secret")?;
+pub(super) async fn run<H: ChannelHarness>(
+    suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>,
+) -> anyhow::Result<()> {
+    a_message_is_delivered_once(suite.open().await?)
+        .await
+        .context("a message is delivered once")?;
+    durable_before_acknowledged(suite.open().await?)
+        .await
+        .context("a message is durable before it is acknowledged")?;
+    parts_arrive_in_order(suite.open().await?)
+        .await
+        .context("parts arrive in order")?;
+    secrets_stay_secret(suite.open().await?)
+        .await
+        .context("secrets stay secret")?;
     if suite.has(Ability::Oddities) {
-        oddities_are_passed_over(suite.open().await?).await.context("what is odd is passed over")?;
+        oddities_are_passed_over(suite.open().await?)
+            .await
+            .context("what is odd is passed over")?;
     }
     Ok(())
 }
@@ -29,18 +41,38 @@ async fn a_message_is_delivered_once(harness: impl ChannelHarness) -> anyhow::Re
     for (number, text) in (1..).zip(["first", "second", "second"]) {
         running.harness.friend_says(text).await?;
         let message = running.arrival(number).await?;
-        same("channel and sender", &(message.channel, message.sender_id), &expected)?;
-        ensure!(message.content.contains(text), "{text:?} is not in {:?}", message.content);
+        same(
+            "channel and sender",
+            &(message.channel, message.sender_id),
+            &expected,
+        )?;
+        ensure!(
+            message.content.contains(text),
+            "{text:?} is not in {:?}",
+            message.content
+        );
         running.answer(Admission::Accepted);
         running.harness.acknowledged().await?;
     }
-    let (arrived, alive) = running.stage.read(|stage| (stage.arrived.clone(), stage.alive));
+    let (arrived, alive) = running
+        .stage
+        .read(|stage| (stage.arrived.clone(), stage.alive));
     let [(first, _), (second, _), (third, _)] = arrived.as_slice() else {
         bail!("messages were handed over more than once: {arrived:#?}")
     };
-    same("the chats", &[&second.chat_id, &third.chat_id], &[&first.chat_id; 2])?;
-    let ids: BTreeSet<_> = [first, second, third].into_iter().filter_map(|message| message.id.as_ref()).collect();
-    ensure!(ids.is_empty() || ids.len() == arrived.len(), "two messages have one id: {ids:?}");
+    same(
+        "the chats",
+        &[&second.chat_id, &third.chat_id],
+        &[&first.chat_id; 2],
+    )?;
+    let ids: BTreeSet<_> = [first, second, third]
+        .into_iter()
+        .filter_map(|message| message.id.as_ref())
+        .collect();
+    ensure!(
+        ids.is_empty() || ids.len() == arrived.len(),
+        "two messages have one id: {ids:?}"
+    );
     ensure!(alive > 0, "the channel gave no sign of life");
     running.stop().await.map(drop)
 }
@@ -49,13 +81,31 @@ async fn durable_before_acknowledged(harness: impl ChannelHarness) -> anyhow::Re
     let mut running = Running::start(harness)?;
     running.harness.friend_says("keep this").await?;
     let first = running.arrival(1).await?;
-    same("acknowledged before it was stored", &running.harness.is_acknowledged(), &false)?;
+    same(
+        "acknowledged before it was stored",
+        &running.harness.is_acknowledged(),
+        &false,
+    )?;
     running.answer(Admission::TryLater);
     running.harness.arrange(Event::OfferedAgain).await?;
     let second = running.arrival(2).await?;
-    let identity = |message: &InboundMessage| (message.id.clone(), message.chat_id.clone(), message.content.clone());
-    same("the same message again", &identity(&second), &identity(&first))?;
-    same("acknowledged after TryLater", &running.harness.is_acknowledged(), &false)?;
+    let identity = |message: &InboundMessage| {
+        (
+            message.id.clone(),
+            message.chat_id.clone(),
+            message.content.clone(),
+        )
+    };
+    same(
+        "the same message again",
+        &identity(&second),
+        &identity(&first),
+    )?;
+    same(
+        "acknowledged after TryLater",
+        &running.harness.is_acknowledged(),
+        &false,
+    )?;
     running.answer(Admission::Accepted);
     running.harness.acknowledged().await?;
     running.stop().await.map(drop)
@@ -68,7 +118,11 @@ async fn parts_arrive_in_order(harness: impl ChannelHarness) -> anyhow::Result<(
     for part in running.parts(&inbound, &texts) {
         running.sent(&part).await?;
     }
-    same("what the friend was shown", &running.harness.friend_was_shown(3).await?, &texts.to_vec())?;
+    same(
+        "what the friend was shown",
+        &running.harness.friend_was_shown(3).await?,
+        &texts.to_vec(),
+    )?;
     running.stop().await.map(drop)
 }
 
@@ -91,12 +145,20 @@ async fn oddities_are_passed_over(harness: impl ChannelHarness) -> anyhow::Resul
     running.recorded("after all that").await?;
     running.harness.acknowledged().await?;
     let (messages, ends) = running.stage.read(|stage| {
-        let texts = stage.ledger.as_ref().map(|ledger| ledger.texts().into_iter().map(str::to_owned).collect());
+        let texts = stage
+            .ledger
+            .as_ref()
+            .map(|ledger| ledger.texts().into_iter().map(str::to_owned).collect());
         (texts, stage.ends.clone())
     });
     same("the channel went on", &ends, &Vec::new())?;
     let messages: Vec<String> = messages.unwrap_or_default();
-    let [first, last] = messages.as_slice() else { bail!("something odd became a message: {messages:#?}") };
-    ensure!(first.contains("hello") && last.contains("after all that"), "{messages:#?}");
+    let [first, last] = messages.as_slice() else {
+        bail!("something odd became a message: {messages:#?}")
+    };
+    ensure!(
+        first.contains("hello") && last.contains("after all that"),
+        "{messages:#?}"
+    );
     running.stop().await.map(drop)
 }

@@ -8,18 +8,27 @@ pub(super) struct Doomed(Option<Runtime>);
 
 impl Doomed {
     pub(super) fn new() -> anyhow::Result<Self> {
-        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build();
         Ok(Self(Some(runtime.context("a runtime of its own")?)))
     }
 
     pub(super) fn handle(&self) -> anyhow::Result<&Handle> {
-        self.0.as_ref().map(Runtime::handle).context("it lives no more")
+        self.0
+            .as_ref()
+            .map(Runtime::handle)
+            .context("it lives no more")
     }
 
     /// Ends everything in it at its next wait, and returns when that is so.
     pub(super) async fn kill(mut self) -> anyhow::Result<()> {
         let runtime = self.0.take().context("it lives no more")?;
-        Ok(tokio::task::spawn_blocking(move || runtime.shutdown_timeout(crate::WAIT_LIMIT)).await?)
+        Ok(
+            tokio::task::spawn_blocking(move || runtime.shutdown_timeout(crate::WAIT_LIMIT))
+                .await?,
+        )
     }
 }
 

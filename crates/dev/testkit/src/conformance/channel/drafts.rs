@@ -13,15 +13,25 @@ use super::running::Running;
 use super::stage::Ledger;
 use crate::conformance::same;
 
-pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>) -> anyhow::Result<()> {
+pub(super) async fn run<H: ChannelHarness>(
+    suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>,
+) -> anyhow::Result<()> {
     if !suite.has(Ability::DraftView) {
         return Ok(());
     }
-    a_draft_becomes_the_reply(suite.open().await?).await.context("a draft grows and becomes the reply")?;
-    a_lost_end_does_no_harm(suite.open().await?).await.context("a draft without an end becomes the reply")?;
-    what_is_no_reply_is_taken_away(suite.open().await?).await.context("a draft that no reply completes is deleted")?;
+    a_draft_becomes_the_reply(suite.open().await?)
+        .await
+        .context("a draft grows and becomes the reply")?;
+    a_lost_end_does_no_harm(suite.open().await?)
+        .await
+        .context("a draft without an end becomes the reply")?;
+    what_is_no_reply_is_taken_away(suite.open().await?)
+        .await
+        .context("a draft that no reply completes is deleted")?;
     if suite.has(Ability::Redelivery) {
-        nobody_sees_half_a_text_for_ever(suite.open().await?).await.context("a draft does not outlive a kill")?;
+        nobody_sees_half_a_text_for_ever(suite.open().await?)
+            .await
+            .context("a draft does not outlive a kill")?;
     }
     Ok(())
 }
@@ -33,8 +43,17 @@ async fn grow(
     stream: &StreamId,
     text: &str,
 ) -> anyhow::Result<()> {
-    let delta = running.message(inbound, OutboundKind::Delta { stream: stream.clone() }, text.to_owned());
-    let drafts = running.channel.drafts().context("the channel shows no drafts any more")?;
+    let delta = running.message(
+        inbound,
+        OutboundKind::Delta {
+            stream: stream.clone(),
+        },
+        text.to_owned(),
+    );
+    let drafts = running
+        .channel
+        .drafts()
+        .context("the channel shows no drafts any more")?;
     Ok(drafts.append(&delta).await?)
 }
 
@@ -48,7 +67,15 @@ fn completing(
     let mut message = running.message(inbound, OutboundKind::Final, text.to_owned());
     message.completes = Some(stream.clone());
     let (text, plain) = (text.to_owned(), text.to_owned());
-    OutboundPart { message: message.into(), index: 0, count: 1, text, plain, blocks: Vec::new(), in_doubt: false }
+    OutboundPart {
+        message: message.into(),
+        index: 0,
+        count: 1,
+        text,
+        plain,
+        blocks: Vec::new(),
+        in_doubt: false,
+    }
 }
 
 async fn a_draft_becomes_the_reply(harness: impl ChannelHarness) -> anyhow::Result<()> {
@@ -60,19 +87,43 @@ async fn a_draft_becomes_the_reply(harness: impl ChannelHarness) -> anyhow::Resu
     grow(&mut running, &inbound, &stream, " upon").await?;
     grow(&mut running, &inbound, &stream, " a 時").await?;
     running.harness.friend_sees("Once upon a 時").await?;
-    let end =
-        running.message(&inbound, OutboundKind::StreamEnd { stream: stream.clone(), resuming: false }, String::new());
-    running.channel.drafts().context("the channel shows no drafts any more")?.close(&end).await?;
-    let part = completing(&mut running, &inbound, &stream, "Once upon a 時, and no more");
+    let end = running.message(
+        &inbound,
+        OutboundKind::StreamEnd {
+            stream: stream.clone(),
+            resuming: false,
+        },
+        String::new(),
+    );
+    running
+        .channel
+        .drafts()
+        .context("the channel shows no drafts any more")?
+        .close(&end)
+        .await?;
+    let part = completing(
+        &mut running,
+        &inbound,
+        &stream,
+        "Once upon a 時, and no more",
+    );
     running.sent(&part).await?;
     let mut expected = vec!["Once upon a 時, and no more".to_owned()];
-    same("what the friend was shown", &running.harness.friend_was_shown(1).await?, &expected)?;
+    same(
+        "what the friend was shown",
+        &running.harness.friend_was_shown(1).await?,
+        &expected,
+    )?;
     // What comes late is not the beginning of another message.
     grow(&mut running, &inbound, &stream, " too late").await?;
     let part = running.reply(&inbound, "the next message");
     running.sent(&part).await?;
     expected.push("the next message".to_owned());
-    same("what the friend was shown", &running.harness.friend_was_shown(2).await?, &expected)?;
+    same(
+        "what the friend was shown",
+        &running.harness.friend_was_shown(2).await?,
+        &expected,
+    )?;
     running.stop().await.map(drop)
 }
 
@@ -84,10 +135,21 @@ async fn a_lost_end_does_no_harm(harness: impl ChannelHarness) -> anyhow::Result
     running.harness.friend_sees("Once").await?;
     let part = completing(&mut running, &inbound, &stream, "Once for all");
     running.sent(&part).await?;
-    let other = completing(&mut running, &inbound, &StreamId::from("stream-2"), "never shown before");
+    let other = completing(
+        &mut running,
+        &inbound,
+        &StreamId::from("stream-2"),
+        "never shown before",
+    );
     running.sent(&other).await?;
-    let expected = ["Once for all", "never shown before"].map(str::to_owned).to_vec();
-    same("what the friend was shown", &running.harness.friend_was_shown(2).await?, &expected)?;
+    let expected = ["Once for all", "never shown before"]
+        .map(str::to_owned)
+        .to_vec();
+    same(
+        "what the friend was shown",
+        &running.harness.friend_was_shown(2).await?,
+        &expected,
+    )?;
     running.stop().await.map(drop)
 }
 
@@ -99,14 +161,28 @@ async fn what_is_no_reply_is_taken_away(harness: impl ChannelHarness) -> anyhow:
     let stream = StreamId::from("stream-1");
     grow(&mut running, &inbound, &stream, "Told you.").await?;
     running.harness.friend_sees("Told you.").await?;
-    let end = OutboundKind::StreamEnd { stream: stream.clone(), resuming: false };
+    let end = OutboundKind::StreamEnd {
+        stream: stream.clone(),
+        resuming: false,
+    };
     let end = running.message(&inbound, end, String::new());
     let channel = Arc::clone(&running.channel);
-    let drafts = channel.drafts().context("the channel shows no drafts any more")?;
+    let drafts = channel
+        .drafts()
+        .context("the channel shows no drafts any more")?;
     drafts.close(&end).await?;
-    let withdrawn = running.message(&inbound, OutboundKind::Withdrawn { stream: stream.clone() }, String::new());
+    let withdrawn = running.message(
+        &inbound,
+        OutboundKind::Withdrawn {
+            stream: stream.clone(),
+        },
+        String::new(),
+    );
     drafts.withdraw(&stream, &withdrawn).await?;
-    running.harness.friend_sees_only(&["said by a tool"]).await?;
+    running
+        .harness
+        .friend_sees_only(&["said by a tool"])
+        .await?;
     running.stop().await.map(drop)
 }
 
@@ -117,27 +193,45 @@ async fn nobody_sees_half_a_text_for_ever(harness: impl ChannelHarness) -> anyho
     let stream = StreamId::from("stream-1");
     // When more is shown, what the channel noted about the first of it is noted.
     for (more, shown) in [("Once", "Once"), (" upon", "Once upon")] {
-        let delta = killed.message(&inbound, OutboundKind::Delta { stream: stream.clone() }, more.to_owned());
+        let delta = killed.message(
+            &inbound,
+            OutboundKind::Delta {
+                stream: stream.clone(),
+            },
+            more.to_owned(),
+        );
         let channel = Arc::clone(&killed.channel);
         let append = async move {
-            let drafts = channel.drafts().context("the channel shows no drafts any more")?;
+            let drafts = channel
+                .drafts()
+                .context("the channel shows no drafts any more")?;
             anyhow::Ok(drafts.append(&delta).await?)
         };
-        TaskTracker::new().spawn_on(append, program.handle()?).await??;
+        TaskTracker::new()
+            .spawn_on(append, program.handle()?)
+            .await??;
         killed.harness.friend_sees(shown).await?;
     }
     program.kill().await?;
-    let Running { mut harness, stage, .. } = killed;
+    let Running {
+        mut harness, stage, ..
+    } = killed;
     let channel = harness.connect()?;
     stage.change(|stage| stage.ledger = Some(Ledger::default()));
     let mut running = Running::on(harness, channel, stage);
     let next = running.said("are you there").await?;
     let part = completing(&mut running, &inbound, &stream, "Once upon a time");
     running.sent(&part).await?;
-    running.harness.friend_sees_only(&["Once upon a time"]).await?;
+    running
+        .harness
+        .friend_sees_only(&["Once upon a time"])
+        .await?;
     let part = running.reply(&next, "Here I am");
     running.sent(&part).await?;
     running.said("thank you").await?;
-    running.harness.friend_sees_only(&["Once upon a time", "Here I am"]).await?;
+    running
+        .harness
+        .friend_sees_only(&["Once upon a time", "Here I am"])
+        .await?;
     running.stop().await.map(drop)
 }

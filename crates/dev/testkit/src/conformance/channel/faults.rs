@@ -15,7 +15,9 @@ use crate::conformance::same;
 const TRIES: usize = 5;
 
 /// Runs a case per fault.
-pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>) -> anyhow::Result<()> {
+pub(super) async fn run<H: ChannelHarness>(
+    suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>,
+) -> anyhow::Result<()> {
     if !suite.has(Ability::SendFaults) {
         return Ok(());
     }
@@ -33,7 +35,10 @@ fn pause() -> Duration {
     Duration::from_secs(SendFault::PAUSE_SECONDS.into())
 }
 
-async fn a_failed_send_says_what_follows(harness: impl ChannelHarness, fault: SendFault) -> anyhow::Result<()> {
+async fn a_failed_send_says_what_follows(
+    harness: impl ChannelHarness,
+    fault: SendFault,
+) -> anyhow::Result<()> {
     let mut running = Running::with_ledger(harness)?;
     let inbound = running.greeted().await?;
     running.harness.arrange(Event::FailedSend(fault)).await?;
@@ -47,7 +52,9 @@ async fn a_failed_send_says_what_follows(harness: impl ChannelHarness, fault: Se
         settle_cut(&running, &part, outcome).await?;
         expected.push("take this".to_owned());
     } else {
-        let Err(error) = outcome else { bail!("the part is taken") };
+        let Err(error) = outcome else {
+            bail!("the part is taken")
+        };
         judge(fault, &error)?;
         if matches!(error.recovery(), SendRecovery::Retry { .. }) {
             send_again(&running, &part).await?;
@@ -97,22 +104,43 @@ async fn settle_cut(
         (Err(error), DeliveryGuarantee::Idempotent { .. } | DeliveryGuarantee::Detectable) => {
             let recovery = error.recovery();
             ensure!(recovery != SendRecovery::GiveUp, "given up: {error:?}");
-            let in_doubt = guarantee == DeliveryGuarantee::Detectable && recovery == SendRecovery::Uncertain;
-            send_again(running, &OutboundPart { in_doubt, ..part.clone() }).await
+            let in_doubt =
+                guarantee == DeliveryGuarantee::Detectable && recovery == SendRecovery::Uncertain;
+            send_again(
+                running,
+                &OutboundPart {
+                    in_doubt,
+                    ..part.clone()
+                },
+            )
+            .await
         }
         (Err(error), DeliveryGuarantee::BestEffort) => {
-            ensure!(error.recovery() == SendRecovery::Uncertain, "not uncertain: {error:?}");
+            ensure!(
+                error.recovery() == SendRecovery::Uncertain,
+                "not uncertain: {error:?}"
+            );
             Ok(())
         }
     }
 }
 
 /// Sends a part that has to be taken, keeping the pauses that the channel asks for.
-async fn send_again(running: &Running<impl ChannelHarness>, part: &OutboundPart) -> anyhow::Result<()> {
+async fn send_again(
+    running: &Running<impl ChannelHarness>,
+    part: &OutboundPart,
+) -> anyhow::Result<()> {
     for _ in 0..TRIES {
-        match running.channel.send(part).await.map_err(|error| (error.recovery(), error)) {
+        match running
+            .channel
+            .send(part)
+            .await
+            .map_err(|error| (error.recovery(), error))
+        {
             Ok(_) => return Ok(()),
-            Err((SendRecovery::Retry { after }, _)) => tokio::time::sleep(after.unwrap_or(pause())).await,
+            Err((SendRecovery::Retry { after }, _)) => {
+                tokio::time::sleep(after.unwrap_or(pause())).await
+            }
             Err((_, error)) => return Err(error).context("another try is taken"),
         }
     }

@@ -13,27 +13,48 @@ use super::stage::FILE_LIMIT;
 use crate::conformance::same;
 
 /// The least that begins like a PNG.
-const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89";
+const PNG: &[u8] =
+    b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89";
 
-pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>) -> anyhow::Result<()> {
+pub(super) async fn run<H: ChannelHarness>(
+    suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>,
+) -> anyhow::Result<()> {
     if suite.has(Ability::IncomingFiles) {
-        files_are_kept(suite.open().await?).await.context("files are kept, whatever they are called")?;
-        a_large_file_is_left(suite.open().await?).await.context("a file over the limit is left where it is")?;
-        a_stranger_s_file_is_left(suite.open().await?).await.context("a stranger's file is left where it is")?;
+        files_are_kept(suite.open().await?)
+            .await
+            .context("files are kept, whatever they are called")?;
+        a_large_file_is_left(suite.open().await?)
+            .await
+            .context("a file over the limit is left where it is")?;
+        a_stranger_s_file_is_left(suite.open().await?)
+            .await
+            .context("a stranger's file is left where it is")?;
     }
     if suite.has(Ability::IncomingFiles) && suite.has(Ability::BrokenDownloads) {
-        a_broken_download_is_said(suite.open().await?).await.context("a broken download loses no message")?;
+        a_broken_download_is_said(suite.open().await?)
+            .await
+            .context("a broken download loses no message")?;
     }
     if suite.has(Ability::OutgoingFiles) {
-        files_arrive(suite.open().await?).await.context("files arrive as they are")?;
-        a_missing_file_is_said(suite.open().await?).await.context("a file that is not there is said")?;
-        too_large_a_file_is_said(suite.open().await?).await.context("a file that is too large is said")?;
+        files_arrive(suite.open().await?)
+            .await
+            .context("files arrive as they are")?;
+        a_missing_file_is_said(suite.open().await?)
+            .await
+            .context("a file that is not there is said")?;
+        too_large_a_file_is_said(suite.open().await?)
+            .await
+            .context("a file that is too large is said")?;
     }
     Ok(())
 }
 
 fn sample(name: &str, mime: &str, bytes: &[u8]) -> SampleFile {
-    SampleFile { name: name.to_owned(), mime: mime.to_owned(), bytes: bytes.to_vec() }
+    SampleFile {
+        name: name.to_owned(),
+        mime: mime.to_owned(),
+        bytes: bytes.to_vec(),
+    }
 }
 
 /// Names that mean harm or are merely odd, and types that lie.
@@ -49,7 +70,11 @@ fn hostile() -> Vec<SampleFile> {
         sample("報告書 2026.pdf", "application/pdf", b"%PDF-1.4"),
         sample("🙂.txt", "text/plain", b"emoji"),
         sample("no ending", "application/octet-stream", &[0, 159, 146, 150]),
-        sample("lie.png", "image/png", b"<html><script>alert(1)</script></html>"),
+        sample(
+            "lie.png",
+            "image/png",
+            b"<html><script>alert(1)</script></html>",
+        ),
         sample("lie.txt", "text/plain", b"\x7fELF\x02\x01\x01"),
         sample("nonsense.bin", "no/such; type=\"x", b"?"),
     ]
@@ -57,7 +82,8 @@ fn hostile() -> Vec<SampleFile> {
 
 /// Whether a message says where a file is.
 fn names(message: &InboundMessage, location: &str) -> bool {
-    message.content.contains(location) || message.media.iter().any(|media| media.location == location)
+    message.content.contains(location)
+        || message.media.iter().any(|media| media.location == location)
 }
 
 async fn files_are_kept(harness: impl ChannelHarness) -> anyhow::Result<()> {
@@ -67,11 +93,27 @@ async fn files_are_kept(harness: impl ChannelHarness) -> anyhow::Result<()> {
         running.harness.sends(Who::Friend, file, &text).await?;
         let message = running.recorded(&text).await?;
         let kept = running.stage.read(|stage| stage.kept.clone());
-        same(&format!("files kept after {:?}", file.name), &kept.len(), &(index + 1))?;
+        same(
+            &format!("files kept after {:?}", file.name),
+            &kept.len(),
+            &(index + 1),
+        )?;
         let last = kept.last().context("nothing is kept")?;
-        same(&format!("the content of {:?}", file.name), &last.bytes, &file.bytes)?;
-        ensure!(names(&message, &last.location), "{:?} is nowhere in {message:#?}", file.name);
-        ensure!(!message.content.contains(['\0', '\r']), "control characters reach the model: {:?}", message.content);
+        same(
+            &format!("the content of {:?}", file.name),
+            &last.bytes,
+            &file.bytes,
+        )?;
+        ensure!(
+            names(&message, &last.location),
+            "{:?} is nowhere in {message:#?}",
+            file.name
+        );
+        ensure!(
+            !message.content.contains(['\0', '\r']),
+            "control characters reach the model: {:?}",
+            message.content
+        );
     }
     running.stop().await.map(drop)
 }
@@ -80,39 +122,79 @@ async fn a_large_file_is_left(harness: impl ChannelHarness) -> anyhow::Result<()
     let mut running = Running::with_ledger(harness)?;
     let size = usize::try_from(FILE_LIMIT)? + 1;
     let file = sample("large.bin", "application/octet-stream", &vec![7; size]);
-    running.harness.sends(Who::Friend, &file, "see this").await?;
+    running
+        .harness
+        .sends(Who::Friend, &file, "see this")
+        .await?;
     let message = running.recorded("see this").await?;
-    same("files kept", &running.stage.read(|stage| stage.kept.len()), &0)?;
+    same(
+        "files kept",
+        &running.stage.read(|stage| stage.kept.len()),
+        &0,
+    )?;
     same("downloads", &running.harness.downloads(), &0)?;
     same("media of the message", &message.media, &Vec::new())?;
-    ensure!(message.content.trim() != "see this", "the message does not say that a file is missing");
+    ensure!(
+        message.content.trim() != "see this",
+        "the message does not say that a file is missing"
+    );
     let small = sample("small.bin", "application/octet-stream", b"7");
-    running.harness.sends(Who::Friend, &small, "and this").await?;
+    running
+        .harness
+        .sends(Who::Friend, &small, "and this")
+        .await?;
     running.recorded("and this").await?;
-    same("files kept", &running.stage.read(|stage| stage.kept.len()), &1)?;
+    same(
+        "files kept",
+        &running.stage.read(|stage| stage.kept.len()),
+        &1,
+    )?;
     running.stop().await.map(drop)
 }
 
 async fn a_stranger_s_file_is_left(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = Running::with_ledger(harness)?;
     let file = sample("gift.png", "image/png", PNG);
-    running.harness.sends(Who::Stranger, &file, "a gift").await?;
+    running
+        .harness
+        .sends(Who::Stranger, &file, "a gift")
+        .await?;
     running.greeted().await?;
-    same("files kept", &running.stage.read(|stage| stage.kept.len()), &0)?;
+    same(
+        "files kept",
+        &running.stage.read(|stage| stage.kept.len()),
+        &0,
+    )?;
     same("downloads", &running.harness.downloads(), &0)?;
-    same("what the stranger notices", &running.harness.noticed(Chat::Stranger), &Vec::new())?;
+    same(
+        "what the stranger notices",
+        &running.harness.noticed(Chat::Stranger),
+        &Vec::new(),
+    )?;
     running.stop().await.map(drop)
 }
 
 async fn a_broken_download_is_said(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = Running::with_ledger(harness)?;
     running.harness.arrange(Event::BrokenDownload).await?;
-    running.harness.sends(Who::Friend, &sample("gone.txt", "text/plain", b"gone"), "where is it").await?;
+    running
+        .harness
+        .sends(
+            Who::Friend,
+            &sample("gone.txt", "text/plain", b"gone"),
+            "where is it",
+        )
+        .await?;
     let message = running.recorded("where is it").await?;
     let kept = running.stage.read(|stage| stage.kept.clone());
     // A channel may try again and succeed; what it did not get, it says.
-    let got_it = kept.first().is_some_and(|kept| names(&message, &kept.location));
-    ensure!(got_it || message.content.trim() != "where is it", "the message does not say that a file is missing");
+    let got_it = kept
+        .first()
+        .is_some_and(|kept| names(&message, &kept.location));
+    ensure!(
+        got_it || message.content.trim() != "where is it",
+        "the message does not say that a file is missing"
+    );
     running.harness.acknowledged().await?;
     running.stop().await.map(drop)
 }
@@ -125,39 +207,77 @@ fn with_files(
     paths: &[&Path],
 ) -> OutboundPart {
     let mut message = running.message(inbound, OutboundKind::Final, text.to_owned());
-    message.media = paths.iter().map(|path| MediaRef::new(path.to_string_lossy())).collect();
+    message.media = paths
+        .iter()
+        .map(|path| MediaRef::new(path.to_string_lossy()))
+        .collect();
     let (text, plain) = (text.to_owned(), text.to_owned());
-    OutboundPart { message: message.into(), index: 0, count: 1, text, plain, blocks: Vec::new(), in_doubt: false }
+    OutboundPart {
+        message: message.into(),
+        index: 0,
+        count: 1,
+        text,
+        plain,
+        blocks: Vec::new(),
+        in_doubt: false,
+    }
 }
 
 async fn files_arrive(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = Running::start(harness)?;
     let inbound = running.greeted().await?;
     let folder = tempfile::tempdir()?;
-    let files = [("plot.png", PNG), ("報告書.txt", "内容".as_bytes()), ("empty ending", b"x")];
+    let files = [
+        ("plot.png", PNG),
+        ("報告書.txt", "内容".as_bytes()),
+        ("empty ending", b"x"),
+    ];
     let paths = files.map(|(name, _)| folder.path().join(name));
     for (path, (_, bytes)) in paths.iter().zip(files) {
         std::fs::write(path, bytes)?;
     }
-    let part = with_files(&mut running, &inbound, "three files", &paths.each_ref().map(AsRef::as_ref));
+    let part = with_files(
+        &mut running,
+        &inbound,
+        "three files",
+        &paths.each_ref().map(AsRef::as_ref),
+    );
     running.sent(&part).await?;
     let got = running.harness.friend_got_files(files.len()).await?;
-    same("the files", &got, &files.map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).to_vec())?;
+    same(
+        "the files",
+        &got,
+        &files
+            .map(|(name, bytes)| (name.to_owned(), bytes.to_vec()))
+            .to_vec(),
+    )?;
     text_is_shown_once(&mut running, "three files").await?;
     running.stop().await.map(drop)
 }
 
 /// Whether a text was shown, in one message: as its own or as the caption of a file.
-async fn text_is_shown_once(running: &mut Running<impl ChannelHarness>, text: &str) -> anyhow::Result<()> {
+async fn text_is_shown_once(
+    running: &mut Running<impl ChannelHarness>,
+    text: &str,
+) -> anyhow::Result<()> {
     let shown = running.harness.friend_was_shown(1).await?;
-    same(text, &shown.iter().filter(|shown| shown.contains(text)).count(), &1)
+    same(
+        text,
+        &shown.iter().filter(|shown| shown.contains(text)).count(),
+        &1,
+    )
 }
 
 async fn a_missing_file_is_said(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = Running::start(harness)?;
     let inbound = running.greeted().await?;
     let folder = tempfile::tempdir()?;
-    let part = with_files(&mut running, &inbound, "here it is", &[&folder.path().join("nowhere.txt")]);
+    let part = with_files(
+        &mut running,
+        &inbound,
+        "here it is",
+        &[&folder.path().join("nowhere.txt")],
+    );
     file_failure_is_said(&mut running, &part, "nowhere.txt").await?;
     running.stop().await.map(drop)
 }
@@ -167,7 +287,10 @@ async fn too_large_a_file_is_said(harness: impl ChannelHarness) -> anyhow::Resul
     let inbound = running.greeted().await?;
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("huge.bin");
-    let largest = running.harness.largest_file().context("the harness does not say how large a file may be")?;
+    let largest = running
+        .harness
+        .largest_file()
+        .context("the harness does not say how large a file may be")?;
     std::fs::File::create(&path)?.set_len(largest + 1)?;
     let part = with_files(&mut running, &inbound, "here it is", &[&path]);
     file_failure_is_said(&mut running, &part, "huge.bin").await?;
@@ -181,10 +304,20 @@ async fn file_failure_is_said(
     name: &str,
 ) -> anyhow::Result<()> {
     if let Err(error) = running.channel.send(part).await {
-        return same(&format!("what follows {error}"), &error.recovery(), &nanobot_channel::SendRecovery::GiveUp);
+        return same(
+            &format!("what follows {error}"),
+            &error.recovery(),
+            &nanobot_channel::SendRecovery::GiveUp,
+        );
     }
     let shown = running.harness.friend_was_shown(1).await?.join("\n");
-    ensure!(shown.contains("here it is"), "the text is missing in {shown:?}");
-    ensure!(shown.contains(name), "nothing says what became of the file: {shown:?}");
+    ensure!(
+        shown.contains("here it is"),
+        "the text is missing in {shown:?}"
+    );
+    ensure!(
+        shown.contains(name),
+        "nothing says what became of the file: {shown:?}"
+    );
     Ok(())
 }

@@ -174,7 +174,12 @@ pub struct Said<'a> {
 impl<'a> Said<'a> {
     /// A text in a direct chat.
     pub(super) fn directly(by: Who, text: &'a str) -> Self {
-        Self { by, place: Place::Direct, text, file: None }
+        Self {
+            by,
+            place: Place::Direct,
+            text,
+            file: None,
+        }
     }
 
     /// The text, behind `mention` where it takes one to mean the assistant.
@@ -213,13 +218,20 @@ impl Seen {
     /// A message that is only text.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), files: Vec::new(), is_draft: false }
+        Self {
+            text: text.into(),
+            files: Vec::new(),
+            is_draft: false,
+        }
     }
 
     /// The same with files: name and content of each.
     #[must_use]
     pub fn with_files(self, files: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
-        Self { files: files.into_iter().collect(), ..self }
+        Self {
+            files: files.into_iter().collect(),
+            ..self
+        }
     }
 }
 
@@ -231,13 +243,18 @@ pub struct Wanted<'a> {
 
 impl fmt::Debug for Wanted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wanted").field("last", &self.last).finish_non_exhaustive()
+        f.debug_struct("Wanted")
+            .field("last", &self.last)
+            .finish_non_exhaustive()
     }
 }
 
 impl<'a> Wanted<'a> {
     pub(super) fn new(is_there: &'a (dyn Fn(&[Seen]) -> bool + Sync)) -> Self {
-        Self { is_there, last: Mutex::default() }
+        Self {
+            is_there,
+            last: Mutex::default(),
+        }
     }
 
     /// What people see of the assistant in the chat now, if what is wanted is among it.

@@ -25,7 +25,9 @@ mod texts;
 
 use anyhow::{Context as _, ensure};
 
-pub use harness::{Ability, ChannelHarness, Chat, Event, Place, Said, SampleFile, Seen, SendFault, Wanted, Who};
+pub use harness::{
+    Ability, ChannelHarness, Chat, Event, Place, Said, SampleFile, Seen, SendFault, Wanted, Who,
+};
 
 use crate::log::Log;
 
@@ -40,10 +42,16 @@ pub async fn channel<H: ChannelHarness>(
 ) -> anyhow::Result<()> {
     Log::capture()?;
     let missing = missing.iter().map(|(ability, reason)| {
-        ensure!(!reason.trim().is_empty(), "nothing says why {ability:?} is missing");
+        ensure!(
+            !reason.trim().is_empty(),
+            "nothing says why {ability:?} is missing"
+        );
         Ok(*ability)
     });
-    let suite = Suite { open, missing: missing.collect::<Result<_, _>>()? };
+    let suite = Suite {
+        open,
+        missing: missing.collect::<Result<_, _>>()?,
+    };
     suite.agrees().await?;
     basics::run(&suite).await?;
     texts::run(&suite).await?;
@@ -78,7 +86,10 @@ impl<H: ChannelHarness, O: AsyncFn() -> anyhow::Result<H>> Suite<O> {
     async fn agrees(&self) -> anyhow::Result<()> {
         let shows_drafts = self.open().await?.connect()?.drafts().is_some();
         let agrees = shows_drafts == self.has(Ability::DraftView);
-        ensure!(agrees, "a channel shows drafts, and its harness what people see of them, both or neither");
+        ensure!(
+            agrees,
+            "a channel shows drafts, and its harness what people see of them, both or neither"
+        );
         Ok(())
     }
 }

@@ -23,23 +23,37 @@ const SETTLED_EVERY: usize = 50;
 /// held up at one of them has done everything else when the others are over.
 const SILENCE: [Duration; 20] = [Duration::from_millis(20); 20];
 
-pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>) -> anyhow::Result<()> {
+pub(super) async fn run<H: ChannelHarness>(
+    suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>,
+) -> anyhow::Result<()> {
     if suite.has(Ability::Transport) {
-        cuts_lose_nothing(suite.open().await?).await.context("cut connections lose and repeat nothing")?;
+        cuts_lose_nothing(suite.open().await?)
+            .await
+            .context("cut connections lose and repeat nothing")?;
         a_cut_while_storing_repeats_nothing(suite.open().await?)
             .await
             .context("a cut while storing repeats nothing")?;
-        a_thousand_cuts_lose_nothing(suite.open().await?).await.context("a thousand cuts lose and repeat nothing")?;
+        a_thousand_cuts_lose_nothing(suite.open().await?)
+            .await
+            .context("a thousand cuts lose and repeat nothing")?;
     }
     if suite.has(Ability::Transport) && suite.has(Ability::Outages) {
-        an_outage_loses_nothing(suite.open().await?).await.context("an outage loses and repeats nothing")?;
-        sends_fail_during_an_outage(suite.open().await?).await.context("sends fail during an outage and work after")?;
+        an_outage_loses_nothing(suite.open().await?)
+            .await
+            .context("an outage loses and repeats nothing")?;
+        sends_fail_during_an_outage(suite.open().await?)
+            .await
+            .context("sends fail during an outage and work after")?;
     }
     if suite.has(Ability::Pulse) {
-        silence_is_no_life(suite.open().await?).await.context("a platform that is silent is not alive")?;
+        silence_is_no_life(suite.open().await?)
+            .await
+            .context("a platform that is silent is not alive")?;
     }
     if suite.has(Ability::Credentials) {
-        revoked_credentials_are_final(suite.open().await?).await.context("revoked credentials end the channel")?;
+        revoked_credentials_are_final(suite.open().await?)
+            .await
+            .context("revoked credentials end the channel")?;
     }
     Ok(())
 }
@@ -47,14 +61,26 @@ pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyho
 /// The texts in the ledger, in order.
 fn texts(stage: &Stage) -> Vec<String> {
     let ledger = stage.ledger.as_ref();
-    ledger.map(|ledger| ledger.texts().into_iter().map(str::to_owned).collect()).unwrap_or_default()
+    ledger
+        .map(|ledger| ledger.texts().into_iter().map(str::to_owned).collect())
+        .unwrap_or_default()
 }
 
 /// Whether the ledger has exactly these messages in this order.
-pub(super) fn has_exactly(running: &Running<impl ChannelHarness>, expected: &[String]) -> anyhow::Result<()> {
+pub(super) fn has_exactly(
+    running: &Running<impl ChannelHarness>,
+    expected: &[String],
+) -> anyhow::Result<()> {
     let found = running.stage.read(texts);
-    let matches = found.len() == expected.len() && found.iter().zip(expected).all(|(found, text)| found.contains(text));
-    ensure!(matches, "messages in the ledger\n   found: {found:#?}\nexpected: {expected:#?}");
+    let matches = found.len() == expected.len()
+        && found
+            .iter()
+            .zip(expected)
+            .all(|(found, text)| found.contains(text));
+    ensure!(
+        matches,
+        "messages in the ledger\n   found: {found:#?}\nexpected: {expected:#?}"
+    );
     Ok(())
 }
 
@@ -90,10 +116,17 @@ async fn a_thousand_cuts_lose_nothing(harness: impl ChannelHarness) -> anyhow::R
         running.harness.arrange(Event::Cut).await?;
         let text = format!("message {number}.");
         running.harness.friend_says(&text).await?;
-        running.recorded(&text).await.with_context(|| format!("after cut number {number}"))?;
+        running
+            .recorded(&text)
+            .await
+            .with_context(|| format!("after cut number {number}"))?;
         said.push(text);
         if number % SETTLED_EVERY == 0 {
-            running.harness.acknowledged().await.with_context(|| format!("after cut number {number}"))?;
+            running
+                .harness
+                .acknowledged()
+                .await
+                .with_context(|| format!("after cut number {number}"))?;
         }
     }
     has_exactly(&running, &said)?;
@@ -108,7 +141,12 @@ async fn a_cut_while_storing_repeats_nothing(harness: impl ChannelHarness) -> an
     // It is stored now, though whoever offered it may not hear of it and offer it again.
     running.stage.change(|stage| {
         let mut ledger = super::stage::Ledger::default();
-        stage.answers.extend(stage.arrived.iter().map(|(message, _)| ledger.take(message)));
+        stage.answers.extend(
+            stage
+                .arrived
+                .iter()
+                .map(|(message, _)| ledger.take(message)),
+        );
         stage.ledger = Some(ledger);
     });
     running.harness.friend_says("go on").await?;
@@ -146,9 +184,15 @@ async fn sends_fail_during_an_outage(harness: impl ChannelHarness) -> anyhow::Re
     let part = running.reply(&inbound, "wait for me");
     // The first may find a connection that it takes for a living one.
     for is_first in [true, false] {
-        let Err(error) = running.channel.send(&part).await else { anyhow::bail!("a part went to nobody") };
+        let Err(error) = running.channel.send(&part).await else {
+            anyhow::bail!("a part went to nobody")
+        };
         let is_right = matches!(error, ChannelError::Unavailable(_))
-            || (is_first && matches!(error.recovery(), SendRecovery::Retry { .. } | SendRecovery::Uncertain));
+            || (is_first
+                && matches!(
+                    error.recovery(),
+                    SendRecovery::Retry { .. } | SendRecovery::Uncertain
+                ));
         ensure!(is_right, "without a platform: {error}");
         hides_secrets(&running.harness, "an error", &format!("{error} {error:?}"))?;
     }
@@ -156,7 +200,11 @@ async fn sends_fail_during_an_outage(harness: impl ChannelHarness) -> anyhow::Re
     running.harness.friend_says("are you there").await?;
     running.recorded("are you there").await?;
     running.sent(&part).await?;
-    same("what the friend was shown", &running.harness.friend_was_shown(1).await?, &vec!["wait for me".to_owned()])?;
+    same(
+        "what the friend was shown",
+        &running.harness.friend_was_shown(1).await?,
+        &vec!["wait for me".to_owned()],
+    )?;
     running.stop().await.map(drop)
 }
 
@@ -172,23 +220,39 @@ async fn silence_is_no_life(harness: impl ChannelHarness) -> anyhow::Result<()> 
     let alive = running.stage.read(|stage| stage.alive);
     running.harness.arrange(Event::Beat).await?;
     let more = |stage: &Stage| (stage.alive > alive).then_some(());
-    running.stage.wait_for("a sign of life for a beat", more).await?;
+    running
+        .stage
+        .wait_for("a sign of life for a beat", more)
+        .await?;
     running.harness.arrange(Event::Stalled).await?;
     // What was on its way arrives.
     listen().await;
     let alive = running.stage.read(|stage| stage.alive);
     running.harness.friend_says("can you hear me").await?;
     // A channel that sends into the silence has heard of nobody yet.
-    let (channel, part) = (Arc::clone(&running.channel), running.reply(&inbound, "can you"));
+    let (channel, part) = (
+        Arc::clone(&running.channel),
+        running.reply(&inbound, "can you"),
+    );
     let sending = TaskTracker::new().spawn(async move { channel.send(&part).await });
     listen().await;
     let (now, texts) = running.stage.read(|stage| (stage.alive, texts(stage)));
-    same("signs of life while the platform is silent", &(now - alive), &0)?;
-    ensure!(!texts.iter().any(|text| text.contains("can you hear me")), "the harness' stall lets messages through");
+    same(
+        "signs of life while the platform is silent",
+        &(now - alive),
+        &0,
+    )?;
+    ensure!(
+        !texts.iter().any(|text| text.contains("can you hear me")),
+        "the harness' stall lets messages through"
+    );
     running.harness.arrange(Event::Recovered).await?;
     running.recorded("can you hear me").await?;
     let more = |stage: &Stage| (stage.alive > alive).then_some(());
-    running.stage.wait_for("a sign of life after the silence", more).await?;
+    running
+        .stage
+        .wait_for("a sign of life after the silence", more)
+        .await?;
     sending.abort();
     running.harness.acknowledged().await?;
     running.stop().await.map(drop)
@@ -205,15 +269,25 @@ async fn revoked_credentials_are_final(harness: impl ChannelHarness) -> anyhow::
     running.harness.arrange(Event::Revoked).await?;
     let (channel, stage) = (running.channel.clone(), running.stage.clone());
     let (ended, mut harness) = running.end().await?;
-    ensure!(matches!(ended, ChannelError::Auth(_)), "the channel ended because of {ended:?}");
-    let Err(unsent) = channel.send(&part).await else { bail!("a part is taken without credentials") };
+    ensure!(
+        matches!(ended, ChannelError::Auth(_)),
+        "the channel ended because of {ended:?}"
+    );
+    let Err(unsent) = channel.send(&part).await else {
+        bail!("a part is taken without credentials")
+    };
     // A channel that sends over the connection by which it receives has none now.
     let is_right = matches!(unsent, ChannelError::Auth(_) | ChannelError::Unavailable(_));
     ensure!(is_right, "a part without credentials: {unsent:?}");
     let mut errors = vec![ended, unsent];
     if let Some(probe) = channel.probe() {
-        let Err(error) = probe.probe().await else { bail!("the probe finds nothing wrong") };
-        ensure!(matches!(error, ChannelError::Auth(_)), "the probe without credentials: {error:?}");
+        let Err(error) = probe.probe().await else {
+            bail!("the probe finds nothing wrong")
+        };
+        ensure!(
+            matches!(error, ChannelError::Auth(_)),
+            "the probe without credentials: {error:?}"
+        );
         errors.push(error);
     }
     for error in errors {

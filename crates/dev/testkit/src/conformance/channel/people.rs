@@ -18,17 +18,29 @@ pub(super) trait People: ChannelHarness + Sized {
 
     /// The friend says something in the room.
     async fn friend_says_in_room(&mut self, text: &str, addressed: bool) -> anyhow::Result<()> {
-        self.say(Said { place: Place::Room { addressed }, ..Said::directly(Who::Friend, text) }).await
+        self.say(Said {
+            place: Place::Room { addressed },
+            ..Said::directly(Who::Friend, text)
+        })
+        .await
     }
 
     /// The stranger says something to the assistant in the same room.
     async fn stranger_says_in_room(&mut self, text: &str) -> anyhow::Result<()> {
-        self.say(Said { place: Place::Room { addressed: true }, ..Said::directly(Who::Stranger, text) }).await
+        self.say(Said {
+            place: Place::Room { addressed: true },
+            ..Said::directly(Who::Stranger, text)
+        })
+        .await
     }
 
     /// Somebody sends a file with a text to their direct chat.
     async fn sends(&mut self, who: Who, file: &SampleFile, text: &str) -> anyhow::Result<()> {
-        self.say(Said { file: Some(file), ..Said::directly(who, text) }).await
+        self.say(Said {
+            file: Some(file),
+            ..Said::directly(who, text)
+        })
+        .await
     }
 
     /// Waits until the friend was shown `count` complete messages, and returns the texts of all.
@@ -47,13 +59,25 @@ pub(super) trait People: ChannelHarness + Sized {
     /// Waits until the friend sees these messages, in this order, and nothing else: neither one that
     /// may still grow nor one that is to grow no more.
     async fn friend_sees_only(&mut self, texts: &[&str]) -> anyhow::Result<()> {
-        let is_all = |seen: &[Seen]| seen.iter().map(|seen| seen.text.as_str()).eq(texts.iter().copied());
-        look(self, Chat::Friend, &format!("nothing but {texts:?}"), &is_all).await.map(drop)
+        let is_all = |seen: &[Seen]| {
+            seen.iter()
+                .map(|seen| seen.text.as_str())
+                .eq(texts.iter().copied())
+        };
+        look(
+            self,
+            Chat::Friend,
+            &format!("nothing but {texts:?}"),
+            &is_all,
+        )
+        .await
+        .map(drop)
     }
 
     /// Waits until the friend got `count` files, and returns all of them.
     async fn friend_got_files(&mut self, count: usize) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
-        let is_enough = |seen: &[Seen]| seen.iter().map(|seen| seen.files.len()).sum::<usize>() >= count;
+        let is_enough =
+            |seen: &[Seen]| seen.iter().map(|seen| seen.files.len()).sum::<usize>() >= count;
         let seen = look(self, Chat::Friend, &format!("{count} files"), &is_enough).await?;
         Ok(seen.into_iter().flat_map(|seen| seen.files).collect())
     }
@@ -76,7 +100,12 @@ async fn look(
 ) -> anyhow::Result<Vec<Seen>> {
     let wanted = Wanted::new(is_there);
     let seen = harness.see(chat, &wanted).await;
-    seen.with_context(|| format!("waiting for {what} in the chat {chat:?}, where people see {:?}", wanted.last()))
+    seen.with_context(|| {
+        format!(
+            "waiting for {what} in the chat {chat:?}, where people see {:?}",
+            wanted.last()
+        )
+    })
 }
 
 fn complete(seen: &[Seen]) -> impl Iterator<Item = &Seen> {

@@ -9,25 +9,41 @@ use super::running::Running;
 use super::stage::Stage;
 use crate::conformance::same;
 
-pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>) -> anyhow::Result<()> {
+pub(super) async fn run<H: ChannelHarness>(
+    suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>,
+) -> anyhow::Result<()> {
     if !suite.has(Ability::Redelivery) {
         return Ok(());
     }
-    a_repeated_message_is_known(suite.open().await?).await.context("a repeated message is the same message")?;
-    a_restart_repeats_nothing(suite.open().await?).await.context("a restart repeats nothing")?;
-    what_was_not_stored_comes_again(suite.open().await?).await.context("what was not stored comes after a restart")?;
-    order_does_not_matter(suite.open().await?).await.context("messages in the wrong order are both delivered")
+    a_repeated_message_is_known(suite.open().await?)
+        .await
+        .context("a repeated message is the same message")?;
+    a_restart_repeats_nothing(suite.open().await?)
+        .await
+        .context("a restart repeats nothing")?;
+    what_was_not_stored_comes_again(suite.open().await?)
+        .await
+        .context("what was not stored comes after a restart")?;
+    order_does_not_matter(suite.open().await?)
+        .await
+        .context("messages in the wrong order are both delivered")
 }
 
 /// How many messages the ledger has.
 fn count(stage: &Stage) -> usize {
-    stage.ledger.as_ref().map_or(0, |ledger| ledger.messages.len())
+    stage
+        .ledger
+        .as_ref()
+        .map_or(0, |ledger| ledger.messages.len())
 }
 
 async fn a_repeated_message_is_known(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = Running::with_ledger(harness)?;
     let first = running.greeted().await?;
-    ensure!(first.id.is_some(), "a message without an id is never known again");
+    ensure!(
+        first.id.is_some(),
+        "a message without an id is never known again"
+    );
     running.harness.arrange(Event::Repeated).await?;
     running.harness.acknowledged().await?;
     running.harness.friend_says("next").await?;
@@ -62,7 +78,11 @@ async fn what_was_not_stored_comes_again(harness: impl ChannelHarness) -> anyhow
     let mut running = Running::on(harness, channel, stage);
     running.harness.arrange(Event::OfferedAgain).await?;
     let after = running.recorded("do not lose this").await?;
-    same("the same message", &(after.journal_id(), after.content), &(before.journal_id(), before.content))?;
+    same(
+        "the same message",
+        &(after.journal_id(), after.content),
+        &(before.journal_id(), before.content),
+    )?;
     running.harness.acknowledged().await?;
     same("messages in the ledger", &running.stage.read(count), &1)?;
     running.stop().await.map(drop)
@@ -71,10 +91,16 @@ async fn what_was_not_stored_comes_again(harness: impl ChannelHarness) -> anyhow
 async fn order_does_not_matter(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = Running::with_ledger(harness)?;
     running.greeted().await?;
-    running.harness.say_reversed("the earlier", "the later").await?;
+    running
+        .harness
+        .say_reversed("the earlier", "the later")
+        .await?;
     let later = running.recorded("the later").await?;
     let earlier = running.recorded("the earlier").await?;
-    ensure!(later.journal_id() != earlier.journal_id(), "two messages have one id");
+    ensure!(
+        later.journal_id() != earlier.journal_id(),
+        "two messages have one id"
+    );
     running.harness.acknowledged().await?;
     same("messages in the ledger", &running.stage.read(count), &3)?;
     running.stop().await.map(drop)

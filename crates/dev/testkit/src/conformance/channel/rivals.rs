@@ -10,12 +10,16 @@ use super::people::People as _;
 use super::running::{Run, Running};
 use super::stage::Stage;
 
-pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>) -> anyhow::Result<()> {
+pub(super) async fn run<H: ChannelHarness>(
+    suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>,
+) -> anyhow::Result<()> {
     if !suite.has(Ability::Rivals) {
         return Ok(());
     }
     let is_told = suite.has(Ability::NewsOfRivals);
-    two_receivers(suite.open().await?, is_told).await.context("two programs with one account")
+    two_receivers(suite.open().await?, is_told)
+        .await
+        .context("two programs with one account")
 }
 
 /// `is_told` when the platform lets the two know of each other.
@@ -31,7 +35,10 @@ async fn two_receivers(harness: impl ChannelHarness, is_told: bool) -> anyhow::R
     let rival = Run::start(running.harness.connect()?, &running.stage);
     if is_told {
         let told = |stage: &Stage| (complaints(stage) > before).then_some(());
-        running.stage.wait_for("a word about the other program", told).await?;
+        running
+            .stage
+            .wait_for("a word about the other program", told)
+            .await?;
     }
     for text in ["one for the two of you", "and another one"] {
         running.harness.friend_says(text).await?;

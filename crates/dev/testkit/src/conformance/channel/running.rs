@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use nanobot_channel::{
-    Admission, CancellationToken, Channel, ChannelContext, ChannelError, InboundMessage, OutboundKey, OutboundKind,
-    OutboundMessage, OutboundPart, Semaphore, TaskTracker,
+    Admission, CancellationToken, Channel, ChannelContext, ChannelError, InboundMessage,
+    OutboundKey, OutboundKind, OutboundMessage, OutboundPart, Semaphore, TaskTracker,
 };
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -46,37 +46,65 @@ impl<H: ChannelHarness> Running<H> {
     pub(super) fn start_on(runtime: &Handle, mut harness: H) -> anyhow::Result<Self> {
         let channel = harness.connect()?;
         let friend = Some(harness.friend());
-        let stage = Watched::new(Stage { friend, ..Stage::default() });
+        let stage = Watched::new(Stage {
+            friend,
+            ..Stage::default()
+        });
         let run = Run::start_on(runtime, Arc::clone(&channel), &stage);
-        Ok(Self { harness, channel, stage, run, positions: 0 })
+        Ok(Self {
+            harness,
+            channel,
+            stage,
+            run,
+            positions: 0,
+        })
     }
 
     /// The same with a ledger, so that every message is answered at once.
     pub(super) fn with_ledger(harness: H) -> anyhow::Result<Self> {
         let running = Self::start(harness)?;
-        running.stage.change(|stage| stage.ledger = Some(Ledger::default()));
+        running
+            .stage
+            .change(|stage| stage.ledger = Some(Ledger::default()));
         Ok(running)
     }
 
     /// Runs a channel on a stage that may have seen others.
     pub(super) fn on(harness: H, channel: Arc<dyn Channel>, stage: Watched<Stage>) -> Self {
         let run = Run::start(Arc::clone(&channel), &stage);
-        Self { harness, channel, stage, run, positions: 0 }
+        Self {
+            harness,
+            channel,
+            stage,
+            run,
+            positions: 0,
+        }
     }
 
     /// Waits for the message that is handed over as number `count`.
     pub(super) async fn arrival(&self, count: usize) -> anyhow::Result<InboundMessage> {
         let what = format!("message {count} to be handed over");
-        let found = |stage: &Stage| stage.arrived.get(count - 1).map(|(message, _)| message.clone());
+        let found = |stage: &Stage| {
+            stage
+                .arrived
+                .get(count - 1)
+                .map(|(message, _)| message.clone())
+        };
         Ok(self.stage.wait_for(&what, found).await?)
     }
 
     /// Waits until the ledger has a message with that text.
     pub(super) async fn recorded(&self, text: &str) -> anyhow::Result<InboundMessage> {
-        let what = format!("{:?} to be in the ledger", text.chars().take(80).collect::<String>());
+        let what = format!(
+            "{:?} to be in the ledger",
+            text.chars().take(80).collect::<String>()
+        );
         let found = |stage: &Stage| {
             let messages = &stage.ledger.as_ref()?.messages;
-            messages.iter().find(|message| message.content.contains(text)).cloned()
+            messages
+                .iter()
+                .find(|message| message.content.contains(text))
+                .cloned()
         };
         Ok(self.stage.wait_for(&what, found).await?)
     }
@@ -89,7 +117,8 @@ impl<H: ChannelHarness> Running<H> {
 
     /// Says what became of the oldest message that waits.
     pub(super) fn answer(&self, admission: Admission) {
-        self.stage.change(|stage| stage.answers.push_back(admission));
+        self.stage
+            .change(|stage| stage.answers.push_back(admission));
     }
 
     /// Begins a conversation: the friend's first message, acknowledged.
@@ -109,7 +138,11 @@ impl<H: ChannelHarness> Running<H> {
     }
 
     /// A reply in several parts.
-    pub(super) fn parts(&mut self, inbound: &InboundMessage, texts: &[String]) -> Vec<OutboundPart> {
+    pub(super) fn parts(
+        &mut self,
+        inbound: &InboundMessage,
+        texts: &[String],
+    ) -> Vec<OutboundPart> {
         let message = Arc::new(self.message(inbound, OutboundKind::Final, texts.join("\n\n")));
         let count = u32::try_from(texts.len()).unwrap_or(u32::MAX);
         let part = |(index, text): (u32, &String)| OutboundPart {
@@ -125,8 +158,16 @@ impl<H: ChannelHarness> Running<H> {
     }
 
     /// A message with a key of its own.
-    pub(super) fn message(&mut self, inbound: &InboundMessage, kind: OutboundKind, content: String) -> OutboundMessage {
-        let key = OutboundKey { turn: "turn".into(), position: self.positions };
+    pub(super) fn message(
+        &mut self,
+        inbound: &InboundMessage,
+        kind: OutboundKind,
+        content: String,
+    ) -> OutboundMessage {
+        let key = OutboundKey {
+            turn: "turn".into(),
+            position: self.positions,
+        };
         self.positions += 1;
         OutboundMessage::in_reply_to(inbound, key, kind, content)
     }
@@ -134,12 +175,15 @@ impl<H: ChannelHarness> Running<H> {
     /// Sends a part that the platform has to take.
     pub(super) async fn sent(&self, part: &OutboundPart) -> anyhow::Result<()> {
         let sent = self.channel.send(part).await;
-        sent.map(drop).with_context(|| format!("part {} of {:?} is taken", part.index, part.message.key))
+        sent.map(drop)
+            .with_context(|| format!("part {} of {:?} is taken", part.index, part.message.key))
     }
 
     /// Stops the channel, and looks whether anything showed a secret. Returns what can go on.
     pub(super) async fn stop(self) -> anyhow::Result<(H, Watched<Stage>)> {
-        self.timed_stop().await.map(|(_, harness, stage)| (harness, stage))
+        self.timed_stop()
+            .await
+            .map(|(_, harness, stage)| (harness, stage))
     }
 
     /// The same, and says how long it took.
@@ -170,7 +214,9 @@ impl Run {
     }
 
     fn start_on(runtime: &Handle, channel: Arc<dyn Channel>, stage: &Watched<Stage>) -> Self {
-        let played = Arc::new(Played { stage: stage.clone() });
+        let played = Arc::new(Played {
+            stage: stage.clone(),
+        });
         let (tasks, cancel) = (TaskTracker::new(), CancellationToken::new());
         let context = ChannelContext {
             access: Arc::<Played>::clone(&played),
@@ -192,9 +238,13 @@ impl Run {
     pub(super) async fn stop(self) -> anyhow::Result<Duration> {
         let begun = Instant::now();
         self.cancel.cancel();
-        let ended = tokio::time::timeout(STOP_WITHIN, self.run).await.context("the channel did not stop in time")?;
+        let ended = tokio::time::timeout(STOP_WITHIN, self.run)
+            .await
+            .context("the channel did not stop in time")?;
         let took = begun.elapsed();
-        ended.context("the channel panicked")?.context("a channel that is told to stop returns Ok")?;
+        ended
+            .context("the channel panicked")?
+            .context("a channel that is told to stop returns Ok")?;
         self.tasks.close();
         let left = tokio::time::timeout(STOP_WITHIN, self.tasks.wait()).await;
         left.context("a task of the channel went on after it was told to stop")?;
@@ -203,8 +253,12 @@ impl Run {
 
     async fn end(self) -> anyhow::Result<ChannelError> {
         let ended = tokio::time::timeout(crate::WAIT_LIMIT, self.run).await;
-        let ended = ended.context("the channel went on")?.context("the channel panicked")?;
-        let Err(error) = ended else { anyhow::bail!("the channel ended as if it had been told to") };
+        let ended = ended
+            .context("the channel went on")?
+            .context("the channel panicked")?;
+        let Err(error) = ended else {
+            anyhow::bail!("the channel ended as if it had been told to")
+        };
         Ok(error)
     }
 }
@@ -219,7 +273,13 @@ async fn supervise(
         let outcome = channel.run(context.clone()).await;
         if context.cancel.is_cancelled() {
             let is_excused = stage.read(|stage| stage.is_away);
-            return outcome.or_else(|error| if is_excused && !error.is_permanent() { Ok(()) } else { Err(error) });
+            return outcome.or_else(|error| {
+                if is_excused && !error.is_permanent() {
+                    Ok(())
+                } else {
+                    Err(error)
+                }
+            });
         }
         let why = match &outcome {
             Ok(()) => "it returned Ok".to_owned(),
@@ -254,7 +314,11 @@ fn discreet(harness: &impl ChannelHarness, stage: &Watched<Stage>) -> anyhow::Re
 }
 
 /// Whether a text is free of the harness' secrets.
-pub(super) fn hides_secrets(harness: &impl ChannelHarness, what: &str, text: &str) -> anyhow::Result<()> {
+pub(super) fn hides_secrets(
+    harness: &impl ChannelHarness,
+    what: &str,
+    text: &str,
+) -> anyhow::Result<()> {
     for secret in harness.secrets() {
         ensure!(!secret.is_empty(), "the harness names an empty secret");
         ensure!(!text.contains(&secret), "{what} shows a secret");

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use nanobot_channel::{
-    Access, AccessDecision, Admission, Arrival, ChatId, ChatKind, InboundMessage, Intake, MediaError, MediaRef,
-    MediaStore, MessageId, Progress, SenderId, async_trait,
+    Access, AccessDecision, Admission, Arrival, ChatId, ChatKind, InboundMessage, Intake,
+    MediaError, MediaRef, MediaStore, MessageId, Progress, SenderId, async_trait,
 };
 
 use crate::notes::NoteBook;
@@ -70,7 +70,10 @@ pub(super) struct Ledger {
 
 impl Ledger {
     pub(super) fn take(&mut self, message: &InboundMessage) -> Admission {
-        if message.journal_id().is_some_and(|id| !self.known.insert(id)) {
+        if message
+            .journal_id()
+            .is_some_and(|id| !self.known.insert(id))
+        {
             self.repeated += 1;
             return Admission::Duplicate;
         }
@@ -79,12 +82,17 @@ impl Ledger {
     }
 
     pub(super) fn texts(&self) -> Vec<&str> {
-        self.messages.iter().map(|message| message.content.as_str()).collect()
+        self.messages
+            .iter()
+            .map(|message| message.content.as_str())
+            .collect()
     }
 
     /// Whether a message with that text is in it.
     pub(super) fn holds(&self, text: &str) -> bool {
-        self.messages.iter().any(|message| message.content.contains(text))
+        self.messages
+            .iter()
+            .any(|message| message.content.contains(text))
     }
 }
 
@@ -104,8 +112,13 @@ impl Stage {
                 Strangers::Asked(text) => AccessDecision::Ask(text.clone()),
             };
         }
-        let is_meant = arrival.addressed || arrival.kind == ChatKind::Direct || self.room == RoomPolicy::Open;
-        if is_meant { AccessDecision::Allowed } else { AccessDecision::Denied }
+        let is_meant =
+            arrival.addressed || arrival.kind == ChatKind::Direct || self.room == RoomPolicy::Open;
+        if is_meant {
+            AccessDecision::Allowed
+        } else {
+            AccessDecision::Denied
+        }
     }
 }
 
@@ -118,7 +131,9 @@ pub(super) struct Played {
 impl Access for Played {
     async fn check(&self, sender: &SenderId, chat: &ChatId, arrival: &Arrival) -> AccessDecision {
         self.stage.change(|stage| {
-            stage.asked.push((sender.clone(), chat.clone(), arrival.clone()));
+            stage
+                .asked
+                .push((sender.clone(), chat.clone(), arrival.clone()));
             stage.decide(sender, arrival)
         })
     }
@@ -127,7 +142,11 @@ impl Access for Played {
 #[async_trait]
 impl Intake for Played {
     async fn deliver(&self, message: InboundMessage, arrival: &Arrival) -> Admission {
-        if self.stage.read(|stage| stage.decide(&message.sender_id, arrival)) != AccessDecision::Allowed {
+        if self
+            .stage
+            .read(|stage| stage.decide(&message.sender_id, arrival))
+            != AccessDecision::Allowed
+        {
             return Admission::NotAllowed;
         }
         let noted = self.stage.change(|stage| {
@@ -139,10 +158,17 @@ impl Intake for Played {
             return admission;
         }
         let what = "the suite's answer";
-        if self.stage.wait_for(what, |stage| (!stage.answers.is_empty()).then_some(())).await.is_err() {
+        if self
+            .stage
+            .wait_for(what, |stage| (!stage.answers.is_empty()).then_some(()))
+            .await
+            .is_err()
+        {
             return Admission::ShuttingDown;
         }
-        self.stage.change(|stage| stage.answers.pop_front()).unwrap_or(Admission::ShuttingDown)
+        self.stage
+            .change(|stage| stage.answers.pop_front())
+            .unwrap_or(Admission::ShuttingDown)
     }
 }
 
@@ -152,7 +178,8 @@ impl Progress for Played {
     }
 
     fn degraded(&self, why: &str) {
-        self.stage.change(|stage| stage.degraded.push(why.to_owned()));
+        self.stage
+            .change(|stage| stage.degraded.push(why.to_owned()));
     }
 
     /// The channel receives, and the suite asks for nothing that it may be impaired by.
@@ -167,15 +194,27 @@ impl MediaStore for Played {
         FILE_LIMIT
     }
 
-    async fn keep(&self, _id: &str, _name: &str, mime: Option<&str>, bytes: &[u8]) -> Result<MediaRef, MediaError> {
+    async fn keep(
+        &self,
+        _id: &str,
+        _name: &str,
+        mime: Option<&str>,
+        bytes: &[u8],
+    ) -> Result<MediaRef, MediaError> {
         if bytes.len() as u64 > FILE_LIMIT {
             return Err(MediaError::TooLarge { limit: FILE_LIMIT });
         }
         let location = self.stage.change(|stage| {
             let location = format!("/kept/{}", stage.kept.len() + 1);
-            stage.kept.push(Kept { location: location.clone(), bytes: bytes.to_vec() });
+            stage.kept.push(Kept {
+                location: location.clone(),
+                bytes: bytes.to_vec(),
+            });
             location
         });
-        Ok(MediaRef { location, mime: mime.map(str::to_owned) })
+        Ok(MediaRef {
+            location,
+            mime: mime.map(str::to_owned),
+        })
     }
 }

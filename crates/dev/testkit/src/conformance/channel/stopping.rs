@@ -28,16 +28,30 @@ enum Busy {
     WithoutPlatform(Event),
 }
 
-pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>) -> anyhow::Result<()> {
-    let away = if suite.has(Ability::Outages) { Event::Down } else { Event::Cut };
-    for busy in [Busy::Starting, Busy::Idle, Busy::HandingOver, Busy::Sending, Busy::WithoutPlatform(away)] {
+pub(super) async fn run<H: ChannelHarness>(
+    suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>,
+) -> anyhow::Result<()> {
+    let away = if suite.has(Ability::Outages) {
+        Event::Down
+    } else {
+        Event::Cut
+    };
+    for busy in [
+        Busy::Starting,
+        Busy::Idle,
+        Busy::HandingOver,
+        Busy::Sending,
+        Busy::WithoutPlatform(away),
+    ] {
         let can = match busy {
             Busy::Starting | Busy::Idle | Busy::HandingOver => true,
             Busy::Sending => suite.has(Ability::Pulse),
             Busy::WithoutPlatform(_) => suite.has(Ability::Transport),
         };
         if can {
-            quick(suite, busy).await.with_context(|| format!("stopping is quick: {busy:?}"))?;
+            quick(suite, busy)
+                .await
+                .with_context(|| format!("stopping is quick: {busy:?}"))?;
         }
     }
     Ok(())
@@ -66,7 +80,11 @@ async fn stop_while(busy: Busy, harness: impl ChannelHarness) -> anyhow::Result<
             running.harness.friend_says("hold the line").await?;
             running.arrival(1).await?;
             let (took, harness, _) = running.timed_stop().await?;
-            same("acknowledged without an answer", &harness.is_acknowledged(), &false)?;
+            same(
+                "acknowledged without an answer",
+                &harness.is_acknowledged(),
+                &false,
+            )?;
             return Ok(took);
         }
         Busy::Sending => return stop_while_sending(running).await,
@@ -82,7 +100,10 @@ async fn stop_while(busy: Busy, harness: impl ChannelHarness) -> anyhow::Result<
 async fn stop_while_sending(mut running: Running<impl ChannelHarness>) -> anyhow::Result<Duration> {
     let inbound = running.greeted().await?;
     running.harness.arrange(Event::Stalled).await?;
-    let (channel, part) = (Arc::clone(&running.channel), running.reply(&inbound, "into the silence"));
+    let (channel, part) = (
+        Arc::clone(&running.channel),
+        running.reply(&inbound, "into the silence"),
+    );
     let sending = TaskTracker::new().spawn(async move { channel.send(&part).await });
     // Lets the send begin; that it has begun matters to nothing else.
     tokio::task::yield_now().await;

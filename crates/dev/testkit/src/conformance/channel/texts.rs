@@ -16,12 +16,20 @@ const LONGEST_PART: usize = 70_000;
 /// What long texts are made of: one, two, three and four bytes of UTF-8; one and two UTF-16 units.
 const LETTERS: [char; 4] = ['a', 'ö', '語', '🙂'];
 
-pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>) -> anyhow::Result<()> {
-    an_enormous_text_arrives(suite.open().await?).await.context("an enormous text arrives")?;
-    full_parts_are_taken(suite.open().await?).await.context("parts at exactly the limit are taken")?;
+pub(super) async fn run<H: ChannelHarness>(
+    suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>,
+) -> anyhow::Result<()> {
+    an_enormous_text_arrives(suite.open().await?)
+        .await
+        .context("an enormous text arrives")?;
+    full_parts_are_taken(suite.open().await?)
+        .await
+        .context("parts at exactly the limit are taken")?;
     if suite.has(Ability::OthersWords) {
         let context = "what others wrote is marked and no command";
-        what_others_wrote_is_no_command(suite.open().await?).await.context(context)?;
+        what_others_wrote_is_no_command(suite.open().await?)
+            .await
+            .context(context)?;
     }
     Ok(())
 }
@@ -33,8 +41,14 @@ async fn what_others_wrote_is_no_command(harness: impl ChannelHarness) -> anyhow
     running.harness.pass_on(COMMAND).await?;
     let content = running.recorded(COMMAND).await?.content;
     let (before, _) = content.split_once(COMMAND).context("it is shown")?;
-    ensure!(before.trim_start().starts_with('['), "nothing marks what another person wrote: {content}");
-    ensure!(before.contains("forwarded") || before.contains("shared"), "the mark does not say what it is: {content}");
+    ensure!(
+        before.trim_start().starts_with('['),
+        "nothing marks what another person wrote: {content}"
+    );
+    ensure!(
+        before.contains("forwarded") || before.contains("shared"),
+        "the mark does not say what it is: {content}"
+    );
     running.stop().await.map(drop)
 }
 
@@ -49,7 +63,12 @@ async fn an_enormous_text_arrives(harness: impl ChannelHarness) -> anyhow::Resul
     }
     running.harness.friend_says(&text).await?;
     let message = running.arrival(1).await?;
-    ensure!(message.content.contains(&text), "{} bytes became {}", text.len(), message.content.len());
+    ensure!(
+        message.content.contains(&text),
+        "{} bytes became {}",
+        text.len(),
+        message.content.len()
+    );
     running.harness.acknowledged().await?;
     running.harness.friend_says("short").await?;
     running.recorded("short").await?;
@@ -64,7 +83,11 @@ async fn full_parts_are_taken(harness: impl ChannelHarness) -> anyhow::Result<()
     for part in running.parts(&inbound, &texts) {
         running.sent(&part).await?;
     }
-    same("what the friend was shown", &running.harness.friend_was_shown(3).await?, &texts.to_vec())?;
+    same(
+        "what the friend was shown",
+        &running.harness.friend_was_shown(3).await?,
+        &texts.to_vec(),
+    )?;
     running.stop().await.map(drop)
 }
 
@@ -96,9 +119,17 @@ mod tests {
     fn a_full_text_is_full_in_every_measure() {
         for measure in [Measure::Utf16, Measure::CodePoints, Measure::Bytes] {
             for limit in 20..40 {
-                let style = TextStyle { dialect: Dialect::Plain, measure, limit };
+                let style = TextStyle {
+                    dialect: Dialect::Plain,
+                    measure,
+                    limit,
+                };
                 let text = full_text("1", style);
-                assert_eq!((measure.of(&text), text.trim()), (limit, text.as_str()), "{measure:?}");
+                assert_eq!(
+                    (measure.of(&text), text.trim()),
+                    (limit, text.as_str()),
+                    "{measure:?}"
+                );
             }
         }
     }

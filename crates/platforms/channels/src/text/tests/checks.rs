@@ -26,7 +26,9 @@ fn entities(text: &str) -> String {
     let mut pieces = text.split('&');
     let mut resolved = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
-        let (name, rest) = piece.split_once(';').unwrap_or_else(|| panic!("an entity ends: {text}"));
+        let (name, rest) = piece
+            .split_once(';')
+            .unwrap_or_else(|| panic!("an entity ends: {text}"));
         resolved.push_str(match name {
             "lt" => "<",
             "gt" => ">",
@@ -45,7 +47,14 @@ fn fences(text: &str) -> (Vec<&str>, String) {
     let mut within = false;
     for line in text.split('\n') {
         if line.contains("```") {
-            assert!(if within { line == "```" } else { line.starts_with("```") }, "{line:?} of {text:?}");
+            assert!(
+                if within {
+                    line == "```"
+                } else {
+                    line.starts_with("```")
+                },
+                "{line:?} of {text:?}"
+            );
             within = !within;
         } else if within {
             code.push_str(line);
@@ -68,7 +77,9 @@ pub(super) fn slack(mrkdwn: &str) -> String {
         let mut rest = line;
         while let Some((before, behind)) = rest.split_once('<') {
             words.push_str(before);
-            let (link, after) = behind.split_once('>').unwrap_or_else(|| panic!("a link ends: {line:?}"));
+            let (link, after) = behind
+                .split_once('>')
+                .unwrap_or_else(|| panic!("a link ends: {line:?}"));
             if link.starts_with(['@', '#']) {
                 assert!(!link.contains(|c: char| c.is_lowercase()), "{line:?}");
                 words.push_str(link);
@@ -77,7 +88,9 @@ pub(super) fn slack(mrkdwn: &str) -> String {
             }
             let (url, shown) = link.split_once('|').unwrap_or((link, link));
             assert!(
-                ["http://", "https://", "mailto:"].iter().any(|scheme| url.to_ascii_lowercase().starts_with(scheme)),
+                ["http://", "https://", "mailto:"]
+                    .iter()
+                    .any(|scheme| url.to_ascii_lowercase().starts_with(scheme)),
                 "{line:?}"
             );
             words.push_str(shown);
@@ -96,7 +109,13 @@ pub(super) fn discord(markdown: &str) -> String {
     for line in prose {
         let mut letters = line.chars();
         while let Some(c) = letters.next() {
-            text.push(if c == '\\' { letters.next().unwrap_or_else(|| panic!("an escape ends: {line:?}")) } else { c });
+            text.push(if c == '\\' {
+                letters
+                    .next()
+                    .unwrap_or_else(|| panic!("an escape ends: {line:?}"))
+            } else {
+                c
+            });
         }
     }
     text

@@ -19,7 +19,14 @@ fn survive(markdown: &str) {
         (Dialect::EmailHtml, Measure::Bytes, 1),
     ];
     for (dialect, measure, limit) in table {
-        for part in render(markdown, TextStyle { dialect, measure, limit }) {
+        for part in render(
+            markdown,
+            TextStyle {
+                dialect,
+                measure,
+                limit,
+            },
+        ) {
             let counted = match dialect {
                 Dialect::EmailHtml => {
                     checks::html(&part.text);
@@ -58,13 +65,33 @@ fn what_stands_too_deep_is_shown_as_it_is() {
     let text = |markdown: &str| super::texts(markdown, Dialect::Plain, 4000);
     assert_eq!(text(&format!("{}x", "> ".repeat(66))), ["> > x"]);
     assert_eq!(text(&"- ".repeat(66)), ["———"]);
-    assert_eq!(text(&format!("{}x", "1. ".repeat(65))).concat().matches("1. ").count(), 65);
+    assert_eq!(
+        text(&format!("{}x", "1. ".repeat(65)))
+            .concat()
+            .matches("1. ")
+            .count(),
+        65
+    );
 }
 
 #[test]
 fn one_line_that_never_ends() {
-    for unit in ["a", "word ", "中文", "👩‍👩‍👧‍👦", "*", "*a ", "`", "_a_ ", "<", "&", "[", "\\", "https://e.org/a)", "://"]
-    {
+    for unit in [
+        "a",
+        "word ",
+        "中文",
+        "👩‍👩‍👧‍👦",
+        "*",
+        "*a ",
+        "`",
+        "_a_ ",
+        "<",
+        "&",
+        "[",
+        "\\",
+        "https://e.org/a)",
+        "://",
+    ] {
         survive(&fill(unit));
     }
 }
@@ -80,15 +107,30 @@ fn what_is_not_seen() {
 #[test]
 fn what_is_nested_for_ever() {
     survive(&format!("{}x\ny\nz", "> ".repeat(10_000)));
-    survive(&format!("{}x\n{}", "- ".repeat(10_000), fill("lazy line\n")));
-    survive(&format!("{}x{}", "**_".repeat(10_000), "_**".repeat(10_000)));
-    survive(&format!("{}x{}", "[".repeat(10_000), "](https://e.org)".repeat(10_000)));
+    survive(&format!(
+        "{}x\n{}",
+        "- ".repeat(10_000),
+        fill("lazy line\n")
+    ));
+    survive(&format!(
+        "{}x{}",
+        "**_".repeat(10_000),
+        "_**".repeat(10_000)
+    ));
+    survive(&format!(
+        "{}x{}",
+        "[".repeat(10_000),
+        "](https://e.org)".repeat(10_000)
+    ));
 }
 
 #[test]
 fn lines_and_blocks_without_end() {
     let wide = "w".repeat(SIZE / 2);
-    survive(&format!("| {wide} |\n|---|\n{}", "| c |\n".repeat(SIZE / 12)));
+    survive(&format!(
+        "| {wide} |\n|---|\n{}",
+        "| c |\n".repeat(SIZE / 12)
+    ));
     for unit in [
         "a\n",
         "a\n\n",

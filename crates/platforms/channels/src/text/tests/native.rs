@@ -9,7 +9,14 @@ use super::checks;
 use super::properties::{letters, markdown};
 
 fn parts(markdown: &str, limit: usize) -> Vec<RenderedPart> {
-    render(markdown, TextStyle { dialect: Dialect::SlackMrkdwn, measure: Measure::CodePoints, limit })
+    render(
+        markdown,
+        TextStyle {
+            dialect: Dialect::SlackMrkdwn,
+            measure: Measure::CodePoints,
+            limit,
+        },
+    )
 }
 
 fn text(text: &str) -> Block {
@@ -17,12 +24,21 @@ fn text(text: &str) -> Block {
 }
 
 fn table(rows: &[&[&str]], right: &[bool]) -> Block {
-    let rows = rows.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect()).collect();
-    Block::Table(Table { rows, right: right.to_vec() })
+    let rows = rows
+        .iter()
+        .map(|row| row.iter().map(|cell| (*cell).to_owned()).collect())
+        .collect();
+    Block::Table(Table {
+        rows,
+        right: right.to_vec(),
+    })
 }
 
 fn blocks(markdown: &str, limit: usize) -> Vec<Vec<Block>> {
-    parts(markdown, limit).into_iter().map(|part| part.blocks).collect()
+    parts(markdown, limit)
+        .into_iter()
+        .map(|part| part.blocks)
+        .collect()
 }
 
 /// A table of so many rows and columns, the head included.
@@ -34,11 +50,13 @@ fn square(rows: usize, columns: usize, cell: &str) -> String {
 #[test]
 fn a_table_stands_between_the_texts_around_it() {
     let source = "*Look*:\n\n| a | **b** & c |\n|---|--:|\n| [x](https://e.org) | `1` |\n| <@U1> | |\n\nSo & so.";
-    let rows = table(&[&["a", "b & c"], &["x (https://e.org)", "1"], &["<@U1>", ""]], &[false, true]);
+    let rows = table(
+        &[&["a", "b & c"], &["x (https://e.org)", "1"], &["<@U1>", ""]],
+        &[false, true],
+    );
     let [part] = parts(source, 4000).try_into().unwrap();
     assert_eq!(part.blocks, [text("_Look_:"), rows, text("So &amp; so.")]);
-    let aligned =
-        "```\na                  b &amp; c\n─────────────────  ─────\nx (https://e.org)      1\n&lt;@U1&gt;\n```";
+    let aligned = "```\na                  b &amp; c\n─────────────────  ─────\nx (https://e.org)      1\n&lt;@U1&gt;\n```";
     assert_eq!(part.text, format!("_Look_:\n\n{aligned}\n\nSo &amp; so."));
     let alone = table(&[&["h"], &["c"]], &[false]);
     assert_eq!(blocks("|h|\n|-|\n|c|", 4000), [vec![alone.clone()]]);
@@ -48,7 +66,10 @@ fn a_table_stands_between_the_texts_around_it() {
     );
     let wide = "w".repeat(90);
     let wide_table = table(&[&["h", "i"], &[&wide, ""]], &[false, false]);
-    assert_eq!(blocks(&format!("|h|i|\n|-|-|\n|{wide}||"), 4000), [vec![wide_table]]);
+    assert_eq!(
+        blocks(&format!("|h|i|\n|-|-|\n|{wide}||"), 4000),
+        [vec![wide_table]]
+    );
     assert_eq!(blocks("no table", 4000), [vec![]]);
 }
 
@@ -57,20 +78,34 @@ fn every_table_takes_a_message_up_to_a_bound() {
     let one = |name: &str| format!("## {name}\n\n|{name}|\n|-|\n|x|\n\n");
     let shown = |name: &str| table(&[&[name], &["x"]], &[false]);
     let source = format!("Intro.\n\n{}{}Outro.", one("a"), one("b"));
-    let expected = [vec![text("Intro.\n\n*a*"), shown("a")], vec![text("*b*"), shown("b"), text("Outro.")]];
+    let expected = [
+        vec![text("Intro.\n\n*a*"), shown("a")],
+        vec![text("*b*"), shown("b"), text("Outro.")],
+    ];
     assert_eq!(blocks(&source, 4000), expected);
     let many: String = (0..12).map(|number| one(&number.to_string())).collect();
     let parts = parts(&many, 39_000);
-    let tables = parts.iter().flat_map(|part| &part.blocks).filter(|block| matches!(block, Block::Table(_))).count();
+    let tables = parts
+        .iter()
+        .flat_map(|part| &part.blocks)
+        .filter(|block| matches!(block, Block::Table(_)))
+        .count();
     assert_eq!((parts.len(), tables), (8, 8));
-    assert!(parts[7].text.contains("*11*"), "the rest is text: {}", parts[7].text);
+    assert!(
+        parts[7].text.contains("*11*"),
+        "the rest is text: {}",
+        parts[7].text
+    );
 }
 
 #[test]
 fn what_does_not_fit_is_text() {
     let has_table = |source: &str, limit| {
         let parts = parts(source, limit);
-        parts.iter().flat_map(|part| &part.blocks).any(|block| matches!(block, Block::Table(_)))
+        parts
+            .iter()
+            .flat_map(|part| &part.blocks)
+            .any(|block| matches!(block, Block::Table(_)))
     };
     let table = [
         (square(100, 20, "x"), 39_000, true),
@@ -82,7 +117,12 @@ fn what_does_not_fit_is_text() {
         ("| |\n|-|\n| |".to_owned(), 39_000, false),
     ];
     for (source, limit, expected) in table {
-        assert_eq!(has_table(&source, limit), expected, "{} characters, {limit}", source.len());
+        assert_eq!(
+            has_table(&source, limit),
+            expected,
+            "{} characters, {limit}",
+            source.len()
+        );
     }
 }
 
@@ -95,7 +135,10 @@ fn long_text_makes_room_for_the_table() {
             Block::Text(text) => text.len(),
             Block::Table(_) => 0,
         };
-        blocks(&source(count), 39_000).iter().map(|blocks| blocks.iter().map(size).collect()).collect()
+        blocks(&source(count), 39_000)
+            .iter()
+            .map(|blocks| blocks.iter().map(size).collect())
+            .collect()
     };
     assert_eq!(sizes(1000), [[2999, 1999, 0, 3]]);
     assert_eq!(sizes(2100), [vec![], vec![0], vec![]]);

@@ -10,8 +10,13 @@ use super::super::document::{Document, Links, Mark, Span};
 use super::super::{RenderedPart, discord, lines, render, slack};
 use super::{checks, readers};
 
-const DIALECTS: [Dialect; 5] =
-    [Dialect::Plain, Dialect::TelegramHtml, Dialect::Markdown, Dialect::Discord, Dialect::SlackMrkdwn];
+const DIALECTS: [Dialect; 5] = [
+    Dialect::Plain,
+    Dialect::TelegramHtml,
+    Dialect::Markdown,
+    Dialect::Discord,
+    Dialect::SlackMrkdwn,
+];
 
 /// Pieces of Markdown that meet in ways nobody would write.
 fn piece() -> impl Strategy<Value = String> {
@@ -78,7 +83,11 @@ pub(super) fn markdown() -> impl Strategy<Value = String> {
 }
 
 fn without_blank(parts: &[RenderedPart]) -> String {
-    parts.iter().flat_map(|part| part.text.chars()).filter(|c| !c.is_whitespace()).collect()
+    parts
+        .iter()
+        .flat_map(|part| part.text.chars())
+        .filter(|c| !c.is_whitespace())
+        .collect()
 }
 
 /// What a reader sees, as far as it is the writer's.
@@ -103,7 +112,9 @@ pub(super) fn letters(text: &str) -> HashMap<char, usize> {
 
 fn is_subsequence(of: &str, text: &str) -> bool {
     let mut rest = text.chars();
-    of.chars().filter(|c| !c.is_whitespace()).all(|c| rest.any(|other| other == c))
+    of.chars()
+        .filter(|c| !c.is_whitespace())
+        .all(|c| rest.any(|other| other == c))
 }
 
 proptest! {
@@ -139,9 +150,17 @@ proptest! {
 /// What shall be seen of a document: every character with its looks.
 fn meant(document: &Document, shows_code: fn(&str) -> bool) -> readers::Seen {
     let mut seen = readers::Seen::new();
-    for (at, c) in document.text.char_indices().filter(|(_, c)| !readers::is_blank(*c)) {
+    for (at, c) in document
+        .text
+        .char_indices()
+        .filter(|(_, c)| !readers::is_blank(*c))
+    {
         let mut looks = 0;
-        for span in document.spans.iter().filter(|span| span.range.contains(&at)) {
+        for span in document
+            .spans
+            .iter()
+            .filter(|span| span.range.contains(&at))
+        {
             looks |= match &span.mark {
                 _ if looks & (readers::LINK | readers::CODE) != 0 => 0,
                 Mark::Heading { .. } | Mark::Bold => readers::BOLD,
@@ -165,11 +184,13 @@ fn is_beyond_discord(document: &Document, span: &Span) -> bool {
     match span.mark {
         Mark::Code => text(span).contains("``"),
         Mark::Link { .. } => text(span).contains(['[', ']']) || text(span).contains("://"),
-        Mark::Bold | Mark::Italic | Mark::Strike | Mark::Heading { .. } => document.spans.iter().any(|inner| {
-            matches!(inner.mark, Mark::Code | Mark::Address | Mark::Reference)
-                && span.range.contains(&inner.range.start)
-                && text(inner).contains(['*', '_', '~'])
-        }),
+        Mark::Bold | Mark::Italic | Mark::Strike | Mark::Heading { .. } => {
+            document.spans.iter().any(|inner| {
+                matches!(inner.mark, Mark::Code | Mark::Address | Mark::Reference)
+                    && span.range.contains(&inner.range.start)
+                    && text(inner).contains(['*', '_', '~'])
+            })
+        }
         _ => false,
     }
 }
@@ -178,9 +199,13 @@ fn is_beyond_discord(document: &Document, span: &Span) -> bool {
 fn is_beyond_slack(document: &Document, span: &Span) -> bool {
     let is_mark = |c| matches!(c, '*' | '_' | '~' | '`');
     let text = document.text.get(span.range.clone()).unwrap();
-    let mut lines = text.split('\n').map(|line| line.trim_matches(readers::is_blank));
-    matches!(span.mark, Mark::Bold | Mark::Italic | Mark::Strike | Mark::Heading { .. })
-        && lines.any(|line| line.starts_with(is_mark) || line.ends_with(is_mark))
+    let mut lines = text
+        .split('\n')
+        .map(|line| line.trim_matches(readers::is_blank));
+    matches!(
+        span.mark,
+        Mark::Bold | Mark::Italic | Mark::Strike | Mark::Heading { .. }
+    ) && lines.any(|line| line.starts_with(is_mark) || line.ends_with(is_mark))
 }
 
 /// The same texts every time: what Discord and Slack make of absurd ones is not known for all.
@@ -189,18 +214,42 @@ fn a_reader_sees_what_is_meant() {
     let mut runner = TestRunner::deterministic();
     let markdown = proptest::collection::vec(piece(), 0..16).prop_map(|pieces| pieces.concat());
     let result = runner.run(&markdown, |markdown| {
-        let links = |schemes| Links::Marked { schemes, longest: 10_000 };
+        let links = |schemes| Links::Marked {
+            schemes,
+            longest: 10_000,
+        };
         let document = Document::parse(&markdown, links(slack::SCHEMES));
-        if !document.spans.iter().any(|span| is_beyond_slack(&document, span)) {
+        if !document
+            .spans
+            .iter()
+            .any(|span| is_beyond_slack(&document, span))
+        {
             let written = lines::render(&document, &slack::Slack);
-            prop_assert_eq!(readers::slack(&written), meant(&document, |code| !code.contains('`')), "{}", written);
+            prop_assert_eq!(
+                readers::slack(&written),
+                meant(&document, |code| !code.contains('`')),
+                "{}",
+                written
+            );
         }
         let document = Document::parse(&markdown, links(discord::SCHEMES));
-        if !document.spans.iter().any(|span| is_beyond_discord(&document, span)) {
+        if !document
+            .spans
+            .iter()
+            .any(|span| is_beyond_discord(&document, span))
+        {
             let written = lines::render(&document, &discord::Discord);
             let mut meant = meant(&document, |_| true);
-            meant.iter_mut().filter(|(c, _)| *c == '•').for_each(|(c, _)| *c = '-');
-            prop_assert_eq!(readers::discord(&written.replace('•', "-")), meant, "{}", written);
+            meant
+                .iter_mut()
+                .filter(|(c, _)| *c == '•')
+                .for_each(|(c, _)| *c = '-');
+            prop_assert_eq!(
+                readers::discord(&written.replace('•', "-")),
+                meant,
+                "{}",
+                written
+            );
         }
         Ok(())
     });

@@ -18,7 +18,12 @@ pub(super) fn is_blank(c: char) -> bool {
 }
 
 /// Reads line by line; `line` reads one that is no code, `code` one that is.
-fn read(text: &str, headings: bool, line: fn(&[char], u8, &mut Seen), code: fn(&str) -> String) -> Seen {
+fn read(
+    text: &str,
+    headings: bool,
+    line: fn(&[char], u8, &mut Seen),
+    code: fn(&str) -> String,
+) -> Seen {
     let mut seen = Seen::new();
     let mut within = false;
     for written in text.split('\n') {
@@ -52,7 +57,9 @@ pub(super) fn discord(text: &str) -> Seen {
 }
 
 fn starts(text: &[char], with: &str) -> bool {
-    with.chars().enumerate().all(|(at, c)| text.get(at) == Some(&c))
+    with.chars()
+        .enumerate()
+        .all(|(at, c)| text.get(at) == Some(&c))
 }
 
 fn is_word(c: char) -> bool {
@@ -71,7 +78,9 @@ fn between(
         return None;
     }
     while at < text.len() {
-        let is_close = at > mark.len() && starts(&text[at..], mark) && closes(text.get(at + mark.len()).copied());
+        let is_close = at > mark.len()
+            && starts(&text[at..], mark)
+            && closes(text.get(at + mark.len()).copied());
         if is_close {
             return Some(at - mark.len());
         }
@@ -119,27 +128,52 @@ fn discord_line(text: &[char], looks: u8, seen: &mut Seen) {
             matches.push((2, length, STRIKE));
         }
         for (mark, what) in [("__", "an underline"), ("||", "a spoiler")] {
-            assert!(between(rest, mark, any, |_| true).is_none(), "{what}: {text:?}");
+            assert!(
+                between(rest, mark, any, |_| true).is_none(),
+                "{what}: {text:?}"
+            );
         }
-        if rest[0] == '\\' && rest.get(1).is_some_and(|c| !c.is_ascii_alphanumeric() && !c.is_whitespace()) {
+        if rest[0] == '\\'
+            && rest
+                .get(1)
+                .is_some_and(|c| !c.is_ascii_alphanumeric() && !c.is_whitespace())
+        {
             seen.push((rest[1], looks));
             at += 2;
         } else if let Some(length) = discord_code(rest) {
             let marks = rest.iter().take_while(|c| **c == '`').count();
-            seen.extend(rest[marks..length - marks].iter().map(|c| (*c, looks | CODE)));
+            seen.extend(
+                rest[marks..length - marks]
+                    .iter()
+                    .map(|c| (*c, looks | CODE)),
+            );
             at += length;
         } else if let Some((words, length)) = discord_link(rest) {
             discord_line(&rest[1..=words], looks | LINK, seen);
             at += length;
         } else if let Some(length) = discord_token(rest) {
-            seen.extend(rest[..length].iter().filter(|c| rest[1] != 'h' || !"<>".contains(**c)).map(|c| (*c, looks)));
+            seen.extend(
+                rest[..length]
+                    .iter()
+                    .filter(|c| rest[1] != 'h' || !"<>".contains(**c))
+                    .map(|c| (*c, looks)),
+            );
             at += length;
         } else if starts(rest, "http://") || starts(rest, "https://") {
-            let length = rest.iter().take_while(|c| !c.is_whitespace() && **c != '<').count();
-            let kept = rest[..length].iter().rposition(|c| !"<.,:;\"']".contains(*c)).map_or(length, |last| last + 1);
+            let length = rest
+                .iter()
+                .take_while(|c| !c.is_whitespace() && **c != '<')
+                .count();
+            let kept = rest[..length]
+                .iter()
+                .rposition(|c| !"<.,:;\"']".contains(*c))
+                .map_or(length, |last| last + 1);
             seen.extend(rest[..kept].iter().map(|c| (*c, looks)));
             at += kept;
-        } else if let Some((mark, length, look)) = matches.into_iter().max_by_key(|found| found.1 + 2 * found.0) {
+        } else if let Some((mark, length, look)) = matches
+            .into_iter()
+            .max_by_key(|found| found.1 + 2 * found.0)
+        {
             discord_line(&rest[mark..mark + length], looks | look, seen);
             at += 2 * mark + length;
         } else {
@@ -151,8 +185,14 @@ fn discord_line(text: &[char], looks: u8, seen: &mut Seen) {
 
 /// The length of something between angle brackets that means something.
 fn discord_token(text: &[char]) -> Option<usize> {
-    let length = text.iter().position(|c| *c == '>').filter(|_| text[0] == '<')? + 1;
-    let means = ["<@", "<#", "<:", "<a:", "<t:", "<http"].iter().any(|start| starts(text, start));
+    let length = text
+        .iter()
+        .position(|c| *c == '>')
+        .filter(|_| text[0] == '<')?
+        + 1;
+    let means = ["<@", "<#", "<:", "<a:", "<t:", "<http"]
+        .iter()
+        .any(|start| starts(text, start));
     (means && !text[..length].iter().any(|c| c.is_whitespace())).then_some(length)
 }
 
@@ -171,9 +211,15 @@ fn discord_code(text: &[char]) -> Option<usize> {
 
 /// Where the words of a link end, and the link.
 fn discord_link(text: &[char]) -> Option<(usize, usize)> {
-    let words = text.iter().position(|c| *c == ']').filter(|_| text[0] == '[')?;
+    let words = text
+        .iter()
+        .position(|c| *c == ']')
+        .filter(|_| text[0] == '[')?;
     let behind = &text[words + 1..];
-    let end = behind.iter().position(|c| *c == ')').filter(|_| starts(behind, "(<"))?;
+    let end = behind
+        .iter()
+        .position(|c| *c == ')')
+        .filter(|_| starts(behind, "(<"))?;
     assert_eq!(behind[end - 1], '>', "{text:?}");
     Some((words - 1, words + 2 + end))
 }
@@ -186,7 +232,9 @@ pub(super) fn slack(text: &str) -> Seen {
 
 /// Slack's three entities; the last has to be the one that the others begin with.
 fn resolved(text: &str) -> String {
-    text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    text.replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&amp;", "&")
 }
 
 /// A character of a line, which may be a mark unless it is exact.
@@ -202,13 +250,21 @@ fn slack_line(text: &[char], _looks: u8, seen: &mut Seen) {
     let mut at = 0;
     while at < text.len() {
         let rest: String = text[at..].iter().collect();
-        let entity =
-            [("&amp;", '&'), ("&lt;", '<'), ("&gt;", '>')].into_iter().find(|(name, _)| rest.starts_with(name));
+        let entity = [("&amp;", '&'), ("&lt;", '<'), ("&gt;", '>')]
+            .into_iter()
+            .find(|(name, _)| rest.starts_with(name));
         if let Some((name, c)) = entity {
-            letters.push(Letter { c, looks: 0, exact: true });
+            letters.push(Letter {
+                c,
+                looks: 0,
+                exact: true,
+            });
             at += name.len();
         } else if text[at] == '<' {
-            let end = text[at..].iter().position(|c| *c == '>').expect("a link ends");
+            let end = text[at..]
+                .iter()
+                .position(|c| *c == '>')
+                .expect("a link ends");
             let inner: String = text[at + 1..at + end].iter().collect();
             let (words, looks) = match inner.split_once('|') {
                 Some((_, words)) => (words.to_owned(), LINK),
@@ -216,11 +272,19 @@ fn slack_line(text: &[char], _looks: u8, seen: &mut Seen) {
                 None => (inner, 0),
             };
             let words = resolved(&words);
-            letters.extend(words.chars().map(|c| Letter { c, looks, exact: true }));
+            letters.extend(words.chars().map(|c| Letter {
+                c,
+                looks,
+                exact: true,
+            }));
             at += end + 1;
         } else {
             assert!(!matches!(text[at], '>' | '&'), "{text:?}");
-            letters.push(Letter { c: text[at], looks: 0, exact: false });
+            letters.push(Letter {
+                c: text[at],
+                looks: 0,
+                exact: false,
+            });
             at += 1;
         }
     }
@@ -230,8 +294,9 @@ fn slack_line(text: &[char], _looks: u8, seen: &mut Seen) {
 
 /// Whether a mark counts beside it.
 fn bounds(letter: Option<&Letter>) -> bool {
-    letter
-        .is_none_or(|letter| is_blank(letter.c) || letter.c.is_ascii_punctuation() || letter.looks & (LINK | CODE) != 0)
+    letter.is_none_or(|letter| {
+        is_blank(letter.c) || letter.c.is_ascii_punctuation() || letter.looks & (LINK | CODE) != 0
+    })
 }
 
 /// Where the mark at `at` is closed before `end`, if it is one.
@@ -240,7 +305,10 @@ fn closing(line: &[Letter], at: usize, end: usize) -> Option<usize> {
         && line.get(at + 1).is_some_and(|next| !is_blank(next.c));
     (at + 2..end).filter(|_| opens).find(|close| {
         let there = line[*close];
-        !there.exact && there.c == line[at].c && !is_blank(line[close - 1].c) && bounds(line.get(close + 1))
+        !there.exact
+            && there.c == line[at].c
+            && !is_blank(line[close - 1].c)
+            && bounds(line.get(close + 1))
     })
 }
 
@@ -253,7 +321,11 @@ fn without_code_marks(line: &[Letter]) -> Vec<Letter> {
         match closing(line, at, line.len()).filter(|_| is_mark) {
             Some(close) => {
                 let code = line[at + 1..close].iter();
-                letters.extend(code.map(|letter| Letter { looks: letter.looks | CODE, exact: true, ..*letter }));
+                letters.extend(code.map(|letter| Letter {
+                    looks: letter.looks | CODE,
+                    exact: true,
+                    ..*letter
+                }));
                 at = close + 1;
             }
             None => {
