@@ -1,20 +1,20 @@
-//! Files of the workspace that shape the assistant.
+//! Reads the workspace files that shape the assistant (`AGENTS.md`, `SOUL.md`, …) for the prompt.
 
 use std::path::Path;
 
 use crate::read::read_text;
 use crate::template::is_untouched;
 
-/// In the order of the prompt. All but the last come with the workspace template.
+/// Bootstrap files in prompt order. All but the last come with the workspace template.
 const FILES: [&str; 5] = ["AGENTS.md", "SOUL.md", "USER.md", "TOOLS.md", "IDENTITY.md"];
 
-/// What one file may take of the prompt, in bytes.
+/// Maximum size of one file in the prompt, in bytes.
 const FILE_LIMIT: usize = 16 * 1024;
 
-/// A form that nobody has filled in says nothing.
+/// File that is left out while it is still the unfilled template: an empty form says nothing.
 const FORM: &str = "USER.md";
 
-/// The files that exist, each under its name.
+/// Returns the contents of the files that exist, each under a heading with its name.
 pub(crate) fn bootstrap(workspace: &Path) -> String {
     let parts: Vec<String> = FILES
         .iter()
@@ -28,7 +28,7 @@ fn part(workspace: &Path, name: &str) -> Option<String> {
     let content = match read_text(&path, FILE_LIMIT) {
         Ok(None) => return None,
         Ok(Some(excerpt)) if excerpt.cut => {
-            tracing::warn!(path = %path.display(), limit = FILE_LIMIT, "a file is too large for the prompt; its end was left out");
+            tracing::warn!(path = %path.display(), limit = FILE_LIMIT, "workspace file is too large for the prompt; truncated");
             format!(
                 "{}\n\n[{name} goes on; read the rest with read_file.]",
                 excerpt.text.trim()
@@ -37,7 +37,7 @@ fn part(workspace: &Path, name: &str) -> Option<String> {
         Ok(Some(excerpt)) if name == FORM && is_untouched(name, &excerpt.text) => return None,
         Ok(Some(excerpt)) => excerpt.text.trim().to_owned(),
         Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "a file of the workspace cannot be read");
+            tracing::warn!(path = %path.display(), %error, "cannot read workspace file");
             format!("[{name} could not be read: {error}]")
         }
     };

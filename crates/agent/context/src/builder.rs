@@ -1,4 +1,4 @@
-//! Builds prompts and keeps them per session.
+//! Builds system prompts and keeps one per session.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,10 +14,11 @@ use crate::{
     Renewed, SessionFacts, SystemPrompt, bootstrap, identity, recall, render,
 };
 
-/// What a summary may take of the prompt, in characters.
+/// Maximum length of a conversation summary in the prompt, in characters.
 const SUMMARY_LIMIT: usize = 4_000;
 
-/// Everything a model is told beside the conversation. One per assistant, shared by all turns.
+/// Builds everything a model receives besides the conversation itself. There is one builder per
+/// assistant, shared by all turns.
 #[derive(Debug)]
 pub struct ContextBuilder {
     settings: Arc<ContextSettings>,
@@ -27,7 +28,7 @@ pub struct ContextBuilder {
     pictures: Arc<Mutex<PictureCache>>,
 }
 
-/// What a prompt takes from files.
+/// The parts of a prompt that are read from files.
 #[derive(Debug)]
 struct Files {
     bootstrap: String,
@@ -36,7 +37,7 @@ struct Files {
 }
 
 impl ContextBuilder {
-    /// A builder for one workspace. Reads nothing yet.
+    /// Creates a builder for one workspace. Reads nothing yet.
     pub fn new(settings: ContextSettings, memory: Arc<dyn MemoryStore>) -> Self {
         let snapshots = Snapshots::new(
             settings.sessions_kept,
@@ -53,34 +54,34 @@ impl ContextBuilder {
         }
     }
 
-    /// The same with a store, so that sessions keep their prompts over a restart.
+    /// Adds a store, so that sessions keep their prompts across restarts.
     #[must_use]
     pub fn with_notes(mut self, notes: Arc<dyn PromptStore>) -> Self {
         self.notes = notes;
         self
     }
 
-    /// The memory that prompts are built from.
+    /// Returns the memory that prompts are built from.
     #[must_use]
     pub fn memory(&self) -> &Arc<dyn MemoryStore> {
         &self.memory
     }
 
-    /// What is kept of prompts from one process to the next.
+    /// Returns the store that keeps prompts across restarts.
     #[must_use]
     pub fn notes(&self) -> &Arc<dyn PromptStore> {
         &self.notes
     }
 
-    /// The prompt that a session has now, whatever its log says; see [`Self::epoch`].
+    /// Returns the current prompt of a session without facts from its log; see [`Self::epoch`].
     pub async fn system(&self, session: &SessionKey) -> Arc<SystemPrompt> {
         self.epoch(session, SessionFacts::default()).await.prompt
     }
 
-    /// The prompt of a session: the same value, and so the same bytes, at every call and in every
-    /// process until the session is renewed, its conversation begins elsewhere, it was silent for
-    /// [`ContextSettings::cold_after`], or the settings change. Never fails: what cannot be read
-    /// is said in the prompt.
+    /// Returns the prompt of a session: the same value, and so the same bytes, at every call and in
+    /// every process until the session is renewed, its conversation starts at another position, its
+    /// audience changes, it has been silent for [`ContextSettings::cold_after`], or the settings
+    /// change. Never fails: the prompt itself mentions files that cannot be read.
     pub async fn epoch(&self, session: &SessionKey, facts: SessionFacts<'_>) -> Epoch {
         let mut found = self.snapshots.find(session, facts);
         if matches!(found, Found::Nothing)
@@ -104,27 +105,27 @@ impl ContextBuilder {
             self.notes.save(session, Note::Prompt, content).await;
         }
         let difference = older.and_then(|older| prompt.difference(&older));
-        tracing::debug!(%session, ?why, ?difference, "the prompt of a session was built");
+        tracing::debug!(%session, ?why, ?difference, "built the prompt of a session");
         Epoch {
             prompt,
             renewed: Some(Renewed { why, difference }),
         }
     }
 
-    /// Begins a new epoch for a session, as a reset or a compaction does: its next prompt is
-    /// built from what the files say then.
+    /// Begins a new epoch for a session, as a reset or a compaction does: the next prompt is built
+    /// from the files as they are then.
     pub fn renew(&self, session: &SessionKey) {
         self.snapshots.expire(session);
     }
 
-    /// Who knows the skills that prompts list.
+    /// Returns the source of the skills that prompts list.
     #[must_use]
     pub fn skills(&self) -> &Arc<dyn SkillSource> {
         &self.settings.skills
     }
 
-    /// What the skills say that a person's message names by `$name`, to be stored beside that
-    /// message; nothing when it names none that is there and available.
+    /// Returns the text of the skills that a user's message names by `$name`, to be stored with
+    /// that message; `None` if it names no skill that exists and is available.
     pub async fn named_skills(&self, text: &str) -> Option<String> {
         if !might_name(text) {
             return None;
@@ -133,14 +134,14 @@ impl ContextBuilder {
         let found =
             tokio::task::spawn_blocking(move || named_skills(&text, &skills.skills())).await;
         found.unwrap_or_else(|error| {
-            tracing::error!(%error, "skills that a message names could not be read");
+            tracing::error!(%error, "cannot read the skills that a message names");
             None
         })
     }
 
-    /// Makes a transcript ready to be sent: images are read from disk and stand before the text
-    /// of their message, other files are named in it. The same transcript renders to the same
-    /// bytes, except where [`Rendered::images_dropped`] says why not.
+    /// Prepares a transcript for sending: images are read from disk and placed before the text of
+    /// their message, and other files are mentioned by name. The same transcript renders to the
+    /// same bytes, except for the images listed in [`Rendered::images_dropped`].
     pub async fn render(&self, transcript: Transcript) -> Rendered {
         render::render(transcript, &self.pictures).await
     }
@@ -150,7 +151,7 @@ impl ContextBuilder {
         let files = tokio::task::spawn_blocking(move || read_files(&settings))
             .await
             .unwrap_or_else(|error| {
-                tracing::error!(%error, "the files of a prompt could not be read");
+                tracing::error!(%error, "cannot read the files of a prompt");
                 let bootstrap = "[The files of the workspace could not be read.]".to_owned();
                 Files {
                     bootstrap,
@@ -184,7 +185,7 @@ impl ContextBuilder {
     }
 }
 
-/// What was said before the messages that are still sent.
+/// Formats the summary of the messages that are no longer sent, cut at [`SUMMARY_LIMIT`].
 fn summary_section(summary: &str) -> String {
     let summary = summary.trim();
     let (shown, more) = match summary.char_indices().nth(SUMMARY_LIMIT) {

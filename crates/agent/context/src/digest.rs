@@ -1,6 +1,6 @@
 //! A digest that is the same in every process and on every machine.
 
-/// FNV-1a of 64 bits, fed piece by piece: to notice a change, not to withstand anybody.
+/// 64-bit FNV-1a, fed incrementally. It detects changes and does not resist deliberate collisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest(u64);
 
@@ -11,7 +11,7 @@ impl Default for Digest {
 }
 
 impl Digest {
-    /// The digest of some bytes.
+    /// Returns the digest of `bytes`.
     #[must_use]
     pub fn of(bytes: impl AsRef<[u8]>) -> Self {
         let mut digest = Self::default();
@@ -19,14 +19,14 @@ impl Digest {
         digest
     }
 
-    /// Takes more bytes; how they are cut into pieces makes no difference.
+    /// Feeds more bytes; the result does not depend on how they are split into calls.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.0 = bytes.iter().fold(self.0, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
         });
     }
 
-    /// Its number.
+    /// Returns the digest as a number.
     #[must_use]
     pub fn value(self) -> u64 {
         self.0

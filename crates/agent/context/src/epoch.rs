@@ -1,4 +1,4 @@
-//! Which prompt a session has now, and why it is another one than before.
+//! The prompt of a session for one turn, and the reason if it was rebuilt.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Difference, SystemPrompt};
 
-/// What is known of a session when its prompt is asked for.
+/// Facts about a session that decide whether its prompt is still valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionFacts<'a> {
-    /// Where its conversation begins: a reset and a compaction move it, and renew the prompt with
-    /// it. `None` takes the prompt as it stands.
+    /// Sequence number at which the conversation starts. A reset and a compaction move it, which
+    /// renews the prompt. `None` accepts the current prompt whatever its cursor.
     pub cursor: Option<u64>,
-    /// How long it was silent, as its log tells.
+    /// Time since the last activity in the session's log.
     pub silent: Duration,
-    /// What its earlier conversation was about, where that is no longer sent. Read when the prompt
-    /// is built.
+    /// Summary of the earlier conversation, if that is no longer sent. Used only when the prompt is
+    /// built.
     pub summary: Option<&'a str>,
-    /// Who hears it: a prompt that was built for others is not used. `None` takes the prompt as it
-    /// stands, and builds one of what is everybody's.
+    /// Audience of the session; a prompt that was built for another audience is not used. `None`
+    /// accepts the current prompt, and builds a new one from shared memory only.
     pub audience: Option<&'a Audience>,
 }
 
@@ -29,34 +29,34 @@ pub struct SessionFacts<'a> {
 pub struct Epoch {
     /// The prompt.
     pub prompt: Arc<SystemPrompt>,
-    /// Set when it was built for this turn.
+    /// Set when the prompt was built for this turn.
     pub renewed: Option<Renewed>,
 }
 
-/// A prompt that was built anew.
+/// Record of a rebuilt prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Renewed {
-    /// Why.
+    /// Reason for the rebuild.
     pub why: Renewal,
-    /// Where it parts from the one before it; `None` when it is the same or nothing is known of
-    /// that one.
+    /// First difference from the previous prompt; `None` if they are equal or the previous one is
+    /// unknown.
     pub difference: Option<Difference>,
 }
 
-/// Why a prompt was built anew.
+/// Reason for rebuilding a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Renewal {
     /// No prompt of this session is known.
     Unknown,
-    /// The session was silent so long that vendors have forgotten the old one.
+    /// The session was silent so long that the providers' caches of the old prompt have expired.
     Cold,
-    /// The conversation begins elsewhere.
+    /// The conversation starts at another position.
     Moved,
-    /// Somebody asked for it.
+    /// A caller asked for a new prompt.
     Asked,
-    /// Others hear the session than before.
+    /// The audience of the session has changed.
     Audience,
-    /// The old one was built for other settings.
+    /// The old prompt was built for other settings.
     Settings,
 }

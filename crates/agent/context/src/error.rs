@@ -1,16 +1,16 @@
-//! What only an operator can fix.
+//! Errors that only an operator can fix.
 
 use std::path::PathBuf;
 
-/// Why a workspace could not be prepared.
+/// Error while preparing a workspace.
 #[derive(Debug, thiserror::Error)]
 pub enum ContextError {
-    /// A file or folder of the workspace could not be made.
+    /// A file or folder of the workspace could not be created.
     #[error("cannot create {}", path.display())]
     Create {
-        /// What was to be made; nothing half-written is left there.
+        /// Path that was to be created; no partial file is left there.
         path: PathBuf,
-        /// What failed.
+        /// The underlying I/O error.
         #[source]
         source: std::io::Error,
     },

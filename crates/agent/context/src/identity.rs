@@ -1,13 +1,13 @@
-//! Who the assistant is, where it runs, and how it is to behave.
+//! The first section of a prompt: the assistant's name, its environment and its guidelines.
 //!
-//! Short on purpose: every request of every session carries it. Nothing here may depend on the
-//! time or on the chat.
+//! It is short on purpose, because every request of every session carries it. It must not depend on
+//! the time or the chat, so that it stays cacheable.
 
 use nanobot_types::ToolName;
 
 use crate::ContextSettings;
 
-/// The first section of every prompt.
+/// Builds the first section of the assistant's prompt.
 pub(crate) fn identity(settings: &ContextSettings) -> String {
     let ContextSettings {
         bot_name,
@@ -44,7 +44,7 @@ Workspace: {workspace}
     )
 }
 
-/// The first section of a subagent's prompt.
+/// Builds the first section of a subagent's prompt.
 pub(crate) fn subagent(settings: &ContextSettings) -> String {
     let workspace = settings.workspace.display();
     let (platform, folders) = (platform_policy(), folders(settings));
@@ -62,7 +62,8 @@ Workspace: {workspace}
     )
 }
 
-/// Uses of the tools, as the end of a sentence; the arguments of each are in its schema.
+/// Lists the uses of the available tools, as the end of a sentence. The arguments of each tool are
+/// in its schema.
 fn overview(tools: &[ToolName]) -> String {
     const USES: [(&str, &[&str]); 7] = [
         (
@@ -92,7 +93,7 @@ fn overview(tools: &[ToolName]) -> String {
     }
 }
 
-/// The line about working folders of sessions; nothing where there are none.
+/// Returns the line about per-session working folders; empty if there are none.
 fn folders(settings: &ContextSettings) -> &'static str {
     match settings.session_folders {
         true => {

@@ -1,8 +1,8 @@
-//! Files that came with messages, as a request shows them.
+//! Files attached to messages, as a request shows them.
 //!
-//! What a file was found to be is remembered, so that a request shows what the one before it
-//! showed, also when the file has changed or gone meanwhile. The memory is bounded; after it has
-//! been lost, what is on disk decides again.
+//! The result of inspecting a file is cached, so that a request shows what the previous one showed
+//! even if the file has since changed or gone. The cache is bounded; after an entry is evicted, the
+//! file on disk is inspected again.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,23 +14,23 @@ use nanobot_types::MediaRef;
 
 use crate::read::read_bytes;
 
-/// The largest image that is sent, in bytes; the strictest vendor takes no more.
+/// Maximum size of an image that is sent, in bytes: the limit of the strictest provider.
 const IMAGE_LIMIT: usize = 5 * 1024 * 1024;
 
-/// What a file is to a request.
+/// Form in which a file appears in a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Picture {
     /// An image, as a `data:` URL.
     Image(Arc<str>),
     /// An image that is too large to send.
     TooLarge,
-    /// An image that is not there (any more).
+    /// An image that does not exist, or no longer does.
     Gone,
-    /// Something else: the model learns where it is.
+    /// Any other file; the model gets its location.
     File,
 }
 
-/// Finds out what a file is. Waits for the disk.
+/// Inspects a file. Blocks on disk I/O.
 pub(crate) fn inspect(media: &MediaRef) -> Picture {
     let missing = if is_image_by_name(media) {
         Picture::Gone
@@ -56,7 +56,8 @@ pub(crate) fn inspect(media: &MediaRef) -> Picture {
     }
 }
 
-/// The media type of an image, by its first bytes; names and platforms lie.
+/// Detects the media type of an image from its first bytes, because file names and the types that
+/// platforms report are unreliable.
 fn image_type(bytes: &[u8]) -> Option<&'static str> {
     let is_webp = || bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
     match bytes {
@@ -68,7 +69,7 @@ fn image_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Whether a file that is not there was an image, as far as its name tells.
+/// `true` if a missing file was an image, judging by its extension or its reported media type.
 fn is_image_by_name(media: &MediaRef) -> bool {
     let extension = Path::new(&media.location)
         .extension()
@@ -89,7 +90,7 @@ fn is_address(location: &str) -> bool {
         .any(|scheme| location.starts_with(scheme))
 }
 
-/// What files were found to be, the lately used ones.
+/// Least-recently-used cache of inspected files.
 #[derive(Debug)]
 pub(crate) struct PictureCache {
     limit: usize,
@@ -99,7 +100,7 @@ pub(crate) struct PictureCache {
 }
 
 impl PictureCache {
-    /// A memory of at most `limit` bytes.
+    /// Creates a cache of at most `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -141,7 +142,7 @@ impl PictureCache {
     }
 }
 
-/// What an entry takes, about.
+/// Approximate size of an entry, in bytes.
 fn cost(location: &str, picture: &Picture) -> usize {
     let content = if let Picture::Image(url) = picture {
         url.len()
@@ -189,7 +190,7 @@ mod tests {
         assert_eq!(
             (cache.bytes, cache.entries.len()),
             (0, 0),
-            "an entry larger than all is not kept"
+            "an entry larger than the cache is not kept"
         );
     }
 }

@@ -1,15 +1,15 @@
-//! Builds what a model is told before and around a conversation.
+//! Builds the system prompt and renders messages for a model.
 //!
-//! Decision: the system prompt holds nothing that changes from turn to turn, and one snapshot of
-//! it is kept per session, so that vendors can reuse what they have read. The clock and the chat
-//! stand behind the newest message ([`runtime_block`]), and images are read from disk into the
-//! same bytes at every request ([`ContextBuilder::render`]).
+//! Decision: the system prompt holds nothing that changes from turn to turn, and one snapshot of it
+//! is kept per session, so that providers can reuse their prompt cache. The clock and the chat come
+//! after the newest message ([`runtime_block`]), and images are read from disk into the same bytes
+//! at every request ([`ContextBuilder::render`]).
 //!
-//! What a request costs is estimated here too ([`estimate_tokens`] and its neighbours), because the
-//! same code knows what a request shows.
+//! This crate also estimates the tokens of a request ([`estimate_tokens`], [`estimate_message`],
+//! [`estimate_tools`]), because the same code knows what a request shows.
 //!
-//! It stores no conversations, and it never fails: what cannot be read is said in the prompt,
-//! because the model can tell the person.
+//! It stores no conversations, and building a prompt never fails: the prompt mentions what cannot
+//! be read, so that the model can report it to the user.
 
 mod bootstrap;
 mod builder;

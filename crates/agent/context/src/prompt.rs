@@ -1,45 +1,44 @@
-//! A system prompt as an ordered list of sections, the more stable ones first.
+//! A system prompt as an ordered list of sections, the most stable first.
 //!
-//! Decision: the order is held by types. Only [`FrozenPart`] takes frozen sections, and it is
-//! gone once [`EpochPart`] begins; neither takes what changes with a turn, because that belongs
-//! behind the newest message. A prefix that a vendor has cached thus breaks only where an epoch
-//! ends.
+//! Decision: types enforce the order. Only [`FrozenPart`] takes frozen sections, and it is consumed
+//! when [`EpochPart`] begins. Neither takes text that changes every turn, which belongs after the
+//! newest message. A prefix in a provider's cache therefore breaks only where an epoch ends.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// What stands between two sections.
+/// Separator between two sections.
 const SEPARATOR: &str = "\n\n---\n\n";
 
-/// How long a section stays as it is.
+/// Time for which a section stays unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stability {
-    /// For the life of a session.
+    /// For the lifetime of a session.
     Frozen,
     /// Until the session's prompt is renewed.
     Epoch,
-    /// For one turn. Never in a system prompt: it stands behind the newest message.
+    /// For one turn. Never in a system prompt: it comes after the newest message.
     Turn,
 }
 
-/// A part of a prompt.
+/// One section of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Section {
-    /// What it is, in a word, for reports.
+    /// Short name for reports.
     pub name: Cow<'static, str>,
-    /// How long it stays as it is.
+    /// Time for which the section stays unchanged.
     pub stability: Stability,
-    /// Its text.
+    /// Content of the section.
     pub text: String,
 }
 
-/// The beginning of a prompt. Empty sections are left out.
+/// Builder for the first part of a prompt, the frozen sections. Empty sections are left out.
 ///
-/// What is less stable cannot stand before what is more stable: there is no way back from an
-/// [`EpochPart`].
+/// A less stable section cannot come before a more stable one: an [`EpochPart`] does not turn back
+/// into a `FrozenPart`.
 /// ```compile_fail,E0308
 /// use nanobot_context::FrozenPart;
 /// let part: FrozenPart = FrozenPart::new().epoch().section("memory", "facts");
@@ -48,7 +47,7 @@ pub struct Section {
 #[derive(Clone, Debug, Default)]
 pub struct FrozenPart(Sections);
 
-/// The rest of a prompt.
+/// Builder for the second part of a prompt, the sections of an epoch. Empty sections are left out.
 #[derive(Clone, Debug)]
 pub struct EpochPart(Sections);
 
@@ -69,19 +68,19 @@ impl Sections {
 }
 
 impl FrozenPart {
-    /// A prompt without sections.
+    /// Creates a prompt without sections.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a section that stays for the life of a session.
+    /// Adds a section that stays for the lifetime of a session.
     #[must_use]
     pub fn section(self, name: &'static str, text: impl Into<String>) -> Self {
         Self(self.0.with(name, Stability::Frozen, text.into()))
     }
 
-    /// Goes on to the sections that stay for an epoch.
+    /// Continues with the sections that stay for an epoch.
     #[must_use]
     pub fn epoch(self) -> EpochPart {
         EpochPart(self.0)
@@ -95,19 +94,20 @@ impl EpochPart {
         Self(self.0.with(name, Stability::Epoch, text.into()))
     }
 
-    /// The prompt.
+    /// Returns the finished prompt.
     #[must_use]
     pub fn finish(self) -> SystemPrompt {
         SystemPrompt::of(self.0.0)
     }
 }
 
-/// Where two prompts part.
+/// Position at which two prompts first differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// The section of the newer prompt in which they part; `"end"` where it has ended.
+    /// Section of the newer prompt in which they differ; `"end"` if the newer prompt is a prefix of
+    /// the older one.
     pub section: String,
-    /// The first byte of the whole text that differs.
+    /// Byte offset of the first difference in the whole text.
     pub byte: usize,
 }
 
@@ -126,7 +126,7 @@ pub struct SystemPrompt {
 }
 
 impl SystemPrompt {
-    /// A prompt of sections that were a prompt before.
+    /// Joins sections into a prompt.
     pub(crate) fn of(sections: Vec<Section>) -> Self {
         let texts: Vec<&str> = sections
             .iter()
@@ -144,20 +144,20 @@ impl SystemPrompt {
         Self { text, spans }
     }
 
-    /// The whole text, as a request carries it.
+    /// Returns the whole text, as it is sent in a request.
     #[must_use]
     pub fn text(&self) -> &Arc<str> {
         &self.text
     }
 
-    /// Its sections in order: name, stability and length in bytes.
+    /// Returns the sections in order: name, stability and length in bytes.
     pub fn sections(&self) -> impl Iterator<Item = (&str, Stability, usize)> {
         self.spans
             .iter()
             .map(|span| (&*span.name, span.stability, span.bytes))
     }
 
-    /// Its sections in order: name and text.
+    /// Returns the sections in order: name and text.
     pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
         let mut begin = 0;
         self.spans.iter().map(move |span| {
@@ -167,7 +167,7 @@ impl SystemPrompt {
         })
     }
 
-    /// Its sections, to be made a prompt again later.
+    /// Returns the sections, from which [`Self::of`] rebuilds an equal prompt.
     pub(crate) fn to_sections(&self) -> Vec<Section> {
         let spans = self.spans.iter().zip(self.texts());
         let section = |(span, (_, text)): (&Span, (&str, &str))| Section {
@@ -178,7 +178,7 @@ impl SystemPrompt {
         spans.map(section).collect()
     }
 
-    /// Where this prompt parts from an older one; `None` when they are the same.
+    /// Finds the first difference from an older prompt; `None` if they are equal.
     #[must_use]
     pub fn difference(&self, older: &Self) -> Option<Difference> {
         let (new, old) = (self.text.as_bytes(), older.text.as_bytes());

@@ -1,4 +1,5 @@
-//! Reads files that people edit, for a prompt: bounded, forgiving, never waiting.
+//! Reads user-edited files for a prompt, bounded in size and without ever blocking on a pipe or a
+//! device.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -7,14 +8,14 @@ use std::path::Path;
 /// The beginning of a file.
 #[derive(Debug)]
 pub(crate) struct Excerpt {
-    /// Its text; bytes that are no UTF-8 are replaced.
+    /// Text, with invalid UTF-8 replaced.
     pub(crate) text: String,
-    /// Whether the file goes on.
+    /// `true` if the file is longer than the excerpt.
     pub(crate) cut: bool,
 }
 
-/// The first `limit` bytes of a regular file as text, or `None` when there is no such file.
-/// Pipes and devices are refused, because reading one may never end.
+/// Returns the first `limit` bytes of a regular file as text, or `None` if the file does not exist.
+/// Pipes and devices are an error, because reading one may never end.
 pub(crate) fn read_text(path: &Path, limit: usize) -> io::Result<Option<Excerpt>> {
     let Some(bytes) = read_bytes(path, limit)? else {
         return Ok(None);
@@ -31,7 +32,7 @@ pub(crate) fn read_text(path: &Path, limit: usize) -> io::Result<Option<Excerpt>
                 .to_owned()
         }
         text => {
-            tracing::warn!(path = %path.display(), "a file is not UTF-8; unreadable bytes were replaced");
+            tracing::warn!(path = %path.display(), "file is not UTF-8; invalid bytes were replaced");
             text.into_owned()
         }
     };
@@ -41,7 +42,7 @@ pub(crate) fn read_text(path: &Path, limit: usize) -> io::Result<Option<Excerpt>
     }))
 }
 
-/// At most `limit` + 1 bytes of a regular file, or `None` when there is no such file.
+/// Returns at most `limit` + 1 bytes of a regular file, or `None` if the file does not exist.
 pub(crate) fn read_bytes(path: &Path, limit: usize) -> io::Result<Option<Vec<u8>>> {
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => {}

@@ -1,4 +1,4 @@
-//! What the assistant remembers, as a section of the prompt.
+//! The memory sections of the prompt.
 
 use std::error::Error as _;
 
@@ -8,23 +8,23 @@ use nanobot_memory::{Audience, MemoryError, MemoryStore, Scope};
 use crate::SystemPrompt;
 use crate::template::is_untouched;
 
-/// What facts, or a note, may take of the prompt, in characters.
+/// Maximum length of the facts, and of a day note, in the prompt, in characters.
 const TEXT_LIMIT: usize = 32 * 1024;
 
-/// How what is learned stays where it belongs.
+/// Instructions that keep an audience's memory private to that audience.
 const HOW_TO: &str = "Only those who hear this conversation may be told what stands here. Keep what you learn about \
                       them with the `remember` tool; `memory/MEMORY.md` is read by everybody.";
 
-/// The section of what only those know who hear the conversation.
+/// Name of the section that holds the private memory of the session's audience.
 pub(crate) const OWN: &str = "own_memory";
 
-/// Facts and the note of the day; empty when there is neither.
+/// Returns the facts and the day's note of a scope; empty if there is neither.
 pub(crate) async fn recall(memory: &dyn MemoryStore, scope: &Scope, today: NaiveDate) -> String {
     with_heading("# Memory", memory, scope, today).await
 }
 
-/// What only this audience may be told; empty where memory is not divided. It begins with a line
-/// of its own for every audience, also when nothing is remembered: see [`is_for`].
+/// Returns the memory that is private to this audience; empty if memory is not divided by audience.
+/// The first line names the audience, even if nothing is remembered; [`is_for`] relies on it.
 pub(crate) async fn own(
     memory: &dyn MemoryStore,
     audience: Option<&Audience>,
@@ -39,7 +39,7 @@ pub(crate) async fn own(
     if text.is_empty() { title } else { text }
 }
 
-/// Whether a prompt tells what this audience may hear and nothing that others alone may.
+/// `true` if the prompt holds the private memory of this audience and of no other.
 pub(crate) fn is_for(prompt: &SystemPrompt, audience: &Audience) -> bool {
     let own = prompt
         .texts()
@@ -48,7 +48,8 @@ pub(crate) fn is_for(prompt: &SystemPrompt, audience: &Audience) -> bool {
     own == title(audience).as_deref()
 }
 
-/// What the section of an audience begins with.
+/// Returns the first line of an audience's section, which identifies the audience; `None` if memory
+/// is not divided.
 fn title(audience: &Audience) -> Option<String> {
     let one_line = |id: &str| id.escape_debug().to_string();
     match audience {

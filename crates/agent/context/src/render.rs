@@ -1,7 +1,7 @@
-//! Messages with files, as a model that sees images wants them: images first, then the text.
+//! Renders messages with attached files as vision models expect them: images first, then the text.
 //!
-//! Sessions store where a file is, not its content. A message renders to the same bytes at every
-//! request; the one exception is an image that has gone, and that is reported.
+//! Sessions store the location of a file, not its content. A message renders to the same bytes in
+//! every request, except when an image has disappeared, which is reported.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,17 +12,17 @@ use nanobot_types::{
 
 use crate::image::{Picture, PictureCache, inspect};
 
-/// A transcript that is ready to be sent.
+/// A transcript that is ready to send.
 #[derive(Debug)]
 pub struct Rendered {
-    /// The same conversation; no message refers to files any more.
+    /// The same conversation, with attachments resolved: no message refers to files any more.
     pub transcript: Transcript,
-    /// Images that were found to be gone just now: where the request may part from the one
-    /// before it, this is why. Each is told once.
+    /// Locations of images newly found missing, which explain why this request may differ from the
+    /// previous one. Each is reported once.
     pub images_dropped: Vec<String>,
 }
 
-/// Shows the files of all messages.
+/// Renders the attachments of all messages.
 pub(crate) async fn render(transcript: Transcript, cache: &Arc<Mutex<PictureCache>>) -> Rendered {
     let media: Vec<MediaRef> = transcript
         .messages()
@@ -39,7 +39,7 @@ pub(crate) async fn render(transcript: Transcript, cache: &Arc<Mutex<PictureCach
     let cache = Arc::clone(cache);
     let looked_up = tokio::task::spawn_blocking(move || look_up(&media, &cache)).await;
     let (pictures, images_dropped) = looked_up.unwrap_or_else(|error| {
-        tracing::error!(%error, "files of messages could not be read");
+        tracing::error!(%error, "cannot read the files of messages");
         (HashMap::new(), Vec::new())
     });
     for path in &images_dropped {
@@ -64,7 +64,8 @@ fn media_of(message: &ChatMessage) -> &[MediaRef] {
     }
 }
 
-/// What every file is, and which images were found to be gone just now.
+/// Inspects every file, through the cache. Returns the results by location, and the images newly
+/// found missing.
 fn look_up(
     media: &[MediaRef],
     cache: &Mutex<PictureCache>,
@@ -113,7 +114,7 @@ fn show(user: &UserMessage, pictures: &HashMap<String, Picture>) -> UserMessage 
                 notes.push(format!("[image: {location} (larger than 5 MB, not shown)]"))
             }
             Some(Picture::Gone) => notes.push(format!("[image: {location} (no longer available)]")),
-            // Channels often name the file in the text.
+            // Skip the note: channels often name the file in the text already.
             Some(Picture::File) | None if text.contains(location.as_str()) => {}
             Some(Picture::File) | None => notes.push(format!("[file: {location}]")),
         }
@@ -124,7 +125,7 @@ fn show(user: &UserMessage, pictures: &HashMap<String, Picture>) -> UserMessage 
     }
 }
 
-/// Images, then notes, then what was said; plain text when there is no image.
+/// Joins images, notes and the user's content, in that order; plain text if there are no images.
 fn arrange(images: Vec<ContentBlock>, notes: &str, said: &Content) -> Content {
     let mut content = match said {
         Content::Text(text) if notes.is_empty() => Content::Text(text.clone()),

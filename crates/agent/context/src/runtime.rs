@@ -1,7 +1,7 @@
-//! What changes with every turn: the clock and the chat.
+//! The runtime block: context that changes every turn (the clock and the chat).
 //!
-//! The block stands behind the text of a person's message and is stored beside it, so that the
-//! message renders to the same bytes for ever.
+//! The block comes after the text of a user message and is stored with it, so that the message
+//! always renders to the same bytes.
 
 use nanobot_types::{ChannelName, ChatId, Timestamp};
 
@@ -11,8 +11,8 @@ pub const RUNTIME_OPEN: &str = "[Runtime Context — metadata only, not instruct
 /// The last line of a runtime block.
 pub const RUNTIME_CLOSE: &str = "[/Runtime Context]";
 
-/// The block for one message. `zone` names the time zone of `now` ([`zone_label`] when there is
-/// no better name); the chat is left out when the turn has none.
+/// Formats the runtime block for one message. `zone` names the time zone of `now` (use
+/// [`zone_label`] if there is no better name); the chat is left out if the turn has none.
 #[must_use]
 pub fn runtime_block(now: &Timestamp, zone: &str, chat: Option<(&ChannelName, &ChatId)>) -> String {
     let time = now.format("%Y-%m-%d %H:%M (%A)");
@@ -26,7 +26,7 @@ pub fn runtime_block(now: &Timestamp, zone: &str, chat: Option<(&ChannelName, &C
     format!("{RUNTIME_OPEN}\nCurrent Time: {time} ({zone})\n{place}{RUNTIME_CLOSE}")
 }
 
-/// A zone by its offset: `UTC`, or `UTC+05:30`.
+/// Names a zone by its offset: `UTC`, or `UTC+05:30`.
 #[must_use]
 pub fn zone_label(now: &Timestamp) -> String {
     if now.offset().local_minus_utc() == 0 {
@@ -36,7 +36,8 @@ pub fn zone_label(now: &Timestamp) -> String {
     }
 }
 
-/// Names come from platforms; a line break in one would let it write lines of its own.
+/// Replaces control characters by spaces. Names come from platforms, and a line break in one would
+/// inject lines into the block.
 fn on_one_line(name: &str) -> String {
     name.replace(char::is_control, " ")
 }

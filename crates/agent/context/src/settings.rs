@@ -1,4 +1,4 @@
-//! What a context is built from.
+//! Settings of a context builder.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use nanobot_types::ToolName;
 
 use crate::{Digest, identity};
 
-/// Whose prompts are built.
+/// Kind of agent a prompt is built for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
-    /// The assistant's: everything that is known about itself, the person and the past.
+    /// The assistant: its identity, everything known about the user, and the past.
     #[default]
     Assistant,
-    /// Of a subagent, which does one task and talks to nobody: where it works, and the skills.
+    /// A subagent, which does one task and talks to no one: only its workspace and the skills.
     Subagent,
 }
 
@@ -25,30 +25,30 @@ pub enum Purpose {
 pub struct ContextSettings {
     /// The workspace, as an absolute path.
     pub workspace: PathBuf,
-    /// What the assistant is called.
+    /// Name of the assistant.
     pub bot_name: String,
-    /// Whose prompts are built.
+    /// Kind of agent the prompts are built for.
     pub purpose: Purpose,
-    /// Names of the assistant's own tools, for an overview; empty for none.
+    /// Names of the assistant's own tools, for an overview in the prompt; empty for no overview.
     pub tools: Vec<ToolName>,
-    /// `true` if relative paths of tools start in a folder of the session.
+    /// `true` if relative paths of tools start in a per-session folder.
     pub session_folders: bool,
-    /// Who knows skills.
+    /// Source of the skills.
     pub skills: Arc<dyn SkillSource>,
-    /// How long a session may be silent before its prompt is built anew; by then vendors have
-    /// forgotten the old one.
+    /// Silence after which a session's prompt is rebuilt; by then providers' caches of it have
+    /// expired.
     pub cold_after: Duration,
-    /// Most sessions whose prompts are kept; at least 1.
+    /// Maximum number of sessions whose prompts are kept in memory; at least 1.
     pub sessions_kept: usize,
-    /// Most bytes of rendered images that are kept.
+    /// Maximum size of the cache of rendered images, in bytes.
     pub image_cache_bytes: usize,
-    /// Which day it is; asked when a prompt is built, for the note of the day.
+    /// Returns the current date; called when a prompt is built, for the day's note.
     pub today: fn() -> NaiveDate,
 }
 
 impl ContextSettings {
-    /// The settings of a workspace, with the defaults for everything else: no skills,
-    /// prompts kept for 256 sessions and an hour of silence, 16 MiB of images.
+    /// Returns the settings of a workspace, with defaults for the rest: no skills, prompts kept for
+    /// 256 sessions and one hour of silence, and 16 MiB of images.
     pub fn new(workspace: impl Into<PathBuf>) -> Self {
         Self {
             workspace: workspace.into(),
@@ -64,8 +64,8 @@ impl ContextSettings {
         }
     }
 
-    /// Of everything that a prompt takes from the settings themselves: when it changes, a prompt
-    /// that was built before is not used again.
+    /// Returns a digest of everything a prompt takes from the settings themselves. A prompt that
+    /// was built with another digest is not reused.
     pub(crate) fn digest(&self) -> Digest {
         let mut digest = Digest::of(identity::identity(self));
         digest.feed(self.skills.configuration().as_bytes());

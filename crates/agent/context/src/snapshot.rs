@@ -1,10 +1,10 @@
-//! One prompt per session, kept until there is a reason to build it anew.
+//! Keeps one prompt per session until there is a reason to rebuild it.
 //!
-//! A kept prompt is what the session's requests begin with. It is given up when the session asks
-//! for it, when its conversation begins elsewhere, when it has been silent so long that no vendor
-//! remembers it, or when the settings it was built for are others. Prompts that are pushed out by
-//! those of other sessions come back from the store. Equal prompts are one allocation, whatever
-//! number of sessions uses them.
+//! The requests of a session start with its kept prompt. The prompt is discarded when a caller asks
+//! for it, when the conversation starts at another position, when the audience changes, when the
+//! session was silent so long that no provider caches it any more, or when the settings have
+//! changed. Prompts evicted in favour of other sessions are restored from the store. Equal prompts
+//! share one allocation across sessions.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,11 +17,12 @@ use tokio::time::Instant;
 use crate::prompt::Section;
 use crate::{Digest, Renewal, SessionFacts, SystemPrompt, recall};
 
+/// In-memory snapshots of prompts, bounded by evicting the least recently used.
 #[derive(Debug)]
 pub(crate) struct Snapshots {
     capacity: usize,
     cold_after: Duration,
-    /// Of the settings that prompts are built for now.
+    /// Digest of the current settings.
     settings: Digest,
     kept: Mutex<HashMap<SessionKey, Kept>>,
 }
@@ -29,22 +30,22 @@ pub(crate) struct Snapshots {
 #[derive(Debug)]
 struct Kept {
     prompt: Arc<SystemPrompt>,
-    /// Of the settings it was built for.
+    /// Digest of the settings the prompt was built for.
     settings: u64,
-    /// Where the conversation began that it was built for.
+    /// Position at which the conversation started when the prompt was built.
     cursor: Option<u64>,
     used: Instant,
     expired: bool,
 }
 
-/// What is kept of a session.
+/// Result of looking up the prompt of a session.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// A prompt to be used again.
+    /// A prompt that is still valid.
     Warm(Arc<SystemPrompt>),
-    /// A prompt that has had its time, and why.
+    /// A prompt that is outdated, and the reason.
     Stale(Arc<SystemPrompt>, Renewal),
-    /// Nothing.
+    /// No prompt is kept.
     Nothing,
 }
 
@@ -58,7 +59,7 @@ impl Snapshots {
         }
     }
 
-    /// The prompt of a session.
+    /// Looks up the prompt of a session; a valid one counts as used now.
     pub(crate) fn find(&self, session: &SessionKey, facts: SessionFacts<'_>) -> Found {
         let mut kept = self.lock();
         let Some(entry) = kept.get_mut(session) else {
@@ -73,6 +74,7 @@ impl Snapshots {
         }
     }
 
+    /// Returns the reason why a kept prompt must be rebuilt, if there is one.
     fn outdated(&self, entry: &Kept, facts: SessionFacts<'_>) -> Option<Renewal> {
         if entry.settings != self.settings.value() {
             Some(Renewal::Settings)
@@ -92,15 +94,15 @@ impl Snapshots {
         }
     }
 
-    /// Has the next prompt of a session built anew.
+    /// Marks the prompt of a session as outdated, so that the next one is rebuilt.
     pub(crate) fn expire(&self, session: &SessionKey) {
         if let Some(entry) = self.lock().get_mut(session) {
             entry.expired = true;
         }
     }
 
-    /// Takes a prompt back that an earlier process, or this one before others pushed it out, has
-    /// saved.
+    /// Restores a saved prompt, written by an earlier process or by this one before the prompt was
+    /// evicted. Ignores data that cannot be read, and a session that already has a prompt.
     pub(crate) fn take_back(&self, session: &SessionKey, saved: &[u8]) {
         let Some(saved) = Saved::read(session, saved) else {
             return;
@@ -120,8 +122,8 @@ impl Snapshots {
         }
     }
 
-    /// Keeps a new prompt for a session. Returns the one that is kept: an equal older one where
-    /// there is one, or what a turn at the same moment has kept meanwhile.
+    /// Keeps a new prompt for a session. Returns the prompt to use: an existing equal one if there
+    /// is one, or the one that a concurrent turn of the session has kept meanwhile.
     pub(crate) fn keep(
         &self,
         session: &SessionKey,
@@ -162,7 +164,7 @@ impl Snapshots {
         }
     }
 
-    /// A session's prompt as it is saved.
+    /// Serializes the prompt of a session for the store; `None` if none is kept.
     pub(crate) fn to_save(&self, session: &SessionKey) -> Option<Vec<u8>> {
         let kept = self.lock();
         let entry = kept.get(session)?;
@@ -180,7 +182,7 @@ impl Snapshots {
     }
 }
 
-/// An equal prompt that another session has, or this one.
+/// Returns an equal prompt that is already kept, or wraps this one.
 fn shared(kept: &HashMap<SessionKey, Kept>, prompt: SystemPrompt) -> Arc<SystemPrompt> {
     let equal = kept
         .values()
@@ -189,7 +191,7 @@ fn shared(kept: &HashMap<SessionKey, Kept>, prompt: SystemPrompt) -> Arc<SystemP
     equal.unwrap_or_else(|| Arc::new(prompt))
 }
 
-/// A prompt on disk.
+/// Stored form of a prompt.
 #[derive(Debug, Serialize, Deserialize)]
 struct Saved {
     session: SessionKey,
@@ -204,7 +206,7 @@ impl Saved {
             Ok(saved) if saved.session == *session => Some(saved),
             Ok(_) => None,
             Err(error) => {
-                tracing::warn!(%session, %error, "the saved prompt of a session makes no sense; a new one is built");
+                tracing::warn!(%session, %error, "cannot parse the saved prompt of a session; building a new one");
                 None
             }
         }
@@ -286,7 +288,7 @@ mod tests {
         assert_eq!(
             outcome(&snapshots, "a", slept),
             Some(Renewal::Cold),
-            "clocks may stand while a machine sleeps"
+            "the monotonic clock may stop while a machine sleeps"
         );
         assert_eq!(outcome(&snapshots, "a", at(7)), Some(Renewal::Moved));
 

@@ -1,8 +1,8 @@
-//! What prompts leave behind for the next process.
+//! Stores what prompts need across restarts.
 //!
-//! Decision: a store of small notes per session, which may lose any of them: a lost note costs
-//! one cache miss. So nothing is synced to disk, nothing fails, and nothing is read before a
-//! session has a turn.
+//! Decision: a store of small notes per session that may lose any of them, because a lost note
+//! costs one cache miss. So nothing is fsynced, failures are only logged, and no note is read
+//! before its session has a turn.
 
 use std::fmt;
 use std::io;
@@ -15,17 +15,17 @@ use nanobot_types::SessionKey;
 
 use crate::Digest;
 
-/// The largest note that is read, in bytes.
+/// Maximum size of a note that is read, in bytes.
 const NOTE_LIMIT: u64 = 4 * 1024 * 1024;
-/// As much of a session's key as its file name shows, in characters.
+/// Maximum length of a session key in a file name, in characters.
 const SHOWN: usize = 60;
 
-/// What a note is about.
+/// Kind of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Note {
-    /// The system prompt that a session has.
+    /// The system prompt of a session.
     Prompt,
-    /// What the last request of a session was.
+    /// A record of the last request of a session.
     Prefix,
 }
 
@@ -40,17 +40,17 @@ impl Note {
     }
 }
 
-/// Notes per session.
+/// Store of notes per session.
 #[async_trait]
 pub trait PromptStore: Send + Sync + fmt::Debug {
-    /// What was saved last; `None` when there is nothing or it cannot be read.
+    /// Loads the last saved note; `None` if there is none or it cannot be read.
     async fn load(&self, session: &SessionKey, note: Note) -> Option<Vec<u8>>;
 
-    /// Saves a note in place of the one before it, as well as it can.
+    /// Replaces a note, on a best-effort basis.
     async fn save(&self, session: &SessionKey, note: Note, content: Vec<u8>);
 }
 
-/// Keeps nothing: for programs whose sessions end with them.
+/// A store that keeps nothing, for programs whose sessions end with the process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoNotes;
 
@@ -63,7 +63,7 @@ impl PromptStore for NoNotes {
     async fn save(&self, _: &SessionKey, _: Note, _: Vec<u8>) {}
 }
 
-/// One small file per session and note in a folder, which is made when it is needed.
+/// Stores one small file per session and note in a folder, which is created on the first save.
 #[derive(Clone, Debug)]
 pub struct PromptFiles {
     disk: Arc<dyn Disk>,
@@ -71,12 +71,12 @@ pub struct PromptFiles {
 }
 
 impl PromptFiles {
-    /// Files in `folder`. Touches nothing yet.
+    /// Creates a store in `folder`. Touches nothing yet.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self::on(Arc::new(LocalDisk), folder)
     }
 
-    /// The same on another disk.
+    /// Creates a store in `folder` on the given disk.
     pub fn on(disk: Arc<dyn Disk>, folder: impl Into<PathBuf>) -> Self {
         Self {
             disk,
@@ -84,7 +84,7 @@ impl PromptFiles {
         }
     }
 
-    /// Whether a file has a name that this store gives.
+    /// `true` if the file name has the form that this store gives its files.
     #[must_use]
     pub fn names_like(path: &Path) -> bool {
         let name = path
@@ -96,7 +96,8 @@ impl PromptFiles {
             .any(|note| name.ends_with(note.suffix()))
     }
 
-    /// The key as far as file systems take it, and a digest that tells it from its likes.
+    /// Returns the path of a note: the key with unsafe characters replaced, and a digest to keep
+    /// similar keys apart.
     fn path(&self, session: &SessionKey, note: Note) -> PathBuf {
         let plain = |c: char| {
             if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') {
@@ -113,6 +114,7 @@ impl PromptFiles {
         ))
     }
 
+    /// Runs blocking disk work on a thread of its own.
     async fn away<T: Send + 'static>(
         &self,
         work: impl FnOnce(&dyn Disk) -> io::Result<T> + Send + 'static,
@@ -136,7 +138,7 @@ impl PromptStore for PromptFiles {
             Ok(content) => Some(content),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "the state of a prompt cannot be read");
+                tracing::warn!(path = %path.display(), %error, "cannot read the saved state of a prompt");
                 None
             }
         }
@@ -149,13 +151,13 @@ impl PromptStore for PromptFiles {
             .away(move |disk| replace(disk, &folder, &file, &content))
             .await
         {
-            tracing::warn!(path = %path.display(), %error, "the state of a prompt cannot be saved");
+            tracing::warn!(path = %path.display(), %error, "cannot save the state of a prompt");
         }
     }
 }
 
-/// Old or new for every reader, never a mixture. What a power cut leaves is checked when it is
-/// read.
+/// Replaces a file by rename, so that readers see the old or the new content and never a mixture.
+/// After a power cut the content may be damaged; it is checked when it is read.
 fn replace(disk: &dyn Disk, folder: &Path, target: &Path, content: &[u8]) -> io::Result<()> {
     if !disk.exists(folder)? {
         NewFolders::default().ensure(disk, folder)?;

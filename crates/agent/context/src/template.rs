@@ -1,7 +1,7 @@
-//! The files a fresh workspace starts with.
+//! Creates the files of a new workspace.
 //!
-//! They are compiled in, so that one binary is all there is to install. What exists is never
-//! touched; what a person deletes comes back at the next start.
+//! The templates are compiled in, so that the binary is all there is to install. Existing files are
+//! never changed; deleted ones are created again at the next start.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::ContextError;
 
-/// Name below the workspace, and content.
+/// Path below the workspace, and content.
 const TEMPLATES: [(&str, &str); 7] = [
     (
         "AGENTS.md",
@@ -38,14 +38,15 @@ const TEMPLATES: [(&str, &str); 7] = [
     ("memory/HISTORY.md", ""),
 ];
 
-/// Folders that exist even when nothing is in them.
+/// Folders that are created even if they stay empty.
 const FOLDERS: [&str; 3] = ["memory", "scripts", "skills"];
 
-/// Creates what is missing in a workspace, and the workspace itself. Returns the paths of new
-/// files, in a fixed order. Touches the disk: call it where waiting is fine.
+/// Creates the missing files and folders of a workspace, and the workspace itself. Returns the
+/// paths of new files, in a fixed order. Blocks on disk I/O.
 ///
 /// # Errors
-/// [`ContextError::Create`] names the first path that could not be made; those before it stay.
+/// Returns [`ContextError::Create`] with the first path that could not be created; earlier ones
+/// stay.
 pub fn sync_templates(workspace: &Path) -> Result<Vec<PathBuf>, ContextError> {
     for folder in FOLDERS {
         let path = workspace.join(folder);
@@ -63,13 +64,14 @@ pub fn sync_templates(workspace: &Path) -> Result<Vec<PathBuf>, ContextError> {
     Ok(created)
 }
 
-/// Whether the content of a file is still that of its template.
+/// `true` if the content of a file is still that of its template.
 pub(crate) fn is_untouched(name: &str, content: &str) -> bool {
     let template = TEMPLATES.iter().find(|(template, _)| *template == name);
     template.is_some_and(|(_, template)| content.lines().eq(template.lines()))
 }
 
-/// Creates a file unless something is there already; a link to nowhere is something.
+/// Creates a file unless the path exists; a dangling symlink counts as existing. Returns `true` if
+/// the file was created.
 fn create(path: &Path, content: &str) -> io::Result<bool> {
     let mut file = match OpenOptions::new().write(true).create_new(true).open(path) {
         Ok(file) => file,
@@ -81,9 +83,10 @@ fn create(path: &Path, content: &str) -> io::Result<bool> {
         .and_then(|()| file.sync_all())
     {
         drop(file);
-        // The disk is probably full. A half-written template would never be completed.
+        // Remove the partial file, since an existing template is never completed. The disk is
+        // probably full.
         if let Err(error) = std::fs::remove_file(path) {
-            tracing::warn!(path = %path.display(), %error, "a half-written template could not be removed");
+            tracing::warn!(path = %path.display(), %error, "cannot remove a partially written template");
         }
         return Err(error);
     }

@@ -1,9 +1,9 @@
-//! How many tokens a request takes, before a vendor counts it.
+//! Estimates the tokens of a request before a provider counts them.
 //!
-//! Decision: no vocabulary is shipped. What a tokenizer would say is estimated from the kinds of
-//! characters ([`estimate_tokens`]), and every count that comes back from a vendor corrects the
-//! estimates of that model and of that session ([`Calibrator`]). The price: the first request of
-//! a new model may be off by a quarter, which the reserve of the budget covers.
+//! Decision: no tokenizer vocabulary is shipped. The count is estimated from the kinds of
+//! characters ([`estimate_tokens`]), and every count that a provider reports corrects the estimates
+//! for that model and that session ([`Calibrator`]). The price: the first request to a new model
+//! may be off by a quarter, which the budget's reserve covers.
 
 mod calibration;
 mod message;

@@ -1,4 +1,4 @@
-//! What a model is told: layers, stability, files, and a fresh workspace.
+//! Prompts and rendered messages: section order, stability, attached files, and a fresh workspace.
 
 #![expect(
     clippy::unwrap_used,
@@ -27,7 +27,7 @@ use nanobot_types::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A memory that holds what a test puts there.
+/// A memory with fixed content.
 #[derive(Debug, Default)]
 struct FixedMemory {
     facts: Mutex<String>,
@@ -106,7 +106,7 @@ fn write(root: &Path, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
     path
 }
 
-/// Skills that are always the same.
+/// A source with a fixed list of skills.
 #[derive(Debug)]
 struct FixedSkills(Vec<Skill>);
 

@@ -8,10 +8,10 @@ const HOW_TO: &str = "# Skills
 
 When one fits the work, read its file and follow it.";
 
-/// The longest text of a skill in the list, in characters.
+/// Maximum length of a skill's name, description or requirements in the list, in characters.
 const LINE_LIMIT: usize = 300;
 
-/// The full text of the skills that stand in every prompt; empty when there are none.
+/// Returns the full text of the skills that are part of every prompt; empty if there are none.
 pub(crate) fn active_skills(skills: &[Skill]) -> String {
     let parts: Vec<String> = skills
         .iter()
@@ -31,7 +31,7 @@ pub(crate) fn active_skills(skills: &[Skill]) -> String {
     }
 }
 
-/// The list of all skills; empty when there are none.
+/// Returns the list of all skills; empty if there are none.
 pub(crate) fn skill_list(skills: &[Skill]) -> String {
     if skills.is_empty() {
         return String::new();
@@ -55,7 +55,7 @@ fn entry(skill: &Skill) -> String {
     )
 }
 
-/// A text as an entry of the list shows it.
+/// Puts text on one line and escapes it for an XML element of the list.
 fn shown(text: &str) -> String {
     on_one_line(text)
         .replace('&', "&amp;")
@@ -63,7 +63,8 @@ fn shown(text: &str) -> String {
         .replace('>', "&gt;")
 }
 
-/// Text without line breaks and control characters, cut where it gets too long for a list.
+/// Collapses whitespace and control characters into single spaces, drops formatting characters, and
+/// cuts the text at [`LINE_LIMIT`].
 pub(super) fn on_one_line(text: &str) -> String {
     let clean: String = text
         .chars()
@@ -83,7 +84,7 @@ pub(super) fn on_one_line(text: &str) -> String {
     }
 }
 
-/// Characters that change the direction of text, or show nothing.
+/// `true` for bidirectional control and zero-width characters.
 fn is_formatting(character: char) -> bool {
     matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }

@@ -1,22 +1,22 @@
-//! `$name` in a message of a person: the skill of that name comes with the message.
+//! Loads the skill that a user names as `$name` in a message.
 //!
-//! Decision: it stands beside the message and is stored there, so that later requests repeat the
-//! same bytes. A `$` means something only in front of the whole name of a skill that is there and
-//! available; prices and shell variables stay what they are.
+//! Decision: the skill's text is stored with the message, so that later requests repeat the same
+//! bytes. A `$` counts only before the whole name of a skill that exists and is available; prices
+//! and shell variables are left alone.
 
 use nanobot_skill::Skill;
 
 use super::body_of;
 
-/// Most skills that one message loads.
+/// Maximum number of skills that one message loads.
 const MOST: usize = 3;
 
-/// Whether a text could name a skill, so that it is worth looking for them.
+/// `true` if the text may name a skill, so that reading the skills is worthwhile.
 pub(crate) fn might_name(text: &str) -> bool {
     marks(text).any(|(_, rest)| rest.chars().next().is_some_and(char::is_alphanumeric))
 }
 
-/// What the skills say that a text names, in that order; nothing when it names none.
+/// Returns the text of the skills named in `text`, in order of mention; `None` if it names none.
 pub(crate) fn named_skills(text: &str, skills: &[Skill]) -> Option<String> {
     let mut named: Vec<&Skill> = Vec::new();
     for (before, rest) in marks(text) {
@@ -31,13 +31,13 @@ pub(crate) fn named_skills(text: &str, skills: &[Skill]) -> Option<String> {
     (!blocks.is_empty()).then(|| blocks.join("\n\n"))
 }
 
-/// What stands before and behind each `$`.
+/// Splits the text at each `$`: yields the text before it and the text after it.
 fn marks(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let places = text.match_indices('$');
     places.filter_map(|(place, mark)| Some((text.get(..place)?, text.get(place + mark.len()..)?)))
 }
 
-/// The skill with the longest name that `rest` begins with, as a word of its own.
+/// Finds the skill with the longest name that `rest` starts with as a whole word.
 fn named_by<'a>(before: &str, rest: &str, skills: &'a [Skill]) -> Option<&'a Skill> {
     if before.ends_with(|character: char| {
         character.is_ascii_alphanumeric() || "$\\_".contains(character)
@@ -57,7 +57,7 @@ fn named_by<'a>(before: &str, rest: &str, skills: &'a [Skill]) -> Option<&'a Ski
         .max_by_key(|skill| skill.name.len())
 }
 
-/// Whether a name would go on behind itself.
+/// `true` if the text after a name continues that name, so that the match is only a prefix.
 fn goes_on(behind: &str) -> bool {
     let mut characters = behind.chars();
     let is_of_name = |character: char| character.is_ascii_alphanumeric() || character == '_';

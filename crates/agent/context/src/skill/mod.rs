@@ -1,8 +1,8 @@
-//! How skills appear in a prompt: listed, in full, or loaded by a message that names one.
+//! Skills in a prompt: listed, in full, or loaded by a message that names one.
 //!
-//! Decision: everything a skill says is somebody's text. In the list it is bounded, on one line
-//! and escaped; in full it is bounded, and the model is told where it goes on. Where skills come
-//! from is the business of a [`SkillSource`](nanobot_skill::SkillSource).
+//! Decision: the text of a skill is untrusted. In the list it is bounded, put on one line and
+//! escaped; in full it is bounded, and a note says where to read the rest. A
+//! [`SkillSource`](nanobot_skill::SkillSource) decides where skills come from.
 
 mod listing;
 mod mention;
@@ -12,10 +12,10 @@ pub(crate) use mention::{might_name, named_skills};
 
 use nanobot_skill::Skill;
 
-/// The most that one skill takes of a prompt in full, in bytes.
+/// Maximum size of one skill's full text in a prompt, in bytes.
 const BODY_LIMIT: usize = 32 * 1024;
 
-/// What a skill says, cut where it is too long for a prompt.
+/// Returns the text of a skill, cut at [`BODY_LIMIT`].
 fn body_of(skill: &Skill) -> String {
     if skill.body.len() <= BODY_LIMIT {
         return skill.body.clone();

@@ -1,9 +1,9 @@
-//! Corrects estimates by what vendors count.
+//! Corrects token estimates with the counts that providers report.
 //!
-//! Decision: one factor per model, smoothed and kept over restarts, and one per session, taken
-//! from its last request, because a conversation in Chinese is not one in English. A count that
-//! is far from the estimate is not believed: some servers report only what they have not read
-//! before, or nothing at all.
+//! Decision: one factor per model, smoothed and kept across restarts, and one factor per session,
+//! taken from its last request, because conversations in Chinese and in English need different
+//! ones. A count far from the estimate is ignored: some servers report only the tokens that were
+//! not cached, or none at all.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -13,22 +13,24 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use nanobot_types::{ModelId, SessionKey};
 use serde_json::{Map, Value};
 
-/// Requests smaller than this say more about what surrounds them than about their text.
+/// Minimum estimate that is learned from, in tokens. In smaller requests the overhead outweighs the
+/// text.
 const SMALLEST: usize = 200;
-/// Factors outside of this are somebody's mistake.
+/// Plausible factors. A count outside of this range is a reporting error.
 const BELIEVED: std::ops::RangeInclusive<f64> = 0.4..=2.5;
-/// How much of a model's factor a new count replaces.
+/// Weight of a new count in a model's smoothed factor.
 const WEIGHT: f64 = 0.3;
-/// Sessions whose own factor is remembered.
+/// Maximum number of sessions whose own factor is remembered.
 const SESSIONS: usize = 1024;
-/// A vendor that says that less did not fit has another reason.
+/// Minimum context window that is assumed, in tokens. If fewer tokens are reported not to fit, the
+/// request failed for another reason.
 const SMALLEST_WINDOW: usize = 2048;
-/// A change smaller than this is not worth a write.
+/// Minimum change of a factor that is worth writing to disk.
 const WORTH_KEEPING: f64 = 0.01;
-/// The most that is read of the file.
+/// Maximum number of bytes read from the file.
 const FILE_LIMIT: u64 = 64 * 1024;
 
-/// What was learned about counting tokens. Shared by all turns.
+/// Learned correction factors for token estimates. Shared by all turns.
 #[derive(Debug, Default)]
 pub struct Calibrator {
     learned: Mutex<Learned>,
@@ -37,26 +39,26 @@ pub struct Calibrator {
 
 #[derive(Debug, Default)]
 struct Learned {
-    /// The file was looked for.
+    /// Set once the file was looked for.
     loaded: bool,
     models: BTreeMap<String, f64>,
-    /// What the file says.
+    /// Factors as they are in the file.
     kept: BTreeMap<String, f64>,
     sessions: HashMap<SessionKey, f64>,
-    /// Tokens that are known to fit less than was thought. Not kept over restarts: a vendor may
-    /// have meant something else.
+    /// Number of tokens known not to fit, per model. Not kept across restarts: the error may have
+    /// had another cause.
     limits: HashMap<String, usize>,
 }
 
 impl Calibrator {
-    /// One that remembers nothing over restarts.
+    /// Creates a calibrator that keeps nothing across restarts.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One that keeps the factors of models in a file. Reads nothing yet; a file that cannot be
-    /// read is begun anew.
+    /// Creates a calibrator that keeps the factors of models in a file. Reads nothing yet; a file
+    /// that cannot be read is replaced at the next save.
     #[must_use]
     pub fn kept_in(file: impl Into<PathBuf>) -> Self {
         Self {
@@ -65,7 +67,7 @@ impl Calibrator {
         }
     }
 
-    /// Reads what was kept, the first time it is called.
+    /// Loads the saved factors, on the first call only.
     pub async fn load(&self) {
         let Some(file) = self
             .file
@@ -83,7 +85,7 @@ impl Calibrator {
         learned.kept = kept;
     }
 
-    /// Learns from a request that was estimated at so many tokens and counted by its vendor.
+    /// Learns from a request: its estimate, and the count that the provider reported.
     pub fn observe(&self, model: &ModelId, session: &SessionKey, estimated: usize, counted: u64) {
         let factor = counted as f64 / estimated.max(1) as f64;
         if estimated < SMALLEST || !BELIEVED.contains(&factor) {
@@ -99,8 +101,7 @@ impl Calibrator {
         learned.sessions.insert(session.clone(), factor);
     }
 
-    /// What an estimate is to be multiplied with: the session's own factor, else the model's,
-    /// else 1.
+    /// Returns the factor for an estimate: the session's own, else the model's, else 1.
     #[must_use]
     pub fn factor(&self, model: &ModelId, session: &SessionKey) -> f64 {
         let learned = self.lock();
@@ -113,14 +114,14 @@ impl Calibrator {
             .unwrap_or(1.0)
     }
 
-    /// An estimate as this model is thought to count it.
+    /// Returns the estimate corrected for this model and session.
     #[must_use]
     pub fn calibrated(&self, model: &ModelId, session: &SessionKey, estimated: usize) -> usize {
         (estimated as f64 * self.factor(model, session)).ceil() as usize
     }
 
-    /// Learns that a request that was estimated at so many tokens did not fit. No model's window
-    /// is believed to be smaller than 2,048 tokens.
+    /// Records that a request with this estimate did not fit, and sets the model's limit to 10 %
+    /// less than its corrected estimate. A limit is never below 2,048 tokens.
     pub fn overflowed(&self, model: &ModelId, session: &SessionKey, estimated: usize) {
         let tokens = self.calibrated(model, session, estimated);
         let limit = (tokens - tokens / 10).max(SMALLEST_WINDOW);
@@ -129,14 +130,15 @@ impl Calibrator {
         *known = limit.min(*known);
     }
 
-    /// Tokens beyond which requests to a model did not fit since the program started.
+    /// Returns the number of tokens beyond which requests to a model are known not to fit, learned
+    /// since the program started.
     #[must_use]
     pub fn limit(&self, model: &ModelId) -> Option<usize> {
         self.lock().limits.get(model.as_str()).copied()
     }
 
-    /// Writes the factors of models down if they have changed. A failure is reported and costs
-    /// what was learned since the last time.
+    /// Saves the factors of models if they have changed. A failure is logged, and costs what was
+    /// learned since the last save.
     pub async fn save(&self) {
         let Some(file) = self.file.clone() else {
             return;
@@ -158,7 +160,7 @@ impl Calibrator {
         let path = file.clone();
         let written = tokio::task::spawn_blocking(move || write(&path, &models)).await;
         if let Err(error) = written.unwrap_or_else(|error| Err(io::Error::other(error))) {
-            tracing::warn!(path = %file.display(), %error, "what was learned about tokens could not be kept");
+            tracing::warn!(path = %file.display(), %error, "cannot save the token calibration");
         }
     }
 
@@ -167,6 +169,7 @@ impl Calibrator {
     }
 }
 
+/// Reads the saved factors, and drops implausible ones; empty if the file cannot be read.
 fn read(file: &Path) -> BTreeMap<String, f64> {
     use std::io::Read as _;
     let mut bytes = Vec::new();
@@ -184,7 +187,8 @@ fn read(file: &Path) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// By rename: old or new, never a mixture. It need not survive a power cut.
+/// Replaces the file by rename, so that readers see old or new content and never a mixture. It need
+/// not survive a power cut.
 fn write(file: &Path, models: &BTreeMap<String, f64>) -> io::Result<()> {
     let draft = file.with_extension("draft");
     std::fs::write(&draft, serde_json::to_vec_pretty(models)?)?;

@@ -1,21 +1,21 @@
-//! How many tokens messages, tools and images take.
+//! Token estimates of messages, tools and images.
 
 use nanobot_types::{AssistantMessage, ChatMessage, Content, ContentBlock, MediaRef, ToolSpec};
 
 use super::text::estimate_tokens;
 
-/// What a message costs beside its text: role and separators.
+/// Tokens of a message besides its text: role and separators.
 const MESSAGE: usize = 4;
-/// What a tool call costs beside its name and arguments: an id and the JSON around it.
+/// Tokens of a tool call besides its name and arguments: an id and the JSON around it.
 const CALL: usize = 12;
-/// What a tool costs beside its name, description and schema.
+/// Tokens of a tool besides its name, description and schema.
 const TOOL: usize = 8;
-/// What an image costs. Vendors scale large images down before they count: Anthropic charges
-/// width × height / 750 and at most about 1,600, OpenAI 85 and 170 for each tile of 512 pixels,
-/// at most about 1,445 in high detail.
+/// Tokens of an image. Providers scale large images down before they count: Anthropic charges width
+/// × height / 750, at most about 1,600; OpenAI charges 85 plus 170 per 512-pixel tile, at most
+/// about 1,445 in high detail.
 const IMAGE: usize = 1_500;
 
-/// About how many tokens a message takes in a request, with its images, tool calls and reasoning.
+/// Estimates the tokens of a message in a request, with its images, tool calls and reasoning.
 #[must_use]
 pub fn estimate_message(message: &ChatMessage) -> usize {
     MESSAGE
@@ -35,7 +35,7 @@ pub fn estimate_message(message: &ChatMessage) -> usize {
         }
 }
 
-/// About how many tokens the list of tools takes.
+/// Estimates the tokens of the tool list.
 #[must_use]
 pub fn estimate_tools(tools: &[ToolSpec]) -> usize {
     let of = |tool: &ToolSpec| {
@@ -60,7 +60,7 @@ fn estimate_assistant(assistant: &AssistantMessage) -> usize {
     let calls: usize = calls
         .map(|call| CALL + estimate_tokens(call.name.as_str()) + estimate_tokens(&call.arguments))
         .sum();
-    // Vendors take one of the two.
+    // Providers take one of the two, never both.
     content + reasoning.max(thinking) + calls
 }
 
@@ -76,7 +76,7 @@ fn estimate_content(content: &Content) -> usize {
     }
 }
 
-/// A file that a message refers to: an image is shown, of anything else the name.
+/// Estimates the tokens of an attached file: images are sent, other files are only named.
 fn media(media: &MediaRef) -> usize {
     let is_image = media
         .mime

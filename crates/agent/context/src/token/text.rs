@@ -1,11 +1,11 @@
-//! How many tokens a text takes, without a vocabulary.
+//! Estimates the tokens of a text without a vocabulary.
 //!
-//! Decision: text is read in runs of one kind, the way vendors' tokenizers split it before they
-//! look anything up, and each kind has a price that was fitted to what such tokenizers say. That
-//! is right within a fifth or so for prose, code and most scripts; what remains is a model's own
-//! habit, which [`Calibrator`](super::Calibrator) learns from what vendors count.
+//! Decision: text is split into runs of one kind of character, as tokenizers do before they look
+//! anything up, and each kind has a price fitted to the output of such tokenizers. For prose, code
+//! and most scripts the result is right within about a fifth; the remaining, model-specific error
+//! is what [`Calibrator`](super::Calibrator) learns.
 
-/// What a character belongs to.
+/// Kind of a character.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// ASCII letters.
@@ -16,7 +16,7 @@ enum Kind {
     Break,
     /// ASCII punctuation.
     Mark,
-    /// Latin letters beyond ASCII, which split words.
+    /// Latin letters beyond ASCII, which split words into more tokens.
     Accented,
     /// Greek, Cyrillic, Armenian.
     Alphabet,
@@ -24,16 +24,16 @@ enum Kind {
     Script,
     /// Han characters, kana, Hangul and their punctuation.
     Wide,
-    /// Emoji and other signs.
+    /// Emoji and other symbols.
     Sign,
-    /// Joins the sign before it: variation selectors, joiners, skin tones.
+    /// Characters that modify the symbol before them: variation selectors, joiners, skin tones.
     Joiner,
 }
 
-/// Prices are in twentieths of a token.
+/// Price units per token.
 const UNIT: usize = 20;
 
-/// About how many tokens a text takes. At least 1 for a text that is not empty.
+/// Estimates the tokens of a text. At least 1 for a text that is not empty.
 #[must_use]
 pub fn estimate_tokens(text: &str) -> usize {
     let mut price = 0_usize;
@@ -52,17 +52,17 @@ pub fn estimate_tokens(text: &str) -> usize {
     price.div_ceil(UNIT)
 }
 
-/// What a run costs.
+/// Price of a run, in [`UNIT`]s of a token.
 fn cost(kind: Kind, length: usize) -> usize {
     match kind {
-        // Common words are one token; long ones are put together from pieces.
+        // Common words are one token; long ones are assembled from several.
         Kind::Word => match length {
             0..=7 => UNIT,
             8..=11 => 27,
             _ => length * UNIT / 5,
         },
         Kind::Digit => length.div_ceil(3) * UNIT,
-        // One space goes with what follows it; a run of them is one token.
+        // A single space belongs to the token that follows it; a run of spaces is one token.
         Kind::Space => {
             if length == 1 {
                 0
@@ -71,7 +71,7 @@ fn cost(kind: Kind, length: usize) -> usize {
             }
         }
         Kind::Break => UNIT,
-        // Short runs often have a token of their own, as `", "` and `":` in JSON.
+        // Short runs often have a token of their own, such as `", "` and `":` in JSON.
         Kind::Mark => 8 + length * 4,
         Kind::Accented => length * 16,
         Kind::Alphabet => length * 8,

@@ -1,4 +1,4 @@
-//! Who hears a session decides what of memory its prompt tells.
+//! A prompt contains the memory of its session's audience only.
 
 use std::sync::Arc;
 
