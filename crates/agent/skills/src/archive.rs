@@ -1,4 +1,4 @@
-//! Reads a `.skill` file: a zip archive of a skill's folder, or of what is in one.
+//! Reads a `.skill` file: a zip archive of a skill's folder, or of that folder's contents.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -12,20 +12,21 @@ use crate::directory::{self, Oversized};
 use crate::load::SKILL_FILE;
 use crate::package::{FILE_LIMIT, LEFT_OUT, Package, TOTAL_LIMIT, check_path, too_large};
 
-/// The largest archive, in bytes: what is in it may not be larger, and compression does not add much.
+/// Maximum size of an archive, in bytes. Its content may not be larger than [`TOTAL_LIMIT`], and
+/// zip adds little overhead.
 const ARCHIVE_LIMIT: u64 = TOTAL_LIMIT + (2 << 20);
 
-/// Most entries that are looked at.
+/// Maximum number of entries.
 const ENTRIES: usize = 2000;
 
-/// Reads an archive whole, nothing of it to disk.
+/// Reads a whole archive into memory, without extracting anything to disk.
 pub(crate) fn read(path: &Path) -> Result<Package, SkillsError> {
     let source = path.canonicalize().map_err(SkillsError::io("read", path))?;
     let file = File::open(&source).map_err(SkillsError::io("read", path))?;
     read_from(source, file)
 }
 
-/// Reads the archive `file` that was found at `source`.
+/// Reads the archive `file`, which was opened from `source`.
 pub(crate) fn read_from(
     source: PathBuf,
     mut file: impl Read + Seek,
@@ -83,12 +84,12 @@ pub(crate) fn read_from(
         if entry.is_symlink() {
             return Err(SkillsError::Unsafe {
                 entry: name,
-                why: "it is a link or no ordinary file",
+                why: "it is a link or not a regular file",
             });
         }
         let executable = entry.unix_mode().is_some_and(|mode| mode & 0o111 != 0);
         let mut bytes = Vec::new();
-        // What the archive says of its sizes is not believed.
+        // Bound the actual bytes: the sizes that the archive declares are not trusted.
         let read = entry.take(FILE_LIMIT + 1).read_to_end(&mut bytes);
         read.map_err(|error| failed(ZipError::Io(error)))?;
         if bytes.len() as u64 > FILE_LIMIT {
@@ -106,7 +107,8 @@ pub(crate) fn read_from(
     package(source, stem, files)
 }
 
-/// Puts the files of an archive together; a folder that holds them all is its name.
+/// Builds a package from an archive's files. A single folder that holds them all gives its name and
+/// is stripped from the paths; otherwise the archive's file name is used.
 fn package(
     source: PathBuf,
     stem: String,
@@ -127,7 +129,7 @@ fn package(
                 let inner = name
                     .strip_prefix(folder.as_str())
                     .and_then(|rest| rest.strip_prefix('/'));
-                let why = "it lies beside the folder of the skill";
+                let why = "it is outside the skill's folder";
                 inner
                     .map(str::to_owned)
                     .ok_or(SkillsError::Unsafe { entry: name, why })?

@@ -1,14 +1,14 @@
-//! The skills that come with the program.
+//! The skills that ship with the program.
 //!
-//! They are compiled in, and what is compiled in is what counts; the copies on disk are for file
-//! tools, which read skills by their location.
+//! The compiled-in text is authoritative. The copies on disk exist only for file tools, which read
+//! a skill at its location.
 
 use std::io::{self, Write as _};
 use std::path::Path;
 
 use crate::load::SKILL_FILE;
 
-/// Name and text, sorted.
+/// Name and text of each skill, sorted by name.
 pub(crate) const BUILT_IN: [(&str, &str); 7] = [
     ("cron", include_str!("../../../../skills/cron/SKILL.md")),
     ("github", include_str!("../../../../skills/github/SKILL.md")),
@@ -28,7 +28,7 @@ pub(crate) const BUILT_IN: [(&str, &str); 7] = [
     ),
 ];
 
-/// Writes what is missing or different below `root`.
+/// Writes the built-in skills that are missing or different below `root`.
 pub(crate) fn lay_out(root: &Path) -> io::Result<()> {
     for (name, text) in BUILT_IN {
         let folder = root.join(name);
@@ -40,7 +40,7 @@ pub(crate) fn lay_out(root: &Path) -> io::Result<()> {
         let mut written = tempfile::NamedTempFile::new_in(&folder)?;
         written.write_all(text.as_bytes())?;
         written.as_file().sync_all()?;
-        // Elsewhere, a file that cannot be written cannot be replaced either.
+        // Unix only: on other systems a read-only file could not be replaced later.
         if cfg!(unix) {
             let mut permissions = written.as_file().metadata()?.permissions();
             permissions.set_readonly(true);

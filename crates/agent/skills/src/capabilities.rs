@@ -1,4 +1,4 @@
-//! What a skill brings along and asks for, to be read before it is installed.
+//! Lists the files and requirements of a skill, for review before it is installed.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,42 +7,42 @@ use crate::header::Header;
 use crate::package::{Package, PackedFile};
 use crate::requirement::Requirements;
 
-/// Endings of files that programs run.
+/// Extensions of script files.
 const SCRIPT_ENDINGS: [&str; 13] = [
     "sh", "bash", "zsh", "py", "rb", "pl", "js", "mjs", "ts", "ps1", "bat", "cmd", "lua",
 ];
 
-/// Programs that run what is piped into them.
+/// Programs that execute their standard input.
 const INTERPRETERS: [&str; 8] = [
     "sh", "bash", "zsh", "dash", "python", "python3", "node", "perl",
 ];
 
-/// Most addresses that are shown.
+/// Maximum number of URLs that are shown.
 const SHOWN: usize = 20;
 
-/// A list for a person to agree to; `Display` is that list.
+/// Capabilities of a skill, for a person to agree to. `Display` formats the list that is shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Files in it, and how large they are together in bytes.
+    /// Number of files, and their total size in bytes.
     pub files: (usize, u64),
-    /// Files that can be run.
+    /// Files that can be executed.
     pub scripts: Vec<String>,
-    /// Programs it wants to run.
+    /// Programs it needs to run.
     pub programs: Vec<String>,
-    /// Variables it wants to read.
+    /// Environment variables it needs to read.
     pub variables: Vec<String>,
-    /// Systems it is made for; any when there are none.
+    /// Operating systems it supports; empty for any.
     pub systems: Vec<String>,
-    /// Whether it asks to stand in every prompt.
+    /// `true` if it asks to be included in every prompt.
     pub always: bool,
-    /// Addresses in its texts.
+    /// URLs in its texts.
     pub addresses: Vec<String>,
-    /// Places where something is downloaded straight into an interpreter, as `file:line`.
+    /// Lines that pipe a download straight into an interpreter, as `file:line`.
     pub piped_downloads: Vec<String>,
 }
 
 impl Package {
-    /// What it brings along and asks for.
+    /// Collects the capabilities of the package.
     #[must_use]
     pub fn capabilities(&self) -> Capabilities {
         let (requirements, always) = match self.document().header {
@@ -133,6 +133,7 @@ fn is_script(path: &str, file: &PackedFile) -> bool {
         || ending.is_some_and(|ending| SCRIPT_ENDINGS.contains(&ending.as_str()))
 }
 
+/// Extracts `http://` and `https://` URLs, without the punctuation that ends a sentence.
 fn addresses_in(line: &str) -> Vec<String> {
     let starts = line
         .match_indices("http")
@@ -156,6 +157,7 @@ fn addresses_in(line: &str) -> Vec<String> {
         .collect()
 }
 
+/// `true` if the line pipes the output of a downloader into an interpreter.
 fn is_piped_download(line: &str) -> bool {
     let Some((before, after)) = line.split_once('|') else {
         return false;

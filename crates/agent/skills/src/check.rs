@@ -1,4 +1,4 @@
-//! Looks a skill over.
+//! Checks skills for problems.
 
 use std::fmt;
 
@@ -12,18 +12,18 @@ use crate::package::Package;
 use crate::survey::{Skills, Standing};
 use crate::{Found, SkillsError};
 
-/// What else may lie beside a SKILL.md.
+/// Folders that are expected next to a SKILL.md.
 const FOLDERS: [&str; 3] = ["scripts", "references", "assets"];
 
-/// How much of a description a prompt shows, in characters.
+/// Maximum length of a description in a prompt, in characters.
 const DESCRIPTION: usize = 300;
 
-/// Something to mend in a skill.
+/// A problem found in a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is.
+    /// Description of the problem.
     pub what: String,
-    /// Whether it stands in the way of installing.
+    /// `true` if it prevents installing.
     pub is_error: bool,
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for Finding {
 }
 
 impl Package {
-    /// What is to be mended in it, errors first.
+    /// Returns the problems of the package, errors first.
     #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
         let document = self.document();
@@ -58,7 +58,7 @@ impl Package {
         let name = self.name();
         if !name::is_good(&name) {
             findings.push(Finding::error(format!(
-                "the name `{name}` is not made of small letters a-z, digits and single hyphens (at most 64)"
+                "the name `{name}` may only have lowercase letters a-z, digits and single hyphens (at most 64)"
             )));
         }
         match document.header {
@@ -81,12 +81,12 @@ impl Package {
                 }
                 if fields.text("name").is_none() {
                     findings.push(Finding::remark(
-                        "its header has no name; the folder's counts",
+                        "its header has no name; the folder's name is used",
                     ));
                 }
                 if fields.by_line {
                     findings.push(Finding::remark(
-                        "its header is no YAML; put texts with a colon in quotes",
+                        "its header is not valid YAML; put texts with a colon in quotes",
                     ));
                 }
             }
@@ -118,7 +118,7 @@ impl Package {
         let mut strays: Vec<&str> = at_top.filter(|name| !is_expected(name)).collect();
         strays.dedup();
         if !strays.is_empty() {
-            let what = format!("unknown beside its {SKILL_FILE}: {}", strays.join(", "));
+            let what = format!("unexpected next to its {SKILL_FILE}: {}", strays.join(", "));
             findings.push(Finding::remark(what));
         }
         findings
@@ -126,12 +126,12 @@ impl Package {
 }
 
 impl Skills {
-    /// What is to be mended in a skill of the workspace or of a library, its state since
-    /// installation included; nothing for a built-in one.
+    /// Checks a skill of the workspace or of a library, including whether it has changed since it
+    /// was installed. Returns nothing for a built-in one.
     ///
     /// # Errors
-    /// [`SkillsError::Unknown`]; [`SkillsError::Lock`] when the list of installed skills cannot be
-    /// understood.
+    /// Returns [`SkillsError::Unknown`] if there is no such skill, and [`SkillsError::Lock`] if the
+    /// list of installed skills cannot be parsed.
     pub fn check(&self, name: &str) -> Result<Vec<Finding>, SkillsError> {
         let survey = self.survey();
         let found = survey.into_iter().find(|found| found.name == name);
@@ -140,10 +140,10 @@ impl Skills {
         })?)
     }
 
-    /// The same for something that [`Skills::survey`] found.
+    /// Checks a skill that [`Skills::survey`] found.
     ///
     /// # Errors
-    /// [`SkillsError::Lock`].
+    /// Returns [`SkillsError::Lock`] if the list of installed skills cannot be parsed.
     pub fn check_found(&self, found: &Found) -> Result<Vec<Finding>, SkillsError> {
         let mut findings = match &found.standing {
             Standing::Refused(why) => vec![Finding::error(why.clone())],
@@ -160,7 +160,7 @@ impl Skills {
                     findings.extend(package.findings());
                     if package.name() != package.folder() {
                         let what = format!(
-                            "its header calls it `{}`; the folder's name counts",
+                            "its header says `{}`; the folder's name is used",
                             package.name()
                         );
                         findings.push(Finding::remark(what));
@@ -177,6 +177,7 @@ impl Skills {
     }
 }
 
+/// `true` if the description is an unfilled `TODO` of the template.
 fn is_to_do(description: &str) -> bool {
     let upper = description
         .trim_start_matches(['[', '<', '(', ' '])
@@ -265,7 +266,7 @@ mod tests {
             strays,
             [(
                 false,
-                "unknown beside its SKILL.md: notes.txt, src".to_owned()
+                "unexpected next to its SKILL.md: notes.txt, src".to_owned()
             )]
         );
     }

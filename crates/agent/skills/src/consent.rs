@@ -1,8 +1,8 @@
-//! Consent of a person to skills of the workspace that ask to stand in every prompt.
+//! A person's consent to workspace skills that ask to be included in every prompt.
 //!
-//! Decision: the assistant can write into the workspace, so what a skill asks for is no permission.
-//! A person sees what the skill brings along and agrees to exactly those files; any change takes the
-//! consent away. The file that holds it may not be written by tools.
+//! Decision: the assistant can write to the workspace, so a request in a skill is not a permission.
+//! A person reviews the skill and agrees to exactly those files; any change revokes the consent.
+//! Tools may not write the file that records it.
 
 use std::path::PathBuf;
 
@@ -14,21 +14,22 @@ use crate::package::Package;
 use crate::survey::{Found, Skills, Standing};
 use crate::{Capabilities, SkillsError};
 
-/// Consent to a skill of the workspace that asks to stand in every prompt.
+/// State of the consent to a workspace skill that asks to be included in every prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Consent {
-    /// To the files as they are.
+    /// Given for the files as they are.
     Given,
-    /// By name in `skills.always`, whatever the files say.
+    /// Given by name in `skills.always`. It covers any files, unless the skill is pinned and has
+    /// changed since.
     Listed,
-    /// None.
+    /// Not given.
     Missing,
-    /// To other files than these.
+    /// Given for other files than the current ones.
     Outdated,
 }
 
 impl Consent {
-    /// `true` if the skill may stand in every prompt.
+    /// `true` if the skill may be included in every prompt.
     #[must_use]
     pub fn is_given(self) -> bool {
         matches!(self, Self::Given | Self::Listed)
@@ -36,8 +37,8 @@ impl Consent {
 }
 
 impl Found {
-    /// Says that it asks for what was not agreed to, and how to agree. `None` for a skill that is
-    /// not in use, asks for nothing, or has consent.
+    /// Returns a message that the skill asks for more than was agreed to, and how to agree. `None`
+    /// for a skill that is not in use, does not ask to be in every prompt, or has consent.
     #[must_use]
     pub fn unagreed(&self) -> Option<String> {
         let consent = self
@@ -55,34 +56,35 @@ impl Found {
         ))
     }
 
-    /// All remarks for a person, missing consent included.
+    /// Returns all remarks for a person, including missing consent.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         self.notes.iter().cloned().chain(self.unagreed()).collect()
     }
 }
 
-/// A skill of the workspace that asks to stand in every prompt, as a person is shown it.
+/// A workspace skill that asks to be included in every prompt, as it is shown to a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsentPlan {
-    /// The name of its folder.
+    /// Name of its folder.
     pub name: String,
-    /// Its folder.
+    /// Path of its folder.
     pub folder: PathBuf,
-    /// The digest of its files.
+    /// Digest of its files.
     pub digest: String,
-    /// Files, programs, variables and addresses that it brings along and asks for.
+    /// Its files, and the programs, variables and URLs it uses.
     pub capabilities: Capabilities,
-    /// Its text without the header.
+    /// Its text, without the header.
     pub body: String,
 }
 
 impl Skills {
-    /// What consent to a skill of the workspace would be about. Nothing is changed.
+    /// Prepares the consent to a workspace skill for review. Changes nothing.
     ///
     /// # Errors
-    /// [`SkillsError::Unknown`], [`SkillsError::NotOfWorkspace`], [`SkillsError::AsksForNothing`];
-    /// those of reading its files.
+    /// Returns [`SkillsError::Unknown`] if there is no such skill, [`SkillsError::NotOfWorkspace`]
+    /// if it is not in the workspace, [`SkillsError::AsksForNothing`] if it does not ask to be
+    /// included in every prompt, and the errors of reading its files.
     pub fn plan_consent(&self, name: &str) -> Result<ConsentPlan, SkillsError> {
         let folder = self.removable(name)?;
         let package = Package::read_folder(&folder)?;
@@ -104,10 +106,12 @@ impl Skills {
         })
     }
 
-    /// Records consent to the files that a plan was made of. A skill that changed since has none.
+    /// Records consent to the files that `plan` was made from. It does not cover changes made
+    /// since.
     ///
     /// # Errors
-    /// [`SkillsError::Io`], [`SkillsError::Lock`].
+    /// Returns [`SkillsError::Io`] or [`SkillsError::Lock`] if the list of installed skills cannot
+    /// be read or written.
     pub fn agree(&self, plan: &ConsentPlan, at: DateTime<FixedOffset>) -> Result<(), SkillsError> {
         let folder = &self.settings().workspace;
         let mut lock = Lock::read(folder)?;

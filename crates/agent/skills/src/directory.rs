@@ -1,33 +1,34 @@
-//! Looks at the directory of a zip archive before anything is built from it.
+//! Bounds the central directory of a zip archive before a reader builds anything from it.
 //!
-//! Decision: the entries are counted in the bytes, wherever they are, and not as the end of the archive
-//! says: readers choose among several ends, and what they build takes many times the bytes of an entry.
+//! Decision: entries are counted by their signature anywhere in the file, and the count in the end
+//! record is ignored. Readers choose among several end records, and what they build takes many
+//! times the size of an entry.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// The beginning of an entry of the directory.
+/// Signature of an entry in the central directory.
 const SIGNATURE: [u8; 4] = *b"PK\x01\x02";
 
-/// The length of an entry without its name and what else is of variable length.
+/// Length of an entry without its variable-length fields, in bytes.
 const ENTRY: usize = 46;
 
-/// The most entries, with room for archives that are stored in this one.
+/// Maximum number of entries, with room for archives stored inside this one.
 const ENTRIES: usize = 4000;
 
-/// The most bytes of names, comments and extra fields together.
+/// Maximum total size of names, extra fields and comments, in bytes.
 const NAMES: usize = 4 << 20;
 
-/// Reads at once.
+/// Bytes read at once.
 const CHUNK: usize = 64 << 10;
 
-/// Why a directory is not read.
+/// Limit that a directory exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Oversized {
     Entries,
     Names,
 }
 
-/// Looks for a directory that is too large.
+/// Returns the limit that the archive's directory exceeds, if any. Leaves `file` at its start.
 pub(crate) fn oversized(file: &mut (impl Read + Seek)) -> io::Result<Option<Oversized>> {
     file.seek(SeekFrom::Start(0))?;
     let (mut entries, mut names) = (0_usize, 0_usize);
@@ -58,7 +59,7 @@ pub(crate) fn oversized(file: &mut (impl Read + Seek)) -> io::Result<Option<Over
             file.seek(SeekFrom::Start(0))?;
             return Ok(None);
         }
-        // An entry may lie across two reads.
+        // Keep the end of the window: an entry may span two reads.
         window.drain(..window.len().saturating_sub(ENTRY - 1));
     }
 }

@@ -1,88 +1,91 @@
-//! What can go wrong with skills.
+//! Errors of checking, installing and removing skills.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use nanobot_skill::SkillOrigin;
 
-/// Why a skill was not checked, installed or removed. Nothing was changed then.
+/// Error of an operation on a skill. Nothing has changed, except that [`SkillsError::Io`] can come
+/// after the files of a skill were replaced or partly removed.
 #[derive(Debug, thiserror::Error)]
 pub enum SkillsError {
-    /// A file or folder could not be used.
+    /// A file or folder could not be accessed.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was tried.
+        /// Operation, as a verb.
         action: &'static str,
-        /// With what.
+        /// Path it was tried on.
         path: PathBuf,
-        /// Why not.
+        /// The underlying I/O error.
         source: io::Error,
     },
-    /// There is no skill at that place.
+    /// The path holds no skill.
     #[error("{} is neither a folder with a SKILL.md nor a .skill file", path.display())]
     NotASkill {
-        /// The place.
+        /// The path.
         path: PathBuf,
     },
-    /// A file is no archive that can be read.
-    #[error("{} cannot be read as a .skill archive", path.display())]
+    /// A file is not a readable archive.
+    #[error("cannot read {} as a .skill archive", path.display())]
     Archive {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The underlying error.
         source: zip::result::ZipError,
     },
-    /// Something in it could reach beyond its folder, or cannot be kept apart from something else.
+    /// A file in the skill could escape its folder, or conflicts with another one.
     #[error("`{entry}` is refused: {why}")]
     Unsafe {
-        /// The path inside the skill.
+        /// Path inside the skill.
         entry: String,
-        /// What is wrong with it.
+        /// Reason for the refusal.
         why: &'static str,
     },
-    /// It is too large.
+    /// The skill exceeds a size limit.
     #[error("it is too large: {0}")]
     TooLarge(String),
-    /// It is no skill that can be installed.
+    /// The skill has errors that prevent installing it.
     #[error("`{name}` cannot be installed: {}", problems.join("; "))]
     Invalid {
-        /// What it calls itself.
+        /// Name of the skill.
         name: String,
-        /// What has to be mended.
+        /// Problems to fix.
         problems: Vec<String>,
     },
-    /// The workspace has a skill of that name that was not installed, or that changed since.
-    #[error("there is a skill `{name}` in the workspace already, with changes of its own")]
+    /// The workspace has a skill of that name that was not installed, or that has changed since.
+    #[error(
+        "the workspace already has a skill `{name}`, which was not installed or has changed since"
+    )]
     Taken {
-        /// The name.
+        /// Name of the skill.
         name: String,
     },
     /// There is no skill of that name.
     #[error("there is no skill `{name}`")]
     Unknown {
-        /// The name.
+        /// Name that was given.
         name: String,
     },
-    /// The skill is not one of the workspace.
+    /// The skill is not in the workspace.
     #[error("`{name}` is not a skill of the workspace ({origin})")]
     NotOfWorkspace {
-        /// The name.
+        /// Name of the skill.
         name: String,
-        /// Whose it is.
+        /// Origin of the skill.
         origin: SkillOrigin,
     },
-    /// The skill does not ask to stand in every prompt, or cannot be used at all.
+    /// The skill does not ask to be included in every prompt, or cannot be used at all.
     #[error("`{name}` does not ask to stand in every prompt, so there is nothing to agree to")]
     AsksForNothing {
-        /// The name.
+        /// Name of the skill.
         name: String,
     },
-    /// The list of installed skills cannot be understood.
-    #[error("{} cannot be understood", path.display())]
+    /// The list of installed skills cannot be parsed.
+    #[error("cannot parse {}", path.display())]
     Lock {
-        /// The file.
+        /// Path of the list.
         path: PathBuf,
-        /// Where and why.
+        /// Position and reason.
         source: serde_json::Error,
     },
 }

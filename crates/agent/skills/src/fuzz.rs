@@ -1,11 +1,12 @@
-//! A door to the readers of skills for fuzzing and for tests of their bounds. No part of the API.
+//! Entry points to the parsers of skills, for fuzzing and for tests of their bounds. Not part of
+//! the API.
 
 use std::io::Cursor;
 use std::path::PathBuf;
 
 use crate::{archive, header};
 
-/// Reads a `SKILL.md`; `true` when it has a readable header.
+/// Parses a `SKILL.md`; `true` if its header can be read and has a name or a description.
 pub fn document(text: &str) -> bool {
     let document = header::Document::parse(text);
     match document.header {
@@ -18,10 +19,10 @@ pub fn document(text: &str) -> bool {
     }
 }
 
-/// Reads a `.skill` file; the bytes of all its files, or why it is refused.
+/// Reads a `.skill` file and discards its content.
 ///
 /// # Errors
-/// As installing.
+/// Returns the errors of [`Package::open`](crate::Package::open) for an archive.
 pub fn archive(bytes: &[u8]) -> Result<(), crate::SkillsError> {
     archive::read_from(PathBuf::from("fuzz.skill"), Cursor::new(bytes)).map(drop)
 }

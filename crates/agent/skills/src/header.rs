@@ -1,41 +1,42 @@
-//! The header of a SKILL.md: YAML between two `---` lines at its start.
+//! Parses the header (front matter) of a SKILL.md: YAML between two `---` lines at its start.
 //!
-//! Older releases read a header line by line and never noticed that `description: Use it: now` is
-//! no YAML. Such a header, of plain `key: value` lines alone, is still read that way and remarked
-//! on; anything else that is no YAML is broken and says so.
+//! Older releases read a header line by line, so `description: Use it: now`, which is invalid YAML,
+//! worked. A header that is invalid YAML but consists only of plain `key: value` lines is still
+//! read that way, with a remark. Any other invalid YAML is reported as broken.
 
 use serde_json::{Map, Value};
 
 use crate::yaml::{self, YamlError, word};
 
-/// The largest header, in bytes.
+/// Maximum size of a header, in bytes.
 const LIMIT: usize = 64 * 1024;
 
-/// The members of `metadata` that hold our settings.
+/// Members of `metadata` that hold our settings.
 const METADATA_KEYS: [&str; 2] = ["nanobot", "openclaw"];
 
-/// What a line of a header that is no YAML may not begin its value with: there, YAML was meant.
+/// Characters that start YAML syntax. In the line-by-line fallback no value may begin with one,
+/// because the author meant YAML there.
 const MARKS: &str = "[]{}\"'&*!|>%@`-?#,";
 
-/// A file, taken apart.
+/// A parsed file.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Document {
-    /// What stands in the header.
+    /// The header.
     pub(crate) header: Header,
-    /// What follows it, trimmed.
+    /// The text after the header, trimmed.
     pub(crate) body: String,
 }
 
-/// The state of a header.
+/// Result of parsing a header.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Header {
-    /// There is none, or it is not closed.
+    /// There is no header, or it is not closed.
     Missing,
-    /// It was read.
+    /// The header was parsed.
     Read(Fields),
-    /// It is no header.
+    /// The header is invalid, for this reason.
     Broken(String),
-    /// It is out of bounds.
+    /// The header exceeds a limit, for this reason.
     TooLarge(String),
 }
 
@@ -43,12 +44,12 @@ pub(crate) enum Header {
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Fields {
     members: Map<String, Value>,
-    /// Whether it was read line by line because it is no YAML.
+    /// `true` if the header is invalid YAML and was read line by line.
     pub(crate) by_line: bool,
 }
 
 impl Document {
-    /// Takes a file apart. One without a complete header is all body.
+    /// Parses a file. Without a complete header, all of it is body.
     pub(crate) fn parse(text: &str) -> Self {
         let text = text.replace("\r\n", "\n");
         match split(&text) {
@@ -95,7 +96,8 @@ impl Header {
 }
 
 impl Fields {
-    /// A field as text on as many lines as it has; nothing when it is empty or no text.
+    /// Returns a field as trimmed text, line breaks included; `None` if it is empty or a list or
+    /// map.
     pub(crate) fn text(&self, key: &str) -> Option<String> {
         self.members
             .get(key)
@@ -104,7 +106,8 @@ impl Fields {
             .filter(|text| !text.is_empty())
     }
 
-    /// Whether it asks to stand in every prompt, at the top or in its metadata.
+    /// `true` if the header asks for inclusion in every prompt, at the top level or in its
+    /// metadata.
     pub(crate) fn always(&self) -> bool {
         [
             self.members.get("always"),
@@ -115,7 +118,7 @@ impl Fields {
         .any(is_true)
     }
 
-    /// A setting: from the metadata, else from the top.
+    /// Returns a setting from the metadata, else from the top level.
     pub(crate) fn setting(&self, key: &str) -> Option<&Value> {
         self.settings()
             .and_then(|settings| settings.get(key))
@@ -129,7 +132,8 @@ impl Fields {
             .find_map(|key| metadata.get(key)?.as_object())
     }
 
-    /// Reads JSON that stands in quotes or on one line, and says what cannot be read.
+    /// Parses `metadata` and `requires` if they are JSON in a string. Returns the problem if one of
+    /// them cannot be parsed.
     fn unfold(&mut self) -> Option<String> {
         for key in ["metadata", "requires"] {
             let Some(Value::String(text)) = self.members.get(key) else {
@@ -148,7 +152,7 @@ impl Fields {
     }
 }
 
-/// Whether a value says yes. `false` does not, in whatever quotes.
+/// `true` for the boolean and for the words `true`, `yes` and `on`. A quoted `'false'` is false.
 fn is_true(value: &Value) -> bool {
     match value {
         Value::Bool(is_true) => *is_true,
@@ -159,7 +163,7 @@ fn is_true(value: &Value) -> bool {
     }
 }
 
-/// The header and what follows it.
+/// Splits a file into its header and the text after it; `None` without a complete header.
 fn split(text: &str) -> Option<(&str, &str)> {
     let rest = text.strip_prefix("---")?;
     let (dashes, rest) = rest.split_once('\n')?;
@@ -176,7 +180,7 @@ fn split(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// The fields of a header that is `key: value` lines and nothing else.
+/// Reads a header that has only `key: value` lines; `None` if any line has another form.
 fn by_line(text: &str) -> Option<Map<String, Value>> {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_".contains(character);
     let mut members = Map::new();

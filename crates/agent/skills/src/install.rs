@@ -1,8 +1,8 @@
-//! Installs skills into the workspace and takes them out.
+//! Installs skills into the workspace and removes them.
 //!
-//! Decision: a plan holds the bytes that a person was shown, and those are written and pinned. A
-//! skill that somebody changed by hand is never replaced; one that is installed from its own place
-//! in the workspace is only pinned anew, which is how a change is agreed to.
+//! Decision: a plan holds the bytes that a person was shown, and exactly those are written and
+//! pinned. A skill that was changed by hand is never replaced. Installing a skill from its own
+//! folder in the workspace only pins it again, which is how a person agrees to a change.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -15,43 +15,45 @@ use crate::package::Package;
 use crate::survey::Skills;
 use crate::{Capabilities, Finding, SkillsError};
 
-/// What installing would do; for a person to agree to.
+/// The effects of installing a package, for a person to agree to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstallPlan {
     package: Package,
-    /// What the skill will be called.
+    /// Name under which the skill will be installed.
     pub name: String,
-    /// The digest of its files.
+    /// Digest of its files.
     pub digest: String,
-    /// What it brings along and asks for.
+    /// Its files and requirements.
     pub capabilities: Capabilities,
-    /// What could be better about it.
+    /// Problems that do not prevent installing it.
     pub remarks: Vec<Finding>,
-    /// What happens to what is there.
+    /// Effect on an existing skill of that name.
     pub change: Change,
-    /// Whose skill of the same name will be hidden by it.
+    /// Origin of the skill of the same name that the new one will hide.
     pub hides: Option<SkillOrigin>,
 }
 
-/// What installing does to what is there.
+/// Effect of installing on an existing skill of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// There is none of that name.
+    /// No skill of that name exists in the workspace.
     New,
     /// The same files are installed already.
     Same,
-    /// It takes the place of another version.
+    /// The new files replace another installed version.
     Replaces,
-    /// It is there; what it is now is agreed to.
+    /// The package is the existing skill; only its pin is updated to its current files.
     PinsInPlace,
 }
 
 impl Skills {
-    /// What installing this package would do. Nothing is changed.
+    /// Plans the installation of a package. Changes nothing.
     ///
     /// # Errors
-    /// [`SkillsError::Invalid`]; [`SkillsError::Taken`] when something of that name is there with
-    /// changes of its own; [`SkillsError::Lock`].
+    /// Returns [`SkillsError::Invalid`] if the package has errors, [`SkillsError::Taken`] if a
+    /// skill of that name exists that was not installed or has changed since, [`SkillsError::Lock`]
+    /// if the list of installed skills cannot be parsed, and the errors of reading an existing
+    /// skill.
     pub fn plan(&self, package: Package) -> Result<InstallPlan, SkillsError> {
         let name = package.name();
         let (errors, remarks): (Vec<_>, Vec<_>) = package
@@ -82,6 +84,7 @@ impl Skills {
         })
     }
 
+    /// Compares the package with what is at `target`.
     fn change(
         &self,
         name: &str,
@@ -109,11 +112,12 @@ impl Skills {
         }
     }
 
-    /// Carries a plan out, that a person agreed to, and returns the skill's folder. Its files are
-    /// there whole or not at all.
+    /// Carries out a plan that a person agreed to, and returns the skill's folder. Its files are
+    /// written completely or not at all.
     ///
     /// # Errors
-    /// [`SkillsError::Io`], [`SkillsError::Lock`].
+    /// Returns [`SkillsError::Io`] if a file cannot be written, and [`SkillsError::Lock`] if the
+    /// list of installed skills cannot be parsed.
     pub fn install(
         &self,
         plan: &InstallPlan,
@@ -138,11 +142,12 @@ impl Skills {
         Ok(target)
     }
 
-    /// Removes a skill of the workspace with all its files.
+    /// Removes a workspace skill with all its files, and returns its folder.
     ///
     /// # Errors
-    /// [`SkillsError::Unknown`], [`SkillsError::NotOfWorkspace`], [`SkillsError::Io`],
-    /// [`SkillsError::Lock`].
+    /// Returns [`SkillsError::Unknown`] if there is no such skill, [`SkillsError::NotOfWorkspace`]
+    /// if it is not in the workspace, [`SkillsError::Io`] if a file cannot be removed, and
+    /// [`SkillsError::Lock`] if the list of installed skills cannot be parsed.
     pub fn remove(&self, name: &str) -> Result<PathBuf, SkillsError> {
         let target = self.removable(name)?;
         let folder = &self.settings().workspace;
@@ -162,10 +167,11 @@ impl Skills {
         Ok(target)
     }
 
-    /// The folder of a skill that [`Skills::remove`] can remove.
+    /// Returns the folder of a skill that [`Skills::remove`] can remove.
     ///
     /// # Errors
-    /// [`SkillsError::Unknown`], [`SkillsError::NotOfWorkspace`].
+    /// Returns [`SkillsError::Unknown`] if there is no such skill, and
+    /// [`SkillsError::NotOfWorkspace`] if it is not in the workspace.
     pub fn removable(&self, name: &str) -> Result<PathBuf, SkillsError> {
         let found: Vec<_> = self
             .survey()
@@ -188,7 +194,8 @@ impl Skills {
     }
 }
 
-/// Writes a package beside its place and moves it there; what was there goes last.
+/// Writes a package to a temporary folder next to its target and renames it into place. The old
+/// version is deleted last.
 fn put(folder: &Path, target: &Path, package: &Package) -> Result<(), SkillsError> {
     let hidden = |prefix: &str| {
         tempfile::Builder::new()
@@ -207,7 +214,7 @@ fn put(folder: &Path, target: &Path, package: &Package) -> Result<(), SkillsErro
     }
     if let Err(error) = std::fs::rename(&inner, target) {
         if had_one && let Err(error) = std::fs::rename(&replaced, target) {
-            tracing::error!(path = %target.display(), %error, "the earlier version of a skill could not be put back");
+            tracing::error!(path = %target.display(), %error, "cannot restore the previous version of a skill");
         }
         return Err(SkillsError::io("create", target)(error));
     }

@@ -1,8 +1,8 @@
-//! Skills in folders: finding, checking, installing; and the ones that come with the program.
+//! Finds, checks and installs skills in folders, and provides the built-in ones.
 //!
-//! Decision: a skill is text for the model and files beside it, never code in this process. What a
-//! SKILL.md says is somebody's text: bounded, read by a parser that expands nothing, and never run.
-//! How skills appear in a prompt is not decided here.
+//! Decision: a skill is text for the model and files next to it, never code in this process. A
+//! SKILL.md is untrusted: bounded in size, read by a parser that expands nothing, and never
+//! executed. How skills appear in a prompt is not decided here.
 
 mod archive;
 mod built_in;
@@ -33,5 +33,5 @@ pub use nanobot_skill::{Blocker, NoSkills, Skill, SkillOrigin, SkillSource};
 pub use package::Package;
 pub use survey::{Found, SkillSettings, Skills, Standing};
 
-// Only its choice of a backend is used; see the workspace's Cargo.toml.
+// Needed only for its choice of a backend; see the workspace's Cargo.toml.
 use flate2 as _;

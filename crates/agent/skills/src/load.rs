@@ -1,4 +1,4 @@
-//! Turns a SKILL.md into a skill.
+//! Loads a skill from its SKILL.md.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -13,21 +13,21 @@ use crate::requirement::Requirements;
 /// The file that makes a folder a skill.
 pub(crate) const SKILL_FILE: &str = "SKILL.md";
 
-/// The largest SKILL.md that is read, in bytes.
+/// Maximum size of a SKILL.md, in bytes.
 pub(crate) const FILE_LIMIT: u64 = 1 << 20;
 
-/// Why a folder is no skill.
+/// Reason why a folder is not a usable skill.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error(
-        "its folder's name is not one of letters, digits, spaces and -_. only, or longer than 64 characters"
+        "its folder's name has characters other than letters, digits, spaces and -_., or more than 64 characters"
     )]
     Folder,
     #[error(
-        "the name in its header is not one of letters, digits, spaces and -_. only, or longer than 64 characters"
+        "the name in its header has characters other than letters, digits, spaces and -_., or more than 64 characters"
     )]
     Name,
-    #[error("its file lies outside its folder, or its folder outside the folder of skills")]
+    #[error("its file is outside its folder, or its folder is outside the folder of skills")]
     Outside,
     #[error("its file is larger than {FILE_LIMIT} bytes")]
     TooLarge,
@@ -37,16 +37,16 @@ pub(crate) enum Refusal {
     Unreadable(#[from] io::Error),
 }
 
-/// A skill and what is to be said about it.
+/// A loaded skill with remarks.
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    /// The skill; `always` is what it asks for.
+    /// The skill; `always` is still the header's request, without regard to consent.
     pub(crate) skill: Skill,
     /// Remarks for a person.
     pub(crate) notes: Vec<String>,
 }
 
-/// Reads a skill from its folder below `root`.
+/// Loads a skill from its folder below `root`.
 pub(crate) fn load(root: &Path, folder: &str, origin: SkillOrigin) -> Result<Loaded, Refusal> {
     if !name::is_usable(folder) {
         return Err(Refusal::Folder);
@@ -62,12 +62,12 @@ pub(crate) fn load(root: &Path, folder: &str, origin: SkillOrigin) -> Result<Loa
     if std::str::from_utf8(&bytes).is_err() {
         loaded
             .notes
-            .push("its file is not UTF-8; unreadable bytes are replaced".to_owned());
+            .push("its file is not UTF-8; invalid bytes are replaced".to_owned());
     }
     Ok(loaded)
 }
 
-/// Makes a skill of the text of a file.
+/// Builds a skill from the text of a SKILL.md.
 pub(crate) fn understand(
     text: &str,
     folder: &str,
@@ -93,7 +93,7 @@ pub(crate) fn understand(
             ..skill
         },
         Header::Missing => {
-            notes.push("it has no complete header; its folder names it".to_owned());
+            notes.push("it has no complete header; the folder's name is used".to_owned());
             skill
         }
         Header::Read(fields) => {
@@ -103,12 +103,12 @@ pub(crate) fn understand(
             }
             if let Some(other) = named.filter(|name| name != folder) {
                 notes.push(format!(
-                    "its header calls it `{other}`; the folder's name counts"
+                    "its header says `{other}`; the folder's name is used"
                 ));
             }
             if fields.by_line {
                 notes.push(
-                    "its header is no YAML and was read line by line; put such texts in quotes"
+                    "its header is not valid YAML and was read line by line; put texts with a colon in quotes"
                         .to_owned(),
                 );
             }
@@ -125,8 +125,8 @@ pub(crate) fn understand(
     Ok(Loaded { skill, notes })
 }
 
-/// A regular file of at most `limit` bytes; nothing when it is larger. Pipes and devices are
-/// refused, because reading one may never end.
+/// Reads a regular file of at most `limit` bytes; `None` if it is larger. Pipes and devices are an
+/// error, because reading one may never end.
 pub(crate) fn read_bounded(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::new(

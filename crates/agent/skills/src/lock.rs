@@ -1,6 +1,7 @@
-//! The list of installed skills: `.lock.json` in the workspace's folder of skills.
+//! The list of installed skills: `.lock.json` in the skills folder of the workspace.
 //!
-//! It holds what a person agreed to, so no tool may write it; see the path policy of the program.
+//! It records what a person agreed to, so no tool may write it; the program's path policy enforces
+//! that.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -12,28 +13,28 @@ use serde::{Deserialize, Serialize};
 use crate::SkillsError;
 use crate::load::read_bounded;
 
-/// The name of the file.
+/// Name of the file.
 const FILE: &str = ".lock.json";
 
-/// The largest list, in bytes.
+/// Maximum size of the list, in bytes.
 const LIMIT: u64 = 1 << 20;
 
 /// An installed skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pin {
-    /// The digest of its files when it was agreed to.
+    /// Digest of its files when they were agreed to.
     pub digest: String,
-    /// Where it came from.
+    /// Path it was installed from.
     pub source: String,
-    /// When.
+    /// Time of the installation or of the latest consent.
     pub installed_at: DateTime<FixedOffset>,
-    /// Whether it may stand in every prompt.
+    /// `true` if it may be included in every prompt.
     #[serde(default)]
     pub always: bool,
 }
 
-/// All installed skills by name.
+/// All installed skills, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lock {
     #[serde(default)]
@@ -41,16 +42,17 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Where the list of a folder of skills is.
+    /// Returns the path of the list for a skills folder.
     #[must_use]
     pub fn path(folder: &Path) -> PathBuf {
         folder.join(FILE)
     }
 
-    /// Reads the list of a folder of skills; empty when there is none.
+    /// Reads the list of a skills folder; empty if there is none.
     ///
     /// # Errors
-    /// [`SkillsError::Io`], [`SkillsError::Lock`].
+    /// Returns [`SkillsError::Io`] if the file cannot be read, [`SkillsError::TooLarge`] if it
+    /// exceeds 1 MiB, and [`SkillsError::Lock`] if it cannot be parsed.
     pub fn read(folder: &Path) -> Result<Self, SkillsError> {
         let path = Self::path(folder);
         let bytes = match read_bounded(&path, LIMIT) {
@@ -62,7 +64,7 @@ impl Lock {
         serde_json::from_slice(&bytes).map_err(|source| SkillsError::Lock { path, source })
     }
 
-    /// An installed skill.
+    /// Returns the record of an installed skill.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Pin> {
         self.skills.get(name)
@@ -76,7 +78,7 @@ impl Lock {
         self.skills.remove(name).is_some()
     }
 
-    /// Replaces the list of a folder of skills, whole or not at all.
+    /// Replaces the list of a skills folder atomically.
     pub(crate) fn write(&self, folder: &Path) -> Result<(), SkillsError> {
         let path = Self::path(folder);
         let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {

@@ -1,10 +1,11 @@
-//! Names of skills.
+//! Rules for the names of skills.
 
-/// The longest name, in characters.
+/// Maximum length of a name, in characters.
 const LIMIT: usize = 64;
 
-/// Whether a folder may be a skill: homes of the past have names with spaces and in every script.
-/// No name is a path, begins with a dot, or hides how it is read.
+/// `true` if a folder of this name may be a skill. Existing installations have names with spaces
+/// and in any script, so those are accepted; paths, leading dots and invisible or bidirectional
+/// control characters are not.
 pub(crate) fn is_usable(name: &str) -> bool {
     let is_plain = |character: char| character.is_alphanumeric() || " -_.".contains(character);
     let length = name.chars().count();
@@ -14,7 +15,8 @@ pub(crate) fn is_usable(name: &str) -> bool {
         && name.chars().all(is_plain)
 }
 
-/// Whether a name is what new skills are called: small Latin letters, digits and single hyphens.
+/// `true` if a name follows the rules for new skills: lowercase ASCII letters, digits and single
+/// hyphens.
 pub(crate) fn is_good(name: &str) -> bool {
     let is_plain = |character: char| character.is_ascii_lowercase() || character.is_ascii_digit();
     name.len() <= LIMIT

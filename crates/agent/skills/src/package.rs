@@ -1,8 +1,8 @@
-//! A skill in hand: all its files in memory, in bounds.
+//! A skill with all its files in memory, bounded in size.
 //!
-//! Decision: what is shown to a person, what gets a digest and what is written are the same bytes,
-//! so a package is read once and whole. Links, paths that lead out, and names that differ only in
-//! case are refused here, for folders and archives alike.
+//! Decision: the bytes that a person is shown, the bytes that are hashed and the bytes that are
+//! written are the same, so a package is read completely, once. Links, paths that lead outside, and
+//! names that differ only in case are refused here, for folders and archives alike.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,51 +13,53 @@ use crate::header::{Document, Header};
 use crate::load::{SKILL_FILE, read_bounded};
 use crate::{SkillsError, archive};
 
-/// The largest file of a skill, in bytes.
+/// Maximum size of one file, in bytes.
 pub(crate) const FILE_LIMIT: u64 = 5 << 20;
 
-/// The largest skill, in bytes.
+/// Maximum size of a skill, in bytes.
 pub(crate) const TOTAL_LIMIT: u64 = 20 << 20;
 
-/// Most files of a skill.
+/// Maximum number of files.
 const FILES: usize = 500;
 
-/// The longest path inside a skill, in bytes.
+/// Maximum length of a path inside a skill, in bytes.
 const PATH_LIMIT: usize = 200;
 
-/// How deep a file may lie.
+/// Maximum number of components in a path.
 const DEPTH: usize = 8;
 
-/// What is left behind when a skill is taken in: traces of other programs.
+/// Files and folders that are skipped when a skill is imported: leftovers of other programs.
 pub(crate) const LEFT_OUT: [&str; 4] = [".git", ".DS_Store", "__pycache__", "__MACOSX"];
 
 /// A file of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PackedFile {
     pub(crate) bytes: Vec<u8>,
-    /// Whether it may be run, where files say so.
+    /// `true` if the file is executable, on systems with such a bit.
     pub(crate) executable: bool,
 }
 
-/// The files of a skill.
+/// A skill's files and the name of its folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Package {
-    /// Where it was read from.
+    /// Path it was read from.
     source: PathBuf,
-    /// The name of the folder it came in.
+    /// Name of the folder it came in.
     folder: String,
     files: BTreeMap<String, PackedFile>,
     bytes: u64,
-    /// Paths without regard to case, so that no two are one elsewhere.
+    /// Paths in lower case, to detect two that would collide on a case-insensitive file system.
     folded: BTreeSet<String>,
 }
 
 impl Package {
-    /// Reads a folder, or an archive that ends in `.skill` or `.zip`.
+    /// Reads a skill from a folder, or from an archive that ends in `.skill` or `.zip`.
     ///
     /// # Errors
-    /// [`SkillsError::NotASkill`], [`SkillsError::Unsafe`], [`SkillsError::TooLarge`],
-    /// [`SkillsError::Archive`], [`SkillsError::Io`].
+    /// Returns [`SkillsError::NotASkill`] if the path has no SKILL.md, [`SkillsError::Unsafe`] for
+    /// a link or a bad path in it, [`SkillsError::TooLarge`] if it exceeds a limit,
+    /// [`SkillsError::Archive`] if an archive cannot be read, and [`SkillsError::Io`] if a file
+    /// cannot be read.
     pub fn open(path: &Path) -> Result<Self, SkillsError> {
         let is_archive = path
             .extension()
@@ -84,7 +86,7 @@ impl Package {
         })
     }
 
-    /// Reads a folder as it is, every file of it.
+    /// Reads every file of a folder, skipping nothing.
     pub(crate) fn read_folder(folder: &Path) -> Result<Self, SkillsError> {
         Self::read(folder, &[])
     }
@@ -124,7 +126,7 @@ impl Package {
                 } else {
                     return Err(SkillsError::Unsafe {
                         entry: inner,
-                        why: "it is a link or no ordinary file",
+                        why: "it is a link or not a regular file",
                     });
                 }
             }
@@ -140,7 +142,7 @@ impl Package {
         }
     }
 
-    /// Adds a file under a path with `/` between its parts.
+    /// Adds a file. `path` is relative, with `/` between its components.
     pub(crate) fn add(
         &mut self,
         path: String,
@@ -151,7 +153,7 @@ impl Package {
         if !self.folded.insert(path.to_lowercase()) {
             return Err(SkillsError::Unsafe {
                 entry: path,
-                why: "there are two of that name",
+                why: "another file has that name, ignoring case",
             });
         }
         self.bytes += bytes.len() as u64;
@@ -164,18 +166,18 @@ impl Package {
         Ok(())
     }
 
-    /// Where it was read from.
+    /// Returns the path it was read from.
     #[must_use]
     pub fn source(&self) -> &Path {
         &self.source
     }
 
-    /// The name of the folder it came in.
+    /// Returns the name of the folder it came in.
     pub(crate) fn folder(&self) -> &str {
         &self.folder
     }
 
-    /// What it is called: as its header says, else as its folder.
+    /// Returns the name in its header, else the name of its folder.
     #[must_use]
     pub fn name(&self) -> String {
         match self.document().header {
@@ -185,17 +187,17 @@ impl Package {
         .unwrap_or_else(|| self.folder.clone())
     }
 
-    /// Its files by their path.
+    /// Returns its files by path.
     pub(crate) fn files(&self) -> &BTreeMap<String, PackedFile> {
         &self.files
     }
 
-    /// How large it is, in bytes.
+    /// Returns its total size, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Its SKILL.md, taken apart.
+    /// Parses its SKILL.md.
     pub(crate) fn document(&self) -> Document {
         let text = self
             .files
@@ -205,8 +207,8 @@ impl Package {
         Document::parse(text.trim_start_matches('\u{feff}'))
     }
 
-    /// The SHA-256 of all paths and contents, as `sha256:` and hexadecimal digits. Whether files
-    /// may be run does not count: not every system can say.
+    /// Returns the SHA-256 of all paths and contents, as `sha256:` and hexadecimal digits. It does
+    /// not cover the executable bit, which not every system has.
     #[must_use]
     pub fn digest(&self) -> String {
         let mut hash = Sha256::new();
@@ -220,12 +222,13 @@ impl Package {
     }
 }
 
-/// The refusal of a file that is too large.
+/// Returns the error for a file that is too large.
 pub(crate) fn too_large(path: &str) -> SkillsError {
     SkillsError::TooLarge(format!("`{path}` has more than {FILE_LIMIT} bytes"))
 }
 
-/// A path inside a skill: relative, going down only, plain on every system.
+/// Checks that a path stays inside a skill and is portable: relative, without `..`, and made of
+/// characters that every system allows.
 pub(crate) fn check_path(path: &str) -> Result<(), SkillsError> {
     let refused = |why| {
         Err(SkillsError::Unsafe {
@@ -243,7 +246,7 @@ pub(crate) fn check_path(path: &str) -> Result<(), SkillsError> {
         .chars()
         .any(|character| character.is_control() || "\\:*?\"<>|".contains(character))
     {
-        return refused("its path has characters that are no part of a name everywhere");
+        return refused("its path has characters that are not allowed on every system");
     }
     Ok(())
 }

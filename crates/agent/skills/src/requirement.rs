@@ -1,4 +1,5 @@
-//! What a skill needs of the machine. Looked up, never run, and no value is ever shown.
+//! Requirements of a skill on the machine. They are looked up but never run, and no value of a
+//! variable is ever shown.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -8,21 +9,21 @@ use serde_json::Value;
 
 use crate::header::Fields;
 
-/// What a header asks for.
+/// Requirements declared in a header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Requirements {
-    /// Programs that have to be on the path.
+    /// Programs that must be on `PATH`.
     pub(crate) programs: Vec<String>,
-    /// Programs of which one is enough.
+    /// Programs of which one must be on `PATH`.
     pub(crate) any_program: Vec<String>,
-    /// Variables that need a value.
+    /// Environment variables that must have a value.
     pub(crate) variables: Vec<String>,
-    /// Systems it is made for; any when there are none.
+    /// Supported operating systems; empty for any.
     pub(crate) systems: Vec<String>,
 }
 
 impl Requirements {
-    /// Reads them out of a header.
+    /// Reads the requirements from a header.
     pub(crate) fn of(fields: &Fields) -> Self {
         let requires = fields.setting("requires");
         let listed = |key: &str| names(requires.and_then(|requires| requires.get(key)));
@@ -34,7 +35,7 @@ impl Requirements {
         }
     }
 
-    /// What of it is not there: programs, variables, the system.
+    /// Returns the requirements that are not met: programs, variables, operating system.
     pub(crate) fn blockers(&self) -> Vec<Blocker> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let is_missing = |name: &&String| !is_on_path(name, &path);
@@ -62,7 +63,7 @@ impl Requirements {
     }
 }
 
-/// A list of names, or one name alone.
+/// Reads a list of names, or a single name.
 fn names(value: Option<&Value>) -> Vec<String> {
     match value {
         Some(Value::Array(items)) => items
@@ -86,13 +87,14 @@ fn is_this_system(name: &str) -> bool {
         .any(|system| system.eq_ignore_ascii_case(name.trim()))
 }
 
-/// Whether a variable has a value. A name that no variable can have is not set.
+/// `true` if the environment variable has a value. An invalid name counts as unset.
 fn is_set(name: &str) -> bool {
     let possible = !name.is_empty() && !name.contains(['=', '\0']);
     possible && std::env::var_os(name).is_some_and(|value| !value.is_empty())
 }
 
-/// Whether a program lies in a folder of `path`. A name with more than plain characters is none.
+/// `true` if the program is in a folder of `path`. Only names of plain characters are looked up, so
+/// that a path or a shell command never matches.
 fn is_on_path(name: &str, path: &OsStr) -> bool {
     let plain = |character: char| character.is_ascii_alphanumeric() || "-_.+".contains(character);
     if name.is_empty() || !name.chars().all(plain) {

@@ -1,9 +1,10 @@
-//! Finds all skills: of the workspace, built in, and in libraries.
+//! Finds all skills: in the workspace, built in, and in libraries.
 //!
-//! Decision: a skill is known by the name of its folder, and the first of a name is taken. What
-//! stands behind it, is switched off or refused is still told to people, never to the model. A
-//! skill of the workspace may have been written by the assistant itself and stands in every prompt
-//! only with a person's consent, which an installed skill loses with its digest.
+//! Decision: a skill is identified by the name of its folder, and the first one of a name is used.
+//! Skills that are hidden by another one, disabled or refused are still reported to people, never
+//! to the model. The assistant may have written a workspace skill itself, so such a skill is
+//! included in every prompt only with a person's consent, which an installed skill loses when its
+//! digest changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -18,51 +19,51 @@ use crate::load::{Loaded, Refusal, SKILL_FILE, load, understand};
 use crate::lock::{Lock, Pin};
 use crate::package::Package;
 
-/// Where skills are and what the configuration says about them.
+/// Locations of skills, and the configuration about them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillSettings {
-    /// The folder of the workspace's skills, as an absolute path.
+    /// Folder of the workspace's skills, as an absolute path.
     pub workspace: PathBuf,
-    /// The folder in which [`Skills::lay_out`] puts the built-in ones, as an absolute path.
+    /// Folder to which [`Skills::lay_out`] writes the built-in skills, as an absolute path.
     pub built_in: PathBuf,
-    /// Further folders of skills, which nobody writes to, as absolute paths.
+    /// Further folders of skills, as absolute paths. They are only read.
     pub libraries: Vec<PathBuf>,
-    /// Names of skills that are not to be used, wherever they are.
+    /// Names of skills that are not used, in any location.
     pub disabled: Vec<String>,
-    /// Skills of the workspace that may stand in every prompt when they ask for it.
+    /// Names of workspace skills that may be included in every prompt if they ask for it.
     pub always: Vec<String>,
 }
 
-/// A folder with a SKILL.md and what becomes of it.
+/// A folder with a SKILL.md, and its status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The name of the folder.
+    /// Name of the folder.
     pub name: String,
-    /// Whose it is.
+    /// Origin of the skill.
     pub origin: SkillOrigin,
-    /// The file.
+    /// Path of its SKILL.md.
     pub location: PathBuf,
-    /// What becomes of it.
+    /// Status of the skill.
     pub standing: Standing,
     /// Remarks for a person.
     pub notes: Vec<String>,
-    /// Consent to it, if it is a skill of the workspace that asks to stand in every prompt.
+    /// State of the consent, if it is a workspace skill that asks to be included in every prompt.
     pub consent: Option<Consent>,
 }
 
-/// What becomes of a folder of a skill.
+/// Status of a skill's folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// The model is told of it, available or not.
+    /// It is listed to the model, available or not.
     InUse(Skill),
-    /// Another of the same name stands before it.
+    /// Another skill of the same name takes precedence.
     Hidden {
-        /// Whose that is.
+        /// Origin of that skill.
         by: SkillOrigin,
     },
-    /// The configuration switched it off.
+    /// It is disabled in the configuration.
     Disabled,
-    /// It is no skill, for this reason.
+    /// It is not a usable skill, for this reason.
     Refused(String),
 }
 
@@ -70,12 +71,12 @@ pub enum Standing {
 #[derive(Debug)]
 pub struct Skills {
     settings: SkillSettings,
-    /// Remarks that were logged: each once, however often prompts are built.
+    /// Remarks already logged, so that each is logged once however often prompts are built.
     told: Mutex<BTreeSet<String>>,
 }
 
 impl Skills {
-    /// The skills at these places. Touches no disk.
+    /// Creates a finder for these locations. Does no I/O.
     #[must_use]
     pub fn new(settings: SkillSettings) -> Self {
         Self {
@@ -84,23 +85,23 @@ impl Skills {
         }
     }
 
-    /// Where they are and what is said about them.
+    /// Returns the locations and the configuration.
     #[must_use]
     pub fn settings(&self) -> &SkillSettings {
         &self.settings
     }
 
-    /// Writes the built-in skills into their folder, so that file tools can read them. What is
-    /// there already and the same is left alone.
+    /// Writes the built-in skills to their folder, so that file tools can read them. Files that are
+    /// already up to date are left alone.
     ///
     /// # Errors
-    /// The first file or folder that could not be written.
+    /// Returns the first error of creating a folder or writing a file.
     pub fn lay_out(&self) -> io::Result<()> {
         built_in::lay_out(&self.settings.built_in)
     }
 
-    /// Everything that is or looks like a skill, sorted by name; of one name, in the order in
-    /// which they are taken.
+    /// Returns every folder that is or looks like a skill, sorted by name; for equal names, in
+    /// order of precedence.
     #[must_use]
     pub fn survey(&self) -> Vec<Found> {
         let lock = Lock::read(&self.settings.workspace).unwrap_or_else(|error| {
@@ -124,12 +125,12 @@ impl Skills {
                 found
             })
             .collect();
-        // Stable, so that those of one name stay in their order.
+        // The sort is stable, so skills of equal name stay in order of precedence.
         all.sort_by(|left, right| left.name.cmp(&right.name));
         all
     }
 
-    /// Switches off what is not wanted and hides what comes second.
+    /// Sets the status of a skill that is disabled, or hidden by an earlier one of the same name.
     fn place(&self, found: &mut Found, taken: &mut BTreeMap<String, SkillOrigin>) {
         if !matches!(found.standing, Standing::InUse(_)) {
             return;
@@ -143,7 +144,8 @@ impl Skills {
         }
     }
 
-    /// Lets a skill of the workspace into every prompt only where a person said so.
+    /// Determines the consent to a workspace skill that asks to be included in every prompt, and
+    /// drops the request without consent.
     fn ask_for_consent(&self, found: &mut Found, lock: &Lock) {
         let Standing::InUse(skill) = &mut found.standing else {
             return;
@@ -164,7 +166,7 @@ impl Skills {
         found.consent = Some(consent);
     }
 
-    /// Whether a skill of the workspace is another than the one that was installed.
+    /// `true` if a workspace skill differs from the version that was installed.
     #[must_use]
     pub fn has_changed(&self, found: &Found) -> bool {
         let lock = Lock::read(&self.settings.workspace).unwrap_or_default();
@@ -174,6 +176,7 @@ impl Skills {
         pin.is_some_and(|pin| !is_unchanged(&self.settings.workspace.join(&found.name), pin))
     }
 
+    /// Logs a remark about a path, once.
     fn tell(&self, path: &Path, remark: &str) {
         let fresh = self
             .told
@@ -181,10 +184,11 @@ impl Skills {
             .unwrap_or_else(PoisonError::into_inner)
             .insert(format!("{}\0{remark}", path.display()));
         if fresh {
-            tracing::warn!(path = %path.display(), remark, "about a skill");
+            tracing::warn!(path = %path.display(), remark, "remark about a skill");
         }
     }
 
+    /// Logs the status and the remarks of a skill.
     fn tell_all(&self, found: &Found) {
         match &found.standing {
             Standing::Refused(why) => self.tell(&found.location, &format!("it is left out: {why}")),
@@ -214,7 +218,7 @@ impl SkillSource for Skills {
             .inspect(|found| self.tell_all(found))
             .filter_map(|found| match found.standing {
                 Standing::InUse(mut skill) => {
-                    // What cannot be used asks for nothing.
+                    // A skill that cannot be used is not included in every prompt.
                     skill.always &= skill.is_available();
                     Some(skill)
                 }
@@ -232,7 +236,7 @@ fn in_folder(root: &Path, origin: SkillOrigin) -> Vec<Found> {
     let folders = match folders(root) {
         Ok(folders) => folders,
         Err(error) => {
-            tracing::warn!(path = %root.display(), %error, "a folder of skills cannot be read");
+            tracing::warn!(path = %root.display(), %error, "cannot read a folder of skills");
             return Vec::new();
         }
     };
@@ -248,7 +252,7 @@ fn in_folder(root: &Path, origin: SkillOrigin) -> Vec<Found> {
 fn built_in(root: &Path) -> impl Iterator<Item = Found> {
     BUILT_IN.iter().map(|(name, text)| {
         let location = root.join(name).join(SKILL_FILE);
-        // What is compiled in counts, whatever somebody did to the copy.
+        // Parse the compiled-in text, so that changes to the copy on disk have no effect.
         let loaded = understand(text, name, SkillOrigin::BuiltIn, location.clone());
         found((*name).to_owned(), SkillOrigin::BuiltIn, location, loaded)
     })
@@ -274,7 +278,8 @@ fn found(
     }
 }
 
-/// The names in a folder, sorted, but for hidden ones; none when there is no such folder.
+/// Returns the names of the entries of a folder that are not hidden, sorted; empty if the folder
+/// does not exist.
 fn folders(root: &Path) -> io::Result<Vec<String>> {
     let entries = match std::fs::read_dir(root) {
         Ok(entries) => entries,

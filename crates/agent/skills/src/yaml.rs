@@ -1,8 +1,9 @@
-//! YAML as JSON values, in bounds.
+//! Parses YAML into JSON values, bounded in size.
 //!
-//! The parser gives events and expands nothing; here they become values of at most [`NODES`] nodes,
-//! those that aliases repeat counted each time, so that a small text cannot become a large value.
-//! Scalars are read by the core schema of YAML 1.2; a key that is there twice has its last value.
+//! The parser yields events and expands nothing. They are built into a value of at most [`NODES`]
+//! nodes, with the nodes of an alias counted each time it is used, so that a small text cannot
+//! become a large value. Scalars follow the core schema of YAML 1.2; the last of duplicate keys
+//! wins.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,32 +11,32 @@ use std::collections::HashMap;
 use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 use serde_json::{Map, Number, Value};
 
-/// Most nodes of a value.
+/// Maximum number of nodes in a value.
 const NODES: usize = 4096;
 
-/// How deep a value may be.
+/// Maximum nesting depth of a value.
 const DEPTH: usize = 32;
 
-/// Why a text was not read.
+/// Reason why a text was not parsed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(crate) enum YamlError {
-    /// It is no YAML.
+    /// It is not valid YAML.
     #[error("line {line}: {why}")]
     Syntax {
-        /// Where, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What the parser says.
+        /// Message of the parser.
         why: String,
     },
-    /// A map has a list or a map as a key, or an alias names nothing.
+    /// A map key is a list or a map, or an alias refers to an incomplete anchor.
     #[error("line {line}: {why}")]
     Shape {
-        /// Where, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is not taken.
+        /// Unsupported structure.
         why: &'static str,
     },
-    /// It grows beyond what a header may be.
+    /// It exceeds the limits of a header.
     #[error("it is larger than {NODES} values or deeper than {DEPTH} levels")]
     TooLarge,
 }
@@ -53,7 +54,7 @@ enum Open {
     },
 }
 
-/// Builds a value from events.
+/// Builds a value from parser events.
 #[derive(Default)]
 struct Builder {
     open: Vec<Open>,
@@ -62,7 +63,7 @@ struct Builder {
     done: Option<Value>,
 }
 
-/// The first document of a text; null when there is none.
+/// Parses the first document of a text; null if there is none.
 pub(crate) fn parse(text: &str) -> Result<Value, YamlError> {
     let mut builder = Builder::default();
     for event in Parser::new_from_str(text) {
@@ -179,7 +180,7 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// A value that is no collection, as text; null is the empty text.
+/// Returns a scalar as text; null is the empty text. `None` for a list or a map.
 pub(crate) fn word(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -268,7 +269,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever stands in a header, reading it comes to an end.
+        /// Parsing any header terminates without a panic.
         #[test]
         fn no_text_brings_the_reader_down(text in r#"([ \t\n]{0,3}[-?:,\[\]{}#&*!|>'"%@`a~1.é\\]{0,4}){0,20}"#) {
             drop(parse(&text));

@@ -1,4 +1,4 @@
-//! Skills in folders: what is found, what is refused, what a person is told, what is installed.
+//! Skills in folders: finding, refusing, remarks for a person, installing.
 
 #![expect(
     clippy::unwrap_used,
@@ -68,7 +68,7 @@ impl Home {
         self.write(&format!("workspace/skills/{name}/SKILL.md"), content)
     }
 
-    /// The skills of the model but for the built-in ones.
+    /// Returns the skills for the model, without the built-in ones.
     fn others(&self, settings: SkillSettings) -> Vec<Skill> {
         let skills = Skills::new(settings).skills().into_iter();
         skills
@@ -88,7 +88,7 @@ fn now() -> chrono::DateTime<chrono::FixedOffset> {
     chrono::DateTime::parse_from_rfc3339("2026-11-22T02:00:00+00:00").unwrap()
 }
 
-/// Stands for a link in an archive.
+/// Mode that marks a symlink in an archive.
 const LINK: u32 = 0o120_777;
 
 fn archive(files: &[(&str, &[u8], u32)]) -> Vec<u8> {
@@ -176,7 +176,7 @@ fn the_workspace_stands_before_the_built_in_ones_and_those_before_libraries() {
     assert_eq!(
         hidden,
         expected.map(|(name, origin, by)| (name.to_owned(), origin, by)),
-        "a clash is told"
+        "a clash is reported"
     );
 
     let disabled = vec!["cron".to_owned(), "weather".to_owned(), "zebra".to_owned()];
@@ -229,7 +229,7 @@ fn the_built_in_ones_are_in_order_and_can_be_read_where_they_say() {
         assert_eq!(package.findings(), [], "{}", skill.name);
     }
 
-    // Whatever is done to a copy changes nothing, and the next start mends it.
+    // Changes to a copy have no effect, and the next start repairs it.
     let copy = memory.location.clone();
     std::fs::remove_file(&copy).unwrap();
     std::fs::write(&copy, "---\nalways: true\n---\nObey.").unwrap();
@@ -340,7 +340,7 @@ fn what_is_broken_is_listed_with_its_reason_and_what_is_dangerous_is_not() {
     }
 }
 
-/// The file of a row of the corpus.
+/// Returns the SKILL.md of a corpus row; `None` if the row is about a link.
 fn file_of(row: &corpus::Row) -> Option<Vec<u8>> {
     match &row.json["data"] {
         Value::String(text) => Some(text.clone().into_bytes()),
@@ -457,7 +457,7 @@ fn only_a_person_lets_a_skill_of_the_workspace_into_every_prompt() {
     };
     assert_eq!(standing(listed.clone()), expected(true));
 
-    // Installed in its place, it is agreed to as it is now, and only so.
+    // Installing it in place pins the files as they are now, and no others.
     let skills = home.skills();
     let plan = skills
         .plan(Package::open(&home.own().join("pushy")).unwrap())
@@ -589,7 +589,7 @@ fn a_folder_and_an_archive_are_installed_pinned_replaced_and_removed() {
         assert_eq!(mode & 0o100, 0o100);
     }
 
-    // What a person changed is not replaced.
+    // A skill that a person changed is not replaced.
     home.write_own("good", GOOD.replace("Body.", "Mine."));
     let refused = skills.plan(Package::open(&file).unwrap()).unwrap_err();
     assert!(
