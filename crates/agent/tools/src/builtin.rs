@@ -1,4 +1,4 @@
-//! All tools of this crate, built from their configuration.
+//! Builds all tools of this crate from their configuration.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use crate::{
     web::{HttpClients, WebFetch, WebSearch},
 };
 
-/// The tools that `config` switches on, in the order in which a request lists them. Building them
-/// does no I/O and opens nothing; clients come out of `http` when they are first needed, and
-/// commands are started by `runner`.
+/// Builds the tools that `config` enables, in the order in which a request lists them. Does no I/O:
+/// HTTP clients are created by `http` when they are first needed, and commands are started by
+/// `runner`.
 ///
 /// # Errors
-/// [`ToolsError::Pattern`] for a pattern that is not a regular expression.
+/// Returns [`ToolsError::Pattern`] if a pattern is not a regular expression.
 pub fn builtin(
     config: &ToolsConfig,
     policy: &Arc<PathPolicy>,

@@ -1,8 +1,8 @@
-//! The section `tools` of the configuration, as far as these tools read it.
+//! The `tools` section of the configuration, as far as these tools read it.
 //!
-//! Keys and defaults are those of the Python program except where safety or privacy decided
-//! otherwise: tools are confined to the workspace unless told not to be, and pages are fetched
-//! directly unless Jina's reader is switched on.
+//! Keys and defaults are those of the Python program, except where safety or privacy required
+//! otherwise: tools are confined to the workspace by default, and pages are fetched directly unless
+//! Jina's reader is enabled.
 
 use std::{fmt, path::PathBuf, sync::Arc};
 
@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::ToolsError;
 
-/// The folder of the folders of sessions, in the workspace.
+/// Folder below the workspace that holds the per-session folders.
 const WORK_FOLDERS: &str = "work";
 
-/// `tools`: which tools there are, and what they may touch.
+/// `tools`: which tools are enabled, and what they may access.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ToolsConfig {
@@ -24,17 +24,17 @@ pub struct ToolsConfig {
     pub exec: ExecConfig,
     /// `tools.file`.
     pub file: FileConfig,
-    /// Whether file and shell tools are confined to the workspace.
+    /// `true` if file and shell tools are confined to the workspace.
     pub restrict_to_workspace: bool,
-    /// Whether relative paths of tools start in a folder of the session, below `work/` in the
+    /// `true` if relative paths of tools start in a folder of the session, below `work/` in the
     /// workspace, rather than in the workspace itself.
     pub session_folders: bool,
-    /// Further folders that confined tools may use; `~` is the home folder.
+    /// Additional folders that confined tools may use; `~` is the home folder.
     pub allowed_paths: Vec<PathBuf>,
-    /// Files and folders that can be read and never changed, confined or not.
+    /// Files and folders that can be read but never changed, whether tools are confined or not.
     pub protected_paths: Vec<PathBuf>,
-    /// Networks outside the public internet that may be fetched from, as CIDR. Metadata services
-    /// stay closed.
+    /// Networks outside the public internet that may be fetched from, in CIDR notation. Cloud
+    /// metadata services stay blocked.
     pub ssrf_whitelist: Vec<String>,
 }
 
@@ -54,8 +54,8 @@ impl Default for ToolsConfig {
 }
 
 impl ToolsConfig {
-    /// The rules of a path policy for `workspace`. Secret paths and read-only roots are for the
-    /// caller to add: they are facts of the installation rather than choices.
+    /// Returns the rules of a path policy for `workspace`. The caller adds secret paths and
+    /// read-only roots, which depend on the installation and not on the configuration.
     pub fn path_rules(&self, workspace: impl Into<PathBuf>) -> PathRules {
         PathRules {
             restrict: self.restrict_to_workspace,
@@ -66,10 +66,10 @@ impl ToolsConfig {
         }
     }
 
-    /// The URL guard, asking the system's resolver.
+    /// Builds the URL guard, with the system's resolver.
     ///
     /// # Errors
-    /// [`ToolsError::Network`] for an entry of `ssrfWhitelist` that is not a network.
+    /// Returns [`ToolsError::Network`] if an entry of `ssrfWhitelist` is not a network.
     pub fn url_guard(&self) -> Result<UrlGuard, ToolsError> {
         let parse = |network: &String| {
             network.parse().map_err(|source| ToolsError::Network {
@@ -90,7 +90,7 @@ impl ToolsConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FileConfig {
-    /// Whether there are any.
+    /// `true` if the file tools are enabled.
     pub enable: bool,
 }
 
@@ -104,21 +104,23 @@ impl Default for FileConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ExecConfig {
-    /// Whether there is one.
+    /// `true` if the shell tool is enabled.
     pub enable: bool,
-    /// Seconds after which a command is killed, at most 600; 0 lets a command run until its turn is
-    /// stopped.
+    /// Timeout after which a command is killed, in seconds, at most 600; 0 lets a command run until
+    /// its turn is stopped.
     pub timeout: u64,
-    /// Folders put before `PATH`.
+    /// Folders prepended to `PATH`.
     pub path_prepend: String,
-    /// Folders put behind `PATH`.
+    /// Folders appended to `PATH`.
     pub path_append: String,
-    /// Variables that commands see besides `HOME`, `LANG`, `TERM`, `PATH`, `TZ` and `TMPDIR`.
+    /// Environment variables that commands inherit besides `HOME`, `LANG`, `TERM`, `PATH`, `TZ` and
+    /// `TMPDIR`.
     pub allowed_env_keys: Vec<String>,
-    /// If not empty, every stage of a command has to match one of these regular expressions; a
-    /// stage that does is not held against the deny patterns. All other rules stay.
+    /// If not empty, every stage of a command must match one of these regular expressions. A
+    /// matching stage is exempt from the deny patterns, built-in ones included; all other rules
+    /// still apply.
     pub allow_patterns: Vec<String>,
-    /// Regular expressions that refuse a stage, besides the built-in ones.
+    /// Regular expressions that refuse a stage, in addition to the built-in ones.
     pub deny_patterns: Vec<String>,
 }
 
@@ -140,12 +142,12 @@ impl Default for ExecConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WebConfig {
-    /// Whether there are any.
+    /// `true` if both web tools are enabled.
     pub enable: bool,
-    /// The proxy for both (`http://…`, `socks5://…`), empty for none; without a word about it the
-    /// environment decides.
+    /// Proxy for both (`http://…`, `socks5://…`); empty for none. Without this key, the proxy
+    /// variables of the environment apply.
     pub proxy: Option<String>,
-    /// What to call oneself; without one, a desktop browser.
+    /// `User-Agent` header; without one, that of a desktop browser.
     pub user_agent: Option<String>,
     /// `tools.web.search`.
     pub search: SearchConfig,
@@ -169,10 +171,10 @@ impl Default for WebConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FetchConfig {
-    /// Whether Jina's reader is asked first. It sees every address that is fetched, so it is off,
-    /// unlike in the Python program.
+    /// `true` if Jina's reader is tried first. It sees every URL that is fetched, so it is off by
+    /// default, unlike in the Python program.
     pub use_jina_reader: bool,
-    /// Where Jina's reader is.
+    /// Base URL of Jina's reader.
     pub jina_reader_base: String,
 }
 
@@ -189,18 +191,19 @@ impl Default for FetchConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SearchConfig {
-    /// `brave`, `tavily`, `duckduckgo`, `searxng` or `jina`. One that lacks its key, or SearXNG
-    /// without an address, gives way to DuckDuckGo.
+    /// `brave`, `tavily`, `duckduckgo`, `searxng` or `jina`. Without the API key that it needs, or
+    /// without an address for SearXNG, DuckDuckGo is the fallback.
     pub provider: String,
-    /// The key of the provider; else `BRAVE_API_KEY`, `TAVILY_API_KEY` or `JINA_API_KEY` is read.
+    /// API key of the provider; if empty, `BRAVE_API_KEY`, `TAVILY_API_KEY` or `JINA_API_KEY` is
+    /// read.
     pub api_key: ApiKey,
-    /// Where SearXNG is; else `SEARXNG_BASE_URL` is read.
+    /// Base URL of SearXNG; if empty, `SEARXNG_BASE_URL` is read.
     pub base_url: String,
-    /// How many results are returned when the model does not say, from 1 to 10.
+    /// Default number of results, from 1 to 10.
     pub max_results: u32,
-    /// Seconds after which a search is given up.
+    /// Timeout of a search, in seconds.
     pub timeout: u64,
-    /// Where the other providers are.
+    /// URLs of the other providers.
     pub endpoints: SearchEndpoints,
 }
 
@@ -217,7 +220,7 @@ impl Default for SearchConfig {
     }
 }
 
-/// `tools.web.search.endpoints`: full addresses of the search providers.
+/// `tools.web.search.endpoints`: full URLs of the search providers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SearchEndpoints {
@@ -227,7 +230,7 @@ pub struct SearchEndpoints {
     pub tavily: String,
     /// Jina's search.
     pub jina: String,
-    /// DuckDuckGo's page for browsers without scripts.
+    /// DuckDuckGo's HTML page for browsers without scripts.
     pub duckduckgo: String,
 }
 
@@ -242,13 +245,13 @@ impl Default for SearchEndpoints {
     }
 }
 
-/// A key that never shows in `Debug`.
+/// An API key that is redacted in `Debug` output.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ApiKey(String);
 
 impl ApiKey {
-    /// The key as it is sent: without surrounding white space, empty if there is none.
+    /// Returns the key as it is sent, without surrounding white space; empty if there is none.
     #[must_use]
     pub fn expose(&self) -> &str {
         self.0.trim()

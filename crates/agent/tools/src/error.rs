@@ -1,6 +1,6 @@
-//! What an operator has to put right before the tools can be built.
+//! Configuration errors that an operator has to fix before the tools can be built.
 
-/// Why the tools could not be built from their configuration.
+/// Error while building the tools from their configuration.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolsError {
@@ -9,7 +9,7 @@ pub enum ToolsError {
     Pattern {
         /// The entry.
         pattern: String,
-        /// What is wrong with it.
+        /// Reason why it is not valid.
         #[source]
         source: regex_lite::Error,
     },
@@ -18,7 +18,7 @@ pub enum ToolsError {
     Network {
         /// The entry.
         network: String,
-        /// What is wrong with it.
+        /// Reason why it is not valid.
         #[source]
         source: ipnet::AddrParseError,
     },

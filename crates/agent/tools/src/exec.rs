@@ -1,9 +1,9 @@
-//! `exec`: the shell.
+//! `exec`: runs shell commands.
 //!
-//! A command is read by the guard, then started in a process group of its own with a minimal
-//! environment, and its output is bounded while it is read. The group is killed when the command
-//! ends, takes too long or is stopped, so that nothing it started stays behind. How the process is
-//! started is the business of a [`CommandRunner`], which is where a sandbox goes.
+//! The guard checks a command, which is then started in its own process group with a minimal
+//! environment. Its output is bounded while it is read. The group is killed when the command ends,
+//! times out or is stopped, so that it leaves no process running. A [`CommandRunner`] creates the
+//! process, and can do so in a sandbox.
 
 mod environment;
 mod guard;
@@ -36,21 +36,24 @@ use crate::{
     operation::{Operation, answer},
 };
 
-/// No command runs longer, in seconds, unless the configuration sets no limit at all.
+/// Maximum timeout in seconds, unless the configuration sets no limit at all.
 const MAX_TIMEOUT: u64 = 600;
-/// Characters of an answer around its output: what was left out, why it was stopped, a hint.
+/// Characters reserved in a result for the text around the output: truncation notes, the reason for
+/// stopping, a hint.
 const AROUND: usize = 200;
 
-/// Makes the process for a script. The tool adds environment, pipes and a process group.
+/// Creates the process for a script. The tool adds the environment, pipes and a process group.
 pub trait CommandRunner: Send + Sync + fmt::Debug {
-    /// A process that runs `script` by the system's shell in `directory`, or in a sandbox there.
+    /// Returns a process that runs `script` with the system's shell in `directory`, possibly in a
+    /// sandbox.
     ///
     /// # Errors
-    /// If commands cannot be run as this runner promises; the model reads the reason.
+    /// Returns an error if this runner cannot run commands as it promises. The model reads the
+    /// reason.
     fn command(&self, script: &str, directory: &Path) -> io::Result<Command>;
 }
 
-/// Runs commands with the rights of this process: without a sandbox.
+/// Runs commands with the rights of this process, without a sandbox.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DirectRunner;
 
@@ -73,7 +76,7 @@ fn shell_command(script: &str) -> Command {
 fn shell_command(script: &str) -> Command {
     use std::os::windows::process::CommandExt as _;
     let mut command = Command::new("cmd");
-    // The interpreter does its own quoting.
+    // `cmd` parses its own quoting, so the script is passed as is.
     command.arg("/C").raw_arg(script);
     command
 }
@@ -137,11 +140,11 @@ impl Exec {
     }
 }
 
-/// The folder that a command starts in.
+/// Returns the folder that a command starts in.
 fn directory(policy: &PathPolicy, given: Option<&str>) -> Result<PathBuf, String> {
     let Some(given) = given.filter(|given| !given.is_empty()) else {
         let base = policy.base();
-        // A workspace may lie where everything is closed to tools.
+        // The workspace itself may be inside a secret path, which is closed to tools.
         return match policy.read(base) {
             Err(denied @ PathDenied::Secret { .. }) => Err(denied.to_string()),
             _ => Ok(base.to_owned()),
@@ -219,7 +222,7 @@ impl Operation for Exec {
     }
 }
 
-/// `true` when `command` can be taken apart.
+/// `true` if `command` can be parsed.
 pub(crate) fn is_readable(command: &str) -> bool {
     shell::parse(command).is_ok()
 }

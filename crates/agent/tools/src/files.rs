@@ -1,7 +1,8 @@
-//! `read_file`, `write_file`, `edit_file`, `list_dir`.
+//! The file tools: `read_file`, `write_file`, `edit_file`, `list_dir`.
 //!
-//! Each asks the [`PathPolicy`](nanobot_guard::PathPolicy) and works on the path that it answers
-//! with. Files are UTF-8; anything else is an error that names the byte, never a guess.
+//! Each asks the [`PathPolicy`](nanobot_guard::PathPolicy) and works on the path that it returns.
+//! Files are UTF-8; an error reports the offset of the first invalid byte, and no other encoding is
+//! guessed.
 
 mod edit;
 mod list;
@@ -22,10 +23,10 @@ use crate::operation::blocking;
 
 pub(crate) use self::{edit::EditFile, list::ListDir, read::ReadFile, write::WriteFile};
 
-/// The largest file that is edited.
+/// Maximum size of a file that is edited, in bytes.
 const MAX_EDITED: u64 = 16 << 20;
 
-/// Does file work off the runtime, by the path policy of the call's conversation.
+/// Runs blocking file work off the runtime, with the path policy of the call's session.
 async fn judged<T: Send + 'static>(
     policy: &Arc<PathPolicy>,
     context: &ToolContext,
@@ -42,7 +43,7 @@ async fn judged<T: Send + 'static>(
     .await
 }
 
-/// The whole text of a file that is small enough to be edited.
+/// Reads the whole text of a file, if it is small enough to be edited.
 fn whole_text(path: &str, file: &ResolvedPath) -> Result<String, String> {
     let file = file.open().map_err(|error| unreadable(path, &error))?;
     let size = file
@@ -81,7 +82,7 @@ fn unwritable(path: &str, error: &io::Error) -> String {
     }
 }
 
-/// Counts the places of `wanted` in `content`, and says why there are none.
+/// Counts the matches of `wanted` in `content`, and explains its absence.
 pub(crate) fn locate_and_explain(content: &str, wanted: &str) -> (usize, String) {
     (
         locate::matches(content, wanted).len(),

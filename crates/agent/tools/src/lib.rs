@@ -1,12 +1,13 @@
 //! The built-in tools: files, shell and web.
 //!
-//! Every tool asks a guard before it acts: files the [`PathPolicy`](nanobot_guard::PathPolicy), the
-//! web the [`UrlGuard`](nanobot_guard::UrlGuard), the shell both, by reading the command. The last
-//! is advice to the model and no wall, which is why what really starts a process is a
-//! [`CommandRunner`] that an operating-system sandbox can stand behind.
+//! Every tool asks a guard before it acts: file tools ask the
+//! [`PathPolicy`](nanobot_guard::PathPolicy), web tools the [`UrlGuard`](nanobot_guard::UrlGuard),
+//! and the shell tool both, after parsing the command. That parsing is advice to the model and not
+//! a security boundary, so processes are started by a [`CommandRunner`], which can be an
+//! operating-system sandbox.
 //!
-//! Schemas are written by hand, because they are paid for in every request. What has to do with
-//! conversations (`message`, `spawn`, `cron`) lives with the agent and is not here.
+//! Schemas are written by hand and kept short, because every request pays for them. Tools about
+//! conversations (`message`, `spawn`, `cron`) are part of the agent and not in this crate.
 
 mod builtin;
 mod config;

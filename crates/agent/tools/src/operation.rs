@@ -1,9 +1,9 @@
-//! How the tools of this crate are written: a schema by hand, arguments as a Rust type, and the
-//! whole [`ToolResult`] as the answer.
+//! The trait that the tools of this crate implement: a handwritten schema, arguments as a Rust type,
+//! and a whole [`ToolResult`] as the result.
 //!
-//! [`TypedTool`](nanobot_tool::TypedTool) derives the schema and knows success and `Error: …` only;
-//! here schemas are kept short on purpose, and some answers are neither (a warning, an exit code, a
-//! JSON document that says what went wrong).
+//! [`TypedTool`](nanobot_tool::TypedTool) derives the schema and distinguishes only success and
+//! `Error: …`. Here schemas are kept short by hand, and some results are neither: a warning, an
+//! exit code, a JSON document that describes an error.
 
 use std::{fmt, sync::Arc};
 
@@ -20,7 +20,7 @@ pub(crate) trait Operation: Send + Sync + 'static {
     const DESCRIPTION: &'static str;
     const EFFECT: Effect;
 
-    /// The JSON schema of the arguments.
+    /// Returns the JSON schema of the arguments.
     fn parameters() -> Value;
 
     fn run(
@@ -30,7 +30,7 @@ pub(crate) trait Operation: Send + Sync + 'static {
     ) -> impl Future<Output = ToolResult> + Send;
 }
 
-/// Makes a tool of an operation.
+/// Wraps an operation as a tool.
 pub(crate) fn tool<T: Operation>(operation: T) -> Arc<dyn Tool> {
     let spec = ToolSpec {
         name: T::NAME.into(),
@@ -74,7 +74,7 @@ impl<T: Operation> Tool for BuiltIn<T> {
     }
 }
 
-/// A success, or the failure as `Error: …`.
+/// Turns an outcome into a result; a failure reads `Error: …`.
 pub(crate) fn answer(outcome: Result<String, String>) -> ToolResult {
     match outcome {
         Ok(output) => ToolResult::ok(output),
@@ -82,7 +82,7 @@ pub(crate) fn answer(outcome: Result<String, String>) -> ToolResult {
     }
 }
 
-/// Runs blocking file work off the runtime.
+/// Runs blocking work off the runtime.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {

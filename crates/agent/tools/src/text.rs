@@ -1,7 +1,6 @@
-//! Small text work that several tools share.
+//! Text helpers shared by several tools.
 
-/// Whether `character` ends a line. Files are read by people and models, so every Unicode line
-/// break counts, as in the Python program.
+/// `true` if `character` ends a line. Every Unicode line break counts, as in the Python program.
 pub(crate) fn breaks_line(character: char) -> bool {
     matches!(
         character,
@@ -17,7 +16,7 @@ pub(crate) fn breaks_line(character: char) -> bool {
     )
 }
 
-/// The lines of `text` with their terminators; `\r\n` is one.
+/// Splits `text` into lines with their terminators; `\r\n` is one terminator.
 pub(crate) fn lines_with_ends(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -39,14 +38,14 @@ pub(crate) fn lines_with_ends(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// `line` without its terminator.
+/// Strips the terminator from `line`.
 pub(crate) fn without_end(line: &str) -> &str {
     line.strip_suffix("\r\n")
         .or_else(|| line.strip_suffix(breaks_line))
         .unwrap_or(line)
 }
 
-/// `number` with a comma between groups of three digits.
+/// Formats `number` with a comma between groups of three digits.
 pub(crate) fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -59,7 +58,7 @@ pub(crate) fn grouped(number: usize) -> String {
     out
 }
 
-/// The first `limit` characters of `text`, and whether there were more.
+/// Returns the first `limit` characters of `text`, and `true` if there were more.
 pub(crate) fn clipped(text: &str, limit: usize) -> (&str, bool) {
     match text.char_indices().nth(limit) {
         Some((end, _)) => (text.get(..end).unwrap_or(text), true),

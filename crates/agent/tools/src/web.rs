@@ -1,4 +1,4 @@
-//! `web_search` and `web_fetch`.
+//! The web tools: `web_search` and `web_fetch`.
 
 mod client;
 mod decode;
@@ -12,17 +12,17 @@ pub(crate) use self::{fetch::WebFetch, search::WebSearch};
 use nanobot_guard::UrlDenied;
 use nanobot_types::ToolResult;
 
-/// Why nothing came from the web.
+/// Error of a web request.
 #[derive(Clone, Debug)]
 struct WebError {
-    /// In words, for the model.
+    /// Reason, for the model.
     reason: String,
-    /// `true` if the same request may succeed later: it was not refused for its content.
+    /// `true` if the same request may succeed later, because the failure is transient.
     may_pass: bool,
 }
 
 impl WebError {
-    /// An error of circumstances.
+    /// Creates a transient error.
     fn passing(reason: impl Into<String>) -> Self {
         Self {
             reason: reason.into(),
@@ -30,7 +30,7 @@ impl WebError {
         }
     }
 
-    /// An answer with a status that is no success.
+    /// Creates the error for a response with an unsuccessful status.
     fn of_status(status: reqwest::StatusCode) -> Self {
         let may_pass = matches!(status.as_u16(), 408 | 425 | 429 | 500 | 502 | 503 | 504);
         Self {
@@ -39,7 +39,7 @@ impl WebError {
         }
     }
 
-    /// The same with other words.
+    /// Rewords the reason.
     fn said(self, words: impl FnOnce(String) -> String) -> Self {
         Self {
             reason: words(self.reason),
@@ -47,7 +47,7 @@ impl WebError {
         }
     }
 
-    /// A failed result of a tool with this output.
+    /// Builds a failed tool result with this output.
     fn result(&self, output: String) -> ToolResult {
         ToolResult {
             should_retry: self.may_pass,
@@ -56,7 +56,7 @@ impl WebError {
     }
 }
 
-/// What nothing but another call helps against.
+/// Creates a permanent error: only a different call may succeed.
 impl From<String> for WebError {
     fn from(reason: String) -> Self {
         Self {
@@ -75,8 +75,8 @@ impl From<UrlDenied> for WebError {
     }
 }
 
-/// Connections fail and break, and answers are late; what the guard refuses while connecting stays
-/// refused.
+/// Connection failures and timeouts are transient; a refusal by the guard while connecting is not,
+/// unless the guard says so.
 impl From<reqwest::Error> for WebError {
     fn from(error: reqwest::Error) -> Self {
         let mut cause = std::error::Error::source(&error);
@@ -95,7 +95,7 @@ impl From<reqwest::Error> for WebError {
     }
 }
 
-/// An error of a client in words, without the address, which may hold a key.
+/// Formats a client error with its causes, without the URL, which may contain a key.
 fn failure(error: reqwest::Error) -> String {
     let error = error.without_url();
     if error.is_timeout() {
@@ -110,7 +110,7 @@ fn failure(error: reqwest::Error) -> String {
     text
 }
 
-/// Lists the results on a page of the search that has no API, as the model reads them.
+/// Lists the results on a DuckDuckGo page as the model reads them.
 pub(crate) fn results_on(page: &str) -> String {
     search::results_on(page)
 }

@@ -1,4 +1,4 @@
-//! Behaviour of the built-in tools, called the way an agent calls them: through the registry.
+//! Tests of the built-in tools, called through the registry as an agent calls them.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,

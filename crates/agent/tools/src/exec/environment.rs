@@ -1,10 +1,11 @@
-//! The environment of a command: what a shell needs, and nothing that belongs to the assistant.
+//! The environment of a command: variables a shell needs, and none of the assistant's own.
 
 use std::ffi::OsString;
 
 use crate::config::ExecConfig;
 
-/// What every command sees, if it is set. Keys of providers and tokens of channels are not here.
+/// Variables that every command inherits if they are set. API keys of providers and tokens of
+/// channels are not among them.
 const NEEDED: &[&str] = if cfg!(windows) {
     &[
         "SystemRoot",
@@ -22,7 +23,7 @@ const NEEDED: &[&str] = if cfg!(windows) {
     &["HOME", "LANG", "LC_ALL", "TERM", "TZ", "TMPDIR"]
 };
 
-/// The variables of a command.
+/// Returns the environment variables of a command.
 pub(super) fn minimal(config: &ExecConfig) -> Vec<(OsString, OsString)> {
     let allowed = config.allowed_env_keys.iter().map(String::as_str);
     let mut variables: Vec<(OsString, OsString)> = NEEDED
@@ -36,7 +37,7 @@ pub(super) fn minimal(config: &ExecConfig) -> Vec<(OsString, OsString)> {
     variables
 }
 
-/// `PATH` with the configured folders around it.
+/// Returns `PATH` with the configured folders before and after it.
 fn path(config: &ExecConfig) -> OsString {
     let separator = if cfg!(windows) { ";" } else { ":" };
     let inherited =

@@ -1,14 +1,14 @@
-//! The command guard: early refusals for commands that are plainly dangerous.
+//! The command guard: refuses obviously dangerous commands before they start.
 //!
-//! **This is advice to the model, not a wall.** A text check cannot be complete: a variable, an
-//! interpreter or an encoded text gets past it, and the operating-system sandbox behind
-//! [`CommandRunner`](super::CommandRunner) is what has to hold. The guard is there so that honest
-//! mistakes end early with a reason.
+//! **This is advice to the model, not a security boundary.** A check of the text cannot be
+//! complete: a variable, an interpreter or an encoded text bypasses it. The operating-system
+//! sandbox of a [`CommandRunner`](super::CommandRunner) is the actual protection. The guard exists
+//! so that honest mistakes end early, with a reason.
 //!
-//! It reads the command like a shell, looks through wrappers (`env`, `timeout`, `sh -c`, `xargs`,
-//! `find -exec`, substitutions), and judges each stage by itself, so that nothing can hide behind a
-//! harmless first command and no allow pattern can wave a whole line through. What it judges: names
-//! of dangerous programs, paths against the [`PathPolicy`], URLs against the [`UrlGuard`].
+//! It parses the command like a shell, looks through wrappers (`env`, `timeout`, `sh -c`, `xargs`,
+//! `find -exec`, substitutions), and checks each stage on its own, so that a harmless first command
+//! hides nothing and no allow pattern covers a whole line. It checks names of dangerous programs,
+//! paths against the [`PathPolicy`], and URLs against the [`UrlGuard`].
 
 mod argument;
 mod files;
@@ -28,23 +28,23 @@ use self::{argument::Argument, patterns::Patterns};
 use super::shell::{self, Script, Stage};
 use crate::{ToolsError, config::ExecConfig, operation::blocking};
 
-/// Scripts within scripts (`sh -c "sh -c …"`) that are looked into.
+/// Maximum nesting of scripts within scripts (`sh -c "sh -c …"`).
 const MAX_DEPTH: u32 = 16;
 
-/// Why a command is not run.
+/// Reason why a command is not run.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// It does harm whatever the configuration says.
+    /// A built-in rule considers it harmful.
     Dangerous(String),
-    /// The operator's deny patterns refuse it.
+    /// A deny pattern of the operator matches.
     Denied(String),
-    /// The operator's allow patterns do not name it.
+    /// No allow pattern of the operator matches.
     NotAllowed(String),
-    /// It touches a path that tools may not touch.
+    /// It accesses a path that is closed to tools.
     Path(String),
-    /// It names an address that may not be connected to.
+    /// It names a URL that may not be connected to.
     Address(String),
-    /// It is no command.
+    /// It cannot be parsed.
     Unreadable(&'static str),
 }
 
@@ -61,11 +61,11 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Judges commands.
+/// Checks commands against patterns, the path policy and the URL guard.
 #[derive(Debug)]
 pub(super) struct CommandGuard {
     policy: Arc<PathPolicy>,
-    /// The same, confined in any case: for removals of whole trees.
+    /// The same policy, always confined, for removing directory trees.
     confined: PathPolicy,
     urls: Arc<UrlGuard>,
     patterns: Patterns,
@@ -86,7 +86,8 @@ impl CommandGuard {
         })
     }
 
-    /// Whether `command` may be started in `directory`.
+    /// Decides whether `command` may be started in `directory`. Returns `Ok(Err(refusal))` if not,
+    /// and `Err` if the check itself was interrupted.
     pub(super) async fn check(
         self: &Arc<Self>,
         command: &str,
@@ -111,22 +112,22 @@ impl CommandGuard {
     }
 }
 
-/// One command under inspection.
+/// State of the inspection of one command.
 struct Inspection<'a> {
     guard: &'a CommandGuard,
-    /// Where the shell would be, as far as `cd` tells.
+    /// Current directory of the shell, as far as `cd` commands show.
     directory: PathBuf,
-    /// Addresses to check when all else is fine.
+    /// URLs to check once everything else has passed.
     urls: Vec<String>,
     depth: u32,
 }
 
-/// What a stage stands among.
+/// Context of a stage within its pipeline.
 #[derive(Clone, Copy)]
 struct Surroundings<'a> {
-    /// Its input is another stage.
+    /// The input of the stage is the previous stage.
     piped: bool,
-    /// A stage that it reads from downloads something.
+    /// An earlier stage of the pipeline downloads something.
     downloaded: bool,
     /// Scripts in its substitutions.
     nested: &'a [Script],
@@ -177,7 +178,7 @@ impl<'a> Inspection<'a> {
 
     fn stage(&mut self, stage: &Stage, downloaded: bool) -> Result<(), Refusal> {
         for nested in stage.nested.iter().chain(&stage.subshell) {
-            // What a subshell does to its folder ends with it.
+            // A subshell's change of directory ends with the subshell.
             let directory = self.directory.clone();
             self.script(nested)?;
             self.directory = directory;
@@ -199,7 +200,7 @@ impl<'a> Inspection<'a> {
         self.command(&arguments, surroundings)
     }
 
-    /// Inspects a command with its arguments, wrappers included.
+    /// Inspects a command with its arguments, and the commands that it wraps.
     fn command(
         &mut self,
         arguments: &[Argument],

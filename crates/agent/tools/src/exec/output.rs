@@ -1,8 +1,8 @@
-//! Output of a command: bounded while it is read, cut where it is long.
+//! Output of a command, bounded while it is read and truncated for the model.
 //!
-//! Decision: of each stream the first and the last mebibyte are kept and what lies between is counted,
-//! so a command that prints gigabytes costs a few megabytes. The model reads the two ends of that; all
-//! of it goes into a file.
+//! Decision: the first and the last mebibyte of each stream are kept and the characters between are
+//! counted, so that a command that prints gigabytes costs a few megabytes. The model reads the two
+//! ends of what was kept; the kept text as a whole is stored in a file.
 
 use std::{collections::VecDeque, io};
 
@@ -11,28 +11,28 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use crate::text::grouped;
 
-/// Characters of output that are returned at most, half of them from the end.
+/// Maximum number of characters of output that are returned, half of them from the end.
 pub(super) const LIMIT: usize = 10_000;
-/// Bytes of each end of a stream that are kept.
+/// Bytes kept of each end of a stream.
 const KEPT: usize = 1 << 20;
-/// Bytes that are read at once, and that a piece of the end has at most.
+/// Bytes read at once, and maximum size of a chunk of the tail.
 const PIECE: usize = 16 << 10;
 
 /// The two ends of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Captured {
     head: String,
-    /// Pieces of the end, whose first goes when the others are long enough.
+    /// Chunks of the tail; the first is dropped once the others hold enough.
     tail: VecDeque<String>,
     tail_bytes: usize,
-    /// Characters between the two.
+    /// Number of characters dropped between head and tail.
     dropped: usize,
     /// The start of a character that is not complete yet.
     pending: Vec<u8>,
 }
 
 impl Captured {
-    /// Takes in all that `source` delivers, decoding what is not UTF-8 to replacement characters.
+    /// Reads `source` to its end, replacing invalid UTF-8 by replacement characters.
     pub(super) async fn fill(&mut self, mut source: impl AsyncRead + Unpin) -> io::Result<()> {
         let mut buffer = vec![0; PIECE];
         loop {
@@ -58,7 +58,7 @@ impl Captured {
 
     fn push(&mut self, text: &str) {
         let room = text.floor_char_boundary(KEPT.saturating_sub(self.head.len()));
-        // What follows a gap is never put before it.
+        // Once the tail has begun, nothing is added to the head.
         let room = if self.tail.is_empty() { room } else { 0 };
         let (head, rest) = text.split_at_checked(room).unwrap_or((text, ""));
         self.head.push_str(head);
@@ -87,8 +87,9 @@ impl Captured {
             && self.tail.iter().all(|piece| piece.trim().is_empty())
     }
 
-    /// Appends what was kept, with a line about what was not. Returns how many characters of the
-    /// stream are missing in the text; negative where that line is longer than what it replaces.
+    /// Appends the kept text, with a line about the dropped part. Returns the number of the
+    /// stream's characters that are missing in the text; negative if that line is longer than the
+    /// part it replaces.
     fn write_to(&self, text: &mut String) -> isize {
         text.push_str(&self.head);
         let mut missing = 0;
@@ -102,7 +103,7 @@ impl Captured {
     }
 }
 
-/// Where an incomplete character at the end of `bytes` begins, or their length.
+/// Returns the start of an incomplete character at the end of `bytes`, or their length.
 fn trailing_start(bytes: &[u8]) -> usize {
     let after_last = bytes
         .utf8_chunks()
@@ -116,14 +117,15 @@ fn trailing_start(bytes: &[u8]) -> usize {
     }
 }
 
-/// The part of an output that the model reads, and all that was kept where that is more.
+/// The part of an output that the model reads, and the whole kept text if that is longer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Rendered {
     pub(super) text: String,
     pub(super) whole: Option<WholeText>,
 }
 
-/// Standard output, errors if any, and the exit code if there is one, in about `limit` characters.
+/// Formats standard output, standard error if not blank, and the exit code if there is one, in
+/// about `limit` characters.
 pub(super) fn render(
     stdout: &Captured,
     stderr: &Captured,

@@ -1,4 +1,4 @@
-//! Running a process with all its descendants as one.
+//! Runs a process together with all its descendants.
 
 use std::{
     future, io,
@@ -15,22 +15,22 @@ use tokio_util::sync::CancellationToken;
 
 use super::output::Captured;
 
-/// How long output is waited for once everything that could write it has been killed. Only a process
-/// that left the group can still hold a pipe open.
+/// Time limit for draining the output after the process group has been killed. Only a process that
+/// left the group can still hold a pipe open.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// How a process ended.
+/// The way a process ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// By itself, with this code; the negative number of a signal that ended it.
+    /// It exited with this code, or with the negative number of the signal that ended it.
     Exited(i32),
-    /// It was killed after this time.
+    /// It was killed after this timeout.
     TimedOut(Duration),
     /// It was killed because its turn was stopped.
     Cancelled,
 }
 
-/// What is left of a process.
+/// Output and end of a process.
 #[derive(Debug)]
 pub(super) struct Finished {
     pub(super) stdout: Captured,
@@ -38,7 +38,7 @@ pub(super) struct Finished {
     pub(super) end: End,
 }
 
-/// Runs `command` to its end, or kills it after `limit` or when `cancel` fires. When this returns,
+/// Runs `command` to its end, or kills it after `limit` or when `cancel` fires. When this returns
 /// or is dropped, the process and its group are gone.
 pub(super) async fn run(
     mut command: Command,
@@ -61,7 +61,7 @@ pub(super) async fn run(
         tokio::pin!(reading);
         let ending = ended(&mut child, limit, cancel);
         tokio::pin!(ending);
-        // Reading goes on beside the wait, or a full pipe would hold the process up for ever.
+        // Read while waiting; otherwise a full pipe would block the process for ever.
         let (end, read) = tokio::select! {
             end = &mut ending => (end, false),
             read = &mut reading => {
@@ -130,7 +130,8 @@ fn code(status: ExitStatus) -> i32 {
 
 #[cfg(unix)]
 mod group {
-    //! A process group: what the command starts, unless it takes pains to leave.
+    //! A process group: everything the command starts, except processes that leave the group on
+    //! purpose.
 
     use std::{os::unix::process::CommandExt as _, process::Command};
 
@@ -145,7 +146,7 @@ mod group {
         command.process_group(0);
     }
 
-    /// A group that does not outlive this value.
+    /// A process group that is killed when this value is dropped.
     pub(super) struct Group(Option<Pid>);
 
     impl Group {
@@ -154,12 +155,12 @@ mod group {
             Self(leader.map(Pid::from_raw))
         }
 
-        /// Once only: afterwards the number may belong to somebody else.
+        /// Kills the group, once only: afterwards the id may belong to another process.
         pub(super) fn kill(&mut self) {
             if let Some(leader) = self.0.take()
                 && let Err(error) = killpg(leader, Signal::SIGKILL)
             {
-                // Usually the group has ended by itself.
+                // Usually the group has already ended.
                 tracing::trace!(%error, "process group not killed");
             }
         }
@@ -174,7 +175,7 @@ mod group {
 
 #[cfg(not(unix))]
 mod group {
-    //! Without groups only the shell itself is killed, when its handle is dropped.
+    //! Without process groups, only the shell itself is killed, when its handle is dropped.
 
     use std::process::Command;
 

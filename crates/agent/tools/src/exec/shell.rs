@@ -1,30 +1,30 @@
-//! Reading a command the way a POSIX shell (and mostly bash) would.
+//! Parses a command the way a POSIX shell (and mostly bash) does.
 //!
-//! The guard has to see `r''m`, `$'\x72m'` and `$(rm …)` for what they are, so quoting is removed,
-//! substitutions are parsed as scripts of their own, and pipelines, lists and groups are taken apart
-//! into stages. It is a reader, not an interpreter: what only running would tell (variables that the
-//! script sets, the output of a substitution) stays marked as unknown. Keywords are left at the front
-//! of their stage. A text that does not parse is an error, because a shell would not run it either.
+//! The guard has to recognize `r''m`, `$'\x72m'` and `$(rm …)`, so quotes are removed,
+//! substitutions are parsed as nested scripts, and pipelines, lists and groups are split into
+//! stages. This is a parser and not an interpreter: values known only at run time (variables set by
+//! the script, the output of a substitution) are marked as unknown. Keywords stay at the front of
+//! their stage. A text that does not parse is an error, because a shell would not run it either.
 
 mod word;
 
 pub(super) use self::word::{Part, Word};
 
-/// Substitutions within substitutions, beyond which nobody means well.
+/// Maximum nesting of substitutions; no honest command comes near it.
 const MAX_DEPTH: u32 = 24;
 
-/// Most expansions of a script. `$((` is read again as `$( (` where it does not end as it began, which
-/// doubles the work at each level.
+/// Maximum number of expansions in a script. If `$((` does not end as arithmetic, it is parsed
+/// again as `$( (`, which doubles the work at each level.
 const MAX_EXPANSIONS: u32 = 10_000;
 
-/// The longest script, in bytes: Linux starts no program with a longer argument.
+/// Maximum length of a script, in bytes: Linux starts no program with a longer argument.
 const LENGTH_LIMIT: usize = 128 << 10;
 
-/// A list of stages, in the order in which they are written.
+/// A list of stages, in source order.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Script {
     pub(super) stages: Vec<Stage>,
-    /// Texts of here-documents, in order.
+    /// Texts of the here-documents, in order.
     pub(super) documents: Vec<String>,
 }
 
@@ -33,11 +33,11 @@ pub(super) struct Script {
 pub(super) struct Stage {
     pub(super) words: Vec<Word>,
     pub(super) redirects: Vec<Redirect>,
-    /// Scripts in substitutions of its words and here-documents.
+    /// Scripts in the substitutions of its words and here-documents.
     pub(super) nested: Vec<Script>,
-    /// What stands in parentheses in its place.
+    /// The script in parentheses, if the stage is a subshell.
     pub(super) subshell: Option<Script>,
-    /// Whether its input is the stage before.
+    /// `true` if its input is the previous stage.
     pub(super) piped: bool,
 }
 
@@ -48,11 +48,11 @@ pub(super) struct Redirect {
     pub(super) target: Word,
 }
 
-/// The text is not a script: a quote or parenthesis stays open, or it is nested too deeply.
+/// The text is not a script: a quote or parenthesis is unclosed, or a limit is exceeded.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unreadable;
 
-/// Reads a whole script.
+/// Parses a whole script.
 pub(super) fn parse(text: &str) -> Result<Script, Unreadable> {
     if text.len() > LENGTH_LIMIT {
         return Err(Unreadable);
@@ -70,7 +70,7 @@ struct Parser {
     characters: Vec<char>,
     position: usize,
     depth: u32,
-    /// The expansions read so far, those read a second time included.
+    /// Number of expansions parsed so far, counting those parsed a second time.
     expansions: u32,
     documents: Vec<Document>,
 }
@@ -89,7 +89,7 @@ impl Parser {
         })
     }
 
-    /// Reads a text inside this one, one level deeper.
+    /// Parses a text inside this one, one level deeper.
     fn nested<T>(
         &mut self,
         text: &str,
@@ -116,7 +116,7 @@ impl Parser {
         next
     }
 
-    /// Steps over `text` if it is next.
+    /// Consumes `text` if it is next; returns `true` if it was.
     fn eat(&mut self, text: &str) -> bool {
         let found = text
             .chars()
@@ -128,7 +128,7 @@ impl Parser {
         found
     }
 
-    /// Reads stages up to `end`, which is stepped over, or up to the end of the text.
+    /// Parses stages up to and including `end`, or up to the end of the text.
     fn script(&mut self, end: Option<char>) -> Result<Script, Unreadable> {
         let mut script = Script::default();
         let mut stage = Stage::default();
@@ -183,11 +183,11 @@ impl Parser {
         Ok(script)
     }
 
-    /// A subshell, an arithmetic command, or the empty parentheses of a function.
+    /// Parses a subshell, an arithmetic command, or the empty parentheses of a function.
     fn parenthesis(&mut self, script: &mut Script, stage: &mut Stage) -> Result<(), Unreadable> {
         self.position += 1;
         if !stage.words.is_empty() && self.eat(")") {
-            // The name of a function says nothing; its body follows.
+            // Drop the name of a function; its body follows.
             *stage = Stage::default();
             return Ok(());
         }
@@ -204,7 +204,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Whether the digits ahead name the descriptor of a redirection.
+    /// `true` if the digits ahead are the file descriptor of a redirection.
     fn is_descriptor(&self) -> bool {
         let mut ahead = 0;
         while self
@@ -276,7 +276,7 @@ impl Parser {
         }
     }
 
-    /// Reads the here-documents that the line just ended has announced.
+    /// Reads the here-documents that were announced on the line that just ended.
     fn read_documents(&mut self, script: &mut Script) -> Result<(), Unreadable> {
         for document in std::mem::take(&mut self.documents) {
             let mut text = String::new();
@@ -311,14 +311,14 @@ impl Parser {
 }
 
 impl Script {
-    /// Ends `stage`; the next one reads from it if it `pipes`.
+    /// Ends `stage`. If `pipes`, the next stage reads from it.
     fn close(&mut self, stage: &mut Stage, pipes: bool) {
         let empty = stage.words.is_empty()
             && stage.redirects.is_empty()
             && stage.nested.is_empty()
             && stage.subshell.is_none();
         if empty {
-            // A line may end behind a pipe; what follows still reads from it.
+            // A line may end after a pipe; the next stage still reads from it.
             stage.piped |= pipes;
         } else {
             let next = Stage {
@@ -334,7 +334,7 @@ impl Script {
 mod tests {
     use super::*;
 
-    /// Every stage as its words, scripts within behind it in brackets.
+    /// Formats every stage as its words, followed by its nested scripts in brackets.
     fn outline(script: &Script) -> String {
         let stages = script.stages.iter().map(|stage| {
             let mut text: Vec<String> = stage.words.iter().map(Word::written).collect();
@@ -383,9 +383,9 @@ mod tests {
 
     #[test]
     fn nothing_is_read_without_end() {
-        // An overflow of the stack ends the process.
+        // A stack overflow would abort the process.
         assert_eq!(parse(&"$((".repeat(30_000)), Err(Unreadable));
-        // Each level is read twice: as arithmetic, then as a script.
+        // Each level is parsed twice: as arithmetic, then as a script.
         let doubled = format!("echo {}1{}", "$((".repeat(20), ") )".repeat(20));
         assert_eq!(parse(&doubled), Err(Unreadable));
         assert_eq!(parse(&"$a ".repeat(50_000)), Err(Unreadable));
@@ -411,7 +411,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_text_is_too_much(text in "[a-z0-9 '\"\\\\$(){}\\[\\]`<>|&;#~=*?!\n-]{0,80}|\\PC{0,40}") {
-            // Whether it is a script does not matter; that an answer comes does.
+            // Only termination matters, not the result.
             drop(parse(&text));
         }
     }

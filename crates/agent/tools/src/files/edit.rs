@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     replace_all: bool,
 }
 
-/// How an edit that is no error ended.
+/// Outcome of an edit that is not an error.
 enum Edited {
     Done(String),
     Ambiguous(usize),
@@ -114,7 +114,7 @@ fn edit(policy: &PathPolicy, arguments: &Arguments) -> Result<Edited, String> {
     if found.len() > 1 && !replace_all {
         return Ok(Edited::Ambiguous(found.len()));
     }
-    // Of loose matches only those that read like the first are meant.
+    // A loose match is replaced only if its text equals that of the first match.
     let same = |range: &Range<usize>| content.get(range.clone()) == Some(first);
     let edited = replaced(
         &content,
@@ -135,7 +135,7 @@ fn replaced<'a>(
 ) -> String {
     let mut edited = String::with_capacity(content.len() + replacement.len());
     let mut done = 0;
-    // Loose matches may overlap; what is replaced already is not replaced again.
+    // Loose matches may overlap; skip a range that is already partly replaced.
     for range in ranges {
         if range.start < done {
             continue;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::judged;
 use crate::operation::{Operation, answer};
 
-/// Folders and files that tools make and nobody asks for.
+/// Generated folders and files that are left out of listings.
 const IGNORED: [&str; 13] = [
     ".git",
     "node_modules",
@@ -28,7 +28,7 @@ const IGNORED: [&str; 13] = [
     "htmlcov",
 ];
 
-/// How many entries a recursive listing counts before it gives up counting.
+/// Maximum number of entries that a recursive listing counts.
 const MAX_COUNTED: usize = 100_000;
 
 #[derive(Debug)]
@@ -117,7 +117,7 @@ struct Listing<'a> {
 }
 
 impl Listing<'_> {
-    /// Adds the entries of `folder` in order, each followed by what is below it.
+    /// Adds the entries of `folder` in order, each followed by the entries below it.
     fn add(&mut self, folder: &Path, prefix: &str, mut entries: Vec<Entry>) {
         entries.retain(|entry| IGNORED.iter().all(|ignored| entry.name != *ignored));
         entries.sort_by(|one, other| one.name.cmp(&other.name));
@@ -138,7 +138,8 @@ impl Listing<'_> {
         }
     }
 
-    /// Links are not followed, and folders that are closed or unreadable are shown without content.
+    /// Adds the entries below a folder. Links are not followed, and folders that are closed or
+    /// unreadable are shown without content.
     fn descend(&mut self, folder: &Path, prefix: &str) {
         let Ok(folder) = self.policy.read(folder) else {
             return;
@@ -157,7 +158,7 @@ impl Listing<'_> {
         }
     }
 
-    /// A link counts as what it leads to, if one may look there.
+    /// `true` for a folder, and for a link to a folder that the policy lets the tools read.
     fn is_folder(&self, place: &Path, entry: &Entry) -> bool {
         let leads_to_folder = || {
             self.policy

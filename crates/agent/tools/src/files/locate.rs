@@ -1,4 +1,4 @@
-//! Finding the text that an edit wants to replace, and the nearest thing when it is not there.
+//! Finds the text that an edit replaces, or the most similar text if it is absent.
 
 use std::{
     collections::HashMap,
@@ -12,20 +12,20 @@ use similar::{
 
 use crate::text::{lines_with_ends, without_end};
 
-/// How many places are compared in full when the nearest text is looked for.
+/// Maximum number of windows that are compared in full in the search for similar text.
 const MAX_COMPARED: usize = 5_000;
 
-/// The time for looking for the nearest text. Comparing takes quadratic time at worst.
+/// Time limit of the search for similar text. Comparing takes quadratic time in the worst case.
 const TIME_LIMIT: Duration = Duration::from_millis(500);
 
-/// Text that agrees in no more lines than this is not worth showing.
+/// Minimum similarity of a text that is worth showing, exclusive.
 const LEAST_RATIO: f32 = 0.5;
 
-/// The most lines of a difference, and about the most of all, that are shown.
+/// Maximum number of lines shown per operation of a diff, and approximately of a whole diff.
 const MAX_SHOWN: usize = 200;
 
-/// Where the wanted text is in `content`, in order: exactly; else as lines that differ only in
-/// white space at their ends.
+/// Finds `wanted` in `content`, in order: exact matches; if there are none, lines that differ only
+/// in leading and trailing white space.
 pub(super) fn matches(content: &str, wanted: &str) -> Vec<Range<usize>> {
     let exact: Vec<_> = content
         .match_indices(wanted)
@@ -60,10 +60,11 @@ fn loose_matches(content: &str, wanted: &str) -> Vec<Range<usize>> {
     .collect()
 }
 
-/// The positions in `lines` at which the whole of `wanted` ends, in linear time (Knuth, Morris and
-/// Pratt).
+/// Returns the positions in `lines` at which a match of all of `wanted` ends, in linear time
+/// (Knuth-Morris-Pratt).
 fn occurrences(lines: &[&str], wanted: &[&str]) -> Vec<usize> {
-    // `fallback[n]`: the longest beginning of `wanted` that is also an end of its first `n` lines.
+    // `fallback[n]` is the length of the longest proper prefix of the first `n` wanted lines that
+    // is also their suffix.
     let mut fallback = vec![0, 0];
     let next = |fallback: &[usize], mut matched: usize, line: &str| {
         while matched > 0 && wanted.get(matched).copied() != Some(line) {
@@ -86,8 +87,8 @@ fn occurrences(lines: &[&str], wanted: &[&str]) -> Vec<usize> {
     ends
 }
 
-/// Says that `wanted` is not in `content`, with a diff to the most similar lines if more than half
-/// of them agree. Takes at most about [`TIME_LIMIT`].
+/// Explains that `wanted` is not in `content`, with a diff to the most similar lines if more than
+/// half of them agree. Takes at most about [`TIME_LIMIT`].
 pub(super) fn explain_absence(path: &str, content: &str, wanted: &str) -> String {
     let deadline = Instant::now() + TIME_LIMIT;
     let wanted: Vec<&str> = lines_with_ends(wanted).collect();
@@ -126,8 +127,8 @@ struct Nearest<'a> {
     operations: Vec<DiffOp>,
 }
 
-/// The window of `content` most similar to `wanted`, of those that agree in more than half of their
-/// lines. The best so far when the `deadline` passes.
+/// Returns the window of `content` most similar to `wanted`, among those that agree in more than
+/// half of their lines. Returns the best one so far if the `deadline` passes.
 fn nearest<'a>(content: &'a [&'a str], wanted: &[&str], deadline: Instant) -> Option<Nearest<'a>> {
     let size = wanted.len().clamp(1, content.len().max(1));
     let mut common = Common::new(wanted);
@@ -138,7 +139,7 @@ fn nearest<'a>(content: &'a [&'a str], wanted: &[&str], deadline: Instant) -> Op
     for ((start, window), last) in content.windows(size).enumerate().zip(tail) {
         common.add(last);
         let least = best.as_ref().map_or(LEAST_RATIO, |best| best.ratio);
-        // Lines that occur in both bound the ratio; most windows are done with here.
+        // The number of common lines bounds the ratio, which rules out most windows without a diff.
         let is_possible = ratio(common.count, wanted.len() + window.len()) > least;
         if let Some(first) = window.first() {
             common.remove(first);
@@ -167,7 +168,7 @@ fn nearest<'a>(content: &'a [&'a str], wanted: &[&str], deadline: Instant) -> Op
 
 /// Counts the lines that a window has in common with the wanted ones, in any order.
 struct Common<'a> {
-    /// For each wanted line, how many of it the window lacks; below zero, how many it has too many.
+    /// Wanted occurrences minus occurrences in the window, for each wanted line.
     lacking: HashMap<&'a str, isize>,
     count: usize,
 }
@@ -203,8 +204,8 @@ fn ratio(common: usize, total: usize) -> f32 {
     2.0 * common as f32 / total as f32
 }
 
-/// A unified diff with three lines of context. Lines keep their terminators and are joined by
-/// another newline, as the Python program prints them.
+/// Formats a unified diff with three lines of context. Lines keep their terminators and are joined
+/// by another newline, as in the Python program.
 fn unified_diff(
     old: &[&str],
     new: &[&str],
@@ -256,8 +257,8 @@ fn push_lines(lines: &mut Vec<String>, operation: &DiffOp, old: &[&str], new: &[
     }
 }
 
-/// The lines of one side of a group, as diffs write them. Where an operation has no lines on that
-/// side, the diff crate may name a place that lies out of order.
+/// Formats the line range of one side of a hunk. Operations without lines on that side are ignored,
+/// because the diff crate may give them positions that are out of order.
 fn span(group: &[DiffOp], side: impl Fn(&DiffOp) -> Range<usize>) -> String {
     let ranges = || group.iter().map(&side).filter(|range| !range.is_empty());
     let Some(start) = ranges().map(|range| range.start).min() else {

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::operation::{Operation, answer};
 
-/// The largest file that is read, even in part.
+/// Maximum size of a file that is read, even in part, in bytes.
 const MAX_READ: u64 = 100 << 20;
 
 #[derive(Debug)]

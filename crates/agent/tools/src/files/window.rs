@@ -1,32 +1,32 @@
-//! Reading part of a text file line by line, in memory that the file's size does not decide.
+//! Reads part of a text file line by line, with memory use independent of the file's size.
 //!
-//! The whole file is read, because the answer says how many lines there are and whether all of it
-//! is UTF-8; only the lines that are shown are kept, and of those no more than the budget.
+//! The whole file is read, because the result gives the number of lines and guarantees that all of
+//! the file is UTF-8. Only the lines that are shown are kept, and no more than the budget.
 
 use std::io::{self, Read};
 
 use crate::text::breaks_line;
 
-/// How many characters are shown at most.
+/// Maximum number of characters shown.
 pub(super) const BUDGET: usize = 128_000;
 
-/// Why a text could not be read.
+/// Reason why a text could not be read.
 #[derive(Debug)]
 pub(super) enum Unreadable {
     Io(io::Error),
     NotUtf8 { offset: u64 },
 }
 
-/// The numbered lines that were asked for, and what there is besides.
+/// The requested lines with their numbers, and facts about the file.
 #[derive(Debug, Default)]
 pub(super) struct Window {
     /// Lines as `N| text`, joined by newlines.
     pub(super) shown: String,
-    /// The number of the last line in `shown`; one less than the first asked for if there is none.
+    /// Number of the last line in `shown`; one less than the first requested line if there is none.
     pub(super) last: u64,
-    /// How many lines the file has.
+    /// Number of lines in the file.
     pub(super) total: u64,
-    /// How long the first line is, in characters, if it alone is beyond the budget.
+    /// Length of the first line in characters, if it alone exceeds the budget.
     pub(super) clipped: Option<u64>,
 }
 
@@ -69,20 +69,21 @@ struct Reader {
     first: u64,
     end: u64,
     window: Window,
-    /// Characters in `window.shown`.
+    /// Number of characters in `window.shown`.
     used: usize,
-    /// Nothing more is shown.
+    /// Set once nothing more is shown.
     full: bool,
     line: String,
-    /// Characters of the line, kept or not.
+    /// Number of characters in the current line, kept or not.
     length: u64,
     after_return: bool,
     in_line: bool,
 }
 
 impl Reader {
-    /// Takes in the valid text at the start of `bytes` and returns its length, or where it is
-    /// invalid. An incomplete character at the end is left for later unless this is the end.
+    /// Consumes the valid text at the start of `bytes` and returns its length, or the offset of an
+    /// invalid byte as the error. An incomplete character at the end is left for the next call
+    /// unless `at_end`.
     fn decode(&mut self, bytes: &[u8], at_end: bool) -> Result<usize, usize> {
         let valid = match std::str::from_utf8(bytes) {
             Ok(text) => {

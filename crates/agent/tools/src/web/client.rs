@@ -1,12 +1,12 @@
 //! The HTTP clients of the web tools, built when they are first needed.
 //!
-//! Two, because they connect by different rules. The *guarded* one fetches what a model names: it
-//! resolves through the [`UrlGuard`] at the moment of connecting, so the address that was checked is
-//! the one connected to, and it follows no redirect by itself. The *plain* one talks to the services
-//! that the operator configured, which may well be on this machine.
+//! There are two, because they connect by different rules. The *guarded* one fetches URLs named by
+//! a model: it resolves through the [`UrlGuard`] at connect time, so that it connects to the
+//! address that was checked, and it follows no redirect by itself. The *plain* one talks to
+//! services configured by the operator, which may well be on this machine.
 //!
-//! Behind a proxy the proxy resolves: names are still checked here first, but what the proxy then
-//! connects to is out of our hands.
+//! With a proxy, the proxy resolves names. They are still checked here first, but the guard cannot
+//! control the address that the proxy then connects to.
 
 use std::{
     io,
@@ -31,13 +31,13 @@ const CONNECT: Duration = Duration::from_secs(10);
 const MAX_REDIRECTS: usize = 5;
 const PROXY_SCHEMES: [&str; 4] = ["http", "https", "socks5", "socks5h"];
 
-/// Makes and keeps the clients of the web tools, the guard that they ask, and the reader of what they
-/// download. Share one.
+/// Builds and keeps the clients of the web tools, their guard, and the extractor for downloaded
+/// pages. Share one value between the tools.
 #[derive(Debug)]
 pub struct HttpClients {
     guard: Arc<UrlGuard>,
     extractor: Arc<dyn Extract>,
-    /// Empty for none; `None` leaves it to the environment.
+    /// Proxy URL, empty for none; `None` uses the proxy variables of the environment.
     proxy: Option<String>,
     user_agent: String,
     guarded: OnceLock<Result<Client, String>>,
@@ -45,7 +45,7 @@ pub struct HttpClients {
 }
 
 impl HttpClients {
-    /// Clients by `config`; nothing is built or opened yet.
+    /// Creates the set of clients for `config`; builds and opens nothing yet.
     #[must_use]
     pub fn new(config: &WebConfig, guard: Arc<UrlGuard>, extractor: Arc<dyn Extract>) -> Self {
         let user_agent = config
@@ -62,22 +62,22 @@ impl HttpClients {
         }
     }
 
-    /// The guard that decides what may be fetched.
+    /// Returns the guard that decides which URLs may be fetched.
     #[must_use]
     pub const fn guard(&self) -> &Arc<UrlGuard> {
         &self.guard
     }
 
-    /// Reads what was downloaded.
+    /// Returns the extractor for downloaded pages.
     pub(super) const fn extractor(&self) -> &Arc<dyn Extract> {
         &self.extractor
     }
 
-    /// The client for addresses that a model names and the guard has checked.
+    /// Returns the client for URLs that a model names and the guard has checked.
     pub(super) fn guarded(&self) -> Result<&Client, String> {
         let build = || {
             let builder = self.builder()?.redirect(redirect::Policy::none());
-            // The name of the proxy itself is the operator's choice.
+            // The operator chose the proxy, so its own host name is exempt from the guard.
             let exempt = match self.proxy.as_deref() {
                 None => proxies_of_environment(),
                 Some("") => Vec::new(),
@@ -98,7 +98,7 @@ impl HttpClients {
             .map_err(Clone::clone)
     }
 
-    /// The client for services that the operator configured.
+    /// Returns the client for services that the operator configured.
     pub(super) fn plain(&self) -> Result<&Client, String> {
         let build = || {
             let builder = self
@@ -123,7 +123,7 @@ impl HttpClients {
     }
 }
 
-/// The proxy of the configuration; without a scheme it is an HTTP one.
+/// Parses the configured proxy; without a scheme it is an HTTP proxy.
 fn parsed(proxy: &str) -> Result<Proxy, String> {
     let address = if proxy.contains("://") {
         proxy.to_owned()
@@ -136,7 +136,7 @@ fn parsed(proxy: &str) -> Result<Proxy, String> {
         .filter(known)
         .and_then(|url| Proxy::all(url).ok());
     proxy.ok_or_else(|| {
-        // The address may hold a password, so it is not repeated.
+        // The proxy URL may contain a password, so it is not repeated.
         format!(
             "tools.web.proxy is not a URL with one of the schemes {}",
             PROXY_SCHEMES.join(", ")
@@ -144,8 +144,8 @@ fn parsed(proxy: &str) -> Result<Proxy, String> {
     })
 }
 
-/// TLS needs a provider for the whole process. Programs install one first thing; an embedder may
-/// not have.
+/// Installs a TLS cryptography provider for the process if there is none. Our programs install one
+/// at startup, but an embedder may not.
 fn provide_cryptography() {
     let missing = rustls::crypto::CryptoProvider::get_default().is_none();
     if missing
@@ -153,11 +153,12 @@ fn provide_cryptography() {
             .install_default()
             .is_err()
     {
-        tracing::debug!("another thread has installed a cryptography provider");
+        tracing::debug!("another thread has already installed a cryptography provider");
     }
 }
 
-/// Hosts of the proxies that the environment names, which the client resolves like any other.
+/// Returns the hosts of the proxies in the environment; the client resolves them like any other
+/// host.
 fn proxies_of_environment() -> Vec<String> {
     [
         "HTTP_PROXY",
@@ -173,7 +174,7 @@ fn proxies_of_environment() -> Vec<String> {
     .collect()
 }
 
-/// Resolves names through the guard.
+/// DNS resolver that asks the guard.
 #[derive(Debug)]
 struct GuardedNames {
     guard: Arc<UrlGuard>,

@@ -1,17 +1,17 @@
-//! Bodies: read up to a bound.
+//! Reads response bodies up to a limit.
 
 use super::WebError;
 use reqwest::{Response, header::CONTENT_TYPE};
 
-/// How much of a page is read, after decompression.
+/// Maximum size of a body after decompression, in bytes.
 pub(super) const MAX_BODY: usize = 4 << 20;
 
-/// A body, or its beginning.
+/// A response body, possibly truncated.
 pub(super) struct Body {
-    /// The value of the header `Content-Type`; empty if there was none.
+    /// Value of the `Content-Type` header; empty if there was none.
     pub(super) content_type: String,
     pub(super) bytes: Vec<u8>,
-    /// `true` if there was more.
+    /// `true` if the body was longer.
     pub(super) cut: bool,
 }
 

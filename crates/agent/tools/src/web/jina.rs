@@ -1,5 +1,6 @@
-//! Jina's reader: a service that turns pages into Markdown, and so learns which pages are read. It
-//! is asked only when it is switched on, and gives way silently to a direct fetch.
+//! Client of Jina's reader, a service that turns pages into Markdown and thereby learns which pages
+//! are read. It is used only if it is enabled, and any failure silently falls back to a direct
+//! fetch.
 
 use std::time::Duration;
 
@@ -16,14 +17,14 @@ struct Answer {
     data: Page,
 }
 
-/// What the reader made of a page.
+/// A page as the reader returns it.
 #[derive(Deserialize)]
 pub(super) struct Page {
     #[serde(default)]
     title: String,
     #[serde(default)]
     content: String,
-    /// Where the page was in the end.
+    /// Final URL of the page.
     pub(super) url: Option<String>,
 }
 
@@ -37,7 +38,7 @@ impl Page {
     }
 }
 
-/// Asks the reader at `base` for `url`. Nothing comes back if it fails, refuses or finds nothing.
+/// Asks the reader at `base` for `url`. Returns `None` if it fails, refuses or finds nothing.
 pub(super) async fn read(client: &Client, base: &str, url: &str) -> Option<Page> {
     let mut request = client
         .get(format!("{}/{url}", base.trim_end_matches('/')))

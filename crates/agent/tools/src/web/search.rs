@@ -20,7 +20,7 @@ const MAX_RESULTS: u32 = 10;
 pub(crate) struct WebSearch {
     config: SearchConfig,
     http: Arc<HttpClients>,
-    /// DuckDuckGo turns away who asks twice at once.
+    /// Serializes requests to DuckDuckGo, which rejects concurrent ones.
     one_at_a_time: Semaphore,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     count: Option<u32>,
 }
 
-/// One result, as the provider wrote it.
+/// One result, as the provider formats it.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Hit {
     title: String,
@@ -108,7 +108,7 @@ impl Operation for WebSearch {
     }
 }
 
-/// Lists the results on a page of the search that has no API, as the model reads them.
+/// Lists the results on a DuckDuckGo page as the model reads them.
 pub(super) fn results_on(page: &str) -> String {
     listed("", &providers::duckduckgo_hits(page), MAX_RESULTS)
 }

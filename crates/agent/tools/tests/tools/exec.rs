@@ -1,4 +1,4 @@
-//! `exec`: answers, limits, environment, and what is left behind.
+//! `exec`: results, limits, environment, and cleanup of processes.
 #![cfg(unix)]
 
 use std::io::{PipeReader, PipeWriter, Read as _};
@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::fixture::{Fixture, error};
 
-/// Longer than anything here takes, and much shorter than what has to be ended.
+/// Longer than any test takes, and much shorter than the commands that have to be killed.
 const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 async fn sh(fixture: &Fixture, command: &str) -> String {
@@ -80,7 +80,8 @@ async fn the_environment_holds_nothing_of_the_assistants() {
     assert!(sh(&fixture, "env").await.contains("CARGO_MANIFEST_DIR="));
 }
 
-/// A pipe that every process inherits which is begun meanwhile: it ends with the last of them.
+/// A pipe inherited by every process started while it exists; it reaches its end when the last of
+/// them exits.
 struct Inherited {
     reader: PipeReader,
     writer: PipeWriter,
@@ -93,17 +94,17 @@ impl Inherited {
         Self { reader, writer }
     }
 
-    /// Waits for that.
+    /// Waits until the last of those processes has exited.
     async fn end(self) {
         let Self { mut reader, writer } = self;
         drop(writer);
         let (left, is_left) = oneshot::channel();
-        // Should it go on, nobody waits for the thread.
+        // If a process is still running, the test fails without waiting for the thread.
         std::thread::spawn(move || left.send(reader.read(&mut [0]).unwrap()));
         assert_eq!(
             tokio::time::timeout(WAIT_LIMIT, is_left).await,
             Ok(Ok(0)),
-            "some process goes on"
+            "a process is still running"
         );
     }
 }

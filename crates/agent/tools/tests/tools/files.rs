@@ -224,7 +224,7 @@ async fn an_edit_that_is_not_certain_changes_nothing() {
 #[tokio::test]
 async fn listing_is_sorted_and_leaves_out_what_tools_make() {
     let fixture = Fixture::new();
-    // The folder above is named like an ignored one, which must not hide what is below it.
+    // The folder above has the name of an ignored one, which must not hide the entries below it.
     for name in [
         "build/p/b.txt",
         "build/p/a/z",

@@ -1,4 +1,4 @@
-//! A workspace and the tools on it.
+//! A temporary workspace with the tools on it.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// Tools confined to an almost empty workspace.
+    /// Creates tools confined to an almost empty workspace.
     pub(crate) fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         let config = ToolsConfig {
@@ -44,7 +44,7 @@ impl Fixture {
         fixture
     }
 
-    /// The same, not confined.
+    /// Creates the same fixture without confinement.
     pub(crate) fn open() -> Self {
         let mut fixture = Self::new();
         fixture.config.restrict_to_workspace = false;
@@ -89,7 +89,7 @@ impl Fixture {
         registry
     }
 
-    /// Calls a tool and returns all of its answer.
+    /// Calls a tool and returns the whole result.
     pub(crate) async fn run(&self, tool: &str, arguments: Value) -> ToolResult {
         self.run_with(tool, arguments, &ToolContext::detached("cli:direct"))
             .await
@@ -105,13 +105,13 @@ impl Fixture {
         self.registry().run(&call, context).await
     }
 
-    /// Calls a tool and returns what the model reads.
+    /// Calls a tool and returns the output that the model reads.
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> String {
         self.run(tool, arguments).await.output
     }
 }
 
-/// An error as the model reads it.
+/// Formats an error as the model reads it.
 pub(crate) fn error(text: impl AsRef<str>) -> String {
     format!("Error: {}{}", text.as_ref(), nanobot_tool::ERROR_HINT)
 }
@@ -120,7 +120,7 @@ pub(crate) fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Schemas are paid for in every request: all seven fit in a small part of it.
+/// Every request pays for the schemas, so all seven together have to be short.
 #[test]
 fn the_tools_are_listed_in_order_and_briefly() {
     let specs = Fixture::new().registry().specs();

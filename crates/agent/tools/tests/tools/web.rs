@@ -30,7 +30,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::fixture::Fixture;
 
-/// A server on this machine that answers by `routes` and remembers what was asked.
+/// A local server that serves `routes` and records the requests.
 struct Server {
     base: String,
     asked: Arc<Mutex<Vec<String>>>,
@@ -69,7 +69,7 @@ impl Drop for Server {
     }
 }
 
-/// A reader that knows whether it got ready.
+/// An extractor that records whether it was prepared.
 #[derive(Debug, Default)]
 struct Reader {
     is_ready: AtomicBool,
@@ -86,7 +86,7 @@ impl Extract for Reader {
     }
 }
 
-/// A configuration under which this machine may be fetched from.
+/// A configuration that allows fetching from this machine.
 fn local() -> ToolsConfig {
     ToolsConfig {
         ssrf_whitelist: vec!["127.0.0.0/8".to_owned()],
@@ -308,7 +308,8 @@ async fn what_is_private_is_not_asked() {
     assert_eq!(server.asked(), [""; 0]);
 }
 
-/// 64 MiB of `x` in a few dozen KiB of gzip: one literal, then copies of 258 bytes from one byte back.
+/// Builds 64 MiB of `x` in a few dozen KiB of gzip: one literal, then copies of 258 bytes at
+/// distance 1.
 fn bomb() -> Vec<u8> {
     let literal = "10101000";
     let copy = "1100010100000";
@@ -353,7 +354,7 @@ async fn a_body_is_bounded_after_decompression() {
     assert!(answer["text"].as_str().unwrap().ends_with(&"x".repeat(100)));
 }
 
-/// Public when it is checked, private when it is connected to.
+/// A resolver that returns a public address for the check and a private one for the connection.
 #[derive(Debug, Default)]
 struct Rebinding(Mutex<u32>);
 
@@ -439,7 +440,7 @@ async fn the_reader_is_asked_only_when_switched_on() {
 
 type Log = Arc<Mutex<Vec<String>>>;
 
-/// All search providers at once; what they were asked goes to the log.
+/// Serves all search providers at once, and logs their requests.
 fn engines(log: &Log) -> Router {
     let note = |log: &Log, text: String| log.lock().unwrap().push(text);
     let brave = async move |State(log): State<Log>,
@@ -606,7 +607,7 @@ async fn a_search_that_fails_says_why_and_keeps_the_key() {
     assert_eq!(format!("{:?}", config.web.search.api_key), "ApiKey(none)");
 }
 
-/// A failed connection may pass; a refusal by a rule or by the server does not.
+/// A failed connection is transient; a refusal by a rule or by the server is not.
 #[tokio::test]
 async fn only_circumstances_are_worth_another_try() {
     let status = async |Path(code): Path<u16>| StatusCode::from_u16(code).unwrap();

@@ -1,21 +1,21 @@
-//! Words with what is known about their values filled in.
+//! Words of a command, with the known variables filled in.
 
 use std::path::PathBuf;
 
 use super::Inspection;
 use crate::exec::shell::{Part, Word};
 
-/// A word as the shell would pass it on, as far as that is known.
+/// A word as the shell would pass it on, as far as its value is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Argument {
-    /// The text; variables that are not known stand as `$NAME`.
+    /// The text; unknown variables appear as `$NAME`.
     pub(super) text: String,
-    /// How many bytes at its start are certain.
+    /// Length of the prefix that is certain, in bytes.
     known: usize,
 }
 
 impl Argument {
-    /// An argument that is certain.
+    /// Creates an argument that is certain.
     pub(super) fn literal(text: impl Into<String>) -> Self {
         let text = text.into();
         Self {
@@ -24,12 +24,12 @@ impl Argument {
         }
     }
 
-    /// Whether all of it is certain.
+    /// `true` if the whole text is certain.
     pub(super) const fn is_literal(&self) -> bool {
         self.known == self.text.len()
     }
 
-    /// The same from byte `start` on.
+    /// Returns the argument from byte `start` on.
     pub(super) fn from(&self, start: usize) -> Self {
         let text = self.text.get(start..).unwrap_or_default().to_owned();
         Self {
@@ -38,8 +38,8 @@ impl Argument {
         }
     }
 
-    /// The path that it names if it is certain, else the folder that it certainly lies in; nothing
-    /// if not even that is known.
+    /// Returns the path that the argument names if it is certain, else the folder that the path is
+    /// certainly in; `None` if not even that is known.
     pub(super) fn place(&self) -> Option<&str> {
         if self.is_literal() {
             return Some(&self.text);
@@ -49,7 +49,7 @@ impl Argument {
         certain.get(..=slash)
     }
 
-    /// The name of the program, if this is a command: without folder and extension, in lower case.
+    /// Returns the program name, if this is a command: without folder and `.exe`, in lower case.
     pub(super) fn program(&self) -> String {
         let name = self
             .text
@@ -103,7 +103,7 @@ impl Inspection<'_> {
         }
     }
 
-    /// `path` from where the shell would be.
+    /// Resolves `path` against the shell's current directory.
     pub(super) fn absolute(&self, path: &str) -> PathBuf {
         self.directory.join(path)
     }

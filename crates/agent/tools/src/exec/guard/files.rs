@@ -1,4 +1,4 @@
-//! Paths and addresses in arguments.
+//! Checks the paths and URLs in arguments.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use url::{Host, Url};
 
 use super::{Argument, Inspection, Refusal};
 
-/// Devices that anything may use.
+/// Device files that any command may use.
 const HARMLESS_DEVICES: [&str; 9] = [
     "/dev/null",
     "/dev/zero",
@@ -20,7 +20,7 @@ const HARMLESS_DEVICES: [&str; 9] = [
     "/dev/tty",
 ];
 
-/// Where programs are, which are run and not read.
+/// Folders of installed programs. Naming a program there runs it and does not read the file.
 const PROGRAM_FOLDERS: [&str; 8] = [
     "/bin",
     "/sbin",
@@ -32,16 +32,16 @@ const PROGRAM_FOLDERS: [&str; 8] = [
     "/System",
 ];
 
-/// Programs that print their arguments, or take them for text.
+/// Programs that print or ignore their arguments.
 const PRINTERS: [&str; 5] = ["echo", "printf", ":", "true", "false"];
 
-/// Programs whose first operand is a pattern or a program.
+/// Programs whose first operand is a pattern or a script.
 const MATCHERS: [&str; 12] = [
     "grep", "egrep", "fgrep", "rg", "ag", "sed", "awk", "gawk", "mawk", "jq", "yq", "expr",
 ];
 
 impl Inspection<'_> {
-    /// Checks whatever looks like a path or an address among the arguments of `name`.
+    /// Checks everything that looks like a path or a URL among the arguments of `name`.
     pub(super) fn paths(
         &mut self,
         program: &Argument,
@@ -57,7 +57,7 @@ impl Inspection<'_> {
         if PRINTERS.contains(&name) {
             return Ok(());
         }
-        // A commit message mentions addresses and asks none.
+        // URLs in a commit message are not connected to.
         let is_message =
             name == "git" && arguments.first().is_some_and(|verb| verb.text == "commit");
         let mut pattern_ahead = MATCHERS.contains(&name);
@@ -76,7 +76,7 @@ impl Inspection<'_> {
 
     fn argument_path(&self, argument: &Argument) -> Result<(), Refusal> {
         let text = argument.text.as_str();
-        // `-C/path`, `-I../path`: the option is in front of the path.
+        // `-C/path`, `-I../path`: the path follows the option directly.
         let option = if text.starts_with('-') {
             text.len()
                 - text
@@ -96,7 +96,7 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    /// Whether an argument is a path: it is there, or it is written like one.
+    /// `true` if the argument is a path: it exists, or it is written like one.
     fn is_path(&self, candidate: &Argument) -> bool {
         let text = candidate.text.as_str();
         let Some(place) = candidate.place().filter(|place| !place.is_empty()) else {
@@ -109,7 +109,7 @@ impl Inspection<'_> {
         written || self.absolute(place).symlink_metadata().is_ok()
     }
 
-    /// Remembers the addresses in `text`; a bare host counts for programs that take one.
+    /// Collects the URLs in `text`; a bare host counts for programs that take one.
     fn addresses(&mut self, name: &str, text: &str) {
         let lower = text.to_ascii_lowercase();
         for scheme in ["http://", "https://"] {
@@ -117,7 +117,7 @@ impl Inspection<'_> {
                 let url = text.get(at..).unwrap_or_default();
                 let end = url.find(|c: char| c.is_whitespace() || "\"'<>`$…".contains(c));
                 let url = url.get(..end.unwrap_or(url.len())).unwrap_or_default();
-                // Of a host that only running would tell nothing can be said.
+                // Skip a URL whose host is unknown until the command runs.
                 if url.len() > scheme.len() {
                     self.urls.push(url.to_owned());
                 }
@@ -155,7 +155,7 @@ impl Inspection<'_> {
                         || place.split('/').any(|part| reveals.contains(&part)));
                 if inside { refused(verdict) } else { Ok(()) }
             }
-            // Text that merely begins with a slash.
+            // Text that only looks like an absolute path.
             Err(PathDenied::Outside { .. }) if is_nowhere(place) => Ok(()),
             _ => refused(verdict),
         }
@@ -183,8 +183,8 @@ impl Inspection<'_> {
         refused(self.guard.policy.remove(self.absolute(place)))
     }
 
-    /// A whole tree is removed only inside the workspace and the other open roots, confined or not,
-    /// and only if it is certain which one.
+    /// Checks the removal of a directory tree. It must be inside the workspace or another open
+    /// root, whether tools are confined or not, and the path must be certain.
     pub(super) fn may_remove_tree(&self, target: &Argument) -> Result<(), Refusal> {
         let Some(place) = target.place() else {
             let what = format!(
@@ -196,7 +196,8 @@ impl Inspection<'_> {
         refused(self.guard.confined.remove(self.absolute(place)))
     }
 
-    /// Files in this tree may be removed or changed: it lies in an open root and is not protected.
+    /// Checks that files in this tree may be removed or changed: it is in an open root and not
+    /// protected.
     pub(super) fn may_change_below(&self, target: &Argument) -> Result<(), Refusal> {
         let Some(place) = target.place() else {
             return Ok(());
@@ -205,7 +206,8 @@ impl Inspection<'_> {
     }
 }
 
-/// A denial as a refusal. What cannot be resolved is left to the shell, which will say so.
+/// Turns a denial into a refusal. A path that cannot be resolved is left to the shell, which will
+/// report it.
 fn refused(verdict: Result<ResolvedPath, PathDenied>) -> Result<(), Refusal> {
     match verdict {
         Ok(_) | Err(PathDenied::Unresolvable { .. } | PathDenied::Malformed) => Ok(()),
@@ -221,7 +223,7 @@ fn is_network_device(place: &str) -> bool {
     place.starts_with("/dev/tcp/") || place.starts_with("/dev/udp/")
 }
 
-/// Whether not even the first component of an absolute path is there.
+/// `true` if not even the first component of an absolute path exists.
 fn is_nowhere(place: &str) -> bool {
     let mut components = Path::new(place).components();
     let root = components.next();

@@ -1,7 +1,7 @@
-//! Patterns over one command with its arguments: the built-in ones, and the operator's.
+//! Patterns over a command with its arguments: the built-in ones and the operator's.
 //!
-//! Decision: letters without case, words and white space are those of ASCII, as programs and their
-//! options are. The tables of all others would weigh more than everything else here.
+//! Decision: case folding, word characters and white space are ASCII only, like programs and their
+//! options. Unicode tables would take more space than everything else here.
 
 use std::sync::LazyLock;
 
@@ -10,8 +10,8 @@ use regex_lite::{Regex, RegexBuilder};
 use super::{Argument, Refusal};
 use crate::ToolsError;
 
-/// Programs and arguments that do harm anywhere, anchored at the name of the program, so that a
-/// commit message about rebooting is no reboot.
+/// Harmful commands, anchored at the program name, so that a commit message about rebooting does
+/// not match.
 const DANGEROUS: [(&str, &str); 14] = [
     (
         r"^(mkfs(\.\w+)?|mke2fs|mkswap|diskpart|fdisk|sfdisk|parted|wipefs|blkdiscard)\b",
@@ -60,7 +60,7 @@ const DANGEROUS: [(&str, &str); 14] = [
 ];
 
 static BUILT_IN: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
-    // A pattern that does not compile is found by the test below.
+    // A pattern that does not compile is caught by the test below.
     let compile =
         |(pattern, what): (&str, &'static str)| Some((ignoring_case(pattern).ok()?, what));
     DANGEROUS.into_iter().filter_map(compile).collect()
@@ -70,7 +70,7 @@ fn ignoring_case(pattern: &str) -> Result<Regex, regex_lite::Error> {
     RegexBuilder::new(pattern).case_insensitive(true).build()
 }
 
-/// Refuses a function that calls itself into the background.
+/// Refuses a fork bomb: a function that pipes into itself.
 pub(super) fn fork_bomb(text: &str) -> Result<(), Refusal> {
     let squeezed: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     let doubles = squeezed.match_indices("(){").any(|(at, _)| {
@@ -89,7 +89,7 @@ pub(super) fn fork_bomb(text: &str) -> Result<(), Refusal> {
     }
 }
 
-/// A command as one line, for patterns and messages.
+/// Joins a command into one line, for patterns and messages.
 pub(super) fn line(name: &str, arguments: &[Argument]) -> String {
     let texts = arguments.iter().map(|argument| argument.text.as_str());
     std::iter::once(name)
@@ -119,8 +119,9 @@ impl Patterns {
         })
     }
 
-    /// Refuses what is dangerous or denied, and tells whether the allow list, if there is one,
-    /// names the command. A named command is not held against the deny patterns.
+    /// Refuses a dangerous or denied command. Returns `true` if the command matches an allow
+    /// pattern or there are none. An allowed command is exempt from the built-in patterns and the
+    /// deny patterns.
     pub(super) fn check(&self, name: &str, arguments: &[Argument]) -> Result<bool, Refusal> {
         let line = line(name, arguments);
         let named = self.allow.iter().any(|pattern| pattern.is_match(&line));

@@ -1,4 +1,4 @@
-//! What is known about single programs: which of their arguments they write, remove or run.
+//! Rules for single programs: which of their arguments they write, remove or run.
 
 use super::{
     Argument, Inspection, Refusal, Surroundings,
@@ -7,7 +7,7 @@ use super::{
 
 const INTERPRETERS: [&str; 7] = ["python", "python3", "perl", "ruby", "node", "php", "lua"];
 
-/// Settings with which git runs a command.
+/// Git settings that run a command.
 const GIT_COMMANDS: [&str; 12] = [
     "alias.",
     "core.pager",
@@ -24,7 +24,7 @@ const GIT_COMMANDS: [&str; 12] = [
 ];
 
 impl Inspection<'_> {
-    /// The rules of the program `name`.
+    /// Applies the rules of the program `name`.
     pub(super) fn program(
         &mut self,
         name: &str,
@@ -37,7 +37,7 @@ impl Inspection<'_> {
             "xargs" => removes_unknown(arguments),
             "mv" => self.transfer(arguments, true),
             "ln" => {
-                // A second name for a file is a second way to write it.
+                // Writing to a hard link writes the original file.
                 if !arguments
                     .iter()
                     .any(|a| is_flag(&a.text, 's', "--symbolic"))
@@ -87,7 +87,7 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    /// `-delete`, and removals by `-exec`, fall on the folders that the search starts from.
+    /// Checks `-delete`, and removals by `-exec`, on the folders that the search starts from.
     fn find(&self, arguments: &[Argument]) -> Result<(), Refusal> {
         let removes = arguments
             .iter()
@@ -101,7 +101,7 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    /// Copies and moves: the last operand, or the value of `-t`, is where to.
+    /// Checks copies and moves; the target is the last operand, or the value of `-t`.
     fn transfer(&self, arguments: &[Argument], removes_source: bool) -> Result<(), Refusal> {
         let mut sources = operands(arguments);
         let target = match target_option(arguments) {
@@ -132,7 +132,7 @@ impl Inspection<'_> {
         targets.iter().try_for_each(|target| self.may_write(target))
     }
 
-    /// `sed -i` and `perl -i` write their files; the first operand may be the program.
+    /// Checks the files that `sed -i` and `perl -i` write; the first operand may be the script.
     fn edited_in_place(&self, arguments: &[Argument]) -> Result<(), Refusal> {
         let in_place = arguments
             .iter()
@@ -154,7 +154,7 @@ impl Inspection<'_> {
         target.map_or(Ok(()), |target| self.may_write(&target.from("of=".len())))
     }
 
-    /// `-o file`, `-O file`, `--output=file` and their like.
+    /// Checks the targets of `-o file`, `-O file`, `--output=file` and similar options.
     fn output_option(&self, arguments: &[Argument]) -> Result<(), Refusal> {
         for (index, argument) in arguments.iter().enumerate() {
             let text = argument.text.as_str();
@@ -195,7 +195,7 @@ fn refuse_if(refused: bool, what: &str) -> Result<(), Refusal> {
     }
 }
 
-/// Scripts that come out of a download are run by nobody.
+/// Refuses to run a script that comes out of a download.
 fn runs_download(surroundings: Surroundings<'_>) -> Result<(), Refusal> {
     refuse_if(
         any_downloads(surroundings.nested),
@@ -203,7 +203,7 @@ fn runs_download(surroundings: Surroundings<'_>) -> Result<(), Refusal> {
     )
 }
 
-/// `xargs rm -r` removes what nobody has seen.
+/// Refuses `xargs rm -r`, because the paths it removes are unknown.
 fn removes_unknown(arguments: &[Argument]) -> Result<(), Refusal> {
     let at = arguments
         .iter()
@@ -238,13 +238,14 @@ fn is_recursive(arguments: &[Argument]) -> bool {
     })
 }
 
-/// Whether `text` is the option `long`, abbreviated or not, or has `short` among its short options.
+/// `true` if `text` is the option `long`, possibly abbreviated, or contains `short` among its short
+/// options.
 fn is_flag(text: &str, short: char, long: &str) -> bool {
     let shorts = text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
     shorts.is_some_and(|rest| rest.contains(short)) || (text.len() > 2 && long.starts_with(text))
 }
 
-/// The arguments that are no options.
+/// Returns the arguments that are not options.
 fn operands(arguments: &[Argument]) -> Vec<&Argument> {
     let mut options = true;
     arguments
@@ -257,7 +258,7 @@ fn operands(arguments: &[Argument]) -> Vec<&Argument> {
         .collect()
 }
 
-/// The value of `-t` or `--target-directory`.
+/// Returns the value of `-t` or `--target-directory`.
 fn target_option(arguments: &[Argument]) -> Option<Argument> {
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {

@@ -1,18 +1,18 @@
-//! Programs that run what their arguments say: what is in front is taken off.
+//! Finds the command inside a wrapper such as `env` or `sh -c`.
 
 use super::Argument;
 use crate::exec::shell::{Script, Stage, Word};
 
-/// Words of the shell's grammar that may stand in front of a command.
+/// Keywords of the shell's grammar that may come before a command.
 const KEYWORDS: [&str; 14] = [
     "!", "{", "}", "(", "do", "done", "then", "else", "elif", "if", "fi", "while", "until", "esac",
 ];
 
-/// Words that begin a construct whose first stage is no command.
+/// Words that begin a construct whose first stage is not a command.
 const CONSTRUCTS: [&str; 4] = ["for", "select", "case", "in"];
 
-/// Programs that put circumstances around a command: name, options that take a value in a word of
-/// their own, and how many operands stand before the command.
+/// Programs that run the command in their arguments: name, options that take a value as a separate
+/// word, and number of operands before the command.
 const WRAPPERS: [(&str, &[&str], usize); 27] = [
     ("command", &[], 0),
     ("builtin", &[], 0),
@@ -54,7 +54,7 @@ const WRAPPERS: [(&str, &[&str], usize); 27] = [
 pub(super) const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "mksh"];
 const DOWNLOADERS: [&str; 7] = ["curl", "wget", "aria2c", "fetch", "http", "https", "lynx"];
 
-/// What a wrapper runs.
+/// The command that a wrapper runs.
 pub(super) enum Wrapped<'a> {
     /// A program with its arguments.
     Command(&'a [Argument]),
@@ -62,7 +62,7 @@ pub(super) enum Wrapped<'a> {
     Text(String),
 }
 
-/// `arguments` without the keywords and assignments in front; nothing for constructs.
+/// Strips leading keywords and assignments from `arguments`; empty for constructs.
 pub(super) fn without_prelude(mut arguments: &[Argument]) -> &[Argument] {
     while let Some((first, rest)) = arguments.split_first() {
         let text = first.text.as_str();
@@ -90,7 +90,7 @@ fn is_assignment(text: &str) -> bool {
     })
 }
 
-/// What the program `name` would run by these arguments, if it runs anything.
+/// Returns the command that `name` runs with these arguments, if it runs one.
 pub(super) fn wrapped<'a>(name: &str, arguments: &'a [Argument]) -> Option<Wrapped<'a>> {
     match name {
         "eval" => return Some(Wrapped::Text(joined(arguments))),
@@ -129,7 +129,7 @@ fn joined(arguments: &[Argument]) -> String {
         .join(" ")
 }
 
-/// What follows the options, some of which take a value.
+/// Skips leading options and the values of those in `valued`.
 fn after_options<'a>(mut arguments: &'a [Argument], valued: &[&str]) -> &'a [Argument] {
     while let Some((first, rest)) = arguments.split_first() {
         if first.text == "--" {
@@ -148,7 +148,7 @@ fn after_options<'a>(mut arguments: &'a [Argument], valued: &[&str]) -> &'a [Arg
     arguments
 }
 
-/// The command of `find … -exec command`.
+/// Returns the command of `find … -exec command`.
 fn after_exec(arguments: &[Argument]) -> Option<&[Argument]> {
     let at = arguments
         .iter()
@@ -156,7 +156,7 @@ fn after_exec(arguments: &[Argument]) -> Option<&[Argument]> {
     arguments.get(at + 1..)
 }
 
-/// The text of `env -S text`.
+/// Returns the command text of `env -S text`.
 fn split_string(arguments: &[Argument]) -> Option<String> {
     let mut rest = arguments;
     while let Some((first, after)) = rest.split_first() {
@@ -175,7 +175,7 @@ fn split_string(arguments: &[Argument]) -> Option<String> {
     None
 }
 
-/// The script of `sh -c script`, the option possibly among others (`-lc`).
+/// Returns the script of `sh -c script`; the option may be combined with others (`-lc`).
 fn script_operand(arguments: &[Argument]) -> Option<String> {
     let at = arguments.iter().position(|argument| {
         let text = argument.text.as_str();
@@ -188,7 +188,7 @@ fn script_operand(arguments: &[Argument]) -> Option<String> {
         .map(|a| a.text.clone())
 }
 
-/// Whether a shell with these arguments reads its script from its input.
+/// `true` if a shell with these arguments reads its script from standard input.
 pub(super) fn reads_script_from_input(arguments: &[Argument]) -> bool {
     const INPUTS: [&str; 3] = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
     let operand = arguments
@@ -201,7 +201,7 @@ pub(super) fn reads_script_from_input(arguments: &[Argument]) -> bool {
     script_operand(arguments).is_none() && (named || input)
 }
 
-/// Whether `stage` is a shell that reads its script from its input.
+/// `true` if `stage` is a shell that reads its script from standard input.
 pub(super) fn is_bare_shell(stage: &Stage) -> bool {
     let words: Vec<Argument> = stage
         .words
@@ -215,7 +215,7 @@ pub(super) fn is_bare_shell(stage: &Stage) -> bool {
         })
 }
 
-/// Whether `stage` downloads something.
+/// `true` if `stage` downloads something.
 pub(super) fn downloads(stage: &Stage) -> bool {
     let named = |word: &Word| {
         let program = Argument::literal(word.written()).program();
@@ -229,7 +229,7 @@ pub(super) fn downloads(stage: &Stage) -> bool {
             .is_some_and(|script| any_downloads(std::slice::from_ref(script)))
 }
 
-/// Whether one of `scripts` downloads something.
+/// `true` if one of `scripts` downloads something.
 pub(super) fn any_downloads(scripts: &[Script]) -> bool {
     scripts
         .iter()

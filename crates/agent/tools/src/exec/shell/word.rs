@@ -1,30 +1,30 @@
-//! Words of a script: quotes, escapes, expansions.
+//! Words of a script: quotes, escapes and expansions.
 
 use super::{Parser, Script, Unreadable};
 
-/// A word, quotes removed.
+/// A word with its quotes removed.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(in crate::exec) struct Word {
     pub(in crate::exec) parts: Vec<Part>,
 }
 
-/// A piece of a word.
+/// Part of a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::exec) enum Part {
-    /// It stands for itself.
+    /// Literal text.
     Text(String),
     /// A leading `~`.
     Home,
-    /// The value of a variable.
+    /// A variable, by name.
     Variable(String),
-    /// `*`, `?` or `[`, not quoted.
+    /// An unquoted `*`, `?` or `[`.
     Glob(char),
-    /// Whatever a substitution will yield.
+    /// The output of a substitution, which is unknown.
     Unknown,
 }
 
 impl Word {
-    /// The word as text, with `$NAME` for variables and `…` for what is unknown.
+    /// Returns the word as text, with `$NAME` for variables and `…` for unknown parts.
     pub(in crate::exec) fn written(&self) -> String {
         self.parts
             .iter()
@@ -48,7 +48,7 @@ impl Word {
 }
 
 impl Parser {
-    /// Reads one word; scripts in its substitutions go to `nested`.
+    /// Parses one word; scripts in its substitutions are added to `nested`.
     pub(super) fn word(&mut self, nested: &mut Vec<Script>) -> Result<Word, Unreadable> {
         let mut word = Word::default();
         if self.peek() == Some('~')
@@ -91,7 +91,7 @@ impl Parser {
         Ok(word)
     }
 
-    /// Collects the scripts in a text that is otherwise plain, such as a here-document.
+    /// Collects the scripts in a text that is otherwise literal, such as a here-document.
     pub(super) fn substitutions(&mut self, nested: &mut Vec<Script>) -> Result<(), Unreadable> {
         let mut ignored = Word::default();
         while let Some(next) = self.peek() {
@@ -105,7 +105,7 @@ impl Parser {
         Ok(())
     }
 
-    /// The script up to the closing parenthesis.
+    /// Parses the script up to the closing parenthesis.
     fn inner(&mut self) -> Result<Script, Unreadable> {
         self.depth += 1;
         if self.depth > super::MAX_DEPTH {
@@ -164,7 +164,7 @@ impl Parser {
         }
     }
 
-    /// Whatever begins with a dollar sign or a backquote.
+    /// Parses an expansion, which begins with a dollar sign or a backquote.
     fn expansion(&mut self, word: &mut Word, nested: &mut Vec<Script>) -> Result<(), Unreadable> {
         self.expansions += 1;
         if self.expansions > super::MAX_EXPANSIONS {
@@ -247,8 +247,8 @@ impl Parser {
         }
     }
 
-    /// Steps over an arithmetic expansion, which may hold substitutions. One that does not end with
-    /// two parentheses is the substitution of a script that begins with a subshell.
+    /// Skips an arithmetic expansion and collects its substitutions. One that does not end with two
+    /// parentheses is parsed again, as the substitution of a script that begins with a subshell.
     fn arithmetic(&mut self, nested: &mut Vec<Script>) -> Result<(), Unreadable> {
         self.depth += 1;
         if self.depth > super::MAX_DEPTH {
@@ -281,7 +281,7 @@ impl Parser {
         Ok(())
     }
 
-    /// The inside of `$'…'`.
+    /// Parses the rest of a `$'…'` string.
     fn escaped_quotes(&mut self, word: &mut Word) -> Result<(), Unreadable> {
         word.parts.push(Part::Text(String::new()));
         loop {
@@ -310,7 +310,7 @@ impl Parser {
         }
     }
 
-    /// The character with the code of up to `digits` digits ahead.
+    /// Parses up to `digits` digits as the code of a character.
     fn number(&mut self, radix: u32, digits: usize) -> char {
         let mut code = 0;
         for _ in 0..digits {

@@ -1,4 +1,4 @@
-//! The search providers: what each is asked, and where its results are in the answer.
+//! The search providers: the request for each, and the location of the results in its response.
 
 use nanobot_types::json as bounded;
 use reqwest::RequestBuilder;
@@ -11,11 +11,12 @@ use crate::{
     web::{WebError, decode::Body},
 };
 
-/// How much of a page Jina's search returns per result.
+/// Maximum length of a result's snippet from Jina's search, in characters.
 const JINA_SNIPPET: usize = 500;
 
 impl WebSearch {
-    /// What the configured provider finds, or DuckDuckGo where that one lacks its key.
+    /// Returns the results of the configured provider, or of DuckDuckGo if that one lacks its key
+    /// or address.
     pub(super) async fn hits(&self, query: &str, count: u32) -> Result<Vec<Hit>, WebError> {
         let provider = self.config.provider.trim().to_lowercase();
         let hits = match provider.as_str() {
@@ -115,7 +116,7 @@ impl WebSearch {
             .get(&self.config.endpoints.duckduckgo)
             .query(&[("q", query)]);
         let body = send("DuckDuckGo", request).await?;
-        // It is one page of one site, which is written in UTF-8.
+        // The page is always in UTF-8.
         let page = String::from_utf8_lossy(&body.bytes);
         drop(permit);
         let found = duckduckgo_hits(&page);
@@ -133,7 +134,7 @@ impl WebSearch {
     }
 }
 
-/// What is configured, else what the environment says.
+/// Returns the configured value, else that of the environment variable; `None` if both are empty.
 fn setting(configured: &str, variable: &str) -> Option<String> {
     let configured = Some(configured.trim().to_owned()).filter(|text| !text.is_empty());
     let inherited = || {
@@ -163,7 +164,7 @@ async fn ask(provider: &str, request: RequestBuilder) -> Result<Value, WebError>
     })
 }
 
-/// The results in `list`, with their snippets under `snippet`.
+/// Reads the results in `list`, with their snippets in the field `snippet`.
 fn hits(list: Option<&Value>, snippet: &str) -> Vec<Hit> {
     let text = |item: &Value, key: &str| {
         item.get(key)
@@ -182,12 +183,12 @@ fn hits(list: Option<&Value>, snippet: &str) -> Vec<Hit> {
         .collect()
 }
 
-/// More results than are ever listed; the first of a page count.
+/// Maximum number of results parsed from a page, which is more than are ever listed.
 const ENOUGH: usize = super::MAX_RESULTS as usize + 1;
 
-/// Links and snippets of a result page, in order. Attributes come in any order, so a link is found
-/// by its class and its address is looked up in the same tag. One pass: a link without an end is the
-/// end of what is read.
+/// Parses the links and snippets of a result page, in order. Attributes come in any order, so a
+/// link is found by its class and its URL is looked up in the same tag. Runs in a single pass,
+/// which stops at a link that is not closed.
 pub(super) fn duckduckgo_hits(page: &str) -> Vec<Hit> {
     let mut found: Vec<Hit> = Vec::new();
     let mut rest = page;
@@ -222,7 +223,7 @@ pub(super) fn duckduckgo_hits(page: &str) -> Vec<Hit> {
     found
 }
 
-/// The attributes of the next link, and what follows its tag.
+/// Returns the attributes of the next link, and the text after its tag.
 fn next_link(page: &str) -> Option<(&str, &str)> {
     let mut rest = page;
     loop {
@@ -234,8 +235,8 @@ fn next_link(page: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Where a result leads: its links go through a counter that names the address. Advertisements name
-/// none.
+/// Returns the target URL of a result: links go through a redirect that carries the target in a
+/// parameter. Advertisements have none.
 fn target_of(link: &str) -> Option<String> {
     let link = link.replace("&amp;", "&");
     let url = Url::parse("https://duckduckgo.com/")
