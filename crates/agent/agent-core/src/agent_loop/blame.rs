@@ -1,4 +1,5 @@
-//! Counts attempts of messages: by evidence where steps are noted, else when a turn begins.
+//! Counts attempts to handle a message: from evidence after a crash if steps are noted, or else
+//! whenever a turn begins.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +13,12 @@ use super::pump::{Shared, turn_of};
 use crate::StepLog;
 use crate::evidence::{Step, TurnSteps};
 
-/// Leave for a message to be handled.
+/// Permission to handle a message.
 #[expect(dead_code, reason = "held until the message is handled")]
 pub(super) struct Admitted<'a>(Option<SemaphorePermit<'a>>);
 
 impl Shared {
-    /// The notes of the turn that a message begins.
+    /// Returns the step notes of the turn that a message begins.
     pub(super) fn steps_of(&self, message: &InboundMessage) -> TurnSteps {
         TurnSteps::of(self.evidence.as_ref(), &turn_of(message))
     }
@@ -28,11 +29,11 @@ impl Shared {
             .filter(|evidence| evidence.is_written())
     }
 
-    /// Has the ledger count the attempt in which the process before died of this message, if it
-    /// did; how many attempts that makes.
+    /// Lets the ledger count an attempt if the previous process died while handling this message.
+    /// Returns the number of attempts added, 0 or 1.
     ///
     /// # Errors
-    /// The ledger's.
+    /// Returns a [`BusError`] if the ledger failed.
     pub(super) async fn count_crash(
         &self,
         delivery: &Delivery<InboundMessage>,
@@ -50,8 +51,8 @@ impl Shared {
         Ok(1)
     }
 
-    /// Waits while another suspect of the last crash runs, if this message is one. `None` when the
-    /// program goes down first; a person who stops it ends the wait.
+    /// Waits while another suspect of the last crash runs, if this message is a suspect. Returns
+    /// `None` if the program shuts down first. Stopping the message ends the wait.
     pub(super) async fn admit(
         &self,
         message: &InboundMessage,
@@ -69,11 +70,12 @@ impl Shared {
         }
     }
 
-    /// Begins to handle a message. Without notes of steps this counts an attempt, because nothing
-    /// else would after a crash.
+    /// Begins to handle a message. Without step notes this counts an attempt, because nothing else
+    /// would count it after a crash.
     ///
     /// # Errors
-    /// The ledger's; [`BusError::Conflict`] when a person settled it meanwhile.
+    /// Returns a [`BusError`] if the ledger failed; [`BusError::Conflict`] means that a person
+    /// settled the message meanwhile.
     pub(super) async fn begin(&self, delivery: &Delivery<InboundMessage>) -> Result<(), BusError> {
         if self.evidence().is_none() {
             return delivery.settle(Settle::Begin).await;
@@ -88,11 +90,11 @@ impl Shared {
         if self.evidence().is_some()
             && let Err(error) = delivery.settle(Settle::Begin).await
         {
-            tracing::error!(%error, "a failed attempt could not be counted");
+            tracing::error!(%error, "could not count a failed attempt");
         }
     }
 
-    /// Notes that a try of a message is over.
+    /// Notes that an attempt to handle a message is over.
     pub(super) fn step_over(&self, message: &InboundMessage) {
         if let Some(evidence) = &self.evidence {
             evidence.over(&turn_of(message));

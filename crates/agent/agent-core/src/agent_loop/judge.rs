@@ -1,11 +1,11 @@
-//! What of an answer that nobody asked for is told.
+//! Filter for the replies of heartbeats.
 
 use async_trait::async_trait;
 
-/// Decides what a person is told of the work of a heartbeat.
+/// Decides whether the reply of a heartbeat is sent to the user.
 #[async_trait]
 pub trait Judge: Send + Sync + std::fmt::Debug {
-    /// What of `answer` to `task` is to be sent; `None` for nothing. May be asked again about the
-    /// same answer after a crash.
+    /// Returns the text to send, based on the `answer` to `task`, or `None` to send nothing. May be
+    /// called again for the same answer after a crash.
     async fn worth_telling(&self, task: &str, answer: &str) -> Option<String>;
 }

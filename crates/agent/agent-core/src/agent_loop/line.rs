@@ -1,14 +1,15 @@
-//! Who waits in front of a full lane.
+//! The waiting line in front of a full lane.
 //!
-//! Decision: messages that found no room are in the ledger, and only their names are here, so that
-//! nobody overtakes them when they come again. A name goes when its message gets in, or when it
-//! stays away: a person may have settled it meanwhile.
+//! Decision: messages that found no room stay in the ledger. The line keeps only their ids, so that
+//! no later message overtakes them when they are redelivered. An id leaves the line when its
+//! message enters the lane, or when the message fails to return, because a person may have settled
+//! it meanwhile.
 
 use std::collections::{BTreeMap, HashMap};
 
 use nanobot_types::MessageId;
 
-/// Messages that were turned away, in the order in which they first came.
+/// Messages that were refused, in the order in which they first arrived.
 #[derive(Debug, Default)]
 pub(super) struct WaitingLine {
     tickets: HashMap<MessageId, u64>,
@@ -20,12 +21,12 @@ pub(super) struct WaitingLine {
 #[derive(Debug)]
 struct Waiting {
     id: MessageId,
-    /// When it came last, counted in comings.
+    /// Arrival count at its last arrival.
     came: u64,
 }
 
 impl WaitingLine {
-    /// Notes that a message came; whether it is its turn.
+    /// Notes that a message arrived. Returns `true` if it is its turn.
     pub(super) fn comes(&mut self, id: &MessageId) -> bool {
         self.comings += 1;
         let Some(ticket) = self.tickets.get(id).copied() else {
@@ -36,7 +37,8 @@ impl WaitingLine {
             .waiting
             .get_mut(&ticket)
             .map_or(now, |own| std::mem::replace(&mut own.came, now));
-        // Whoever stands before it is due before it, so one that it came twice without is gone.
+        // Messages earlier in the line are redelivered earlier. One that did not return between two
+        // arrivals of this message is gone.
         while let Some(first) = self.waiting.first_entry()
             && *first.key() < ticket
             && first.get().came < before
@@ -48,7 +50,8 @@ impl WaitingLine {
             .is_none_or(|(first, _)| *first == ticket)
     }
 
-    /// Lets a message wait, behind all others unless it has a place; how many are before it.
+    /// Adds a message at the end of the line unless it is in it already. Returns how many are
+    /// before it.
     pub(super) fn wait(&mut self, id: &MessageId) -> u64 {
         let ticket = self.tickets.get(id).copied().unwrap_or_else(|| {
             self.next_ticket += 1;
@@ -69,14 +72,14 @@ impl WaitingLine {
                 .map_or(ticket, |(first, _)| *first)
     }
 
-    /// Takes a message that got in out of the line.
+    /// Removes a message that entered the lane.
     pub(super) fn leave(&mut self, id: &MessageId) {
         if let Some(ticket) = self.tickets.remove(id) {
             self.waiting.remove(&ticket);
         }
     }
 
-    /// Whether nobody waits.
+    /// Returns `true` if no message waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -107,8 +110,8 @@ mod tests {
         assert!(line.comes(&id("a")));
         line.leave(&id("a"));
         assert!(line.comes(&id("b")));
-        assert_eq!(line.wait(&id("b")), 0, "no room after all");
-        assert!(!line.comes(&id("d")), "a new one waits behind them");
+        assert_eq!(line.wait(&id("b")), 0, "still no room");
+        assert!(!line.comes(&id("d")), "a new one waits after them");
         assert_eq!(line.wait(&id("d")), 2);
         for name in ["b", "c", "d"] {
             assert!(line.comes(&id(name)), "{name}");
@@ -123,7 +126,7 @@ mod tests {
         assert!(line.comes(&id("a")));
         assert!(!line.comes(&id("b")));
         assert!(!line.comes(&id("c")));
-        // The first two were settled by a person.
+        // A person settled the first two.
         assert!(line.comes(&id("c")));
         line.leave(&id("c"));
         assert!(line.is_empty());

@@ -1,9 +1,9 @@
 //! Connects an agent to a bus: routing, lanes, commands, replies.
 //!
-//! Decision: every session has a lane, and a lane is a task only while it has work, so an idle
+//! Decision: every session has a lane. A lane has a task only while it has work, so an idle
 //! assistant holds nothing but the subscription. Messages of one session are handled in order;
-//! lanes run beside each other under the agent's cap. What does not fit a lane stays in the
-//! ledger. No turn detail and no failover live here.
+//! lanes run in parallel under the agent's cap. Messages that do not fit into a lane stay in the
+//! ledger. Turn details and failover are handled elsewhere.
 
 mod blame;
 mod commands;
@@ -19,22 +19,22 @@ pub use commands::{Command, CommandContext, CommandReply, CommandTable, Duplicat
 pub use judge::Judge;
 pub use pump::AgentLoop;
 
-/// How the loop behaves.
+/// Settings of the loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopSettings {
-    /// Messages that wait in one lane; more stay in the ledger.
+    /// Maximum number of messages that wait in one lane; more stay in the ledger.
     pub lane_bound: usize,
-    /// How long a message that did not fit waits before it is offered again.
+    /// Delay before a message that did not fit is redelivered.
     pub full_pause: Duration,
-    /// How long turns may go on when the assistant shuts down.
+    /// Grace period for running turns when the assistant shuts down.
     pub grace: Duration,
-    /// How often a message is tried before it is given up; every recorded step of its turn is
-    /// worth one more attempt.
+    /// Maximum number of attempts per message. Every recorded step of its turn allows one more
+    /// attempt.
     pub attempts: u32,
 }
 
 impl Default for LoopSettings {
-    /// 64 messages a lane, 5 s, 10 s of grace, 3 attempts.
+    /// 64 messages per lane, 5 s delay, 10 s grace, 3 attempts.
     fn default() -> Self {
         Self {
             lane_bound: 64,

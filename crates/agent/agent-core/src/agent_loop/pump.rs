@@ -1,4 +1,4 @@
-//! Takes messages from the bus and puts each where it belongs.
+//! Receives messages from the bus and routes each of them.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -21,20 +21,19 @@ use super::{Judge, LoopSettings};
 use crate::error::chain;
 use crate::{Agent, AgentError, StepLog, SubagentTask};
 
-/// The place of an answer to a command, and of a notice, among the messages of its turn: behind
-/// everything a turn can publish.
+/// Outbound position of notices and turn-end events: after everything that a turn can publish.
 pub(super) const NOTICE_POSITION: u32 = u32::MAX;
 
-/// Commands that are at work outside of lanes at the same time.
+/// Maximum number of commands that run outside of lanes at the same time.
 const COMMANDS_AT_WORK: usize = 16;
 
-/// Routes messages of a bus to turns of an agent, and replies back.
+/// Routes messages from a bus to turns of an agent, and replies back.
 #[derive(Debug)]
 pub struct AgentLoop {
     shared: Arc<Shared>,
 }
 
-/// What the pump and its lanes share.
+/// State shared by the pump and its lanes.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) agent: Arc<Agent>,
@@ -43,22 +42,22 @@ pub(super) struct Shared {
     pub(super) commands: CommandTable,
     pub(super) judge: Option<Arc<dyn Judge>>,
     pub(super) settings: LoopSettings,
-    /// Which step of which turn is under way, for the start after a crash.
+    /// Notes of the steps under way, as evidence after a crash.
     pub(super) evidence: Option<Arc<StepLog>>,
     lanes: Mutex<HashMap<SessionKey, LaneHandle>>,
     pub(super) tasks: TaskTracker,
-    /// Bounds commands that act beside lanes.
+    /// Limits the commands that run outside of lanes.
     at_work: Arc<Semaphore>,
-    /// Fires when lanes must begin no further message; what they hold stays in the ledger.
+    /// Fires when lanes must not begin further messages; what they hold stays in the ledger.
     pub(super) closing: CancellationToken,
-    /// Fires when turns must end, a grace after intake stopped.
+    /// Fires when running turns must end, after the grace period.
     pub(super) abort: CancellationToken,
     pub(super) started: Instant,
 }
 
 impl AgentLoop {
-    /// A loop between an agent and a bus that understands the built-in commands; `ledger` is that
-    /// bus's.
+    /// Creates a loop between an agent and a bus, with the built-in commands. `ledger` must be the
+    /// ledger of `bus`.
     #[must_use]
     pub fn new(
         agent: Arc<Agent>,
@@ -69,8 +68,8 @@ impl AgentLoop {
         Self::with_commands(agent, bus, ledger, settings, CommandTable::built_in(), None)
     }
 
-    /// The same with commands of one's own, and with somebody who decides what is told of heartbeats;
-    /// without, every answer is.
+    /// Creates a loop with these commands, and with a judge that decides which heartbeat replies
+    /// are sent. Without a judge all of them are sent.
     #[must_use]
     pub fn with_commands(
         agent: Arc<Agent>,
@@ -100,9 +99,9 @@ impl AgentLoop {
         }
     }
 
-    /// The same with notes of the steps under way: an attempt then counts against the turn whose
-    /// step the process died of, not against those that ran beside it. For a ledger that outlives
-    /// the process.
+    /// Adds step notes: after a crash an attempt is counted against the turn whose step was under
+    /// way, not against other turns that were running. Useful only with a ledger that outlives the
+    /// process.
     #[must_use]
     pub fn with_evidence(mut self, evidence: StepLog) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
@@ -111,11 +110,11 @@ impl AgentLoop {
         self
     }
 
-    /// Runs until `cancel` fires: then nothing new is taken, turns and summaries may go on for the grace, what
-    /// still runs is stopped with its recorded steps kept, and every task is awaited.
+    /// Runs until `cancel` fires. Intake then stops, turns and summaries may continue for the grace
+    /// period, and what still runs is stopped with its recorded steps kept. Every task is awaited.
     ///
     /// # Errors
-    /// [`AgentError::Bus`] when the bus gives no subscription.
+    /// Returns [`AgentError::Bus`] if the bus gives no subscription.
     pub async fn run(&self, cancel: CancellationToken) -> Result<(), AgentError> {
         let mut inbound = self.shared.bus.inbound().await?;
         let shared = self.shared.clone();
@@ -142,7 +141,7 @@ impl AgentLoop {
         let grace = self.shared.settings.grace;
         let drained = tokio::time::timeout(grace, self.shared.tasks.wait()).await;
         if drained.is_err() {
-            tracing::warn!("turns are stopped because the grace is over");
+            tracing::warn!("stopping turns: the grace period is over");
         }
         self.shared.abort.cancel();
         self.shared.tasks.wait().await;
@@ -171,13 +170,13 @@ impl Shared {
                 }
                 When::InLane => return Self::enqueue(shared, session, delivery).await,
                 When::InLaneAfterStop => {
-                    // It acts behind whatever still runs, so end that first.
+                    // It runs after the current turn, so stop that first.
                     shared.abandon(&session);
                     return Self::enqueue(shared, session, delivery).await;
                 }
             },
             Parsed::Misused(info) => format!(
-                "/{} takes nothing behind it. /help lists the commands.",
+                "/{} takes no arguments. /help lists the commands.",
                 info.name
             ),
             Parsed::Unknown(word) => shared.commands.unknown(word),
@@ -186,8 +185,8 @@ impl Shared {
         shared.answer(delivery, answer.into()).await;
     }
 
-    /// Begins a command at once, before anything else is routed; what it has to wait for, it waits
-    /// for beside the pump.
+    /// Starts a command at once, before anything else is routed. If it has to wait for something,
+    /// it continues in a task of its own.
     async fn act_now(
         shared: &Arc<Self>,
         command: Arc<dyn Command>,
@@ -225,10 +224,10 @@ impl Shared {
         }
     }
 
-    /// Runs a command. One that panics says so.
+    /// Runs a command. If it panics, the reply says that it failed.
     ///
     /// # Errors
-    /// The command's.
+    /// Returns the command's error.
     pub(super) async fn act(
         &self,
         command: &dyn Command,
@@ -251,22 +250,22 @@ impl Shared {
         })
     }
 
-    /// Answers a message that needs no turn; what cannot be stored now is tried again.
+    /// Replies to a message that needs no turn; retries later if the reply cannot be stored now.
     async fn answer(&self, delivery: Delivery<InboundMessage>, reply: CommandReply) {
         if self.reply(&delivery, reply).await.is_err()
             && let Err(error) = delivery
                 .settle(Settle::RetryIn(self.settings.full_pause))
                 .await
         {
-            tracing::error!(%error, "a command that could not be answered comes again");
+            tracing::error!(%error, "could not answer a command; it is redelivered");
         }
     }
 
-    /// Publishes an answer that needs no turn, then settles; what follows the answer follows when
-    /// both are done for good.
+    /// Publishes a reply that needs no turn, then settles the message. The reply's follow-up runs
+    /// once both are durable.
     ///
     /// # Errors
-    /// When the answer is not stored; nothing is settled then.
+    /// Returns a [`BusError`] if the reply was not stored; nothing is settled then.
     pub(super) async fn reply(
         &self,
         delivery: &Delivery<InboundMessage>,
@@ -281,12 +280,12 @@ impl Shared {
         self.bus.publish_outbound(answer).await?;
         match delivery.settle(Settle::Ack).await {
             Ok(()) => reply.then.into_iter().for_each(|then| then()),
-            Err(error) => tracing::error!(%error, "an answered command could not be settled"),
+            Err(error) => tracing::error!(%error, "could not settle an answered command"),
         }
         Ok(())
     }
 
-    /// Puts a message into its lane; a lane that is full leaves it in the ledger.
+    /// Puts a message into its lane. If the lane is full, the message stays in the ledger.
     async fn enqueue(shared: &Arc<Self>, session: SessionKey, delivery: Delivery<InboundMessage>) {
         let refused = {
             let mut lanes = shared.lanes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -316,12 +315,12 @@ impl Shared {
             .full_pause
             .saturating_mul(lanes_before.saturating_add(1));
         if let Err(error) = delivery.settle(Settle::PutOff(pause)).await {
-            tracing::error!(%error, session = %session, "a message that waits could not be put off");
+            tracing::error!(%error, session = %session, "could not put off a waiting message");
         }
     }
 
-    /// Whether a message was tried too often. Every step that its turn has recorded is worth one
-    /// more attempt, so that restarts do not use up those of a turn that gets on.
+    /// Returns `true` if a message used up its attempts. Every recorded step of its turn allows one
+    /// more attempt, so that restarts do not use up the attempts of a turn that makes progress.
     pub(super) async fn is_hopeless(&self, message: &InboundMessage, attempt: u32) -> bool {
         let attempts = self.settings.attempts;
         if attempt <= attempts {
@@ -334,8 +333,8 @@ impl Shared {
         attempt > attempts.saturating_add(steps)
     }
 
-    /// Stops the turn of a session and its subagents, and discards what waits behind it; how many
-    /// messages and subagents that is.
+    /// Stops the turn of a session and its subagents, and discards its waiting messages. Returns
+    /// the number of messages and subagents affected.
     pub(super) fn stop(&self, session: &SessionKey) -> usize {
         let subagents = self
             .agent
@@ -344,7 +343,8 @@ impl Shared {
         self.stop_lane(session) + subagents
     }
 
-    /// The same, and nothing of it reaches what follows in that session.
+    /// Stops a session as [`Shared::stop`] does, and keeps results of its subagents out of its next
+    /// conversation.
     fn abandon(&self, session: &SessionKey) {
         if let Some(subagents) = self.agent.subagents() {
             subagents.abandon_session(session);
@@ -357,13 +357,14 @@ impl Shared {
         lanes.get(session).map_or(0, LaneHandle::stop)
     }
 
-    /// Tells who waits for it that a message is dealt with.
+    /// Notifies waiters that a message is settled.
     pub(super) fn turn_ended(&self, message: &InboundMessage) {
         self.note_settled(message);
         self.tell_end(message, &message.session_key());
     }
 
-    /// Tells who waits for `session` that something of it is dealt with, and what is left.
+    /// Notifies waiters of `session` that one of its messages is settled, and how many subagents
+    /// are unfinished.
     pub(super) fn tell_end(&self, message: &InboundMessage, session: &SessionKey) {
         let left = self
             .agent
@@ -387,7 +388,7 @@ impl Shared {
         });
     }
 
-    /// Tells a chat something that may be lost.
+    /// Sends a best-effort notice to a chat.
     pub(super) fn notice(&self, message: &InboundMessage, text: &str) {
         let key = OutboundKey {
             turn: turn_of(message),
@@ -401,13 +402,13 @@ impl Shared {
         ));
     }
 
-    /// Messages that are at work or wait, over all lanes.
+    /// Returns the number of running and waiting messages over all lanes.
     pub(super) fn active_tasks(&self) -> usize {
         let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         lanes.values().map(LaneHandle::count).sum()
     }
 
-    /// Removes a lane that has nothing left and awaits nothing.
+    /// Removes a lane if its queue is empty and no refused message has yet to return.
     pub(super) fn retire(&self, session: &SessionKey, queue: &mpsc::Receiver<Queued>) -> bool {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         let done = queue.is_empty() && !lanes.get(session).is_some_and(LaneHandle::awaits_more);
@@ -418,7 +419,8 @@ impl Shared {
     }
 }
 
-/// The name of the turn a message begins: the same after a restart when the message has an id.
+/// Returns the id of the turn that a message begins. It is the same after a restart if the message
+/// has an id.
 pub(super) fn turn_of(message: &InboundMessage) -> TraceId {
     message
         .journal_id()

@@ -1,8 +1,8 @@
-//! Tasks of subagents on the bus: each is worked on beside the lanes, and its result goes to the
-//! session that asked for it, as a message.
+//! Subagent tasks on the bus: each runs outside the lanes, and its result is sent to its parent
+//! session as a message.
 //!
-//! Decision: the delivery of a task is held until its result is in the ledger. How many that are at
-//! once is bounded by the tool that gives tasks away, so none is put off and all can be stopped.
+//! Decision: the delivery of a task is held until its result is in the ledger. The `spawn` tool
+//! limits the number of concurrent tasks, so no task is put off and all of them can be stopped.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -18,32 +18,32 @@ use crate::AgentError;
 use crate::error::chain;
 use crate::subagent::{SubagentEnd, SubagentTask, Subagents, reported_by};
 
-/// How often the pause after a failure doubles.
+/// Maximum number of times that the backoff doubles.
 const LONGEST_BACK_OFF: u32 = 6;
 
-/// A task and what is known about working on it.
+/// A task and the state of its attempts.
 struct Held {
     task: SubagentTask,
     delivery: Delivery<InboundMessage>,
     stopped: CancellationToken,
-    /// The attempt that is made, or is next.
+    /// Number of the current or next attempt.
     attempt: u32,
-    /// The ledger has counted that attempt.
+    /// `true` once that attempt has begun in the ledger.
     begun: bool,
 }
 
-/// What came of one try.
+/// The result of an attempt.
 enum Tried {
-    /// It is settled, or the ledger hands it out again at the next start.
+    /// The task is settled, or the ledger redelivers it at the next start.
     Done,
-    /// It could not be recorded; that was no attempt.
+    /// The task could not be recorded; that does not count as an attempt.
     Blocked,
-    /// It failed; that was one.
+    /// The attempt failed and counts.
     Failed,
 }
 
 impl Shared {
-    /// Takes the task of a subagent.
+    /// Accepts the task of a subagent.
     pub(super) async fn take_task(
         shared: &Arc<Self>,
         task: SubagentTask,
@@ -67,14 +67,14 @@ impl Shared {
             .spawn(async move { own.work_on(&subagents, &mut held).await });
     }
 
-    /// The result of a subagent is settled for good, if that is what the message was.
+    /// Notes that a message is settled, in case it is the result of a subagent.
     pub(super) fn note_settled(&self, message: &InboundMessage) {
         if let (Some(id), Some(subagents)) = (reported_by(message), self.agent.subagents()) {
             subagents.answered(id);
         }
     }
 
-    /// A task for subagents that this assistant has not, or not any more.
+    /// Fails a task because this assistant has no subagents, or no longer has any.
     async fn refuse(&self, task: &SubagentTask, delivery: &Delivery<InboundMessage>) {
         let text = "subagents are not set up any more".to_owned();
         let end = SubagentEnd {
@@ -86,11 +86,11 @@ impl Shared {
             Err(_) => Settle::RetryIn(self.settings.full_pause),
         };
         if let Err(error) = delivery.settle(outcome).await {
-            tracing::error!(%error, subagent = task.id, "a task could not be settled");
+            tracing::error!(%error, subagent = task.id, "could not settle a task");
         }
     }
 
-    /// Tries until it is done; pauses longer after each failure.
+    /// Retries until the task is done, with exponential backoff.
     async fn work_on(&self, subagents: &Subagents, held: &mut Held) {
         let mut failures: u32 = 0;
         loop {
@@ -130,7 +130,7 @@ impl Shared {
     async fn try_task(&self, subagents: &Subagents, held: &mut Held) -> Tried {
         match self.count_crash(&held.delivery).await {
             Ok(crashes) => held.attempt = held.attempt.saturating_add(crashes),
-            // A person settled it: that is found out below.
+            // A person settled the task; this is handled below, when it begins.
             Err(BusError::Conflict { .. } | BusError::Unknown { .. }) => {}
             Err(error) => return failed(&held.task, &error.into()),
         }
@@ -153,7 +153,7 @@ impl Shared {
             if !held.begun && seat.is_some() {
                 match self.begin(&held.delivery).await {
                     Ok(()) => held.begun = true,
-                    // A person settled it meanwhile, so nobody wants it any more.
+                    // A person settled the task meanwhile, so its result is no longer wanted.
                     Err(BusError::Conflict { .. } | BusError::Unknown { .. }) => {
                         let gone = subagents
                             .conclude(&held.task, TurnOutcome::Stopped, None)
@@ -183,7 +183,7 @@ impl Shared {
         self.bring(subagents, held, end).await
     }
 
-    /// Brings the result to the session that asked for it, then settles the task.
+    /// Delivers the result to the parent session, then settles the task.
     async fn bring(
         &self,
         subagents: &Subagents,
@@ -212,11 +212,11 @@ impl Shared {
         match held.delivery.settle(Settle::Ack).await {
             Ok(()) | Err(BusError::Conflict { .. } | BusError::Unknown { .. }) => {}
             Err(error) => {
-                tracing::error!(%error, subagent = task.id, "a task could not be settled; it comes again")
+                tracing::error!(%error, subagent = task.id, "could not settle a task; it is redelivered")
             }
         }
         if !is_on_the_way {
-            // Nobody waits for a message, or an earlier process brought it.
+            // The session expects no message, or an earlier process delivered it.
             subagents.answered(&task.id);
             self.tell_end(&held.delivery.message, &task.parent);
         }
@@ -225,7 +225,7 @@ impl Shared {
 }
 
 fn failed(task: &SubagentTask, error: &AgentError) -> Tried {
-    tracing::error!(error = %chain(error), subagent = task.id, "a task could not be recorded");
+    tracing::error!(error = %chain(error), subagent = task.id, "could not record a task");
     if error.is_transient() {
         Tried::Blocked
     } else {

@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 use crate::lanes::Running;
 use crate::world::World;
 
-/// What every answer has in it, of commands that act while a turn runs.
+/// Commands that run during a turn, each with a text that its reply contains.
 const AT_ONCE: [(&str, &str); 12] = [
     ("/help", "/compact — "),
     ("/HELP branch", "/branch — Copy this conversation"),
@@ -29,7 +29,7 @@ const AT_ONCE: [(&str, &str); 12] = [
     ("/agents", "subagent"),
     ("/pending retry nothing", "This chat has no entry nothing."),
     ("/start", "Hi, I am nanobot."),
-    ("/new please", "/new takes nothing behind it."),
+    ("/new please", "/new takes no arguments."),
 ];
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn every_command_answers_before_and_during_a_turn() {
             .await
             .contains("A copy of it is telegram:1:branch:1")
     );
-    // This one does not.
+    // This one does not wait.
     running.say("1", "new", "/new").await;
     assert_eq!(running.reply().await, "New session started.");
     running.stop().await;
@@ -114,7 +114,7 @@ async fn what_is_no_command_goes_to_the_model_and_what_might_be_one_does_not() {
     assert_eq!(world.provider.requests().len(), 3);
 }
 
-/// Fails in one way or another.
+/// A command that fails in one of several ways.
 #[derive(Debug)]
 struct Faulty(&'static str);
 
@@ -141,7 +141,7 @@ impl Command for Faulty {
     }
 }
 
-/// Does something when its answer is stored.
+/// A command with a follow-up after its reply is stored.
 #[derive(Debug)]
 struct Follows(Arc<AtomicBool>);
 
@@ -252,7 +252,7 @@ async fn the_end_of_every_turn_is_told_behind_what_it_said() {
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
     let task = TaskTracker::new().spawn(async move { agent_loop.run(stop).await.unwrap() });
-    // The tool of this world writes somewhere else.
+    // The tool of this world writes to another chat.
     for (id, said) in [("a", vec![]), ("b", vec!["hello".to_owned()])] {
         let message = InboundMessage {
             id: Some(id.into()),

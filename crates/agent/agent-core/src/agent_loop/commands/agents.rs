@@ -1,6 +1,6 @@
-//! `/agents`: which subagents of a conversation are at work, and how one is stopped.
+//! The `/agents` command: lists and stops the subagents of a conversation.
 //!
-//! Decision: a chat sees and stops those that its session asked for, and nobody else's.
+//! Decision: a chat sees and stops only the subagents that its session started.
 
 use async_trait::async_trait;
 use nanobot_types::{CommandInfo, SessionKey};
@@ -10,7 +10,7 @@ use crate::{AgentError, SubagentInfo, SubagentState, Subagents};
 
 const USAGE: &str = "/agents lists those at work for this chat; /agents stop ID stops one.";
 
-/// `/agents`.
+/// The `/agents` command.
 #[derive(Debug)]
 pub(super) struct Agents;
 

@@ -63,7 +63,8 @@ impl Command for Branch {
     }
 }
 
-/// `/stop`: stops what runs. Whatever stands behind it, a person who says this wants it to stop.
+/// `/stop`: stops the running turn. It ignores any text after it, because a person who writes this
+/// wants everything to stop.
 #[derive(Debug)]
 pub(super) struct Stop;
 
@@ -90,7 +91,7 @@ impl Command for Stop {
     }
 }
 
-/// `/status`: how things are.
+/// `/status`: shows the state of the session and the assistant.
 #[derive(Debug)]
 pub(super) struct Status;
 
@@ -128,7 +129,7 @@ impl Command for Status {
     }
 }
 
-/// How full the model's window is.
+/// Returns how full the model's window is.
 fn filled(report: &ContextReport) -> String {
     let total = report.total();
     match report.budget {
@@ -140,7 +141,7 @@ fn filled(report: &ContextReport) -> String {
     }
 }
 
-/// `/help`: the commands, or one of them.
+/// `/help`: lists the commands, or describes one.
 #[derive(Debug)]
 pub(super) struct Help;
 
@@ -173,7 +174,7 @@ impl Command for Help {
     }
 }
 
-/// A command as help shows it.
+/// Formats a command for `/help`.
 fn line(info: &CommandInfo) -> String {
     let usage = if matches!(info.usage, "" | ANYTHING) {
         String::new()
@@ -188,7 +189,7 @@ fn line(info: &CommandInfo) -> String {
     format!("/{}{usage}{aliases} — {}", info.name, info.about)
 }
 
-/// `/start`: what platforms send when a person opens the chat.
+/// `/start`: sent by platforms when a person opens the chat.
 #[derive(Debug)]
 pub(super) struct Start;
 

@@ -1,4 +1,4 @@
-//! What a command knows and may touch.
+//! The context in which a command runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,54 +11,54 @@ use super::CommandTable;
 use crate::Agent;
 use crate::agent_loop::pump::Shared;
 
-/// A command that was given, and the assistant it was given to.
+/// A command invocation and the assistant that runs it.
 #[derive(Debug)]
 pub struct CommandContext<'a> {
-    /// The message.
+    /// The message that contains the command.
     pub message: &'a InboundMessage,
     /// Its session.
     pub session: &'a SessionKey,
-    /// What stands behind the command, trimmed.
+    /// The text after the command, trimmed.
     pub arguments: &'a str,
-    /// Fires when a person stops the session or the program goes down. A command of a lane has to
+    /// Fires when a person stops the session or the program shuts down. A command of a lane must
     /// end then.
     pub cancel: &'a CancellationToken,
     pub(in crate::agent_loop) shared: &'a Shared,
 }
 
 impl<'a> CommandContext<'a> {
-    /// The assistant.
+    /// Returns the agent.
     #[must_use]
     pub fn agent(&self) -> &'a Arc<Agent> {
         &self.shared.agent
     }
 
-    /// What is not settled.
+    /// Returns the ledger of unsettled messages.
     #[must_use]
     pub fn ledger(&self) -> &'a dyn Ledger {
         &*self.shared.ledger
     }
 
-    /// All commands.
+    /// Returns all commands.
     #[must_use]
     pub fn commands(&self) -> &'a CommandTable {
         &self.shared.commands
     }
 
-    /// Stops the session's turn and its subagents and discards what waits behind it; how many
-    /// messages and subagents that is.
+    /// Stops the session's turn and its subagents, and discards its waiting messages. Returns the
+    /// number of messages and subagents affected.
     #[must_use]
     pub fn stop(&self) -> usize {
         self.shared.stop(self.session)
     }
 
-    /// Messages that are at work or wait in a lane, over all sessions.
+    /// Returns the number of running and waiting messages over all sessions.
     #[must_use]
     pub fn active_tasks(&self) -> usize {
         self.shared.active_tasks()
     }
 
-    /// How long the loop has been there.
+    /// Returns the time since the loop was created.
     #[must_use]
     pub fn uptime(&self) -> Duration {
         self.shared.started.elapsed()

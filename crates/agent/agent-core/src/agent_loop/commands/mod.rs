@@ -1,9 +1,9 @@
-//! Slash commands: what a person says to the assistant about itself.
+//! Slash commands, with which a person controls the assistant.
 //!
-//! Decision: a table of [`Command`]s. The loop knows of a command only [when](When) it acts; what
-//! it does is its own business. A program that embeds the assistant adds its own to the
-//! [built-in ones](CommandTable::built_in). Only people give commands: what a job or a helper says
-//! is never read as one.
+//! Decision: commands are a table of [`Command`]s. The loop knows only [when](When) a command runs.
+//! A program that embeds the assistant adds its own commands to the [built-in
+//! ones](CommandTable::built_in). Only people give commands: text from a job or a subagent is never
+//! parsed as one.
 
 mod agents;
 mod basics;
@@ -24,46 +24,48 @@ pub(super) use table::Parsed;
 
 use crate::AgentError;
 
-/// The usage of a command that takes anything and looks at nothing of it. Help does not show it.
+/// Usage of a command that accepts any text and ignores it. Help does not show it.
 const ANYTHING: &str = "[…]";
 
-/// When a command acts.
+/// The time at which a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// At once, also while a turn runs. What it does before it first waits for something is done
-    /// before any later message is looked at.
+    /// At once, even while a turn runs. Everything that it does before its first wait happens
+    /// before any later message is routed.
     Now,
-    /// In its session's lane: behind what came before it, not beside a turn.
+    /// In its session's lane: after earlier messages, and never while a turn runs.
     InLane,
-    /// The same, after stopping what runs there.
+    /// In its session's lane, after stopping what runs there.
     InLaneAfterStop,
 }
 
 /// A slash command.
 #[async_trait]
 pub trait Command: Send + Sync + std::fmt::Debug {
-    /// What people are told about it.
+    /// Returns its name and help text.
     fn info(&self) -> CommandInfo;
 
-    /// When it acts.
+    /// Returns when it runs.
     fn when(&self) -> When;
 
-    /// Acts. The same message may come again after a crash; so may this call.
+    /// Runs the command. After a crash the same message may be delivered again, so this call may be
+    /// repeated.
     ///
     /// # Errors
-    /// [`AgentError`]: a command of a lane is tried again later, another one's person is told.
+    /// Returns an [`AgentError`]. A command of a lane is then retried later; for any other command
+    /// the error is reported to the person.
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError>;
 }
 
-/// What a command says, and what follows when that is on its way for good.
+/// The reply of a command, and an optional follow-up once the reply is durable.
 pub struct CommandReply {
     pub(super) text: String,
     pub(super) then: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl CommandReply {
-    /// The same, followed by something that must not happen before the reply is stored and the
-    /// command's message settled. It must not block.
+    /// Adds a follow-up that must not happen before the reply is stored and the command's message
+    /// settled. It must not block.
     #[must_use]
     pub fn followed_by(self, then: impl FnOnce() + Send + 'static) -> Self {
         Self {

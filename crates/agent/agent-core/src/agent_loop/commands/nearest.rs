@@ -1,7 +1,7 @@
-//! The name that a person probably meant.
+//! Suggestions for mistyped command names.
 
-/// The candidate that is nearest to `word`, if any is near: what begins like it, or differs from
-/// it in two places at most.
+/// Returns the candidate closest to `word`: one that begins with `word`, or differs from it by at
+/// most two edits.
 pub(super) fn nearest(
     word: &str,
     candidates: impl Iterator<Item = &'static str>,
@@ -23,8 +23,8 @@ pub(super) fn nearest(
         .map(|(_, name)| name)
 }
 
-/// How many characters have to be added, removed, replaced, or swapped with their neighbour (the
-/// optimal string alignment distance).
+/// Computes the optimal string alignment distance: the number of characters to add, remove,
+/// replace, or swap with their neighbour.
 fn differences(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut before_last: Vec<usize> = Vec::new();

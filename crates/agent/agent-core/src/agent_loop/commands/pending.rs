@@ -1,8 +1,7 @@
-//! `/pending`: what of a chat is not settled, and what a person wants done about it.
+//! The `/pending` command: lists the unsettled messages of a chat, and retries or drops them.
 //!
-//! Decision: a chat sees and touches its own entries and nobody else's, and the command's own
-//! message is none of them. Only the newest of the ledger are looked through; `nanobot inbox` sees
-//! everything.
+//! Decision: a chat sees and changes only its own entries, and the command's own message is not
+//! listed. Only the newest entries of the ledger are searched; `nanobot inbox` shows everything.
 
 use async_trait::async_trait;
 use nanobot_bus::{BusError, EntryState, Ledger, LedgerEntry, LedgerFilter, Queue};
@@ -11,16 +10,16 @@ use nanobot_types::{ChannelName, ChatId, CommandInfo, InboundMessage};
 use super::{Command, CommandContext, CommandReply, When};
 use crate::{AgentError, SubagentTask};
 
-/// How many entries of each queue and state are looked through.
+/// Maximum number of entries searched per queue and state.
 const LOOKED_THROUGH: usize = 1000;
-/// How many are shown.
+/// Maximum number of entries shown.
 const SHOWN: usize = 20;
-/// How many characters of a message are shown.
+/// Maximum number of characters shown of a message.
 const EXCERPT: usize = 60;
 
 const USAGE: &str = "/pending lists what is not settled here; /pending retry ID tries it again; /pending drop ID gives it up.";
 
-/// `/pending`.
+/// The `/pending` command.
 #[derive(Debug)]
 pub(super) struct Pending;
 
@@ -47,7 +46,7 @@ impl Command for Pending {
     }
 }
 
-/// What is asked for.
+/// The requested action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked<'a> {
     List,
@@ -66,7 +65,7 @@ fn read(arguments: &str) -> Asked<'_> {
     }
 }
 
-/// Does what the message asks for, and says how that went.
+/// Performs the requested action and returns the reply.
 async fn answer(ledger: &dyn Ledger, message: &InboundMessage, arguments: &str) -> String {
     let done = match read(arguments) {
         Asked::List => list(ledger, message).await,
@@ -77,7 +76,7 @@ async fn answer(ledger: &dyn Ledger, message: &InboundMessage, arguments: &str) 
     done.unwrap_or_else(|error| {
         tracing::error!(
             error = &error as &dyn std::error::Error,
-            "the ledger did not answer a person"
+            "could not query the ledger for a person"
         );
         format!("That does not work now: {error}.")
     })

@@ -1,6 +1,6 @@
-//! Commands that show what the assistant has in mind: tokens, context, memory.
+//! Commands that show tokens, context and memory.
 //!
-//! Decision: each asks the agent, which knows, and only words the answer here.
+//! Decision: the agent produces each report; the commands only format it.
 
 use async_trait::async_trait;
 use nanobot_types::CommandInfo;
@@ -8,7 +8,7 @@ use nanobot_types::CommandInfo;
 use super::{Command, CommandContext, CommandReply, When};
 use crate::AgentError;
 
-/// `/usage`: what it costs, and where the prompt cache was missed.
+/// `/usage`: shows token usage and the last cache miss.
 #[derive(Debug)]
 pub(super) struct Usage;
 
@@ -38,7 +38,7 @@ impl Command for Usage {
     }
 }
 
-/// `/context`: what the next request holds.
+/// `/context`: shows the contents of the next request.
 #[derive(Debug)]
 pub(super) struct Context;
 
@@ -97,7 +97,7 @@ impl Command for Compact {
     }
 }
 
-/// `/memory`: what is remembered.
+/// `/memory`: shows what is remembered.
 #[derive(Debug)]
 pub(super) struct Memory;
 

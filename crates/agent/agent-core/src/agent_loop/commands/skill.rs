@@ -1,4 +1,4 @@
-//! `/skill`: which skills there are, and what one says.
+//! The `/skill` command: lists the skills, or shows one.
 
 use async_trait::async_trait;
 use nanobot_types::CommandInfo;
@@ -6,7 +6,7 @@ use nanobot_types::CommandInfo;
 use super::{Command, CommandContext, CommandReply, When};
 use crate::AgentError;
 
-/// `/skill`.
+/// The `/skill` command.
 #[derive(Debug)]
 pub(super) struct SkillCommand;
 

@@ -1,4 +1,4 @@
-//! Which commands there are, and which one a message is.
+//! The table of commands, and the parser of command messages.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use nanobot_types::{CommandInfo, InboundMessage, Origin};
 use super::nearest::nearest;
 use super::{Command, agents, basics, pending, reports, skill};
 
-/// Two commands with one name.
+/// Two commands have the same name.
 #[derive(Debug, thiserror::Error)]
-#[error("there are two commands of the name /{name}")]
+#[error("there are two commands named /{name}")]
 pub struct DuplicateCommand {
     /// The name.
     pub name: &'static str,
@@ -22,7 +22,7 @@ pub struct CommandTable {
 }
 
 impl CommandTable {
-    /// What every assistant understands.
+    /// Returns the built-in commands.
     #[must_use]
     pub fn built_in() -> Self {
         let commands: [Arc<dyn Command>; 13] = [
@@ -45,10 +45,10 @@ impl CommandTable {
         }
     }
 
-    /// The same with more.
+    /// Adds commands.
     ///
     /// # Errors
-    /// [`DuplicateCommand`] when a name is taken.
+    /// Returns [`DuplicateCommand`] if a name is taken.
     pub fn with(
         mut self,
         more: impl IntoIterator<Item = Arc<dyn Command>>,
@@ -66,13 +66,13 @@ impl CommandTable {
         Ok(self)
     }
 
-    /// What people are told about each.
+    /// Returns the names and help texts of the commands.
     pub fn infos(&self) -> impl Iterator<Item = CommandInfo> {
         self.commands.iter().map(|command| command.info())
     }
 
-    /// Whether a line that a person typed is a command, known or not, and so no message to the
-    /// model.
+    /// Returns `true` if a line that a person typed is a command, known or not, and therefore not a
+    /// message to the model.
     #[must_use]
     pub fn takes(&self, line: &str) -> bool {
         !matches!(self.parse(line), Parsed::Text)
@@ -84,7 +84,7 @@ impl CommandTable {
             .find(|command| command.info().is_named(word))
     }
 
-    /// What a message is. Only people give commands.
+    /// Classifies a message. Only people give commands.
     pub(in crate::agent_loop) fn read<'a>(&'a self, message: &'a InboundMessage) -> Parsed<'a> {
         match message.origin {
             Origin::User => self.parse(&message.content),
@@ -92,8 +92,9 @@ impl CommandTable {
         }
     }
 
-    /// Reads a text: trimmed, case ignored, an `@botname` behind the command ignored. What is no
-    /// plain word behind its slash (a path, a number, another script) is text.
+    /// Parses a text. Surrounding whitespace, case, and a `@botname` suffix are ignored. A text
+    /// whose first word after the slash is not a plain ASCII word (a path, a number, another
+    /// script) is no command.
     fn parse<'a>(&'a self, content: &'a str) -> Parsed<'a> {
         let Some(line) = content.trim().strip_prefix('/') else {
             return Parsed::Text;
@@ -119,7 +120,7 @@ impl CommandTable {
         }
     }
 
-    /// What is said about a command that there is not.
+    /// Returns the reply to an unknown command.
     pub(in crate::agent_loop) fn unknown(&self, word: &str) -> String {
         let names = self
             .commands
@@ -136,19 +137,19 @@ impl CommandTable {
     }
 }
 
-/// What a message is to the loop.
+/// The classification of a message.
 #[derive(Debug)]
 pub(in crate::agent_loop) enum Parsed<'a> {
-    /// A command and what stands behind it.
+    /// A command and the text after it.
     Command {
         command: &'a Arc<dyn Command>,
         arguments: &'a str,
     },
-    /// A command with something behind it that takes nothing.
+    /// A command that takes no arguments, given with arguments.
     Misused(CommandInfo),
-    /// Looks like a command, but there is none of that name.
+    /// An unknown command.
     Unknown(&'a str),
-    /// For the model.
+    /// A message for the model.
     Text,
 }
 
@@ -240,7 +241,7 @@ mod tests {
         let twice = CommandTable::built_in().with([Arc::new(basics::New) as Arc<dyn Command>]);
         assert_eq!(
             twice.unwrap_err().to_string(),
-            "there are two commands of the name /new"
+            "there are two commands named /new"
         );
         for info in CommandTable::built_in().infos() {
             for name in info.names() {

@@ -1,4 +1,4 @@
-//! What the pump holds of a lane: its queue, and whether it was stopped.
+//! The pump's handle of a lane: its queue, and whether it was stopped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -14,23 +14,23 @@ use crate::agent_loop::line::WaitingLine;
 /// A message in a lane.
 #[derive(Debug)]
 pub(crate) struct Queued {
-    /// Its place in the order of all that ever entered the lane.
+    /// Sequence number of the message in its lane.
     pub(super) number: u64,
     pub(super) delivery: Delivery<InboundMessage>,
-    /// The attempt that is made of it, or is next.
+    /// Number of the current or next attempt.
     pub(super) attempt: u32,
-    /// The ledger has counted that attempt.
+    /// `true` once that attempt has begun in the ledger.
     pub(super) begun: bool,
 }
 
-/// What the pump holds of a lane.
+/// The pump's handle of a lane.
 #[derive(Debug)]
 pub(crate) struct LaneHandle {
     queue: mpsc::Sender<Queued>,
     state: Arc<LaneState>,
-    /// The number of the newest message.
+    /// Sequence number of the newest message.
     newest: u64,
-    /// Messages that found no room and come again: nobody overtakes them.
+    /// Messages that found no room and will be redelivered; no later message overtakes them.
     line: WaitingLine,
 }
 
@@ -38,27 +38,28 @@ pub(crate) struct LaneHandle {
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) delivery: Delivery<InboundMessage>,
-    /// It is the first since the lane had room.
+    /// `true` for the first refusal in the life of the lane.
     pub(crate) is_first: bool,
-    /// How many times the lane has to be emptied before there can be room for it.
+    /// Number of full lanes of messages before it.
     pub(crate) lanes_before: u32,
 }
 
-/// What a lane and its handle share.
+/// State shared by a lane and its handle.
 #[derive(Debug, Default)]
 pub(super) struct LaneState {
-    /// Ends the turn that runs; a new token with every message.
+    /// Cancels the running turn; replaced for every message.
     running: std::sync::Mutex<CancellationToken>,
-    /// Messages that are handled now: 0 or 1 and those steered into its turn.
+    /// Number of messages being handled: 0, or 1 plus those steered into its turn.
     pub(super) busy: AtomicUsize,
-    /// Messages up to this number came before the last stop: they are not begun.
+    /// Messages up to this number arrived before the last stop and must not begin.
     stopped_upto: AtomicU64,
-    /// The person was told that messages wait; once in the life of a lane, which is over when none do.
+    /// Set once the person was notified that messages wait. A lane ends when none wait, so this
+    /// happens once per lane.
     told: AtomicBool,
 }
 
 impl LaneHandle {
-    /// The handle of a lane that takes from the other end of `queue`.
+    /// Creates the handle of a lane that reads from the other end of `queue`.
     pub(super) fn new(queue: mpsc::Sender<Queued>, state: Arc<LaneState>) -> Self {
         Self {
             queue,
@@ -68,8 +69,8 @@ impl LaneHandle {
         }
     }
 
-    /// Puts a message in, or gives it back refused: the lane is full, or others that were refused before it
-    /// have not come again.
+    /// Puts a message into the lane. Returns it as a refusal if the lane is full, or if messages
+    /// that were refused earlier have not been redelivered yet.
     pub(crate) fn offer(&mut self, delivery: Delivery<InboundMessage>) -> Option<Refusal> {
         let id = delivery.message.journal_id();
         if id.as_ref().is_some_and(|id| !self.line.comes(id)) {
@@ -103,19 +104,20 @@ impl LaneHandle {
         }
     }
 
-    /// Whether messages that found no room have yet to come again.
+    /// Returns `true` while refused messages have yet to be redelivered.
     pub(crate) fn awaits_more(&self) -> bool {
         !self.line.is_empty()
     }
 
-    /// Ends the running turn and discards what waits; how many messages that is.
+    /// Ends the running turn and discards the waiting messages. Returns the number of messages
+    /// affected.
     pub(crate) fn stop(&self) -> usize {
         self.state.stopped_upto.store(self.newest, Ordering::SeqCst);
         self.state.token().cancel();
         self.count()
     }
 
-    /// Messages that are at work or wait.
+    /// Returns the number of running and waiting messages.
     pub(crate) fn count(&self) -> usize {
         self.queue.max_capacity() - self.queue.capacity() + self.state.busy.load(Ordering::SeqCst)
     }
@@ -139,7 +141,7 @@ impl LaneState {
         token
     }
 
-    /// Whether the lane was stopped after this message came.
+    /// Returns `true` if the lane was stopped after this message arrived.
     pub(super) fn was_stopped(&self, number: u64) -> bool {
         number <= self.stopped_upto.load(Ordering::SeqCst)
     }

@@ -1,7 +1,8 @@
 //! The lane of one session: its messages in order, its running turn, its steering.
 //!
-//! Decision: what cannot be handled now stays in the lane, and with it everything behind it, until
-//! its pause is over; so nothing that came later overtakes it, whenever the fault clears.
+//! Decision: a message that cannot be handled now stays in the lane until its backoff is over, and
+//! so do all messages after it. No later message can therefore overtake it, whenever the fault
+//! clears.
 
 mod handle;
 mod steering;
@@ -32,17 +33,17 @@ use crate::error::chain;
 use crate::subagent::{is_note, reported_by};
 use crate::{AgentError, TurnReport, TurnRequest};
 
-/// How often the pause after a failure doubles.
+/// Maximum number of times that the backoff doubles.
 const LONGEST_BACK_OFF: u32 = 6;
 
-/// What came of handling a message.
+/// The result of handling a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Handled {
-    /// It is settled, or the ledger hands it out again at the next start.
+    /// The message is settled, or the ledger redelivers it at the next start.
     Done,
-    /// It could not be recorded; that was no attempt.
+    /// The message could not be recorded; that does not count as an attempt.
     Blocked,
-    /// It failed; that was one.
+    /// The attempt failed and counts.
     Failed,
 }
 
@@ -52,16 +53,16 @@ pub(super) struct Lane {
     session: SessionKey,
     queue: mpsc::Receiver<Queued>,
     state: Arc<LaneState>,
-    /// Taken from the queue, but not handled yet.
+    /// Messages taken from the queue but not handled yet.
     next: VecDeque<Queued>,
-    /// Steered into the turn that runs.
+    /// Messages steered into the running turn.
     steered: Vec<Queued>,
-    /// How often handling failed since it last worked.
+    /// Number of failures since handling last succeeded.
     failures: u32,
 }
 
 impl Lane {
-    /// A lane and its handle.
+    /// Creates a lane and its handle.
     pub(super) fn open(shared: Arc<Shared>, session: SessionKey) -> (LaneHandle, Self) {
         let (sender, queue) = mpsc::channel(shared.settings.lane_bound.max(1));
         let state = Arc::new(LaneState::default());
@@ -78,7 +79,7 @@ impl Lane {
         (handle, lane)
     }
 
-    /// Handles messages until there are none.
+    /// Handles messages until none are left.
     pub(super) async fn run(mut self) {
         while let Some(mut queued) = self.take().await {
             let token = self.state.begin(&self.shared.abort);
@@ -110,8 +111,8 @@ impl Lane {
         }
     }
 
-    /// Keeps a message that could not be handled for another try, in front of all others. Waits
-    /// longer each time, because a turn that fails late has asked the model already.
+    /// Keeps a message that could not be handled at the front of the lane for another attempt.
+    /// Waits with exponential backoff, because a turn that fails late has already called the model.
     async fn hold(&mut self, queued: Queued, stopped: &CancellationToken) {
         let first = if queued.begun {
             self.shared.settings.full_pause
@@ -136,7 +137,7 @@ impl Lane {
             .await
             .is_none();
         if closes && queued.begun {
-            // Nobody knows how long the fault lasts: restarts meanwhile use up no attempts.
+            // The fault may outlast several restarts, which must not use up attempts.
             settle(&[&queued], &Settle::PutOff(Duration::ZERO)).await;
         }
         self.next.push_front(queued);
@@ -164,7 +165,7 @@ impl Lane {
             Parsed::Command { command, arguments } => Some((command.clone(), arguments.to_owned())),
             Parsed::Misused(_) | Parsed::Unknown(_) | Parsed::Text => None,
         };
-        // Who begins anew after stopping does not mean that to be stopped.
+        // A command that begins anew after stopping must not be discarded by its own stop.
         let follows_stop = command
             .as_ref()
             .is_some_and(|(command, _)| command.when() == When::InLaneAfterStop);
@@ -203,7 +204,7 @@ impl Lane {
             }
         }
         match command {
-            // A result is not lost because a person wants to hear nothing more now.
+            // A subagent's result is recorded even if a person stopped the session.
             None if is_note(&queued.delivery.message) || was_stopped => self.note(queued).await,
             Some((command, arguments)) => self.obey(&*command, &arguments, queued, &cancel).await,
             None => {
@@ -249,13 +250,13 @@ impl Lane {
                 self.published(message);
                 handled
             }
-            // The ledger hands the message out again, and the turn goes on from its journal.
+            // The ledger redelivers the message, and the turn resumes from its journal.
             Err(AgentError::Interrupted) => Handled::Done,
             Err(error) => self.failed(queued, &error).await,
         }
     }
 
-    /// Records a message without asking a model: the next turn will know of it.
+    /// Records a message without calling a model; the next turn sees it.
     async fn note(&self, queued: &Queued) -> Handled {
         let message = &queued.delivery.message;
         let (facts, entry) = (
@@ -277,7 +278,7 @@ impl Lane {
         }
     }
 
-    /// Runs a command of the lane, whose journal may fail like a turn's.
+    /// Runs a command of the lane. Its journal may fail like that of a turn.
     async fn obey(
         &self,
         command: &dyn Command,
@@ -294,19 +295,19 @@ impl Lane {
             Ok(reply) => match self.shared.reply(delivery, reply).await {
                 Ok(()) => {
                     self.shared.turn_ended(&delivery.message);
-                    // A conversation that was left behind goes into memory at once.
+                    // `/new` may have left a conversation to summarise.
                     self.published(&delivery.message);
                     Handled::Done
                 }
                 Err(error) => self.failed(queued, &error.into()).await,
             },
-            // The ledger hands the command out again.
+            // The ledger redelivers the command.
             Err(AgentError::Interrupted) => Handled::Done,
             Err(error) => self.failed(queued, &error).await,
         }
     }
 
-    /// Has what outgrew the model's window summarised, beside whatever comes next.
+    /// Starts background summarisation after a published turn.
     fn published(&self, message: &InboundMessage) {
         let teller = BusTeller {
             shared: self.shared.clone(),
@@ -341,7 +342,7 @@ impl Lane {
             Some(text) if is_heartbeat(&self.session) => {
                 match self.judged(message, text, report.ended).await {
                     Some(told) => told,
-                    // The program goes down: the ledger hands the message out again.
+                    // The program is shutting down; the ledger redelivers the message.
                     None => return Handled::Done,
                 }
             }
@@ -361,7 +362,7 @@ impl Lane {
             let mut reply = OutboundMessage::in_reply_to(message, key, kind, text);
             reply.completes = report.stream;
             if let Err(error) = self.shared.bus.publish_outbound(reply).await {
-                tracing::error!(%error, session = %self.session, "a reply could not be stored; it is recorded and comes again");
+                tracing::error!(%error, session = %self.session, "could not store a reply; it is in the session log and is retried");
                 return Handled::Blocked;
             }
         }
@@ -373,8 +374,9 @@ impl Lane {
         handled
     }
 
-    /// What is told of the work of a heartbeat; `None` when that cannot be decided any more. That
-    /// something went wrong is for the log: nobody waits for the answer, and the next beat tries again.
+    /// Returns the part of a heartbeat's reply to send, or `None` if the shutdown interrupted the
+    /// decision. A failed heartbeat is only logged: no one waits for the reply, and the next
+    /// heartbeat tries again.
     async fn judged(
         &self,
         message: &InboundMessage,
@@ -382,7 +384,7 @@ impl Lane {
         ended: TurnOutcome,
     ) -> Option<Option<String>> {
         if matches!(ended, TurnOutcome::Failed | TurnOutcome::Limited) {
-            tracing::warn!(answer, "the work of a heartbeat came to nothing");
+            tracing::warn!(answer, "a heartbeat turn failed");
             return Some(None);
         }
         let Some(judge) = &self.shared.judge else {
@@ -396,11 +398,12 @@ impl Lane {
         Some(told)
     }
 
-    /// The journal failed: say so once, try again later. A disk that is full or broken may stay so
-    /// for long; that is no attempt of the message.
+    /// Handles a failure of the journal: notifies the person once, and the message is retried
+    /// later. A full or broken disk may stay so for long, so a transient failure does not count as
+    /// an attempt.
     async fn failed(&self, queued: &Queued, error: &AgentError) -> Handled {
         let why = chain(error);
-        tracing::error!(error = %why, session = %self.session, "a turn could not be recorded");
+        tracing::error!(error = %why, session = %self.session, "could not record a turn");
         let message = &queued.delivery.message;
         let text = format!(
             "I cannot record our conversation right now ({why}). I keep your message and try again."
@@ -409,7 +412,8 @@ impl Lane {
             turn: turn_of(message),
             position: NOTICE_POSITION,
         };
-        // The ledger takes a key once, so the person reads this once however often it is tried.
+        // The ledger accepts a key once, so the person gets this notice once, however often the
+        // message is retried.
         let notice = OutboundMessage::in_reply_to(message, key, OutboundKind::Notice, text.clone());
         if self.shared.bus.publish_outbound(notice).await.is_err() && self.failures == 0 {
             self.shared.notice(message, &text);
@@ -433,7 +437,7 @@ impl Lane {
         };
         let reply = OutboundMessage::in_reply_to(message, key, OutboundKind::Notice, text);
         if let Err(error) = self.shared.bus.publish_outbound(reply).await {
-            tracing::error!(%error, session = %self.session, "a notice could not be stored");
+            tracing::error!(%error, session = %self.session, "could not store a notice");
         }
         let handled = settle(
             &[queued],
@@ -445,10 +449,10 @@ impl Lane {
     }
 }
 
-/// Records one outcome of some messages. What cannot be recorded comes again, and is known by its
-/// journal then.
+/// Settles several messages with the same outcome. A message that cannot be settled is redelivered,
+/// and its journal then shows that it was handled.
 async fn settle(messages: &[&Queued], outcome: &Settle) -> Handled {
-    // Together, so that a ledger that syncs does so once for all.
+    // Settle them together, so that a ledger that syncs does so once for all.
     let settled = join_all(
         messages
             .iter()
@@ -456,7 +460,7 @@ async fn settle(messages: &[&Queued], outcome: &Settle) -> Handled {
     )
     .await;
     for error in settled.into_iter().filter_map(Result::err) {
-        tracing::error!(%error, "a message could not be settled; it comes again");
+        tracing::error!(%error, "could not settle a message; it is redelivered");
     }
     Handled::Done
 }

@@ -1,4 +1,5 @@
-//! Messages of a lane as a turn takes them: the one that begins it, and those that come in while it runs.
+//! Messages of a lane as input of a turn: the one that begins it, and those that arrive while it
+//! runs.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -13,13 +14,14 @@ use crate::Agent;
 use crate::agent_loop::commands::{CommandTable, Parsed};
 use crate::engine::{Steering, TurnFacts};
 
-/// How many messages are steered into a turn before one model call; what is behind them stays in its place.
+/// Maximum number of messages steered into a turn before one model call; the rest stay in the
+/// queue.
 const STEERED_PER_CALL: usize = 8;
-/// How many messages are steered into one turn. Who goes on writing gets an answer in between, and the
-/// log of a turn stays of a length that can be read at once.
+/// Maximum number of messages steered into one turn. A person who keeps writing gets a reply in
+/// between, and the log of a turn stays short enough to be read at once.
 const STEERED_PER_TURN: usize = 32;
 
-/// The circumstances of a turn that a message begins.
+/// Returns the facts of the turn that a message begins.
 pub(super) fn facts_of(message: &InboundMessage, session: &SessionKey) -> TurnFacts {
     TurnFacts {
         session: session.clone(),
@@ -34,7 +36,7 @@ pub(super) fn facts_of(message: &InboundMessage, session: &SessionKey) -> TurnFa
     }
 }
 
-/// A message as the log records it.
+/// Returns the log entry of a message.
 pub(super) async fn entry_of(agent: &Agent, message: &InboundMessage) -> MessageEntry {
     let InboundMessage {
         content,
@@ -59,8 +61,8 @@ pub(super) async fn entry_of(agent: &Agent, message: &InboundMessage) -> Message
     }
 }
 
-/// Steers messages that come in while a turn runs into that turn, a bounded number of them. A command of the
-/// lane, and everything behind it, waits for the turn's end.
+/// Steers a bounded number of messages that arrive while a turn runs into that turn. A command of
+/// the lane, and every message after it, waits for the end of the turn.
 pub(super) struct LaneSteering<'a> {
     pub(super) agent: &'a Agent,
     pub(super) commands: &'a CommandTable,

@@ -1,4 +1,4 @@
-//! What a turn tells besides its answer, and of which turns nothing is told.
+//! Signals and notices of a turn on the bus, and the turns that send none.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use nanobot_types::{
 use crate::agent_loop::pump::{NOTICE_POSITION, Shared, turn_of};
 use crate::{Observer, Signal, Teller};
 
-/// Whether nobody is to be told what comes of a message: a job whose answer is not sent, a
-/// heartbeat where nobody is to be told.
+/// Returns `true` if nothing about a message is sent to a person: a job with `deliver: false`, or a
+/// heartbeat without a target chat.
 pub(super) fn is_silent(message: &InboundMessage) -> bool {
     match message.origin {
         Origin::Cron { .. } => message
@@ -23,12 +23,12 @@ pub(super) fn is_silent(message: &InboundMessage) -> bool {
     }
 }
 
-/// Whether a session is the heartbeat's.
+/// Returns `true` for the session of the heartbeat.
 pub(super) fn is_heartbeat(session: &SessionKey) -> bool {
     session.as_str() == HEARTBEAT_SESSION
 }
 
-/// Tells the chat of a message what is not well with its memory.
+/// Sends notices about memory problems to the chat of a message.
 pub(super) struct BusTeller {
     pub(super) shared: Arc<Shared>,
     pub(super) message: InboundMessage,
@@ -43,12 +43,12 @@ impl Teller for BusTeller {
         };
         let notice = OutboundMessage::in_reply_to(&self.message, key, OutboundKind::Notice, notice);
         if let Err(error) = self.shared.bus.publish_outbound(notice).await {
-            tracing::error!(%error, "a notice could not be stored");
+            tracing::error!(%error, "could not store a notice");
         }
     }
 }
 
-/// Offers what a turn tells to the chat it belongs to.
+/// Offers the signals of a turn to its chat.
 pub(super) struct BusObserver {
     pub(super) shared: Arc<Shared>,
     pub(super) message: InboundMessage,
