@@ -10,11 +10,11 @@ use crate::AgentError;
 use crate::engine::TurnFacts;
 
 impl Agent {
-    /// Records the end of the turn that `entry` begins, whatever the log has of it so far; no model
-    /// is asked. An end that is recorded already stays and is reported again.
+    /// Records the end of the turn that `entry` begins, whatever the log contains of it so far. No
+    /// model is called. An end that is already recorded stays and is returned again.
     ///
     /// # Errors
-    /// [`AgentError::Session`]; the same call is to be made again.
+    /// Returns [`AgentError::Session`] if the session log failed; the caller should retry.
     pub(crate) async fn conclude(
         &self,
         facts: &TurnFacts,

@@ -1,4 +1,4 @@
-//! What a session's next request will hold, for `/context`.
+//! The contents of a session's next request, for `/context`.
 
 use std::fmt;
 
@@ -10,34 +10,35 @@ use super::{Agent, LogFacts};
 use crate::AgentError;
 use crate::consolidation::last_summary;
 
-/// A part of a request and its tokens.
+/// A part of a request and its size in tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextPart {
-    /// What it is: a section of the prompt, the tools, or the conversation.
+    /// The name of the part: a section of the prompt, the tools, or the conversation.
     pub name: String,
-    /// About how many tokens it takes.
+    /// Estimated number of tokens.
     pub tokens: usize,
 }
 
-/// What a session's next request will hold. The parts add up to the total.
+/// The contents of a session's next request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextReport {
-    /// The model that is asked first.
+    /// The model that is called first.
     pub model: ModelId,
-    /// Sections of the prompt, the tools, the conversation, in the order in which they are sent.
+    /// Sections of the prompt, the tools and the conversation, in the order in which they are sent.
     pub parts: Vec<ContextPart>,
-    /// Tokens that a request may take; 0 for no limit.
+    /// Maximum number of tokens of a request; 0 for no limit.
     pub budget: usize,
-    /// Tokens of the model's window; 0 when it is not limited.
+    /// Size of the model's context window in tokens; 0 for no limit.
     pub window: usize,
-    /// Messages of the conversation that are sent as they were said.
+    /// Messages of the conversation that are sent verbatim.
     pub messages: usize,
     /// Messages of the session that are no longer sent.
     pub summarised: u64,
 }
 
 impl ContextReport {
-    /// About how many tokens the next request takes, without what is said next.
+    /// Returns the estimated number of tokens of the next request, without the message that
+    /// triggers it.
     #[must_use]
     pub fn total(&self) -> usize {
         self.parts.iter().map(|part| part.tokens).sum()
@@ -67,7 +68,7 @@ impl fmt::Display for ContextReport {
             )?;
         }
         match self.summarised {
-            0 => write!(f, "Nothing was left behind yet."),
+            0 => write!(f, "No older messages were dropped yet."),
             count => {
                 write!(
                     f,
@@ -79,10 +80,10 @@ impl fmt::Display for ContextReport {
 }
 
 impl Agent {
-    /// What the next request of a session will hold, part by part, as its model counts.
+    /// Returns the contents of the next request of a session, in tokens as its model counts them.
     ///
     /// # Errors
-    /// [`AgentError::Session`].
+    /// Returns [`AgentError::Session`] if the session could not be read.
     pub async fn context_report(&self, session: &SessionKey) -> Result<ContextReport, AgentError> {
         let view = self.sessions.read(session, ReadFrom::Cursor).await?;
         let (sections, tools) = self.prompt_size(session, &view).await;
@@ -114,7 +115,7 @@ impl Agent {
         })
     }
 
-    /// The sections of a session's prompt and its tools with their tokens, as they are estimated.
+    /// Returns the estimated tokens of each section of a session's prompt, and of its tools.
     pub(super) async fn prompt_size(
         &self,
         session: &SessionKey,

@@ -1,4 +1,4 @@
-//! Going back in a session, for whoever is not in its lane.
+//! Rewinds a session, for callers outside its lane.
 
 use nanobot_session::Seq;
 use nanobot_types::SessionKey;
@@ -7,11 +7,12 @@ use super::Agent;
 use crate::AgentError;
 
 impl Agent {
-    /// Undoes everything in a session from position `to` on, and returns its head. `None`, and
-    /// nothing is undone, while a turn is at work in it: that would go on from what is undone.
+    /// Undoes everything in a session from position `to` on, and returns its head. Returns `None`
+    /// and undoes nothing while a turn is running in the session, because that turn would continue
+    /// from what is undone.
     ///
     /// # Errors
-    /// [`AgentError::Session`].
+    /// Returns [`AgentError::Session`] if the session log failed.
     pub async fn rewind(&self, session: &SessionKey, to: Seq) -> Result<Option<Seq>, AgentError> {
         let Some(_owner) = self.locks.try_lock(session) else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! What `/status` says about a session.
+//! The session part of `/status`.
 
 use nanobot_session::{Entry, ReadFrom};
 use nanobot_types::SessionKey;
@@ -6,7 +6,7 @@ use nanobot_types::SessionKey;
 use super::{Agent, usage};
 
 impl Agent {
-    /// Model, tokens and messages of a session, as lines for a person.
+    /// Returns the model, tokens and messages of a session, as lines for a person.
     pub async fn describe(&self, session: &SessionKey) -> String {
         let usage = self.totals.of(session).sum;
         let cached = usage::share(&usage);

@@ -1,4 +1,4 @@
-//! A turn for a program that holds the agent in its hand: no bus, no channel.
+//! Turns for a program that calls the agent directly, without a bus or a channel.
 
 use std::sync::Arc;
 
@@ -17,30 +17,30 @@ use crate::{AgentError, Observer, Signal};
 
 /// A message of a program, or of a person at a terminal.
 pub struct DirectRequest {
-    /// What is said.
+    /// The text.
     pub content: String,
-    /// Files that go with it.
+    /// Attached files.
     pub media: Vec<MediaRef>,
-    /// The conversation.
+    /// The session.
     pub session: SessionKey,
-    /// Where the model is told it comes from.
+    /// The channel that is shown to the model.
     pub channel: ChannelName,
-    /// The chat there.
+    /// The chat on that channel.
     pub chat_id: ChatId,
-    /// Who said it, where somebody did.
+    /// The sender, if the message has one.
     pub sender: Option<SenderId>,
-    /// Who else hears it, where that is known.
+    /// The kind of chat, if it is known.
     pub chat: Option<ChatKind>,
-    /// Who made it.
+    /// The origin of the message.
     pub origin: Origin,
-    /// Who watches.
+    /// Receives the turn's signals.
     pub observer: Arc<dyn Observer>,
     /// Fires to stop the turn.
     pub cancel: CancellationToken,
 }
 
 impl DirectRequest {
-    /// A message in the session `cli:direct` that nobody watches.
+    /// Creates a message in the session `cli:direct`, without an observer.
     pub fn new(content: impl Into<String>) -> Self {
         Self {
             content: content.into(),
@@ -56,14 +56,14 @@ impl DirectRequest {
         }
     }
 
-    /// The same in another session.
+    /// Sets the session.
     #[must_use]
     pub fn in_session(mut self, session: impl Into<SessionKey>) -> Self {
         self.session = session.into();
         self
     }
 
-    /// The same, watched.
+    /// Sets the observer.
     #[must_use]
     pub fn watched_by(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = observer;
@@ -71,7 +71,7 @@ impl DirectRequest {
     }
 }
 
-/// For a turn that nobody talks to while it runs.
+/// No steering: no messages arrive while the turn runs.
 pub(crate) struct NoSteering;
 
 #[async_trait]
@@ -82,11 +82,11 @@ impl Steering for NoSteering {
 }
 
 impl Agent {
-    /// Runs one turn and returns its end. What has outgrown the model's window is summarised in the
-    /// background then; [`Agent::shut_down`] waits for that.
+    /// Runs one turn and returns its end. If the conversation has outgrown the model's window, it
+    /// is then summarised in the background; [`Agent::shut_down`] waits for that.
     ///
     /// # Errors
-    /// As [`Agent::run_turn`].
+    /// See [`Agent::run_turn`].
     pub async fn process_direct(&self, request: DirectRequest) -> Result<TurnReport, AgentError> {
         let now = chrono::Local::now().fixed_offset();
         let runtime = self

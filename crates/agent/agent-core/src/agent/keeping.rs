@@ -13,16 +13,16 @@ use crate::consolidation::{Size, left_behind, old_messages, waits_in};
 use crate::{AgentError, CompactReport, Observer, Signal, Teller, Untold};
 
 impl Agent {
-    /// To be called when the end of a turn, or the answer to a command, is published: what has
-    /// outgrown the model's window is summarised in the background then. Returns at once.
+    /// Starts background summarisation if the conversation has outgrown the model's window. To be
+    /// called after the end of a turn, or the reply to a command, is published. Returns at once.
     pub fn turn_published(&self, session: &SessionKey, teller: Arc<dyn Teller>) {
         self.consolidator.start(session, teller);
     }
 
-    /// Summarises everything of a conversation but its newest messages, now.
+    /// Summarises everything in a conversation except its newest messages, now.
     ///
     /// # Errors
-    /// [`AgentError::Session`] when the session cannot be read; what else goes wrong is in the
+    /// Returns [`AgentError::Session`] if the session could not be read. Other failures are in the
     /// report.
     pub async fn compact(&self, session: &SessionKey) -> Result<CompactReport, AgentError> {
         let view = self.sessions.read(session, ReadFrom::Cursor).await?;
@@ -33,19 +33,19 @@ impl Agent {
         Ok(self.consolidator.compact(session, &Untold).await)
     }
 
-    /// Goes on with what earlier processes left to be summarised, in all sessions, in the
-    /// background.
+    /// Resumes, in the background, the summaries that earlier processes left unfinished in any
+    /// session.
     pub async fn resume_summaries(&self) {
         match self.sessions.list().await {
             Ok(sessions) => sessions
                 .iter()
                 .filter(|session| waits_in(&session.metadata))
                 .for_each(|session| self.consolidator.resume(&session.key, Arc::new(Untold))),
-            Err(error) => tracing::warn!(%error, "summaries that wait could not be found"),
+            Err(error) => tracing::warn!(%error, "could not list unfinished summaries"),
         }
     }
 
-    /// The same in one session, for a program that runs a single turn.
+    /// Resumes the unfinished summary of one session, for a program that runs a single turn.
     pub async fn resume_summary(&self, session: &SessionKey) {
         match self
             .sessions
@@ -57,29 +57,30 @@ impl Agent {
             }
             Ok(_) => {}
             Err(error) => {
-                tracing::warn!(%error, %session, "a summary that waits could not be found")
+                tracing::warn!(%error, %session, "could not read an unfinished summary")
             }
         }
     }
 
-    /// Whether nothing is being summarised in the background.
+    /// Returns `true` if no summary is running in the background.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.consolidator.is_idle()
     }
 
-    /// Waits until nothing is being summarised in the background.
+    /// Waits until no summary is running in the background.
     pub async fn settled(&self) {
         self.consolidator.idle().await;
     }
 
-    /// Ends what runs in the background: it may go on for `grace`. What was not finished goes on
-    /// when its session has a turn after a restart.
+    /// Shuts background work down: it may continue for `grace`. Unfinished summaries are resumed
+    /// after a restart.
     pub async fn shut_down(&self, grace: Duration) {
         self.consolidator.shut_down(grace).await;
     }
 
-    /// Takes note of what a turn left behind. One that failed is no reason to ask a model again.
+    /// Records the size of a conversation after a turn. A failed turn is skipped, because it is no
+    /// reason to call a model again.
     pub(super) fn note_size(&self, session: &SessionKey, log: &SessionLog, ended: TurnOutcome) {
         let Conversation {
             fixed, size, waits, ..
@@ -89,8 +90,8 @@ impl Agent {
         }
     }
 
-    /// Puts what does not fit any more into the history where the model failed to summarise it.
-    /// Whatever goes wrong, the turn goes on.
+    /// Writes messages that no longer fit into a request to the history verbatim, if the model
+    /// failed to summarise them. If that fails too, the turn continues anyway.
     pub(super) async fn make_room(
         &self,
         session: &SessionKey,
@@ -102,13 +103,13 @@ impl Agent {
         }
         let teller = ObserverTeller(observer.clone());
         if let Err(error) = self.consolidator.make_room(session, &teller).await {
-            tracing::warn!(%error, %session, "no room could be made");
+            tracing::warn!(%error, %session, "could not archive old messages");
         }
         Ok(self.sessions.read(session, ReadFrom::Cursor).await?)
     }
 
-    /// Leaves earlier heartbeats out of a heartbeat's conversation but for the newest messages. What
-    /// they found was told or written down then, so nothing is summarised.
+    /// Drops all but the newest messages of earlier heartbeats from a heartbeat's conversation.
+    /// Their findings were reported or written down at the time, so nothing is summarised.
     pub(super) async fn shorten_heartbeat(
         &self,
         session: &SessionKey,
@@ -126,12 +127,12 @@ impl Agent {
         Ok(self.sessions.read(session, ReadFrom::Cursor).await?)
     }
 
-    /// Begins a new conversation in a session: nothing said before is sent to the model again.
-    /// Nothing is deleted, and what was not summarised is, once [`Agent::turn_published`] is
-    /// called.
+    /// Begins a new conversation in a session: no earlier message is sent to the model again.
+    /// Nothing is deleted. Messages that were not summarised yet are summarised once
+    /// [`Agent::turn_published`] is called.
     ///
     /// # Errors
-    /// [`AgentError::Session`].
+    /// Returns [`AgentError::Session`] if the session log failed.
     pub async fn reset(&self, session: &SessionKey) -> Result<(), AgentError> {
         let _owner = self.locks.lock(session).await;
         let _held = self.consolidator.hold(session).await;
@@ -151,7 +152,7 @@ impl Agent {
     }
 }
 
-/// Tells who watches a turn.
+/// Sends notices to the observer of a turn.
 pub(super) struct ObserverTeller(pub(super) Arc<dyn Observer>);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! The end of a session log that a turn writes to.
+//! The session log as the journal of one turn.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::engine::{Journal, TurnFacts};
 use crate::evidence::{Step, TurnSteps};
 use crate::message_tool::{self, MessageTool};
 
-/// How often an append is tried when other processes write to the same session.
+/// Maximum number of attempts to append when other processes write to the same session.
 const TRIES: u32 = 8;
 
-/// Appends to one session, and notices when the `message` tool answered its chat.
+/// Appends to one session, and detects when the `message` tool answered its chat.
 pub(super) struct SessionLog {
     store: Arc<dyn SessionStore>,
     session: SessionKey,
@@ -25,25 +25,25 @@ pub(super) struct SessionLog {
     answered_here: bool,
     ran_tools: bool,
     steps: TurnSteps,
-    /// The conversation as the turn found it, and what the turn adds.
+    /// The conversation as the turn found it, plus what the turn adds.
     pub(super) conversation: Conversation,
 }
 
-/// What consolidation wants to know of a conversation.
+/// The facts about a conversation that consolidation needs.
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
-    /// What was said before the messages that are still sent.
+    /// Summary of the messages that are no longer sent.
     pub(super) summary: Option<String>,
-    /// Something waits to be summarised.
+    /// `true` if something is waiting to be summarised.
     pub(super) waits: bool,
     /// Tokens of the prompt and the tools.
     pub(super) fixed: usize,
-    /// The messages that are still sent.
+    /// Size of the messages that are still sent.
     pub(super) size: Size,
 }
 
 impl Conversation {
-    /// What a log says about it.
+    /// Reads the facts from a session log; the sizes stay zero.
     pub(super) fn of(view: &SessionView) -> Self {
         Self {
             summary: last_summary(view).map(str::to_owned),
@@ -77,13 +77,13 @@ impl SessionLog {
         }
     }
 
-    /// The same with notes of the steps under way.
+    /// Notes the steps under way in `steps`.
     pub(super) fn noting(self, steps: TurnSteps) -> Self {
         Self { steps, ..self }
     }
 
-    /// Appends behind whatever is there: another process may have written to the session, and a
-    /// step that was taken has to be recorded all the same.
+    /// Appends at the current head, even if another process moved it: a step that was taken must be
+    /// recorded.
     pub(super) async fn append(&mut self, entries: Vec<Entry>) -> Result<(), SessionError> {
         self.conversation.grow(&entries);
         let mut tries = 0;
@@ -104,20 +104,21 @@ impl SessionLog {
         }
     }
 
-    /// Whether the `message` tool wrote to the turn's own chat since a person last said something.
+    /// Returns `true` if the `message` tool wrote to the turn's own chat after the last message of
+    /// a person.
     pub(super) fn answered_here(&self) -> bool {
         self.answered_here
     }
 
-    /// Whether the turn ran tools.
+    /// Returns `true` if the turn ran tools.
     pub(super) fn ran_tools(&self) -> bool {
         self.ran_tools
     }
 
-    /// Takes note of a step.
+    /// Updates the flags for a step.
     pub(super) fn note(&mut self, message: &ChatMessage) {
         let result = match message {
-            // Whatever was sent before it did not answer this one.
+            // Earlier output of the `message` tool does not answer this new message.
             ChatMessage::User(_) => {
                 self.answered_here = false;
                 return;

@@ -1,4 +1,4 @@
-//! What a turn has to do with memory: who hears it, and what it changed there.
+//! Memory of a turn: its audience, and versions of what it changed.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -12,16 +12,16 @@ use super::Agent;
 use crate::engine::TurnFacts;
 use crate::{Audiences, audience};
 
-/// How often changes are looked for behind turns that ran no tool: somebody may have written by
-/// hand.
+/// Minimum interval between checks for changes after turns that ran no tool. Such changes come from
+/// people who edit the files.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// When changes of memory were last looked for.
+/// Time of the last check for changes of memory.
 #[derive(Debug, Default)]
 pub(super) struct LastLook(Mutex<Option<Instant>>);
 
 impl LastLook {
-    /// Whether it is time to look; if so, it is looked now.
+    /// Returns `true` if a check is due, and then resets the interval.
     fn is_due(&self) -> bool {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let due = last.is_none_or(|last| last.elapsed() >= LOOK_EVERY);
@@ -33,15 +33,15 @@ impl LastLook {
 }
 
 impl Agent {
-    /// Who hears a session, and so whose memory may be told there.
+    /// Returns the audience of a session, which determines whose memory may be used there.
     pub async fn audience(&self, session: &SessionKey) -> Audience {
         Audiences::new(self.sessions.clone(), self.context.memory().is_divided())
             .of(session)
             .await
     }
 
-    /// What `/memory` answers in a session: how much is remembered for those who hear it, and what
-    /// changed lately.
+    /// Returns the text of `/memory`: how much is remembered for the session's audience, and what
+    /// changed recently.
     pub async fn memory_overview(&self, session: &SessionKey) -> String {
         let scopes = self.audience(session).await.scopes();
         nanobot_memory::overview(
@@ -52,7 +52,7 @@ impl Agent {
         .await
     }
 
-    /// What has to be recorded of who hears the message of a turn.
+    /// Returns the entry to record if the message of a turn changes the session's audience.
     pub(super) fn heard(&self, view: &SessionView, facts: &TurnFacts) -> Option<Entry> {
         if self.context.memory().is_divided() {
             audience::heard(&view.metadata, facts)
@@ -61,8 +61,8 @@ impl Agent {
         }
     }
 
-    /// Keeps versions of what a turn has changed in memory with its tools, or somebody else while
-    /// it ran. That this cannot be done is reported, and is no failure of the turn.
+    /// Records versions of the memory that the turn changed with its tools, or that others changed
+    /// while it ran. A failure is logged and does not fail the turn.
     pub(super) async fn notice_memory(
         &self,
         session: &SessionKey,
@@ -89,7 +89,7 @@ impl Agent {
         for scope in self.audience(session).await.scopes() {
             if let Err(error) = versions.notice(&scope, &reason).await {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, session = %session, "changes of memory could not be kept as versions");
+                tracing::warn!(error, session = %session, "could not record versions of memory changes");
             }
         }
     }

@@ -1,8 +1,8 @@
-//! Gives turns a session: reads the log, journals every step, resumes what was interrupted.
+//! Runs turns in sessions: reads the log, journals every step, resumes interrupted turns.
 //!
-//! Decision: whoever wants a turn of a session, be it a lane, a program or the terminal, comes
-//! through [`Agent::run_turn`], which lets one in at a time per session and a bounded number
-//! overall. The session log is the journal; there is no other state of a turn.
+//! Decision: every turn of a session, whether for a lane, a program or the terminal, goes through
+//! [`Agent::run_turn`], which admits one turn at a time per session and a bounded number overall.
+//! The session log is the journal; a turn has no other state.
 
 mod conclude;
 mod context_report;
@@ -57,43 +57,43 @@ use memory::LastLook;
 use opening::{FreshSteering, Opening, Resumed};
 use usage::Totals;
 
-/// Said when a turn ends without a word.
+/// Reply of a turn in which the model said nothing.
 const NOTHING_TO_SAY: &str = "Done. I have nothing to add.";
 
-/// What an agent is made of.
+/// The components of an agent.
 #[derive(Clone, Debug)]
 pub struct AgentParts {
-    /// Who answers.
+    /// Calls the models.
     pub router: Arc<ProviderRouter>,
-    /// What it may call.
+    /// The tools.
     pub registry: Arc<Registry>,
-    /// Where conversations are.
+    /// Stores the conversations.
     pub sessions: Arc<dyn SessionStore>,
-    /// What it is told about itself and its surroundings.
+    /// Builds the system prompt and renders messages.
     pub context: Arc<ContextBuilder>,
-    /// Who observes.
+    /// Receives events for observers.
     pub events: EventFeed,
 }
 
-/// How an agent works.
+/// Settings of an agent.
 #[derive(Clone, Debug)]
 pub struct AgentSettings {
-    /// The options of its turns.
+    /// Options of its turns.
     pub options: TurnOptions,
-    /// Turns that run at the same time; 0 is no limit.
+    /// Maximum number of concurrent turns; 0 for no limit.
     pub max_concurrent_turns: usize,
-    /// The model, as `/status` shows it.
+    /// The model shown by `/status`.
     pub model: ModelId,
-    /// How conversations are kept within the model's window.
+    /// Settings that keep conversations within the model's window.
     pub consolidation: ConsolidationSettings,
-    /// Messages of earlier heartbeats that the next one still sees.
+    /// Number of messages of earlier heartbeats that the next one still sees.
     pub heartbeat_keeps: usize,
-    /// Where results of tools that are too long for a prompt are kept whole, readable for tools;
-    /// without it they are cut.
+    /// Folder for whole tool results that are too long for a prompt, where tools can read them.
+    /// Without it the rest of such a result is lost.
     pub results_folder: Option<PathBuf>,
-    /// Where is kept over restarts what was learned about counting tokens.
+    /// File that stores the calibration of token estimates across restarts.
     pub calibration_file: Option<PathBuf>,
-    /// Values that are hidden in results of tools and in what models write.
+    /// Secrets that are redacted in tool results and in what models write.
     pub secrets: Secrets,
 }
 
@@ -112,35 +112,35 @@ impl Default for AgentSettings {
     }
 }
 
-/// One turn to run.
+/// A turn to run.
 pub struct TurnRequest<'a> {
-    /// The circumstances.
+    /// The facts about its message.
     pub facts: TurnFacts,
-    /// The message that begins it. With an inbound id, a turn that was interrupted goes on and
-    /// one that ended is not run again.
+    /// The message that begins it. If the message has an inbound id, an interrupted turn is
+    /// resumed, and a finished one is not run again.
     pub entry: MessageEntry,
-    /// Its name; the same after a restart.
+    /// The id of the turn; the same after a restart.
     pub trace: TraceId,
-    /// Who watches.
+    /// Receives the turn's signals.
     pub observer: Arc<dyn Observer>,
-    /// Fires when a person stops it: the turn ends, its steps are kept.
+    /// Fires when a person stops the turn: it ends, and its steps are kept.
     pub cancel: CancellationToken,
-    /// Fires when the program goes down: the turn does not end, it can go on later.
+    /// Fires when the program shuts down: the turn does not end and can be resumed later.
     pub interrupt: CancellationToken,
-    /// Where messages of people come in meanwhile.
+    /// Source of messages that people send while the turn runs.
     pub steering: &'a mut dyn Steering,
 }
 
-/// What came of a turn.
+/// The result of a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnReport {
     /// The turn.
     pub trace: TraceId,
-    /// How it ended.
+    /// The outcome.
     pub ended: EndedAs,
-    /// What the person has to see; `None` when there is nothing to show.
+    /// The text to show to the person; `None` if there is nothing to show.
     pub visible: Option<String>,
-    /// The stream that showed it while it was written.
+    /// The stream that showed the text while it was written.
     pub stream: Option<StreamId>,
 }
 
@@ -162,7 +162,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// An agent of these parts.
+    /// Creates an agent from its parts.
     #[must_use]
     pub fn new(parts: AgentParts, settings: AgentSettings) -> Self {
         let permits = match settings.max_concurrent_turns {
@@ -207,7 +207,7 @@ impl Agent {
         }
     }
 
-    /// The same with subagents, to which its `spawn` tool gives tasks.
+    /// Adds subagents, which run the tasks of the `spawn` tool.
     #[must_use]
     pub fn with_subagents(self, subagents: Arc<Subagents>) -> Self {
         Self {
@@ -216,44 +216,44 @@ impl Agent {
         }
     }
 
-    /// Its subagents, if it has any.
+    /// Returns its subagents, if it has any.
     #[must_use]
     pub fn subagents(&self) -> Option<&Arc<Subagents>> {
         self.subagents.as_ref()
     }
 
-    /// The sessions it works on.
+    /// Returns the session store.
     #[must_use]
     pub fn sessions(&self) -> &Arc<dyn SessionStore> {
         &self.sessions
     }
 
-    /// What observers of it are told by.
+    /// Returns the feed of its events.
     #[must_use]
     pub fn events(&self) -> &EventFeed {
         &self.events
     }
 
-    /// The block that tells the model where and when a message was sent.
+    /// Returns the runtime block, which tells the model when a message was sent and in which chat.
     #[must_use]
     pub fn runtime_block(&self, at: &Timestamp, channel: &ChannelName, chat: &ChatId) -> String {
         runtime_block(at, &zone_label(at), Some((channel, chat)))
     }
 
-    /// Runs a turn to its end, or goes on with one that a crash interrupted, or reports the end
-    /// of one that had ended already. When this returns `Ok`, the end is recorded.
+    /// Runs a turn to its end, resumes one that a crash interrupted, or returns the end of a
+    /// finished one. When this returns `Ok`, the end is recorded.
     ///
     /// # Errors
-    /// [`AgentError::Session`] when the journal failed and [`AgentError::Interrupted`] when the
-    /// program goes down; in both cases the same request goes on with the turn later.
+    /// Returns [`AgentError::Session`] if the journal failed and [`AgentError::Interrupted`] if the
+    /// program shuts down. In both cases the same request resumes the turn later.
     pub async fn run_turn(&self, request: TurnRequest<'_>) -> Result<TurnReport, AgentError> {
         self.run_turn_noting(request, TurnSteps::default()).await
     }
 
-    /// As [`Agent::run_turn`], with the step under way noted in `steps`.
+    /// Runs a turn as [`Agent::run_turn`] does, and notes the step under way in `steps`.
     ///
     /// # Errors
-    /// As [`Agent::run_turn`].
+    /// See [`Agent::run_turn`].
     pub(crate) async fn run_turn_noting(
         &self,
         request: TurnRequest<'_>,
@@ -302,7 +302,7 @@ impl Agent {
                     .await?
             }
             Opening::Resumed(resumed) => {
-                tracing::info!(session = %session, trace = %trace, "a turn goes on after an interruption");
+                tracing::info!(session = %session, trace = %trace, "resuming an interrupted turn");
                 self.go_on(&mut log, (view, said), resumed, request).await?
             }
         };
@@ -381,7 +381,7 @@ impl Agent {
         };
         let epoch = self.context.epoch(session, facts).await;
         let mut requests = self.prefixes.turn(session, said, &view, &epoch).await;
-        // A long conversation is not held twice while the model thinks.
+        // Frees a long conversation, which would otherwise be held twice during model calls.
         drop(view);
         let tools = requests.in_order(self.engine.registry().specs());
         log.conversation.fixed = estimate_tokens(epoch.prompt.text()) + estimate_tools(&tools);
@@ -452,29 +452,29 @@ impl Agent {
         })
     }
 
-    /// Lets a job's answer go to where its chat lives now.
+    /// Sets the delivery of a job's message to the current location of its chat.
     pub(crate) async fn find_place(&self, message: &mut InboundMessage) {
         place::find(&*self.sessions, message).await;
     }
 
-    /// Steps that the journal has of a message's turn behind the message itself; as many as there
-    /// can be when the turn ended. A turn that was interrupted again and again comes further each
-    /// time, one that brings the program down does not.
+    /// Returns the number of steps recorded after the message in its turn; `u32::MAX` if the turn
+    /// ended, 0 if the log cannot be read. The number grows between attempts if a turn is merely
+    /// interrupted, and stays the same if the turn crashes the process.
     pub(crate) async fn steps_behind(&self, session: &SessionKey, inbound: &MessageId) -> u32 {
         match self.sessions.read(session, ReadFrom::Cursor).await {
             Ok(view) => opening::steps_behind(&view, inbound),
             Err(error) => {
-                tracing::warn!(%error, session = %session, "the journal of a turn cannot be read now");
+                tracing::warn!(%error, session = %session, "could not read the journal of a turn");
                 0
             }
         }
     }
 
-    /// Copies the conversation of a session into a session of its own and returns the name of
-    /// that; `None` when nothing was said yet.
+    /// Copies the conversation of a session into a new session and returns its key. Returns `None`
+    /// if the session is empty.
     ///
     /// # Errors
-    /// [`AgentError::Session`].
+    /// Returns [`AgentError::Session`] if a session log failed.
     pub async fn branch(&self, session: &SessionKey) -> Result<Option<SessionKey>, AgentError> {
         let _owner = self.locks.lock(session).await;
         if self
@@ -500,8 +500,8 @@ fn report_again(trace: TraceId, end: Option<TurnEnd>) -> TurnReport {
             visible: end.visible,
             stream: None,
         },
-        // It ended so long ago that only its id is left: its reply was published before what
-        // followed it.
+        // Only the id is left of a turn that ended long ago. Its reply was published before the
+        // messages after it.
         None => TurnReport {
             trace,
             ended: EndedAs::Replied,

@@ -1,4 +1,4 @@
-//! What a session log says about a turn that is about to run.
+//! Determines from a session log how a turn starts.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,41 +9,41 @@ use nanobot_types::{ChatMessage, MessageId};
 
 use crate::engine::{Progress, Steering};
 
-/// How a turn opens.
+/// The state of a turn in the log before it runs.
 pub(super) enum Opening {
-    /// It ended before; how, while the log still shows it.
+    /// It has ended; the end itself is `None` once the log no longer shows it.
     Ended(Option<TurnEnd>),
-    /// It begins.
+    /// It is new.
     Fresh {
-        /// What to record before the message that begins it.
+        /// Entries to record before the message that begins it.
         repairs: Vec<Entry>,
         /// The conversation so far.
         messages: Vec<Arc<ChatMessage>>,
     },
-    /// A crash interrupted it, and it goes on.
+    /// A crash interrupted it, and it is resumed.
     Resumed(Resumed),
 }
 
-/// A turn that goes on.
+/// A turn to resume.
 pub(super) struct Resumed {
-    /// What to record first.
+    /// Entries to record first.
     pub(super) repairs: Vec<Entry>,
-    /// The conversation so far; pending calls have no result.
+    /// The conversation so far, without results for pending calls.
     pub(super) messages: Vec<Arc<ChatMessage>>,
-    /// The steps it took.
+    /// The steps taken so far.
     pub(super) steps: Vec<Arc<ChatMessage>>,
-    /// How far it came.
+    /// The calls made so far.
     pub(super) progress: Progress,
-    /// Its last word, if only its end is missing.
+    /// Its final reply, if only its end is missing.
     pub(super) reply: Option<String>,
     /// Journal ids of the messages it took in.
     pub(super) inbound: Vec<MessageId>,
-    /// Results to record when it does not go on after all.
+    /// Results to record if it is not resumed after all.
     pub(super) abandoned: Vec<Entry>,
 }
 
 impl Opening {
-    /// Looks the message up that begins the turn.
+    /// Looks up the message that begins the turn.
     pub(super) fn of(view: &SessionView, inbound: Option<&MessageId>) -> Self {
         if let Some(Recorded::Ended(end)) = inbound.map(|id| view.recorded(id)) {
             return Self::Ended(end);
@@ -55,7 +55,7 @@ impl Opening {
             Some(open) if inbound.is_some_and(|id| open.inbound.contains(id)) => {
                 Self::Resumed(Resumed::of(view, open, messages, repairs))
             }
-            // Nobody comes back for it.
+            // The open turn belongs to another message and will not be resumed.
             Some(open) => {
                 repairs.extend(open.abandon());
                 Self::Fresh { repairs, messages }
@@ -107,8 +107,8 @@ impl Resumed {
     }
 }
 
-/// How far the log got with the turn of a message: the steps behind the message itself. A turn that
-/// ended is as far as it goes.
+/// Returns the number of steps recorded after the message in its turn; `u32::MAX` if the turn
+/// ended.
 pub(super) fn steps_behind(view: &SessionView, inbound: &MessageId) -> u32 {
     if matches!(view.recorded(inbound), Recorded::Ended(_)) {
         return u32::MAX;
@@ -127,19 +127,20 @@ pub(super) fn steps_behind(view: &SessionView, inbound: &MessageId) -> u32 {
     u32::try_from(steps).unwrap_or(u32::MAX)
 }
 
-/// Steering that records no message twice, and knows which messages the turn took in.
+/// Steering that drops messages that are already recorded, and remembers which ones the turn took
+/// in.
 pub(super) struct FreshSteering<'a> {
     inner: &'a mut dyn Steering,
     taken: Vec<MessageId>,
 }
 
 impl<'a> FreshSteering<'a> {
-    /// `taken` are the journal ids that are recorded already.
+    /// Wraps `inner`; `taken` are the journal ids that are already recorded.
     pub(super) fn new(inner: &'a mut dyn Steering, taken: Vec<MessageId>) -> Self {
         Self { inner, taken }
     }
 
-    /// Journal ids of all messages the turn took in.
+    /// Returns the journal ids of all messages that the turn took in.
     pub(super) fn into_taken(self) -> Vec<MessageId> {
         self.taken
     }

@@ -1,4 +1,4 @@
-//! Skills that people name: in a message, or behind `/skill`.
+//! Skills that people name in a message or with `/skill`.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use nanobot_types::{ChannelName, ChatId, Origin, Timestamp};
 
 use super::Agent;
 
-/// How much of a skill `/skill NAME` shows, in characters.
+/// Maximum number of characters of a skill that `/skill NAME` shows.
 const SHOWN: usize = 3000;
 
 impl Agent {
-    /// What is stored beside a message and sent behind it: when and where it was said, and what the
-    /// skills say that a person names in it by `$name`.
+    /// Returns the text that is stored next to a message and sent after it: the runtime block, and
+    /// the skills that a person names in the message as `$name`.
     pub(crate) async fn beside(
         &self,
         text: &str,
@@ -32,13 +32,13 @@ impl Agent {
         }
     }
 
-    /// What `/skill` answers: all skills, or the one of that name.
+    /// Returns the text of `/skill`: all skills, or the one called `name`.
     pub async fn skill_overview(&self, name: &str) -> String {
         let source = Arc::clone(self.context.skills());
         let skills = match tokio::task::spawn_blocking(move || source.skills()).await {
             Ok(skills) => skills,
             Err(error) => {
-                tracing::error!(%error, "skills could not be read");
+                tracing::error!(%error, "could not read the skills");
                 return "The skills cannot be read now. The log says why.".to_owned();
             }
         };

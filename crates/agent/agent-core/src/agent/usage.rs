@@ -1,4 +1,4 @@
-//! What a session costs, and how well vendors' caches serve it.
+//! Token usage of sessions, and how much of it prompt caches served.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use nanobot_types::{SessionKey, Usage};
 use super::Agent;
 use crate::Miss;
 
-/// Sessions whose tokens are remembered; beyond that, only the sum is.
+/// Maximum number of sessions whose tokens are counted separately.
 const REMEMBERED: usize = 1024;
 
 /// Tokens since the program started.
@@ -22,7 +22,7 @@ struct Counted {
     by_session: HashMap<SessionKey, Tokens>,
 }
 
-/// Tokens of a session.
+/// Tokens of a session since the program started.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tokens {
     /// Of all turns.
@@ -32,7 +32,7 @@ pub(super) struct Tokens {
 }
 
 impl Totals {
-    /// Counts a turn.
+    /// Counts the tokens of a turn.
     pub(super) fn add(&self, session: &SessionKey, usage: Usage) {
         let mut counted = self.lock();
         counted.all += usage;
@@ -60,23 +60,23 @@ impl Totals {
     }
 }
 
-/// Tokens and cache misses, for a person.
+/// Token usage and cache misses, for a person.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UsageReport {
     /// Tokens of all sessions since the program started.
     pub total: Usage,
-    /// Tokens of this session since then.
+    /// Tokens of this session since the program started.
     pub session: Usage,
-    /// Tokens of this session's last turn; nothing when there was none since then.
+    /// Tokens of this session's last turn; zero if there was none since the start.
     pub last_turn: Usage,
-    /// Requests of this session since then that did not begin with the one before.
+    /// Requests of this session since the start that did not begin with the previous one.
     pub misses: u64,
-    /// The last such request, of whichever process.
+    /// The last such request, of this or an earlier process.
     pub last_miss: Option<Miss>,
 }
 
 impl Agent {
-    /// What a session costs and where its prefix broke last.
+    /// Returns the token usage of a session and its last cache miss.
     pub async fn usage_report(&self, session: &SessionKey) -> UsageReport {
         let (last_miss, misses) = self.prefixes.misses(session).await;
         let Tokens { sum, last } = self.totals.of(session);
@@ -90,7 +90,7 @@ impl Agent {
     }
 }
 
-/// How many of a hundred tokens read came from the cache.
+/// Returns the share of prompt tokens that came from the cache, in percent.
 pub(super) fn share(usage: &Usage) -> u64 {
     (usage.cached_tokens * 100)
         .checked_div(usage.prompt_tokens)
