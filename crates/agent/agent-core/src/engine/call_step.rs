@@ -1,4 +1,4 @@
-//! Runs the calls of one answer and makes text of their results.
+//! Runs the tool calls of one answer and turns their results into text.
 
 use std::time::{Duration, Instant};
 
@@ -13,26 +13,26 @@ use tracing::Instrument as _;
 use super::result_file::ResultFiles;
 use super::{TurnFacts, TurnOptions};
 
-/// The result of a call that may have run before a crash and must not run twice.
+/// Result of a call that may have run before a crash and must not run twice.
 pub(crate) const UNKNOWN_OUTCOME: &str =
     "Error: outcome unknown after restart: inspect before repeating.";
 
-/// Put after a result that says so itself.
+/// Appended to a failed result that has `should_retry` set.
 const RETRY_NOTE: &str = "\n\n[The same call may succeed later.]";
-/// Put after a result with which the turn ends.
+/// Appended to a result that ends the turn.
 pub(crate) const FATAL_NOTE: &str = "\n\n[Going on makes no sense: the turn ends here.]";
 /// Backoff before a call with `should_retry` is run once more.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// A call that came to a result.
+/// A call that produced a result.
 pub(super) struct Ran {
     /// The result as the model reads it.
     pub(super) text: String,
-    /// The turn ends with it.
+    /// `true` if the turn ends with it.
     pub(super) is_fatal: bool,
 }
 
-/// What the calls of one answer are run with.
+/// The context in which the calls of one answer run.
 pub(super) struct CallStep<'a> {
     pub(super) registry: &'a Registry,
     pub(super) events: &'a EventFeed,
@@ -42,27 +42,26 @@ pub(super) struct CallStep<'a> {
     pub(super) trace: TraceId,
     pub(super) cancel: CancellationToken,
     pub(super) options: &'a TurnOptions,
-    /// The calls come from before a crash.
+    /// `true` if the calls come from before a crash.
     pub(super) resumed: bool,
 }
 
 impl CallStep<'_> {
-    /// Whether none of the calls changes anything.
+    /// Returns `true` if none of the calls has side effects.
     pub(super) fn all_pure(&self, calls: &[(u32, ToolCall)]) -> bool {
         calls
             .iter()
             .all(|(_, call)| self.registry.effect(&call.name) == Some(Effect::Pure))
     }
 
-    /// Runs all calls at the same time; the results stand in the order of the calls.
+    /// Runs all calls concurrently and returns the results in the order of the calls.
     pub(super) async fn run_beside(&self, calls: &[(u32, ToolCall)]) -> Vec<Option<Ran>> {
         join_all(calls.iter().map(|(place, call)| self.run(*place, call))).await
     }
 
-    /// Runs one call; the text is what the model reads. `None` when the turn was cancelled before
-    /// the call came to a result and it does no harm to run it again: a turn that goes on after a
-    /// restart does so. A call that says that it may succeed later is made once more, if it does no
-    /// harm to run it again.
+    /// Runs one call. A failed call with `should_retry` is retried once if it is safe to run again.
+    /// Returns `None` if the turn was cancelled before a call that is safe to run again succeeded:
+    /// a turn that is resumed after a restart runs it again.
     pub(super) async fn run(&self, place: u32, call: &ToolCall) -> Option<Ran> {
         let effect = self.registry.effect(&call.name);
         if self.resumed && effect == Some(Effect::Irreversible) {
@@ -126,7 +125,7 @@ impl CallStep<'_> {
         }
     }
 
-    /// The same without secrets.
+    /// Redacts secrets and adjusts the number of characters shown.
     fn hiding(
         &self,
         WholeText {
@@ -159,7 +158,7 @@ impl CallStep<'_> {
         if text.trim().is_empty() {
             return "(no output)".to_owned();
         }
-        // Before it is cut, kept or recorded: half a secret is not found any more.
+        // Redact before the text is cut, stored or recorded: half a secret would not be recognised.
         let text = self.secrets.hide(&text).into_owned();
         let limit = self.options.max_result_chars;
         let mut text = match result.whole {

@@ -1,25 +1,25 @@
-//! Makes a conversation that outgrew its budget fit, in the middle of a turn.
+//! Shortens a conversation that outgrew its budget in the middle of a turn.
 //!
-//! Decision: deterministic and without a model, in steps that cost more and more: old tool results
-//! are replaced by a note, whole turns at the beginning stay away, and in the end long texts lose
-//! their middle. What is done stays done for the rest of the turn, and more room is made than is
-//! needed right now, so that the requests of a turn go on beginning alike. Only what is sent
-//! changes; what is recorded stays whole.
+//! Decision: deterministic and without a model, in steps that cost more and more. First old tool
+//! results are replaced by a note, then whole turns at the beginning are dropped, and finally long
+//! texts lose their middle. The changes last for the rest of the turn, and more room is made than
+//! is needed right now, so that the requests of a turn keep a common prefix. Only the request
+//! changes; the log stays whole.
 
 use std::sync::Arc;
 
 use nanobot_context::{estimate_message, estimate_tokens};
 use nanobot_types::{ChatMessage, Content, ContentBlock, ToolMessage};
 
-/// Results this close to the end are replaced by nothing.
+/// Number of newest messages whose results are kept.
 const KEPT: usize = 4;
-/// What stands in place of a result.
+/// Replaces an old result.
 const NOTE: &str =
     "[An older result was left out to save room. Call the tool again if it is needed.]";
-/// The most tokens of a text, tried one after the other.
+/// Maximum tokens of a text, tried in this order.
 const CAPS: [usize; 5] = [8_000, 2_000, 500, 120, 30];
 
-/// Tokens of several messages.
+/// Returns the estimated tokens of several messages.
 pub(crate) fn estimate_messages(messages: &[Arc<ChatMessage>]) -> usize {
     messages
         .iter()
@@ -27,8 +27,8 @@ pub(crate) fn estimate_messages(messages: &[Arc<ChatMessage>]) -> usize {
         .sum()
 }
 
-/// Makes messages fit into `budget` tokens, where that can be done: then they take a quarter less
-/// than that, or as little as there is to take away. Returns whether anything changed.
+/// Shortens messages to fit into `budget` tokens where possible, with a quarter of the budget to
+/// spare if that can be reached. Returns `true` if anything changed.
 pub(crate) fn compact(messages: &mut Vec<Arc<ChatMessage>>, budget: usize) -> bool {
     let mut total = estimate_messages(messages);
     if total <= budget {
@@ -75,7 +75,7 @@ fn without_result(message: &ChatMessage) -> Option<ChatMessage> {
     })
 }
 
-/// Leaves whole turns away, the oldest first; what the last person's message began stays.
+/// Drops whole turns, the oldest first; the turn of the last person's message stays.
 fn leave_out_turns(messages: &mut Vec<Arc<ChatMessage>>, total: &mut usize, target: usize) {
     let is_user = |message: &Arc<ChatMessage>| matches!(**message, ChatMessage::User(_));
     let mut removed = 0;
@@ -96,7 +96,7 @@ fn leave_out_turns(messages: &mut Vec<Arc<ChatMessage>>, total: &mut usize, targ
     *total = total.saturating_sub(left_out);
 }
 
-/// Takes the middle out of texts longer than `cap` tokens, the oldest first.
+/// Removes the middle of texts longer than `cap` tokens, the oldest first.
 fn shorten(messages: &mut [Arc<ChatMessage>], total: &mut usize, target: usize, cap: usize) {
     for message in messages.iter_mut() {
         if *total <= target {
@@ -148,7 +148,8 @@ fn shorten_text(text: &mut String, cap: usize) {
     }
 }
 
-/// A text with about `cap` tokens of its beginning and its end; `None` when it is no longer.
+/// Returns about `cap` tokens from the beginning and the end of a text; `None` if the text is not
+/// longer than that.
 pub(crate) fn without_middle(text: &str, cap: usize) -> Option<String> {
     let tokens = estimate_tokens(text);
     if tokens <= cap {
@@ -195,7 +196,7 @@ mod tests {
             .iter()
             .filter(|message| message.text() == NOTE)
             .count();
-        assert_eq!(cut, 3, "a quarter is free then");
+        assert_eq!(cut, 3, "a quarter of the budget is free");
         assert_eq!(messages.last().unwrap().text(), long);
         assert!(!compact(&mut messages, 7000));
     }

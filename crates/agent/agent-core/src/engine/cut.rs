@@ -1,17 +1,17 @@
-//! Replies that end before their end: the notes that say so, and the mark in the record.
+//! Truncated replies: the notes that say so, and the mark in the log.
 
 use nanobot_types::FinishReason;
 
-/// Put after a reply that the model could not finish.
+/// Appended to a reply that reached the token limit.
 const CUT_NOTE: &str =
     "[The reply was cut at the token limit. Ask me to go on, or raise agents.defaults.maxTokens.]";
-/// Put after a reply of a model that did not stop.
+/// Appended to a reply of a model that did not stop.
 const RUNAWAY_NOTE: &str = "[The model did not stop, so its answer was cut here. Ask for less at a time, or try \
      another model; agents.defaults.maxTokens decides how much is read.]";
-/// Marks a stored message that was cut: `length` or `runaway`.
+/// Key in the log that marks a truncated message, with the value `length` or `runaway`.
 pub(crate) const CUT_KEY: &str = "_finish";
 
-/// Why a reply ends before its end.
+/// The reason why a reply was truncated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// The model reached its token limit.
@@ -29,14 +29,14 @@ impl Cut {
         }
     }
 
-    /// The cut of a reply that ends with its note.
+    /// Recognises the truncation note at the end of a reply.
     pub(crate) fn of_reply(reply: &str) -> Option<Self> {
         [Self::Length, Self::Runaway]
             .into_iter()
             .find(|cut| reply.ends_with(cut.note()))
     }
 
-    /// The cut of a stored message that has [`CUT_KEY`].
+    /// Reads the value of [`CUT_KEY`] in a stored message.
     pub(crate) fn of_stored(value: &serde_json::Value) -> Self {
         if value.as_str() == Some(Self::Runaway.name()) {
             Self::Runaway

@@ -1,20 +1,20 @@
-//! One line that says which tools run: `read_file("notes.txt"), exec("ls")`.
+//! A line that names the running tools: `read_file("notes.txt"), exec("ls")`.
 
 use nanobot_redact::Secrets;
 use nanobot_types::ToolCall;
 use serde_json::Value;
 
-/// The longest argument shown, in characters.
+/// Maximum number of characters of an argument.
 const LONGEST: usize = 40;
 
-/// The hint for the calls of one answer.
+/// Returns the hint for the calls of one answer.
 pub(crate) fn tool_hint(calls: &[ToolCall], secrets: &Secrets) -> String {
     let parts: Vec<String> = calls.iter().map(|call| one(call, secrets)).collect();
     parts.join(", ")
 }
 
 fn one(call: &ToolCall, secrets: &Secrets) -> String {
-    // Before it is cut: half a secret is not found any more.
+    // Redact before cutting: half a secret would not be recognised.
     let argument =
         first_argument(&call.arguments).map(|text| secrets.hide(&text).replace(['\n', '\r'], " "));
     match argument {
@@ -27,7 +27,7 @@ fn one(call: &ToolCall, secrets: &Secrets) -> String {
     }
 }
 
-/// The first argument in the order in which the model wrote them, when it is text.
+/// Returns the first argument in the order in which the model wrote them, if it is a string.
 fn first_argument(arguments: &str) -> Option<String> {
     let mut entries = serde_json::Deserializer::from_str(arguments);
     serde::Deserializer::deserialize_map(&mut entries, FirstEntry).ok()?

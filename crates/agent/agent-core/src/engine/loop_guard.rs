@@ -1,25 +1,25 @@
-//! Notices when a turn goes round in circles.
+//! Detects a turn that repeats itself.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use nanobot_types::ToolCall;
 
-/// From this many identical calls with identical results on, the model is told.
+/// Number of identical calls with identical results from which on the model is warned.
 const TELL: u32 = 3;
-/// At this many, the turn ends.
+/// Number of identical calls with identical results at which the turn ends.
 const END: u32 = 6;
 
 const NOTE_BEGINS: &str = "\n\n[This is call ";
 const NOTE_ENDS: &str =
     " with the same arguments and the same result. Do something else or answer.]";
 
-/// Put behind a result that came this often.
+/// Returns the note appended to a result that was repeated `count` times.
 pub(crate) fn repetition_note(count: u32) -> String {
     format!("{NOTE_BEGINS}{count}{NOTE_ENDS}")
 }
 
-/// A result as it was before [`repetition_note`] was put behind it.
+/// Returns a result without the note of [`repetition_note`].
 pub(crate) fn without_repetition_note(output: &str) -> &str {
     match output
         .strip_suffix(NOTE_ENDS)
@@ -30,14 +30,14 @@ pub(crate) fn without_repetition_note(output: &str) -> &str {
     }
 }
 
-/// What follows a result.
+/// The consequence of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Nothing unusual.
     GoOn,
-    /// The same call gave the same result this often.
+    /// Warn the model: the same call gave the same result this often.
     Tell(u32),
-    /// Enough.
+    /// End the turn: the same call gave the same result this often.
     End(u32),
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct LoopGuard {
 }
 
 impl LoopGuard {
-    /// Takes note of a call and its result.
+    /// Counts a call and its result.
     pub(crate) fn observe(&mut self, call: &ToolCall, output: &str) -> Verdict {
         let mut hasher = DefaultHasher::new();
         (call.name.as_str(), call.arguments.as_str(), output).hash(&mut hasher);

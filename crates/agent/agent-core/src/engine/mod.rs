@@ -1,10 +1,9 @@
-//! One turn: model, tools, model, until there is something to say.
+//! Runs one turn: alternates between the model and tools until there is a reply.
 //!
-//! Decision: the engine is a loop over recorded steps. It journals the assistant message before
-//! any of its calls runs and every result as it arrives, so that the messages it starts from may
-//! as well be those of a turn that was interrupted: calls without a result come first, then the
-//! loop goes on. Which provider answers is the router's business, where the messages come from
-//! and where the reply goes is the agent's.
+//! Decision: the engine is a loop over recorded steps. It journals the assistant message before any
+//! of its calls runs, and every result as it arrives. It can therefore start from the messages of
+//! an interrupted turn as well: calls without a result are handled first, then the loop continues.
+//! The router chooses the provider; the agent supplies the messages and publishes the reply.
 
 mod call_step;
 mod compact;
@@ -43,99 +42,100 @@ pub(crate) use result_file::ResultFiles;
 
 use crate::{Observer, Step};
 
-/// Where a turn records its steps.
+/// Records the steps of a turn.
 #[async_trait]
 pub trait Journal: Send + Sync {
     /// Records messages. When it returns `Ok`, they are durable.
     async fn record(&mut self, messages: Vec<MessageEntry>) -> Result<(), SessionError>;
 
-    /// Notes the step that is taken next, as evidence for the case that the process dies of it.
+    /// Notes the step that is about to be taken, as evidence in case the process dies in it.
     /// Optional: without such notes an attempt is counted when the turn begins.
     fn under_way(&self, _step: Step) {}
 }
 
-/// Messages that people send while the turn runs.
+/// Source of messages that people send while the turn runs.
 #[async_trait]
 pub trait Steering: Send + Sync {
-    /// What came since the last call, ready to be recorded; never waits for more.
+    /// Returns the messages that arrived since the last call, ready to be recorded. Never waits for
+    /// more.
     async fn take(&mut self) -> Vec<MessageEntry>;
 }
 
-/// The circumstances of a turn: facts that its tools see.
+/// The facts about a turn that its tools see.
 #[derive(Clone, Debug)]
 pub struct TurnFacts {
     /// The session.
     pub session: SessionKey,
-    /// The channel the turn's message came through.
+    /// The channel through which the turn's message arrived.
     pub channel: ChannelName,
-    /// Its chat.
+    /// The chat on that channel.
     pub chat_id: ChatId,
-    /// Its id in the platform's spelling.
+    /// The message's id on the platform.
     pub message_id: Option<MessageId>,
-    /// Who sent it, where somebody did.
+    /// The sender, if the message has one.
     pub sender: Option<SenderId>,
-    /// Who else hears it, where the channel says so.
+    /// The kind of chat, if the channel reported it.
     pub chat: Option<ChatKind>,
-    /// Where a reply belongs.
+    /// The destination of a reply.
     pub delivery: DeliveryContext,
-    /// Its metadata.
+    /// The message's metadata.
     pub metadata: Map,
-    /// Who or what made it.
+    /// The origin of the message.
     pub origin: Origin,
 }
 
-/// What a turn works with beside its messages.
+/// The inputs and outputs of a turn besides its messages.
 pub struct TurnIo<'a> {
-    /// The circumstances.
+    /// The facts about the turn.
     pub facts: &'a TurnFacts,
     /// The system prompt.
     pub system: Arc<str>,
-    /// The tools, as they are sent.
+    /// The tools, in the order in which they are sent.
     pub tools: Arc<[ToolSpec]>,
-    /// Makes of stored messages what is sent: files are read here.
+    /// Renders stored messages for a request; reads their files.
     pub context: &'a ContextBuilder,
-    /// Where steps are recorded.
+    /// Records the steps.
     pub journal: &'a mut dyn Journal,
-    /// Where messages of people come in meanwhile.
+    /// Source of messages that people send while the turn runs.
     pub steering: &'a mut dyn Steering,
-    /// Who watches.
+    /// Receives the turn's signals.
     pub observer: Arc<dyn Observer>,
-    /// Who is told of its requests.
+    /// Observes the turn's requests.
     pub requests: &'a mut dyn RequestWatch,
     /// Fires when the turn is stopped.
     pub cancel: CancellationToken,
 }
 
-/// How far a turn came before it was interrupted; nothing for a turn that begins.
+/// The progress of an interrupted turn; the default is a turn that begins.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// How often the model was asked.
+    /// Number of model calls.
     pub model_calls: u32,
-    /// How many tools were called, the pending calls included.
+    /// Number of tool calls, including the pending ones.
     pub tool_calls: u32,
     /// Calls of the last answer without a result, in order.
     pub pending: Vec<ToolCall>,
 }
 
-/// How a turn came to its end.
+/// The kind of end that a turn came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TurnResult {
-    /// The model had its say.
+    /// The model gave its final answer.
     Completed,
-    /// Somebody stopped it.
+    /// It was stopped.
     Stopped,
-    /// It used up its iterations or went round in circles.
+    /// It used up its iterations or repeated itself.
     Limited,
     /// No model could answer.
     Failed,
 }
 
-/// What came of a turn.
+/// The result of a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnOutcome {
-    /// How it ended.
+    /// The kind of end.
     pub result: TurnResult,
-    /// The visible reply; `None` when the model had nothing to say, or the turn was stopped.
+    /// The visible reply; `None` if the model said nothing or the turn was stopped.
     pub reply: Option<String>,
     /// The last message of the model, to be recorded together with the end of the turn.
     pub last: Option<MessageEntry>,
@@ -143,14 +143,14 @@ pub struct TurnOutcome {
     pub stream: Option<StreamId>,
     /// Tokens of all its model calls.
     pub usage: Usage,
-    /// Model calls made, those of an interrupted run before included.
+    /// Number of model calls, including those before an interruption.
     pub iterations: u32,
     /// The turn.
     pub trace: TraceId,
 }
 
 impl TurnOutcome {
-    /// The end of a turn whose last word was recorded by an earlier run.
+    /// Creates the outcome of a turn whose final reply was recorded by an earlier run.
     pub(crate) fn replied(reply: String, trace: TraceId) -> Self {
         Self {
             result: TurnResult::Completed,

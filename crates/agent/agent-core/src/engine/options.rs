@@ -1,4 +1,4 @@
-//! How a turn is run.
+//! Options of a turn.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,29 +6,30 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TurnOptions {
-    /// Read tool calls that a model writes into its text as `<tool_call>{…}</tool_call>`, as some
-    /// local models do. Off unless asked for: text that looks like a call never runs otherwise.
+    /// Parses tool calls that a model writes into its text as `<tool_call>{…}</tool_call>`, as some
+    /// local models do. Off by default, so that text that looks like a call does not run.
     pub parse_calls_from_text: bool,
-    /// Put the severity of a failed result in front of it.
+    /// Prefixes a failed result with its severity.
     pub include_severity: bool,
-    /// Run the calls of one answer beside each other when all of them are pure.
+    /// Runs the calls of one answer concurrently if all of them are pure.
     pub parallel_tool_exec: bool,
-    /// Shorten old tool results when the conversation outgrows the budget in the middle of a
-    /// turn. What is recorded stays whole.
+    /// Shortens old tool results if the conversation outgrows the budget in the middle of a turn.
+    /// The log stays whole.
     pub compact_after_tools: bool,
-    /// Most model calls.
+    /// Maximum number of model calls.
     pub max_iterations: u32,
-    /// Tokens the request may take, estimated; 0 is no limit.
+    /// Maximum number of estimated tokens of a request; 0 for no limit.
     pub token_budget: usize,
-    /// Most characters of one tool result; the rest is cut before it is sent or stored.
+    /// Maximum number of characters of one tool result; the rest is cut before it is sent or
+    /// stored.
     pub max_result_chars: usize,
-    /// Randomness, when it is not to be the candidate's own.
+    /// Temperature, if it differs from the candidate's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f32>,
 }
 
 impl Default for TurnOptions {
-    /// 40 model calls, 65,536 tokens, 16,000 characters of a result, everything else off but
+    /// 40 model calls, 65,536 tokens, 16,000 characters of a result, everything else off except
     /// compaction.
     fn default() -> Self {
         Self {

@@ -1,25 +1,24 @@
-//! Lines that `read_file` can page through.
+//! Splits a text into lines that `read_file` can page through.
 //!
-//! Decision: every line break becomes a newline and a long line is broken, so that a line is never
-//! longer than a result may be, and its number is the same for every reader. The text loses no
-//! other character.
+//! Decision: every line break becomes a newline, and long lines are broken, so that no line is
+//! longer than a result may be and every reader counts the same lines. No other character is lost.
 
-/// A text in short lines, or as much of it as there was room for.
+/// A text in short lines, or the part of it that fits.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Readable {
     pub(super) text: String,
     pub(super) lines: usize,
-    /// Number of the line, from 1, with the first character that was not shown.
+    /// Number, from 1, of the line with the first character that was not shown.
     pub(super) next_line: usize,
-    /// A line was longer than it may be.
+    /// `true` if a line was too long and was broken.
     pub(super) is_broken: bool,
-    /// There was more.
+    /// `true` if the text was longer than the limit.
     pub(super) is_cut: bool,
 }
 
 impl Readable {
-    /// Lines of at most `width` characters, of which the first `shown` characters of `text` were
-    /// shown, in at most about `bytes`.
+    /// Splits `text` into lines of at most `width` characters, and stops after about `bytes` bytes.
+    /// The first `shown` characters of `text` were already shown.
     pub(super) fn new(text: &str, shown: usize, width: usize, bytes: usize) -> Self {
         let mut lines = Lines {
             text: String::with_capacity(text.len().min(bytes)),
@@ -70,7 +69,8 @@ struct Lines {
     text: String,
     number: usize,
     column: usize,
-    /// The place after the last white space of the line, in bytes of the text and in characters.
+    /// Position after the last whitespace of the line, in bytes of the text and characters of the
+    /// line.
     space: Option<(usize, usize)>,
 }
 
@@ -90,7 +90,7 @@ impl Lines {
         self.space = None;
     }
 
-    /// Breaks the line after white space in its last quarter, or at its end.
+    /// Breaks the line after whitespace in its last quarter, or else at its end.
     fn wrap(&mut self, width: usize) {
         match self
             .space
@@ -107,7 +107,7 @@ impl Lines {
     }
 }
 
-/// Everything that `read_file` takes for the end of a line.
+/// Returns `true` for every character that `read_file` treats as a line break.
 fn is_line_break(character: char) -> bool {
     matches!(
         character,

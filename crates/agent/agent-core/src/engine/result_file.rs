@@ -1,10 +1,10 @@
-//! Results that are too long for a prompt.
+//! Tool results that are too long for a prompt.
 //!
 //! Decision: the whole result goes into a file that `read_file` may read, in lines that it can page
-//! through, and what is sent and recorded is its beginning (or what the tool shows of it) with a
-//! note that says where the rest is. A file is named after what is in it: the same result of a call
-//! that is made again is the same file and the same text. What `read_file` itself gave is in a file
-//! already.
+//! through. The model and the log get its beginning (or the excerpt that the tool chose) with a
+//! note that says where the rest is. The file name contains a hash of the content, so a repeated
+//! call with the same result gives the same file and the same text. Results of `read_file` are not
+//! written again, because they are in a file already.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -13,26 +13,26 @@ use nanobot_types::{ToolCall, WholeText};
 
 use super::readable::Readable;
 
-/// Put behind a result that was cut.
+/// Appended to a result that was cut.
 pub(crate) const CUT: &str = "\n... (truncated)";
-/// The tool that reads files, whose results are lines `N| text`.
+/// The tool that reads files. Its results are lines of the form `N| text`.
 const READ_FILE: &str = "read_file";
-/// Bytes of a result that are kept.
+/// Maximum number of bytes of a result that are kept in a file.
 const MOST_KEPT: usize = 4 << 20;
-/// Put at the end of a file that would have had more.
+/// Appended to a file that does not contain the whole result.
 const END_MISSING: &str = "\n\n... (the rest is not kept) ...\n";
-/// Characters of a line in a file, at least and at most.
+/// Minimum and maximum width of a line in a file, in characters.
 const LINE: (usize, usize) = (80, 1000);
 
-/// Cuts results, and keeps them whole where it has a folder to do so.
+/// Cuts results, and keeps them whole in a folder if it has one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ResultFiles {
-    /// `None`: the rest of a long result is lost.
+    /// The folder. If it is `None`, the rest of a long result is lost.
     pub(crate) folder: Option<PathBuf>,
 }
 
 impl ResultFiles {
-    /// A result with at most `limit` characters and a note about the rest.
+    /// Shortens a result to at most `limit` characters plus a note about the rest.
     pub(crate) async fn shorten(&self, call: &ToolCall, text: String, limit: usize) -> String {
         let Some(mut head) = beginning(&text, limit) else {
             return text;
@@ -50,7 +50,7 @@ impl ResultFiles {
         self.with_note(call, head, whole, limit).await
     }
 
-    /// The same for a result that is itself a part of `whole`.
+    /// Shortens a result that is itself an excerpt of `whole`.
     pub(crate) async fn keep(
         &self,
         call: &ToolCall,
@@ -61,7 +61,8 @@ impl ResultFiles {
         let Some(head) = beginning(&text, limit) else {
             return self.with_note(call, text, whole, limit).await;
         };
-        // What is left of it need not be the beginning.
+        // The excerpt need not be the beginning of `whole`, so reading has to start at the first
+        // line.
         self.with_note(
             call,
             format!("{head}{CUT}"),
@@ -71,7 +72,7 @@ impl ResultFiles {
         .await
     }
 
-    /// Keeps `whole` and adds to `text` where it is.
+    /// Writes `whole` to a file and appends a note with its path to `text`.
     async fn with_note(
         &self,
         call: &ToolCall,
@@ -94,14 +95,14 @@ impl ResultFiles {
         match kept.unwrap_or_else(|error| Err(io::Error::other(error))) {
             Ok(note) => text.push_str(&note),
             Err(error) => {
-                tracing::warn!(tool = %call.name, %error, "a long result could not be kept")
+                tracing::warn!(tool = %call.name, %error, "could not store a long result")
             }
         }
         text
     }
 }
 
-/// The first characters of a text that is longer than `limit`.
+/// Returns the first `limit` characters of a text that is longer than that.
 fn beginning(text: &str, limit: usize) -> Option<String> {
     let (end, _) = text.char_indices().nth(limit)?;
     text.get(..end).map(str::to_owned)
@@ -114,14 +115,15 @@ fn read_on(head: &str) -> String {
         .find_map(|line| line.split_once("| ")?.0.trim().parse::<u64>().ok());
     match shown {
         Some(line) => format!(
-            "\n\n(Cut behind line {line}. Use offset={} and a smaller limit to continue.)",
+            "\n\n(Cut after line {line}. Use offset={} and a smaller limit to continue.)",
             line + 1
         ),
         None => "\n\n(Cut within its first line.)".to_owned(),
     }
 }
 
-/// Writes a text into a file whose name begins with `prefix`; says where it is and how to read on.
+/// Writes a text to a file whose name begins with `prefix`. Returns the note that says where it is
+/// and how to continue reading.
 fn keep(prefix: &Path, whole: &WholeText, limit: usize) -> io::Result<String> {
     let width = (limit / 2).clamp(LINE.0, LINE.1);
     let mut kept = Readable::new(&whole.text, whole.shown, width, MOST_KEPT);
@@ -140,7 +142,7 @@ fn keep(prefix: &Path, whole: &WholeText, limit: usize) -> io::Result<String> {
             "The result was too long to keep all of it; {characters} characters in {lines} lines are"
         ),
     };
-    // Room for the numbers that lines are shown with.
+    // 8 characters are reserved for each line number.
     let fitting = limit / (characters / lines.max(1) + 8);
     let broken = if kept.is_broken {
         format!(" Lines are broken after {width} characters.")
@@ -155,14 +157,14 @@ fn keep(prefix: &Path, whole: &WholeText, limit: usize) -> io::Result<String> {
     ))
 }
 
-/// FNV-1a: stable over programs and versions, which `std`'s hasher is not.
+/// Computes FNV-1a, which is stable across programs and versions, unlike the hasher of `std`.
 fn fingerprint(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// Old or new, never a mixture; for its owner's eyes only.
+/// Writes a file atomically, readable only by its owner.
 fn write(file: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder)?;
@@ -178,7 +180,7 @@ fn write(file: &Path, text: &str) -> io::Result<()> {
     });
     let placed = written.and_then(|()| std::fs::rename(&draft, file));
     if placed.is_err() {
-        // The draft may not even be there.
+        // The draft may not exist.
         drop(std::fs::remove_file(&draft));
     }
     placed
@@ -236,7 +238,7 @@ mod tests {
             .collect();
         let cut = files.shorten(&call, text, 100).await;
         assert!(
-            cut.ends_with("(Cut behind line 7. Use offset=8 and a smaller limit to continue.)"),
+            cut.ends_with("(Cut after line 7. Use offset=8 and a smaller limit to continue.)"),
             "{cut}"
         );
     }

@@ -1,7 +1,7 @@
-//! Text of a model on its way to the observer.
+//! Forwards the text of a model to the observer as it streams.
 //!
-//! Thinking is left out and secrets are hidden before anything is shown; the end of what came is
-//! held back while either may begin there.
+//! Thinking is removed and secrets are redacted before anything is shown. The end of the text is
+//! held back while a thinking tag or a secret may begin there.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,13 +20,13 @@ pub(super) struct StreamTap {
     shown: Mutex<Shown>,
     secrets: Secrets,
     emitted: AtomicBool,
-    /// Something went wrong before: what is counted in the end is more than one request.
+    /// `true` if the router retried, so the reported usage covers more than one request.
     tried_again: AtomicBool,
-    /// The last request that went to a provider.
+    /// The last request that was sent to a provider.
     sent: Mutex<Option<ChatRequest>>,
 }
 
-/// Filters of a stream before it is shown.
+/// The filters that text passes before it is shown.
 struct Shown {
     visible: VisibleStream,
     hidden: SecretStream,
@@ -69,7 +69,7 @@ impl StreamTap {
         }
     }
 
-    /// Ends the stream. `true` if anything was shown.
+    /// Ends the stream. Returns `true` if anything was shown.
     pub(super) fn finish(&self, resuming: bool) -> bool {
         let rest = {
             let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
@@ -117,7 +117,7 @@ impl DeltaSink for StreamTap {
 mod tests {
     use super::*;
 
-    /// The deltas that an observer sees of these pieces.
+    /// Returns the deltas that an observer gets for these pieces.
     fn shown(pieces: &[&str]) -> Vec<String> {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let kept = seen.clone();

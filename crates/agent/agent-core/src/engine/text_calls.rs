@@ -1,4 +1,5 @@
-//! Tool calls that a model wrote into its text: `<tool_call>{"name": …, "arguments": {…}}</tool_call>`.
+//! Parses tool calls that a model wrote into its text: `<tool_call>{"name": …, "arguments":
+//! {…}}</tool_call>`.
 
 use nanobot_types::{ToolCall, json};
 use serde::Deserialize;
@@ -13,8 +14,8 @@ struct Written {
     arguments: serde_json::Map<String, serde_json::Value>,
 }
 
-/// The text without its calls, and the calls. An unclosed or unreadable call stays text: it does
-/// not run. `id_prefix` makes ids distinct within the session.
+/// Splits a text into the text without its calls, and the calls. An unclosed or unreadable call
+/// stays text and does not run. `id_prefix` makes ids unique within the session.
 pub(crate) fn split_calls(text: &str, id_prefix: &str) -> (String, Vec<ToolCall>) {
     let mut kept = String::new();
     let mut calls = Vec::new();

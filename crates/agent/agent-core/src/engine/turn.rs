@@ -27,7 +27,7 @@ use super::{Answered, Progress, TurnIo, TurnOptions, TurnOutcome, TurnResult};
 use crate::subagent::is_subagent_session;
 use crate::{Signal, Step};
 
-/// Runs turns. Holds no state of any turn, so one engine serves all sessions.
+/// Runs turns. Keeps no state of any turn, so one engine serves all sessions.
 #[derive(Debug)]
 pub struct TurnEngine {
     router: Arc<ProviderRouter>,
@@ -39,7 +39,7 @@ pub struct TurnEngine {
 }
 
 impl TurnEngine {
-    /// An engine over a router and the tools it may call.
+    /// Creates an engine over a router and the tools it may call.
     #[must_use]
     pub fn new(router: Arc<ProviderRouter>, registry: Arc<Registry>, events: EventFeed) -> Self {
         Self {
@@ -52,8 +52,7 @@ impl TurnEngine {
         }
     }
 
-    /// The same, with results that are too long for a prompt kept whole in a folder, where they
-    /// are readable for tools.
+    /// Keeps results that are too long for a prompt whole in a folder, where tools can read them.
     #[must_use]
     pub fn keeping_results(mut self, folder: impl Into<PathBuf>) -> Self {
         self.results = ResultFiles {
@@ -62,22 +61,22 @@ impl TurnEngine {
         self
     }
 
-    /// The same, with what was and will be learned about the size of requests.
+    /// Sets the calibrator of token estimates.
     #[must_use]
     pub fn calibrated_by(mut self, calibrator: Arc<Calibrator>) -> Self {
         self.calibrator = calibrator;
         self
     }
 
-    /// The same, hiding these secrets in results of tools and in what models write, before either
-    /// is recorded, sent or shown.
+    /// Redacts these secrets in tool results and in what models write, before either is recorded,
+    /// sent or shown.
     #[must_use]
     pub fn hiding(mut self, secrets: Secrets) -> Self {
         self.secrets = secrets;
         self
     }
 
-    /// The model that is asked first; no name when there is none.
+    /// Returns the model that is called first; empty if there is none.
     pub(crate) fn model(&self) -> ModelId {
         self.router
             .candidates()
@@ -85,20 +84,20 @@ impl TurnEngine {
             .map_or_else(|| ModelId::from(""), |candidate| candidate.model.clone())
     }
 
-    /// Its tools.
+    /// Returns its tools.
     #[must_use]
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
     }
 
-    /// Runs a turn to its end. `messages` is the conversation up to the message that began the
-    /// turn, and after a crash up to the last step recorded; `progress` tells how far it came
-    /// then. Recorded results are used again; a pending call runs if that does no harm, and
-    /// otherwise gets a result that says so.
+    /// Runs a turn to its end. `messages` is the conversation up to the message that began the turn
+    /// or, after a crash, up to the last recorded step; `progress` counts what the turn did by
+    /// then. Recorded results are reused. A pending call runs if that is safe, and otherwise gets a
+    /// result that says so.
     ///
     /// # Errors
-    /// The journal's error. Nothing was done that is not recorded, except the one step that could
-    /// not be recorded: it may be a call whose result is lost.
+    /// Returns the journal's error. Everything that was done is recorded, except the one step that
+    /// could not be recorded, which may be a call whose result is lost.
     pub async fn run<'a>(
         &'a self,
         messages: Vec<Arc<ChatMessage>>,
@@ -143,17 +142,17 @@ struct Turn<'a> {
     trace: TraceId,
     options: &'a TurnOptions,
     io: TurnIo<'a>,
-    /// Calls recorded in this turn so far.
+    /// Number of calls recorded in this turn.
     calls: u32,
     iterations: u32,
     guard: LoopGuard,
     usage: Usage,
-    /// Something of the conversation was left out to make it fit.
+    /// `true` once a part of the conversation was left out to make it fit.
     shortened: bool,
 }
 
 impl<'a> Turn<'a> {
-    /// Pending calls with their places in the turn: they are the last answer's.
+    /// Returns the pending calls of the last answer with their positions in the turn.
     fn place(&self, pending: &[ToolCall]) -> Vec<(u32, ToolCall)> {
         let last_answer = self
             .messages
@@ -177,7 +176,7 @@ impl<'a> Turn<'a> {
             .collect()
     }
 
-    /// One model call and what it asks for. `Some` when the turn is over.
+    /// Makes one model call and runs the tools it asks for. Returns `Some` when the turn is over.
     async fn step(&mut self) -> Result<Option<TurnOutcome>, SessionError> {
         if self.io.cancel.is_cancelled() {
             return Ok(Some(self.end(TurnResult::Stopped, None)));
@@ -215,7 +214,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Calls the model, once more with a shorter conversation if this one does not fit.
+    /// Calls the model, and once more with a shorter conversation if the request does not fit.
     async fn call_model(&mut self, stream: &StreamId) -> (LlmResponse, bool) {
         let tap = Arc::new(StreamTap::new(
             self.io.observer.clone(),
@@ -267,7 +266,7 @@ impl<'a> Turn<'a> {
         (response, streamed)
     }
 
-    /// Makes the conversation fit into the budget.
+    /// Shortens the conversation to fit into the budget.
     fn fit(&mut self) {
         if !self.options.compact_after_tools {
             return;
@@ -286,16 +285,16 @@ impl<'a> Turn<'a> {
             .calibrator
             .factor(&model, &self.io.facts.session);
         let budget = (budget as f64 / factor) as usize;
-        // However long the prompt is, the conversation gets something.
+        // The conversation gets at least a quarter of the budget, however long the prompt is.
         let room = budget.saturating_sub(self.fixed).max(budget / 4);
         if compact(&mut self.messages, room) {
             self.shortened = true;
-            tracing::info!(session = %self.io.facts.session, trace = %self.trace, room, "the conversation was made to fit");
+            tracing::info!(session = %self.io.facts.session, trace = %self.trace, room, "shortened the conversation to fit");
         }
     }
 
-    /// Makes the conversation half as long after a vendor said that it does not fit; whether that
-    /// was possible.
+    /// Shortens the conversation to half its size after a vendor reported a context overflow.
+    /// Returns `false` if that was not possible.
     fn halve(&mut self) -> bool {
         let total = estimate_messages(&self.messages);
         let model = self.engine.model();
@@ -307,7 +306,7 @@ impl<'a> Turn<'a> {
         halved
     }
 
-    /// Compares what was estimated with what the vendor counted.
+    /// Calibrates token estimates with the number that the vendor counted.
     fn learn(&self, response: &LlmResponse) {
         let (Some(usage), Some(model)) = (response.usage, &response.model) else {
             return;
@@ -332,7 +331,7 @@ impl<'a> Turn<'a> {
             .render(Transcript::repair(messages).transcript)
             .await;
         ChatRequest {
-            // The router's candidate names the model and how it generates.
+            // The router's candidate sets the model and the generation defaults.
             model: ModelId::from(""),
             system: self.io.system.clone(),
             transcript: rendered.transcript,
@@ -343,7 +342,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// The candidate's own way to generate, unless the turn has another randomness.
+    /// Returns the candidate's generation settings, with the turn's temperature if it has one.
     fn generation(&self) -> Generation {
         let Some(temperature) = self.options.temperature else {
             return Generation::default();
@@ -371,7 +370,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Records an answer that calls tools, then runs them.
+    /// Records an answer that calls tools, then runs the calls.
     async fn run_answer(
         &mut self,
         response: LlmResponse,
@@ -396,7 +395,8 @@ impl<'a> Turn<'a> {
         self.run_calls(&placed, false).await
     }
 
-    /// Runs calls and records each result as it arrives. `resumed` calls may have run before.
+    /// Runs calls and records each result as it arrives. `resumed` calls may have run before a
+    /// crash.
     async fn run_calls(
         &mut self,
         calls: &[(u32, ToolCall)],
@@ -474,8 +474,8 @@ impl<'a> Turn<'a> {
         Ok(Some(self.end(TurnResult::Limited, Some(notice))))
     }
 
-    /// The visible part of an answer. Secrets are looked for once more: thinking between its
-    /// pieces may have kept them apart.
+    /// Returns the visible part of an answer. Redacts once more, because removed thinking may have
+    /// separated the parts of a secret.
     fn seen(&self, response: &LlmResponse) -> Option<String> {
         let text = response.content.as_deref().and_then(visible)?;
         Some(self.engine.secrets.hide(&text).into_owned())
@@ -530,7 +530,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// Tells a person why a turn ends with a result.
+/// Tells a person why a result ends the turn.
 fn fatal_notice(call: &ToolCall, output: &str) -> String {
     let reason: String = output
         .lines()
@@ -540,12 +540,12 @@ fn fatal_notice(call: &ToolCall, output: &str) -> String {
         .take(300)
         .collect();
     format!(
-        "I stopped: {} says that going on makes no sense ({reason}).",
+        "I stopped: {} says that it makes no sense to continue ({reason}).",
         call.name
     )
 }
 
-/// Subagents have a limit of their own.
+/// Names the setting of the limit; subagents have a limit of their own.
 fn limit_notice(limit: u32, session: &SessionKey) -> String {
     let key = if is_subagent_session(session) {
         "maxSubagentIterations"

@@ -1,10 +1,10 @@
-//! What a person sees of what a model wrote: no thinking.
+//! Removes thinking from what a model wrote.
 
-/// Tags whose content is thought, not speech.
+/// Tags whose content is thinking.
 const THINKING_TAGS: [&str; 3] = ["think", "thinking", "thought"];
 
-/// The visible part of `text`: thinking blocks removed, also one that was never closed, and one
-/// whose opening the vendor swallowed. `None` when nothing is left.
+/// Returns the visible part of `text`, without thinking blocks. This includes a block that was
+/// never closed, and one whose opening tag the vendor dropped. Returns `None` if nothing is left.
 pub(crate) fn visible(text: &str) -> Option<String> {
     let mut rest = text.to_owned();
     for tag in THINKING_TAGS {
@@ -22,7 +22,7 @@ fn without_tag(text: &str, tag: &str) -> String {
         kept.push_str(before);
         rest = inside.split_once(&close).map_or("", |(_, after)| after);
     }
-    // A closing tag without an opening one: all before it was thought.
+    // A closing tag without an opening one: everything before it was thinking.
     let tail = rest.split_once(&close).map_or(rest, |(_, after)| after);
     if tail.len() < rest.len() {
         kept.clear();
@@ -31,9 +31,9 @@ fn without_tag(text: &str, tag: &str) -> String {
     kept
 }
 
-/// Lets visible text through as it streams and holds thinking back.
+/// Lets visible text through as it streams and removes thinking.
 ///
-/// Text that may be the beginning of a tag is held until it is clear what it is.
+/// Text that may be the beginning of a tag is held back until that is clear.
 #[derive(Debug, Default)]
 pub(crate) struct VisibleStream {
     held: String,
@@ -42,7 +42,7 @@ pub(crate) struct VisibleStream {
 }
 
 impl VisibleStream {
-    /// The visible part of the next piece.
+    /// Returns the visible part of the next piece.
     pub(crate) fn push(&mut self, piece: &str) -> String {
         self.held.push_str(piece);
         let held = std::mem::take(&mut self.held);
@@ -53,7 +53,7 @@ impl VisibleStream {
         self.trim_start(out)
     }
 
-    /// What is still held when the stream ends.
+    /// Returns the text that is still held back when the stream ends.
     pub(crate) fn finish(&mut self) -> String {
         let rest = std::mem::take(&mut self.held);
         if self.inside.is_some() {
@@ -72,13 +72,14 @@ impl VisibleStream {
         trimmed.to_owned()
     }
 
-    /// Moves what is certain from the beginning of `text` to `out` and returns what is behind it;
-    /// `None` when more text is needed, for which the end is held.
+    /// Moves text whose kind is certain from the beginning of `text` to `out` and returns the rest.
+    /// Returns `None` if more text is needed; the undecided end is held back.
     fn step<'t>(&mut self, text: &'t str, out: &mut String) -> Option<&'t str> {
         if let Some(tag) = self.inside {
             let close = format!("</{tag}>");
             let Some((_, after)) = text.split_once(&close) else {
-                // However long a thought is, only what may begin its end is held.
+                // Hold only what may be the beginning of the closing tag, however long the thinking
+                // is.
                 let start = text.floor_char_boundary(text.len().saturating_sub(close.len()));
                 self.held = text.get(start..).unwrap_or_default().to_owned();
                 return None;
