@@ -1,9 +1,9 @@
-//! What the model is asked, and what is read from its answer.
+//! The summarisation request, and the parser of its answer.
 //!
-//! Decision: a small request of its own rather than the conversation with an instruction behind
-//! it. Vendors forget a cached prefix when the tools or the choice of a tool change, so that the
-//! warm prefix would not be used after all; and a request that holds the whole conversation is as
-//! long as the one that no longer fits.
+//! Decision: summaries use a small request of their own instead of the conversation with an
+//! instruction appended. Vendors drop a cached prefix when the tools or the tool choice change, so
+//! the warm prefix would not be used anyway, and a request with the whole conversation is as long
+//! as the one that no longer fits.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::pieces::Piece;
 
-/// The tool by which the model hands its summary over.
+/// The tool with which the model returns its summary.
 const SAVE_MEMORY: &str = "save_memory";
 const HISTORY_ENTRY: &str = "history_entry";
 const MEMORY_UPDATE: &str = "memory_update";
@@ -28,14 +28,14 @@ const WHOLE: &str = "memory_update is the whole new text of the long-term memory
 const PART: &str = "The long-term memory is too long to be shown whole and will not be changed this time: give an empty \
     memory_update, and put everything worth keeping into history_entry.";
 
-/// What the model made of a part of a conversation.
+/// The model's summary of a part of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Summary {
     pub(super) history: String,
     pub(super) facts: String,
 }
 
-/// The request about a part of a conversation. `facts` are shown whole when `is_whole`.
+/// Builds the request for a part of a conversation. `is_whole` is `true` if `facts` are complete.
 pub(super) fn request(
     facts: &str,
     is_whole: bool,
@@ -64,7 +64,7 @@ pub(super) fn request(
     }
 }
 
-/// The model has to call the tool.
+/// Returns the tool choice that forces the model to call the tool.
 pub(super) fn forced() -> ToolChoice {
     ToolChoice::Tool(SAVE_MEMORY.into())
 }
@@ -91,7 +91,7 @@ fn tool() -> ToolSpec {
     }
 }
 
-/// Reads an answer, whatever shape it has; why it is none is for the log and for people.
+/// Parses an answer leniently. The error text is for the log and for people.
 pub(super) fn read(response: &LlmResponse) -> Result<Summary, String> {
     let arguments = handed_over(response, SAVE_MEMORY)?;
     let field = |name: &str| match arguments.get(name) {

@@ -1,29 +1,29 @@
-//! Which messages leave a conversation.
+//! Chooses the messages that leave a conversation.
 //!
-//! Decision: what leaves ends before a person's message, so that the rest begins with one; what a
-//! turn that has not ended said stays, and so do the newest few messages.
+//! Decision: the cut is always before a person's message, so that the rest begins with one.
+//! Messages of an unfinished turn stay, and so do the newest few messages.
 
 use nanobot_context::estimate_message;
 use nanobot_session::{Entry, Seq, SessionView, replay};
 use nanobot_types::ChatMessage;
 
-/// What has to leave.
+/// The amount that has to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Need {
-    /// Tokens, estimated.
+    /// Estimated tokens to remove.
     pub(super) tokens: usize,
-    /// The newest messages that stay.
+    /// Minimum number of newest messages to keep.
     pub(super) kept: usize,
 }
 
-/// A conversation as its log has it.
+/// The size of a conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Size {
     pub(crate) messages: usize,
     pub(crate) tokens: usize,
 }
 
-/// How much a conversation takes.
+/// Returns the size of a conversation.
 pub(crate) fn size(view: &SessionView) -> Size {
     let mut size = Size::default();
     for_each(view, |_, _, tokens| {
@@ -33,9 +33,9 @@ pub(crate) fn size(view: &SessionView) -> Size {
     size
 }
 
-/// The position before which messages are to leave, and the tokens they take: the first before a
-/// person's message where enough has left, else the last that may be taken. `None` when nothing
-/// may leave.
+/// Returns the position before which messages leave, and the tokens they take. This is the first
+/// position before a person's message at which enough has left, or else the last possible one.
+/// Returns `None` if nothing may leave.
 pub(super) fn boundary(view: &SessionView, need: Need) -> Option<(Seq, usize)> {
     let total = size(view).messages;
     let open = replay(view).open_turn.map(|turn| turn.began);
@@ -57,8 +57,8 @@ pub(super) fn boundary(view: &SessionView, need: Need) -> Option<(Seq, usize)> {
     enough.or(last)
 }
 
-/// The position before which messages are to leave of which not even the newest were read: the
-/// first message of a person that was.
+/// Returns the position before which messages leave if only the tail of the conversation was read:
+/// the first person's message in that tail.
 pub(super) fn backlog(view: &SessionView) -> Option<Seq> {
     let open = replay(view).open_turn.map(|turn| turn.began);
     let mut first = None;
@@ -70,8 +70,8 @@ pub(super) fn backlog(view: &SessionView) -> Option<Seq> {
     first.filter(|first| open.is_none_or(|open| *first <= open))
 }
 
-/// The position before which everything but the newest `kept` messages lies; `None` when that is
-/// nothing.
+/// Returns the position before which everything except the newest `kept` messages lies; `None` if
+/// that is nothing.
 pub(crate) fn old_messages(view: &SessionView, kept: usize) -> Option<Seq> {
     boundary(
         view,
@@ -143,12 +143,12 @@ mod tests {
         assert_eq!(
             at(1, 2),
             Some(2),
-            "the first place behind which enough has left"
+            "the first position before which enough has left"
         );
         assert_eq!(at(13, 2), Some(4));
         assert_eq!(at(usize::MAX, 2), Some(10));
         assert_eq!(at(usize::MAX, 8), Some(4));
-        assert_eq!(at(usize::MAX, 5), Some(6), "a turn is not torn apart");
+        assert_eq!(at(usize::MAX, 5), Some(6), "a turn is not split");
         assert_eq!(at(usize::MAX, 11), None);
     }
 

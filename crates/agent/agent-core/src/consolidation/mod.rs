@@ -1,13 +1,13 @@
-//! Keeps conversations within the model's window: what is old is summarised into memory.
+//! Keeps conversations within the model's window: old messages are summarised into memory.
 //!
-//! Decision: a conversation is summarised after a turn and beside the next one, in a task that no
-//! turn waits for. A summary is flushed to memory before the cursor moves, and everything that is
-//! about to happen is noted in the session first, so that a crash loses nothing and repeats
-//! nothing. The model is asked at most three times for a chunk, once after each turn; then the
-//! messages themselves go into the history, so that this ends by itself whatever the model does.
+//! Decision: a conversation is summarised after a turn, in a background task that no turn waits
+//! for. A summary is flushed to memory before the cursor moves, and every step is noted in the
+//! session before it is taken, so a crash loses nothing and repeats nothing. The model is asked at
+//! most three times for a chunk, once after each turn. After that the messages themselves go into
+//! the history, so consolidation terminates whatever the model does.
 //!
-//! Messages never leave the log. What a request cannot hold meanwhile is left out of that request
-//! by the engine.
+//! Messages never leave the log. Until they are summarised, the engine leaves what does not fit out
+//! of its requests.
 
 mod ask;
 mod choose;
@@ -42,25 +42,25 @@ pub(crate) use state::{last_summary, left_behind, waits, waits_in};
 use self::state::Pending;
 use crate::locks::KeyedLocks;
 
-/// Summaries that are made at the same time, over all sessions.
+/// Maximum number of concurrent summaries over all sessions.
 const AT_ONCE: usize = 2;
-/// Sessions whose size is remembered.
+/// Maximum number of sessions whose size is remembered.
 const REMEMBERED: usize = 1024;
-/// How often an append is tried when others write to the same session.
+/// Maximum number of attempts to append when others write to the same session.
 const TRIES: u32 = 8;
-/// Reads what is known of a session, and none of its messages.
+/// Reads the metadata of a session without its messages.
 const STATE: ReadFrom = ReadFrom::Seq(Seq(u64::MAX));
-/// Tokens of system prompt and tools of a session that has had no turn yet.
+/// Assumed tokens of system prompt and tools for a session that has had no turn yet.
 const USUAL_PROMPT: usize = 2_500;
-/// Of the room for a conversation, the part from which on it is summarised, in tenths.
+/// Fill level, in tenths of the room for a conversation, from which on it is summarised.
 const FULL: usize = 8;
 
-/// What is known of a session since its last turn.
+/// Facts about a session, remembered since its last turn.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     /// Tokens of system prompt and tools.
     fixed: usize,
-    /// There is something to summarise.
+    /// `true` if there is something to summarise.
     due: bool,
 }
 
@@ -78,13 +78,13 @@ pub(crate) struct Consolidator {
     permits: Semaphore,
     running: Mutex<HashSet<SessionKey>>,
     known: Mutex<HashMap<SessionKey, Known>>,
-    /// Held while what a session knows of its consolidation is changed.
+    /// Held while the consolidation state of a session is changed.
     states: KeyedLocks,
-    /// Models that do not take a forced choice of a tool.
+    /// Models that do not support a forced tool choice.
     unforced: Mutex<HashSet<ModelId>>,
 }
 
-/// What a consolidator works with.
+/// The components of a consolidator.
 pub(crate) struct ConsolidatorParts {
     pub(crate) settings: ConsolidationSettings,
     pub(crate) router: Arc<ProviderRouter>,
@@ -94,12 +94,12 @@ pub(crate) struct ConsolidatorParts {
     pub(crate) events: EventFeed,
 }
 
-/// What is wanted.
+/// The extent of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Aim {
-    /// What has to leave.
+    /// Summarise what must leave.
     Due,
-    /// Everything that may leave.
+    /// Summarise everything that may leave.
     Everything,
 }
 
@@ -130,7 +130,7 @@ impl Consolidator {
         &self.calibrator
     }
 
-    /// The model that is asked first.
+    /// Returns the model that is called first.
     pub(crate) fn model(&self) -> ModelId {
         self.router
             .candidates()
@@ -138,8 +138,8 @@ impl Consolidator {
             .map_or_else(|| ModelId::from(""), |candidate| candidate.model.clone())
     }
 
-    /// Tokens, as they are estimated, that a request of a session may take; `usize::MAX` for no
-    /// limit.
+    /// Returns the maximum number of estimated tokens of a request of a session; `usize::MAX` for
+    /// no limit.
     fn budget(&self, session: &SessionKey) -> usize {
         let model = self.model();
         let limit = self.calibrator.limit(&model).unwrap_or(usize::MAX);
@@ -153,7 +153,7 @@ impl Consolidator {
         }
     }
 
-    /// Of the budget, what the conversation may take.
+    /// Returns the part of the budget that the conversation may take.
     fn room(&self, session: &SessionKey, fixed: usize) -> usize {
         match self.budget(session) {
             usize::MAX => usize::MAX,
@@ -161,8 +161,8 @@ impl Consolidator {
         }
     }
 
-    /// Takes note of a session behind a turn: what its prompt and its conversation take, and
-    /// whether something waits in it already.
+    /// Records the size of a session after a turn: the tokens of its prompt and its conversation,
+    /// and whether something already waits to be summarised.
     pub(crate) fn note(&self, session: &SessionKey, fixed: usize, size: Size, waits: bool) {
         let due = self.settings.enabled && (waits || self.is_full(session, fixed, size));
         let mut known = self.known();
@@ -182,8 +182,8 @@ impl Consolidator {
                 .is_some_and(|window| size.messages > window)
     }
 
-    /// Whether the conversation of a session does not fit any more and summaries of it have
-    /// failed, so that the messages themselves have to be put into the history.
+    /// Returns `true` if the conversation of a session no longer fits and its summaries failed, so
+    /// that the messages themselves have to go into the history.
     pub(crate) fn must_make_room(&self, view: &SessionView, session: &SessionKey) -> bool {
         let fixed = self
             .known()
@@ -199,7 +199,7 @@ impl Consolidator {
             && !self.is_running(session)
     }
 
-    /// Summarises a session in the background if there is something to summarise.
+    /// Starts to summarise a session in the background if there is something to summarise.
     pub(crate) fn start(self: &Arc<Self>, session: &SessionKey, teller: Arc<dyn Teller>) {
         let is_due = self
             .known()
@@ -211,12 +211,12 @@ impl Consolidator {
         let (this, session) = (Arc::clone(self), session.clone());
         self.tasks.spawn(async move {
             let report = this.run(&session, Aim::Due, &*teller).await;
-            tracing::info!(%session, messages = report.messages, trouble = report.trouble, "a conversation was summarised");
+            tracing::info!(%session, messages = report.messages, trouble = report.trouble, "summarised a conversation");
             this.calibrator.save().await;
         });
     }
 
-    /// Goes on with what waits in a session according to its log.
+    /// Resumes the unfinished summaries that the log of a session shows.
     pub(crate) fn resume(self: &Arc<Self>, session: &SessionKey, teller: Arc<dyn Teller>) {
         if !self.settings.enabled {
             return;
@@ -229,13 +229,13 @@ impl Consolidator {
         self.start(session, teller);
     }
 
-    /// Summarises everything of a session that may leave its conversation.
+    /// Summarises everything that may leave the conversation of a session.
     pub(crate) async fn compact(&self, session: &SessionKey, teller: &dyn Teller) -> CompactReport {
         self.run(session, Aim::Everything, teller).await
     }
 
-    /// Waits until nothing is being summarised any more; after `grace`, what still runs ends as
-    /// soon as it can, and goes on after a restart. Nothing is begun afterwards.
+    /// Waits until no summary is running. After `grace`, running summaries end as soon as possible
+    /// and are resumed after a restart. No new ones start afterwards.
     pub(crate) async fn shut_down(&self, grace: Duration) {
         self.tasks.close();
         if tokio::time::timeout(grace, self.tasks.wait())
@@ -243,7 +243,7 @@ impl Consolidator {
             .is_err()
         {
             tracing::warn!(
-                "summaries are interrupted because the grace is over; they are made again later"
+                "interrupting summaries: the grace period is over; they are resumed later"
             );
         }
         self.closing.cancel();
@@ -255,9 +255,9 @@ impl Consolidator {
         self.tasks.is_empty()
     }
 
-    /// Waits until nothing is being summarised.
+    /// Waits until no summary is running.
     pub(crate) async fn idle(&self) {
-        // A tracker that is not closed never counts as done.
+        // A tracker never finishes waiting while it is open.
         self.tasks.close();
         self.tasks.wait().await;
         self.tasks.reopen();
@@ -274,13 +274,13 @@ impl Consolidator {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps others from changing what a session knows of its consolidation.
+    /// Locks the consolidation state of a session.
     pub(crate) async fn hold(&self, session: &SessionKey) -> OwnedMutexGuard<()> {
         self.states.lock(session).await
     }
 
-    /// Changes what a session knows of its consolidation, together with entries to append before
-    /// that. `decide` may be asked again when others write to the session.
+    /// Changes the consolidation state of a session, and appends entries before the change.
+    /// `decide` may be called again if others write to the session.
     async fn change<T>(
         &self,
         session: &SessionKey,
@@ -308,13 +308,14 @@ impl Consolidator {
         }
     }
 
-    /// What there is to summarise, noted in the session, with what was begun before first.
+    /// Returns the next chunk to summarise, noted in the session. Chunks that were noted earlier
+    /// come first.
     async fn next(
         &self,
         session: &SessionKey,
         aim: Aim,
     ) -> Result<Option<state::Chunk>, SessionError> {
-        // What was noted before is found without the conversation.
+        // Chunks that were noted earlier are found without reading the conversation.
         match self.next_of(session, aim, STATE).await? {
             None => self.next_of(session, aim, ReadFrom::Cursor).await,
             noted => Ok(noted),
@@ -330,7 +331,7 @@ impl Consolidator {
         self.change(session, from, |view, pending| {
             let mut entries = Vec::new();
             for chunk in &mut pending.chunks {
-                // Its reset did not come to be.
+                // Clear the mark if the reset that belongs to it was not recorded.
                 chunk.left &= Seq(chunk.upto) <= view.cursor;
             }
             pending.chunks.retain(|chunk| {
@@ -383,7 +384,7 @@ impl Consolidator {
             tokens: size.tokens.saturating_sub(room / 2).max(1),
             kept,
         };
-        // A summary of next to nothing costs a model call and frees no room.
+        // A summary of very little costs a model call and frees no room.
         choose::boundary(view, need)
             .filter(|(_, tokens)| *tokens >= room / 20)
             .map(|(upto, _)| upto)

@@ -1,31 +1,30 @@
-//! A conversation as the text that is summarised.
+//! Renders a conversation as the text to summarise.
 //!
-//! Decision: one line a message, `[time] ROLE [tools: …]: text`, and a message that is long goes
-//! on in further pieces, so that however much a person pasted it fits into requests one after the
-//! other. Results of tools are shown in part: what mattered of them was said afterwards, and the
-//! log has them.
+//! Decision: each message is one line, `[time] ROLE [tools: …]: text`. A long message is split into
+//! pieces, so that it fits into consecutive requests however much a person pasted. Tool results are
+//! truncated: the conversation after them contains what mattered, and the log has them whole.
 
 use nanobot_session::{Entry, MessageEntry, SessionView};
 use nanobot_types::{ChatMessage, Timestamp};
 
 use super::state::{Chunk, Position};
 
-/// The most characters of a piece.
+/// Maximum number of characters of a piece.
 const PIECE: usize = 2_000;
-/// The most characters of a tool's result.
+/// Maximum number of characters of a tool result.
 const RESULT: usize = 1_500;
 
 /// A piece of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) text: String,
-    /// When it was said.
+    /// Time of the message.
     pub(super) at: Timestamp,
-    /// The place behind it.
+    /// The position after it.
     pub(super) done: Position,
 }
 
-/// What is still to be summarised of a chunk.
+/// Returns the pieces of a chunk that are not summarised yet.
 pub(super) fn pieces(view: &SessionView, chunk: &Chunk) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for record in view.standing() {
@@ -63,7 +62,7 @@ pub(super) fn pieces(view: &SessionView, chunk: &Chunk) -> Vec<Piece> {
     pieces
 }
 
-/// A message on a line; empty when it says nothing.
+/// Renders a message as a line; empty if it has no text.
 fn line(entry: &MessageEntry) -> String {
     let message = &entry.message;
     let mut text = message.text();
@@ -120,7 +119,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// A text in pieces; none for an empty one.
+/// Splits a text into pieces; an empty text has none.
 fn split(text: &str) -> Vec<String> {
     let mut pieces = Vec::new();
     let mut rest = text;

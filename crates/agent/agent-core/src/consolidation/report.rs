@@ -1,17 +1,17 @@
-//! What came of summarising, in words for people.
+//! The result of a summary, worded for people.
 
 use std::fmt;
 
-/// What came of `/compact`, or of a summary that was due.
+/// The result of `/compact`, or of a background summary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompactReport {
-    /// Messages that left the conversation and are summarised now.
+    /// Number of messages that were summarised and left the conversation.
     pub messages: u64,
-    /// Messages that are still sent.
+    /// Number of messages that are still sent.
     pub left: usize,
-    /// Why it went no further, if something went wrong.
+    /// The reason why it stopped early, if something went wrong.
     pub trouble: Option<String>,
-    /// Another summary of this session was under way.
+    /// `true` if another summary of this session was already running.
     pub busy: bool,
 }
 

@@ -1,33 +1,33 @@
-//! When conversations are summarised and how much of them stays.
+//! Settings of consolidation: when conversations are summarised, and how much of them stays.
 
 use std::time::Duration;
 
-/// Tokens that stay free for what no estimate sees: separators, and the error of the estimate.
+/// Tokens reserved for what estimates miss: separators, and the error of the estimate.
 const RESERVE: usize = 1_024;
-/// Messages that always stay when no window of messages is set.
+/// Number of newest messages that always stay if no `memory_window` is set.
 const KEPT: usize = 8;
-/// What stays of a window of messages, at least and at most.
+/// Minimum and maximum number of messages that stay of a `memory_window`.
 const KEPT_OF_WINDOW: std::ops::RangeInclusive<usize> = 2..=10;
 
-/// How an agent keeps its conversations within the model's window.
+/// Settings that keep an agent's conversations within the model's window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsolidationSettings {
-    /// Whether conversations are summarised at all. Where they are not, what does not fit is left
-    /// out of requests.
+    /// `true` if conversations are summarised. Otherwise whatever does not fit is left out of
+    /// requests.
     pub enabled: bool,
-    /// Tokens that fit into the model's window; 0 when that is not limited.
+    /// Size of the model's context window in tokens; 0 for no limit.
     pub window: usize,
-    /// Of these, tokens that the answer may take.
+    /// Maximum number of tokens of an answer, which count towards the window.
     pub max_output: usize,
-    /// Messages beyond which a conversation is summarised, whatever it takes; `None` for no such
-    /// limit.
+    /// Number of messages above which a conversation is summarised, whatever their size; `None` for
+    /// no limit.
     pub memory_window: Option<usize>,
-    /// How long the model may take for one summary.
+    /// Timeout of one summary.
     pub deadline: Duration,
 }
 
 impl Default for ConsolidationSettings {
-    /// On, for a window of 65,536 tokens and answers of 8,192, three minutes a summary.
+    /// Enabled, for a window of 65,536 tokens and answers of 8,192, with three minutes per summary.
     fn default() -> Self {
         Self {
             enabled: true,
@@ -40,8 +40,8 @@ impl Default for ConsolidationSettings {
 }
 
 impl ConsolidationSettings {
-    /// Tokens that a request may take; 0 for no limit. At least half of the window, however long
-    /// answers may be.
+    /// Returns the maximum number of tokens of a request; 0 for no limit. It is at least half of
+    /// the window, however long answers may be.
     #[must_use]
     pub fn budget(&self) -> usize {
         self.window
@@ -49,7 +49,7 @@ impl ConsolidationSettings {
             .max(self.window / 2)
     }
 
-    /// The newest messages that are never summarised away.
+    /// Returns the number of newest messages that are never summarised.
     #[must_use]
     pub fn kept(&self) -> usize {
         let of_window =

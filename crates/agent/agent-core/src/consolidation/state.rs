@@ -1,8 +1,8 @@
-//! What is known of a consolidation that is under way, as the session's metadata keeps it.
+//! The state of a consolidation under way, as stored in the session's metadata.
 //!
-//! Decision: every step is written down before it is taken. A chunk is noted before the model is
-//! asked about it, and a summary before it goes into the files of memory, so that a crash in
-//! between repeats a write that changes nothing and never asks for a second summary of the same
+//! Decision: write-ahead. A chunk is noted before the model is asked to summarise it, and a summary
+//! is noted before it is written to the memory files. After a crash in between, at most a write is
+//! repeated that changes nothing, and the model is never asked for a second summary of the same
 //! messages.
 
 use nanobot_memory::Revision;
@@ -11,21 +11,21 @@ use nanobot_types::{Map, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Where this stands in a session's metadata.
+/// Metadata key of this state.
 const PENDING: &str = "_consolidation";
-/// The newest summary of a session, under the name the Python program uses.
+/// Metadata key of the newest summary of a session, as in the Python program.
 const LAST_SUMMARY: &str = "_last_summary";
-/// The most characters of a session's summary.
+/// Maximum number of characters of a session's summary.
 const SUMMARY_LIMIT: usize = 8_000;
 
-/// A place in a session: a message, and how many pieces of it were dealt with.
+/// A position in a session: a message, and the number of its pieces that were processed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Position {
     pub(super) seq: u64,
     pub(super) piece: usize,
 }
 
-/// New facts, and what they were made from.
+/// New facts, and the revision they are based on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Rewrite {
     pub(super) text: String,
@@ -42,17 +42,17 @@ impl Rewrite {
     }
 }
 
-/// What is about to be written into memory.
+/// Text that is about to be written to memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Flush {
     pub(super) at: Timestamp,
     pub(super) history: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) facts: Option<Rewrite>,
-    /// It is the messages themselves, not a summary.
+    /// `true` if it is the messages themselves instead of a summary.
     #[serde(default)]
     pub(super) raw: bool,
-    /// How far it goes.
+    /// The position up to which it goes.
     pub(super) done: Position,
 }
 
@@ -63,15 +63,15 @@ pub(super) struct Chunk {
     pub(super) upto: u64,
     #[serde(default)]
     pub(super) done: Position,
-    /// The conversation was left behind: there is no cursor to move.
+    /// `true` if a reset already ended their conversation, so there is no cursor to move.
     #[serde(default)]
     pub(super) left: bool,
-    /// How often the model failed since it last succeeded.
+    /// Number of failures of the model since it last succeeded.
     #[serde(default)]
     pub(super) failures: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) flush: Option<Flush>,
-    /// What was written about it so far.
+    /// The summary of this chunk so far.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) summary: String,
 }
@@ -97,7 +97,7 @@ impl Chunk {
         (self.from, self.upto) == (other.from, other.upto)
     }
 
-    /// Adds to what was written about it.
+    /// Appends to the summary of this chunk.
     pub(super) fn summarised(&mut self, entry: &str) {
         if !self.summary.is_empty() {
             self.summary.push_str("\n\n");
@@ -109,18 +109,18 @@ impl Chunk {
     }
 }
 
-/// Everything of a session that waits to be summarised.
+/// Everything in a session that waits to be summarised.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Pending {
     pub(super) chunks: Vec<Chunk>,
-    /// The person was told that something is not well, and it has not been well since.
+    /// `true` once the person was notified of a problem, until a chunk is finished without one.
     pub(super) told: bool,
 }
 
 impl Pending {
-    /// What a session says. Something that cannot be read is nothing: its messages are still in
-    /// the log.
+    /// Reads the state of a session. An unreadable state counts as empty, because its messages are
+    /// still in the log.
     pub(super) fn of(view: &SessionView) -> Self {
         Self::in_metadata(&view.metadata)
     }
@@ -130,7 +130,7 @@ impl Pending {
         metadata.get(PENDING).and_then(read).unwrap_or_default()
     }
 
-    /// As a change of the session's metadata.
+    /// Returns the state as a change of the session's metadata.
     pub(super) fn change(&self) -> Map {
         let value = if *self == Self::default() {
             Value::Null
@@ -140,8 +140,8 @@ impl Pending {
         Map::from_iter([(PENDING.to_owned(), value)])
     }
 
-    /// The messages before a position were left behind: what was not summarised of them still is
-    /// to be.
+    /// Marks everything before `head` as dropped by a reset. Messages that are not summarised yet
+    /// still will be.
     pub(super) fn leave(&mut self, cursor: Seq, head: Seq) {
         let mut from = cursor;
         for chunk in self.chunks.iter_mut().filter(|chunk| !chunk.left) {
@@ -157,8 +157,8 @@ impl Pending {
     }
 }
 
-/// What becomes of a session's conversation when it is begun anew: to be appended together with
-/// the reset.
+/// Returns the metadata change that a reset of a session needs, to be appended together with the
+/// reset.
 pub(crate) fn left_behind(view: &SessionView) -> Entry {
     let mut pending = Pending::of(view);
     pending.leave(view.cursor, view.head);
@@ -167,17 +167,17 @@ pub(crate) fn left_behind(view: &SessionView) -> Entry {
     Entry::Metadata(change)
 }
 
-/// Whether something waits to be summarised in a session.
+/// Returns `true` if something in a session waits to be summarised.
 pub(crate) fn waits(view: &SessionView) -> bool {
     waits_in(&view.metadata) || view.is_partial()
 }
 
-/// The same of a session's metadata alone.
+/// Returns `true` if a session's metadata says that something waits to be summarised.
 pub(crate) fn waits_in(metadata: &Map) -> bool {
     !Pending::in_metadata(metadata).chunks.is_empty()
 }
 
-/// The newest summary of a session's earlier conversation.
+/// Returns the newest summary of a session's earlier conversation.
 pub(crate) fn last_summary(view: &SessionView) -> Option<&str> {
     view.metadata
         .get(LAST_SUMMARY)?
@@ -186,7 +186,7 @@ pub(crate) fn last_summary(view: &SessionView) -> Option<&str> {
         .filter(|text| !text.trim().is_empty())
 }
 
-/// A summary as a change of the session's metadata.
+/// Returns a summary as a change of the session's metadata.
 pub(super) fn summary_change(text: &str, at: &Timestamp) -> Map {
     Map::from_iter([(
         LAST_SUMMARY.to_owned(),

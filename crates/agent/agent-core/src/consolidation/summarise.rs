@@ -1,4 +1,4 @@
-//! One summary: a part that fits, the model's answer, and what of it may be written.
+//! Makes one summary: chooses a part that fits, asks the model, and checks what may be written.
 
 use std::sync::PoisonError;
 
@@ -15,17 +15,17 @@ use super::tell::Trouble;
 use super::work::Run;
 use crate::error::chain;
 
-/// Tokens of the instructions and the tool.
+/// Estimated tokens of the instructions and the tool.
 const INSTRUCTIONS: usize = 600;
-/// What a request about a conversation takes where nothing limits it.
+/// Maximum tokens of a summarisation request if the model's window is not limited.
 const UNLIMITED: usize = 100_000;
-/// How often a part is halved that a vendor finds too long.
+/// Maximum number of times that a part is halved after a context overflow.
 const OVERFLOWS: u32 = 4;
-/// How often a summary is made again because the facts were changed meanwhile.
+/// Maximum number of times that a summary is repeated because the facts changed meanwhile.
 const MERGES: u32 = 1;
 
 impl Consolidator {
-    /// Has the beginning of what is left summarised. `Err` says why that failed.
+    /// Summarises the beginning of `rest`. The error is the reason why that failed.
     pub(super) async fn summarise(
         &self,
         run: &mut Run<'_>,
@@ -76,7 +76,8 @@ impl Consolidator {
         }
     }
 
-    /// The facts as far as they can be shown and given back, and whether that is all of them.
+    /// Returns as much of the facts as the model can read and give back, and `true` if that is all
+    /// of them.
     fn shown<'t>(&self, run: &Run<'_>, facts: &'t str) -> (&'t str, bool) {
         let budget = self.budget(run.session).min(UNLIMITED);
         let limit = (budget / 4).min(self.settings().max_output / 4 * 3);
@@ -92,7 +93,7 @@ impl Consolidator {
         (facts.get(..end).unwrap_or_default(), false)
     }
 
-    /// As many pieces as fit into one request; at least one.
+    /// Returns as many pieces as fit into one request, at least one.
     fn part<'p>(
         &self,
         run: &Run<'_>,
@@ -114,7 +115,7 @@ impl Consolidator {
         rest.get(..count).unwrap_or(rest)
     }
 
-    /// Asks the model, which has to call the tool where it can be made to.
+    /// Asks the model, with a forced tool choice if the model supports that.
     async fn ask(
         &self,
         run: &Run<'_>,
@@ -134,7 +135,7 @@ impl Consolidator {
         }
         let response = self.call(run, request(ToolChoice::Auto)).await?;
         if !is_unforced && response.finish_reason != FinishReason::Error {
-            tracing::debug!(%model, "a model does not take a forced choice of a tool");
+            tracing::debug!(%model, "the model does not support a forced tool choice");
             self.unforced
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
@@ -164,7 +165,7 @@ impl Consolidator {
         Ok(response)
     }
 
-    /// What becomes of the facts; `None` when they stay as they are.
+    /// Returns the new facts; `None` if they stay as they are.
     async fn rewrite(
         &self,
         run: &mut Run<'_>,
@@ -177,7 +178,7 @@ impl Consolidator {
             self.tell(run, &Trouble::TooLong).await;
             return None;
         }
-        // No text at all is what models give that have nothing to add.
+        // Models return an empty text if they have nothing to add.
         if text.is_empty() || text == facts.text.trim() {
             return None;
         }
@@ -189,7 +190,7 @@ impl Consolidator {
     }
 }
 
-/// The summary of an answer, or why it is none.
+/// Parses the summary in a response. The error is the reason why there is none.
 fn understood(response: &LlmResponse) -> Result<Summary, String> {
     match response.finish_reason {
         FinishReason::Error | FinishReason::ContextOverflow => {
@@ -209,7 +210,7 @@ fn understood(response: &LlmResponse) -> Result<Summary, String> {
     }
 }
 
-/// An entry begins with a time, whether the model wrote one or not.
+/// Prefixes an entry with its time unless the model wrote one.
 fn dated(history: String, last: &Piece) -> String {
     if history.starts_with("[20") {
         history

@@ -1,15 +1,16 @@
-//! Tells a person that something about their memory is not well.
+//! Notices to a person about problems with their memory.
 
 use async_trait::async_trait;
 
-/// Brings a notice to the person of a session.
+/// Sends notices to the person of a session.
 #[async_trait]
 pub trait Teller: Send + Sync {
-    /// Tells them. A notice is told once and not kept by the caller, so it should be durable.
+    /// Sends a notice. The caller sends it once and does not keep it, so the implementation should
+    /// make it durable.
     async fn tell(&self, notice: String);
 }
 
-/// Tells nobody; what would have been told is in the log.
+/// Discards notices; the problems are in the log.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Untold;
 
@@ -18,14 +19,14 @@ impl Teller for Untold {
     async fn tell(&self, _: String) {}
 }
 
-/// What is not well.
+/// A problem with a person's memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
-    /// The model failed again and again; why.
+    /// The model failed repeatedly, with this reason.
     Raw(String),
     /// A rewrite of the facts would have lost most of them.
     Loses,
-    /// The facts were changed by somebody else at the same time.
+    /// Others changed the facts at the same time.
     Changed,
     /// The facts are too long to be rewritten.
     TooLong,
@@ -44,7 +45,7 @@ impl std::fmt::Display for Trouble {
                  we talked about is in memory/HISTORY.md.",
             ),
             Self::Changed => f.write_str(
-                "memory/MEMORY.md was changed by somebody else while I summarised our conversation, so I left it as it \
+                "memory/MEMORY.md was changed by someone else while I summarised our conversation, so I left it as it \
                  is. What we talked about is in memory/HISTORY.md.",
             ),
             Self::TooLong => f.write_str(

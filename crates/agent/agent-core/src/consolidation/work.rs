@@ -1,4 +1,4 @@
-//! Works on what there is to summarise, one chunk after the other.
+//! Summarises the waiting chunks of a session, one after the other.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -14,15 +14,15 @@ use super::{Aim, CompactReport, Consolidator, STATE, now, size};
 use crate::Audiences;
 use crate::error::chain;
 
-/// Chunks of one run.
+/// Maximum number of chunks per run.
 const ROUNDS: usize = 5;
-/// Messages that are in memory at a time.
+/// Maximum number of messages held in memory at a time.
 const BATCH: u64 = 1024;
-/// Summaries after which other sessions have their turn.
+/// Number of summaries after which other sessions get their turn.
 const PARTS: usize = 4;
-/// How often the model may fail before the messages themselves are put into the history.
+/// Number of failures of the model after which the messages themselves go into the history.
 const FAILURES: u32 = 3;
-/// The most characters of messages that are put into the history.
+/// Maximum number of characters of such messages.
 const RAW: usize = 32_000;
 
 /// One run over a session.
@@ -30,25 +30,25 @@ pub(super) struct Run<'a> {
     pub(super) session: &'a SessionKey,
     pub(super) scope: Scope,
     teller: &'a dyn Teller,
-    /// Nothing went wrong so far.
+    /// `true` while nothing has gone wrong.
     clean: bool,
-    /// Summaries until other sessions have their turn.
+    /// Remaining summaries until other sessions get their turn.
     parts: usize,
 }
 
-/// What came of a chunk.
+/// The result of working on a chunk.
 enum Worked {
     /// It has left the conversation.
     Whole,
-    /// Somebody else dealt with it.
+    /// Another task finished it.
     Gone,
-    /// A part of it is summarised, the rest is for later.
+    /// A part of it is summarised; the rest is left for later.
     Partly,
-    /// Not now; why.
+    /// It failed for now, with this reason.
     Failed(String),
 }
 
-/// A session that nobody else summarises meanwhile.
+/// Marks a session as being summarised; dropping it removes the mark.
 struct Alone<'a> {
     running: &'a Mutex<HashSet<SessionKey>>,
     session: &'a SessionKey,
@@ -64,7 +64,7 @@ impl Drop for Alone<'_> {
 }
 
 impl Consolidator {
-    /// Summarises what there is to summarise, in a few rounds.
+    /// Summarises the waiting chunks of a session, in a few rounds.
     pub(super) async fn run(
         &self,
         session: &SessionKey,
@@ -106,7 +106,7 @@ impl Consolidator {
         report
     }
 
-    /// Works on a few parts; `true` if there are more.
+    /// Runs one round. Returns `true` if there is more to do.
     async fn rounds(
         &self,
         session: &SessionKey,
@@ -140,14 +140,14 @@ impl Consolidator {
         Ok(false)
     }
 
-    /// Whose memory a session is summarised into: that of those who hear it.
+    /// Returns the memory scope of a session's summaries, which belongs to its audience.
     async fn scope(&self, session: &SessionKey) -> Scope {
         let audiences = Audiences::new(self.sessions.clone(), self.context.memory().is_divided());
         audiences.of(session).await.home()
     }
 
     async fn work(&self, run: &mut Run<'_>, mut chunk: Chunk) -> Result<Worked, SessionError> {
-        // What was noted by an earlier run may be written already.
+        // A flush noted by an earlier run may be written already.
         let mut again = chunk.flush.is_some();
         loop {
             if let Some(flush) = chunk.flush.take() {
@@ -177,7 +177,7 @@ impl Consolidator {
                 }
                 Err(why) => {
                     chunk.failures += 1;
-                    tracing::warn!(session = %run.session, why, failures = chunk.failures, "a conversation could not be summarised");
+                    tracing::warn!(session = %run.session, why, failures = chunk.failures, "could not summarise a conversation");
                     if chunk.failures >= FAILURES {
                         self.tell(run, &Trouble::Raw(why)).await;
                         chunk.flush = raw(run.session, &rest);
@@ -193,7 +193,7 @@ impl Consolidator {
         }
     }
 
-    /// The next of a chunk that is not summarised, no more than [`BATCH`] messages of it.
+    /// Returns the next pieces of a chunk that are not summarised, from at most [`BATCH`] messages.
     async fn rest(
         &self,
         session: &SessionKey,
@@ -219,7 +219,7 @@ impl Consolidator {
             if !rest.is_empty() {
                 return Ok(rest);
             }
-            // Nothing was said in these.
+            // These messages contain no text.
             chunk.done = Position {
                 seq: upto,
                 piece: 0,
@@ -227,7 +227,8 @@ impl Consolidator {
         }
     }
 
-    /// Writes a summary into memory; what is there already is not written `again`.
+    /// Writes a summary to memory. If `again` is `true`, text that is already there is not written
+    /// a second time.
     async fn flush(
         &self,
         run: &mut Run<'_>,
@@ -264,7 +265,7 @@ impl Consolidator {
         }
     }
 
-    /// Whether the facts are those of a rewrite: it was made before a crash.
+    /// Returns `true` if the facts already equal a rewrite, which was then made before a crash.
     async fn are_written(&self, run: &Run<'_>, rewrite: &Rewrite) -> bool {
         self.context
             .memory()
@@ -273,7 +274,7 @@ impl Consolidator {
             .is_ok_and(|facts| facts.text == rewrite.text)
     }
 
-    /// Notes how far a chunk came; `false` when it is no longer there.
+    /// Saves the progress of a chunk. Returns `false` if the chunk is no longer there.
     async fn save(&self, run: &Run<'_>, chunk: &Chunk) -> Result<bool, SessionError> {
         self.change(run.session, STATE, |_, pending| {
             let Some(noted) = pending.chunks.iter_mut().find(|noted| noted.is(chunk)) else {
@@ -289,7 +290,7 @@ impl Consolidator {
         .await
     }
 
-    /// Moves the cursor behind a chunk that is in memory now.
+    /// Moves the cursor past a chunk that is in memory now.
     async fn finish(&self, run: &Run<'_>, chunk: &Chunk) -> Result<(), SessionError> {
         self.change(run.session, STATE, |_, pending| {
             let mut entries = Vec::new();
@@ -313,7 +314,8 @@ impl Consolidator {
         Ok(())
     }
 
-    /// Puts everything that does not fit into the history as it was said, without a model.
+    /// Moves the messages that no longer fit into a request to the history, verbatim and without a
+    /// model.
     pub(crate) async fn make_room(
         &self,
         session: &SessionKey,
@@ -331,7 +333,7 @@ impl Consolidator {
         };
         let again = chunk.flush.is_some();
         if !again {
-            // What is beyond the limit of the history is not read; the session has it.
+            // Text beyond the limit of the history is not read; the session has it.
             chunk.flush = raw(session, &self.rest(session, &mut chunk).await?);
             if let Some(flush) = &mut chunk.flush {
                 flush.done = Position {
@@ -363,15 +365,15 @@ impl Consolidator {
                 self.finish(&run, &chunk).await
             }
             Err(error) => {
-                tracing::warn!(%session, error = chain(&error), "old messages could not be put into the history");
+                tracing::warn!(%session, error = chain(&error), "could not archive old messages in the history");
                 Ok(())
             }
         }
     }
 
-    /// Tells the person once that something is not well.
+    /// Notifies the person once that something went wrong.
     pub(super) async fn tell(&self, run: &mut Run<'_>, trouble: &Trouble) {
-        tracing::warn!(session = %run.session, %trouble, "memory was not updated as it should be");
+        tracing::warn!(session = %run.session, %trouble, "memory was not updated as expected");
         run.clean = false;
         let first = self.change(run.session, STATE, |_, pending| {
             (Vec::new(), !std::mem::replace(&mut pending.told, true))
@@ -382,7 +384,7 @@ impl Consolidator {
     }
 }
 
-/// Messages as they were said, for the history; `None` when there are none.
+/// Returns messages verbatim as a history entry; `None` if there are none.
 fn raw(session: &SessionKey, rest: &[Piece]) -> Option<Flush> {
     let last = rest.last()?;
     let mut messages: Vec<u64> = rest.iter().map(|piece| piece.done.seq).collect();
