@@ -1,7 +1,7 @@
-//! The file of notes: a line of JSON each, the last of a turn counts.
+//! The file of step notes: one JSON object per line, of which the last per turn counts.
 //!
-//! It holds names of turns and kinds of steps, nothing anybody said. A line that is torn or not
-//! understood is passed over.
+//! It contains turn ids and kinds of steps, but no text of a conversation. Torn or unknown lines
+//! are skipped.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{Step, Suspicion};
 
-/// Bytes after which the file is written anew.
+/// Size in bytes above which the file is rewritten.
 const LONG: u64 = 1024 * 1024;
-/// The most bytes that are read, from the end.
+/// Maximum number of bytes read, from the end of the file.
 const READ: u64 = 4 * LONG;
-/// The most turns that are remembered.
+/// Maximum number of suspicions written to the file.
 const TURNS: usize = 1024;
 
-/// A line.
+/// A line of the file.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Note {
     turn: TraceId,
@@ -56,20 +56,20 @@ impl Note {
     }
 }
 
-/// Contents of a file.
+/// The contents of a file.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) under_way: BTreeMap<TraceId, Step>,
     pub(super) suspicions: BTreeMap<TraceId, Suspicion>,
 }
 
-/// Reads a file; one that is not there or cannot be read says nothing.
+/// Reads a file. A missing or unreadable file counts as empty.
 pub(super) fn read(path: &Path) -> Found {
     let text = match tail(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Found::default(),
         Err(error) => {
-            tracing::warn!(%error, path = %path.display(), "notes of steps cannot be read");
+            tracing::warn!(%error, path = %path.display(), "could not read step notes");
             return Found::default();
         }
     };
@@ -108,7 +108,7 @@ fn tail(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The file that is written.
+/// The file being written.
 #[derive(Debug)]
 pub(super) struct NoteFile {
     path: PathBuf,
@@ -117,7 +117,7 @@ pub(super) struct NoteFile {
 }
 
 impl NoteFile {
-    /// Begins a new file with `suspicions`.
+    /// Creates a new file with `suspicions`.
     pub(super) fn create(path: PathBuf, suspicions: &BTreeMap<TraceId, Suspicion>) -> Self {
         let mut created = Self {
             path,
@@ -136,7 +136,7 @@ impl NoteFile {
         self.length > LONG
     }
 
-    /// Adds a line; after a failure nothing more is written.
+    /// Appends a line. After a failure nothing more is written.
     pub(super) fn append(&mut self, note: &Note) -> io::Result<()> {
         let Some(file) = &mut self.file else {
             return Ok(());
@@ -152,7 +152,7 @@ impl NoteFile {
         written
     }
 
-    /// Writes the file anew, so that it never grows for long.
+    /// Rewrites the file, so that its size stays bounded.
     pub(super) fn replace(
         &mut self,
         under_way: &BTreeMap<TraceId, Step>,
@@ -165,7 +165,7 @@ impl NoteFile {
             }
             Err(error) => {
                 self.file = None;
-                tracing::warn!(%error, path = %self.path.display(), "steps cannot be noted");
+                tracing::warn!(%error, path = %self.path.display(), "could not write step notes");
             }
         }
     }

@@ -1,14 +1,14 @@
-//! Evidence of which turn brought the process down.
+//! Evidence of which turn crashed the process.
 //!
 //! Decision: every step of a turn is noted in a file before it is taken, with one small write and
-//! no sync: the operating system keeps what it was given when a process dies. The next start reads
-//! the notes ([`verdict`]). An attempt is counted against the turn whose step was under way; where
-//! the notes name several, none is blamed yet, and these suspects run one at a time until each has
-//! ended or the process dies with one of them alone. Turns that only waited for a model go on at
-//! once, unless they were under way in two crashes in a row.
+//! no sync, because the operating system keeps written data when a process dies. The next start
+//! reads the notes ([`verdict`]). An attempt is counted against the turn whose step was under way.
+//! If the notes name several turns, none is blamed yet; these suspects then run one at a time until
+//! each has ended or the process dies while only one of them runs. Turns that only waited for a
+//! model continue at once, unless they were under way in two crashes in a row.
 //!
-//! After a power cut, notes that never reached the disk are missing: then no attempt is counted.
-//! An orderly end leaves no notes.
+//! After a power failure, notes that never reached the disk are missing, and no attempt is counted.
+//! An orderly shutdown leaves no notes.
 
 mod file;
 mod verdict;
@@ -27,33 +27,33 @@ use self::file::NoteFile;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// Its session is read, or a command runs.
+    /// Its session is being read, or a command runs.
     Opening,
-    /// A model was asked and has not finished its answer: nearly all of it is waiting.
+    /// A model was called and has not finished its answer. Nearly all of this is waiting.
     Model,
-    /// An answer of the model is read.
+    /// An answer of the model is being read.
     Answer,
-    /// Tools run.
+    /// Tools are running.
     Tools,
 }
 
 /// Suspicion against a turn that was under way when a process died.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Suspicion {
-    /// It runs beside no other suspect.
+    /// `true` if it must not run at the same time as another suspect.
     suspect: bool,
-    /// An attempt that the ledger has not counted yet.
+    /// `true` if the ledger has yet to count an attempt of it.
     owed: bool,
-    /// Crashes in a row in which it was under way.
+    /// Number of consecutive crashes during which it was under way.
     seen: u32,
 }
 
-/// Notes of the steps under way, and what the notes of the process before say. One for a ledger:
-/// two processes must not share a file.
+/// Notes of the steps under way, and the suspicions from the previous process. There is one per
+/// ledger: two processes must not share a file.
 #[derive(Debug)]
 pub struct StepLog {
     notes: Mutex<Notes>,
-    /// One suspect at a time.
+    /// Held by the one suspect that may run.
     suspects: Arc<Semaphore>,
 }
 
@@ -65,9 +65,9 @@ struct Notes {
 }
 
 impl StepLog {
-    /// Reads what the process before left in `path` and begins to take notes there. A file that
-    /// cannot be read is no evidence; one that cannot be written is reported once, and attempts
-    /// are counted when a turn begins then.
+    /// Reads the notes of the previous process from `path` and starts a new file there. A file that
+    /// cannot be read is no evidence. If the file cannot be written, this is logged once, and
+    /// attempts are counted when a turn begins.
     #[must_use]
     pub fn open(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
@@ -88,14 +88,15 @@ impl StepLog {
         }
     }
 
-    /// Returns the permit that a suspect holds while it runs. What else may have ended the process before,
-    /// such as a message that is read, takes it too: then neither is blamed for the other.
+    /// Returns the permit that a suspect holds while it runs. Other work that may have ended the
+    /// previous process, such as parsing a message, must hold it too, so that neither is blamed for
+    /// the other.
     #[must_use]
     pub fn suspects(&self) -> Arc<Semaphore> {
         Arc::clone(&self.suspects)
     }
 
-    /// `true` if notes reach the file.
+    /// Returns `true` while notes reach the file.
     pub(crate) fn is_written(&self) -> bool {
         self.notes().file.is_written()
     }
@@ -109,7 +110,7 @@ impl StepLog {
         }
     }
 
-    /// Notes that a turn, or a try of it, is over. What it was suspected of is forgotten.
+    /// Notes that a turn, or an attempt of it, is over, and clears its suspicion.
     pub(crate) fn over(&self, turn: &TraceId) {
         let mut notes = self.notes();
         let was_under_way = notes.under_way.remove(turn).is_some();
@@ -119,7 +120,7 @@ impl StepLog {
         }
     }
 
-    /// `true` if the ledger has yet to count an attempt of this turn.
+    /// Returns `true` if the ledger has yet to count an attempt of this turn.
     pub(crate) fn owes(&self, turn: &TraceId) -> bool {
         self.notes()
             .suspicions
@@ -138,7 +139,7 @@ impl StepLog {
         notes.write(turn, &file::Note::suspicion(turn, suspicion));
     }
 
-    /// Waits until no other suspect runs, when this turn is one. Cancel-safe.
+    /// Waits until no other suspect runs, if this turn is a suspect. Cancel-safe.
     pub(crate) async fn admit(&self, turn: &TraceId) -> Option<SemaphorePermit<'_>> {
         let is_suspect = self
             .notes()
@@ -152,7 +153,7 @@ impl StepLog {
         }
     }
 
-    /// Forgets everything: the process ends in order.
+    /// Clears all notes, for an orderly shutdown.
     pub(crate) fn close(&self) {
         let mut notes = self.notes();
         notes.under_way.clear();
@@ -168,7 +169,7 @@ impl StepLog {
 impl Notes {
     fn write(&mut self, turn: &TraceId, note: &file::Note) {
         if self.file.append(note).is_err() {
-            tracing::warn!(%turn, "steps cannot be noted; attempts are counted when turns begin");
+            tracing::warn!(%turn, "could not write step notes; attempts are counted when turns begin");
         }
         if self.file.is_long() {
             self.rewrite();
@@ -180,17 +181,17 @@ impl Notes {
     }
 }
 
-/// The notes of one turn; nothing where none are taken.
+/// The step notes of one turn; empty if no notes are taken.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TurnSteps(Option<(Arc<StepLog>, TraceId)>);
 
 impl TurnSteps {
-    /// Notes of `turn` in `log`.
+    /// Creates the notes of `turn` in `log`.
     pub(crate) fn of(log: Option<&Arc<StepLog>>, turn: &TraceId) -> Self {
         Self(log.map(|log| (log.clone(), turn.clone())))
     }
 
-    /// As [`StepLog::take`].
+    /// Notes a step as [`StepLog::take`] does.
     pub(crate) fn take(&self, step: Step) {
         if let Some((log, turn)) = &self.0 {
             log.take(turn, step);

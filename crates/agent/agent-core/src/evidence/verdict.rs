@@ -1,4 +1,4 @@
-//! Decides from the notes of a process that died which turns are suspects.
+//! Decides which turns are suspects, from the notes of a process that died.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,8 @@ use nanobot_types::TraceId;
 
 use super::{Step, Suspicion};
 
-/// Suspicions after a crash with `under_way`, `before` being those the process that died knew.
+/// Returns the suspicions after a crash. `under_way` are the steps under way, and `before` the
+/// suspicions that the dead process knew.
 pub(super) fn of(
     under_way: &BTreeMap<TraceId, Step>,
     before: &BTreeMap<TraceId, Suspicion>,
@@ -17,7 +18,8 @@ pub(super) fn of(
         suspicion.seen = suspicion.seen.saturating_add(1);
     }
     let suspects = suspects(under_way, before);
-    // One that was suspect and ran beside no other suspect.
+    // If exactly one of them was a suspect before, it ran without any other known suspect and is
+    // blamed.
     let known = suspects
         .iter()
         .filter(|turn| before.get(*turn).is_some_and(|known| known.suspect))
@@ -32,7 +34,8 @@ pub(super) fn of(
     after
 }
 
-/// Turns at work rather than waiting; without any, all that waited.
+/// Returns the turns that were working rather than waiting for a model; if there are none, all that
+/// waited.
 fn suspects(
     under_way: &BTreeMap<TraceId, Step>,
     before: &BTreeMap<TraceId, Suspicion>,
@@ -92,11 +95,11 @@ mod tests {
         assert_eq!(suspects, ["a", "b"]);
         assert!(blamed.is_empty(), "{blamed:?}");
         let (known, suspects, blamed) = crash(&known, &[("b", Step::Tools)]);
-        assert_eq!(suspects, ["a", "b"], "the other one has not run");
+        assert_eq!(suspects, ["a", "b"], "the other suspect has not run");
         assert_eq!(blamed, ["b"]);
         let (_, suspects, blamed) = crash(&known, &[("a", Step::Tools), ("new", Step::Tools)]);
         assert_eq!(suspects, ["a", "b", "new"]);
-        assert_eq!(blamed, ["a"], "a suspect rather than what ran beside it");
+        assert_eq!(blamed, ["a"], "a known suspect, not the new turn");
     }
 
     #[test]
@@ -108,7 +111,7 @@ mod tests {
             (vec!["tool".to_owned()], vec!["tool".to_owned()])
         );
         let (known, suspects, _) = crash(&known, &steps);
-        assert_eq!(suspects, ["killer", "tool"], "both were there twice");
+        assert_eq!(suspects, ["killer", "tool"], "both ran in two crashes");
         let (_, _, blamed) = crash(&known, &[("killer", Step::Model)]);
         assert_eq!(blamed, ["killer"]);
     }

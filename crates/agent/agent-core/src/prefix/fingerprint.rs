@@ -1,4 +1,4 @@
-//! A request as lengths and digests of its parts.
+//! Fingerprints of requests: the lengths and digests of their parts.
 
 use std::io::{self, Write};
 
@@ -8,14 +8,14 @@ use nanobot_types::{ChatMessage, ToolSpec};
 use serde::ser::{SerializeStruct as _, Serializer};
 use serde::{Deserialize, Serialize};
 
-/// What stands between two sections of the system prompt, as JSON writes it.
+/// Length of the separator between two sections of the system prompt, as JSON encodes it.
 const SEPARATOR_BYTES: u64 = "\\n\\n---\\n\\n".len() as u64;
 
-/// One part: its bytes and their digest.
+/// The length in bytes and the digest of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Mark(u64, u64);
 
-/// A request.
+/// The fingerprint of a request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Fingerprint {
     /// Tools by name, in order.
@@ -31,20 +31,20 @@ pub(super) struct Fingerprint {
 pub(super) enum Part {
     Tool(String),
     Section(String),
-    /// By its place, from 0.
+    /// A message by its index.
     Message(usize),
 }
 
-/// Where a request parts from the one before it.
+/// The place where a request diverges from the previous one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Parting {
     pub(super) part: Part,
-    /// Bytes before that part.
+    /// Number of bytes before that part.
     pub(super) byte: u64,
 }
 
 impl Fingerprint {
-    /// Of a request that carries this prompt.
+    /// Computes the fingerprint of a request that carries this prompt.
     pub(super) fn of(request: &ChatRequest, prompt: &SystemPrompt) -> Self {
         Self {
             tools: request
@@ -65,8 +65,8 @@ impl Fingerprint {
         }
     }
 
-    /// The same with the first messages only. A request that begins with the whole begins with
-    /// this.
+    /// Returns a fingerprint with the first `messages` messages only. A request that begins with
+    /// the whole fingerprint also begins with this one.
     pub(super) fn shortened(&self, messages: usize) -> Self {
         let messages = self.messages.iter().take(messages).copied().collect();
         Self {
@@ -76,7 +76,7 @@ impl Fingerprint {
         }
     }
 
-    /// Where `newer` parts from this; `None` when it begins with it.
+    /// Returns the place where `newer` diverges from this request; `None` if it begins with it.
     pub(super) fn parting(&self, newer: &Self) -> Option<Parting> {
         let mut byte = 0;
         if let Some((_, name)) = walk(&self.tools, &newer.tools, &mut byte, 1) {
@@ -89,7 +89,7 @@ impl Fingerprint {
         if let Some((place, name)) =
             walk(&self.sections, &newer.sections, &mut byte, SEPARATOR_BYTES)
         {
-            // Where one of them has ended, they part before the separator.
+            // If one list has ended, the requests diverge before the separator.
             if place > 0 && place >= self.sections.len().min(newer.sections.len()) {
                 byte -= SEPARATOR_BYTES;
             }
@@ -98,7 +98,7 @@ impl Fingerprint {
                 byte,
             });
         }
-        // The last section has no separator behind it, but a quotation mark and the line's end.
+        // The last section is followed by a quotation mark and a newline instead of a separator.
         byte = if self.sections.is_empty() {
             byte + 2
         } else {
@@ -116,12 +116,13 @@ impl Fingerprint {
         None
     }
 
-    /// Adds a message at its end.
+    /// Appends a message.
     pub(super) fn push(&mut self, message: &ChatMessage) {
         self.messages.push(mark(message));
     }
 
-    /// The byte of the rendering at which the system prompt has this byte of its text.
+    /// Returns the offset in the rendering that corresponds to an offset in the text of the system
+    /// prompt.
     pub(super) fn byte_in_prompt(&self, prompt: &SystemPrompt, byte: usize) -> u64 {
         let tools: u64 = self.tools.iter().map(|(_, mark)| mark.0 + 1).sum();
         let text = prompt.text();
@@ -132,9 +133,9 @@ impl Fingerprint {
     }
 }
 
-/// Compares named parts, the older ones first, and adds up the bytes of what they share. Returns
-/// the place and name of the first part that differs; in a list that only grew, that is the new
-/// one.
+/// Compares named parts in the order of the older list, and adds the bytes of the common ones to
+/// `byte`. Returns the index and name of the first part that differs; in a list that only grew,
+/// that is the new part.
 fn walk(
     older: &[(String, Mark)],
     newer: &[(String, Mark)],
@@ -160,12 +161,12 @@ fn mark<T: Serialize + ?Sized>(part: &T) -> Mark {
     let mut counted = Counted::default();
     // Neither the writer nor any of our types can fail.
     if let Err(error) = serde_json::to_writer(&mut counted, part) {
-        tracing::debug!(%error, "a part of a request is no JSON");
+        tracing::debug!(%error, "could not render a part of a request");
     }
     Mark(counted.bytes, counted.digest.value())
 }
 
-/// A tool as a request carries it.
+/// A tool as it appears in a request.
 struct AsSent<'a>(&'a ToolSpec);
 
 impl Serialize for AsSent<'_> {
@@ -185,7 +186,7 @@ impl Serialize for AsSent<'_> {
     }
 }
 
-/// A writer that keeps nothing.
+/// A writer that only counts and hashes.
 #[derive(Default)]
 struct Counted {
     bytes: u64,

@@ -1,4 +1,4 @@
-//! What the log of a session says about the requests that were made of it.
+//! Reads from a session log what it shows about earlier requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,27 +7,28 @@ use nanobot_context::SessionFacts;
 use nanobot_session::{Entry, Record, SessionView, replay};
 use nanobot_types::{ChatMessage, Timestamp};
 
-/// A session that is about to have a turn.
+/// Facts from the log of a session that is about to have a turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogFacts {
-    /// How long nothing was said before the turn.
+    /// Time since the last message before the turn.
     pub(crate) silent: Duration,
-    /// Where the conversation begins.
+    /// Position at which the conversation begins.
     pub(super) cursor: u64,
-    /// First message that was read: later than the beginning of a conversation that is too long.
+    /// First message that was read. It is after `cursor` if the conversation is too long to be read
+    /// whole.
     pub(super) begins: u64,
-    /// Messages in the log.
+    /// Number of messages in the log.
     pub(super) head: u64,
-    /// The conversation was begun anew where it begins.
+    /// `true` if the conversation begins after a reset.
     pub(super) reset: bool,
-    /// Messages in the log when some were undone last.
+    /// Number of messages in the log at the last rewind.
     pub(super) rewound: Option<u64>,
-    /// This program has had turns in this session before.
+    /// `true` if this program has had turns in this session before.
     pub(super) answered: bool,
 }
 
 impl LogFacts {
-    /// Of a session as it is when something is said in it at `now`.
+    /// Reads the facts for a message that arrives at `now`.
     pub(crate) fn of(view: &SessionView, now: &Timestamp) -> Self {
         let records = || view.records.iter().rev();
         let times = records().filter_map(|record| match &record.entry {
@@ -35,7 +36,7 @@ impl LogFacts {
             _ => None,
         });
         Self {
-            // Clocks of platforms may go wrong: what was said in the future was said just now.
+            // Platform clocks may be wrong: a message from the future counts as sent just now.
             silent: times
                 .max()
                 .and_then(|last| (*now - last).to_std().ok())
@@ -53,13 +54,13 @@ impl LogFacts {
             rewound: records()
                 .find(|record| matches!(record.entry, Entry::Rewound { .. }))
                 .map(|record| record.seq.0),
-            // A copy of another conversation was answered there.
+            // In a copy, the answers belong to the original conversation.
             answered: !view.metadata.contains_key("forked_from")
                 && (!view.answered.is_empty() || records().any(is_answer)),
         }
     }
 
-    /// What the prompt depends on.
+    /// Returns the facts that the prompt depends on.
     pub(crate) fn for_context(&self) -> SessionFacts<'static> {
         SessionFacts {
             cursor: Some(self.cursor),
@@ -69,9 +70,9 @@ impl LogFacts {
     }
 }
 
-/// The conversation of the last request that was answered, as a log tells it, and how many
-/// messages the log had then: all that stood before the answer. `None` when the log has no
-/// answer any more.
+/// Reconstructs from the log the conversation of the last answered request, which is everything
+/// before its answer, and the number of messages in the log at that time. Returns `None` if the log
+/// no longer has an answer.
 pub(super) fn last_request(view: &SessionView) -> Option<(Vec<Arc<ChatMessage>>, u64)> {
     let answer = view.records.iter().rposition(is_answer)?;
     let head = view.records.get(answer)?.seq;
@@ -91,7 +92,7 @@ fn is_message(record: &Record) -> bool {
     matches!(record.entry, Entry::Message(_))
 }
 
-/// Whether this program's model said it; the Python program writes no name.
+/// Returns `true` for a message of this program's model; the Python program records no provider.
 fn is_answer(record: &Record) -> bool {
     match &record.entry {
         Entry::Message(entry) => {

@@ -1,4 +1,4 @@
-//! A request that did not begin with the one before it.
+//! A request that did not begin with the previous one.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::watch::Saved;
 
-/// What broke the prefix.
+/// The event that broke the prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MissEvent {
@@ -18,21 +18,21 @@ pub enum MissEvent {
     Reset,
     /// Messages were undone.
     Rewound,
-    /// A tool came, went or was changed.
+    /// A tool was added, removed or changed.
     ToolsChanged,
-    /// The session was silent so long that its prompt was built anew.
+    /// The session was idle for so long that its prompt was rebuilt.
     ColdEpoch,
-    /// The prompt was built anew because somebody asked for it.
+    /// The prompt was rebuilt on request.
     Renewed,
     /// Another provider or model answered.
     ProviderSwitch,
-    /// An image is not there any more, or is not taken by the model.
+    /// An image no longer exists, or the model does not support images.
     ImagesDropped,
-    /// The prompt was built for other settings.
+    /// The prompt was rebuilt for other settings.
     ConfigChanged,
-    /// What an earlier process knew of the session is lost.
+    /// The state of the session that an earlier process saved is lost.
     LostState,
-    /// Nothing that is known explains it: a bug.
+    /// No known event explains it; this is a bug.
     Unexplained,
 }
 
@@ -54,23 +54,24 @@ impl fmt::Display for MissEvent {
     }
 }
 
-/// Where and why a request parted from the one before it.
+/// The place and cause of a request's divergence from the previous one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Miss {
-    /// What broke it.
+    /// The cause.
     pub event: MissEvent,
-    /// The part of the newer request in which they part: a section of the system prompt,
-    /// `tool <name>`, `message <number>`, or `provider`.
+    /// The part of the newer request in which they diverge: a section of the system prompt, `tool
+    /// <name>`, `message <number>`, or `provider`.
     pub section: String,
-    /// Bytes before the part, or the place in it, from which on they differ; exact within the
-    /// system prompt, the beginning of the part elsewhere.
+    /// Offset of the divergence in bytes: exact within the system prompt, otherwise the beginning
+    /// of the part.
     pub byte: u64,
-    /// When that was.
+    /// Time of the request.
     pub at: Timestamp,
 }
 
 impl fmt::Display for Miss {
-    /// `memory at byte 8412 (2026-11-22 03:04): the prompt was renewed after a long silence`
+    /// Formats a miss as `memory at byte 8412 (2026-11-22 03:04): the prompt was renewed after a
+    /// long silence`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             event,
@@ -86,7 +87,7 @@ impl fmt::Display for Miss {
     }
 }
 
-/// The last miss of a session that any process recorded.
+/// Returns the last miss of a session that any process recorded.
 pub async fn last_miss(notes: &dyn PromptStore, session: &SessionKey) -> Option<Miss> {
     Saved::read(session, &notes.load(session, Note::Prefix).await?)?.miss
 }

@@ -1,13 +1,13 @@
-//! What the last request of a session was, and where the next one parts from it.
+//! Detects requests that do not begin with the previous request of their session.
 //!
-//! Decision: a vendor's prompt cache pays only while each request begins with the one before it,
-//! so every break of that rule is noticed, given the name of the event that caused it, and told to
-//! whoever asks what a session costs. Compared are digests over one rendering of every request:
-//! tools, system, messages, one compact JSON each. Nothing of a conversation is kept for it, and
-//! nothing is written while requests go on as they should.
+//! Decision: a vendor's prompt cache helps only while each request begins with the previous one.
+//! Every violation is therefore detected, attributed to the event that caused it, and shown in
+//! `/usage`. The comparison uses digests over one rendering of every request: tools, system,
+//! messages, one compact JSON each. No text of a conversation is kept for this, and nothing is
+//! written while requests keep their prefix.
 //!
-//! It only watches: it neither prevents a break nor counts tokens. The bytes that it names are
-//! bytes of that rendering, not those of any vendor's own.
+//! This module only observes: it neither prevents a violation nor counts tokens. Its byte offsets
+//! refer to that rendering, not to any vendor's own.
 
 mod fingerprint;
 mod log_facts;

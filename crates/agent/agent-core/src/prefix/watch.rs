@@ -1,4 +1,4 @@
-//! Watches the requests of sessions.
+//! Tracks the requests of sessions.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,43 +16,43 @@ use super::log_facts::{LogFacts, last_request};
 use super::{Miss, MissEvent};
 use crate::engine::{Answered, RequestWatch};
 
-/// Sessions that are remembered; others are looked up again.
+/// Maximum number of sessions in memory; others are loaded again.
 const REMEMBERED: usize = 256;
-/// As many messages of a request are saved. What begins with more begins with them.
+/// Maximum number of messages of a request that are saved. The log supplies the rest.
 const SAVED_MESSAGES: usize = 512;
 
-/// The last request of a session that was answered.
+/// The last answered request of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Last {
-    /// Who answered it.
+    /// Provider and model that answered it.
     by: String,
-    /// Where the conversation began.
+    /// Position at which the conversation began.
     cursor: u64,
     /// First message that was read.
     #[serde(default)]
     begins: u64,
-    /// Messages in the log when its turn began.
+    /// Number of messages in the log when its turn began.
     head: u64,
-    /// Something was left out of it.
+    /// `true` if a part of the conversation was left out of it.
     shortened: bool,
     fingerprint: Fingerprint,
 }
 
-/// What is known of a session.
+/// The prefix state of a session.
 #[derive(Clone, Debug, Default)]
 struct Known {
     last: Option<Arc<Last>>,
-    /// Renewals of its prompt that no answered request has shown yet.
+    /// Renewals of its prompt since the last answered request.
     renewed: Option<Renewed>,
     miss: Option<Miss>,
     misses: u64,
-    /// No request of this process was answered yet.
+    /// `true` until a request of this process is answered.
     restored: bool,
-    /// For forgetting.
+    /// Time of last use, for eviction.
     used: u64,
 }
 
-/// What is saved of a session.
+/// The saved part of a session's prefix state.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Saved {
     session: SessionKey,
@@ -67,7 +67,7 @@ impl Saved {
         match serde_json::from_slice::<Self>(bytes) {
             Ok(saved) => Some(saved).filter(|saved| saved.session == *session),
             Err(error) => {
-                tracing::warn!(%session, %error, "what the last request of a session was cannot be read");
+                tracing::warn!(%session, %error, "could not read the saved prefix state of a session");
                 None
             }
         }
@@ -95,13 +95,13 @@ impl PrefixWatch {
         }
     }
 
-    /// The last miss of a session, and how many there were since the start.
+    /// Returns the last miss of a session, and the number of misses since the start.
     pub(crate) async fn misses(&self, session: &SessionKey) -> (Option<Miss>, u64) {
         let known = self.known(session).await;
         (known.miss, known.misses)
     }
 
-    /// Watches a turn of a session whose log reads `view`.
+    /// Starts to watch a turn. `view` is the log of the session.
     pub(crate) async fn turn(
         &self,
         session: &SessionKey,
@@ -151,7 +151,7 @@ impl PrefixWatch {
         }) {
             Ok(content) => self.notes.save(session, Note::Prefix, content).await,
             Err(error) => {
-                tracing::error!(%error, "what the last request of a session was cannot be saved")
+                tracing::error!(%error, "could not save the prefix state of a session")
             }
         }
     }
@@ -212,8 +212,9 @@ impl Memory {
     }
 }
 
-/// What is saved of the last request is its beginning, as it was some turns ago. The log tells the
-/// rest of it: which messages went on, up to the first that shows files.
+/// Completes a saved request from the log. The saved fingerprint is the beginning of the last
+/// request as it was some turns ago. The log supplies the messages after that, up to the first one
+/// with files.
 fn with_log(saved: &Last, log: LogFacts, view: &SessionView) -> Last {
     let mut last = saved.clone();
     if last.shortened || last.cursor != log.cursor {
@@ -230,7 +231,7 @@ fn with_log(saved: &Last, log: LogFacts, view: &SessionView) -> Last {
         .iter()
         .take_while(is_told)
         .for_each(|message| told.push(&as_sent(message)));
-    // Where they part, the log tells of another request.
+    // If they diverge, the log shows another request.
     if last.fingerprint.parting(&told).is_none() {
         last.fingerprint = told;
         last.head = last.head.max(head);
@@ -238,7 +239,7 @@ fn with_log(saved: &Last, log: LogFacts, view: &SessionView) -> Last {
     last
 }
 
-/// A message as a provider gets it.
+/// Returns a message as the provider gets it.
 fn without_foreign_reasoning(message: &Arc<ChatMessage>, provider: &str) -> Arc<ChatMessage> {
     match &**message {
         ChatMessage::Assistant(said)
@@ -258,7 +259,7 @@ fn without_foreign_reasoning(message: &Arc<ChatMessage>, provider: &str) -> Arc<
     }
 }
 
-/// Two renewals behind each other as one: of the first cause, where the first of them parts.
+/// Merges two consecutive renewals, with the cause of the first and the earlier difference.
 fn both(first: Option<Renewed>, second: Renewed) -> Renewed {
     let Some(first) = first else { return second };
     let difference = match (first.difference, second.difference) {
@@ -275,7 +276,7 @@ fn both(first: Option<Renewed>, second: Renewed) -> Renewed {
     }
 }
 
-/// The requests of one turn.
+/// Watches the requests of one turn.
 #[derive(Debug)]
 pub(crate) struct TurnWatch<'a> {
     owner: &'a PrefixWatch,
@@ -284,13 +285,13 @@ pub(crate) struct TurnWatch<'a> {
     prompt: Arc<SystemPrompt>,
     known: Known,
     is_lost: bool,
-    /// There is something to save.
+    /// `true` if there is something to save.
     is_changed: bool,
 }
 
 impl TurnWatch<'_> {
-    /// Tools in the order in which this session's requests list them: external ones that the last
-    /// request had as it had them, then those that came later.
+    /// Returns the tools in the order in which this session's requests list them: built-in ones,
+    /// then external ones in the order of the last request, then new external ones.
     pub(crate) fn in_order(&self, specs: Arc<[ToolSpec]>) -> Arc<[ToolSpec]> {
         let Some(last) = &self.known.last else {
             return specs;
@@ -314,14 +315,14 @@ impl TurnWatch<'_> {
         sorted.into()
     }
 
-    /// Saves what a restart has to know, if it is not what is saved.
+    /// Saves the state that a restart needs, if it changed.
     pub(crate) async fn close(self) {
         if self.is_changed {
             self.owner.save(&self.session, &self.known).await;
         }
     }
 
-    /// Why a request parts from the one before it, and where.
+    /// Returns the place and cause if a request diverges from the previous one.
     fn explain(&self, last: &Last, next: &Last, request: &Answered<'_>) -> Option<Miss> {
         let at = chrono::Local::now().fixed_offset();
         if last.by != next.by {
@@ -372,7 +373,7 @@ impl TurnWatch<'_> {
         })
     }
 
-    /// What made the conversation begin or go on elsewhere.
+    /// Returns the event that moved the beginning of the conversation or undid a part of it.
     fn moved(&self, last: &Last) -> Option<MissEvent> {
         if self.log.cursor != last.cursor {
             return Some(if self.log.reset {
@@ -388,7 +389,7 @@ impl TurnWatch<'_> {
         rewound.then_some(MissEvent::Rewound)
     }
 
-    /// Why the system prompt is another one.
+    /// Returns the reason why the system prompt changed.
     fn renewal(&self, last: &Last) -> MissEvent {
         let moved = || {
             self.moved(last)
@@ -401,7 +402,7 @@ impl TurnWatch<'_> {
                 moved().unwrap_or(MissEvent::Renewed)
             }
             Some(Renewal::Unknown) => moved().unwrap_or(MissEvent::LostState),
-            // The one who renewed it did not live to say why.
+            // The process that renewed it ended before it could save the reason.
             None if self.known.restored => moved().unwrap_or(MissEvent::LostState),
             None => MissEvent::Unexplained,
         }
@@ -416,9 +417,9 @@ impl TurnWatch<'_> {
         } = &miss;
         let session = &self.session;
         if *event == MissEvent::Unexplained {
-            tracing::warn!(%session, section, byte, "a request does not begin with the one before it, and nothing explains why");
+            tracing::warn!(%session, section, byte, "a request does not begin with the previous one, for an unknown reason");
         } else {
-            tracing::info!(%session, ?event, section, byte, "a request does not begin with the one before it");
+            tracing::info!(%session, ?event, section, byte, "a request does not begin with the previous one");
         }
         self.known.miss = Some(miss);
         self.known.misses += 1;
@@ -426,7 +427,7 @@ impl TurnWatch<'_> {
     }
 }
 
-/// What changed a message in the middle of a conversation.
+/// Returns the reason why a message in the middle of a conversation changed.
 fn change_of(place: usize, last: &Last, next: &Last, request: &Answered<'_>) -> MissEvent {
     let source = Transcript::repair(request.messages.iter().cloned()).transcript;
     if last.shortened || next.shortened {
@@ -486,7 +487,7 @@ impl RequestWatch for TurnWatch<'_> {
                 self.is_changed = true;
             }
         }
-        // What the log does not tell is known to the next process too.
+        // The next process needs facts that the log does not contain.
         self.is_changed |= self.known.renewed.is_some()
             || request.shortened
             || request.messages.iter().any(|message| shows_files(message));

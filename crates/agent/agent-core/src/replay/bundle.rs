@@ -1,8 +1,8 @@
-//! A recording in one file, to be replayed on another machine.
+//! Replay bundles: a recording in one file, to be replayed on another machine.
 //!
-//! Decision: a bundle holds all that a replay depends on besides the program: the records the
-//! wanted turns need, the tools and the options. It is redacted when it is made; there is no way
-//! to make one that is not.
+//! Decision: a bundle contains everything that a replay depends on besides the program: the records
+//! that the chosen turns need, the tools and the options. It is redacted when it is made; there is
+//! no way to make an unredacted one.
 
 use nanobot_session::{Entry, MessageEntry, Record, Seq, SessionView, TurnEnd};
 use nanobot_types::{
@@ -15,39 +15,39 @@ use super::turns::turns;
 use super::{Redactor, ReplayOptions, TurnChoice, TurnReplay, replay_session};
 use crate::TurnOptions;
 
-/// The form of the file; a program refuses those it does not know.
+/// Version of the file format. Other versions are rejected.
 const FORMAT: u32 = 1;
 
-/// Why a file is no bundle.
+/// The reason why a file could not be read as a bundle.
 #[derive(Debug, thiserror::Error)]
 pub enum BundleError {
-    /// It is not one, or it is damaged.
+    /// The file is not a bundle, or it is damaged.
     #[error("this is not a replay bundle")]
     Unreadable(#[from] serde_json::Error),
-    /// A program of another age wrote it.
+    /// The bundle has the format of another version of the program.
     #[error("the bundle has format {found}, this program reads format {FORMAT}")]
     Format {
-        /// Its format.
+        /// The format of the bundle.
         found: u32,
     },
 }
 
-/// Recorded turns with all that replaying them takes.
+/// Recorded turns, with everything needed to replay them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bundle {
-    /// The version of the program that made it.
+    /// Version of the program that made it.
     pub program: String,
-    /// What is replayed by default and how.
+    /// Default options of a replay.
     pub options: ReplayOptions,
-    /// The tools there were.
+    /// The tools available at the time.
     pub specs: Vec<ToolSpec>,
     /// The records.
     pub view: SessionView,
 }
 
 impl Bundle {
-    /// A bundle of the turns that `options` choose, redacted. `None` when the log has no such
-    /// turn.
+    /// Creates a redacted bundle of the turns that `options` choose. Returns `None` if the log has
+    /// no such turn.
     #[must_use]
     pub fn new(
         view: &SessionView,
@@ -64,7 +64,7 @@ impl Bundle {
         let first = wanted.next()?;
         let last = wanted.next_back().unwrap_or(first);
         let needed = first.first_known();
-        // A turn is never cut, so that the numbers of those behind it stay.
+        // Turns are included whole, so that later turns keep their numbers.
         let skipped = turns
             .iter()
             .take_while(|turn| turn.range.end <= needed)
@@ -95,15 +95,15 @@ impl Bundle {
         })
     }
 
-    /// Replays what was chosen when the bundle was made.
+    /// Replays the turns that were chosen when the bundle was made.
     pub async fn replay(&self) -> Vec<TurnReplay> {
         replay_session(&self.view, &self.options, &self.specs).await
     }
 
-    /// The bundle as the text of a file.
+    /// Serialises the bundle as the text of a file.
     ///
     /// # Errors
-    /// None that a bundle of a session could cause.
+    /// Returns an error if serialisation fails, which does not happen for bundles of a session.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         let (turn_number, turn_id) = match &self.options.turns {
             TurnChoice::All => (None, None),
@@ -127,7 +127,7 @@ impl Bundle {
     /// Reads a bundle.
     ///
     /// # Errors
-    /// [`BundleError`].
+    /// Returns a [`BundleError`] if `text` is not a bundle of a supported format.
     pub fn from_json(text: &str) -> Result<Self, BundleError> {
         let Format { format } = serde_json::from_str(text)?;
         if format != FORMAT {
@@ -167,7 +167,7 @@ fn redacted(record: &Record, redactor: &Redactor) -> Option<Record> {
             })
         }
         Entry::Consolidated { .. } | Entry::Reset | Entry::Rewound { .. } => record.entry.clone(),
-        // Says nothing of any turn.
+        // Metadata does not belong to a turn.
         Entry::Metadata(_) => return None,
     };
     Some(Record {
@@ -240,7 +240,7 @@ struct Line {
     step: Step,
 }
 
-/// A record of a kind that replays use.
+/// The kinds of records that replays use.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Step {

@@ -1,8 +1,8 @@
-//! Where two journals of one turn part.
+//! Compares two journals of one turn.
 //!
-//! Decision: what is compared is what a person or a model would see: role, text, calls, reasoning,
-//! and how the turn ended. Ids of calls may be made up anew, so a result is compared by the place
-//! of the call that it answers. Times, and who answered, are not compared.
+//! Decision: the comparison covers what a person or a model would see: role, text, calls,
+//! reasoning, and how the turn ended. Call ids may be generated anew, so a result is compared by
+//! the position of the call that it answers. Times and the answering provider are not compared.
 
 use std::fmt;
 
@@ -11,29 +11,29 @@ use nanobot_types::{CallId, ChatMessage};
 
 use super::turns::RecordedTurn;
 
-/// Characters shown before the place where two texts part.
+/// Number of characters shown before the place where two texts diverge.
 const BEFORE: usize = 24;
-/// Characters shown from there on.
+/// Number of characters shown from there on.
 const BEHIND: usize = 96;
 
-/// In what two steps differ.
+/// The aspect in which two steps differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// Who spoke, or whether there is a step at all.
+    /// The role, or the presence of the step.
     Role,
-    /// What was said, or what a tool answered.
+    /// The text of a message or a tool result.
     Text,
-    /// Which tools were called, with which arguments.
+    /// The called tools and their arguments.
     Calls,
     /// The model's reasoning.
     Reasoning,
-    /// Which call a result answers.
+    /// The call that a result answers.
     AnsweredCall,
-    /// How the turn ended.
+    /// The outcome of the turn.
     Outcome,
-    /// What the person saw at the end.
+    /// The final text shown to the person.
     Visible,
-    /// Which messages the turn took in.
+    /// The messages that the turn took in.
     Inbound,
 }
 
@@ -52,21 +52,22 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The first step in which a turn went another way.
+/// The first step at which a replay diverges from the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Divergence {
-    /// The step, from 1: messages of the turn in order, then its end.
+    /// Number of the step, from 1: the messages of the turn in order, then its end.
     pub step: usize,
-    /// In what.
+    /// The aspect that differs.
     pub difference: Difference,
-    /// What the log has.
+    /// The value in the log.
     pub recorded: String,
-    /// What this program journals.
+    /// The value that this program journals.
     pub now: String,
 }
 
 impl fmt::Display for Divergence {
-    /// Three lines; of long texts, the place where they part. Control characters are escaped.
+    /// Formats a divergence as three lines. Long texts are cut to the place where they diverge, and
+    /// control characters are escaped.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let common = self
             .recorded
@@ -95,7 +96,7 @@ fn excerpt(text: &str, start: usize) -> String {
     format!("{before}{shown:?}{behind}")
 }
 
-/// Compares what was recorded of a turn with what was journaled now.
+/// Returns the first divergence between a recorded turn and the journal of its replay.
 pub(super) fn first_divergence(turn: &RecordedTurn<'_>, journal: &[Entry]) -> Option<Divergence> {
     let mut recorded = Steps::default();
     turn.messages
@@ -127,7 +128,7 @@ pub(super) fn first_divergence(turn: &RecordedTurn<'_>, journal: &[Entry]) -> Op
     })
 }
 
-/// What is compared of one step. The default is one that was not taken.
+/// The compared aspects of a step. The default is a missing step.
 #[derive(Debug, Default)]
 struct Step {
     role: &'static str,
@@ -145,7 +146,7 @@ impl Step {
             .map(|(was, is)| (was.0, was.1.clone(), is.1.clone()))
     }
 
-    /// The step in a line.
+    /// Returns a one-line summary of the step.
     fn summary(&self) -> String {
         let said = self
             .facets
@@ -182,7 +183,7 @@ impl Steps {
                     .map(|call| format!("{}({})", call.name, call.arguments));
                 let blocks = said.thinking_blocks.iter().map(ToString::to_string);
                 vec![
-                    // Other programs keep the space around what a model says.
+                    // Other programs keep the whitespace around a model's text.
                     (Difference::Text, text.trim().to_owned()),
                     (Difference::Calls, calls.collect::<Vec<_>>().join("; ")),
                     (
@@ -219,7 +220,7 @@ impl Steps {
             Difference::Outcome,
             format!("{:?}", end.outcome).to_lowercase(),
         )];
-        // Why a model failed is told in words that stem from its vendor.
+        // The text of a failed turn comes from the vendor.
         if end.outcome != EndedAs::Failed {
             facets.push((Difference::Visible, end.visible.clone().unwrap_or_default()));
         }
@@ -231,7 +232,7 @@ impl Steps {
     }
 }
 
-/// A result without the list of the tools there were.
+/// Removes the list of available tools from the result of a call to an unknown tool.
 fn lasting(mut result: String) -> String {
     if result.starts_with("Error: Tool '")
         && let Some((told, _)) = result.split_once("' not found.")

@@ -1,15 +1,14 @@
-//! Runs this program's code over the recorded turns of a session, offline and without effects.
+//! Replays the recorded turns of a session with this program's code, offline and without effects.
 //!
-//! Decision: the whole [`Agent`](crate::Agent) runs, engine, registry and journal; only its edges
-//! are replaced. The model gives the recorded answers, the tools give the recorded results, people
-//! say in the middle of a turn what they said then, and a turn that was stopped or interrupted is
-//! stopped or interrupted at the same step. What the agent journals now is compared with what is
-//! in the log.
+//! Decision: the whole [`Agent`](crate::Agent) runs, with engine, registry and journal; only its
+//! boundaries are replaced. The model gives the recorded answers, the tools give the recorded
+//! results, people send the same messages in the middle of a turn, and a turn that was stopped or
+//! interrupted is stopped or interrupted at the same step. The new journal is then compared with
+//! the log.
 //!
-//! It judges what this program does with what it is given, never what a model or a tool would say
-//! today. Files of messages are not read, and the words of a failed model call, which are not
-//! recorded, are not compared. A restart that left no trace in the log is replayed as if it had
-//! not been.
+//! A replay tests what this program does with its input, never what a model or a tool would say
+//! today. Attached files are not read. The text of a failed model call is not recorded and
+//! therefore not compared. A restart that left no trace in the log is not replayed.
 
 mod bundle;
 mod compare;
@@ -32,34 +31,35 @@ pub use redact::Redactor;
 use crate::TurnOptions;
 use turns::RecordedTurn;
 
-/// Which turns are replayed.
+/// The turns to replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TurnChoice {
-    /// All of them.
+    /// All turns.
     #[default]
     All,
-    /// The one with this number, from 1.
+    /// The turn with this number, from 1.
     Number(u64),
-    /// The one with this id.
+    /// The turn with this id.
     Id(TraceId),
 }
 
-/// What is replayed and how.
+/// Options of a replay.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplayOptions {
-    /// The session the log is of.
+    /// The session of the log.
     pub session: SessionKey,
-    /// Which of its turns.
+    /// The turns to replay.
     pub turns: TurnChoice,
-    /// The number of the first turn of the log.
+    /// Number of the first turn in the log.
     pub first_turn: u64,
-    /// How turns are run. Limits that a recorded turn met, or went beyond, are taken from its
-    /// record.
+    /// Options with which turns run. A limit that the recorded turn reached or exceeded is taken
+    /// from its record.
     pub turn_options: TurnOptions,
 }
 
 impl ReplayOptions {
-    /// All turns of a log that begins with the session, run with the default options.
+    /// Creates options for all turns of a log that starts at the beginning of the session, with the
+    /// default turn options.
     pub fn new(session: impl Into<SessionKey>) -> Self {
         Self {
             session: session.into(),
@@ -69,7 +69,7 @@ impl ReplayOptions {
         }
     }
 
-    /// The number of the turn with this index in the log.
+    /// Returns the number of the turn at `index` in the log.
     fn number(&self, index: usize) -> u64 {
         self.first_turn
             .saturating_add(u64::try_from(index).unwrap_or(u64::MAX))
@@ -84,16 +84,16 @@ impl ReplayOptions {
     }
 }
 
-/// What came of replaying one turn.
+/// The result of replaying one turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnReplay {
-    /// Its number in the session, from 1.
+    /// Number of the turn in the session, from 1.
     pub number: u64,
-    /// Its id; `None` when its end is not recorded.
+    /// Id of the turn; `None` if its end is not recorded.
     pub turn: Option<TraceId>,
-    /// Recorded steps: its messages and its end.
+    /// Number of recorded steps: the messages of the turn and its end.
     pub steps: usize,
-    /// Where the journal of now first parts from the record; `None` when they are the same.
+    /// The first difference between the new journal and the record; `None` if they are identical.
     pub divergence: Option<Divergence>,
 }
 
@@ -112,13 +112,14 @@ impl std::fmt::Display for TurnReplay {
     }
 }
 
-/// Replays turns of a session. `view` is its log, read from its beginning, or from where the
-/// first wanted turn has all it needs; `specs` are the tools there are. A tool that a recorded
-/// turn ran and that is not among them takes any arguments.
+/// Replays turns of a session. `view` is its log, read from the beginning or from the first record
+/// that the first chosen turn needs. `specs` are the available tools. A tool that a recorded turn
+/// ran and that is not among them accepts any arguments. The result is empty if the log has no such
+/// turn.
 ///
-/// No file of the workspace is read, and nothing is written, sent or run. Each turn costs what
-/// its model calls cost on this side, so that long conversations take time by the square of their
-/// length. Empty when the log has no such turn.
+/// No file of the workspace is read, and nothing is written, sent or run. Each turn costs as much
+/// as the local part of its model calls, so the time for a long conversation grows with the square
+/// of its length.
 pub async fn replay_session(
     view: &SessionView,
     options: &ReplayOptions,
@@ -142,7 +143,7 @@ pub async fn replay_session(
     replays
 }
 
-/// A context without files: its folder is one that nobody has made.
+/// Returns a context without files: its folder does not exist.
 fn no_context() -> ContextBuilder {
     let nowhere = std::env::temp_dir().join(format!("nanobot-replay-{}", uuid::Uuid::new_v4()));
     let memory = Arc::new(MarkdownStore::new(nowhere.join("memory")));

@@ -1,10 +1,10 @@
-//! Takes secrets and the names of people's folders out of a record.
+//! Redacts secrets and the names of home folders in a record.
 //!
-//! Decision: every text of a record goes through the same filter, so that a turn stays comparable
-//! with itself: the same text is hidden in the same way wherever it stands. Ids that link records
-//! are left alone, and so are the shapes of tools' schemas.
+//! Decision: every text of a record passes the same filter, so that a turn stays consistent: equal
+//! texts are redacted in the same way everywhere. Ids that link records stay unchanged, and so does
+//! the structure of tool schemas.
 //!
-//! What somebody says in plain words cannot be recognised: a bundle is a conversation still.
+//! Private facts in plain words cannot be recognised: a bundle still contains a conversation.
 
 use std::path::Path;
 
@@ -16,10 +16,10 @@ use nanobot_types::{
 };
 use serde_json::Value;
 
-/// Folders whose folders are people's.
+/// Parents of home folders.
 const HOMES: [&str; 4] = ["/home/", "/Users/", "\\Users\\", "\\\\Users\\\\"];
 
-/// Takes secrets out of texts.
+/// Redacts secrets and home folders in texts.
 #[derive(Clone, Debug, Default)]
 pub struct Redactor {
     home: Option<String>,
@@ -27,7 +27,7 @@ pub struct Redactor {
 }
 
 impl Redactor {
-    /// A redactor that also knows the home of the person whose record it is.
+    /// Creates a redactor that also knows the home folder of the record's owner.
     #[must_use]
     pub fn new(home: Option<&Path>) -> Self {
         let home = home.map(|home| {
@@ -41,25 +41,25 @@ impl Redactor {
         }
     }
 
-    /// The same, which also knows the exact values that are secrets.
+    /// Adds exact values that are secrets.
     #[must_use]
     pub fn knowing(self, secrets: Secrets) -> Self {
         Self { secrets, ..self }
     }
 
-    /// The text with every secret replaced by `***` and every home by `~`.
+    /// Returns the text with every secret replaced by `***` and every home folder by `~`.
     #[must_use]
     pub fn text(&self, text: &str) -> String {
         without_secrets(&self.without_homes(&self.secrets.hide(text)))
     }
 
-    /// The same for every text in a value; what stands under the name of a secret is hidden whole.
+    /// Redacts every text in a value. A value under the name of a secret is hidden whole.
     #[must_use]
     pub fn value(&self, value: &Value) -> Value {
         redacted(value, &|text| self.text(text))
     }
 
-    /// The same for a tool's schema, in which names of secrets only name parameters.
+    /// Redacts a tool's schema, in which the name of a secret is only the name of a parameter.
     pub(super) fn schema(&self, schema: &Value) -> Value {
         match schema {
             Value::Object(map) => Value::Object(
@@ -158,7 +158,7 @@ impl Redactor {
         }
     }
 
-    /// Arguments stay the text of a JSON object where they were one.
+    /// Redacts a call. Arguments that were the text of a JSON object stay one.
     fn call(&self, call: &ToolCall) -> ToolCall {
         let arguments = match serde_json::from_str::<Value>(&call.arguments) {
             Ok(value) => self.value(&value).to_string(),
@@ -183,7 +183,7 @@ impl Redactor {
     }
 }
 
-/// The text with `~` for a folder where it stands as a whole.
+/// Replaces `folder` by `~`, unless it is only the beginning of a longer name.
 fn replace_folder(text: &str, folder: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
@@ -200,14 +200,14 @@ fn replace_folder(text: &str, folder: &str) -> String {
     kept
 }
 
-/// The text with `~` for every folder of a person in `above`, its drive included.
+/// Replaces every home folder in `above`, including its drive, by `~`.
 fn without_people(text: &str, above: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once(above) {
         kept.push_str(before);
         let name = after.split(|c| !is_name(c)).next().unwrap_or_default();
-        // A folder of that name somewhere else is nobody's home.
+        // The same name below another folder is not a home folder.
         if name.is_empty() || kept.ends_with(|c| is_name(c) || c == '~') {
             kept.push_str(above);
             rest = after;

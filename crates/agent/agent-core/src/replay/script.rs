@@ -1,7 +1,7 @@
-//! What the model, the tools and the people of a recorded turn said, ready to be said again.
+//! The script of a recorded turn: what the model, the tools and the people said.
 //!
-//! Decision: results are taken apart into what the tool gave and what this program put around it,
-//! as far as the text tells, so that the same is put around it again by the code of now.
+//! Decision: a recorded result is split into the tool's own output and what this program added to
+//! it, as far as the text shows, so that the current code can add it again.
 
 use std::collections::HashSet;
 
@@ -17,21 +17,21 @@ use super::turns::{RecordedTurn, without_files};
 use crate::TurnOptions;
 use crate::engine::{CUT, CUT_KEY, Cut, FATAL_NOTE, UNKNOWN_OUTCOME, without_repetition_note};
 
-/// An answer of which nothing is visible; such answers are not recorded.
+/// An answer without visible text; such answers are not recorded.
 const SILENCE: &str = "<think></think>";
 
-/// A recorded turn from the side of those who spoke.
+/// A recorded turn as a script for model, tools and people.
 #[derive(Debug)]
 pub(super) struct Script {
     answers: Vec<Vec<StreamEvent>>,
-    /// What the model does when it is asked once more than was recorded; `None` when it fails.
+    /// The answer to model calls beyond the recorded ones; `None` if they fail.
     beyond: Option<Vec<StreamEvent>>,
     calls: Vec<Call>,
-    /// Said in the middle of the turn, each with the number of answers before it.
+    /// Messages sent in the middle of the turn, each with the number of answers before it.
     steering: Vec<(usize, MessageEntry)>,
-    /// Numbers of messages behind which the turn was interrupted and went on later.
+    /// Numbers of messages after which the turn was interrupted and later resumed.
     interruptions: Vec<usize>,
-    /// Most characters of a result; `None` where the record does not tell.
+    /// Maximum number of characters of a result; `None` if the record does not show it.
     cut_at: Option<usize>,
     is_limited: bool,
 }
@@ -110,7 +110,7 @@ impl Script {
         script
     }
 
-    /// What the model says after `given` answers; `None` when the call fails.
+    /// Returns the answer of the model after `given` answers; `None` if the call fails.
     pub(super) fn answer(&self, given: usize) -> Option<&Vec<StreamEvent>> {
         self.answers.get(given).or(self.beyond.as_ref())
     }
@@ -123,7 +123,7 @@ impl Script {
         &self.interruptions
     }
 
-    /// The options with the limits that the recorded turn had.
+    /// Returns the options with the limits that the recorded turn had.
     pub(super) fn options(&self, options: &TurnOptions) -> TurnOptions {
         let answers = u32::try_from(self.answers.len()).unwrap_or(u32::MAX);
         TurnOptions {
@@ -136,8 +136,9 @@ impl Script {
         }
     }
 
-    /// The tools there were: those of `specs`, without those that were not found, and one that
-    /// takes everything for each that ran and is not there any more.
+    /// Returns the tools of the recorded turn, each with `true` if its arguments are checked. These
+    /// are `specs` without the tools that were not found then, plus a tool that accepts any
+    /// arguments for each one that ran and no longer exists.
     pub(super) fn tools(&self, specs: &[ToolSpec]) -> Vec<(ToolSpec, bool)> {
         let missing: HashSet<&ToolName> = self
             .calls
@@ -178,7 +179,7 @@ impl Script {
         tools
     }
 
-    /// What a tool gave to the call at `position` of the turn, from 1.
+    /// Returns the tool's own result for the call at `position` in the turn, from 1.
     pub(super) fn result(&self, position: u32, is_checked: bool) -> ToolResult {
         let call = usize::try_from(position)
             .ok()
@@ -213,7 +214,8 @@ impl Script {
         }
     }
 
-    /// Where results were cut, if all that were agree about it and no other is longer.
+    /// Returns the length at which results were cut, if all cut results agree about it and no other
+    /// is longer.
     fn cut_at(&self) -> Option<usize> {
         let results = || {
             self.calls
@@ -233,7 +235,7 @@ impl Script {
 }
 
 impl Call {
-    /// There was no such tool then.
+    /// Returns `true` if there was no such tool at the time.
     fn was_not_found(&self) -> bool {
         let told = format!("Error: Tool '{}' not found.", self.name);
         self.result
@@ -241,7 +243,7 @@ impl Call {
             .is_some_and(|text| text.starts_with(&told))
     }
 
-    /// The tool did not run because of its arguments.
+    /// Returns `true` if the tool did not run because of its arguments.
     fn was_refused(&self) -> bool {
         self.result
             .as_deref()
@@ -249,7 +251,7 @@ impl Call {
     }
 }
 
-/// A recorded answer as it comes from a model.
+/// Converts a recorded answer to the events of a model stream.
 fn events(said: &AssistantMessage, cut: Option<Cut>) -> Vec<StreamEvent> {
     let mut events = Vec::new();
     events.extend(said.reasoning_content.clone().map(StreamEvent::Reasoning));

@@ -1,4 +1,4 @@
-//! Plays a recorded turn: an agent whose edges are the record.
+//! Runs a recorded turn with an agent whose model, tools and store follow the record.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,10 +29,10 @@ use super::script::Script;
 use super::turns::{RecordedTurn, without_files};
 use crate::{Agent, AgentParts, AgentSettings, Signal, Steering, TurnFacts, TurnRequest};
 
-/// The name of turns whose end is not recorded.
+/// Name for turns whose end is not recorded.
 const UNNAMED: &str = "replay";
 
-/// Plays a turn and returns what it journaled.
+/// Replays a turn and returns what it journaled.
 pub(super) async fn play(
     turn: &RecordedTurn<'_>,
     options: &ReplayOptions,
@@ -62,7 +62,7 @@ pub(super) async fn play(
         given,
         next: 0,
     };
-    // A turn whose end is not recorded is interrupted behind its last message and left alone.
+    // A turn whose end is not recorded is interrupted after its last message and not resumed.
     let last = if turn.end.is_some() {
         usize::MAX
     } else {
@@ -89,7 +89,7 @@ pub(super) async fn play(
         };
         match agent.run_turn(request).await {
             Ok(_) => break,
-            Err(error) => tracing::debug!(%error, "a replayed turn is interrupted"),
+            Err(error) => tracing::debug!(%error, "a replayed turn was interrupted"),
         }
     }
     let view = store
@@ -119,7 +119,7 @@ fn agent(
             is_checked,
             script: script.clone(),
         })) {
-            tracing::warn!(%error, "a tool is left out of a replay");
+            tracing::warn!(%error, "a tool was left out of a replay");
         }
     }
     let model = RecordedModel {
@@ -127,7 +127,7 @@ fn agent(
         script: script.clone(),
         given: given.clone(),
     };
-    // Answers were bounded when they were recorded.
+    // Answers were already bounded when they were recorded.
     let generation = Generation {
         max_tokens: u32::MAX,
         ..Generation::default()
@@ -158,7 +158,7 @@ fn agent(
     )
 }
 
-/// The circumstances, as far as the message that began the turn tells them.
+/// Returns the facts of the turn, as far as its first message shows them.
 fn facts(session: &SessionKey, opening: &MessageEntry) -> TurnFacts {
     let told = |label: &str| {
         let lines = opening.runtime.as_deref().unwrap_or_default().lines();
@@ -181,7 +181,7 @@ fn facts(session: &SessionKey, opening: &MessageEntry) -> TurnFacts {
     }
 }
 
-/// Gives the recorded answers in order.
+/// A model that gives the recorded answers in order.
 #[derive(Debug)]
 struct RecordedModel {
     name: ProviderName,
@@ -206,11 +206,11 @@ impl Provider for RecordedModel {
     }
 }
 
-/// Gives the recorded results, by the places of their calls.
+/// A tool that gives the recorded results by the positions of their calls.
 #[derive(Debug)]
 struct RecordedTool {
     spec: ToolSpec,
-    /// The spec is the tool's own.
+    /// `true` if the spec is the tool's own.
     is_checked: bool,
     script: Arc<Script>,
 }
@@ -226,7 +226,7 @@ impl Tool for RecordedTool {
     }
 }
 
-/// Says what people said in the middle of the turn, before the same model call.
+/// Steering that supplies the recorded messages before the same model call.
 struct RecordedSteering {
     script: Arc<Script>,
     given: Arc<AtomicUsize>,
@@ -249,18 +249,18 @@ impl Steering for RecordedSteering {
     }
 }
 
-/// Where a run ends before its time. Both count the messages of the turn.
+/// Points at which a run ends early, as numbers of messages in the turn.
 #[derive(Debug)]
 struct Bounds {
-    /// Nothing behind this message is stored.
+    /// No message after this one is stored.
     interrupted_after: usize,
-    /// Once this message is stored, the turn is stopped.
+    /// The turn is stopped once this message is stored.
     stopped_after: Option<usize>,
     cancel: CancellationToken,
 }
 
-/// A session in memory that fails, or stops the turn, where the recorded turn was interrupted or
-/// stopped.
+/// A session in memory that fails where the recorded turn was interrupted, and stops the turn where
+/// it was stopped.
 #[derive(Debug, Default)]
 struct JournalStore {
     inner: InMemoryStore,
@@ -273,7 +273,7 @@ impl JournalStore {
         *self.bounds.lock().unwrap_or_else(PoisonError::into_inner) = Some(bounds);
     }
 
-    /// How many more messages can be stored.
+    /// Returns how many more messages can be stored.
     fn room(&self) -> usize {
         let bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
         let limit = bounds

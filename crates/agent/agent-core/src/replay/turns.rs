@@ -1,9 +1,9 @@
-//! Which records of a session are which turn.
+//! Splits the records of a session into turns.
 //!
-//! Decision: the end of a turn names the messages it took in, and that is believed. Where a log
-//! says nothing of ends, as other programs' logs do, a last word ends a turn. What was recorded
-//! for a call of an earlier turn, right before the message that begins a turn, belongs to the
-//! turn that begins.
+//! Decision: the end of a turn lists the messages it took in, and that list is trusted. In a log
+//! without ends, such as that of another program, a final answer ends a turn. A result that was
+//! recorded for a call of an earlier turn, right before the message that begins a turn, belongs to
+//! the turn that begins.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,28 +12,28 @@ use nanobot_session::{Entry, MessageEntry, Record, Seq, TurnEnd};
 use nanobot_types::{ChatMessage, INTERRUPTED_RESULT, TraceId, UserMessage};
 use serde_json::Value;
 
-/// A turn as it was recorded.
+/// A recorded turn.
 #[derive(Debug)]
 pub(super) struct RecordedTurn<'a> {
-    /// What stands before it.
+    /// The records before it.
     pub(super) before: &'a [Record],
-    /// Where its records are.
+    /// The indices of its records.
     pub(super) range: Range<usize>,
-    /// Its messages in order; results of calls of earlier turns come first.
+    /// Its messages in order; results for calls of earlier turns come first.
     pub(super) messages: Vec<&'a MessageEntry>,
-    /// Which of its messages began it.
+    /// Index of the message that began it, within its messages.
     pub(super) opening: usize,
     /// Its end, if it has one.
     pub(super) end: Option<&'a TurnEnd>,
 }
 
 impl RecordedTurn<'_> {
-    /// Its name, which is recorded with its end.
+    /// Returns its id, which is recorded with its end.
     pub(super) fn id(&self) -> Option<&TraceId> {
         self.end.map(|end| &end.turn)
     }
 
-    /// What is known of the conversation when the turn begins: everything behind the cursor.
+    /// Returns the conversation at the beginning of the turn: the entries from the cursor on.
     pub(super) fn history(&self) -> Vec<Entry> {
         let cursor = self.cursor();
         let known = self.before.iter().filter(|record| record.seq >= cursor);
@@ -41,7 +41,7 @@ impl RecordedTurn<'_> {
             .filter_map(|record| match &record.entry {
                 Entry::Message(entry) => Some(Entry::Message(without_files(entry))),
                 Entry::TurnEnded(_) | Entry::Reset => Some(record.entry.clone()),
-                // Positions count from what is known.
+                // Positions are relative to the first entry.
                 Entry::Rewound { to } => Some(Entry::Rewound {
                     to: Seq(to.0.saturating_sub(cursor.0)),
                 }),
@@ -50,10 +50,10 @@ impl RecordedTurn<'_> {
             .collect()
     }
 
-    /// Where the first record is that the turn needs.
+    /// Returns the index of the first record that the turn needs.
     pub(super) fn first_known(&self) -> usize {
         let cursor = self.cursor();
-        // The end of a turn that lies before it says nothing.
+        // A turn's end is not needed without the turn.
         let is_known =
             |record: &Record| record.seq >= cursor && !matches!(record.entry, Entry::TurnEnded(_));
         self.before
@@ -62,7 +62,7 @@ impl RecordedTurn<'_> {
             .unwrap_or(self.range.start)
     }
 
-    /// Messages before this were not sent any more when the turn began.
+    /// Returns the cursor at the beginning of the turn. Earlier messages were no longer sent.
     fn cursor(&self) -> Seq {
         let cursors = self.before.iter().map(|record| match record.entry {
             Entry::Consolidated { upto } => upto,
@@ -76,7 +76,7 @@ impl RecordedTurn<'_> {
     }
 }
 
-/// The entry without the files that came with it: a replay reads none.
+/// Removes the attached files of an entry, because a replay reads none.
 pub(super) fn without_files(entry: &MessageEntry) -> MessageEntry {
     let mut entry = entry.clone();
     if let ChatMessage::User(user) = &*entry.message
@@ -91,7 +91,7 @@ pub(super) fn without_files(entry: &MessageEntry) -> MessageEntry {
     entry
 }
 
-/// The turns of a log, in order.
+/// Returns the turns of a log, in order.
 pub(super) fn turns(records: &[Record]) -> Vec<RecordedTurn<'_>> {
     let mut reader = Reader {
         records,
@@ -106,9 +106,9 @@ pub(super) fn turns(records: &[Record]) -> Vec<RecordedTurn<'_>> {
 }
 
 struct Open {
-    /// The message that began it.
+    /// Index of the message that began it.
     opening: usize,
-    /// Its last message is a last word.
+    /// `true` if its last message is a final answer.
     is_answered: bool,
 }
 
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A person's message begins a turn, or comes in the middle of one.
+    /// Handles a person's message, which begins a turn or arrives in the middle of one.
     fn hear(&mut self, index: usize) {
         if self.open.as_ref().is_some_and(|open| open.is_answered) {
             self.leave_open(index);
@@ -155,7 +155,7 @@ impl<'a> Reader<'a> {
         };
         let own = self.opening_of(end, opening..index);
         if own > opening {
-            // A turn that nobody came back for stands before it.
+            // The records before belong to a turn that was never resumed.
             self.push(opening, self.first_repair(own, opening + 1), None);
         }
         self.push(own, index + 1, Some(end));
@@ -167,7 +167,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The message that began the turn with this end.
+    /// Returns the index of the message that began the turn with this end.
     fn opening_of(&self, end: &TurnEnd, range: Range<usize>) -> usize {
         let first = range.start;
         let mut heard = range.filter_map(|index| match &self.records.get(index)?.entry {
@@ -182,7 +182,7 @@ impl<'a> Reader<'a> {
             Some(id) => heard
                 .find(|(_, inbound)| *inbound == Some(id))
                 .map(|(index, _)| index),
-            // It took in nothing that has an id.
+            // The turn took in no message with an id.
             None => heard.fold(None, |own, (index, inbound)| match inbound {
                 Some(_) => None,
                 None => own.or(Some(index)),
@@ -191,7 +191,8 @@ impl<'a> Reader<'a> {
         own.unwrap_or(first)
     }
 
-    /// Where the results begin that stand right before a message for calls of an earlier turn.
+    /// Returns the index of the first of the results that were recorded right before a message for
+    /// calls of an earlier turn.
     fn first_repair(&self, opening: usize, floor: usize) -> usize {
         let before = self.records.get(floor..opening).unwrap_or_default();
         let repairs = before
@@ -230,8 +231,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether a turn would record the message: commands, instructions and empty answers are never
-/// sent to a model.
+/// Returns `true` if a turn would record the message. Commands, instructions and empty answers are
+/// never sent to a model.
 fn is_of_a_turn(entry: &MessageEntry) -> bool {
     let is_command = entry
         .extra
@@ -292,7 +293,7 @@ mod tests {
         })
     }
 
-    /// Where each turn stands, which of its messages began it, and whether it ended.
+    /// Returns for each turn its range, the index of its opening message, and `true` if it ended.
     fn found(entries: Vec<Entry>) -> Vec<(Range<usize>, usize, bool)> {
         let mut seq = 0;
         let records: Vec<Record> = entries
