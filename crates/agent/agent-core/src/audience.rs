@@ -1,9 +1,10 @@
-//! Who hears a conversation, and so what may be told there.
+//! The audience of a session: who hears the conversation, and so which memory may be used there.
 //!
-//! Decision: it is kept with the session, so that a restart, a summary or a message that nobody
-//! said knows it too. Only what a channel says of a person's message counts. As soon as a second
-//! person, or a group, is heard in a session, it is a room and stays one; where nothing is known
-//! it is a room as well. So a mistake can withhold something, and never tell it.
+//! Decision: the audience is stored with the session, so that it is still known after a restart,
+//! after a summary, and for messages that come from no person. It is derived only from what a
+//! channel reports about a person's message. As soon as a second person or a group is heard in a
+//! session, the session is a room and stays one. A session without any information is a room as
+//! well. A mistake can therefore withhold memory but never disclose it.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::engine::TurnFacts;
 const PERSON: &str = "person:";
 const ROOM: &str = "room";
 
-/// Knows who hears which session.
+/// Determines the audience of a session.
 #[derive(Clone, Debug)]
 pub struct Audiences {
     sessions: Arc<dyn SessionStore>,
@@ -24,14 +25,14 @@ pub struct Audiences {
 }
 
 impl Audiences {
-    /// For these sessions; `divided` when people and rooms have memory of their own. Where they
-    /// have not, no session is looked at.
+    /// Creates the lookup over `sessions`; `divided` is `true` if people and rooms have memory of
+    /// their own. If it is `false`, no session is read.
     #[must_use]
     pub fn new(sessions: Arc<dyn SessionStore>, divided: bool) -> Self {
         Self { sessions, divided }
     }
 
-    /// Who hears a session. One that cannot be read is a room.
+    /// Returns the audience of `session`. A session that cannot be read counts as a room.
     pub async fn of(&self, session: &SessionKey) -> Audience {
         if !self.divided {
             return Audience::Undivided;
@@ -41,14 +42,14 @@ impl Audiences {
             .read(session, ReadFrom::Seq(Seq(u64::MAX)))
             .await
             .unwrap_or_else(|error| {
-                tracing::warn!(%error, session = %session, "who hears a session is not known");
+                tracing::warn!(%error, session = %session, "the audience of a session could not be read");
                 nanobot_session::SessionView::default()
             });
         kept(session, &view.metadata)
     }
 
-    /// A name for who owns what a session makes: its person, or the room itself; `None` where
-    /// everything is everyone's.
+    /// Returns a name for the owner of what a session creates: its person, or the room itself.
+    /// Returns `None` where everything is shared.
     pub async fn owner(&self, session: &SessionKey) -> Option<String> {
         match self.of(session).await {
             Audience::Undivided => None,
@@ -57,7 +58,7 @@ impl Audiences {
         }
     }
 
-    /// In which sessions somebody in this one may search.
+    /// Returns the sessions that may be searched from `session`.
     pub async fn reach(&self, session: &SessionKey) -> SessionReach {
         match self.of(session).await {
             Audience::Undivided => SessionReach::All,
@@ -73,7 +74,7 @@ impl Audiences {
     }
 }
 
-/// Who hears a session, by its metadata.
+/// Returns the audience stored in a session's metadata.
 pub(crate) fn kept(session: &SessionKey, metadata: &Map) -> Audience {
     let person = metadata
         .get(AUDIENCE)
@@ -85,7 +86,8 @@ pub(crate) fn kept(session: &SessionKey, metadata: &Map) -> Audience {
     )
 }
 
-/// What has to be recorded because of the message of a turn; nothing when it is as it was.
+/// Returns the metadata entry to append if the message of a turn changes the audience; `None` if it
+/// does not.
 pub(crate) fn heard(metadata: &Map, facts: &TurnFacts) -> Option<Entry> {
     let said = said(facts)?;
     let before = metadata
@@ -103,7 +105,7 @@ pub(crate) fn heard(metadata: &Map, facts: &TurnFacts) -> Option<Entry> {
     )])))
 }
 
-/// Who hears the message of a turn, as far as that message tells.
+/// Returns the audience that the message of a turn implies, if it says anything about it.
 fn said(facts: &TurnFacts) -> Option<String> {
     if facts.origin != Origin::User {
         return None;
@@ -124,8 +126,8 @@ fn written(audience: &Audience) -> String {
     }
 }
 
-/// What of a sender stays the same when people rename themselves: a number before `|`, as Telegram
-/// has it, or everything.
+/// Returns the part of a sender id that stays the same when people rename themselves: the number
+/// before `|`, as Telegram has it, or else the whole id.
 fn lasting(sender: &SenderId) -> &str {
     match sender.as_str().split_once('|') {
         Some((number, _))
@@ -155,7 +157,7 @@ mod tests {
         }
     }
 
-    /// Who is believed to hear a session after these messages.
+    /// Returns the stored audience of a session after these messages.
     fn after(messages: &[(Option<ChatKind>, Option<&str>)]) -> Audience {
         let mut metadata = Map::new();
         for (chat, sender) in messages {

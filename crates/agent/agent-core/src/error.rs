@@ -1,28 +1,28 @@
-//! What stops the assistant itself; what only stops a turn is a reply.
+//! Errors that stop the assistant itself. A failure that stops only a turn becomes a reply instead.
 
 use nanobot_bus::BusError;
 use nanobot_session::SessionError;
 
-/// An error that only an operator can mend.
+/// An error that only an operator can fix.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// The session log cannot be read or written: nothing was done that is not recorded.
+    /// The session log could not be read or written. Nothing was done that is not recorded.
     #[error("the session log failed")]
     Session(#[from] SessionError),
     /// The message store failed.
     #[error("the message store failed")]
     Bus(#[from] BusError),
-    /// The program shuts down: the turn is journaled as far as it got and can go on later.
+    /// The program is shutting down. The turn is journaled up to its last step and can be resumed.
     #[error("interrupted by shutdown")]
     Interrupted,
 }
 
 impl AgentError {
-    /// Whether trying again later can succeed.
+    /// Returns `true` if a later retry can succeed.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
-            // A moved head means that another process wrote to the session; reading anew helps.
+            // A moved head means that another process wrote to the session; reading it again helps.
             Self::Session(error) => {
                 error.is_transient() || matches!(error, SessionError::Moved { .. })
             }
@@ -32,7 +32,7 @@ impl AgentError {
     }
 }
 
-/// An error with everything that led to it.
+/// Formats an error together with all its sources.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,13 +1,13 @@
 //! The assistant itself: turns, sessions, lanes.
 //!
-//! Three layers, each usable alone. [`TurnEngine`] runs one turn: model, tools, model, until
-//! there is a reply. [`Agent`] gives turns a session: it reads the log, journals every step, and
-//! resumes what a crash interrupted; [`Agent::process_direct`] needs no bus, no configuration
-//! file and no channel. [`AgentLoop`] connects an agent to a bus: it routes messages into lanes,
-//! obeys commands, and publishes replies.
+//! There are three layers, each usable alone. [`TurnEngine`] runs one turn: it alternates between
+//! the model and tools until there is a reply. [`Agent`] adds sessions to turns: it reads the log,
+//! journals every step, and resumes a turn that a crash interrupted. [`Agent::process_direct`]
+//! needs no bus, no configuration file and no channel. [`AgentLoop`] connects an agent to a bus: it
+//! routes messages into lanes, runs commands, and publishes replies.
 //!
-//! [`replay_session`] runs all of this over a recorded session, offline, and says where it goes
-//! another way than it went then.
+//! [`replay_session`] runs all of this over a recorded session, offline, and reports where this
+//! program diverges from the record.
 
 mod agent;
 mod agent_loop;

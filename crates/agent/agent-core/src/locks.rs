@@ -1,4 +1,4 @@
-//! One owner per session inside this process.
+//! Per-session locks within this process.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -6,19 +6,19 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use nanobot_types::SessionKey;
 use tokio::sync::OwnedMutexGuard;
 
-/// A lock per session, made when it is wanted and forgotten when nobody holds or waits for it.
+/// A lock per session, created on demand and dropped once no task holds it or waits for it.
 #[derive(Debug, Default)]
 pub(crate) struct KeyedLocks {
     locks: Mutex<HashMap<SessionKey, Weak<tokio::sync::Mutex<()>>>>,
 }
 
 impl KeyedLocks {
-    /// Waits for the session, first come, first served.
+    /// Locks `session`. Waiters get the lock in the order in which they asked.
     pub(crate) async fn lock(&self, session: &SessionKey) -> OwnedMutexGuard<()> {
         self.of(session).lock_owned().await
     }
 
-    /// The session, if nobody holds it or waits for it.
+    /// Locks `session` if no task holds it or waits for it.
     pub(crate) fn try_lock(&self, session: &SessionKey) -> Option<OwnedMutexGuard<()>> {
         self.of(session).try_lock_owned().ok()
     }

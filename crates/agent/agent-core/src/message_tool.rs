@@ -1,4 +1,4 @@
-//! The `message` tool: the assistant writes to a chat in the middle of a turn.
+//! The `message` tool: sends a message to a chat in the middle of a turn.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use nanobot_types::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Why a message was not taken, in words for the model.
+/// The reason why a message was not accepted, worded for the model.
 #[derive(Debug, thiserror::Error)]
 pub enum OutboxError {
-    /// Nobody delivers to that channel here.
+    /// No channel of that name is running here.
     #[error("{0}")]
     Unreachable(String),
     /// The message store failed.
@@ -27,11 +27,11 @@ pub enum OutboxError {
     Bus(#[from] BusError),
 }
 
-/// Takes messages to chats. A bus is one; a terminal session has its own.
+/// Delivers messages to chats. A bus is one implementation; a terminal session has its own.
 #[async_trait]
 pub trait Outbox: Send + Sync + std::fmt::Debug {
-    /// Takes a message. `Ok` means that it is on its way for good; a second message under the
-    /// same key changes nothing.
+    /// Accepts a message. `Ok` means that the message is durably queued. A second message under the
+    /// same key has no effect.
     async fn put(&self, message: OutboundMessage) -> Result<(), OutboxError>;
 }
 
@@ -43,10 +43,11 @@ impl Outbox for Arc<dyn Bus> {
     }
 }
 
-/// How a successful result begins; the agent recognises by it that a chat was answered.
+/// Prefix of a successful result. The agent uses it to recognise that a chat was answered.
 const SENT: &str = "Message sent to ";
 
-/// Whether `output` of the `message` tool says that `channel` and `chat` were written to.
+/// Returns `true` if `output` of the `message` tool says that a message was sent to `chat` on
+/// `channel`.
 pub(crate) fn reached(output: &str, channel: &ChannelName, chat: &ChatId) -> bool {
     output
         .strip_prefix(SENT)
@@ -54,13 +55,13 @@ pub(crate) fn reached(output: &str, channel: &ChannelName, chat: &ChatId) -> boo
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(" with "))
 }
 
-/// The largest attachment, in bytes. Channels have lower limits of their own.
+/// Maximum size of an attachment, in bytes. Channels have lower limits of their own.
 const MAX_ATTACHMENT: u64 = 1 << 30;
 
-/// The most attachments of one message.
+/// Maximum number of attachments of one message.
 const MAX_ATTACHMENTS: usize = 50;
 
-/// Writes to a chat.
+/// The `message` tool.
 #[derive(Debug)]
 pub struct MessageTool {
     outbox: Arc<dyn Outbox>,
@@ -73,9 +74,9 @@ impl MessageTool {
     /// The name under which the tool is registered.
     pub const NAME: &'static str = "message";
 
-    /// A tool that hands its messages to `outbox` and attaches only files that `paths` lets it
-    /// read. They are opened once, and copied below the folder `copies`, which has to be closed to
-    /// tools: what is sent later is the copy.
+    /// Creates a tool that sends its messages to `outbox` and attaches only files that `paths`
+    /// allows it to read. Each file is opened once and copied below the folder `copies`; the copy
+    /// is what is sent later. Tools must have no access to `copies`.
     #[must_use]
     pub fn new(outbox: Arc<dyn Outbox>, paths: Arc<PathPolicy>, copies: PathBuf) -> Self {
         Self {
@@ -86,13 +87,13 @@ impl MessageTool {
         }
     }
 
-    /// The same, hiding these secrets in what it sends.
+    /// Redacts these secrets in the messages it sends.
     #[must_use]
     pub fn hiding(self, secrets: Secrets) -> Self {
         Self { secrets, ..self }
     }
 
-    /// Choices with something written on them.
+    /// Converts rows of labels into rows of buttons, without blank labels and empty rows.
     fn rows(&self, labels: Vec<Vec<String>>) -> Vec<Vec<Button>> {
         let rows = labels.into_iter().map(|row| {
             let labels = row
@@ -106,7 +107,7 @@ impl MessageTool {
         rows.filter(|row| !row.is_empty()).collect()
     }
 
-    /// Copies the files at `locations` and returns the attachments. An error leaves no copies.
+    /// Copies the files at `locations` and returns the attachments. On an error no copies remain.
     fn attachments(
         &self,
         locations: Vec<String>,
@@ -121,10 +122,10 @@ impl MessageTool {
             .paths
             .within(session.as_str())
             .map_err(|denied| ToolError::new(denied.to_string()))?;
-        // All are checked before the first is copied.
+        // Check all files before copying the first one.
         let mut files = Vec::with_capacity(locations.len());
         for location in locations {
-            // The sender of the message knows the stickers.
+            // Stickers are resolved by the channel that sends the message.
             let is_sticker = location.starts_with("[sticker:") && location.ends_with(']');
             let is_address = location.starts_with("https://") || location.starts_with("http://");
             let file = match is_address || is_sticker {
@@ -170,7 +171,7 @@ fn unattached(location: &str, error: &io::Error) -> ToolError {
     })
 }
 
-/// Removes the copies below `folder` of a message that is not sent.
+/// Removes the copies below `folder` that belong to a message that is not sent.
 fn discard(folder: &Path, media: &[MediaRef]) {
     let copies = media
         .iter()
@@ -178,7 +179,7 @@ fn discard(folder: &Path, media: &[MediaRef]) {
         .filter(|copy| copy.starts_with(folder));
     for own in copies.filter_map(Path::parent) {
         if let Err(error) = std::fs::remove_dir_all(own) {
-            tracing::warn!(%error, "a copy of an attachment could not be removed; retention will");
+            tracing::warn!(%error, "could not remove a copied attachment; retention will remove it");
         }
     }
 }
@@ -204,7 +205,7 @@ impl TypedTool for MessageTool {
     const NAME: &'static str = Self::NAME;
     const DESCRIPTION: &'static str =
         "Send a message or files now, by default to this chat. Answer it by plain text instead.";
-    // Publishing is idempotent by its key, which is the place of the call in its turn.
+    // Publishing is idempotent: its key is the turn and the position of the call in it.
     const EFFECT: Effect = Effect::Idempotent;
 
     async fn call(
@@ -218,8 +219,7 @@ impl TypedTool for MessageTool {
             given(arguments.chat_id).map_or_else(|| context.chat_id.clone(), ChatId::from);
         if context.session.as_str() == HEARTBEAT_SESSION {
             return Err(
-                "Nobody is written to from a heartbeat: answer with what its owner should know"
-                    .into(),
+                "A heartbeat cannot send messages: answer with what the user should know".into(),
             );
         }
         if channel.as_str().is_empty() || chat_id.as_str().is_empty() {
@@ -265,7 +265,7 @@ impl TypedTool for MessageTool {
             buttons: self.rows(arguments.buttons),
         };
         if let Err(error) = self.outbox.put(message).await {
-            // A store that failed may hold the message all the same.
+            // On any other error the store may hold the message after all, so the copies stay.
             if let OutboxError::Unreachable(_) = error {
                 discard(&self.copies, &copies);
             }

@@ -1,9 +1,10 @@
-//! Where a session lives: the chat, and the thread in it, where its people read.
+//! The location of a session: the chat, and the thread in it, where its people read.
 //!
-//! Decision: it is kept with the session, so that what nobody asked for just now (a job, a
-//! heartbeat, what is told after a restart) finds the same thread. Only a person's message moves
-//! it. It is written when it changes, and only where it says more than the key of the session,
-//! which names a chat already. Which message to quote is not kept: that one was answered.
+//! Decision: the location is stored with the session, so that messages without a request from a
+//! person (a job, a heartbeat, a notice after a restart) reach the same thread. Only a person's
+//! message changes it. It is written when it changes, and only if it says more than the session
+//! key, which already names a chat. The id of the message to quote is not stored, because that
+//! message has been answered.
 
 use nanobot_session::{Entry, ReadFrom, Seq, SessionStore};
 use nanobot_types::{
@@ -13,23 +14,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::TurnFacts;
 
-/// The key of a session's metadata that holds it.
+/// Metadata key under which the location is stored.
 const PLACE: &str = "_place";
-/// What divides a chat and its topic in the keys of the Python program.
+/// Separator between chat and topic in session keys of the Python program.
 const TOPIC: &str = ":topic:";
 
-/// Where a session lives.
+/// The location of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionPlace {
     /// The channel instance.
     pub channel: ChannelName,
-    /// The conversation.
+    /// The chat.
     pub chat_id: ChatId,
-    /// Where in it, without a message to quote.
+    /// The thread in the chat, without a message to quote.
     #[serde(default, skip_serializing_if = "is_default")]
     pub delivery: DeliveryContext,
-    /// Who else hears it, where the channel said so.
+    /// The kind of chat, if the channel reported it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chat: Option<ChatKind>,
 }
@@ -39,8 +40,8 @@ fn is_default(delivery: &DeliveryContext) -> bool {
 }
 
 impl SessionPlace {
-    /// Where a session lives, by its metadata, else by its key. `None` for a session that is named
-    /// after no chat.
+    /// Returns the location from the metadata of a session, or else from its key. Returns `None` if
+    /// the key names no chat.
     #[must_use]
     pub fn of(session: &SessionKey, metadata: &Map) -> Option<Self> {
         kept(metadata).or_else(|| Self::named_by(session))
@@ -72,7 +73,8 @@ fn kept(metadata: &Map) -> Option<SessionPlace> {
         .and_then(|value| serde_json::from_value(value.clone()).ok())
 }
 
-/// What has to be recorded because of the message of a turn; nothing where that is known.
+/// Returns the metadata entry to append if the message of a turn changes the location; `None` if it
+/// does not.
 pub(crate) fn moved(metadata: &Map, facts: &TurnFacts) -> Option<Entry> {
     if facts.origin != Origin::User {
         return None;
@@ -103,7 +105,8 @@ pub(crate) fn moved(metadata: &Map, facts: &TurnFacts) -> Option<Entry> {
     )])))
 }
 
-/// Sends a job's answer to where its chat lives now, unless the job itself says where.
+/// Sets the delivery of a job's message to the current location of its chat, unless the job itself
+/// specifies one.
 pub(crate) async fn find(sessions: &dyn SessionStore, message: &mut InboundMessage) {
     if !matches!(message.origin, Origin::Cron { .. })
         || message.delivery != DeliveryContext::default()
@@ -111,7 +114,7 @@ pub(crate) async fn find(sessions: &dyn SessionStore, message: &mut InboundMessa
         return;
     }
     let session = SessionKey::of_chat(&message.channel, &message.chat_id);
-    // Its metadata is all that is wanted.
+    // Reads the metadata only.
     match sessions.read(&session, ReadFrom::Seq(Seq(u64::MAX))).await {
         Ok(view) => {
             let place = SessionPlace::of(&session, &view.metadata);
@@ -119,7 +122,7 @@ pub(crate) async fn find(sessions: &dyn SessionStore, message: &mut InboundMessa
                 message.delivery = place.delivery;
             }
         }
-        Err(error) => tracing::warn!(%error, session = %session, "where a chat lives is not known"),
+        Err(error) => tracing::warn!(%error, session = %session, "a chat's location is unknown"),
     }
 }
 

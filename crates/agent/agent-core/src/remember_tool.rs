@@ -1,9 +1,8 @@
-//! The `remember` tool: where people and rooms have memory of their own, it is how the model
-//! keeps something there.
+//! The `remember` tool, with which the model stores facts where people and rooms have memory of
+//! their own.
 //!
-//! Decision: file tools reach what is everybody's and nothing else, so what is private cannot be
-//! written to the wrong place, nor read from the wrong one. The conversation decides whose memory
-//! it is.
+//! Decision: file tools reach only shared memory, so private facts can neither be written to nor
+//! read from the wrong place. The conversation determines whose memory is used.
 
 use std::sync::Arc;
 
@@ -15,10 +14,10 @@ use serde::Deserialize;
 
 use crate::Audiences;
 
-/// How often somebody else may be faster.
+/// Maximum number of attempts when others change the same memory at the same time.
 const TRIES: u32 = 8;
 
-/// Keeps a fact in the memory of those who hear the conversation.
+/// The `remember` tool: stores a fact in the memory of the conversation's audience.
 #[derive(Debug)]
 pub struct RememberTool {
     memory: Arc<dyn MemoryStore>,
@@ -26,7 +25,7 @@ pub struct RememberTool {
 }
 
 impl RememberTool {
-    /// A tool that writes to `memory`.
+    /// Creates a tool that writes to `memory`.
     #[must_use]
     pub fn new(memory: Arc<dyn MemoryStore>, audiences: Audiences) -> Self {
         Self { memory, audiences }
@@ -44,7 +43,7 @@ impl TypedTool for RememberTool {
     type Args = RememberArguments;
     const NAME: &'static str = "remember";
     const DESCRIPTION: &'static str = "Keep a fact in the private memory of this conversation. It is told in no other chat with other people.";
-    // A fact that is there already is not added again.
+    // A fact that is already there is not added again.
     const EFFECT: Effect = Effect::Idempotent;
 
     async fn call(
@@ -96,6 +95,6 @@ impl TypedTool for RememberTool {
 }
 
 fn failed(error: &(dyn std::error::Error + 'static)) -> ToolError {
-    tracing::warn!(error, "a fact could not be kept");
+    tracing::warn!(error, "could not store a fact");
     ToolError::new(format!("Not remembered: {error}."))
 }

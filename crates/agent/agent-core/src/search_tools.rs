@@ -1,8 +1,8 @@
-//! The tools that look things up: `memory_search` and `session_search`.
+//! The search tools: `memory_search` and `session_search`.
 //!
-//! Decision: a result is a list of places with a line of text each, and a word how to read on;
-//! texts themselves are read with `read_file`. Who hears the conversation decides where is
-//! searched: the model cannot ask for more.
+//! Decision: a result is a list of places with one line of text each, and a hint how to read more
+//! with `read_file`. The audience of the conversation determines what is searched; the model cannot
+//! widen that.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use serde::Deserialize;
 
 use crate::Audiences;
 
-/// How many places are shown when nothing is said about it.
+/// Default number of results.
 const PLACES: usize = 8;
-/// The most that are shown.
+/// Maximum number of results.
 const MOST_PLACES: usize = 30;
 
-/// Arguments of both.
+/// Arguments of both search tools.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct SearchArguments {
     query: String,
@@ -46,7 +46,7 @@ impl SearchArguments {
     }
 }
 
-/// `memory_search`.
+/// The `memory_search` tool.
 #[derive(Debug)]
 pub struct MemorySearchTool {
     search: Arc<dyn MemorySearch>,
@@ -55,7 +55,7 @@ pub struct MemorySearchTool {
 }
 
 impl MemorySearchTool {
-    /// A tool that asks `search`; paths are told relative to `workspace`.
+    /// Creates a tool that queries `search` and shows paths relative to `workspace`.
     pub fn new(
         search: Arc<dyn MemorySearch>,
         audiences: Audiences,
@@ -98,7 +98,8 @@ impl TypedTool for MemorySearchTool {
                 &hit.excerpt,
             );
         }
-        // What is kept for some people alone can be found, but not read with file tools.
+        // Memory of a person or a room can be found but not read with file tools, so the hint names
+        // only shared files.
         let everybodys =
             |hit: &&MemoryHit| hit.path.parent() == Some(&self.workspace.join("memory"));
         if let Some(hit) = hits.iter().find(everybodys) {
@@ -108,7 +109,7 @@ impl TypedTool for MemorySearchTool {
     }
 }
 
-/// `session_search`.
+/// The `session_search` tool.
 #[derive(Debug)]
 pub struct SessionSearchTool {
     search: Arc<dyn SessionSearch>,
@@ -117,7 +118,7 @@ pub struct SessionSearchTool {
 }
 
 impl SessionSearchTool {
-    /// A tool that asks `search`; paths are told relative to `workspace`.
+    /// Creates a tool that queries `search` and shows paths relative to `workspace`.
     pub fn new(
         search: Arc<dyn SessionSearch>,
         audiences: Audiences,
@@ -173,7 +174,7 @@ fn circumstances(hit: &SessionHit) -> String {
         .at
         .map(|at| at.format(", %Y-%m-%d %H:%M").to_string())
         .unwrap_or_default();
-    // Counted from 1, as `nanobot sessions show` does.
+    // Counts from 1, as `nanobot sessions show` does.
     format!(
         "{}, message {}, {}{at}",
         hit.session,

@@ -1,40 +1,40 @@
-//! What a turn tells while it runs. Decoration: losing any of it loses nothing.
+//! Live signals of a running turn. They are decoration: nothing breaks if any of them is lost.
 
 use nanobot_types::StreamId;
 
-/// A sign of work.
+/// A live signal of a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Signal {
     /// A piece of visible text.
     Delta {
-        /// The run of text it continues.
+        /// The text stream it belongs to.
         stream: StreamId,
         /// The piece.
         text: String,
     },
-    /// A run of text ended.
+    /// A text stream ended.
     StreamEnd {
-        /// The run.
+        /// The stream.
         stream: StreamId,
-        /// Tools run now and another run follows.
+        /// `true` if tools run now and another stream follows.
         resuming: bool,
     },
-    /// Visible text that the model wrote beside calls of tools.
+    /// Visible text that the model wrote together with tool calls.
     Thought {
-        /// All of it.
+        /// The whole text.
         text: String,
-        /// The run of text that showed it already.
+        /// The stream that already showed it.
         stream: Option<StreamId>,
     },
-    /// Which tools run.
+    /// A line that names the tools that are running.
     ToolHint(String),
-    /// A retry, a failover, a limit that is near.
+    /// A retry, a failover, or a limit that is near.
     Notice(String),
 }
 
-/// Watches a turn. Called in order, from the turn's own task; must not block.
+/// Observes a turn. Called in order, from the turn's own task; must not block.
 pub trait Observer: Send + Sync {
-    /// Takes one signal.
+    /// Handles one signal.
     fn signal(&self, signal: Signal);
 }
 

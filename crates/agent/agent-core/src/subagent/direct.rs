@@ -1,4 +1,4 @@
-//! Subagents of a program that has no bus: they run inside it and end with it.
+//! Subagents of a program without a bus: they run inside the program and end with it.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -16,7 +16,7 @@ use crate::evidence::TurnSteps;
 
 use super::{SpawnError, Spawner, Started, SubagentEnd, SubagentSettings, SubagentTask, Subagents};
 
-/// Runs tasks as tasks of this process. What is unfinished when it is dropped is interrupted.
+/// Runs subagents as tasks of this process. Dropping it interrupts unfinished tasks.
 #[derive(Debug)]
 pub struct DirectSpawner {
     subagents: Arc<Subagents>,
@@ -26,7 +26,7 @@ pub struct DirectSpawner {
 }
 
 impl DirectSpawner {
-    /// A spawner that runs `subagents`.
+    /// Creates a spawner that runs `subagents`.
     #[must_use]
     pub fn new(subagents: Arc<Subagents>) -> Self {
         Self {
@@ -37,7 +37,7 @@ impl DirectSpawner {
         }
     }
 
-    /// Whether anything that a session asked for is unfinished, or has a result to be answered.
+    /// Returns `true` while a subagent of `session` is unfinished or has a result to be answered.
     #[must_use]
     pub fn has_more(&self, session: &SessionKey) -> bool {
         let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,13 +47,14 @@ impl DirectSpawner {
                 .any(|result| result.session_key() == *session)
     }
 
-    /// Waits for the next result that a session has to answer; `None` when nothing that it asked
-    /// for is unfinished any more. Whoever takes a result answers it, in that session, before it
-    /// asks again. Cancel-safe.
+    /// Waits for the next result that `session` has to answer. Returns `None` once none of its
+    /// subagents is unfinished. The caller must answer a result in that session before it asks for
+    /// the next one. Cancel-safe.
     pub async fn next_result(&self, session: &SessionKey) -> Option<InboundMessage> {
         let mut changes = self.subagents.roster.watch();
         loop {
-            // Looked at first: a result is there before its subagent is done with.
+            // Check this before taking a result: a result is queued before its subagent leaves the
+            // roster.
             let is_idle = self.subagents.of_session(session).is_empty();
             if let Some(result) = self.take(session) {
                 return Some(result);

@@ -1,4 +1,4 @@
-//! How a subagent ended, and how the session that asked for it is told.
+//! The end of a subagent, and how it is reported to the session that started it.
 
 use nanobot_session::TurnOutcome;
 
@@ -6,20 +6,20 @@ use super::SubagentTask;
 use super::task::cut;
 use crate::TurnReport;
 
-/// How much of its task is repeated to it.
+/// Maximum number of characters of the task that a report repeats.
 const TASK_LIMIT: usize = 2_000;
 
-/// How a subagent ended.
+/// The end of a subagent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubagentEnd {
-    /// How its turn ended.
+    /// The outcome of its turn.
     pub outcome: TurnOutcome,
-    /// What it had to say, or why it could not.
+    /// Its answer, or the reason why it has none.
     pub text: Option<String>,
 }
 
 impl SubagentEnd {
-    /// Whether it did what it was asked.
+    /// Returns `true` if the task was completed.
     #[must_use]
     pub fn is_success(&self) -> bool {
         match self.outcome {
@@ -28,16 +28,16 @@ impl SubagentEnd {
         }
     }
 
-    /// Whether a person stopped it.
+    /// Returns `true` if a person stopped it.
     #[must_use]
     pub fn was_stopped(&self) -> bool {
         self.outcome == TurnOutcome::Stopped
     }
 
-    /// The end as words for the call that waits for it: what it said, or why there is nothing.
+    /// Returns the text for the call that waits for the end: the answer of the subagent.
     ///
     /// # Errors
-    /// Why it did not do what it was asked.
+    /// Returns the reason if the task was not completed.
     pub fn inline(self, task: &SubagentTask) -> Result<String, String> {
         let text = self.text.clone().unwrap_or_default();
         if self.is_success() {
@@ -51,7 +51,7 @@ impl SubagentEnd {
         Err(format!("subagent '{}' {}{text}", task.label, self.word()))
     }
 
-    /// What the session that asked is told, for its model to pass on.
+    /// Returns the report to the parent session, which asks its model to pass the result on.
     pub(super) fn report(&self, task: &SubagentTask) -> String {
         let result = self.text.as_deref().unwrap_or("It said nothing.");
         format!(
@@ -64,7 +64,7 @@ impl SubagentEnd {
         )
     }
 
-    /// What the session that asked has to know, though nobody has to be told.
+    /// Returns a note that is recorded in the parent session without being answered.
     pub(super) fn note(&self, task: &SubagentTask) -> String {
         format!(
             "[Subagent '{}' {}]\n\nTask: {}",
@@ -78,7 +78,7 @@ impl SubagentEnd {
         match self.outcome {
             TurnOutcome::Replied | TurnOutcome::Suppressed => "completed",
             TurnOutcome::Stopped => "was stopped by a person before it was done",
-            TurnOutcome::Limited => "failed: it came to its limit before it was done",
+            TurnOutcome::Limited => "failed: it reached its limit before it was done",
             TurnOutcome::Failed => "failed",
         }
     }

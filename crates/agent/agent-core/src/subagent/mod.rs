@@ -1,12 +1,13 @@
-//! Subagents: tasks that are worked on beside a conversation, in sessions of their own.
+//! Subagents: tasks that run next to a conversation, in sessions of their own.
 //!
-//! Decision: a task is a message and so is its result. Both are in the ledger until they are
-//! settled, under names made of the turn and the place of the call that asked for them, so neither
-//! is lost by a restart and neither comes twice. The work itself is an ordinary turn with an
-//! ordinary session log, which resumes like any other; the end of that log is the one truth about
-//! how a subagent ended. [`Subagents`] knows who is at work now and forgets it with the process.
+//! Decision: a task is a message, and so is its result. Both stay in the ledger until they are
+//! settled. Their ids are derived from the turn and the position of the call that started the task,
+//! so neither is lost or duplicated by a restart. The work itself is an ordinary turn with an
+//! ordinary session log, which resumes like any other. The end recorded in that log is
+//! authoritative for how a subagent ended. [`Subagents`] tracks the running subagents in memory
+//! only.
 //!
-//! A subagent has no tool that would let it talk to people or start others.
+//! A subagent has no tool to talk to people or to start other subagents.
 
 mod direct;
 mod end;

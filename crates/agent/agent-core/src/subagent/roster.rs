@@ -1,7 +1,7 @@
-//! Who is at work now.
+//! The roster of unfinished subagents.
 //!
-//! Decision: kept in memory only. After a restart the ledger hands unfinished tasks out again, and
-//! each enters anew.
+//! Decision: the roster is kept in memory only. After a restart the ledger redelivers unfinished
+//! tasks, and each enters the roster again.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,29 +14,29 @@ use tokio_util::sync::CancellationToken;
 
 use super::SubagentTask;
 
-/// What a subagent is at.
+/// The state of a subagent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubagentState {
-    /// It waits for its turn.
+    /// It waits for a free slot.
     Waiting,
-    /// It works.
+    /// It is working.
     Working,
-    /// It is done; the session that asked for it has not answered its result yet.
+    /// It is done, but the session that started it has not answered its result yet.
     Reporting,
 }
 
-/// A subagent as people see it.
+/// A subagent as shown to people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubagentInfo {
     /// Its id.
     pub id: String,
-    /// What it is called.
+    /// Its label.
     pub label: String,
-    /// The session that asked for it.
+    /// The session that started it.
     pub parent: SessionKey,
-    /// What it is at.
+    /// Its state.
     pub state: SubagentState,
-    /// How long it has been at that.
+    /// Time since it entered that state.
     pub since: Duration,
     /// The tools it called last.
     pub last_tool: Option<String>,
@@ -45,7 +45,7 @@ pub struct SubagentInfo {
 #[derive(Debug, Default)]
 pub(super) struct Roster {
     entries: Mutex<Entries>,
-    /// Changes with every change.
+    /// Incremented with every change.
     changes: watch::Sender<u64>,
 }
 
@@ -57,42 +57,42 @@ struct Entries {
 
 #[derive(Debug)]
 struct Entry {
-    /// The order in which they came.
+    /// Position in the order of arrival.
     number: u64,
     label: String,
     parent: SessionKey,
     state: SubagentState,
     since: Instant,
     last_tool: Option<String>,
-    /// Whether somebody holds its task; until then it is only announced.
+    /// `true` once its task was delivered; until then it is only announced.
     is_taken: bool,
-    /// Ends its wait or its turn.
+    /// Cancels its wait or its turn.
     token: CancellationToken,
     stopped: Option<Stopped>,
 }
 
-/// What came of announcing a task.
+/// The result of announcing a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Announced {
-    /// It is there now, behind so many that have not done their work.
+    /// It was added; `ahead` others have not finished their work.
     New { ahead: usize },
     /// It was there before.
     Known,
-    /// There are too many.
+    /// There are too many subagents.
     Refused,
 }
 
-/// That a subagent was stopped.
+/// The way in which a subagent was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stopped {
-    /// The session that asked for it goes on and has to know.
+    /// The session that started it continues and gets a note.
     Told,
-    /// The session that asked for it begins anew and has nothing to do with it any more.
+    /// The session that started it begins a new conversation and gets no note.
     Untold,
 }
 
 impl Roster {
-    /// Announces a task, so that it can be stopped before it is handed out, unless `bound` others
+    /// Announces a task, so that it can be stopped before it is delivered, unless `bound` others
     /// are unfinished.
     pub(super) fn announce(&self, task: &SubagentTask, bound: usize) -> Announced {
         let mut entries = self.lock();
@@ -113,7 +113,7 @@ impl Roster {
         Announced::New { ahead }
     }
 
-    /// Takes an announcement back, unless its task was handed out meanwhile.
+    /// Withdraws an announcement, unless the task was delivered meanwhile.
     pub(super) fn withdraw(&self, id: &str) {
         let mut entries = self.lock();
         if entries.by_id.get(id).is_some_and(|entry| !entry.is_taken) {
@@ -123,7 +123,7 @@ impl Roster {
         self.changed();
     }
 
-    /// A task was handed out: it waits. The token fires when it is stopped.
+    /// Marks a task as delivered and waiting. The returned token fires when it is stopped.
     pub(super) fn wait(&self, task: &SubagentTask) -> CancellationToken {
         let mut entries = self.lock();
         let entry = entries.add(task);
@@ -135,8 +135,8 @@ impl Roster {
         token
     }
 
-    /// Its turn begins. The token fires when it is stopped, and with `parent`; at once when it was
-    /// stopped before.
+    /// Marks a subagent as working. The returned token fires when the subagent is stopped or
+    /// `parent` fires, and at once if the subagent was stopped before.
     pub(super) fn begin(&self, id: &str, parent: &CancellationToken) -> CancellationToken {
         let token = parent.child_token();
         let mut entries = self.lock();
@@ -152,20 +152,20 @@ impl Roster {
         token
     }
 
-    /// It calls tools.
+    /// Records the tools that a subagent calls.
     pub(super) fn calls(&self, id: &str, hint: String) {
         if let Some(entry) = self.lock().by_id.get_mut(id) {
             entry.last_tool = Some(hint);
         }
     }
 
-    /// Its result is on the way to the session `parent`.
+    /// Marks a subagent as reporting: its result is on the way to its parent session.
     pub(super) fn report(&self, task: &SubagentTask) {
         self.lock().add(task).enter(SubagentState::Reporting);
         self.changed();
     }
 
-    /// Its task could not be finished now and comes again.
+    /// Marks a subagent as waiting: its task could not be finished now and is retried.
     pub(super) fn rest(&self, id: &str) {
         if let Some(entry) = self.lock().by_id.get_mut(id) {
             entry.enter(SubagentState::Waiting);
@@ -173,23 +173,23 @@ impl Roster {
         self.changed();
     }
 
-    /// It is done with.
+    /// Removes a subagent.
     pub(super) fn leave(&self, id: &str) {
         self.lock().by_id.remove(id);
         self.changed();
     }
 
-    /// Whether it is there.
+    /// Returns `true` if the subagent is on the roster.
     pub(super) fn has(&self, id: &str) -> bool {
         self.lock().by_id.contains_key(id)
     }
 
-    /// How it was stopped, if it was.
+    /// Returns how the subagent was stopped, if it was.
     pub(super) fn stopped(&self, id: &str) -> Option<Stopped> {
         self.lock().by_id.get(id)?.stopped
     }
 
-    /// Stops those whose work is not done and that are meant; how many.
+    /// Stops the unfinished subagents that `is_meant` selects and returns their number.
     pub(super) fn stop(&self, how: Stopped, is_meant: impl Fn(&str, &SessionKey) -> bool) -> usize {
         let mut count = 0;
         for (id, entry) in &mut self.lock().by_id {
@@ -205,7 +205,7 @@ impl Roster {
         count
     }
 
-    /// Those of a session, or all, in the order in which they came.
+    /// Lists the subagents of a session, or all, in the order of arrival.
     pub(super) fn list(&self, parent: Option<&SessionKey>) -> Vec<SubagentInfo> {
         let entries = self.lock();
         let mut meant: Vec<(&String, &Entry)> = entries
@@ -220,7 +220,7 @@ impl Roster {
             .collect()
     }
 
-    /// Sees every change from now on.
+    /// Returns a receiver that sees every change from now on.
     pub(super) fn watch(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -236,7 +236,7 @@ impl Roster {
 }
 
 impl Entries {
-    /// The entry of a task, made if there is none.
+    /// Returns the entry of a task, and adds it if there is none.
     fn add(&mut self, task: &SubagentTask) -> &mut Entry {
         let Self { by_id, numbers } = self;
         by_id.entry(task.id.clone()).or_insert_with(|| {

@@ -1,4 +1,4 @@
-//! The `spawn` tool: the assistant gives a task away.
+//! The `spawn` tool: delegates a task to a subagent.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use serde::Deserialize;
 use super::{Spawner, Started, SubagentTask, is_subagent_session};
 use crate::error::chain;
 
-/// Gives tasks to subagents.
+/// The `spawn` tool: delegates tasks to subagents.
 #[derive(Debug)]
 pub struct SpawnTool {
     spawner: Arc<dyn Spawner>,
 }
 
 impl SpawnTool {
-    /// A tool that gives tasks to `spawner`.
+    /// Creates a tool that gives tasks to `spawner`.
     #[must_use]
     pub fn new(spawner: Arc<dyn Spawner>) -> Self {
         Self { spawner }
@@ -42,7 +42,8 @@ impl TypedTool for SpawnTool {
     type Args = SpawnArguments;
     const NAME: &'static str = "spawn";
     const DESCRIPTION: &'static str = "Give a long or independent task to a subagent in the background, which has files, shell and web.";
-    // The task's name is the place of the call in its turn, and a task is taken once.
+    // The task id is derived from the turn and the position of the call, and a task is accepted
+    // once.
     const EFFECT: Effect = Effect::Idempotent;
 
     async fn call(
@@ -68,7 +69,7 @@ impl TypedTool for SpawnTool {
         let longest = self.spawner.settings().longest_chain;
         if task.chain > longest {
             let why = format!(
-                "{longest} tasks in a row came out of each other's results; ask the person first"
+                "{longest} tasks in a row were started by each other's results; ask the person first"
             );
             return Err(ToolError::new(why));
         }

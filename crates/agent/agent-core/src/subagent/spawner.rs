@@ -1,4 +1,4 @@
-//! Who takes tasks, and what a call that asks for one can learn.
+//! Accepts tasks for subagents, and lets the calling tool wait for their ends.
 
 use std::sync::Arc;
 
@@ -9,47 +9,50 @@ use nanobot_session::SessionError;
 use super::roster::Announced;
 use super::{SubagentEnd, SubagentSettings, SubagentTask, Subagents};
 
-/// Why a task was not taken, or its end not told, in words for the model.
+/// The reason why a task was not accepted or its end is unknown, worded for the model.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    /// There are too many already.
+    /// There are too many subagents already.
     #[error("{bound} subagents are at work or waiting already; wait for some of them to finish")]
     Full {
-        /// How many there may be.
+        /// Maximum number of unfinished subagents.
         bound: usize,
     },
     /// The message store failed.
     #[error("the task could not be stored")]
     Bus(#[from] BusError),
-    /// The log of the subagent cannot be read.
+    /// The log of the subagent could not be read.
     #[error("the subagent's log cannot be read")]
     Session(#[from] SessionError),
 }
 
-/// A task was taken.
+/// The state of a task that was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Started {
-    /// It is worked on at once.
+    /// The task starts at once.
     Now,
-    /// It waits: as many as can work at the same time are at work.
+    /// The task waits until one of the running subagents is done.
     Waits,
 }
 
-/// Takes tasks. A bus is one way, a program without one has [`DirectSpawner`](super::DirectSpawner).
+/// Accepts tasks. One implementation uses a bus; a program without one has
+/// [`DirectSpawner`](super::DirectSpawner).
 #[async_trait]
 pub trait Spawner: Send + Sync + std::fmt::Debug {
-    /// The bounds it keeps.
+    /// Returns the limits it enforces.
     fn settings(&self) -> &SubagentSettings;
 
-    /// Takes a task. `Ok` means that it will come to an end of which its session is told; a second
-    /// task under the same id changes nothing.
+    /// Accepts a task. `Ok` means that the task will end and that its session will get the result.
+    /// A second task under the same id has no effect.
     async fn spawn(&self, task: &SubagentTask) -> Result<Started, SpawnError>;
 
-    /// Waits for the end of a task that was taken, also by an earlier process. Cancel-safe.
+    /// Waits for the end of an accepted task, including one that an earlier process accepted.
+    /// Cancel-safe.
     async fn end(&self, task: &SubagentTask) -> Result<SubagentEnd, SpawnError>;
 }
 
-/// Puts tasks on a bus, whose [`AgentLoop`](crate::AgentLoop) hands them to the same subagents.
+/// Publishes tasks on a bus, whose [`AgentLoop`](crate::AgentLoop) gives them to the same
+/// subagents.
 #[derive(Debug)]
 pub struct BusSpawner {
     bus: Arc<dyn Bus>,
@@ -57,7 +60,7 @@ pub struct BusSpawner {
 }
 
 impl BusSpawner {
-    /// A spawner over a bus.
+    /// Creates a spawner over a bus.
     #[must_use]
     pub fn new(bus: Arc<dyn Bus>, subagents: Arc<Subagents>) -> Self {
         Self { bus, subagents }
@@ -74,7 +77,8 @@ impl Spawner for BusSpawner {
         let announced = self.subagents.announce(task)?;
         let accepted = self.bus.publish_inbound(task.message()).await;
         if announced.is_some() && !matches!(accepted, Ok(Accepted::New)) {
-            // It is there already, and may be done with; or it is not there at all.
+            // Either an earlier delivery owns the task, which may even be finished, or publishing
+            // failed.
             self.subagents.roster.withdraw(&task.id);
         }
         accepted?;
@@ -87,7 +91,7 @@ impl Spawner for BusSpawner {
 }
 
 impl Subagents {
-    /// Announces a task that is about to be taken. `None` when it was taken before.
+    /// Announces a task that is about to be accepted. Returns `None` if it was accepted before.
     pub(super) fn announce(&self, task: &SubagentTask) -> Result<Option<Started>, SpawnError> {
         let SubagentSettings {
             max_concurrent,

@@ -1,8 +1,9 @@
 //! A task and its result as messages.
 //!
-//! Decision: the circumstances of a task ride in the message's metadata under one key, beside the
-//! metadata of the message that the task comes from, so that its result finds the same thread.
-//! What makes a message a task is its origin together with its session, which no platform can set.
+//! Decision: the parameters of a task are stored in the message's metadata under one key, next to
+//! the metadata of the message that the task comes from, so that its result reaches the same
+//! thread. A message is a task because of its origin together with its session, which no platform
+//! can set.
 
 use nanobot_tool::ToolContext;
 use nanobot_types::{
@@ -13,47 +14,47 @@ use serde::{Deserialize, Serialize};
 
 use super::SubagentEnd;
 
-/// Where in the metadata the circumstances are.
+/// Metadata key of the parameters.
 const KEY: &str = "_subagent";
-/// How keys of sessions begin that belong to subagents.
+/// Prefix of the session keys of subagents.
 const SESSIONS: &str = "subagent:";
-/// Who such messages are from.
+/// Sender id of messages from subagents.
 const SENDER: &str = "subagent";
-/// The longest label in characters.
+/// Maximum length of a label, in characters.
 const LABEL_LIMIT: usize = 60;
-/// How much of a task makes its label.
+/// Number of characters of the task that serve as its label by default.
 const LABEL_OF_TASK: usize = 30;
 
-/// What a subagent is to do, and for whom.
+/// A task for a subagent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SubagentTask {
-    /// Names the subagent for ever: the same for the same call of the same turn.
+    /// Permanent id of the subagent: the same for the same call of the same turn.
     pub id: String,
-    /// The session that asked for it.
+    /// The session that started it.
     pub parent: SessionKey,
-    /// What people call it.
+    /// The label shown to people.
     pub label: String,
-    /// What is to be done.
+    /// The instructions.
     pub task: String,
-    /// Randomness, when it is not the model's usual.
+    /// Temperature, if it differs from the model's default.
     pub temperature: Option<f32>,
-    /// The call that asked waits for the result, so that no message has to bring it.
+    /// `true` if the call waits for the result, so that no message has to deliver it.
     pub wait: bool,
-    /// How many tasks in a row came out of results of others, this one included.
+    /// Number of consecutive tasks that were started by results of other tasks, including this one.
     pub chain: u32,
-    /// Where the result is talked about.
+    /// The channel where the result is reported.
     pub channel: ChannelName,
-    /// The chat there.
+    /// The chat on that channel.
     pub chat_id: ChatId,
-    /// Where in that chat.
+    /// The thread in that chat.
     pub delivery: DeliveryContext,
     /// The metadata of the message that the task comes from.
     pub metadata: Map,
-    /// When it was asked for.
+    /// Time when the task was created.
     pub asked_at: Timestamp,
 }
 
-/// What a message of a subagent carries beside its text.
+/// The parameters that a message of a subagent carries in addition to its text.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 struct Circumstances {
@@ -80,7 +81,7 @@ impl Circumstances {
 
     fn beside(&self, metadata: &Map) -> Map {
         let mut metadata = metadata.clone();
-        // A struct of strings, numbers and truth values has no other form.
+        // A struct of strings, numbers and booleans always serialises.
         metadata.insert(
             KEY.to_owned(),
             serde_json::to_value(self).unwrap_or_default(),
@@ -90,7 +91,7 @@ impl Circumstances {
 }
 
 impl SubagentTask {
-    /// A task that a call asks for.
+    /// Creates the task that a tool call asks for.
     #[must_use]
     pub fn asked_by(context: &ToolContext, task: String, label: Option<&str>) -> Self {
         let label = label.map(one_line).filter(|label| !label.is_empty());
@@ -116,7 +117,7 @@ impl SubagentTask {
         }
     }
 
-    /// The task that a message carries, if it carries one.
+    /// Returns the task that a message carries, if it carries one.
     #[must_use]
     pub fn of(message: &InboundMessage) -> Option<Self> {
         let Origin::Subagent { id } = &message.origin else {
@@ -152,13 +153,13 @@ impl SubagentTask {
         })
     }
 
-    /// The session in which it is worked on.
+    /// Returns the session in which the task runs.
     #[must_use]
     pub fn session(&self) -> SessionKey {
         session_of(&self.id)
     }
 
-    /// The message that carries it; the same whenever it is made.
+    /// Returns the message that carries the task. It is the same on every call.
     #[must_use]
     pub fn message(&self) -> InboundMessage {
         let circumstances = Circumstances {
@@ -179,7 +180,7 @@ impl SubagentTask {
         }
     }
 
-    /// The message that brings its result into the session that asked for it.
+    /// Returns the message that delivers the result to the session that started the task.
     #[must_use]
     pub fn result(&self, end: &SubagentEnd) -> InboundMessage {
         let is_note = end.was_stopped();
@@ -221,13 +222,13 @@ impl SubagentTask {
     }
 }
 
-/// Whether a session is one that a subagent works in.
+/// Returns `true` if a subagent works in this session.
 #[must_use]
 pub fn is_subagent_session(session: &SessionKey) -> bool {
     session.as_str().starts_with(SESSIONS)
 }
 
-/// The subagent whose result a message brings.
+/// Returns the id of the subagent whose result a message delivers.
 pub(crate) fn reported_by(message: &InboundMessage) -> Option<&str> {
     match &message.origin {
         Origin::Subagent { id } if message.session_key() != session_of(id) => Some(id),
@@ -235,7 +236,7 @@ pub(crate) fn reported_by(message: &InboundMessage) -> Option<&str> {
     }
 }
 
-/// Whether a message only lets a session know something: it is recorded, and no model is asked.
+/// Returns `true` if a message is only a note: it is recorded, and no model is called.
 pub(crate) fn is_note(message: &InboundMessage) -> bool {
     reported_by(message).is_some() && Circumstances::of(&message.metadata).note
 }
@@ -244,8 +245,8 @@ fn session_of(id: &str) -> SessionKey {
     SessionKey::from(format!("{SESSIONS}{id}"))
 }
 
-/// FNV-1a over the name of the turn and the place of the call, folded to 48 bits: short enough to
-/// be typed, stable over programs and versions.
+/// Computes FNV-1a over the turn and the position of the call, folded to 48 bits: short enough to
+/// be typed, and stable across programs and versions.
 fn id_of(turn: &TraceId, position: u32) -> String {
     let hash = format!("{turn}/{position}")
         .bytes()
@@ -266,7 +267,7 @@ fn one_line(text: &str) -> String {
         .join(" ")
 }
 
-/// The beginning of a text, with `...` where it was cut.
+/// Returns the first `limit` characters of a text, followed by `...` if it is longer.
 pub(super) fn cut(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         Some((end, _)) => format!("{}...", text.get(..end).unwrap_or(text)),

@@ -1,4 +1,4 @@
-//! Works on tasks: one turn each, in a session of its own, a few at a time.
+//! Runs subagents: one turn per task, each in a session of its own, a few at a time.
 
 use std::sync::Arc;
 
@@ -15,14 +15,15 @@ use crate::engine::{ResultFiles, TurnFacts};
 use crate::evidence::TurnSteps;
 use crate::{Agent, AgentError, AgentParts, AgentSettings, Observer, Signal, TurnRequest};
 
-/// How subagents work.
+/// Limits of subagents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubagentSettings {
-    /// How many work at the same time; at least 1.
+    /// Maximum number of subagents that work at the same time; at least 1.
     pub max_concurrent: usize,
-    /// How many may be at work and waiting, all sessions together.
+    /// Maximum number of working and waiting subagents over all sessions.
     pub max_unfinished: usize,
-    /// How many tasks in a row may come out of results of others, without a word of a person.
+    /// Maximum number of consecutive tasks started by results of other tasks, without a message
+    /// from a person in between.
     pub longest_chain: u32,
 }
 
@@ -37,7 +38,7 @@ impl Default for SubagentSettings {
     }
 }
 
-/// The subagents of an assistant: works on their tasks, and knows who is at work.
+/// The subagents of an assistant: runs their tasks and tracks the unfinished ones.
 #[derive(Debug)]
 pub struct Subagents {
     parts: AgentParts,
@@ -48,8 +49,8 @@ pub struct Subagents {
 }
 
 impl Subagents {
-    /// Subagents made of `parts`, whose tools and prompt are theirs and not the assistant's; the
-    /// sessions are the same. `agent` says how their turns run.
+    /// Creates subagents from `parts`. They have their own tools and prompt, not the assistant's,
+    /// but share its sessions. `agent` configures their turns.
     #[must_use]
     pub fn new(parts: AgentParts, agent: AgentSettings, settings: SubagentSettings) -> Self {
         let seats = Semaphore::new(settings.max_concurrent.clamp(1, Semaphore::MAX_PERMITS));
@@ -62,46 +63,46 @@ impl Subagents {
         }
     }
 
-    /// How they work.
+    /// Returns the limits.
     #[must_use]
     pub fn settings(&self) -> &SubagentSettings {
         &self.settings
     }
 
-    /// Those that a session asked for and that are not done with, in the order in which they came.
+    /// Lists the unfinished subagents that a session started, in the order of arrival.
     #[must_use]
     pub fn of_session(&self, session: &SessionKey) -> Vec<SubagentInfo> {
         self.roster.list(Some(session))
     }
 
-    /// All that are not done with, in the order in which they came.
+    /// Lists all unfinished subagents, in the order of arrival.
     #[must_use]
     pub fn all(&self) -> Vec<SubagentInfo> {
         self.roster.list(None)
     }
 
-    /// Stops all that a session asked for; how many. Their ends are recorded, and the session that
-    /// goes on finds a note of each.
+    /// Stops all subagents of a session and returns their number. Their ends are recorded, and the
+    /// session, which continues, gets a note of each.
     pub fn stop_session(&self, session: &SessionKey) -> usize {
         self.roster
             .stop(Stopped::Told, |_, parent| parent == session)
     }
 
-    /// The same for a session that begins anew: nothing of it reaches the new conversation.
+    /// Stops all subagents of a session that begins a new conversation: nothing of them reaches it.
     pub fn abandon_session(&self, session: &SessionKey) -> usize {
         self.roster
             .stop(Stopped::Untold, |_, parent| parent == session)
     }
 
-    /// Stops one that a session asked for. Whether there was one to stop.
+    /// Stops one subagent of a session. Returns `true` if there was one to stop.
     pub fn stop(&self, session: &SessionKey, id: &str) -> bool {
         self.roster.stop(Stopped::Told, |known, parent| {
             known == id && parent == session
         }) > 0
     }
 
-    /// Waits until every subagent that a session asked for is done with: its work has ended, and
-    /// its result was answered in that session. At once when there is none. Cancel-safe.
+    /// Waits until every subagent of a session is finished: its work has ended, and its result was
+    /// answered in that session. Returns at once if there is none. Cancel-safe.
     pub async fn finished(&self, session: &SessionKey) {
         let mut changes = self.roster.watch();
         while !self.roster.list(Some(session)).is_empty() {
@@ -111,10 +112,10 @@ impl Subagents {
         }
     }
 
-    /// How a subagent ended, as its session has it; `None` while it has not ended.
+    /// Returns the end of a subagent as recorded in its session; `None` while it has not ended.
     ///
     /// # Errors
-    /// The store's.
+    /// Returns a [`SessionError`] if the session could not be read.
     pub async fn end_of(&self, task: &SubagentTask) -> Result<Option<SubagentEnd>, SessionError> {
         let Some(journal_id) = task.message().journal_id() else {
             return Ok(None);
@@ -144,7 +145,7 @@ impl Subagents {
         &self,
         task: &SubagentTask,
     ) -> Result<SubagentEnd, SessionError> {
-        // Watched before it is looked for, so that no end comes in between.
+        // Subscribe before checking, so that no end is missed in between.
         let mut changes = self.roster.watch();
         loop {
             if let Some(end) = self.end_of(task).await? {
@@ -156,8 +157,8 @@ impl Subagents {
         }
     }
 
-    /// The message that brings a result to the session that asked for it. One that is too long for a
-    /// prompt is kept whole in a file, as results of tools are.
+    /// Returns the message that delivers a result to the parent session. A result that is too long
+    /// for a prompt is written whole to a file, as results of tools are.
     pub(crate) async fn result(&self, task: &SubagentTask, end: SubagentEnd) -> InboundMessage {
         let files = ResultFiles {
             folder: self.agent.results_folder.clone(),
@@ -178,28 +179,29 @@ impl Subagents {
         task.result(&SubagentEnd { text, ..end })
     }
 
-    /// The message of a subagent's result was settled.
+    /// Removes a subagent whose result was settled.
     pub(crate) fn answered(&self, id: &str) {
         self.roster.leave(id);
     }
 
-    /// Its result is on the way to the session that asked for it.
+    /// Notes that the result of a task is on the way to the parent session.
     pub(crate) fn report(&self, task: &SubagentTask) {
         self.roster.report(task);
     }
 
-    /// Its task could not be finished now.
+    /// Notes that a task could not be finished now and is retried.
     pub(crate) fn rest(&self, task: &SubagentTask) {
         self.roster.rest(&task.id);
     }
 
-    /// A task was handed out: the subagent waits for its turn from now on.
+    /// Enters a delivered task; the subagent waits for its turn from now on. The returned token
+    /// fires when it is stopped.
     pub(crate) fn enter(&self, task: &SubagentTask) -> CancellationToken {
         self.roster.wait(task)
     }
 
-    /// Waits until there is room for one more at work, in the order of asking. `None` when
-    /// `closing` fires first; no seat when `stopped`, which is from [`Subagents::enter`], does.
+    /// Waits for a free slot; waiters are served in order. Returns `None` if `closing` fires first,
+    /// and `Some(None)` if `stopped` (from [`Subagents::enter`]) does.
     pub(crate) async fn seat(
         &self,
         stopped: &CancellationToken,
@@ -213,12 +215,11 @@ impl Subagents {
         }
     }
 
-    /// Works on a task to its end and records the end. Goes on where an earlier run was
-    /// interrupted, and only reports an end that is recorded. `interrupt` ends what runs without an
-    /// end.
+    /// Runs a task to its end, or resumes it where an earlier run was interrupted. The end is
+    /// recorded before it is returned. `interrupt` interrupts the turn without an end.
     ///
     /// # Errors
-    /// As [`Agent::run_turn`]; the same task goes on later.
+    /// See [`Agent::run_turn`]; the same task can be resumed later.
     pub(crate) async fn work(
         &self,
         task: &SubagentTask,
@@ -243,7 +244,7 @@ impl Subagents {
         Ok(agent.run_turn_noting(request, steps).await?.into())
     }
 
-    /// Ends a task that is not worked on any further. An end that is recorded stays.
+    /// Ends a task without running it any further. An end that is already recorded stays.
     pub(crate) async fn conclude(
         &self,
         task: &SubagentTask,
@@ -258,7 +259,7 @@ impl Subagents {
             .into())
     }
 
-    /// Whether the result of a task has to be brought to the session that asked for it.
+    /// Returns `true` if the result of a task must be delivered to the session that started it.
     pub(crate) fn is_awaited(&self, task: &SubagentTask) -> bool {
         !task.wait && self.roster.stopped(&task.id) != Some(Stopped::Untold)
     }
@@ -266,14 +267,15 @@ impl Subagents {
     fn agent(&self, task: &SubagentTask) -> Agent {
         let mut settings = self.agent.clone();
         settings.options.temperature = task.temperature;
-        // What it finds out is remembered by who asked for it.
+        // The parent session remembers what the subagent found out.
         settings.consolidation.enabled = false;
         settings.calibration_file = None;
         Agent::new(self.parts.clone(), settings)
     }
 }
 
-/// The message that begins the turn of a task, and the turn's name: the same after a restart.
+/// Returns the message that begins the turn of a task, and the turn's id. Both are the same after a
+/// restart.
 fn opening(task: &SubagentTask) -> (TraceId, MessageEntry) {
     let inbound = task.message().journal_id();
     let trace = TraceId::from(inbound.as_ref().map_or(task.id.as_str(), |id| id.as_str()));
@@ -306,7 +308,7 @@ fn facts(task: &SubagentTask) -> TurnFacts {
     }
 }
 
-/// Remembers which tools a subagent called last; whatever else it does, nobody watches.
+/// Records the tools that a subagent called last. All its other signals are ignored.
 struct LastTool {
     roster: Arc<Roster>,
     id: String,

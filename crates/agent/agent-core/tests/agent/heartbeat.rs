@@ -1,4 +1,4 @@
-//! Turns of heartbeats: little context, and nothing told that is not worth it.
+//! Heartbeat turns: little context, and no messages that are not worth sending.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::world::World;
 
-/// Tells what is news.
+/// A judge that sends only news.
 #[derive(Debug)]
 struct News;
 
@@ -37,7 +37,7 @@ fn beat(number: usize, channel: &str) -> InboundMessage {
     }
 }
 
-/// Has these messages handled in order, and returns everything that was sent.
+/// Runs a loop over these messages in order, and returns everything that was sent.
 async fn sent(world: &World, messages: Vec<InboundMessage>) -> Vec<OutboundMessage> {
     let bus = Arc::new(MemoryBus::new());
     let agent_loop = AgentLoop::with_commands(
@@ -51,7 +51,7 @@ async fn sent(world: &World, messages: Vec<InboundMessage>) -> Vec<OutboundMessa
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
     let task = TaskTracker::new().spawn(async move { agent_loop.run(stop).await.unwrap() });
-    // What a person says last is answered last.
+    // The last message of a person is answered last.
     let mut out = bus.outbound(&"telegram".into()).await.unwrap();
     for message in messages {
         let began = tokio::time::Instant::now();
@@ -138,9 +138,7 @@ async fn a_heartbeat_writes_to_nobody_by_the_message_tool() {
         panic!("{told:?}")
     };
     assert!(
-        message
-            .content
-            .contains("Nobody is written to from a heartbeat"),
+        message.content.contains("A heartbeat cannot send messages"),
         "{}",
         message.content
     );

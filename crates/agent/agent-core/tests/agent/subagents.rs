@@ -1,4 +1,4 @@
-//! Subagents: their results come once, into the session and thread that asked for them, whatever
+//! Subagents: each result arrives once, in the session and thread that asked for it, whatever
 //! happens meanwhile.
 
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::world::{World, line};
 
-/// A topic of a group: its session is not the chat's own.
+/// A topic of a group, whose session key is not the chat's default one.
 const SESSION: &str = "telegram:1:topic:7";
 const NO_GRACE: LoopSettings = LoopSettings {
     lane_bound: 8,
@@ -93,7 +93,7 @@ impl Running {
         self.bus.publish_inbound(said(id, text)).await.unwrap();
     }
 
-    /// The next whole message.
+    /// Waits for the next complete message.
     async fn reply(&mut self) -> OutboundMessage {
         loop {
             let delivery = self.out.next().await.unwrap();
@@ -129,7 +129,7 @@ fn said(id: &str, text: &str) -> InboundMessage {
     }
 }
 
-/// The subagents of a world: they look and panic, and can do nothing else.
+/// Returns the subagents of a world. Their only tools are one that looks and one that panics.
 fn subagents(world: &World, bounds: SubagentSettings) -> Arc<Subagents> {
     let registry = Registry::new();
     registry
@@ -200,8 +200,8 @@ fn last(request: &ChatRequest) -> String {
         .unwrap()
 }
 
-/// What the assistant says when `spawn` was called with `arguments`: it starts a subagent, says so,
-/// and passes the result on.
+/// Returns the assistant's answer after `spawn` was called with `arguments`: it starts a subagent,
+/// says so, and passes the result on.
 fn parent(request: &ChatRequest, arguments: &Value) -> Reply {
     let last = last(request);
     if last.starts_with("user: [Subagent") {
@@ -219,7 +219,7 @@ fn parent(request: &ChatRequest, arguments: &Value) -> Reply {
     }
 }
 
-/// A model whose subagent looks once and then answers.
+/// Returns a model whose subagent looks once and then answers.
 fn model(arguments: Value) -> ScriptedProvider {
     ScriptedProvider::answering(
         move |request| match (is_subagent(request), results(request)) {
@@ -495,7 +495,7 @@ async fn one_is_stopped_by_its_id_and_the_others_go_on() {
         .into_iter()
         .filter(is_subagent)
         .count();
-    assert_eq!(asked, 1, "the other one never began");
+    assert_eq!(asked, 1, "the other subagent never began");
 }
 
 #[tokio::test]
@@ -543,7 +543,7 @@ async fn a_limit_is_reported() {
     };
     assert_eq!(
         told,
-        "Passed on: [Subagent 'number' failed: it came to its limit before it was done]"
+        "Passed on: [Subagent 'number' failed: it reached its limit before it was done]"
     );
     running.stop().await;
     let log = world.log(SESSION).await;
@@ -739,7 +739,7 @@ async fn what_cannot_be_a_task_is_refused() {
     }
 }
 
-/// Whether the machine is on. When it goes off, nothing is stored any more.
+/// The power of a machine. After it goes off, nothing is stored.
 #[derive(Debug, Default)]
 struct Power {
     off: AtomicBool,
@@ -757,7 +757,7 @@ impl Power {
     }
 }
 
-/// A store whose machine goes off at its k-th append: before it takes effect, or right after.
+/// A store whose machine loses power at its k-th append, before or after it takes effect.
 #[derive(Debug)]
 struct Dying {
     inner: Arc<InMemoryStore>,
@@ -807,7 +807,7 @@ impl SessionStore for Dying {
     }
 }
 
-/// A bus that takes nothing when the machine is off.
+/// A bus that accepts nothing while the power is off.
 #[derive(Debug)]
 struct Mortal {
     inner: Arc<dyn Bus>,
@@ -848,8 +848,8 @@ impl Bus for Mortal {
     }
 }
 
-/// The appends of a whole exchange: four of the asking turn, four of the subagent, two of the turn
-/// that passes the result on.
+/// Number of appends of a whole exchange: four of the parent turn, four of the subagent, two of the
+/// turn that passes the result on.
 const APPENDS: usize = 10;
 
 async fn survives(bus: Arc<dyn Bus>, ledger: Arc<dyn Ledger>, dies_at: usize, after: bool) {
@@ -902,7 +902,7 @@ async fn survives(bus: Arc<dyn Bus>, ledger: Arc<dyn Ledger>, dies_at: usize, af
     while !told.iter().any(|text| text.starts_with("Passed on")) {
         told.push(second.text().await);
     }
-    // The newest of all waits behind everything else of its session.
+    // The newest message waits after everything else in its session.
     second.say("b", "anything else?").await;
     loop {
         match second.text().await {
@@ -948,7 +948,8 @@ async fn survives(bus: Arc<dyn Bus>, ledger: Arc<dyn Ledger>, dies_at: usize, af
     assert_eq!(own.len(), 5, "{own:?}; {place}");
 }
 
-/// The same for a call that waits: three appends, four of the subagent, and one of the end.
+/// Tests a call that waits for its subagent: three appends, four of the subagent, and one of the
+/// end.
 async fn survives_waiting(dies_at: usize, after: bool) {
     let place = format!("append {dies_at}, after: {after}");
     let mut world = World::new(model(json!({"task": "find the number", "wait": true})));
