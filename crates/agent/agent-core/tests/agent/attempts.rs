@@ -1,4 +1,4 @@
-//! How often a message is tried, over restarts.
+//! Attempts of a message, counted across restarts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,8 @@ const SETTINGS: LoopSettings = LoopSettings {
     attempts: 1,
 };
 
-/// A model that answers once per life with another tool call, up to `calls` of them, and then hangs.
+/// Returns a model that answers once per life with another tool call, up to `calls` of them, and
+/// then hangs.
 fn one_answer_per_life(calls: usize) -> (ScriptedProvider, Arc<AtomicBool>) {
     let alive = Arc::new(AtomicBool::new(true));
     let may_answer = alive.clone();
@@ -43,8 +44,8 @@ fn one_answer_per_life(calls: usize) -> (ScriptedProvider, Arc<AtomicBool>) {
     (provider, alive)
 }
 
-/// Runs the loop until the model was asked `requests` times in all, then takes everything away from it
-/// as a crash does.
+/// Runs the loop until the model was called `requests` times in all, then drops everything as a
+/// crash does.
 async fn live(world: &World, bus: &Arc<MemoryBus>, requests: usize) {
     let agent_loop = AgentLoop::new(world.agent(), bus.clone(), bus.clone(), SETTINGS);
     let task =

@@ -1,4 +1,4 @@
-//! Backlogs: summarised in bounded memory, in the background, and over the end of a process.
+//! Backlogs: summarised in bounded memory, in the background, and across restarts.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::consolidation::{Home, SESSION, entry, is_summary, save, summing_up};
 
-/// Remembers the longest read.
+/// A store that remembers the longest read.
 #[derive(Debug)]
 struct Longest {
     inner: JsonlStore,
@@ -49,7 +49,8 @@ impl SessionStore for Longest {
     }
 }
 
-/// A session as the Python program leaves it: never summarised. Each message says a few words this often.
+/// Writes a session as the Python program leaves it: never summarised. Each message repeats a few
+/// words `repeated` times.
 fn write_session(folder: &std::path::Path, messages: usize, repeated: usize) -> u64 {
     std::fs::create_dir_all(folder).unwrap();
     let mut file =
@@ -91,7 +92,7 @@ async fn a_backlog_is_summarised_in_bounded_reads() {
         .unwrap();
     agent.settled().await;
     let read = store.inner.bytes_read();
-    // Once at the cursor, once to find its beginning, and then part by part.
+    // Once from the cursor, once to find the beginning, and then part by part.
     assert!(
         read < 12 * length,
         "{read} bytes were read of a file of {length}"
@@ -138,7 +139,8 @@ async fn a_backlog_is_summarised_in_bounded_reads() {
     );
 }
 
-/// A home whose model takes all of a conversation that was never summarised, and is not asked to.
+/// Returns a home with a long session that was never summarised. Its budget fits all of it, so the
+/// model is never asked for a summary.
 fn unsummarised(messages: usize, repeated: usize) -> Home {
     let mut home = Home::new(summing_up(|_| save(&entry("never asked for"))));
     home.settings.window = 100_000_000;
@@ -153,7 +155,7 @@ fn unsummarised(messages: usize, repeated: usize) -> Home {
     home
 }
 
-/// Says this, and returns the request that was made of it.
+/// Says `text` and returns the resulting request.
 async fn asked(home: &Home, agent: &Agent, text: &str) -> ChatRequest {
     home.say(agent, text).await;
     home.provider.requests().pop().unwrap()
@@ -168,7 +170,7 @@ fn begins_with(request: &ChatRequest, before: &ChatRequest) -> bool {
 
 #[tokio::test]
 async fn a_request_of_a_partial_read_begins_with_the_one_before_it() {
-    // Messages of half a kilobyte, and of 25. What is said goes on in the same way.
+    // Messages of half a kilobyte, and of 25 kilobytes; new messages have the same size.
     for (messages, repeated) in [(15_000, 20), (620, 1_000)] {
         let home = unsummarised(messages, repeated);
         let mut agent = home.agent();
@@ -263,7 +265,7 @@ fn said(id: &str, text: &str) -> InboundMessage {
     }
 }
 
-/// Runs a loop over these messages until each has its answer and `then` is over.
+/// Runs a loop over these messages until each is answered and `then` has finished.
 async fn live(agent: Arc<Agent>, messages: &[InboundMessage], then: impl Future<Output = ()>) {
     let bus = Arc::new(MemoryBus::new());
     let mut out = bus.outbound(&"cli".into()).await.unwrap();
@@ -294,7 +296,7 @@ async fn live(agent: Arc<Agent>, messages: &[InboundMessage], then: impl Future<
     task.await.unwrap();
 }
 
-/// Waits until the history has this.
+/// Waits until the history contains `text`.
 async fn written(home: &Home, text: &str) {
     let deadline = std::time::Duration::from_secs(60);
     let found = tokio::time::timeout(deadline, async {
@@ -333,7 +335,7 @@ async fn a_conversation_that_is_left_goes_into_memory_after_a_kill_too() {
     live(home.agent(), &messages, std::future::ready(())).await;
     assert_eq!(home.file("HISTORY.md"), "");
 
-    // The next process is started, and no message comes.
+    // The next process starts without any message.
     let later = Home {
         provider: Arc::new(summing_up(|_| save(&entry("has a cat called Minka")))),
         ..home

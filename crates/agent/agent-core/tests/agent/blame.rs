@@ -1,7 +1,8 @@
-//! After a crash, the turn whose step was under way is to blame, not what ran beside it.
+//! After a crash, the turn whose step was under way is blamed, not the turns that ran at the same
+//! time.
 //!
-//! The tests start this very binary as the process that dies: it runs a loop over a ledger, a
-//! session store and notes of steps on disk, and a tool of it aborts.
+//! The tests start this test binary as the process that dies: it runs a loop over a ledger, a
+//! session store and step notes on disk, and one of its tools aborts.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -24,7 +25,7 @@ use crate::world::World;
 const HOME: &str = "NANOBOT_BLAME_TEST_HOME";
 const ATTEMPTS: u32 = 3;
 
-/// Aborts the process, once another turn waits for its model.
+/// A tool that aborts the process once another turn waits for its model.
 #[derive(Debug)]
 struct Abort(ToolSpec, PathBuf);
 
@@ -55,8 +56,8 @@ impl Tool for Abort {
     }
 }
 
-/// Answers "poison" with the tool that aborts. The first answer to "hello" never comes in the
-/// first life; it is given in the second.
+/// Answers "poison" with a call of the aborting tool. The first answer to "hello" hangs in the
+/// first life and is given in the second.
 fn model(home: &Path) -> ScriptedProvider {
     let asked = home.join("asked");
     let is_first_life = !asked.exists();
@@ -134,7 +135,7 @@ fn live(home: &Path) -> ExitStatus {
         .unwrap()
 }
 
-/// The entry of each message, oldest first.
+/// Returns the entry of each message, oldest first.
 async fn entries(home: &Path) -> Vec<LedgerEntry> {
     let bus = open(home).await;
     let mut entries = bus
@@ -183,9 +184,9 @@ async fn the_turn_that_kills_is_given_up_and_the_one_beside_it_loses_nothing() {
             innocent.attempts <= 1,
             "after {crashes} crashes: {innocent:?}"
         );
-        assert!(crashes < 9, "it is never given up");
+        assert!(crashes < 9, "the message is never given up");
     }
-    // The recorded call of the tool is worth one attempt more.
+    // The recorded tool call allows one more attempt.
     assert_eq!(crashes, ATTEMPTS + 1);
     let ends: Vec<_> = entries(home)
         .await
@@ -234,7 +235,7 @@ async fn suspects_run_one_at_a_time_until_the_guilty_one_is_known() {
     let mut crashes = 0;
     while !live(home).success() {
         crashes += 1;
-        assert!(crashes < 9, "it is never given up");
+        assert!(crashes < 9, "the message is never given up");
     }
     let ends: Vec<_> = entries(home)
         .await

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 pub(crate) const SESSION: &str = "cli:direct";
 
-/// Keeps what a person would have been told.
+/// Collects the notices for a person.
 #[derive(Debug, Default)]
 pub(crate) struct Told(Mutex<Vec<String>>);
 
@@ -57,7 +57,7 @@ pub(crate) fn is_summary(request: &ChatRequest) -> bool {
         .any(|tool| tool.name.as_str() == "save_memory")
 }
 
-/// A model that answers people and hands over this summary.
+/// Returns a model that answers people and returns this summary.
 pub(crate) fn summing_up(
     summary: impl Fn(&ChatRequest) -> Reply + Send + Sync + 'static,
 ) -> ScriptedProvider {
@@ -128,7 +128,7 @@ impl Home {
         ))
     }
 
-    /// A turn, and what follows it.
+    /// Runs a turn, and starts the background work after it.
     pub(crate) async fn say(&self, agent: &Agent, text: &str) {
         agent
             .process_direct(DirectRequest::new(text).watched_by(self.told.clone()))
@@ -137,7 +137,7 @@ impl Home {
         agent.settled().await;
     }
 
-    /// Turns that leave no more room.
+    /// Runs turns until no room is left.
     async fn fill(&self, agent: &Agent) {
         for number in 0..24 {
             self.say(
@@ -277,7 +277,7 @@ async fn a_window_of_messages_counts_too() {
     assert_eq!(
         home.view().await.cursor,
         Seq(4),
-        "half of it stays, and a turn is not torn apart"
+        "half of it stays, and a turn is not split"
     );
 }
 
@@ -426,7 +426,7 @@ async fn facts_that_change_meanwhile_are_merged_again() {
     assert_eq!(home.told(), Vec::<String>::new());
 }
 
-/// Fails to append what moves the cursor, once.
+/// A store that fails once to append an entry that moves the cursor.
 #[derive(Debug)]
 struct Crashing {
     inner: Arc<dyn SessionStore>,

@@ -1,4 +1,4 @@
-//! Crashes between any two steps of a turn: nothing recorded is lost or done again.
+//! Crashes between any two steps of a turn: no recorded step is lost or repeated.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::world::World;
 
 const SESSION: &str = "telegram:1";
 
-/// A store that dies at its k-th append: before it takes effect, or right after.
+/// A store that dies at its k-th append, before or after it takes effect.
 #[derive(Debug)]
 struct Dying {
     inner: Arc<InMemoryStore>,
@@ -104,7 +104,7 @@ async fn deliver(agent: &Agent) -> Result<TurnReport, AgentError> {
         .await
 }
 
-/// A model that decides by what it sees, so that a run may be interrupted anywhere.
+/// Returns a model that decides by the request alone, so that a run may be interrupted anywhere.
 fn model() -> ScriptedProvider {
     ScriptedProvider::answering(|request| {
         let results = request

@@ -1,4 +1,4 @@
-//! Turns on a disk that fails: the person is told, and answered once when it works again.
+//! Turns on a failing disk: the person is notified, and gets one reply once the disk works again.
 
 use std::sync::Arc;
 
@@ -31,7 +31,8 @@ fn world(disk: &FaultyDisk) -> World {
     world
 }
 
-/// A turn whose disk fails from an operation on until the person was told; whether it failed.
+/// Runs a turn whose disk fails from the operation `from` on until the person is notified. Returns
+/// `true` if it failed.
 async fn turn_that_fails(fault: Fault, from: u64) -> bool {
     let disk = FaultyDisk::new(Arc::new(MemoryDisk::new()));
     let world = world(&disk);
@@ -107,7 +108,7 @@ async fn what_comes_after_the_disk_works_again_does_not_overtake_what_waits() {
     disk.fail(Fault::ALL[0], 0, u64::MAX);
     running.say("1", "a", "first").await;
     assert!(running.reply().await.contains("cannot record"));
-    // It rests now, and the disk recovers before it is tried again.
+    // It backs off now, and the disk recovers before the next attempt.
     disk.clear();
     running.say("1", "b", "second").await;
     running.say("2", "c", "elsewhere").await;

@@ -50,7 +50,7 @@ impl Running {
         self.bus.publish_inbound(message).await.unwrap();
     }
 
-    /// The next whole message.
+    /// Waits for the next complete message.
     pub(crate) async fn reply(&mut self) -> String {
         loop {
             let delivery = self.out.next().await.unwrap();
@@ -164,7 +164,7 @@ async fn a_message_that_comes_meanwhile_is_steered_into_the_turn() {
     running.say("1", "a", "begin").await;
     world.provider.wait_for(1).await.unwrap();
     running.say("1", "b", "and mind the gap").await;
-    // The command answers at once, so the message before it has reached its lane.
+    // The command is answered at once, so the message before it has reached its lane.
     running.say("1", "c", "/help").await;
     assert!(running.reply().await.contains("/stop"));
     gate.open();
@@ -202,7 +202,7 @@ async fn who_goes_on_writing_is_answered_in_between_and_nothing_is_left_out() {
             .say("1", &number.to_string(), &number.to_string())
             .await;
     }
-    // The command answers at once, so the messages before it have reached their lane.
+    // The command is answered at once, so the messages before it have reached their lane.
     running.say("1", "help", "/help").await;
     assert!(running.reply().await.contains("/stop"));
     gate.open();
@@ -403,7 +403,7 @@ async fn a_chat_sees_what_is_not_settled_in_it_and_decides() {
     running.stop().await;
 }
 
-/// The `message` tool has answered, so what the model says after that is no reply.
+/// The `message` tool has answered the chat, so the model's later text is no reply.
 #[tokio::test(start_paused = true)]
 async fn a_suppressed_reply_withdraws_the_draft_that_showed_it() {
     let script = [
@@ -436,7 +436,7 @@ async fn a_suppressed_reply_withdraws_the_draft_that_showed_it() {
         }
     }
     running.stop().await;
-    assert_eq!(finals, ["As before."], "what was suppressed is not sent");
+    assert_eq!(finals, ["As before."], "a suppressed reply is not sent");
     assert_eq!(
         world.outbox.0.lock().unwrap().len(),
         1,
@@ -480,7 +480,8 @@ async fn a_flood_waits_in_the_ledger_and_its_sender_is_told_once() {
     }
     let told = out.next().await.unwrap().message.content;
     assert!(told.contains("wait their turn"), "{told}");
-    // A minute on the paused clock: what waits is offered to the lane and refused again and again.
+    // During a minute on the paused clock, the waiting messages are offered to the lane and refused
+    // repeatedly.
     tokio::time::sleep(std::time::Duration::from_secs(60)).await;
     cancel.cancel();
     task.await.unwrap();
@@ -496,8 +497,9 @@ async fn a_flood_waits_in_the_ledger_and_its_sender_is_told_once() {
         "nothing is dropped"
     );
     let begun = entries.iter().filter(|entry| entry.attempts > 0).count();
-    assert_eq!(begun, 1, "what waits has lost no attempt");
-    // What is told is lossy and bounded, so the end of the subscription shows whether there was more.
+    assert_eq!(begun, 1, "waiting messages have lost no attempt");
+    // Notices are lossy and bounded, so only the end of the subscription shows whether there were
+    // more.
     bus.close();
-    assert!(out.next().await.is_none(), "the sender is told once");
+    assert!(out.next().await.is_none(), "the sender is notified once");
 }

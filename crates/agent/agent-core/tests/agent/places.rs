@@ -1,4 +1,4 @@
-//! Where the answers of jobs go.
+//! Delivery of the replies of jobs.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::world::World;
 
-/// Has a message handled by an assistant that has just been started, and returns its answer.
+/// Runs a message with a newly started assistant and returns the reply.
 async fn answer(world: &World, message: InboundMessage) -> OutboundMessage {
     let bus = Arc::new(MemoryBus::new());
     let parts = (

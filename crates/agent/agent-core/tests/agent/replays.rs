@@ -1,4 +1,4 @@
-//! Recorded sessions, replayed: the same code takes the same steps.
+//! Replays of recorded sessions: the same code takes the same steps.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::world::World;
 
 const SESSION: &str = "cli:direct";
 
-/// A world in which these things were said, one after the other.
+/// Returns a world in which these messages were sent, one after the other.
 async fn talk(provider: ScriptedProvider, options: TurnOptions, said: &[&str]) -> World {
     let mut world = World::new(provider);
     world.options = options;
@@ -35,7 +35,8 @@ async fn talk(provider: ScriptedProvider, options: TurnOptions, said: &[&str]) -
     world
 }
 
-/// Tools that work, do not exist, refuse their arguments; thoughts; a message to the chat.
+/// Returns a world with tools that work, do not exist, or refuse their arguments, with thinking,
+/// and with a message to the chat.
 async fn errands() -> World {
     let broken = ScriptedCall {
         arguments: "{\"at\": ".to_owned(),
@@ -739,9 +740,9 @@ async fn a_bundle_with_absurd_numbers_is_replayed_all_the_same() {
     );
 }
 
-/// Rows whose secret has no look: only the configuration knows it.
+/// Rows whose secret has no recognisable form: only the configuration knows it.
 const UNRECOGNISABLE: [&str; 1] = ["own_config_value"];
-/// Rows of innocent texts that only a machine writes; a bundle hides those too.
+/// Rows of harmless machine-written texts that a bundle hides as well.
 const HIDDEN_ALL_THE_SAME: [&str; 8] = [
     "git_sha",
     "cargo_checksum",
@@ -777,7 +778,7 @@ fn secrets_of_every_kind_stay_out_of_bundles() {
     assert_eq!(wrong, Vec::<String>::new());
 }
 
-/// Sessions that were recorded once and must be done again by every later version.
+/// Recorded sessions that every later version must replay without divergence.
 #[tokio::test]
 async fn stored_recordings_are_done_again() {
     let folder: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests", "recordings"]

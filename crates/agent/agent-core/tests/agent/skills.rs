@@ -11,7 +11,7 @@ use nanobot_types::{JobId, Origin};
 
 use crate::world::{World, line};
 
-/// One skill that says so often it was asked for, and one that is not available.
+/// A source with one skill, whose text contains how often it was read, and one unavailable skill.
 #[derive(Debug, Default)]
 struct Changing(std::sync::atomic::AtomicU32);
 

@@ -265,7 +265,7 @@ async fn a_message_to_the_same_chat_is_the_reply() {
     );
 }
 
-/// Somebody writes once, after the `message` tool has answered the chat.
+/// Steering that supplies one message, after the `message` tool has answered the chat.
 struct Late(u32);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! An agent with a scripted model, counting tools and a workspace that goes away with the test.
+//! An agent with a scripted model, counting tools and a temporary workspace.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,7 @@ use nanobot_types::{
 };
 use serde_json::{Value, json};
 
-/// How often each tool ran.
+/// Counts how often each tool ran.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Runs(Arc<Mutex<BTreeMap<String, u32>>>);
 
@@ -32,7 +32,7 @@ impl Runs {
     }
 }
 
-/// A tool that only counts.
+/// A tool that only counts its calls.
 #[derive(Debug)]
 struct Counting {
     spec: ToolSpec,
@@ -57,7 +57,7 @@ impl Tool for Counting {
     }
 }
 
-/// Keeps what the `message` tool sends.
+/// Collects the messages that the `message` tool sends.
 #[derive(Debug, Default)]
 pub(crate) struct Kept(pub(crate) Mutex<Vec<OutboundMessage>>);
 
@@ -93,7 +93,7 @@ impl World {
         }
     }
 
-    /// The tools of every agent of this world.
+    /// Returns the tools of every agent of this world.
     pub(crate) fn registry(&self) -> Registry {
         let registry = Registry::new();
         for (name, effect) in [
@@ -126,7 +126,7 @@ impl World {
         registry
     }
 
-    /// A new agent over what the world holds, as after a restart.
+    /// Creates a new agent over the state of the world, as after a restart.
     pub(crate) fn agent(&self) -> Arc<Agent> {
         Arc::new(Agent::new(
             self.parts(self.registry(), Purpose::Assistant),
@@ -135,7 +135,8 @@ impl World {
     }
 
     pub(crate) fn settings(&self) -> AgentSettings {
-        // What is left behind is archived by asking the model, which these tests have scripted for turns.
+        // `/new` would ask the model for a summary, but these tests script the model for turns
+        // only.
         let consolidation = ConsolidationSettings {
             enabled: false,
             ..ConsolidationSettings::default()
@@ -147,7 +148,7 @@ impl World {
         }
     }
 
-    /// What an agent with these tools is made of.
+    /// Returns the parts of an agent with these tools.
     pub(crate) fn parts(&self, registry: Registry, purpose: Purpose) -> AgentParts {
         let candidate = Candidate {
             provider: self.provider.clone(),
@@ -172,7 +173,7 @@ impl World {
         }
     }
 
-    /// Replays a session against this world's tools and options.
+    /// Replays a session with this world's tools and options.
     pub(crate) async fn replay(&self, session: &str) -> Vec<TurnReplay> {
         let options = ReplayOptions {
             turn_options: self.options.clone(),
@@ -186,7 +187,7 @@ impl World {
         replay_session(&view, &options, &self.registry().specs()).await
     }
 
-    /// Asserts that this program would do all of a session again, step by step.
+    /// Asserts that this program repeats all of a session step by step.
     pub(crate) async fn assert_replays(&self, session: &str) {
         let replays = self.replay(session).await;
         let told: Vec<String> = replays.iter().map(ToString::to_string).collect();
@@ -198,7 +199,7 @@ impl World {
         );
     }
 
-    /// What the session holds, as `role: text`.
+    /// Returns the messages of the session, as `role: text`.
     pub(crate) async fn log(&self, session: &str) -> Vec<String> {
         let view = self
             .sessions
@@ -230,7 +231,7 @@ pub(crate) fn line(message: &ChatMessage) -> String {
     }
 }
 
-/// Keeps signals.
+/// Collects signals.
 #[derive(Debug, Default)]
 pub(crate) struct Seen(pub(crate) Mutex<Vec<Signal>>);
 
