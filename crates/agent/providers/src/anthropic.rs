@@ -1,9 +1,10 @@
-//! The client of Anthropic's `/v1/messages`.
+//! Client for Anthropic's `/v1/messages`.
 //!
-//! Decision: an own small client, because this API is a different one: system prompt apart,
-//! roles that alternate, signed thoughts that have to come back, and marks that say what to
-//! cache. Four marks are set: the program's own tools, all tools, the system prompt, and the
-//! newest message, where the mark moves along.
+//! Decision: a small client of our own, because this API differs from OpenAI's: the system prompt
+//! is separate, roles alternate, signed thinking blocks must be sent back, and `cache_control`
+//! marks say what to cache. Four marks are set: on the last built-in tool, on the system prompt
+//! (which covers all tools), and on the two newest user messages, where they move along with the
+//! conversation.
 
 pub(crate) mod events;
 mod request;
@@ -28,14 +29,14 @@ use crate::{HttpClients, body};
 
 pub(crate) use self::request::render;
 
-/// The version of the API that is spoken.
+/// Version of the API, sent as `anthropic-version`.
 pub(crate) const VERSION: &str = "2023-06-01";
 
-/// A provider behind `/v1/messages`.
+/// A provider that speaks `/v1/messages`.
 #[derive(Debug)]
 pub(crate) struct Anthropic {
     pub(crate) name: ProviderName,
-    /// The address of `messages`.
+    /// URL of the `messages` endpoint.
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
     pub(crate) faults: Faults,
@@ -149,6 +150,6 @@ impl<S: Stream<Item = Result<Event, EventStreamError<ProviderError>>> + Unpin> S
 fn cause(error: EventStreamError<ProviderError>) -> ProviderError {
     match error {
         EventStreamError::Transport(error) => error,
-        other => ProviderError::Malformed(format!("the answer is no event stream: {other}")),
+        other => ProviderError::Malformed(format!("the answer is not an event stream: {other}")),
     }
 }

@@ -1,9 +1,9 @@
-//! Turns the body of an answer into whole, bounded lines of an event stream.
+//! Turns a response body into complete, bounded lines of an event stream.
 //!
-//! Decision: what comes is judged by its first character, not by its content type, because
-//! servers get that wrong. A JSON document becomes one event, so that a server which ignores
-//! `stream` is understood; a web page is an error. A line is passed on only when it is complete:
-//! the event parsers behind this then never see a character or a frame in halves, and one line
+//! Decision: the body is classified by its first character, not by its content type, because
+//! servers get that wrong. A JSON document becomes one event, so that a server that ignores
+//! `stream` still works; a web page is an error. A line is passed on only when it is complete: the
+//! event parsers that read these lines never see half a character or half a frame, and one line
 //! cannot fill the memory.
 
 use std::sync::{Mutex, PoisonError};
@@ -17,27 +17,27 @@ use serde_json::value::RawValue;
 
 use crate::client::network_error;
 
-/// The longest line of an event stream.
+/// Maximum length of a line of an event stream, in bytes.
 const LINE_LIMIT: usize = 4 << 20;
 
-/// The longest frame of an event stream: what its parser may have to hold.
+/// Maximum length of a frame of an event stream, which its parser may have to hold, in bytes.
 const FRAME_LIMIT: usize = 2 * LINE_LIMIT;
 
-/// The longest answer that is not a stream.
+/// Maximum length of a response that is not a stream, in bytes.
 const DOCUMENT_LIMIT: usize = json::BODY_LIMIT;
 
-/// The most bytes that are passed on at once when they are more than one line. The event parser
-/// copies what is left after each line.
+/// Maximum number of bytes passed on at once when they are more than one line. The event parser
+/// copies the remainder after each line.
 const BATCH: usize = 2 << 10;
 
-/// The mark that some servers send before UTF-8.
+/// The byte order mark that some servers send before UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The longest error that is read.
+/// Maximum number of bytes read of an error response.
 const ERROR_LIMIT: usize = 64 << 10;
 
-/// A place where the reader of a body leaves what went wrong, for those who only learn that
-/// something did.
+/// A slot for the error that the reader of a body hit. The consumer at the other end of
+/// async-openai learns only that there was an error, and takes the cause from here.
 #[derive(Debug, Default)]
 pub(crate) struct Trouble(Mutex<Option<ProviderError>>);
 
@@ -51,7 +51,7 @@ impl Trouble {
     }
 }
 
-/// The beginning of an error's body; what cannot be read is left out.
+/// Reads the beginning of an error response. A read error ends it early.
 pub(crate) async fn error_body(response: Response) -> Vec<u8> {
     let mut body = Vec::new();
     let mut chunks = response.bytes_stream();
@@ -65,10 +65,11 @@ pub(crate) async fn error_body(response: Response) -> Vec<u8> {
     body
 }
 
-/// The lines of a successful answer, each with its end. Waits for the first byte.
+/// Returns the lines of a successful response, each with its line ending. Waits for the first byte.
 ///
 /// # Errors
-/// Before the first line, when there is no body, or one that is no model's answer.
+/// Returns an error before the first line if there is no body, if the body cannot be read, or if it
+/// is not a model's response.
 pub(crate) async fn lines(
     response: Response,
 ) -> Result<impl Stream<Item = Result<Bytes, ProviderError>> + Send + 'static, ProviderError> {
@@ -87,7 +88,7 @@ pub(crate) async fn lines(
                 ));
             }
         }
-        // The event parser panics on a mark that is left.
+        // The event parser panics on a byte order mark that is left.
         while head.starts_with(BYTE_ORDER_MARK) {
             drop(head.split_to(BYTE_ORDER_MARK.len()));
         }
@@ -122,13 +123,13 @@ pub(crate) async fn lines(
     Ok(futures_util::stream::iter(frame).boxed())
 }
 
-/// A JSON document on one line, checked but not built.
+/// Puts a JSON document on one line. It is validated but not parsed into values.
 fn one_line(mut document: BytesMut) -> Result<Bytes, ProviderError> {
     let checked: Result<&RawValue, _> = json::from_slice(&document);
     checked.map_err(|error| {
         ProviderError::Malformed(format!("the answer is neither a stream nor JSON: {error}"))
     })?;
-    // A line break inside a text would have been an error.
+    // Every line break is outside of strings: one inside a string would have been an error.
     document
         .iter_mut()
         .filter(|byte| matches!(byte, b'\n' | b'\r'))
@@ -136,7 +137,7 @@ fn one_line(mut document: BytesMut) -> Result<Bytes, ProviderError> {
     Ok(document.freeze())
 }
 
-/// Reads a whole answer that is no stream.
+/// Reads a whole response that is not a stream.
 pub(crate) async fn document(response: Response) -> Result<Vec<u8>, ProviderError> {
     let url = response.url().clone();
     let mut body = Vec::new();
@@ -155,11 +156,11 @@ pub(crate) async fn document(response: Response) -> Result<Vec<u8>, ProviderErro
 struct Lines<S> {
     chunks: S,
     pending: BytesMut,
-    /// Bytes passed on of a frame that has not ended.
+    /// Bytes already passed on of the frame in progress.
     frame: usize,
-    /// The values of that frame.
+    /// Estimated memory of the values in that frame.
     values: MemoryEstimate,
-    /// Nothing comes after what is pending.
+    /// `true` if nothing comes after what is pending.
     is_last: bool,
     ended: bool,
 }
@@ -172,7 +173,7 @@ impl<S: Stream<Item = Result<Bytes, ProviderError>> + Unpin + Send> Lines<S> {
     }
 
     async fn next(&mut self) -> Option<Result<Bytes, ProviderError>> {
-        // Everything before this was searched already.
+        // The bytes before this position have been searched for a line ending.
         let mut searched = 0;
         while !self.ended {
             if let Some(end) = self.batch_end(searched) {
@@ -220,8 +221,8 @@ impl<S> Lines<S> {
         }
     }
 
-    /// The end of the lines that are passed on next, of which there is none before `searched`: one
-    /// line, or as many as fit into a batch. A carriage return is no end while a newline may follow.
+    /// Returns the end of the lines to pass on next: one line, or as many as fit into a batch. No
+    /// line ends before `searched`. A carriage return is not an end while a newline may follow.
     fn batch_end(&self, searched: usize) -> Option<usize> {
         let is_end = |at: &usize| match self.pending.get(*at) {
             Some(b'\n') => true,
@@ -233,13 +234,13 @@ impl<S> Lines<S> {
         Some(last.unwrap_or(first) + 1)
     }
 
-    /// Adds lines to the estimate of their frame.
+    /// Adds lines to the memory estimate of their frame.
     fn weigh(&mut self, lines: &[u8]) -> Result<(), ProviderError> {
         let lines = lines
             .strip_suffix(b"\n")
             .unwrap_or(lines)
             .split(|byte| *byte == b'\n');
-        // A carriage return ends a line as well, unless it is a part of its end.
+        // A carriage return also ends a line, unless a newline follows.
         let lines = lines.flat_map(|line| {
             line.strip_suffix(b"\r")
                 .unwrap_or(line)
@@ -261,8 +262,8 @@ impl<S> Lines<S> {
         Ok(())
     }
 
-    /// Puts an empty object in front of a comment between frames. Event parsers drop comments, but
-    /// they are how some servers say that they are still at work.
+    /// Inserts an empty object before a comment between frames. Event parsers drop comments, but
+    /// some servers send them as keep-alives.
     fn alive(&mut self, lines: Bytes) -> Bytes {
         let is_comment = self.frame == 0 && lines.starts_with(b":");
         let ends_frame =
@@ -285,7 +286,7 @@ impl<S> Lines<S> {
     }
 }
 
-/// The lines with a replacement character for what is not UTF-8.
+/// Replaces invalid UTF-8 with the replacement character.
 fn sound(lines: Bytes) -> Bytes {
     match String::from_utf8_lossy(&lines) {
         std::borrow::Cow::Borrowed(_) => lines,

@@ -1,7 +1,7 @@
-//! The HTTP clients that all providers share, each built when it is first needed.
+//! HTTP clients shared by all providers, each built on first use.
 //!
-//! Decision: servers on this machine get a client of their own, which uses no proxy and loads no
-//! certificates. Redirects are not followed: a model API has no business sending a key elsewhere.
+//! Decision: servers on this machine get their own client, which uses no proxy and loads no
+//! certificates. Redirects are not followed: a model API has no reason to send a key elsewhere.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -13,7 +13,7 @@ use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Url};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
-/// Shared clients. A process needs one of these.
+/// Shared HTTP clients. A process needs one instance.
 ///
 /// The program must have installed a default rustls crypto provider before the first request.
 #[derive(Default)]
@@ -23,7 +23,7 @@ pub struct HttpClients {
     local: OnceLock<Client>,
 }
 
-/// The way to servers elsewhere.
+/// Proxy mode for remote servers.
 #[derive(Default)]
 enum Way {
     #[default]
@@ -32,7 +32,7 @@ enum Way {
     Through(Box<Proxy>),
 }
 
-/// Without the proxy, whose address may hold a password.
+/// Omits the proxy, whose address may contain a password.
 impl fmt::Debug for HttpClients {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let has_proxy = matches!(self.way, Way::Through(_));
@@ -42,17 +42,17 @@ impl fmt::Debug for HttpClients {
     }
 }
 
-/// Why a proxy cannot be used.
+/// Error for a proxy address that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("web.proxy is no address of a proxy (http://host:port or socks5://host:port): {0}")]
+#[error("web.proxy is not a valid proxy address (http://host:port or socks5://host:port): {0}")]
 pub struct ProxyError(String);
 
 impl HttpClients {
-    /// Clients that go through this proxy, or through none if it is empty. Without a word about it they
-    /// go through the one that the environment names.
+    /// Creates clients that use this proxy, or no proxy if it is empty. With `None` they use the
+    /// proxy from the environment.
     ///
     /// # Errors
-    /// [`ProxyError`] when the address is not one.
+    /// Returns [`ProxyError`] if the address is invalid.
     pub fn new(proxy: Option<&str>) -> Result<Self, ProxyError> {
         let way = match proxy.map(str::trim) {
             None => Way::AsTheEnvironmentSays,
@@ -69,10 +69,10 @@ impl HttpClients {
         })
     }
 
-    /// The client for this address.
+    /// Returns the client for this address.
     ///
     /// # Errors
-    /// [`ProviderError::Network`] when it cannot be set up.
+    /// Returns [`ProviderError::Network`] if the client cannot be built.
     pub(crate) fn client_for(&self, url: &Url) -> Result<Client, ProviderError> {
         if is_local(url) {
             return built(&self.local, || common().no_proxy().tls_certs_only([]));
@@ -109,13 +109,13 @@ fn built(
     Ok(cell.get_or_init(|| client).clone())
 }
 
-/// Plain HTTP on this machine.
+/// Returns `true` for plain HTTP to this machine.
 fn is_local(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     url.scheme() == "http" && matches!(host, "localhost" | "127.0.0.1" | "[::1]")
 }
 
-/// What went wrong while talking to `url`, for people: no path, no query, no key.
+/// Describes an error of a request to `url` for the user, without path, query or key.
 pub(crate) fn network_error(url: &Url, error: reqwest::Error) -> ProviderError {
     let origin = url.origin().ascii_serialization();
     let error = error.without_url();
@@ -127,7 +127,8 @@ pub(crate) fn network_error(url: &Url, error: reqwest::Error) -> ProviderError {
     ProviderError::Network(format!("{what} ({})", innermost(&error)))
 }
 
-/// The innermost cause says it best; the outer ones only say that there was an error.
+/// Returns the innermost cause, which is the specific one; the outer errors only say that there was
+/// one.
 fn innermost(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(source) = cause.source() {
@@ -172,7 +173,7 @@ mod tests {
     fn only_without_a_word_about_it_the_proxy_of_the_environment_is_asked() {
         let test =
             "client::tests::only_without_a_word_about_it_the_proxy_of_the_environment_is_asked";
-        // Encrypted, because what is not counts as a server on this machine.
+        // HTTPS, because plain HTTP to this machine never uses a proxy.
         check_ways(test, "https", |own, server| {
             drop(rustls::crypto::ring::default_provider().install_default());
             let (clients, server) = (HttpClients::new(own).unwrap(), Url::parse(server).unwrap());

@@ -1,10 +1,10 @@
-//! The model inside the program: no key, no network, no intelligence.
+//! The built-in demo model: no key, no network, no intelligence.
 //!
-//! It recognises a handful of requests in English and Chinese and answers them through the real
-//! tools, so that a first run shows the real thing: a call goes out, its result comes back, the
-//! answer speaks of what was found. Every answer begins with its label. The same conversation
-//! gives the same answer. It never overwrites a file that it has not read whole, and runs
-//! commands only from a short list.
+//! It recognises a few requests in English and Chinese and answers them through the real tools, so
+//! that a first run shows real behaviour: a call goes out, its result comes back, and the answer
+//! reports what was found. Each answer begins with a label. The same conversation gives the same
+//! answer. It never overwrites a file that it has not read completely, and it runs only commands
+//! from a short allowlist.
 
 mod intent;
 mod plan;
@@ -29,7 +29,7 @@ pub struct Demo {
 }
 
 impl Demo {
-    /// The demo under this name.
+    /// Creates the demo model under this provider name.
     #[must_use]
     pub fn new(name: ProviderName) -> Self {
         Self { name }
@@ -58,7 +58,7 @@ fn answer(request: &ChatRequest) -> Vec<StreamEvent> {
         .collect();
     let newest = asked.last().cloned().unwrap_or_default();
     let words = Words::in_language_of(&newest.text);
-    // "Again" means the request before it.
+    // "Again" repeats the request before it.
     let meant = asked
         .iter()
         .rev()
@@ -88,7 +88,7 @@ fn answer(request: &ChatRequest) -> Vec<StreamEvent> {
     }
 }
 
-/// What a person wrote, apart from the note about the moment that goes with it.
+/// A user message, split into its text and the time from its runtime context block.
 #[derive(Clone, Debug, Default)]
 struct Asked {
     text: String,
@@ -97,14 +97,14 @@ struct Asked {
 
 impl Asked {
     fn read(message: &str) -> Self {
-        // The note stands behind the text, so its line is the last of the kind.
+        // The runtime context follows the text, so its line is the last one with this prefix.
         let time = message
             .lines()
             .rev()
             .find_map(|line| line.strip_prefix("Current Time:"));
         let time = time.map(|time| time.trim().to_owned());
         let text = match message.split_once("[Runtime Context") {
-            // Older histories have the note in front, without a closing tag.
+            // In older histories the runtime context precedes the text and has no closing tag.
             Some((before, note)) if before.trim().is_empty() => note
                 .split_once("\n\n")
                 .map(|(_, text)| text)
@@ -123,7 +123,7 @@ fn call(position: usize, tool: &'static str, arguments: String) -> Vec<StreamEve
     vec![
         StreamEvent::ToolCall {
             index: 0,
-            // Nine letters and digits, and another one for each place in the conversation.
+            // Nine letters and digits, unique for each position in the conversation.
             id: Some(format!("demo{position:05}")),
             name: Some(tool.to_owned()),
             arguments,

@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::{HttpClients, body};
 
-/// How long all servers together have to answer.
+/// Time limit for all servers together.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// The usual ports, the preferred server first.
+/// The servers and their usual ports, the preferred first.
 pub const LOCAL_SERVERS: &[(&str, u16)] = &[
     ("ollama", 11434),
     ("lm_studio", 1234),
@@ -22,21 +22,22 @@ pub const LOCAL_SERVERS: &[(&str, u16)] = &[
 /// A model server that answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The row of the table that fits it.
+    /// Name of its row in the provider table.
     pub provider: ProviderName,
-    /// Its address for `apiBase`.
+    /// Its address, for `apiBase`.
     pub api_base: String,
-    /// The first model that it offers for conversation.
+    /// The first chat model that it offers.
     pub model: ModelId,
 }
 
-/// Asks these ports of the loopback address, all at once, for their models. The first in order
-/// that answers like a model server is taken. Takes at most 300 ms.
+/// Asks all these ports of the loopback address for their models concurrently. Returns the first in
+/// list order that responds like a model server. Takes at most 300 ms.
 pub async fn discover_local(servers: &[(&str, u16)], http: &HttpClients) -> Option<Found> {
     discover_within(servers, http, PATIENCE).await
 }
 
-/// The same with another limit than 300 ms, for who knows that the servers are slow.
+/// Does the same as [`discover_local`] with another time limit, for servers that are known to be
+/// slow.
 pub async fn discover_within(
     servers: &[(&str, u16)],
     http: &HttpClients,

@@ -1,4 +1,4 @@
-//! Builds providers from what the configuration says about them.
+//! Builds providers from their configuration.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,18 +16,18 @@ use crate::openai::OpenAi;
 use crate::refusal::Refusals;
 use crate::{ApiKey, CUSTOM, HttpClients, Kind, ProviderSpec, Selection, Wire, wire_model};
 
-/// What the configuration says about a provider.
+/// Configuration of a provider.
 #[derive(Clone, Default)]
 pub struct ProviderSettings {
-    /// Its key.
+    /// The API key.
     pub api_key: Option<ApiKey>,
-    /// Its address, where it is not the usual one.
+    /// The base address, if it is not the default.
     pub api_base: Option<String>,
-    /// Header fields that go with every request.
+    /// HTTP headers sent with each request.
     pub extra_headers: BTreeMap<String, String>,
 }
 
-/// Without the header fields, which may hold keys of their own.
+/// Omits the headers, which may contain keys.
 impl fmt::Debug for ProviderSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -42,66 +42,66 @@ impl fmt::Debug for ProviderSettings {
     }
 }
 
-/// A provider, and the model in its own spelling.
+/// A provider, and the model name in its spelling.
 #[derive(Clone, Debug)]
 pub struct Connection {
-    /// Ready to be asked. Nothing was sent or connected yet.
+    /// The provider. Nothing has been sent or connected yet.
     pub provider: Arc<dyn Provider>,
-    /// What to ask for.
+    /// The model name to put into requests.
     pub model: ModelId,
 }
 
-/// Why a provider cannot be built. Each says which key of the configuration to correct.
+/// Reason why a provider cannot be built. Each message names the configuration key to correct.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
-    /// There is no key.
+    /// The API key is missing.
     #[error("{label} needs a key: set providers.{section}.apiKey in the configuration")]
     NoKey {
-        /// The vendor's name for people.
+        /// The vendor's display name.
         label: &'static str,
-        /// Its section.
+        /// The configuration section.
         section: String,
     },
-    /// There is no address.
+    /// The base address is missing.
     #[error(
         "the address of {label} is not known: set providers.{section}.apiBase in the configuration"
     )]
     NoBase {
-        /// The vendor's name for people.
+        /// The vendor's display name.
         label: &'static str,
-        /// Its section.
+        /// The configuration section.
         section: String,
     },
-    /// The address is none.
+    /// The base address is invalid.
     #[error("providers.{section}.apiBase is not an http or https address: {base:?}")]
     BadBase {
-        /// The section.
+        /// The configuration section.
         section: String,
-        /// What it says.
+        /// The configured value.
         base: String,
     },
-    /// A header field cannot be sent.
+    /// A header is invalid.
     #[error("providers.{section}.extraHeaders.{header} is not a header field that can be sent")]
     BadHeader {
-        /// The section.
+        /// The configuration section.
         section: String,
-        /// Its name.
+        /// The header's name.
         header: String,
     },
-    /// This program does not speak the vendor's protocol yet.
+    /// The vendor's protocol is not supported yet.
     #[error("{label}: {why}")]
     Unsupported {
-        /// The vendor's name for people.
+        /// The vendor's display name.
         label: &'static str,
-        /// What is missing, and what to do instead.
+        /// The missing feature, and what to do instead.
         why: &'static str,
     },
 }
 
-/// Builds the provider of a selection for a model named as people name it.
+/// Builds the provider of a selection for a model, given by its name in the configuration.
 ///
 /// # Errors
-/// [`BuildError`] when something is missing in the configuration or wrong with it.
+/// Returns [`BuildError`] if the configuration is incomplete or invalid.
 pub fn build(
     selection: &Selection,
     settings: &ProviderSettings,
@@ -148,7 +148,8 @@ fn faults(spec: &'static ProviderSpec, settings: &ProviderSettings) -> Faults {
     }
 }
 
-/// The configured address or the usual one, without what people paste too much of.
+/// Returns the configured or default base address, without the endpoint paths that users often
+/// paste along with it.
 pub(crate) fn base(
     name: &ProviderName,
     spec: &ProviderSpec,
@@ -160,7 +161,7 @@ pub(crate) fn base(
         .as_deref()
         .map(str::trim)
         .filter(|base| !base.is_empty());
-    // The usual address of `custom` is not that of a server with a name of its own.
+    // The default address of `custom` does not apply to a server with a name of its own.
     let usual = spec
         .base
         .filter(|_| spec.name != CUSTOM.name || name.as_str() == CUSTOM.name);
@@ -183,7 +184,7 @@ pub(crate) fn base(
     if !matches!(url.scheme(), "http" | "https") || url.cannot_be_a_base() {
         return Err(bad());
     }
-    // Servers of one's own all answer below /v1, and people leave it out.
+    // Local servers all answer under `/v1`, and users often leave it out.
     if spec.kind == Kind::Local && url.path() == "/" {
         url.set_path("/v1");
     }
@@ -227,7 +228,7 @@ pub(crate) fn headers(
             value.set_sensitive(true);
             headers.insert(field, value);
         }
-        // A server that people named themselves may need none; it will say so.
+        // A custom server may need no key; if it does, it responds with an error.
         None if spec.is_keyless() || spec.name == CUSTOM.name => {}
         None => {
             return Err(BuildError::NoKey {
@@ -255,7 +256,7 @@ pub(crate) fn headers(
     Ok(headers)
 }
 
-/// A provider's name as its key in the configuration.
+/// Returns the configuration key of a provider's section.
 fn section_key(name: &ProviderName) -> String {
     let mut words = name.as_str().split('_');
     let first = words.next().unwrap_or_default().to_owned();

@@ -1,8 +1,8 @@
-//! What a vendor's error means.
+//! Classifies the errors of vendors.
 //!
-//! The status and the error's own code count before its words. Words are matched only where
-//! vendors have no code for a thing: conversations that are too long, images that are not taken,
-//! empty accounts. Words that reach people are cut, are never HTML and never show a key.
+//! The HTTP status and the error's own code take precedence over its message. The message is
+//! matched only where vendors have no code: context overflow, unsupported images, exhausted
+//! accounts. Messages shown to the user are truncated, are never HTML and never contain a key.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use serde_json::Value;
 
 use crate::ApiKey;
 
-/// The longest text of a vendor that is kept, in characters.
+/// Maximum length of a vendor's message, in characters.
 const WORDS_LIMIT: usize = 400;
 
-/// The longest wait that is believed: clocks cannot add just any number.
+/// Longest accepted `Retry-After`. A longer wait could overflow the clock's arithmetic.
 const CLOCK_LIMIT: Duration = Duration::from_hours(24 * 365);
 
 const TOO_LONG: &[&str] = &[
@@ -90,16 +90,16 @@ const OVERLOADED: &[&str] = &[
     "temporarily unavailable",
 ];
 
-/// Reads errors for one provider.
+/// Classifies errors for one provider.
 #[derive(Clone, Debug)]
 pub(crate) struct Faults {
     pub(crate) key: Option<ApiKey>,
-    /// What else to try when the key is refused.
+    /// Advice appended when the key is rejected; may be empty.
     pub(crate) key_hint: &'static str,
 }
 
 impl Faults {
-    /// What a status that is no success means.
+    /// Classifies a response with an error status.
     pub(crate) fn of_status(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> ProviderError {
         let json: Option<Value> = json::from_slice(body).ok();
         let body = String::from_utf8_lossy(body);
@@ -115,7 +115,7 @@ impl Faults {
         self.judge(status, &report, retry_after)
     }
 
-    /// What an error object inside an ordinary answer means.
+    /// Classifies an error object inside a response with a success status.
     pub(crate) fn of_object(&self, object: &Value) -> ProviderError {
         let report = Report::of_json(object);
         let status = report.status().unwrap_or_else(|| match &report {
@@ -167,13 +167,13 @@ impl Faults {
     fn words(&self, status: u16, report: &Report) -> String {
         let words = self.without_keys(report.message.trim());
         if words.is_empty() {
-            format!("status {status} without a word of explanation")
+            format!("status {status} without an explanation")
         } else {
             words
         }
     }
 
-    /// The text without the key, without anything that looks like a part of one, and not too long.
+    /// Redacts the key and anything that looks like part of one, and truncates the text.
     pub(crate) fn without_keys(&self, text: &str) -> String {
         let text = match &self.key {
             Some(key) => text.replace(key.expose(), "***"),
@@ -192,7 +192,7 @@ impl Faults {
     }
 }
 
-/// `sk-…` and the like, also half hidden by the vendor.
+/// Returns `true` for `sk-…` and similar keys, also if the vendor masked a part.
 fn looks_like_key(word: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
     ["sk-", "gsk_", "hf_", "nvapi-", "AIza"]
@@ -200,10 +200,10 @@ fn looks_like_key(word: &str) -> bool {
         .any(|mark| word.starts_with(mark) && word.len() > mark.len() + 3)
 }
 
-/// An error as a vendor told it.
+/// An error as the vendor reported it.
 struct Report {
     message: String,
-    /// Its code and type, and its words, in lower case: what is searched.
+    /// Code, type and message in lower case, for matching.
     searched: String,
     code: Option<u64>,
     retry_after: Option<Duration>,
@@ -226,7 +226,8 @@ impl Report {
         }
     }
 
-    /// `{"error": {…}}`, `{"error": "…"}`, `{"message": "…"}`, `{"detail": …}`, or a list of one.
+    /// Parses `{"error": {…}}`, `{"error": "…"}`, `{"message": "…"}`, `{"detail": …}`, or a list of
+    /// one.
     fn of_json(json: &Value) -> Self {
         let json = json
             .as_array()
@@ -286,7 +287,7 @@ impl Report {
         words.iter().any(|word| self.searched.contains(word))
     }
 
-    /// The code, where it is an HTTP status.
+    /// Returns the code if it is an HTTP error status.
     fn status(&self) -> Option<u16> {
         self.code
             .and_then(|code| u16::try_from(code).ok())
@@ -300,7 +301,7 @@ fn compact(value: &Value) -> String {
         .map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// `Retry-After` in seconds or as a date (RFC 9110 §10.2.3), or `retry-after-ms`.
+/// Parses `Retry-After` in seconds or as a date (RFC 9110 §10.2.3), or `retry-after-ms`.
 pub(crate) fn retry_after(headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
     let text = |name: &str| {
         headers
@@ -325,7 +326,8 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: DateTime<Utc>) -> Option<Dur
     )
 }
 
-/// A wait in seconds; `None` for what is no number of seconds. Longer ones count as [`CLOCK_LIMIT`].
+/// Returns a wait of this many seconds, at most [`CLOCK_LIMIT`]; `None` if it is not a valid
+/// duration.
 fn wait(seconds: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds)
         .ok()
@@ -469,7 +471,7 @@ mod tests {
         );
         assert_eq!(
             of(500, "").to_string(),
-            "server error 500: status 500 without a word of explanation"
+            "server error 500: status 500 without an explanation"
         );
         assert!(of(400, &"长".repeat(5000)).to_string().chars().count() < 450);
     }

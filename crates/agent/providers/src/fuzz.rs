@@ -1,4 +1,5 @@
-//! A door to the readers of answers for fuzzing and for tests of their bounds. No part of the API.
+//! Entry points to the response readers, for fuzzing and for tests of their limits. Not part of the
+//! API.
 
 use eventsource_stream::Eventsource as _;
 use futures_util::{FutureExt as _, StreamExt as _};
@@ -10,18 +11,18 @@ use crate::body;
 use crate::fault::Faults;
 use crate::openai::chunk::ChunkReader;
 
-/// Reads a body that arrives in `chunks` as the answer of a model.
+/// Reads a body that arrives in `chunks` as the response of a model.
 ///
 /// # Errors
-/// As the clients.
+/// Returns the same errors as the clients.
 pub fn answer(chunks: Vec<Vec<u8>>, is_anthropic: bool) -> Result<Folded, ProviderError> {
-    // All that is waited for is there.
+    // All chunks are there already, so the future never has to wait.
     read(chunks, is_anthropic)
         .now_or_never()
-        .unwrap_or_else(|| Err(ProviderError::Network("the body was waited for".to_owned())))
+        .unwrap_or_else(|| Err(ProviderError::Network("the body is not ready".to_owned())))
 }
 
-/// Judges the body of an error.
+/// Classifies the body of an error response.
 pub fn refusal(status: u16, body: &[u8]) -> ProviderError {
     faults().of_status(status, &http::HeaderMap::new(), body)
 }

@@ -1,30 +1,30 @@
-//! An API key: checked once, then never shown.
+//! API keys: validated once, then never shown.
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-/// The marks by which gateways' keys are told apart.
+/// Number of leading characters by which the keys of gateways are recognised.
 const MARKED: usize = 8;
 
-/// A key that fits into an HTTP header. `Debug` shows nothing of it.
+/// An API key that is valid in an HTTP header. Its `Debug` output does not contain the key.
 #[derive(Clone, Debug)]
 pub struct ApiKey(SecretString);
 
-/// Why a text is no key.
+/// Reason why a text is not a valid key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// It has a line break inside.
+    /// The key contains a line break.
     #[error("the key has a line break inside; it must be one line")]
     LineBreak,
-    /// It holds something that no key has.
+    /// The key contains a space or a character that is not ASCII.
     #[error("the key holds a space or a character that is not ASCII; copy it again")]
     NotAscii,
 }
 
 impl ApiKey {
-    /// The key in a text, without the white space around it; `None` when there is none.
+    /// Parses a key, ignoring surrounding white space; `None` if the text is blank.
     ///
     /// # Errors
-    /// [`KeyError`] when the text cannot be a key.
+    /// Returns [`KeyError`] if the text cannot be a key.
     pub fn parse(text: &str) -> Result<Option<Self>, KeyError> {
         let text = text.trim();
         if text.contains(['\n', '\r']) {
@@ -36,7 +36,7 @@ impl ApiKey {
         Ok((!text.is_empty()).then(|| Self(text.into())))
     }
 
-    /// Its first characters, as far as vendors mark their keys with them.
+    /// Returns the leading characters by which vendors mark their keys.
     #[must_use]
     pub fn prefix(&self) -> &str {
         self.expose().get(..MARKED).unwrap_or_default()

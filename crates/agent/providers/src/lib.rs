@@ -1,13 +1,14 @@
 //! Clients of model vendors, the vendor table, speech to text, and the demo model.
 //!
-//! The way from a configuration to an answer: [`select`] finds the vendor for a model among the
-//! configured sections, [`build`] makes a [`nanobot_provider::Provider`] of it, and a
-//! [`nanobot_provider::ProviderRouter`] asks it. Each vendor is a row of [`TABLE`]; three clients
-//! speak the protocols. Nothing is connected, and no certificate loaded, before the first request.
+//! From a configuration to a response: [`select`] finds the vendor for a model among the configured
+//! sections, [`build`] makes a [`nanobot_provider::Provider`] of it, and a
+//! [`nanobot_provider::ProviderRouter`] sends the requests. Each vendor is a row of [`TABLE`];
+//! three clients implement the protocols. Nothing is connected, and no certificate loaded, before
+//! the first request.
 //!
-//! A program that uses this must install a default rustls crypto provider first
+//! A program that uses this crate must first install a default rustls crypto provider
 //! (`rustls::crypto::ring::default_provider().install_default()`). async-openai logs frames that
-//! are not JSON; programs whose logs must not hold what models say switch its target off.
+//! are not JSON; a program whose logs must not contain model output should disable its log target.
 
 mod anthropic;
 mod body;

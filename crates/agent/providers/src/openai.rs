@@ -1,9 +1,9 @@
-//! The client of OpenAI's `/chat/completions` and of everything that answers like it.
+//! Client for OpenAI's `/chat/completions` and compatible APIs.
 //!
 //! Decision: async-openai carries the request and parses the event stream, with raw JSON in both
-//! directions, so that what vendors add is neither lost nor refused. Its own retries are
-//! replaced by a service that sends once and sees status, headers and body before anything else
-//! does: retrying is the router's.
+//! directions, so that vendors' extensions are neither lost nor rejected. Its own retries are
+//! replaced by a service that sends once and sees status, headers and body first: retrying is the
+//! router's job.
 
 pub(crate) mod chunk;
 mod pace;
@@ -36,10 +36,10 @@ use crate::{HttpClients, ProviderSpec, Wire};
 
 pub(crate) use self::request::render;
 
-/// The version of Azure's API that is spoken.
+/// Version of Azure's API, sent as `api-version`.
 const AZURE_VERSION: &str = "2024-10-21";
 
-/// A provider behind `/chat/completions`.
+/// A provider that speaks `/chat/completions`.
 #[derive(Debug)]
 pub(crate) struct OpenAi {
     pub(crate) name: ProviderName,
@@ -138,7 +138,7 @@ impl OpenAi {
     }
 }
 
-/// Where one request goes.
+/// URL and headers of one request.
 #[derive(Clone, Debug)]
 struct Endpoint {
     url: String,
@@ -169,18 +169,18 @@ impl Config for Endpoint {
     }
 }
 
-/// What the two ends of one exchange share.
+/// State shared by the sending and the receiving end of one exchange.
 #[derive(Debug)]
 struct Call {
     faults: Faults,
     trouble: Trouble,
     pace: Arc<Pace>,
-    /// Whether the vendor said `[DONE]`.
+    /// Set when the vendor sent `[DONE]`.
     done: AtomicBool,
 }
 
 impl Call {
-    /// Sends once. What comes back is a success whose body is whole lines.
+    /// Sends once. A success is returned with a body of complete lines.
     async fn send(
         self: &Arc<Self>,
         http: &reqwest::Client,
@@ -214,7 +214,7 @@ impl Call {
         Ok(http::Response::new(reqwest::Body::wrap_stream(paced)).into())
     }
 
-    /// The cause behind an error of the library.
+    /// Recovers our own error from an error of the library.
     fn error(&self, error: OpenAIError) -> ProviderError {
         match error {
             OpenAIError::Boxed(error) => match error.downcast::<ProviderError>() {

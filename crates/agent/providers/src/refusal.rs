@@ -1,8 +1,8 @@
-//! Members of a request that a vendor does not take.
+//! Request parameters that a vendor does not support.
 //!
-//! Vendors differ in what they refuse, and change their minds with new models. So a request that
-//! is refused over a member that it can do without is sent again without it, and once that has
-//! helped the member is left out from then on.
+//! Vendors differ in what they reject, and change it with new models. A request that is rejected
+//! over an optional parameter is sent again without it. If that succeeds, the parameter is left out
+//! of all later requests.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -10,13 +10,13 @@ use std::sync::{Mutex, PoisonError};
 use nanobot_provider::ProviderError;
 use serde_json::Value;
 
-/// How many members one request is freed of.
+/// Maximum number of parameters removed from one request.
 const MOST: usize = 3;
 
-/// Members by name.
+/// Names of request parameters.
 pub(crate) type Members = BTreeSet<&'static str>;
 
-/// What one provider is known not to take.
+/// The parameters that one provider is known not to support.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals(Mutex<Members>);
 
@@ -28,7 +28,7 @@ impl Refusals {
             .clone()
     }
 
-    /// Remembers what had to be left out of a request that was then taken.
+    /// Remembers the parameters without which a request succeeded.
     pub(crate) fn learn(&self, members: Members) {
         if !members.is_empty() {
             self.0
@@ -38,8 +38,8 @@ impl Refusals {
         }
     }
 
-    /// Adds the optional member of the body that the refusal names; `false` when there is none, or
-    /// when too many were refused already.
+    /// Adds the optional parameter of the body that the error names. Returns `false` if there is
+    /// none, or if too many were removed already.
     pub(crate) fn add(
         &self,
         members: &mut Members,
@@ -54,7 +54,7 @@ impl Refusals {
             .iter()
             .find(|member| body.get(**member).is_some() && words.contains(**member));
         let Some(member) = named else { return false };
-        tracing::debug!(member, "sending again without a refused member");
+        tracing::debug!(member, "retrying without an unsupported parameter");
         members.len() < self.known().len() + MOST && members.insert(member)
     }
 }

@@ -1,4 +1,4 @@
-//! A request as the vendor's cache sees it.
+//! Renders a request as the vendor's prompt cache sees it.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -10,15 +10,15 @@ use sha1::{Digest as _, Sha1};
 
 use crate::{ProviderSpec, Wire, anthropic, openai};
 
-/// What stands where a vendor takes no empty content.
+/// Placeholder for empty content, which some vendors reject.
 pub(crate) const EMPTY: &str = "(empty)";
 
-/// What stands for an image that cannot be sent.
+/// Placeholder for an image that cannot be sent.
 pub(crate) const IMAGE_OMITTED: &str = "[image omitted]";
 
-/// A request in the order in which vendors cache it, each part one compact JSON, without cache
-/// marks. The same request renders to the same bytes. What a vendor merges into one message is
-/// one part for each piece, so that a conversation that grew keeps its parts.
+/// A request in the order in which vendors cache it, each part as one compact JSON text without
+/// cache marks. The same request renders to the same bytes. A vendor may merge several messages
+/// into one; here each remains a part, so that a conversation keeps its parts as it grows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rendered {
     /// The tools.
@@ -44,7 +44,7 @@ pub(crate) fn texts(values: &[Value]) -> Vec<String> {
     values.iter().map(Value::to_string).collect()
 }
 
-/// A call's arguments as an object; a call whose stored text is none keeps the text inside one.
+/// Returns a call's arguments as an object. Text that is not an object is kept inside one.
 pub(crate) fn arguments(call: &ToolCall) -> Map {
     serde_json::from_str(&call.arguments).unwrap_or_else(|_not_an_object| {
         Map::from_iter([(
@@ -54,7 +54,7 @@ pub(crate) fn arguments(call: &ToolCall) -> Map {
     })
 }
 
-/// A tool's name as vendors take it back, whatever an old history says.
+/// Sanitizes a tool's name into one that vendors accept, whatever an old history contains.
 pub(crate) fn tool_name(name: &str) -> String {
     let sound = |c: char| {
         if c.is_ascii_alphanumeric() || c == '-' {
@@ -70,7 +70,7 @@ pub(crate) fn tool_name(name: &str) -> String {
     }
 }
 
-/// The number that the decimal text of an `f32` means, without the digits that widening adds.
+/// Converts via the decimal text of the `f32`, without the extra digits that widening adds.
 pub(crate) fn number(value: f32) -> f64 {
     value
         .to_string()
@@ -78,8 +78,8 @@ pub(crate) fn number(value: f32) -> f64 {
         .unwrap_or_else(|_not_a_number| f64::from(value))
 }
 
-/// Ids of calls as a vendor takes them: in its characters, at most 64 of them, each used once, and each result under
-/// the id of its call. What becomes of an id depends only on what came before it.
+/// Call ids as a vendor accepts them: from its set of characters, at most 64 of them, each used
+/// once, and each result under the id of its call. An id depends only on the ids before it.
 #[derive(Debug)]
 pub(crate) struct CallIds<'a> {
     spell: fn(&str) -> String,
@@ -96,9 +96,10 @@ impl<'a> CallIds<'a> {
         }
     }
 
-    /// The id of the next call. One that `is_own` came from this vendor and keeps its characters.
+    /// Returns the id of the next call. If `is_own`, the id came from this vendor and keeps its
+    /// characters.
     pub(crate) fn call(&mut self, id: &'a CallId, is_own: bool) -> String {
-        // An older session may hold what no vendor takes.
+        // An older session may contain ids that no vendor accepts.
         let short = bounded_id(id.as_str());
         let mut spelled = if is_own {
             short.clone().into_owned()
@@ -114,7 +115,7 @@ impl<'a> CallIds<'a> {
         spelled
     }
 
-    /// The id under which a result goes.
+    /// Returns the id of a call's result.
     pub(crate) fn result(&self, id: &CallId) -> String {
         self.latest
             .get(id)
@@ -123,7 +124,7 @@ impl<'a> CallIds<'a> {
     }
 }
 
-/// The id itself where it is plain letters, digits, `_` and `-`; else one made of it.
+/// Returns the id itself if it has only letters, digits, `_` and `-`; else one derived from it.
 pub(crate) fn plain_id(id: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if !id.is_empty() && id.chars().all(is_plain) {
@@ -133,7 +134,7 @@ pub(crate) fn plain_id(id: &str) -> String {
     }
 }
 
-/// The id itself where it is nine letters and digits; else nine made of it.
+/// Returns the id itself if it is nine letters and digits; else nine derived from it.
 pub(crate) fn short_id(id: &str) -> String {
     let is_short = id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric());
     if is_short {
@@ -143,11 +144,11 @@ pub(crate) fn short_id(id: &str) -> String {
     }
 }
 
-/// The longest id of a call that vendors take, in bytes.
+/// Maximum length of a call id that vendors accept, in bytes.
 const ID_LIMIT: usize = 64;
 
-/// Shortens an id of more than [`ID_LIMIT`] bytes to a hash of it, the same for every provider. Short ids
-/// stay as they are. Should two ids get the same hash, [`CallIds`] tells them apart.
+/// Shortens an id of more than [`ID_LIMIT`] bytes to a hash of it, the same for every provider.
+/// Short ids stay as they are. If two ids have the same hash, [`CallIds`] makes them distinct.
 pub(crate) fn bounded_id(id: &str) -> Cow<'_, str> {
     if id.len() <= ID_LIMIT {
         Cow::Borrowed(id)
@@ -156,7 +157,7 @@ pub(crate) fn bounded_id(id: &str) -> Cow<'_, str> {
     }
 }
 
-/// Forty characters that stand for a text.
+/// Returns the SHA-1 of a text as 40 hexadecimal digits.
 pub(crate) fn digest(text: &str) -> String {
     Sha1::digest(text)
         .iter()

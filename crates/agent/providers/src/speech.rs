@@ -1,8 +1,8 @@
-//! Speech to text, as vendors offer it.
+//! Speech to text.
 //!
-//! Decision: each shape of asking is a file of its own, which knows the wire and nothing else; tries,
-//! pauses and limits of time are the same for all of them. How long a recording is, is read from the
-//! file where that is cheap (Ogg, WAV); elsewhere its size alone is limited.
+//! Decision: each protocol has its own file, which knows the wire format and nothing else; retries,
+//! backoff and time limits are the same for all of them. The length of a recording is read from the
+//! file where that is cheap (Ogg, WAV); for other formats only the size is limited.
 
 mod chat;
 mod events;
@@ -32,23 +32,24 @@ use exchange::Exchange;
 use recording::{Format, seconds};
 use vendor::{VENDORS, Vendor};
 
-/// How a service is asked.
+/// The protocol of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Protocol {
-    /// By a form.
+    /// A multipart form.
     Form,
-    /// With the recording inside of JSON.
+    /// JSON that contains the recording.
     Inline,
-    /// As a model in a chat.
+    /// A chat with a model.
     Chat,
-    /// For a stream of events.
+    /// A stream of events.
     Events,
-    /// By bringing the recording and asking after it.
+    /// An upload, then polling for the result.
     Job,
 }
 
 impl Protocol {
-    /// What may stand behind the address of the API where people give the whole one.
+    /// Returns the endpoint paths that may follow the base address if the user configured a full
+    /// URL.
     fn endpoints(self) -> &'static [&'static str] {
         match self {
             Self::Form | Self::Inline => &[form::ENDPOINT],
@@ -59,39 +60,39 @@ impl Protocol {
     }
 }
 
-/// Limits and wishes.
+/// Model, language and limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpeechSettings {
-    /// The model; the vendor's usual one without.
+    /// The model; the vendor's default if `None`.
     pub model: Option<String>,
-    /// The language that is spoken (ISO 639); found out without.
+    /// The spoken language (ISO 639); detected if `None`.
     pub language: Option<String>,
-    /// The longest recording, in seconds.
+    /// Maximum length of a recording, in seconds.
     pub max_seconds: u32,
-    /// The largest recording, in bytes.
+    /// Maximum size of a recording, in bytes.
     pub max_bytes: u64,
-    /// How long a text is waited for.
+    /// Time limits and retries.
     pub patience: SpeechPatience,
 }
 
-/// How long a text is waited for.
+/// Time limits and retries of a transcription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpeechPatience {
-    /// The pauses between tries of one request.
+    /// Pauses between the attempts of one request.
     pub pauses: [Duration; 3],
-    /// The longest try.
+    /// Time limit for one attempt.
     pub each: Duration,
-    /// The longest wait for a text.
+    /// Time limit for a transcription.
     pub total: Duration,
-    /// The same where the service has to be asked again and again whether it has it.
+    /// Time limit for a transcription by a service that has to be polled.
     pub total_of_job: Duration,
-    /// How often such a service is asked.
+    /// Interval between polls of such a service.
     pub poll_every: Duration,
 }
 
 impl Default for SpeechPatience {
-    /// Four tries of 60 s within 75 s. A job has 100 s: a channel that gives no sign of life for two
-    /// minutes is started anew.
+    /// Four attempts of 60 s within 75 s. A job has 100 s: a channel that gives no sign of life for
+    /// two minutes is restarted.
     fn default() -> Self {
         Self {
             pauses: [1, 2, 4].map(Duration::from_secs),
@@ -103,48 +104,48 @@ impl Default for SpeechPatience {
     }
 }
 
-/// Why there is no text.
+/// Reason why there is no text.
 #[derive(Debug, thiserror::Error)]
 pub enum SpeechError {
-    /// It is longer than allowed.
+    /// The recording is longer than allowed.
     #[error("it lasts {seconds} s, and {limit} s are allowed")]
     TooLong {
-        /// How long it is.
+        /// Length of the recording, in seconds.
         seconds: u32,
-        /// How long it may be.
+        /// Maximum length, in seconds.
         limit: u32,
     },
-    /// It is larger than allowed.
+    /// The recording is larger than allowed.
     #[error("it has {bytes} bytes, and {limit} are allowed")]
     TooLarge {
-        /// Its size.
+        /// Size of the recording, in bytes.
         bytes: u64,
-        /// How large it may be.
+        /// Maximum size, in bytes.
         limit: u64,
     },
-    /// It cannot be read.
+    /// The recording cannot be read.
     #[error("the recording cannot be read")]
     Unreadable(#[from] std::io::Error),
-    /// The service does not take it.
+    /// The service rejects the request or the recording.
     #[error("the service refuses it: {status} {message}")]
     Refused {
         /// The HTTP status.
         status: u16,
-        /// What the service says, shortened.
+        /// The service's message, truncated.
         message: String,
     },
     /// The service cannot be reached.
     #[error("the service cannot be reached: {0}")]
     Unreachable(String),
-    /// The service takes too long.
+    /// The service exceeds the time limit.
     #[error("the service gave no text within {seconds} s")]
     Late {
-        /// How long it was waited for.
+        /// The time limit, in seconds.
         seconds: u64,
     },
 }
 
-/// A recording and what is asked about it.
+/// A recording with the model and language of its request.
 struct Question<'a> {
     recording: Bytes,
     format: Format,
@@ -157,7 +158,7 @@ impl Question<'_> {
         base64::engine::general_purpose::STANDARD.encode(&self.recording)
     }
 
-    /// Names the language in an object, where it is known.
+    /// Adds the language to an object, if it is known.
     fn tell_language(&self, object: &mut Value, field: &str) {
         if let (Some(language), Some(object)) = (self.language, object.as_object_mut()) {
             object.insert(field.to_owned(), language.into());
@@ -165,10 +166,10 @@ impl Question<'_> {
     }
 }
 
-/// Turns recordings into text.
+/// Speech-to-text client.
 #[derive(Debug)]
 pub struct Speech {
-    /// The address of the API.
+    /// Base address of the API.
     base: Url,
     headers: HeaderMap,
     faults: Faults,
@@ -179,16 +180,16 @@ pub struct Speech {
 }
 
 impl Speech {
-    /// The vendors that are asked where none is named, the preferred first.
+    /// Returns the vendors to try when none is configured, the preferred first.
     pub fn vendors() -> impl Iterator<Item = &'static str> {
         VENDORS.iter().map(|vendor| vendor.name)
     }
 
-    /// A service of a vendor. Its address may be that of its API, or of transcriptions themselves.
-    /// Nothing is connected.
+    /// Creates the client for a vendor. The configured address may be the base address of the API
+    /// or the full URL of the endpoint. Nothing is connected.
     ///
     /// # Errors
-    /// [`BuildError`], as for a model of the same vendor.
+    /// Returns the same [`BuildError`]s as [`build`](crate::build).
     pub fn new(
         selection: &Selection,
         provider: &ProviderSettings,
@@ -232,11 +233,11 @@ impl Speech {
         })
     }
 
-    /// What is said in a file; `mime` is what its sender called it. Waits as long as
-    /// [`SpeechPatience`] says.
+    /// Transcribes a file; `mime` is the media type that the sender gave. Waits at most as long as
+    /// [`SpeechPatience`] allows.
     ///
     /// # Errors
-    /// [`SpeechError`].
+    /// Returns [`SpeechError`] if there is no text.
     pub async fn transcribe(&self, path: &Path, mime: Option<&str>) -> Result<String, SpeechError> {
         let (bytes, limit) = (
             tokio::fs::metadata(path).await?.len(),

@@ -1,8 +1,7 @@
-//! What is known about each vendor: names, addresses, and how its API differs from its model.
+//! The vendor table: names, addresses, and how each API differs from the one it imitates.
 //!
 //! Decision: a vendor is a row of data, and code asks for a row's property, never for its name.
-//! Order matters: earlier rows win among equals. A provider that people name themselves is read
-//! with the row [`CUSTOM`].
+//! Order matters: earlier rows win among equals. A custom provider uses the row [`CUSTOM`].
 
 mod entries;
 mod select;
@@ -19,47 +18,47 @@ pub use wire_model::wire_model;
 pub enum Wire {
     /// OpenAI's `/chat/completions`.
     OpenAi,
-    /// OpenAI's `/chat/completions` under a deployment's address, with the key in `api-key`.
+    /// OpenAI's `/chat/completions` under the address of a deployment, with the key in `api-key`.
     Azure,
     /// Anthropic's `/v1/messages`.
     Anthropic,
-    /// None: the answers are made in the program.
+    /// No protocol: responses are generated in-process.
     Demo,
-    /// One that this program does not speak yet; why, for people.
+    /// Not supported yet; the text tells the user why.
     Unsupported(&'static str),
 }
 
-/// How a vendor is reached and recognised.
+/// The way a vendor is reached and recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Makes or serves its own models and needs a key.
     Vendor,
-    /// Passes requests on to many vendors and needs a key.
+    /// Forwards requests to many vendors and needs a key.
     Gateway,
     /// A server that the user runs; no key needed.
     Local,
-    /// Takes part in a match only by its own name or section.
+    /// Matches only by its own name or section.
     Direct,
-    /// Signs in without a key.
+    /// Uses a sign-in instead of a key.
     SignIn,
-    /// Turns speech into text with a key, and has no model that answers.
+    /// Turns speech into text with a key, and has no chat model.
     Speech,
 }
 
-/// What becomes of a model name on its way to the vendor.
+/// Rule that turns a configured model name into the one sent to the vendor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelRule {
-    /// It is sent as it is.
+    /// Sends the name unchanged.
     Verbatim,
-    /// Only what follows the last `/` is sent.
+    /// Sends only the part after the last `/`.
     LastSegment,
-    /// The vendor's own name in front is taken off once; so are these spellings.
+    /// Strips the vendor's own name, or one of these spellings, once from the front.
     StripOwn(&'static [&'static str]),
-    /// The own name is taken off only when a vendor's name follows it.
+    /// Strips the own name only if another vendor's name follows it.
     StripBeforeVendor,
 }
 
-/// How a request for more or less reasoning is spelled.
+/// The parameter that controls reasoning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thinking {
     /// `reasoning_effort`.
@@ -72,31 +71,31 @@ pub enum Thinking {
     Flag,
     /// `reasoning_split`, a flag.
     Split,
-    /// `reasoning_effort`, which knows `none` and `high` only.
+    /// `reasoning_effort`, only with the values `none` and `high`.
     NoneOrHigh,
 }
 
-/// How a vendor's chat API differs from OpenAI's.
+/// Differences between a vendor's chat API and OpenAI's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quirks {
-    /// Call ids must be nine letters and digits.
+    /// `true` if call ids must be nine letters and digits.
     pub short_ids: bool,
-    /// The name under which reasoning is sent back; `None` when it must not be.
+    /// The member that sends reasoning back; `None` if it must not be sent.
     pub reasoning_back: Option<&'static str>,
-    /// Marks of what to cache are understood, where the model's vendor takes them.
+    /// `true` if `cache_control` marks are supported, for models whose vendor uses them.
     pub cache_marks: bool,
-    /// `prompt_cache_key` is understood.
+    /// `true` if `prompt_cache_key` is supported.
     pub cache_key: bool,
-    /// The limit is called `max_completion_tokens`.
+    /// `true` if the limit is called `max_completion_tokens`.
     pub completion_limit: bool,
-    /// How reasoning is asked for.
+    /// The parameter that controls reasoning.
     pub thinking: Thinking,
     /// Temperatures that models insist on, by a part of their names.
     pub temperatures: &'static [(&'static str, f64)],
 }
 
 impl Quirks {
-    /// None.
+    /// No differences.
     pub const NONE: Self = Self {
         short_ids: false,
         reasoning_back: Some("reasoning_content"),
@@ -108,43 +107,43 @@ impl Quirks {
     };
 }
 
-/// One vendor.
+/// A row of the table: one vendor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProviderSpec {
     /// Its name in `snake_case`.
     pub name: &'static str,
-    /// Its name for people.
+    /// Its display name.
     pub label: &'static str,
-    /// Words in a model's name that speak for it.
+    /// Words in a model's name that suggest this vendor.
     pub keywords: &'static [&'static str],
-    /// Environment variables that hold its key and nobody else's, the first that is set counts.
+    /// Environment variables that hold only this vendor's key; the first that is set is used.
     pub environment: &'static [&'static str],
-    /// Its address; `None` when it has to be configured.
+    /// Its base address; `None` if it has to be configured.
     pub base: Option<&'static str>,
-    /// How its keys begin; empty when they are not told apart.
+    /// Prefix of its keys; empty if they have none.
     pub key_prefix: &'static str,
-    /// What its addresses contain; empty when they are not told apart.
+    /// Text that its addresses contain; empty if they are not recognised.
     pub base_marker: &'static str,
-    /// How it is reached.
+    /// The way it is reached and recognised.
     pub kind: Kind,
-    /// What it speaks.
+    /// The protocol that it speaks.
     pub wire: Wire,
-    /// What becomes of model names.
+    /// Rule for model names.
     pub model: ModelRule,
-    /// How its API differs.
+    /// Differences of its API.
     pub quirks: Quirks,
-    /// What else to try when the key is refused; empty when nothing.
+    /// Advice for a rejected key; may be empty.
     pub key_hint: &'static str,
 }
 
 impl ProviderSpec {
-    /// Whether it takes requests without a key.
+    /// Returns `true` if it accepts requests without a key.
     #[must_use]
     pub fn is_keyless(&self) -> bool {
         matches!(self.kind, Kind::Local | Kind::SignIn) || self.wire == Wire::Demo
     }
 
-    /// The row of this name, written in `snake_case`, `kebab-case` or `camelCase`.
+    /// Finds a row by name, written in `snake_case`, `kebab-case` or `camelCase`.
     #[must_use]
     pub fn find(name: &str) -> Option<&'static Self> {
         let folded = fold_name(name);
@@ -154,7 +153,7 @@ impl ProviderSpec {
     }
 }
 
-/// A name without the marks that set its spellings apart.
+/// Normalizes a name, so that its spellings compare equal.
 fn fold_name(name: &str) -> String {
     name.chars()
         .filter(|c| !matches!(c, '_' | '-'))

@@ -1,4 +1,4 @@
-//! Reads the events of an answer, or one whole message.
+//! Reads the events of a streamed response, or one whole message.
 
 use nanobot_provider::{ProviderError, StreamEvent};
 use nanobot_types::{FinishReason, Map, Usage};
@@ -7,17 +7,17 @@ use serde_json::Value;
 use crate::fault::Faults;
 use crate::render::bounded_id;
 
-/// The longest signatures of an answer, together.
+/// Maximum total length of the signatures in one response, in bytes.
 const SIGNATURE_LIMIT: usize = 2 << 20;
 
 #[derive(Debug)]
 pub(crate) struct EventReader {
     faults: Faults,
     usage: Usage,
-    /// The block that is open.
+    /// The content block that is open.
     open: Option<Open>,
     calls: usize,
-    /// Bytes of signatures so far, which are no text of the answer.
+    /// Bytes of signatures so far. They are not part of the response's text.
     signed: usize,
     finished: Option<FinishReason>,
     anything: bool,
@@ -26,9 +26,9 @@ pub(crate) struct EventReader {
 #[derive(Debug)]
 enum Open {
     Text,
-    /// A thought as far as it came.
+    /// A thinking block, as far as it has arrived.
     Thought(Value),
-    /// A call, with the input that its start brought and whether pieces followed.
+    /// A tool call, with the input of its start event and whether deltas followed.
     Call {
         index: usize,
         input: Value,
@@ -52,7 +52,7 @@ impl EventReader {
         }
     }
 
-    /// The events of the next object.
+    /// Returns the stream events of the next object.
     pub(crate) fn read(&mut self, event: &Value) -> Result<Events, ProviderError> {
         let mut events = Vec::new();
         match kind(event) {
@@ -84,7 +84,7 @@ impl EventReader {
         Ok(events)
     }
 
-    /// The last event, once nothing more comes.
+    /// Returns the last event, at the end of the stream.
     pub(crate) fn end(&mut self) -> Result<Option<StreamEvent>, ProviderError> {
         let finished = self.finished.take();
         if finished.is_none() && !self.anything {
@@ -210,7 +210,8 @@ impl EventReader {
         });
     }
 
-    /// Counts are totals so far; a later event leaves out what has not changed.
+    /// Reads token counts. They are totals so far, and a later event omits those that have not
+    /// changed.
     fn count(&mut self, usage: Option<&Value>, events: &mut Events) {
         let Some(usage) = usage.filter(|usage| usage.is_object()) else {
             return;
@@ -222,7 +223,7 @@ impl EventReader {
         let cache_write_tokens =
             count("cache_creation_input_tokens").unwrap_or(before.cache_write_tokens);
         self.usage = Usage {
-            // The vendor's "input" leaves out what was cached; ours counts all that was read.
+            // Anthropic's `input_tokens` excludes cached tokens; `prompt_tokens` includes them.
             prompt_tokens: count("input_tokens").unwrap_or(uncached)
                 + cached_tokens
                 + cache_write_tokens,

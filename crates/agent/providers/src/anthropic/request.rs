@@ -1,4 +1,4 @@
-//! The body of a request.
+//! Builds the request body.
 
 use nanobot_provider::{ChatRequest, ToolChoice};
 use nanobot_types::{
@@ -12,15 +12,15 @@ use crate::render::{
     CallIds, EMPTY, IMAGE_OMITTED, Rendered, arguments, number, plain_id, texts, tool_name,
 };
 
-/// The smallest budget that the API takes.
+/// Smallest thinking budget that the API accepts, in tokens.
 const LEAST_BUDGET: u32 = 1024;
 
-/// Members that a model may refuse and that a request can do without.
+/// Parameters that a model may reject and that a request can do without.
 pub(super) const OPTIONAL: &[&str] = &["temperature", "thinking"];
 
 const IMAGE_TYPES: &[&str] = &["image/jpeg", "image/png", "image/gif", "image/webp"];
 
-/// A block and the role that says it. Neighbours of one role become one message.
+/// A content block and the role that says it. Adjacent blocks of one role become one message.
 #[derive(Clone, Debug, PartialEq)]
 struct Said {
     role: &'static str,
@@ -39,7 +39,7 @@ pub(crate) fn render(name: &ProviderName, request: &ChatRequest) -> Rendered {
     }
 }
 
-/// The body, without the members in `refused`.
+/// Returns the request body, without the parameters in `refused`.
 pub(super) fn body(name: &ProviderName, request: &ChatRequest, refused: &Members) -> Value {
     let mut body = Map::new();
     let mut tools = tools(&request.tools);
@@ -74,13 +74,14 @@ fn generation(name: &ProviderName, request: &ChatRequest, body: &mut Map<String,
         .filter(|_| may_think(name, request))
         .and_then(thinking);
     match thinking {
-        // With thinking, the API takes no other temperature than its own.
+        // With thinking, the API accepts only its own default temperature.
         Some(Thinking::Budget(budget)) => {
             body.insert(
                 "thinking".into(),
                 json!({ "type": "enabled", "budget_tokens": budget }),
             );
-            // The budget is part of the limit, so there has to be room for an answer beside it.
+            // The budget counts towards the limit, so the limit must leave room for the reply as
+            // well.
             let limit = if limit > budget {
                 limit
             } else {
@@ -118,8 +119,9 @@ fn thinking(effort: &str) -> Option<Thinking> {
     })
 }
 
-/// Thinking excludes a forced tool, and every call of the turn under way must come with the
-/// thought that led to it. Calls of another provider's model have none.
+/// Returns `true` if the request may ask for thinking. Thinking excludes a forced tool, and each
+/// tool call of the turn in progress must come with the thinking block that led to it. Calls that
+/// another provider's model made have none.
 fn may_think(name: &ProviderName, request: &ChatRequest) -> bool {
     if matches!(request.tool_choice, ToolChoice::Tool(_)) {
         return false;
@@ -155,15 +157,15 @@ fn tool_choice(choice: &ToolChoice) -> Value {
     }
 }
 
-/// Marks a block as the end of what is worth caching.
+/// Sets a cache mark: the prompt up to and including this block is cached.
 fn mark(block: &mut Value) {
     if let Value::Object(block) = block {
         block.insert("cache_control".into(), json!({ "type": "ephemeral" }));
     }
 }
 
-/// The last of the program's own tools before the external ones, which come and go. The mark on
-/// the system prompt covers all of them.
+/// Marks the last of the built-in tools. The external tools after them come and go; the mark on the
+/// system prompt covers all tools.
 fn mark_tools(specs: &[ToolSpec], tools: &mut [Value]) {
     let own = specs
         .iter()
@@ -174,8 +176,8 @@ fn mark_tools(specs: &[ToolSpec], tools: &mut [Value]) {
     }
 }
 
-/// The marks that move with the conversation: where this request ends, and where the one before
-/// it ended. From a mark the API looks back over 20 blocks only, and an answer with many calls is
+/// Marks the ends of this request and of the previous one, so that the marks move with the
+/// conversation. From a mark the API looks back over 20 blocks only, and a turn with many calls is
 /// longer than that.
 fn mark_newest(messages: &mut [Value]) {
     let said = messages
@@ -190,7 +192,7 @@ fn mark_newest(messages: &mut [Value]) {
     }
 }
 
-/// Messages whose roles alternate, from the user's to the user's.
+/// Merges adjacent blocks of one role into messages, so that the roles alternate.
 fn merged(conversation: Vec<Said>) -> Vec<Value> {
     let mut groups: Vec<(&str, Vec<Value>)> = Vec::new();
     for said in conversation {
@@ -205,13 +207,14 @@ fn merged(conversation: Vec<Said>) -> Vec<Value> {
         .collect()
 }
 
-/// Everything that was said, beginning and ending with the user.
+/// Returns all blocks of the conversation. It begins and ends with the user, with a filler if
+/// needed.
 fn conversation(name: &ProviderName, request: &ChatRequest) -> Vec<Said> {
     let mut said = Vec::new();
     let mut ids = CallIds::new(plain_id);
     for message in request.transcript.messages() {
         let (role, blocks) = match &**message {
-            // Instructions travel apart; a transcript holds none.
+            // The system prompt is sent separately; a transcript has no system messages.
             ChatMessage::System { .. } => continue,
             ChatMessage::User(user) => ("user", or_empty(content(&user.content))),
             ChatMessage::Assistant(message) => {
@@ -248,7 +251,7 @@ fn text(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-/// Signed thoughts of this provider's own.
+/// Returns the signed thinking blocks that this provider made.
 fn thoughts<'a>(
     name: &ProviderName,
     said: &'a AssistantMessage,
@@ -292,7 +295,7 @@ fn assistant<'a>(
         json!({ "type": "tool_use", "id": ids.call(&call.id, false), "name": name, "input": arguments(call) })
     });
     blocks.extend(calls);
-    // A message may not consist of thoughts alone.
+    // A message may not consist of thinking blocks alone.
     if blocks.iter().all(|block| {
         block
             .get("type")
@@ -326,7 +329,7 @@ fn block(block: &ContentBlock) -> Option<Value> {
     }
 }
 
-/// The API refuses text without anything in it.
+/// Returns a text block, or `None` for blank text, which the API rejects.
 fn text_block(words: &str) -> Option<Value> {
     (!words.trim().is_empty()).then(|| text(words))
 }

@@ -1,12 +1,12 @@
-//! What a person wants, as far as the demo understands it.
+//! Recognises what the user asks for, as far as the demo understands it.
 
-/// A request that the demo knows.
+/// A request that the demo understands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Intent {
     Help,
     Greeting,
     Thanks,
-    /// The request before this one, once more.
+    /// Repeats the previous request.
     Again,
     Time,
     List {
@@ -15,16 +15,16 @@ pub(super) enum Intent {
     Read {
         path: String,
     },
-    /// A line for a file of notes.
+    /// Adds a line to a notes file.
     Note {
         path: String,
         line: String,
     },
-    /// A line for long-term memory.
+    /// Adds a line to long-term memory.
     Remember {
         line: String,
     },
-    /// What long-term memory holds.
+    /// Shows the contents of long-term memory.
     Recall,
     Run {
         command: String,
@@ -77,7 +77,7 @@ const NOTE: &[&str] = &[
     "记一下",
 ];
 const WRITE: &[&str] = &["write", "save", "put", "把", "写入", "保存"];
-/// What stands between a note and its file.
+/// Words between a note's text and its file name.
 const JOINTS: &[&str] = &[" to", " into", " in", "写到", "写入", "写进", "保存到"];
 const RUN: &[&str] = &[
     "run the command",
@@ -195,7 +195,7 @@ impl Intent {
         }
     }
 
-    /// A note for the file that the text names, without the words that name it.
+    /// Builds a note for the file named in the text, without the words that name it.
     fn note(path: Option<String>, words: String) -> Self {
         let Some(path) = path else {
             return Self::Note {
@@ -213,12 +213,12 @@ impl Intent {
     }
 }
 
-/// Whether one of the phrases stands in the text; a Latin one as whole words.
+/// Returns `true` if the text contains one of the phrases; Latin phrases match whole words only.
 fn says(lower: &str, phrases: &[&str]) -> bool {
     phrases.iter().any(|phrase| find(lower, phrase).is_some())
 }
 
-/// Where a phrase ends in the text.
+/// Returns the position after a phrase in the text.
 fn find(lower: &str, phrase: &str) -> Option<usize> {
     lower.match_indices(phrase).find_map(|(start, found)| {
         let end = start + found.len();
@@ -232,7 +232,7 @@ fn find(lower: &str, phrase: &str) -> Option<usize> {
     })
 }
 
-/// What follows the first phrase that the text says, when something does.
+/// Returns the text after the first phrase that occurs in it; `None` if nothing follows.
 fn after(text: &str, lower: &str, phrases: &[&str]) -> Option<String> {
     // Lower case may have another length; then the text is taken in lower case.
     let text = if text.len() == lower.len() {
@@ -252,7 +252,7 @@ fn tidy(text: &str) -> String {
     text.trim_matches(joints).to_owned()
 }
 
-/// The runs of characters that paths are made of.
+/// Splits a text into runs of characters that can be part of a path.
 fn tokens(text: &str) -> impl Iterator<Item = &str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | '~');
     text.split(move |c: char| !is_part(c))
@@ -260,7 +260,7 @@ fn tokens(text: &str) -> impl Iterator<Item = &str> {
         .filter(|token| !token.is_empty())
 }
 
-/// The first word that looks like a path: it has a `/`, or an ending of letters.
+/// Returns the first word that looks like a path: it has a `/`, or an extension of letters.
 fn path_in(text: &str) -> Option<String> {
     let is_path = |token: &&str| {
         let has_ending = token.rsplit_once('.').is_some_and(|(stem, ending)| {
@@ -274,7 +274,7 @@ fn path_in(text: &str) -> Option<String> {
     tokens(text).find(is_path).map(str::to_owned)
 }
 
-/// The word after "in": a folder without any mark of one.
+/// Returns the word after "in", "of" or "under": a folder name that does not look like a path.
 fn folder_in(text: &str) -> Option<String> {
     let mut words = tokens(text).skip_while(|word| !matches!(*word, "in" | "of" | "under"));
     words.next()?;

@@ -1,4 +1,4 @@
-//! From a request and the results so far to the next call or the answer.
+//! Chooses the next call or the answer from a request and the results so far.
 
 use nanobot_types::{ToolName, ToolSpec};
 use serde_json::Value;
@@ -6,10 +6,10 @@ use serde_json::Value;
 use super::intent::{Intent, MEMORY};
 use super::words::Words;
 
-/// Lines of a result that are repeated in an answer.
+/// Maximum number of lines of a result that are repeated in an answer.
 const LINES: usize = 40;
 
-/// Commands that change nothing, and what stands alone in a shell.
+/// Commands that change nothing.
 const HARMLESS: &[&str] = &[
     "ls", "pwd", "date", "echo", "whoami", "uname", "uptime", "hostname", "df", "wc", "cat", "head",
 ];
@@ -17,10 +17,11 @@ const SHELL_MARKS: &[char] = &[
     ';', '&', '|', '>', '<', '$', '`', '(', ')', '\n', '\\', '*', '{',
 ];
 
-/// What comes next.
+/// The next step of the demo.
 #[derive(Debug, PartialEq)]
 pub(super) enum Step {
-    /// The arguments are the text of an object, its members in the order in which people read them.
+    /// A tool call. The arguments are the text of a JSON object, its members in the order in which
+    /// people read them.
     Call {
         tool: &'static str,
         arguments: String,
@@ -28,13 +29,13 @@ pub(super) enum Step {
     Say(String),
 }
 
-/// What is known when the next step is chosen.
+/// The inputs for choosing the next step.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
     pub(super) words: Words,
     pub(super) time: Option<String>,
     pub(super) tools: &'a [ToolSpec],
-    /// Results since the newest request, in order.
+    /// Tool results since the newest request, in order.
     pub(super) results: &'a [(ToolName, String)],
 }
 
@@ -69,7 +70,7 @@ impl Plan<'_> {
         }
     }
 
-    /// One call, then the answer.
+    /// Makes one call, then answers with its result.
     fn once(
         &self,
         tool: &'static str,
@@ -84,7 +85,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Reads the file, writes it with one more line, then says so.
+    /// Reads the file, writes it back with one more line, then confirms.
     fn append(&self, path: &str, heading: &str, line: &str, say: impl FnOnce() -> String) -> Step {
         if let Some(result) = self.result("write_file") {
             return Step::Say(if is_error(result) {
@@ -163,7 +164,7 @@ fn is_missing(result: &str) -> bool {
             .any(|words| lower.contains(words))
 }
 
-/// An error without the advice that goes to models with it.
+/// Returns the first line of an error, without the advice for models after it.
 fn summary(result: &str) -> &str {
     result.lines().next().unwrap_or_default()
 }
@@ -177,7 +178,7 @@ fn first_lines(result: &str) -> String {
     lines.join("\n")
 }
 
-/// The text of a file from its numbered lines; `None` unless all of them are there.
+/// Recovers a file's text from its numbered lines; `None` unless all of them are there.
 fn whole_file(result: &str) -> Option<String> {
     if result.starts_with("(Empty file") {
         return Some(String::new());

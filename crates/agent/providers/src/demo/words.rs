@@ -1,6 +1,6 @@
-//! What the demo says, in two languages.
+//! Texts of the demo, in two languages.
 
-/// The language of an answer.
+/// Language of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Words {
     English,
@@ -10,7 +10,7 @@ pub(super) enum Words {
 use Words::{Chinese, English};
 
 impl Words {
-    /// Chinese for a text with Chinese characters in it, else English.
+    /// Returns Chinese for a text with Chinese characters in it, else English.
     pub(super) fn in_language_of(text: &str) -> Self {
         let is_chinese = |c: char| ('\u{4e00}'..='\u{9fff}').contains(&c);
         if text.contains(is_chinese) {
@@ -20,7 +20,7 @@ impl Words {
         }
     }
 
-    /// What every answer begins with.
+    /// Returns the label that each answer begins with.
     pub(super) fn label(self) -> &'static str {
         match self {
             English => "[demo model]",

@@ -1,8 +1,8 @@
-//! Reads the objects of an answer: pieces of a stream, or one whole message.
+//! Reads the objects of a response: chunks of a stream, or one whole message.
 //!
 //! Vendors differ in small ways: reasoning under two names, calls without an index or with a
-//! repeated one, usage beside the choices or inside one, calls spread over several choices, an
-//! error in the middle. All are read; what is not known is left alone.
+//! repeated one, usage next to the choices or inside one, calls spread over several choices, an
+//! error in the middle. All of these are read; unknown members are ignored.
 
 use nanobot_provider::{ProviderError, StreamEvent};
 use nanobot_types::{FinishReason, Map, Usage};
@@ -11,18 +11,18 @@ use serde_json::Value;
 use crate::fault::Faults;
 use crate::render::bounded_id;
 
-/// The most calls of one answer. Each piece is searched among them.
+/// Maximum number of calls in one response. Each chunk of a call is searched for among them.
 const CALL_LIMIT: usize = 256;
 
 #[derive(Debug)]
 pub(crate) struct ChunkReader {
     faults: Faults,
-    /// The calls so far: the choice and index under which each came, and its id.
+    /// The calls so far.
     calls: Vec<KnownCall>,
-    /// The choice whose text is the answer's.
+    /// The choice that provides the text.
     text_choice: Option<u64>,
     finished: Option<FinishReason>,
-    /// Whether a whole message came instead of pieces.
+    /// `true` if a whole message came instead of chunks.
     whole: bool,
     anything: bool,
 }
@@ -48,7 +48,7 @@ impl ChunkReader {
         }
     }
 
-    /// The events of the next object.
+    /// Returns the stream events of the next object.
     pub(crate) fn read(&mut self, chunk: &Value) -> Result<Events, ProviderError> {
         if chunk.get("error").is_some_and(|error| !error.is_null()) {
             return Err(self.faults.of_object(chunk));
@@ -67,7 +67,8 @@ impl ChunkReader {
         Ok(events)
     }
 
-    /// The last event, once nothing more comes. `done` says that the vendor said so.
+    /// Returns the last event, at the end of the stream. `done` is `true` if the vendor sent
+    /// `[DONE]`.
     pub(crate) fn end(&mut self, done: bool) -> Result<Option<StreamEvent>, ProviderError> {
         let finished = self.finished.take();
         let finished = finished
@@ -110,7 +111,7 @@ impl ChunkReader {
             return Ok(());
         };
         let reason = finish_reason(reason)?;
-        // Of several choices, the one with the calls says how the answer ended.
+        // Of several choices, the one with the calls decides the finish reason.
         let has_calls = self.calls.iter().any(|call| call.choice == number);
         if self.finished.is_none() || has_calls {
             self.finished = Some(reason);
@@ -143,8 +144,8 @@ impl ChunkReader {
         }
     }
 
-    /// A piece of a call; `position` is its place among the calls of this piece, `None` for the
-    /// calls of a whole message, each of which is complete.
+    /// Returns the event for a chunk of a call. `position` is its place among the calls of this
+    /// chunk; `None` for the calls of a whole message, each of which is complete.
     fn call(&mut self, choice: u64, position: Option<usize>, call: &Value) -> StreamEvent {
         let text = |value: Option<&Value>| {
             value
@@ -179,8 +180,8 @@ impl ChunkReader {
         }
     }
 
-    /// The call that a piece goes on with. A new name under a new id begins a new call even where
-    /// the index says otherwise.
+    /// Returns the call that a chunk continues. A new name under a new id begins a new call even if
+    /// the index is the same.
     fn known(
         &self,
         choice: u64,

@@ -1,9 +1,9 @@
-//! Keeps the reader of a body from running ahead of the consumer of its events.
+//! Backpressure: keeps the reader of a body from running ahead of the consumer of its events.
 //!
-//! async-openai parses in a task of its own and queues without a bound. Decision: a frame of ours, the
-//! mark, is put among those of the vendor from time to time, and the body is read on when the mark
-//! before it was consumed. A mark is a whole frame, so it always arrives; nothing else can be counted,
-//! because frames without data come out as nothing.
+//! async-openai parses in a task of its own, with an unbounded queue. Decision: from time to time a
+//! frame of our own, the mark, is inserted between the vendor's, and the body is read on only after
+//! the previous mark was consumed. A mark is a whole frame, so it always arrives. Counting other
+//! frames does not work, because frames without data produce nothing.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use nanobot_provider::ProviderError;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-/// Bytes between two marks.
+/// Minimum number of bytes between two marks.
 const STRIDE: usize = 64 << 10;
 
 /// The member that makes a frame a mark.
 const MARK: &str = "nanobot_mark";
 
-/// The pace of one answer.
+/// Backpressure state of one response.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// Number that a vendor cannot guess: one that wrote marks would undo the bound.
+    /// Number that a vendor cannot guess. A vendor that sent marks itself would defeat the limit.
     secret: u64,
     consumed: Semaphore,
 }
@@ -38,7 +38,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Takes a chunk that the consumer got; `true` if it is a mark and none of the vendor's.
+    /// Takes a chunk that the consumer received; returns `true` if it is one of our marks.
     pub(super) fn takes(&self, chunk: &Value) -> bool {
         let is_mark = chunk.get(MARK).and_then(Value::as_u64) == Some(self.secret);
         if is_mark {
@@ -47,7 +47,7 @@ impl Pace {
         is_mark
     }
 
-    /// Puts marks into a stream of whole lines, and waits for them to be consumed.
+    /// Inserts marks into a stream of whole lines, and waits for them to be consumed.
     pub(super) fn keep<S>(
         self: Arc<Self>,
         lines: S,
@@ -71,7 +71,7 @@ impl Pace {
                 let Some(end) = end else {
                     return Some((Ok(next), (lines, ahead, pace)));
                 };
-                // It is never closed.
+                // The semaphore is never closed.
                 if let Ok(permit) = pace.consumed.acquire().await {
                     permit.forget();
                 }
@@ -81,7 +81,7 @@ impl Pace {
         )
     }
 
-    /// The lines with a mark at `place`.
+    /// Inserts a mark into the lines at `place`.
     fn mark(&self, lines: &Bytes, place: usize) -> Bytes {
         let mark = format!("data: {{\"{MARK}\":{}}}\n\n", self.secret);
         let mut paced = BytesMut::with_capacity(lines.len() + mark.len());
@@ -137,7 +137,7 @@ mod tests {
         let mut paced = Box::pin(Arc::clone(&pace).keep(lines));
         let (mut read, mut marks) = (0, 0);
         loop {
-            // Nothing but a consumed mark makes it ready again.
+            // Only a consumed mark makes the stream ready again.
             let Some(next) = futures_util::FutureExt::now_or_never(paced.next()) else {
                 assert!(read <= 2 * (STRIDE + 2000), "{read}");
                 let mark = serde_json::json!({ MARK: pace.secret });

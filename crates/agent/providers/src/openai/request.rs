@@ -1,4 +1,4 @@
-//! The body of a request.
+//! Builds the request body.
 
 use nanobot_provider::{ChatRequest, ToolChoice};
 use nanobot_types::{
@@ -14,7 +14,7 @@ use crate::render::{
 };
 use crate::{ProviderSpec, Quirks, Thinking};
 
-/// Members that a vendor may refuse and that a request can do without.
+/// Parameters that a vendor may reject and that a request can do without.
 pub(super) const OPTIONAL: &[&str] = &[
     "stream_options",
     "temperature",
@@ -29,7 +29,7 @@ pub(super) const OPTIONAL: &[&str] = &[
     "max_tokens",
 ];
 
-/// Models that take no temperature.
+/// Models that accept no temperature.
 const FIXED_TEMPERATURE: &[&str] = &["gpt-5", "o1", "o3", "o4"];
 
 pub(crate) fn render(spec: &ProviderSpec, name: &ProviderName, request: &ChatRequest) -> Rendered {
@@ -40,7 +40,7 @@ pub(crate) fn render(spec: &ProviderSpec, name: &ProviderName, request: &ChatReq
     }
 }
 
-/// The body, without the members in `refused`.
+/// Returns the request body, without the parameters in `refused`.
 pub(super) fn body(
     spec: &ProviderSpec,
     name: &ProviderName,
@@ -82,7 +82,8 @@ fn generation(
     let wanted = &request.generation;
     let completion_limit =
         quirks.completion_limit != refused.contains(limit_name(quirks.completion_limit));
-    // A refused name is sent under the other one, which is then no longer refused.
+    // If the vendor rejected one name of the limit, the limit is sent under the other name, which
+    // is then not removed.
     body.insert(
         limit_name(completion_limit).into(),
         wanted.max_tokens.max(1).into(),
@@ -107,7 +108,7 @@ fn generation(
         body.insert(member.into(), value);
     }
     if let Some(key) = request.cache_key.as_ref().filter(|_| quirks.cache_key) {
-        // Vendors take 64 characters, and names of chats are none of their business.
+        // Vendors accept at most 64 characters, and chat names must not reach them.
         body.insert("prompt_cache_key".into(), digest(key).into());
     }
 }
@@ -162,7 +163,8 @@ fn tool_choice(choice: &ToolChoice) -> Value {
     }
 }
 
-/// Models whose vendors cache where they are told to; the others cache by themselves.
+/// Returns `true` for models whose vendors cache only at explicit marks; the others cache by
+/// themselves.
 fn takes_marks(model: &ModelId) -> bool {
     let model = model.as_str().to_lowercase();
     ["claude", "anthropic/", "gemini"]
@@ -170,9 +172,9 @@ fn takes_marks(model: &ModelId) -> bool {
         .any(|part| model.contains(part))
 }
 
-/// Marks what is worth caching: the program's own tools, the system prompt, and what people said
-/// last and before that, so that what the request before this one ended with is found again. Tool
-/// results are plain text in this protocol and take no mark.
+/// Marks what to cache: the built-in tools, the system prompt, and the two newest user messages.
+/// Marking two of them means that the cache entry of the previous request is found again. Tool
+/// results are plain text in this protocol and cannot be marked.
 fn mark(specs: &[ToolSpec], conversation: &mut [Value], tools: &mut [Value]) {
     let cached = || json!({ "type": "ephemeral" });
     let own = specs
@@ -199,7 +201,7 @@ fn mark(specs: &[ToolSpec], conversation: &mut [Value], tools: &mut [Value]) {
     }
 }
 
-/// Marks the last part of a message; plain text becomes a part.
+/// Marks the last part of a message, turning plain text into a part.
 fn mark_content(message: &mut Value, cached: Value) {
     match message.get_mut("content") {
         Some(content @ Value::String(_)) => {
@@ -224,7 +226,7 @@ fn messages(quirks: &Quirks, name: &ProviderName, request: &ChatRequest) -> Vec<
     let mut messages = Vec::new();
     for message in request.transcript.messages() {
         messages.push(match &**message {
-            // Instructions travel apart; a transcript holds none.
+            // The system prompt is sent separately; a transcript has no system messages.
             ChatMessage::System { .. } => continue,
             ChatMessage::User(user) => {
                 json!({ "role": "user", "content": user_content(&user.content) })
@@ -247,7 +249,8 @@ fn messages(quirks: &Quirks, name: &ProviderName, request: &ChatRequest) -> Vec<
     messages
 }
 
-/// Whether another provider said it. What nobody is named for may be anyone's.
+/// Returns `true` if another provider made the message. A message without a provider counts as our
+/// own.
 fn is_foreign(said: &AssistantMessage, name: &ProviderName) -> bool {
     said.provider
         .as_ref()
@@ -303,7 +306,8 @@ fn assistant(
     Value::Object(message)
 }
 
-/// What a vendor put beside its call goes back to that vendor only.
+/// Builds a tool call. The members that a vendor added to its call are sent back to that vendor
+/// only.
 fn tool_call(call: &ToolCall, id: String, is_foreign: bool) -> Value {
     let text = match serde_json::from_str::<Map<String, Value>>(&call.arguments) {
         Ok(_) => call.arguments.clone(),
@@ -339,7 +343,7 @@ fn user_content(content: &Content) -> Value {
     }
 }
 
-/// A part that the API knows; other programs' private blocks are left out.
+/// Returns the part for a block; `None` for the private blocks of other programs.
 fn part(block: &ContentBlock) -> Option<Value> {
     match block {
         ContentBlock::Text { text } => text_part(text),
@@ -358,7 +362,7 @@ fn text_part(text: &str) -> Option<Value> {
     (!text.is_empty()).then(|| json!({ "type": "text", "text": text }))
 }
 
-/// Tool results are text: the API takes nothing else there.
+/// Returns a tool result as text, the only form that the API accepts there.
 fn tool_content(content: &Content) -> String {
     let text = match content {
         Content::Text(text) => text.clone(),

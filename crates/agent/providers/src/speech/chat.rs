@@ -1,8 +1,8 @@
-//! A recording as what somebody says in a chat: Xiaomi MiMo
+//! Transcription as a chat with an audio model: Xiaomi MiMo
 //! (<https://platform.xiaomimimo.com/docs/en-US/api/audio/Speech-Recognition>).
 //!
-//! Its documentation names WAV and MP3 alone, and Chinese and English. Other recordings are sent as
-//! what they are, for it to refuse; another language is left for it to find out.
+//! Its documentation lists only WAV and MP3, and only Chinese and English. Other formats are sent
+//! as they are, for the service to reject; for another language, the service is asked to detect it.
 
 use reqwest::Method;
 use serde_json::json;
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::exchange::{Exchange, text};
 use super::{Question, SpeechError};
 
-/// Where it is asked.
+/// Path of the endpoint.
 pub(super) const ENDPOINT: &str = "/chat/completions";
 
 pub(super) async fn transcribe(

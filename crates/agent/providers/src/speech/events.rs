@@ -1,4 +1,4 @@
-//! A recording that comes back as a stream of events: StepFun
+//! Transcription as a stream of events: StepFun
 //! (<https://platform.stepfun.com/docs/zh/api-reference/audio/asr-sse>).
 //!
 //! Keys of a "Step Plan" work with `apiBase` `https://api.stepfun.com/step_plan/v1`.
@@ -14,7 +14,7 @@ use super::exchange::{Exchange, Failure, LONGEST_ANSWER};
 use super::{Question, SpeechError};
 use crate::body::lines;
 
-/// Where it is asked.
+/// Path of the endpoint.
 pub(super) const ENDPOINT: &str = "/audio/asr/sse";
 
 pub(super) async fn transcribe(
@@ -35,7 +35,7 @@ pub(super) async fn transcribe(
     exchange.patiently(attempt).await
 }
 
-/// The text of a whole stream. One that ends too early may do better next time.
+/// Returns the text of a whole stream. A stream that ends too early is worth a retry.
 async fn read(exchange: &Exchange<'_>, response: Response) -> Result<String, Failure> {
     let mut events = lines(response)
         .await
@@ -44,7 +44,7 @@ async fn read(exchange: &Exchange<'_>, response: Response) -> Result<String, Fai
     let mut text = String::new();
     while let Some(event) = events.next().await {
         let event = event.map_err(|error| Failure::lost(&error))?;
-        // What is no JSON says nothing of the text.
+        // A frame that is not JSON contains no text.
         let Ok(data) = bounded::from_str::<Value>(&event.data) else {
             continue;
         };

@@ -1,8 +1,8 @@
-//! The way to a service and back: what every shape of asking shares.
+//! Requests, retries and time limits shared by all speech protocols.
 //!
-//! Decision: what may go well a moment later is tried again a few times within one limit of time,
-//! because a person waits. A service that names a pause is left alone for that long, and given up
-//! at once when that is longer than anybody waits.
+//! Decision: transient failures are retried a few times within one time limit, because a person
+//! waits. If a service names a pause, the next attempt waits at least that long; if the pause
+//! exceeds the time limit, the transcription fails at once.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -22,22 +22,22 @@ use crate::body::error_body;
 use crate::client::network_error;
 use crate::fault::{Faults, retry_after};
 
-/// The longest answer that is read, in bytes.
+/// Maximum size of a response, in bytes.
 pub(super) const LONGEST_ANSWER: usize = 4 << 20;
-/// How much of a refusal is shown, in characters.
+/// Maximum length of an error message that is shown, in characters.
 const SHOWN: usize = 200;
 
-/// Why a try failed.
+/// Reason why an attempt failed.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The next one would fail too.
+    /// Permanent: a retry would fail too.
     Lasting(SpeechError),
-    /// The next one may go well, after the pause that the service names.
+    /// Transient: a retry may succeed, after the pause that the service asks for.
     Passing(SpeechError, Option<Duration>),
 }
 
 impl Failure {
-    /// An answer that does not hold what was asked for.
+    /// Creates the failure for a response without the expected content.
     pub(super) fn odd(message: &str) -> Self {
         Self::Lasting(SpeechError::Refused {
             status: 200,
@@ -45,13 +45,13 @@ impl Failure {
         })
     }
 
-    /// A connection that broke.
+    /// Creates the failure for a broken connection.
     pub(super) fn lost(why: &impl ToString) -> Self {
         Self::Passing(SpeechError::Unreachable(why.to_string()), None)
     }
 }
 
-/// One recording's way to a service.
+/// The requests for one recording.
 #[derive(Debug)]
 pub(super) struct Exchange<'a> {
     pub(super) base: &'a Url,
@@ -60,12 +60,12 @@ pub(super) struct Exchange<'a> {
     pub(super) http: &'a Arc<HttpClients>,
     pub(super) patience: &'a SpeechPatience,
     pub(super) began: Instant,
-    /// How long it may take altogether.
+    /// Time limit for all requests together.
     pub(super) total: Duration,
 }
 
 impl Exchange<'_> {
-    /// An address below that of the service.
+    /// Returns the URL of an endpoint of the service.
     pub(super) fn address(&self, path: &str) -> Url {
         let mut url = self.base.clone();
         let base = url.path().trim_end_matches('/').to_owned();
@@ -73,14 +73,14 @@ impl Exchange<'_> {
         url
     }
 
-    /// Too much time has passed.
+    /// Returns the error for an exceeded time limit.
     pub(super) fn late(&self) -> SpeechError {
         SpeechError::Late {
             seconds: self.total.as_secs(),
         }
     }
 
-    /// Waits, unless there is no time for that.
+    /// Waits, or fails at once if the time limit would be exceeded.
     pub(super) async fn pause(&self, pause: Duration) -> Result<(), SpeechError> {
         if self.began.elapsed().saturating_add(pause) >= self.total {
             return Err(self.late());
@@ -89,7 +89,8 @@ impl Exchange<'_> {
         Ok(())
     }
 
-    /// Tries until it goes well, cannot go well, or has been tried often and long enough.
+    /// Retries until an attempt succeeds or fails permanently, or until the attempts or the time
+    /// are used up.
     pub(super) async fn patiently<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, SpeechError>
     where
         F: Future<Output = Result<T, Failure>>,
@@ -107,14 +108,14 @@ impl Exchange<'_> {
             let Some(pause) = pauses.next() else {
                 return Err(error);
             };
-            tracing::debug!(%error, "speech to text is asked once more");
+            tracing::debug!(%error, "retrying speech to text");
             if self.pause(pause.max(after)).await.is_err() {
                 return Err(error);
             }
         }
     }
 
-    /// Sends a request once and waits for the head of a successful answer.
+    /// Sends a request once and returns the response once its status is known to be a success.
     pub(super) async fn send(
         &self,
         method: Method,
@@ -140,7 +141,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// The same for an answer in JSON.
+    /// Sends a request once and parses the JSON response.
     pub(super) async fn ask(
         &self,
         method: Method,
@@ -160,7 +161,7 @@ impl Exchange<'_> {
         json::from_slice(&body).map_err(|_not_json| Failure::odd("the answer is not JSON"))
     }
 
-    /// What is said in an error's body, without the key.
+    /// Returns the message of an error body, with the key redacted.
     pub(super) fn words(&self, body: &Value) -> String {
         let said = ["/error/message", "/error", "/message"].into_iter();
         let said = said
@@ -185,7 +186,7 @@ impl Exchange<'_> {
     }
 }
 
-/// The text in an answer.
+/// Returns the text at a JSON pointer of a response.
 pub(super) fn text(answer: &Value, place: &str) -> Result<String, Failure> {
     let text = answer.pointer(place).and_then(Value::as_str);
     text.map(|text| text.trim().to_owned())

@@ -1,6 +1,6 @@
-//! A recording as a form: OpenAI's `/audio/transcriptions`
-//! (<https://platform.openai.com/docs/api-reference/audio/createTranscription>), as Groq,
-//! SiliconFlow and many servers of one's own speak it too.
+//! Transcription by multipart form: OpenAI's `/audio/transcriptions`
+//! (<https://platform.openai.com/docs/api-reference/audio/createTranscription>), which Groq,
+//! SiliconFlow and many self-hosted servers also implement.
 
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::Method;
@@ -9,7 +9,7 @@ use reqwest::multipart::{Form, Part};
 use super::exchange::{Exchange, text};
 use super::{Question, SpeechError};
 
-/// Where it is asked.
+/// Path of the endpoint.
 pub(super) const ENDPOINT: &str = "/audio/transcriptions";
 
 pub(super) async fn transcribe(
@@ -29,7 +29,7 @@ pub(super) async fn transcribe(
 }
 
 fn form(question: &Question<'_>) -> Form {
-    // Services go by the ending of the name.
+    // Services detect the format from the file extension.
     let name = format!("audio.{}", question.format.ending);
     let length = question.recording.len() as u64;
     let file = Part::stream_with_length(question.recording.clone(), length).file_name(name);

@@ -1,4 +1,4 @@
-//! A recording inside of JSON: OpenRouter's `/audio/transcriptions`
+//! Transcription with the recording inside of JSON: OpenRouter's `/audio/transcriptions`
 //! (<https://openrouter.ai/docs/guides/overview/multimodal/stt>).
 
 use reqwest::Method;

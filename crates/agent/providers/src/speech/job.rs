@@ -1,8 +1,9 @@
-//! A recording that is brought, worked on, and asked after: AssemblyAI
+//! Transcription as a job that is uploaded, created and polled: AssemblyAI
 //! (<https://www.assemblyai.com/docs/openapi.json>: `/v2/upload`, `/v2/transcript`).
 //!
-//! Decision: several models may be named with commas between them; the service takes the first that
-//! knows the language. The key goes without `Bearer`, as its documentation has it.
+//! Decision: several models may be configured, separated by commas; the service uses the first that
+//! supports the language. The key is sent without `Bearer`, as the service's documentation
+//! requires.
 
 use reqwest::{Method, Url};
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use super::exchange::{Exchange, Failure, text};
 use super::{Question, SpeechError};
 
-/// What people may have pasted behind the address of the API.
+/// Endpoint paths that the user may have pasted after the base address.
 pub(super) const ENDPOINTS: &[&str] = &["/upload", "/transcript"];
 
 pub(super) async fn transcribe(
@@ -27,7 +28,7 @@ pub(super) async fn transcribe(
                 Some("completed") => text(&answer, "/text").map(Some),
                 Some("queued" | "processing") => Ok(None),
                 Some("error") => Err(Failure::odd(&exchange.words(&answer))),
-                _ => Err(Failure::odd("the answer does not say how far it is")),
+                _ => Err(Failure::odd("the answer has no known job status")),
             }
         };
         if let Some(text) = exchange.patiently(looked).await? {
@@ -36,7 +37,7 @@ pub(super) async fn transcribe(
     }
 }
 
-/// Brings the recording; where it is then.
+/// Uploads the recording and returns its URL.
 async fn upload(exchange: &Exchange<'_>, question: &Question<'_>) -> Result<String, SpeechError> {
     let url = exchange.address("/upload");
     let attempt = || async {
@@ -52,7 +53,7 @@ async fn upload(exchange: &Exchange<'_>, question: &Question<'_>) -> Result<Stri
     exchange.patiently(attempt).await
 }
 
-/// Asks for the text; where it will be.
+/// Creates the job and returns its URL.
 async fn create(
     exchange: &Exchange<'_>,
     question: &Question<'_>,
@@ -78,7 +79,7 @@ async fn create(
             .await?;
         let id = text(&answer, "/id")?;
         let mut job = url.clone();
-        // It is one segment, whatever the service calls it.
+        // Appending the id as one segment keeps it from changing the path, whatever it contains.
         if let Ok(mut path) = job.path_segments_mut() {
             path.push(&id);
         }

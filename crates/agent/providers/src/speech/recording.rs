@@ -1,22 +1,22 @@
-//! What kind of recording a file is, and how long.
+//! Detects the format and length of a recording.
 //!
-//! Lengths come from the containers themselves: RFC 3533 and RFC 7845 for Ogg, the `fmt ` and `data`
-//! chunks for WAV. Whatever does not read like one of them has no length here.
+//! Lengths come from the containers: RFC 3533 and RFC 7845 for Ogg, the `fmt ` and `data` chunks
+//! for WAV. Other files have no known length.
 
 use std::path::Path;
 
-/// Opus counts its samples at this rate, whatever it was recorded at.
+/// Sample rate by which Opus counts positions, whatever rate it was recorded at.
 const OPUS_RATE: u64 = 48_000;
 
-/// How a recording is named to a service.
+/// The format of a recording, as sent to a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Format {
-    /// The ending of its name.
+    /// The file extension.
     pub(super) ending: &'static str,
     pub(super) mime: &'static str,
 }
 
-/// Endings and media types that mean the same.
+/// File extensions and media types of each format.
 const FORMATS: &[(&[&str], Format)] = &[
     (
         &["ogg", "oga", "opus", "audio/ogg", "audio/opus"],
@@ -70,7 +70,8 @@ const FORMATS: &[(&[&str], Format)] = &[
 ];
 
 impl Format {
-    /// By the ending of the file, else by what its sender called it, else what most voices are.
+    /// Detects the format by the file extension, else by the sender's media type, else assumes Ogg,
+    /// the usual format of voice messages.
     pub(super) fn of(path: &Path, mime: Option<&str>) -> Self {
         let ending = path
             .extension()
@@ -95,7 +96,7 @@ impl Format {
     }
 }
 
-/// How long a recording is, rounded up to seconds; `None` when that cannot be told.
+/// Returns the length of a recording, rounded up to seconds; `None` if it is unknown.
 pub(super) fn seconds(bytes: &[u8]) -> Option<u32> {
     let seconds = if bytes.starts_with(b"OggS") {
         ogg(bytes)?
@@ -107,7 +108,7 @@ pub(super) fn seconds(bytes: &[u8]) -> Option<u32> {
     Some(u32::try_from(seconds).unwrap_or(u32::MAX))
 }
 
-/// The position of the last page over the rate that the first one names.
+/// Divides the position of the last page by the rate that the first page gives.
 fn ogg(bytes: &[u8]) -> Option<u64> {
     let head = page_body(bytes)?;
     let (rate, skipped) = if head.starts_with(b"OpusHead") {
@@ -125,13 +126,13 @@ fn ogg(bytes: &[u8]) -> Option<u64> {
     Some(position.saturating_sub(skipped).div_ceil(rate))
 }
 
-/// What is in the first page.
+/// Returns the content of the first page.
 fn page_body(bytes: &[u8]) -> Option<&[u8]> {
     let segments = usize::from(*bytes.get(26)?);
     bytes.get(27 + segments..)
 }
 
-/// The bytes of sound over the bytes of a second.
+/// Divides the bytes of the `data` chunk by the bytes per second.
 fn wav(bytes: &[u8]) -> Option<u64> {
     let mut rest = bytes.get(12..)?;
     let mut rate = None;
@@ -146,7 +147,7 @@ fn wav(bytes: &[u8]) -> Option<u64> {
             }
             _ => {}
         }
-        // Chunks begin at even places.
+        // Chunks begin at even offsets.
         let length = usize::try_from(size).ok()?;
         rest = rest.get(8_usize.checked_add(length)?.checked_add(length % 2)?..)?;
     }

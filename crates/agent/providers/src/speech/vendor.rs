@@ -1,22 +1,22 @@
-//! Who turns speech into text, and in which shape each of them is asked.
+//! Vendors of speech to text and the protocol of each.
 //!
-//! Decision: a vendor is a row. A provider that is no row here is asked as OpenAI is, which is what
-//! servers of one's own speak.
+//! Decision: a vendor is a row. A provider without a row is assumed to speak OpenAI's protocol, as
+//! self-hosted servers do.
 
 use super::Protocol;
 
-/// What is asked for where neither the vendor nor the configuration names a model.
+/// Model used if neither the vendor's row nor the configuration names one.
 const USUAL_MODEL: &str = "whisper-1";
 
-/// One vendor.
+/// A vendor of speech to text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vendor {
-    /// Its name in the table of providers.
+    /// Its name in the provider table.
     pub(super) name: &'static str,
-    /// The model that it is asked for.
+    /// Its default model.
     pub(super) model: &'static str,
     pub(super) protocol: Protocol,
-    /// The largest recording that it takes, in bytes, where it says so.
+    /// Maximum size of a recording, in bytes, if the vendor documents one.
     pub(super) largest: Option<u64>,
 }
 
@@ -29,7 +29,7 @@ const fn vendor(name: &'static str, model: &'static str, protocol: Protocol) -> 
     }
 }
 
-/// All of them, the preferred first.
+/// All vendors, the preferred first.
 pub(super) const VENDORS: &[Vendor] = &[
     vendor("groq", "whisper-large-v3", Protocol::Form),
     vendor("openai", USUAL_MODEL, Protocol::Form),
@@ -45,7 +45,7 @@ pub(super) const VENDORS: &[Vendor] = &[
 ];
 
 impl Vendor {
-    /// The vendor behind a row of the table of providers.
+    /// Returns the vendor for a row of the provider table.
     pub(super) fn of(name: &'static str) -> Self {
         let known = VENDORS.iter().find(|vendor| vendor.name == name);
         known

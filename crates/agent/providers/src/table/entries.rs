@@ -1,10 +1,10 @@
-//! The rows.
+//! The rows of the vendor table.
 
 use super::{Kind, ModelRule, ProviderSpec, Quirks, Thinking, Wire};
 
 const STRIP: ModelRule = ModelRule::StripOwn(&[]);
 
-/// What most rows share.
+/// Defaults of a row.
 const VENDOR: ProviderSpec = ProviderSpec {
     name: "",
     label: "",
@@ -40,7 +40,7 @@ const THINKING_FLAG: Quirks = Quirks {
     ..Quirks::NONE
 };
 
-/// The row of `custom` and of every provider that people name themselves.
+/// The row of `custom` and of all custom providers.
 pub const CUSTOM: ProviderSpec = ProviderSpec {
     name: "custom",
     label: "Custom",
@@ -50,7 +50,7 @@ pub const CUSTOM: ProviderSpec = ProviderSpec {
     ..VENDOR
 };
 
-/// The model inside this program.
+/// The built-in demo model.
 pub const DEMO: ProviderSpec = ProviderSpec {
     name: "demo",
     label: "Demo (built in)",

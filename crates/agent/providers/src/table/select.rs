@@ -1,31 +1,29 @@
-//! Which provider serves a model, given what is configured.
+//! Selects the provider that serves a model, given what is configured.
 //!
-//! Decision: a name decides before a keyword, a keyword before what merely is there. Keywords
-//! match whole words (`ark` is not in `spark`; digits may follow, as in `qwen3`), longer ones
-//! first, and a server of the user's own is taken for a keyword only when its address is
-//! configured.
+//! Decision: a name wins over a keyword, and a keyword over any configured provider. Keywords match
+//! whole words (`ark` does not match `spark`; digits may follow, as in `qwen3`), and longer ones
+//! win. A local server matches a keyword only if its address is configured.
 
 use nanobot_types::ProviderName;
 
 use super::{CUSTOM, Kind, ProviderSpec, TABLE, Wire, fold_name};
 use crate::{ApiKey, ProviderSettings};
 
-/// What the configuration says about one provider.
+/// The parts of a provider's configuration that matter for the selection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Section<'a> {
-    /// The name of its section, in any spelling; one that the table does not know is a server
-    /// that people named themselves.
+    /// Name of the section, in any spelling. A name that is not in the table is a custom provider.
     pub name: &'a str,
-    /// Whether it has a key.
+    /// `true` if it has a key.
     pub has_key: bool,
-    /// How its key begins, as far as vendors mark theirs; empty when unknown.
+    /// The leading characters by which vendors mark their keys; empty if unknown.
     pub key_prefix: &'a str,
-    /// Its configured address.
+    /// The configured address.
     pub api_base: Option<&'a str>,
 }
 
 impl<'a> Section<'a> {
-    /// The section `name` with these settings.
+    /// Creates the section `name` from its settings.
     #[must_use]
     pub fn of(name: &'a str, settings: &'a ProviderSettings) -> Self {
         let base = settings
@@ -43,30 +41,30 @@ impl<'a> Section<'a> {
     }
 }
 
-/// The provider for a model.
+/// The provider selected for a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Selection {
-    /// Its section: the name under which its key is found and its reasoning is tagged.
+    /// The name of its section: its key is found, and its reasoning tagged, under this name.
     pub name: ProviderName,
-    /// How it is talked to.
+    /// The row that describes its API.
     pub spec: &'static ProviderSpec,
 }
 
-/// Why there is no provider for a model.
+/// Reason why no provider was selected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectError {
-    /// `agents.defaults.provider` names nobody.
+    /// `agents.defaults.provider` is not a known name.
     #[error("there is no provider {name:?}; known are {}", known())]
     UnknownProvider {
-        /// What it says.
+        /// The configured name.
         name: String,
     },
-    /// Nothing usable is configured.
+    /// No usable provider is configured.
     #[error("no provider is configured for the model {model:?}: set providers.{example}.apiKey")]
     NotConfigured {
         /// The model.
         model: String,
-        /// A section that would serve it.
+        /// A section that would serve the model.
         example: &'static str,
     },
 }
@@ -80,10 +78,10 @@ fn known() -> String {
     names.join(", ")
 }
 
-/// Picks the provider for a model; `provider` is a name, or `auto`.
+/// Selects the provider for a model; `provider` is a name, or `auto`.
 ///
 /// # Errors
-/// [`SelectError`] when the name is unknown or nothing configured fits.
+/// Returns [`SelectError`] if the name is unknown or no configured provider fits.
 pub fn select(
     model: &str,
     provider: &str,
@@ -109,7 +107,7 @@ pub fn select(
         })
 }
 
-/// The section that a newcomer would fill in for this model.
+/// Returns a section that a new user would fill in for this model.
 fn example(model: &str) -> &'static str {
     let fits = |spec: &&ProviderSpec| {
         spec.kind == Kind::Vendor && spec.keywords.iter().any(|word| has_word(model, word))
@@ -141,8 +139,8 @@ impl<'a> Choice<'a> {
             .is_some_and(|section| section.api_base.is_some())
     }
 
-    /// Servers that people named themselves. They have an address; other sections that the table
-    /// does not know are for something else.
+    /// Returns the custom providers: sections with an address and a name that is not in the table.
+    /// Unknown sections without an address belong to something else.
     fn own_sections(&self) -> impl Iterator<Item = &'a Section<'a>> {
         self.sections.iter().filter(|section| {
             section.api_base.is_some() && ProviderSpec::find(section.name).is_none()
@@ -246,7 +244,7 @@ fn own(section: &Section<'_>) -> Selection {
     }
 }
 
-/// The gateway that a section's key or address belongs to, whatever the section is called.
+/// Returns the gateway that a section's key or address belongs to, whatever the section's name is.
 fn gateway_behind(spec: &'static ProviderSpec, section: &Section<'_>) -> &'static ProviderSpec {
     if matches!(spec.kind, Kind::Gateway | Kind::Local) || spec.wire != Wire::OpenAi {
         return spec;
@@ -264,8 +262,8 @@ fn gateway_behind(spec: &'static ProviderSpec, section: &Section<'_>) -> &'stati
         .unwrap_or(spec)
 }
 
-/// Whether a keyword stands in a model's name as a word. `-` and `_` are the same, and digits may
-/// follow a keyword.
+/// Returns `true` if a keyword occurs in a model's name as a word. `-` and `_` are equal, and
+/// digits may follow a keyword.
 fn has_word(model: &str, keyword: &str) -> bool {
     let model = model.replace('-', "_");
     let keyword = keyword.replace('-', "_");
@@ -340,7 +338,7 @@ mod tests {
                 &[keyed("openai"), openrouter],
                 "openai",
             ),
-            // A server of one's own needs an address.
+            // A local server needs an address.
             ("nvidia/nemotron-3", &[openrouter], "openrouter"),
             ("nvidia/nemotron-3", &[openrouter, ollama], "ollama"),
             ("ollama/llama3", &[openrouter], "ollama"),
@@ -355,7 +353,7 @@ mod tests {
                 &[keyed("moonshot"), keyed("kimi_coding")],
                 "kimi_coding",
             ),
-            // Servers that people named themselves.
+            // Custom providers.
             (
                 "my-box/llama",
                 &[openrouter, at("myBox", "http://box/v1")],
@@ -363,7 +361,7 @@ mod tests {
             ),
             ("llama", &[at("my-box", "http://box/v1")], "my-box"),
             ("llama", &[at("custom", "http://box/v1")], "custom"),
-            // Who writes speech down answers nothing.
+            // A speech vendor has no chat model.
             ("llama", &[keyed("assemblyai")], "none"),
             (
                 "assemblyai/x",

@@ -1,12 +1,12 @@
-//! How many tokens fit into a model's window.
+//! Context windows of models.
 //!
-//! Decision: a table of families by the beginning of the model's own name. Where a vendor sells
-//! several sizes under one name the smaller one stands here, and where input and output have
-//! limits of their own the input's does: summing up too early costs little, a request that does
-//! not fit fails. A model that is not here has no known window. Where to check a number
-//! is in `docs/context.md`.
+//! Decision: a table of model families, matched by the beginning of the model's own name. If a
+//! vendor sells several sizes under one name, the table has the smaller one. If input and output
+//! have separate limits, it has the input's: summarising too early costs little, a request that
+//! does not fit fails. A model that is not in the table has no known window. `docs/context.md` says
+//! where to check a number.
 
-/// Families and their windows; of several that fit the longest name counts.
+/// Families and their windows, in tokens. The longest matching name wins.
 const WINDOWS: &[(&str, u32)] = &[
     // Anthropic
     ("claude", 200_000),
@@ -116,8 +116,8 @@ const WINDOWS: &[(&str, u32)] = &[
     ("ernie", 8_192),
 ];
 
-/// Tokens that fit into the window of a model, by its name in any vendor's spelling; `None` for a
-/// model nobody has written down.
+/// Returns the context window of a model in tokens, by its name in any vendor's spelling; `None`
+/// for a model that is not in the table.
 #[must_use]
 pub fn context_window(model: &str) -> Option<u32> {
     let name = own_name(model);
@@ -129,7 +129,7 @@ pub fn context_window(model: &str) -> Option<u32> {
         .map(|(_, window)| *window)
 }
 
-/// The model's name without the names of those who sell it: `openrouter/anthropic/claude-…`,
+/// Strips the names of vendors and regions from a model's name: `openrouter/anthropic/claude-…`,
 /// `us.anthropic.claude-…`, `meta-llama/Llama-3.3-…`.
 fn own_name(model: &str) -> String {
     let lower = model.to_ascii_lowercase();

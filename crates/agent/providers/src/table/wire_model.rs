@@ -2,8 +2,8 @@
 
 use super::{ModelRule, ProviderSpec, fold_name};
 
-/// The model in the vendor's own spelling. Applying it twice gives the same as once, but for
-/// names that begin with the vendor's name twice.
+/// Returns the model's name in the vendor's spelling. Idempotent, except for names that begin with
+/// the vendor's name twice.
 #[must_use]
 pub fn wire_model<'a>(spec: &ProviderSpec, model: &'a str) -> &'a str {
     let Some((prefix, rest)) = model.split_once('/') else {

@@ -1,4 +1,4 @@
-//! What is sent to Anthropic-shaped servers, and what becomes of what they answer.
+//! Requests to Anthropic-shaped servers, and the handling of their responses.
 
 use std::sync::Arc;
 
@@ -195,7 +195,8 @@ async fn thoughts_come_back_signed_and_a_turn_without_them_goes_on() {
     assert_eq!(body["thinking"]["budget_tokens"], 1024);
     assert_eq!(server.violations(), Vec::<String>::new());
 
-    // The same turn, begun by another provider: no thoughts to show, so none are asked for.
+    // The same turn, begun by another provider: there are no thinking blocks to send back, so
+    // thinking is not requested.
     let foreign = answered(
         &first,
         &LlmResponse {

@@ -10,11 +10,11 @@ use nanobot_types::{FinishReason, LlmResponse};
 
 use super::support::{answered, context, hello, impatient, quick, router, watched, words};
 
-/// Calls that are well formed and wrong only for the tool: what the engine has to answer.
+/// Calls that are well formed and wrong only for the tool, so that the engine has to handle them.
 const FOR_THE_ENGINE: &[&str] = &["lr-s-002", "lr-s-004", "lr-s-007"];
 
-/// What the engine adds to rows that pass here: it compacts, tells that an answer was cut, stores
-/// that it was.
+/// Properties that the engine adds to rows that pass here: it compacts, reports that a response was
+/// cut off, and stores that it was.
 const MORE_IN_THE_ENGINE: &[(&str, &str)] = &[
     ("lr-s-018", "user_told_cut"),
     ("lr-s-018", "stored_with_flag"),
@@ -43,7 +43,7 @@ async fn every_row_ends_as_expected() {
     assert!(failed.is_empty(), "{failed:#?}");
 }
 
-/// What came when the row was served at every request, and how many those were.
+/// The response when the row is served at every request, and the number of requests.
 struct Always {
     response: LlmResponse,
     requests: usize,
@@ -51,7 +51,7 @@ struct Always {
 
 fn policy(row: &Row) -> RetryPolicy {
     match row.outcome() {
-        // One try is enough to see that a line of 10 MB is refused.
+        // One attempt is enough to see that a line of 10 MB is rejected.
         "error_bounded" => RetryPolicy {
             pauses: Vec::new(),
             ..quick()
@@ -79,7 +79,7 @@ async fn always(row: &Row) -> Always {
     }
 }
 
-/// What comes when the row is served once, and a good answer after it.
+/// Returns the response when the row is served once, followed by a good answer.
 async fn once(row: &Row) -> (LlmResponse, Duration) {
     let server = ModelServer::scripted([Reply::corpus(row).unwrap(), Reply::text(RECOVERED)])
         .await
@@ -153,7 +153,7 @@ fn is_explained(response: &LlmResponse) -> bool {
     response.finish_reason == FinishReason::Error && words(response).starts_with("custom/model: ")
 }
 
-/// The words that say more than the outcome does.
+/// Checks a property that goes beyond the outcome.
 async fn must(row: &Row, word: &str, response: &LlmResponse) -> Result<(), String> {
     let holds = match word {
         _ if word.starts_with("text_is_") => words(response) == word.trim_start_matches("text_is_"),
@@ -180,7 +180,7 @@ async fn must(row: &Row, word: &str, response: &LlmResponse) -> Result<(), Strin
             seen.finish_reason == FinishReason::Error
                 && words(&seen).contains("The answer broke off.")
         }
-        // Held by the outcome, or by getting here.
+        // Implied by the outcome, or by getting here.
         "no_panic"
         | "user_told"
         | "tool_not_run"
@@ -200,7 +200,7 @@ async fn must(row: &Row, word: &str, response: &LlmResponse) -> Result<(), Strin
     }
 }
 
-/// The next request passes the strict checks of both vendors.
+/// Checks that the next request passes the strict validation of each vendor.
 async fn next_is_valid(response: &LlmResponse) -> Result<(), String> {
     for vendor in ["custom", "mistral", "anthropic"] {
         let server = ModelServer::scripted([Reply::text("fine")]).await.unwrap();

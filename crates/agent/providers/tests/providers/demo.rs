@@ -11,7 +11,7 @@ use super::support::{candidate, context, request, words};
 
 const TIME: &str = "2026-11-21 20:44 (Saturday) (UTC)";
 
-/// A workspace in memory with the tools that the demo uses, in the real tools' words.
+/// A workspace in memory with the tools that the demo uses, with the real tools' result texts.
 #[derive(Default)]
 struct Desk {
     files: BTreeMap<String, String>,
@@ -54,7 +54,7 @@ impl Desk {
         }
     }
 
-    /// One turn, as the engine would do it.
+    /// Runs one turn, as the engine would.
     async fn say(&mut self, text: &str) -> String {
         let block = format!(
             "[Runtime Context — metadata only, not instructions]\nCurrent Time: {TIME}\n[/Runtime Context]"

@@ -9,9 +9,10 @@ use serde_json::json;
 
 use super::support::clients;
 
-/// What answers has this long for it, on a busy machine too; who is silent is waited for as long.
+/// Time limit for servers that respond, enough for a busy machine. A silent server is waited for as
+/// long.
 const PATIENCE: Duration = Duration::from_secs(12);
-/// For those of whom none is found, however long they are waited for.
+/// Time limit where no server is found, which is always waited out.
 const SHORT: Duration = Duration::from_millis(300);
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What is sent to OpenAI-compatible servers, and what becomes of what they answer.
+//! Requests to OpenAI-compatible servers, and the handling of their responses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ async fn a_request_says_what_was_asked_and_nothing_else() {
     );
 }
 
-/// SHA-1 of `s`: no name of a chat leaves the house.
+/// SHA-1 of `s`: the name of a chat is not sent to the vendor.
 const KEY_OF_S: &str = "a0f1490a20d0211c997b44bc357e1972deab8ae3";
 
 #[tokio::test]
@@ -482,7 +482,7 @@ async fn stopping_closes_the_connection() {
 #[tokio::test]
 async fn a_server_that_says_it_is_alive_is_waited_for() {
     let mut steps = Vec::new();
-    // Together longer than the silence that is borne, each much shorter.
+    // Together longer than the idle limit, each much shorter.
     for _ in 0..8 {
         steps.extend([
             Step::text(": still here\n\n"),

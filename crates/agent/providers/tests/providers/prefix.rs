@@ -62,7 +62,7 @@ fn each_request_begins_with_the_one_before() {
     }
 }
 
-/// The blocks of a request's messages, and which of them are marked.
+/// Returns the blocks of a request's messages, and which of them are marked.
 fn blocks(body: &Value) -> Vec<(String, bool)> {
     let messages = body["messages"].as_array().unwrap().iter();
     let blocks = messages.flat_map(|message| message["content"].as_array().unwrap());

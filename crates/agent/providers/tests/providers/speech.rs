@@ -1,4 +1,4 @@
-//! Recordings on their way to text.
+//! Transcription of recordings.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::support::clients;
 
 const KEY: &str = "gsk_secret";
 
-/// Every vendor with its own model, and where it is asked behind `/x/v2`.
+/// Each vendor with its default model, and its endpoint under `/x/v2`.
 const VENDORS: [(&str, &str, &str); 7] = [
     ("groq", "whisper-large-v3", "/audio/transcriptions"),
     ("openai", "whisper-1", "/audio/transcriptions"),
@@ -31,7 +31,7 @@ const VENDORS: [(&str, &str, &str); 7] = [
     ("assemblyai", "universal-3-pro,universal-2", "/upload"),
 ];
 
-/// Time enough for a busy machine, and no pauses.
+/// Returns limits that suffice on a busy machine, with almost no pauses.
 fn patient() -> SpeechPatience {
     SpeechPatience {
         pauses: [Duration::from_millis(1); 3],
@@ -188,7 +188,7 @@ async fn containers_are_called_what_services_know() {
             assert_eq!(fake.heard()[0].kind, expected, "{vendor} {name}");
         }
     }
-    // What a vendor does not know, it says itself.
+    // A format that a vendor does not know is rejected by the vendor itself.
     let path = recordings.write("x.ogg", b"sound");
     let fake = fake().await;
     let mimo = speech("xiaomi_mimo", fake.url(), settings());
@@ -383,7 +383,7 @@ async fn nobody_waits_for_ever() {
             );
         }
     }
-    // One try that hangs is not all of them.
+    // One attempt that hangs does not use up the others.
     let fake = fake().await;
     fake.answers_next([hanging[0].clone()]);
     let patience = SpeechPatience {
@@ -439,7 +439,7 @@ async fn a_job_is_asked_after_until_it_is_done_or_too_late() {
         .unwrap_err();
     assert_eq!(error.to_string(), "the service gave no text within 1 s");
 
-    // What was given up may still be on its way to the first one.
+    // A new server: a request of the abandoned transcription may still be on its way to the first.
     let fake = self::fake().await;
     let failed = json!({ "status": "error", "error": "Transcoding failed: no audio" });
     let brought = json!({ "upload_url": "https://cdn.test/upload/0" });
@@ -468,7 +468,7 @@ async fn a_stream_may_fail_in_the_middle() {
     let delta = "data: {\"type\":\"transcript.text.delta\",\"delta\":\" hel\"}\n\n";
     let fake = fake().await;
     let speech = speech("stepfun", fake.url(), settings());
-    // The whole text may be left out of the end, and pieces may be called by the frame.
+    // The final event may have no text, and `[DONE]` may come before the end.
     fake.answers_next([stream(&format!(
         "{delta}data: [DONE]\n\n{}data: {{\"type\":\"transcript.text.done\",\"text\":\"\"}}\n\n",
         delta.replace(" hel", "lo")

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) const KEY: &str = "sk-test-0123456789";
 
-/// Whoever comes first installs it; the others find it there.
+/// Returns HTTP clients. Installs the crypto provider first, unless another test has done so.
 pub(crate) fn clients() -> Arc<HttpClients> {
     let _installed_before = rustls::crypto::ring::default_provider().install_default();
     Arc::new(HttpClients::default())
@@ -29,7 +29,8 @@ pub(crate) fn quick() -> RetryPolicy {
     }
 }
 
-/// The same for servers that fall silent. What does answer has this long for it, on a busy machine too.
+/// Returns [`quick`] for servers that fall silent. A server that responds has 5 s for it, enough on
+/// a busy machine.
 pub(crate) fn impatient() -> RetryPolicy {
     RetryPolicy {
         idle: Duration::from_secs(5),
@@ -101,7 +102,7 @@ pub(crate) fn context() -> CallContext {
     }
 }
 
-/// A context with somebody who sees the text.
+/// Returns a context whose user sees the text as it streams.
 pub(crate) fn watched() -> CallContext {
     CallContext {
         deltas: Some(Arc::new(|_seen: Delta| {})),
@@ -113,7 +114,7 @@ pub(crate) fn words(response: &LlmResponse) -> &str {
     response.content.as_deref().unwrap_or_default()
 }
 
-/// The conversation after a response and an answer to each of its calls.
+/// Returns the conversation after a response and an answer to each of its calls.
 pub(crate) fn answered(request: &ChatRequest, response: &LlmResponse) -> ChatRequest {
     let results = response
         .tool_calls
