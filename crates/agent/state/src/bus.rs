@@ -1,10 +1,10 @@
 //! The durable bus on the state database.
 //!
-//! Decision: an entry is a row and nothing else; which entries are with a consumer is a column
-//! too, so memory holds a few per consumer however long the queue is. Accepting and settling
-//! survive the loss of power; handing out and beginning a turn are only counted, so they survive
-//! the end of the process and cost no sync. What was with a consumer when the process ended comes back when the next one
-//! subscribes.
+//! Decision: an entry is a row and nothing else. Which entries are in flight is a column too, so
+//! memory holds only a few entries per consumer, however long the queue is. Accepting and settling
+//! a message survive a power cut. Handing out and beginning a turn are only counted, so they
+//! survive the end of the process and cost no sync. Entries that were in flight when the process
+//! ended are redelivered when the next one subscribes.
 
 mod claims;
 #[cfg(test)]
@@ -28,14 +28,15 @@ use crate::database::Durability;
 use crate::{StateDb, StateError};
 use rows::Place;
 
-/// A message that was to wait across a restart waits no longer than this from then on, so that a
-/// clock that was set back does not hold it for days.
+/// Longest remaining wait of a delayed message after a restart, so that a clock that was set back
+/// does not hold it for days.
 const LONGEST_WAIT_ACROSS_RESTART: Duration = Duration::from_secs(60 * 60);
 
-/// How many settled entries one transaction forgets, so that it keeps nobody waiting.
+/// Maximum number of settled entries pruned in one transaction, so that other work does not have to
+/// wait for long.
 const PRUNE_BATCH: usize = 500;
 
-/// Queues, ledger and claims that outlive the process. Clones share it; a database carries one.
+/// Persistent queues, ledger and claims. Clones share them. A database supports one bus at a time.
 #[derive(Clone, Debug)]
 pub struct SqliteBus {
     db: StateDb,
@@ -44,10 +45,12 @@ pub struct SqliteBus {
 }
 
 impl SqliteBus {
-    /// The bus in `db`, with everything that was left unsettled. One at a time for a database.
+    /// Opens the bus in `db`, with every entry that is not settled yet. Only one bus may use a
+    /// database at a time.
     ///
     /// # Errors
-    /// [`StateError::Database`], [`StateError::Closed`].
+    /// Returns [`StateError::Database`] if the ledger cannot be read, and [`StateError::Closed`] if
+    /// `db` is closed.
     pub async fn open(db: StateDb) -> Result<Self, StateError> {
         let now = db.clock().now();
         let latest_due = now.saturating_add(millis(LONGEST_WAIT_ACROSS_RESTART));
@@ -64,17 +67,18 @@ impl SqliteBus {
         })
     }
 
-    /// Ends every subscription, finishes what was asked before, and closes the database.
+    /// Ends all subscriptions, completes the operations in progress, and closes the database.
     pub async fn close(&self) {
         self.consumers.close();
         self.db.close().await;
     }
 
-    /// Forgets entries that were settled longer ago than `age`, and with them that they were
-    /// there: the same message would be new again. Returns how many.
+    /// Deletes entries that were settled longer ago than `age`, and returns their number. A deleted
+    /// entry no longer takes part in deduplication: the same message would be new again.
     ///
     /// # Errors
-    /// [`BusError::Store`]: some may be forgotten, the others are kept.
+    /// Returns [`BusError::Store`] or [`BusError::Closed`]. Some entries may be deleted then; the
+    /// others are kept.
     pub async fn prune(&self, age: Duration) -> Result<usize, BusError> {
         let before = self.db.clock().now().saturating_sub(millis(age));
         let mut forgotten: usize = 0;
@@ -173,7 +177,7 @@ impl Bus for SqliteBus {
     }
 }
 
-/// What one consumer sees of the table.
+/// One consumer's view of the table.
 struct Lane<T> {
     bus: SqliteBus,
     consumer: Arc<Consumer<T>>,
@@ -221,7 +225,7 @@ impl<T: Queued> Backlog<T> for Lane<T> {
     }
 }
 
-/// A delivery that is out.
+/// A delivery in flight.
 struct Held<T> {
     bus: SqliteBus,
     guard: HandoutGuard<T>,
@@ -254,8 +258,9 @@ impl<T: Queued> Settlement for Held<T> {
     }
 }
 
-/// What an outcome survives. How often a person's message was tried, and how long it waits, is
-/// only counted: its turn is in the journal. What may be at a platform must not be forgotten.
+/// Returns the durability that an outcome needs. The attempts and delays of an inbound message are
+/// only counted, because its turn is in the journal. An outbound message that may have reached a
+/// platform must not be forgotten.
 fn durability(queue: Queue, outcome: &Settle) -> Durability {
     match queue {
         Queue::Inbound if !outcome.is_terminal() => Durability::Process,

@@ -1,14 +1,14 @@
-//! Moments that can be stored, from a clock that does not jump.
+//! Timestamps for storage, from a clock that does not jump.
 //!
-//! Decision: the wall clock is read once; from then on time is counted by the monotonic one. So
-//! setting the clock neither delays nor hastens what waits in this process.
+//! Decision: the wall clock is read once; from then on the monotonic clock counts. Setting the wall
+//! clock therefore neither delays nor hastens anything that waits in this process.
 
 use std::time::Duration;
 
 use nanobot_bus::LONGEST_DELAY;
 use tokio::time::Instant;
 
-/// A moment in milliseconds since 1970, by the clock of this process.
+/// A time in milliseconds since 1970, by the clock of this process.
 pub(crate) type Millis = i64;
 
 /// The clock of one open database.
@@ -30,19 +30,19 @@ impl Clock {
         self.wall.saturating_add(millis(self.start.elapsed()))
     }
 
-    /// The first millisecond that is at least `delay` from now.
+    /// Returns the first millisecond that is at least `delay` from now.
     pub(crate) fn after(&self, delay: Duration) -> Millis {
         self.now()
             .saturating_add(millis(delay.min(LONGEST_DELAY)))
             .saturating_add(1)
     }
 
-    /// A stored moment on the monotonic clock, at most [`LONGEST_DELAY`] from now; moments before the
-    /// start are the start.
+    /// Converts a stored time to the monotonic clock: at most [`LONGEST_DELAY`] from now, and not
+    /// before the start of the clock.
     pub(crate) fn instant(&self, moment: Millis) -> Instant {
         let since_start = u64::try_from(moment.saturating_sub(self.wall)).unwrap_or(0);
         let latest = Instant::now() + LONGEST_DELAY;
-        // Clocks cannot add just any number that may be in a file.
+        // A stored value can be too large to add to an `Instant`.
         self.start
             .checked_add(Duration::from_millis(since_start))
             .map_or(latest, |moment| moment.min(latest))

@@ -1,4 +1,4 @@
-//! The handle on the state database.
+//! Handle to the state database.
 
 mod opening;
 pub(crate) mod private;
@@ -18,22 +18,22 @@ use crate::clock::Clock;
 use writer::{Command, Job, Writer};
 pub(crate) use writer::{Durability, Fault};
 
-/// How many jobs may wait before the next has to.
+/// Maximum number of queued jobs; more callers have to wait.
 const QUEUE: usize = 1024;
 
-/// The worst that something committed survives.
+/// The worst event that committed data survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Survives {
-    /// The loss of power: a commit waits for the disk where that matters.
+    /// A power cut: a commit waits for the disk where that matters.
     #[default]
     PowerCut,
-    /// The end of the process. No commit waits for the disk: a power cut may take the last ones,
-    /// never the file, and never one without those behind it.
+    /// The end of the process. No commit waits for the disk. A power cut may lose the newest
+    /// commits, but never an older one without the newer ones, and never the file.
     ProcessEnd,
 }
 
-/// An open state database. Clones share it; it is closed by [`StateDb::close`], or when the last
-/// one is gone.
+/// An open state database. Clones share it. It is closed by [`StateDb::close`], or when the last
+/// clone is dropped.
 #[derive(Clone)]
 pub struct StateDb {
     commands: mpsc::Sender<Command>,
@@ -43,20 +43,21 @@ pub struct StateDb {
 }
 
 impl StateDb {
-    /// Opens the file, making it (readable by its owner only) and its folder where they are
-    /// missing, and brings it up to date. A damaged file is moved aside and a new one begun.
+    /// Opens the file and migrates it to the current version. Creates the file (readable by its
+    /// owner only) and its folder if they are missing. A damaged file is moved aside and a new one
+    /// created.
     ///
     /// # Errors
-    /// [`StateError::Io`], [`StateError::Database`] (also when another program keeps it locked),
-    /// [`StateError::Newer`], [`StateError::Foreign`], [`StateError::NoWriteAheadLog`].
+    /// Returns [`StateError::Io`], [`StateError::Database`] (also if another program keeps the file
+    /// locked), [`StateError::Newer`], [`StateError::Foreign`] or [`StateError::NoWriteAheadLog`].
     pub async fn open(path: impl Into<PathBuf>) -> Result<Self, StateError> {
         Self::open_for(path, Survives::PowerCut).await
     }
 
-    /// The same with another promise about what is committed.
+    /// Opens the file like [`StateDb::open`], with the given guarantee for committed data.
     ///
     /// # Errors
-    /// As [`StateDb::open`].
+    /// Returns the same errors as [`StateDb::open`].
     pub async fn open_for(
         path: impl Into<PathBuf>,
         survives: Survives,
@@ -85,33 +86,33 @@ impl StateDb {
         })
     }
 
-    /// Looks at the file, and changes nothing: what is damaged in it, if anything is. Blocks, the
-    /// longer the larger the file is.
+    /// Checks the file without changing it. Returns a description of the damage, or `None` if there
+    /// is none. Blocks; the larger the file, the longer.
     ///
     /// # Errors
-    /// [`StateError::Newer`], [`StateError::Foreign`] and [`StateError::Database`].
+    /// Returns [`StateError::Newer`], [`StateError::Foreign`] or [`StateError::Database`].
     pub fn examine(path: &Path) -> Result<Option<String>, StateError> {
         opening::examine(path)
     }
 
-    /// The file.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where the file went that was found damaged when this one was opened.
+    /// Returns the new path of a damaged file that was moved aside when this database was opened.
     #[must_use]
     pub fn moved_aside(&self) -> Option<&Path> {
         self.moved_aside.as_deref()
     }
 
-    /// Does what was asked before, then closes the file; returns when that is done. Later calls
-    /// fail with [`StateError::Closed`] or [`BusError::Closed`].
+    /// Completes the queued jobs and closes the file. Later calls fail with [`StateError::Closed`]
+    /// or [`BusError::Closed`].
     pub async fn close(&self) {
         let (told, closed) = oneshot::channel();
         if self.commands.send(Command::Close(told)).await.is_ok() {
-            // An error says that somebody else closed it first.
+            // An error means that another clone closed it first.
             drop(closed.await);
         }
     }
@@ -120,7 +121,7 @@ impl StateDb {
         self.clock
     }
 
-    /// Runs `work` in a transaction; returns when it is committed.
+    /// Runs `work` in a transaction and returns after the commit.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         durability: Durability,
@@ -129,8 +130,8 @@ impl StateDb {
         self.write_then(durability, work, |_| {}).await
     }
 
-    /// As [`StateDb::write`]; `then` is called as soon as it is committed, also when nobody waits
-    /// for the answer any more.
+    /// Runs `work` like [`StateDb::write`]. `then` is called right after the commit, even if the
+    /// caller no longer waits for the result.
     pub(crate) async fn write_then<T: Send + 'static>(
         &self,
         durability: Durability,
@@ -164,14 +165,14 @@ impl fmt::Debug for StateDb {
     }
 }
 
-/// The body of the thread.
+/// Runs the database thread.
 fn serve(
     path: &Path,
     survives: Survives,
     opened: oneshot::Sender<Result<Option<PathBuf>, StateError>>,
     commands: mpsc::Receiver<Command>,
 ) {
-    // A failed send says that whoever opened the database has gone: then there is nothing to do.
+    // If `send` fails, the caller of `open` is gone, and there is nothing to do.
     match opening::open(path) {
         Ok(database) => {
             if opened.send(Ok(database.moved_aside)).is_ok() {
@@ -191,7 +192,7 @@ fn serve(
     }
 }
 
-/// Why something asked of the database was not done.
+/// Reason why a job was not done.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     Closed,
@@ -257,10 +258,10 @@ where
                 Ok(done)
             }
             (Err(fault), _) => Err(fault),
-            // Committed without having run: cannot be, and if it were, nothing was done.
+            // Unreachable: a commit without having run. Nothing was done in that case.
             (Ok(()), None) => return,
         };
-        // Whoever asked may have stopped waiting.
+        // The caller may have stopped waiting.
         drop(answer.send(result));
     }
 }

@@ -1,37 +1,37 @@
-//! The one error of this crate.
+//! The error type of this crate.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why the state of a home cannot be used.
+/// Error of the state of a home.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// A file or folder could not be made, read or moved.
+    /// A file or folder could not be created, read or moved.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was being done.
+        /// The action that failed.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// The database refused.
+    /// The database failed.
     #[error("the state database {} failed while trying to {action}", path.display())]
     Database {
-        /// What was being done.
+        /// The action that failed.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What it said.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The file was written by a later version; it is left as it is.
+    /// The file was written by a newer version; it is left as it is.
     #[error(
-        "{} is of version {found} and this program knows versions up to {known}: \
+        "{} has version {found}, but this program supports versions up to {known}: \
          use the newer program, or move the file away (conversations are not in it)",
         path.display()
     )]
@@ -40,21 +40,21 @@ pub enum StateError {
         path: PathBuf,
         /// Its version.
         found: u32,
-        /// The newest version known here.
+        /// The newest supported version.
         known: u32,
     },
-    /// The file is a database of some other program; it is left as it is.
+    /// The file is a database of another program; it is left as it is.
     #[error("{} is a database of another program: move it away", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
     },
-    /// The file system cannot keep a write-ahead log.
+    /// The file system does not support a write-ahead log.
     #[error("{} needs a local file system (journal mode is {mode:?} here, not a write-ahead log)", path.display())]
     NoWriteAheadLog {
         /// The file.
         path: PathBuf,
-        /// The mode that the database fell back to.
+        /// The journal mode that SQLite fell back to.
         mode: String,
     },
     /// Another process owns the home.
@@ -66,10 +66,10 @@ pub enum StateError {
     Owned {
         /// The lock file.
         path: PathBuf,
-        /// The owner, where it could be read.
+        /// The owner's process id, if it could be read.
         pid: Option<u32>,
     },
-    /// The database was closed.
+    /// The database is closed.
     #[error("the state database is closed")]
     Closed,
 }

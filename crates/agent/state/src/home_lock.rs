@@ -1,12 +1,12 @@
-//! One gateway per home.
+//! Lock that allows one gateway per home.
 //!
-//! Decision: the operating system's lock on a file is what counts; the process id inside is for
-//! people. A crash releases the lock, so a file that was left behind means nothing.
+//! Decision: the operating system's lock on a file decides; the process id in it is for people. A
+//! crash releases the lock, so a leftover file means nothing.
 //!
-//! There are two short moments in which the lock is held and the name in it is not its owner's: a
-//! new owner has not written its own yet, or the owner was killed while it started a child, which
-//! holds the lock until it has become another program. Both pass by themselves, so a lock whose
-//! named owner does not live is waited for.
+//! There are two short moments in which the lock is held but the process id in it is not its
+//! owner's: a new owner has not written its own id yet, or the owner was killed while it started a
+//! child, which holds the lock until it executes another program. Both pass quickly, so a lock
+//! whose named owner is not alive is waited for.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 use crate::StateError;
 use crate::database::private;
 
-/// The lock's name in a home.
+/// File name of the lock in a home.
 const FILE: &str = "gateway.lock";
-/// How long to wait for a lock that nobody alive is known to own.
+/// Time to wait for a lock whose named owner is not alive.
 const OWNERLESS: Duration = Duration::from_secs(10);
-/// How often to look meanwhile.
+/// Interval between attempts while waiting.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Ownership of a home, until it is dropped.
@@ -30,20 +30,21 @@ pub struct HomeLock {
     path: PathBuf,
 }
 
-/// The process that has a home.
+/// The process that owns a home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// Its id, where it can be read.
+    /// Its process id, if it can be read.
     pub pid: Option<u32>,
 }
 
 impl HomeLock {
-    /// Takes the home, or says at once who has it. Makes the folder when it is missing. Blocks,
-    /// for 10 s at most, only while the lock is held in the name of a process that is gone.
+    /// Acquires the lock of a home, or fails at once if another process owns it. Creates the folder
+    /// if it is missing. Blocks only while the lock is held in the name of a process that is gone,
+    /// for at most 10 s.
     ///
     /// # Errors
-    /// [`StateError::Owned`] with the owner's process id where it can be read (not on Windows,
-    /// where a locked file cannot), [`StateError::Io`].
+    /// Returns [`StateError::Owned`], with the owner's process id if it can be read (not on
+    /// Windows, where a locked file cannot be read), or [`StateError::Io`].
     pub fn acquire(home: &Path) -> Result<Self, StateError> {
         let path = home.join(FILE);
         let fault = |action| {
@@ -54,7 +55,7 @@ impl HomeLock {
                 source,
             }
         };
-        private::create_folder(home).map_err(fault("make the folder of"))?;
+        private::create_folder(home).map_err(fault("create the folder of"))?;
         let mut file = private::options(OpenOptions::new().read(true).write(true).create(true))
             .open(&path)
             .map_err(fault("open the lock"))?;
@@ -76,11 +77,11 @@ impl HomeLock {
         Ok(Self { file, path })
     }
 
-    /// The holder of a home's lock; `None` while it is free. The lock is shared for an instant to find
-    /// that out, and the home is not changed.
+    /// Returns the holder of a home's lock; `None` while it is free. Takes a shared lock for an
+    /// instant to find that out, and does not change the home.
     ///
     /// # Errors
-    /// [`StateError::Io`].
+    /// Returns [`StateError::Io`] if the lock file cannot be opened or locked.
     pub fn holder(home: &Path) -> Result<Option<Holder>, StateError> {
         let path = home.join(FILE);
         let fault = |source| StateError::Io {
@@ -105,7 +106,7 @@ impl HomeLock {
         }
     }
 
-    /// The lock file.
+    /// Returns the path of the lock file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -114,7 +115,7 @@ impl HomeLock {
 
 impl Drop for HomeLock {
     fn drop(&mut self) {
-        // Best effort: closing the file releases the lock too, but not before a process that is just
+        // Best effort. Closing the file releases the lock too, but only after a child that is just
         // being started has closed its copy.
         drop(self.file.set_len(0));
         drop(self.file.unlock());
@@ -141,7 +142,7 @@ mod owner {
     use nix::sys::signal::kill;
     use nix::unistd::Pid;
 
-    /// Whether a process of that id runs. Nobody's name is nobody's life.
+    /// Returns `true` if process `pid` is alive; `false` for `None`.
     pub(super) fn may_live(pid: Option<u32>) -> bool {
         let pid = pid
             .and_then(|pid| i32::try_from(pid).ok())
@@ -152,7 +153,7 @@ mod owner {
 
 #[cfg(not(unix))]
 mod owner {
-    /// It cannot be told: a locked file cannot be read, so it is not known who it is.
+    /// Always returns `true`: a locked file cannot be read here, so its owner is unknown.
     pub(super) fn may_live(_: Option<u32>) -> bool {
         true
     }

@@ -1,10 +1,11 @@
-//! The search over memory and conversations.
+//! Search over memory and conversations.
 //!
-//! Decision: the index is a file of its own beside the state database, and only a cache: it may be
-//! deleted at any moment, and one that is damaged or of another version is begun anew. Nothing
-//! tells it of changes. A search looks first at which files have changed, by their stamps, and
-//! reads of those that only grew what is new; so it is right whoever wrote them, and costs nothing
-//! until somebody searches. It holds words and places, no texts: excerpts are read from the files.
+//! Decision: the index is a file of its own next to the state database, and only a cache. It may be
+//! deleted at any time, and a damaged one or one of another version is recreated. It is not
+//! notified of changes: a search first compares the files' stamps and reads what is new, and of
+//! files that only grew only the new part. So it is correct whichever program wrote the files, and
+//! costs nothing until there is a search. It stores words and positions, but no texts: excerpts are
+//! read from the files.
 
 mod database;
 mod excerpt;
@@ -26,11 +27,11 @@ use rusqlite::Connection;
 use database::Family;
 use query::{Found, Place, Within};
 
-/// The most hits of one search.
+/// Maximum number of hits of one search.
 const MOST_HITS: usize = 100;
 
-/// A search over the memory and the conversations of one workspace. Nothing is opened before the
-/// first search. Clones share it.
+/// Search over the memory and the conversations of one workspace. Nothing is opened before the
+/// first search. Clones share the index.
 #[derive(Clone, Debug)]
 pub struct SearchIndex {
     shared: Arc<Shared>,
@@ -45,7 +46,7 @@ struct Shared {
 }
 
 impl SearchIndex {
-    /// An index in the file `path` over these folders.
+    /// Creates an index in the file `path` over these folders.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>, memory: MemoryFolders, sessions: SessionPaths) -> Self {
         let shared = Shared {
@@ -59,7 +60,7 @@ impl SearchIndex {
         }
     }
 
-    /// Runs file work on a thread that may block.
+    /// Runs file work on a blocking thread.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Shared) -> rusqlite::Result<T> + Send + 'static,
@@ -70,7 +71,8 @@ impl SearchIndex {
 }
 
 impl Shared {
-    /// Brings the folders up to date and asks. A damaged index is begun anew, once.
+    /// Brings the index of the folders up to date and queries it. A damaged index is recreated
+    /// once.
     fn ask(
         &self,
         family: Family,
@@ -101,7 +103,7 @@ impl Shared {
         };
         let places = match ask(&mut slot) {
             Err(error) if database::is_damaged(&error) => {
-                tracing::info!(%error, "the search index is begun anew");
+                tracing::info!(%error, "recreating the damaged search index");
                 database::remove(&self.path);
                 ask(&mut slot)?
             }

@@ -1,11 +1,11 @@
-//! What only machines need, in one SQLite file: the durable bus, and later what else has to be
-//! found again fast. Losing it loses no conversation.
+//! Machine state in one SQLite file: the durable bus, and later anything else that must be looked
+//! up fast. Losing it loses no conversation.
 //!
-//! Decision: one thread owns the one connection. What is asked of it while it waits for the disk
-//! becomes the next transaction, so that any number of concurrent writers share one sync
-//! ([`StateDb`]). The bus on top ([`SqliteBus`]) keeps its entries in a table and nothing in
-//! memory but what its consumers hold. Who may open the file is decided by the lock of the home
-//! ([`HomeLock`]), not here.
+//! Decision: one thread owns the one connection. Jobs that arrive while it waits for the disk
+//! become the next transaction, so that any number of concurrent writers share one sync
+//! ([`StateDb`]). The bus on top ([`SqliteBus`]) keeps its entries in a table, and in memory only
+//! what its consumers hold. The lock of the home ([`HomeLock`]) decides which process may open the
+//! file.
 //!
 //! [`SearchIndex`] is a file of its own: a cache over memory and conversations.
 

@@ -1,4 +1,4 @@
-//! The state database as the rest sees it: contract, files, crashes, locks.
+//! The state database from outside: contract, files, crashes, locks.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

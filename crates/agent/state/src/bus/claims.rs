@@ -57,7 +57,7 @@ impl Claims for SqliteBus {
     }
 }
 
-/// A row outlives its lease, because the epoch must go on growing.
+/// Takes or renews a lease. The row outlives the lease, because the epoch must keep growing.
 fn lease(
     connection: &Connection,
     name: String,

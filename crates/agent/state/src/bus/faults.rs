@@ -1,4 +1,4 @@
-//! What the bus does while the disk is full or cannot be written, and afterwards.
+//! Tests of the bus while the disk is full or not writable, and afterwards.
 
 use nanobot_bus::{Accepted, Bus as _, BusError, Claims as _, Ledger as _, LedgerFilter, Queue};
 use nanobot_types::InboundMessage;
@@ -6,7 +6,7 @@ use nanobot_types::InboundMessage;
 use crate::database::Durability;
 use crate::{SqliteBus, StateDb};
 
-/// A message of about 8 KB.
+/// Returns a message of about 8 KB.
 fn said(id: usize) -> InboundMessage {
     let mut message = InboundMessage::text("telegram", "7", "42", "words ".repeat(1_400));
     message.id = Some(id.to_string().into());
@@ -58,7 +58,7 @@ async fn a_full_disk_refuses_what_it_cannot_keep_and_recovers() {
     assert_eq!(
         kept.len(),
         accepted.len(),
-        "what is refused is not kept, what is accepted is"
+        "exactly the accepted messages are kept"
     );
 
     pragma(&bus, "PRAGMA max_page_count = 1000000").await;
@@ -113,7 +113,7 @@ async fn a_consumer_survives_a_file_that_cannot_be_written_for_a_while() {
         delivery.ack().await.unwrap();
     }
     let expected = [("2", 1), ("3", 1), ("1", 1)].map(|(id, attempt)| (id.to_owned(), attempt));
-    assert_eq!(seen, expected, "what could not be settled comes back");
+    assert_eq!(seen, expected, "an unsettled delivery is redelivered");
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn work_that_fails_takes_nothing_of_its_neighbours_with_it() {
         connection.execute("INSERT INTO claim (slot, taken_at) VALUES ('half', 0)", [])?;
         connection.execute("INSERT INTO nowhere DEFAULT VALUES", [])
     });
-    // Asked for together, so that they end up in one transaction as a rule.
+    // Submitted together, so that they usually share one transaction.
     let (first, half_done, second) = futures_util::join!(
         bus.publish_inbound(said(1)),
         half_done,
@@ -137,6 +137,6 @@ async fn work_that_fails_takes_nothing_of_its_neighbours_with_it() {
     assert!(half_done.is_err());
     assert!(
         bus.claim_once("half").await.unwrap(),
-        "what failed left nothing behind"
+        "a failed job leaves no changes"
     );
 }

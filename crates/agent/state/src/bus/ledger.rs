@@ -1,4 +1,4 @@
-//! What a person sees of the ledger, and does about it.
+//! Lets the user inspect and change the ledger.
 
 use async_trait::async_trait;
 use nanobot_bus::{BusError, EntryState, Ledger, LedgerEntry, LedgerFilter, Queue, Queued};
@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row};
 use super::{SqliteBus, rows};
 use crate::database::Durability;
 
-/// What is shown of a row, in the order of [`show`].
+/// Columns of a listed row, in the order that [`show`] reads them.
 const COLUMNS: &str = "id, queue, state, why, attempts, accepted_at, body";
 
 #[async_trait]
@@ -82,13 +82,13 @@ impl Ledger for SqliteBus {
     }
 }
 
-/// The row that a ledger id names.
+/// Parses a ledger id into the number of its row.
 fn number(id: &str) -> Result<u64, BusError> {
     id.parse()
         .map_err(|_not_a_number| BusError::Unknown { id: id.to_owned() })
 }
 
-/// The queue of an entry, and its channel when that is the outbound one.
+/// Returns the queue of an entry, and its channel if the queue is the outbound one.
 fn place(
     connection: &Connection,
     entry: u64,
@@ -114,7 +114,8 @@ fn list(
         .filter(|state| filter.admits(*state))
         .map(|state| format!("'{state}'"))
         .collect();
-    // The plus keeps the index on names out of it: from the newest row down, nothing has to be sorted.
+    // The plus keeps SQLite from using the index on names: rows are read from the newest down, so
+    // nothing has to be sorted.
     let statement = format!(
         "SELECT {COLUMNS} FROM ledger WHERE +queue = ?1 AND state IN ({}) ORDER BY id DESC LIMIT ?2",
         states.join(", ")
@@ -148,7 +149,7 @@ fn show(row: &Row<'_>) -> rusqlite::Result<LedgerEntry> {
     Ok(entry)
 }
 
-/// Puts the message in, unless it cannot be read: then the entry's reason says so.
+/// Adds the message to the entry. If it cannot be parsed, the entry's reason says so.
 fn fill<T: Queued>(entry: &mut LedgerEntry, body: &str) {
     match serde_json::from_str::<T>(body) {
         Ok(message) => message.show_in(entry),

@@ -1,8 +1,8 @@
-//! The ledger's rows: every statement that reads or moves one.
+//! Statements that read or change the rows of the ledger.
 //!
-//! Decision: which state follows which outcome is decided by [`Standing`], here it is only loaded
-//! and stored. A row whose message cannot be read is settled as failed when its turn comes, so that
-//! it holds up no other.
+//! Decision: [`Standing`] decides which state follows which outcome; this module only loads and
+//! stores it. A row whose message cannot be parsed is settled as failed when its turn comes, so
+//! that it does not block the rows after it.
 
 use nanobot_bus::{BusError, EntryState, Handout, Progress, Queue, Queued, Settle, Standing};
 use nanobot_types::ChannelName;
@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
 
 use crate::clock::Millis;
 
-/// Whose an entry is: a queue, and in the outbound one a channel.
+/// The consumer of an entry: a queue and, for the outbound one, a channel.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     queue: &'static str,
@@ -26,7 +26,7 @@ impl Place {
     }
 }
 
-/// The word under which rows know a queue.
+/// Returns the name of a queue in the rows.
 pub(super) fn queue_word(queue: Queue) -> &'static str {
     match queue {
         Queue::Inbound => "inbound",
@@ -34,7 +34,7 @@ pub(super) fn queue_word(queue: Queue) -> &'static str {
     }
 }
 
-/// Limits waits that an earlier process asked for; tells the newest entry's number.
+/// Limits the delays that an earlier process set, and returns the number of the newest entry.
 pub(super) fn resume(connection: &Connection, latest_due: Millis) -> rusqlite::Result<u64> {
     connection.execute(
         "UPDATE ledger SET due_at = ?1 WHERE due_at > 0 AND due_at > ?1",
@@ -45,7 +45,7 @@ pub(super) fn resume(connection: &Connection, latest_due: Millis) -> rusqlite::R
     })
 }
 
-/// Adds an entry and tells its number; `None` when one of its name is there.
+/// Adds an entry and returns its number; `None` if an entry of this name exists.
 pub(super) fn accept(
     connection: &Connection,
     place: &Place,
@@ -62,11 +62,11 @@ pub(super) fn accept(
         .optional()
 }
 
-/// What a row that was put off has for a serial, until it is due.
+/// Value of `out` for a deferred row, until it is due.
 const PUT_OFF: i64 = -1;
 
-/// Takes back everything that is out to one consumer; what was begun is in doubt. What had no room
-/// with an earlier one is due at once.
+/// Takes back all entries that are in flight to one consumer; deliveries that were begun are in
+/// doubt. Entries deferred by an earlier consumer become due at once.
 pub(super) fn take_back_all(connection: &Connection, place: &Place) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
@@ -82,7 +82,7 @@ pub(super) fn take_back_all(connection: &Connection, place: &Place) -> rusqlite:
     Ok(())
 }
 
-/// Takes one handout back, to be due again at `due`; nothing when it is out no more.
+/// Takes one handout back, to be due again at `due`. Does nothing if it is no longer in flight.
 pub(super) fn take_back(
     connection: &Connection,
     handout: Handout,
@@ -103,7 +103,8 @@ pub(super) fn take_back(
 /// A message that was handed out.
 pub(super) type Taken<T> = (Handout, T, Progress);
 
-/// Hands out the first entries of a consumer that are pending, due and not out, `most` of them at most.
+/// Hands out the first entries of a consumer that are pending, due and not in flight, at most
+/// `most` of them.
 pub(super) fn hand_out<T: Queued>(
     connection: &Connection,
     place: &Place,
@@ -165,7 +166,7 @@ fn first_ready(connection: &Connection, place: &Place) -> rusqlite::Result<Optio
         .optional()
 }
 
-/// When the next of a consumer's entries that wait comes due.
+/// Returns the time at which a consumer's next waiting entry is due.
 pub(super) fn next_due(connection: &Connection, place: &Place) -> rusqlite::Result<Option<Millis>> {
     connection
         .prepare_cached(
@@ -174,7 +175,7 @@ pub(super) fn next_due(connection: &Connection, place: &Place) -> rusqlite::Resu
         .query_row(params![place.queue, place.consumer], |row| row.get(0))
 }
 
-/// Records an outcome; the inner error says why it does not apply.
+/// Records an outcome. The inner error says why it does not apply.
 pub(super) fn settle(
     connection: &Connection,
     queue: Queue,
@@ -211,7 +212,7 @@ pub(super) fn settle(
     Ok(Ok(()))
 }
 
-/// Gives an entry up on a person's word.
+/// Discards an entry at the user's request.
 pub(super) fn discard(
     connection: &Connection,
     queue: Queue,
@@ -231,7 +232,7 @@ pub(super) fn discard(
     Ok(Ok(()))
 }
 
-/// Opens a settled entry again on a person's word.
+/// Reopens a settled entry at the user's request.
 pub(super) fn retry(connection: &Connection, entry: u64) -> rusqlite::Result<Result<(), BusError>> {
     let Some(mut row) = load(connection, entry)? else {
         return Ok(Err(BusError::Unknown {
@@ -246,7 +247,7 @@ pub(super) fn retry(connection: &Connection, entry: u64) -> rusqlite::Result<Res
     Ok(Ok(()))
 }
 
-/// Forgets up to `limit` entries that were settled before a moment.
+/// Deletes up to `limit` entries that were settled before a time.
 pub(super) fn prune(
     connection: &Connection,
     before: Millis,
@@ -260,13 +261,13 @@ pub(super) fn prune(
         .execute(params![before, limit])
 }
 
-/// The part of a row that moves.
+/// The columns of a row that change.
 #[derive(Clone, Debug, PartialEq)]
 struct Moving {
     standing: Standing,
-    /// The serial under which it is out; 0 when it is not, [`PUT_OFF`] when it was put off.
+    /// Serial of the handout in flight; 0 if there is none, [`PUT_OFF`] if the entry was deferred.
     out: i64,
-    /// When it is due; 0 for now.
+    /// The time at which it is due; 0 for now.
     due_at: Millis,
     settled_at: Option<Millis>,
 }
@@ -325,7 +326,7 @@ fn store(connection: &Connection, entry: u64, row: &Moving) -> rusqlite::Result<
     Ok(())
 }
 
-/// Reads a state by its word.
+/// Reads a state by its name.
 pub(super) fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<EntryState> {
     let word: String = row.get(column)?;
     EntryState::parse(&word).ok_or_else(|| {

@@ -1,9 +1,9 @@
-//! Opening the file: whose it is, whether it is whole, which version it has.
+//! Opens the file: checks which program it belongs to, its version and its integrity.
 //!
-//! Decision: a damaged file is moved aside and a new one begun, because nothing in it is worth a
-//! gateway that does not start; it is never deleted. A file that is newer or somebody else's is
-//! refused and left alone. The file is checked when the last process did not close it, which shows
-//! by the write-ahead log that it left behind.
+//! Decision: a damaged file is moved aside and a new one created, because nothing in it is worth a
+//! gateway that does not start; it is never deleted. A file of a newer version or of another
+//! program is refused and left alone. The integrity check runs if the last process did not close
+//! the file, which its remaining write-ahead log shows.
 
 use std::fs;
 use std::io;
@@ -17,16 +17,16 @@ use super::private;
 use super::schema::{self, Kind};
 use crate::StateError;
 
-/// How long to wait for another process that holds the file.
+/// Time to wait for another process that holds the file.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// How large the write-ahead log may stay after it was copied back, in bytes.
+/// Maximum size that the write-ahead log keeps after a checkpoint, in bytes.
 const LOG_LIMIT: i64 = 4 << 20;
 
 /// An open database.
 pub(super) struct Opened {
     pub(super) connection: Connection,
-    /// Where a damaged predecessor went.
+    /// New path of a damaged predecessor.
     pub(super) moved_aside: Option<PathBuf>,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, StateError> {
         }
     };
     if let Some(folder) = path.parent() {
-        private::create_folder(folder).map_err(file_fault("make the folder of"))?;
+        private::create_folder(folder).map_err(file_fault("create the folder of"))?;
     }
     private::create_file(path).map_err(file_fault("create"))?;
     match connect(path) {
@@ -54,8 +54,8 @@ pub(super) fn open(path: &Path) -> Result<Opened, StateError> {
                 file = %path.display(),
                 moved_to = %aside.display(),
                 problem = what,
-                "the state database was damaged and a new one was begun; conversations are not in it, \
-                 messages that were still waiting in it are"
+                "a damaged state database was moved aside and a new one created; conversations are not \
+                 affected, messages that were still queued are in the damaged file"
             );
             private::create_file(path).map_err(file_fault("create"))?;
             match connect(path) {
@@ -65,7 +65,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, StateError> {
                 }),
                 Err(Refusal::Final(error)) => Err(error),
                 Err(Refusal::Damaged(what)) => {
-                    Err(database_error(path, "begin a new file", what.into()))
+                    Err(database_error(path, "create a new file", what.into()))
                 }
             }
         }
@@ -106,7 +106,7 @@ fn connect(path: &Path) -> Result<Connection, Refusal> {
     Ok(connection)
 }
 
-/// What is damaged in the file, if anything is; nothing is changed.
+/// Returns a description of the damage, if there is any, without changing the file.
 pub(super) fn examine(path: &Path) -> Result<Option<String>, StateError> {
     match look(path) {
         Ok(verdict) => Ok((verdict != "ok").then_some(verdict)),
@@ -127,7 +127,7 @@ fn look(path: &Path) -> Result<String, Refusal> {
         .map_err(fault(path, "check it"))
 }
 
-/// The version of a file of ours.
+/// Returns the version of the file if it is ours.
 fn of_ours(path: &Path, connection: &Connection) -> Result<u32, Refusal> {
     match schema::kind(connection).map_err(fault(path, "read its version"))? {
         Kind::Ours(version) => Ok(version),
@@ -151,18 +151,19 @@ fn fault(path: &Path, action: &'static str) -> impl Fn(rusqlite::Error) -> Refus
     }
 }
 
-/// Whether closing leaves the write-ahead log as it is: then the next opening looks closer.
+/// Sets whether closing keeps the write-ahead log. If it is kept, the next opening runs the
+/// integrity check.
 pub(super) fn keep_log_on_close(connection: &Connection, keep: bool) -> rusqlite::Result<()> {
     connection
         .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep)
         .map(drop)
 }
 
-/// Makes commits durable; tells the journal mode that the file system allows.
+/// Makes commits durable, and returns the journal mode that the file system supports.
 fn configure(connection: &Connection) -> rusqlite::Result<String> {
     let mode = connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    // Where a plain sync leaves data in the drive's cache (macOS), ask for the real one.
+    // Where a plain fsync leaves data in the drive's cache (macOS), request a full one.
     connection.pragma_update(None, "fullfsync", true)?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
     connection.pragma_update_and_check(None, "journal_size_limit", LOG_LIMIT, |_| Ok(()))?;
@@ -181,7 +182,7 @@ fn database_error(
     }
 }
 
-/// Renames the file and its companions to a name that is free, which is returned.
+/// Renames the file, its log and its shared memory to an unused name, which is returned.
 fn move_aside(path: &Path) -> io::Result<PathBuf> {
     let stamp = chrono::Utc::now().format("%Y%m%dT%H%M%S%3f");
     let aside = beside(path, &format!(".damaged-{stamp}"));
@@ -195,7 +196,7 @@ fn move_aside(path: &Path) -> io::Result<PathBuf> {
     Ok(aside)
 }
 
-/// `path` with something added to its name.
+/// Returns `path` with a suffix appended to its name.
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);

@@ -4,7 +4,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Makes a folder and what is missing above it; leaves one that is there as it is.
+/// Creates a folder and its missing parents. An existing folder is left as it is.
 pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -13,20 +13,20 @@ pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Lets the files that `options` creates be private.
+/// Makes `options` create private files.
 pub(crate) fn options(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
 }
 
-/// Makes sure that a file is there and private.
+/// Makes sure that the file exists and is private.
 pub(crate) fn create_file(path: &Path) -> io::Result<()> {
     let file = options(OpenOptions::new().write(true).create(true)).open(path)?;
     restrict(&file)
 }
 
-/// Takes a file that was made by somebody else away from everyone but its owner.
+/// Removes the access of others from a file that may have been created by another program.
 #[cfg(unix)]
 fn restrict(file: &File) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
@@ -38,7 +38,7 @@ fn restrict(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Elsewhere the folder's own rights decide.
+/// On other systems the permissions of the folder apply.
 #[cfg(not(unix))]
 fn restrict(_file: &File) -> io::Result<()> {
     Ok(())

@@ -1,18 +1,18 @@
-//! The tables, version by version.
+//! Tables and migrations.
 //!
-//! Decision: a version is a list entry that is never edited after it was shipped; the file's
-//! `user_version` counts how many were applied.
+//! Decision: a migration is never edited after it has shipped; the file's `user_version` counts the
+//! applied ones.
 
 use rusqlite::Connection;
 
 /// Marks the file as ours: "nano".
 pub(super) const APPLICATION_ID: i32 = 0x6e61_6e6f;
 
-/// The statements that lead from each version to the next.
+/// Statements that migrate each version to the next.
 const MIGRATIONS: [&str; 1] = [
-    // `due_at` 0 is "now" and `out` 0 is "with nobody", so that what can be handed out is an
-    // index of its own, however much is waiting or out. The body comes last: a look at the other
-    // columns reads no overflow page.
+    // `due_at` 0 means "now" and `out` 0 means "not in flight", so that an index of its own covers
+    // the entries that are ready, however many are waiting or in flight. The body comes last:
+    // reading only the other columns touches no overflow page.
     "CREATE TABLE ledger (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         queue TEXT NOT NULL,
@@ -43,16 +43,16 @@ const MIGRATIONS: [&str; 1] = [
     ) STRICT, WITHOUT ROWID;",
 ];
 
-/// The newest version known here.
+/// The newest supported version.
 pub(super) const VERSION: u32 = MIGRATIONS.len() as u32;
 
-/// What a file says it is.
+/// Origin of a file.
 pub(super) enum Kind {
     /// Ours or empty, of this version.
     Ours(u32),
-    /// Of a version that is not known yet.
+    /// Ours, of a version newer than this program supports.
     Newer(u32),
-    /// Somebody else's.
+    /// A database of another program.
     Foreign,
 }
 
@@ -70,7 +70,7 @@ pub(super) fn kind(connection: &Connection) -> rusqlite::Result<Kind> {
     })
 }
 
-/// Applies what is missing, each version wholly or not at all.
+/// Applies the missing migrations, each in its own transaction.
 pub(super) fn migrate(connection: &mut Connection, from: u32) -> rusqlite::Result<()> {
     let steps = (1_u32..)
         .zip(MIGRATIONS)

@@ -1,8 +1,8 @@
-//! The thread that owns the connection: many jobs, one transaction, one sync.
+//! The thread that owns the connection. It commits many jobs with one transaction and one sync.
 //!
-//! Decision: while a commit waits for the disk, jobs queue up; the next transaction takes all of
-//! them. Each runs in a savepoint of its own, so that one that fails takes nothing of its
-//! neighbours with it, and each is answered after the commit, never before.
+//! Decision: while a commit waits for the disk, jobs queue up, and the next transaction takes all
+//! of them. Each job runs in a savepoint of its own, so that a failing job does not affect the
+//! others. A job is answered after the commit, never before.
 
 use std::sync::Arc;
 
@@ -12,52 +12,52 @@ use tokio::sync::{mpsc, oneshot};
 use super::Survives;
 use super::opening::keep_log_on_close;
 
-/// How many jobs share a transaction at most.
+/// Maximum number of jobs in a transaction.
 const BATCH: usize = 256;
 
-/// Why a job was not done; shared by all that were in one transaction.
+/// Reason why a job was not done; shared by all jobs of a failed transaction.
 pub(crate) type Fault = Arc<rusqlite::Error>;
 
-/// What a commit must survive.
+/// The event that a commit must survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Durability {
-    /// The end of the process, at any instant. For what is only counted.
+    /// The end of the process, at any instant. For data that is only counted.
     Process,
-    /// The loss of power as well.
+    /// A power cut as well.
     Power,
 }
 
-/// Something to do within a transaction.
+/// Work within a transaction.
 pub(super) trait Job: Send {
     fn durability(&self) -> Durability;
-    /// Does it, and keeps the result for [`Job::finish`].
+    /// Does the work, and keeps the result for [`Job::finish`].
     fn run(&mut self, connection: &Connection) -> rusqlite::Result<()>;
-    /// Answers, once it is known whether the transaction was committed.
+    /// Sends the result, once it is known whether the transaction was committed.
     fn finish(self: Box<Self>, outcome: Result<(), Fault>);
 }
 
-/// What the thread can be asked.
+/// A request to the thread.
 pub(super) enum Command {
     Run(Box<dyn Job>),
     Close(oneshot::Sender<()>),
 }
 
-/// The thread's side.
+/// The thread's state.
 pub(super) struct Writer {
     pub(super) connection: Connection,
     pub(super) commands: mpsc::Receiver<Command>,
-    /// The most that any commit has to survive.
+    /// The worst event that any commit has to survive.
     pub(super) survives: Survives,
     /// The durability that the connection is set to.
     pub(super) durability: Durability,
-    /// The file was found damaged while it was open.
+    /// Set when the file was found damaged while open.
     pub(super) damaged: bool,
-    /// The disk was full, and the log could not be cut since.
+    /// Set when the disk was full and the log has not been truncated since.
     pub(super) cramped: bool,
 }
 
 impl Writer {
-    /// Works until it is told to close or nobody can ask any more.
+    /// Runs until it is asked to close or all senders are gone.
     pub(super) fn run(mut self) {
         let mut told = None;
         while told.is_none()
@@ -69,12 +69,12 @@ impl Writer {
         }
         self.close();
         if let Some(told) = told {
-            // Whoever asked may have gone.
+            // The caller may have stopped waiting.
             told.send(()).ok();
         }
     }
 
-    /// Everything that is queued behind `first`, up to the bound.
+    /// Takes the commands that are queued after `first`, up to [`BATCH`] jobs.
     fn collect(&mut self, first: Command) -> (Vec<Box<dyn Job>>, Option<oneshot::Sender<()>>) {
         let mut jobs = Vec::new();
         let mut next = Some(first);
@@ -97,7 +97,7 @@ impl Writer {
             return;
         }
         if self.cramped {
-            // Before the log grows into what somebody has freed.
+            // Truncate the log first: otherwise it would grow into space that was just freed.
             self.cut_log();
         }
         match self.transact(&mut jobs) {
@@ -120,7 +120,7 @@ impl Writer {
         }
     }
 
-    /// Runs the jobs and commits. On an error nothing of them has happened.
+    /// Runs the jobs and commits. On an error, nothing of them has happened.
     fn transact(&mut self, jobs: &mut [Box<dyn Job>]) -> rusqlite::Result<Vec<Result<(), Fault>>> {
         let asked = jobs
             .iter()
@@ -152,7 +152,8 @@ impl Writer {
         attempt
     }
 
-    /// Runs one job so that its failure undoes only itself; an error has undone the transaction.
+    /// Runs one job in a savepoint, so that its failure undoes only its own work. The outer error
+    /// means that the whole transaction was undone.
     fn run_apart(&self, job: &mut dyn Job) -> rusqlite::Result<Result<(), Fault>> {
         execute(&self.connection, "SAVEPOINT job")?;
         match job.run(&self.connection) {
@@ -160,7 +161,7 @@ impl Writer {
                 execute(&self.connection, "RELEASE job")?;
                 Ok(Ok(()))
             }
-            // Some faults (a full disk among them) end the whole transaction at once.
+            // Some errors (a full disk among them) end the whole transaction at once.
             Err(error) if self.connection.is_autocommit() => Err(error),
             Err(error) => {
                 execute(&self.connection, "ROLLBACK TO job")?;
@@ -182,8 +183,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Cuts the log when a disk is full: on a small one the log itself may be what fills it, and it
-    /// would grow no further to where it is copied back by itself.
+    /// Truncates the log when the disk is full. On a small disk the log itself may be what fills
+    /// it, and it could not grow to the size at which SQLite checkpoints it automatically.
     fn make_room(&mut self, fault: &rusqlite::Error) {
         if matches!(
             fault.sqlite_error_code(),
@@ -193,7 +194,8 @@ impl Writer {
         }
     }
 
-    /// Copies the log back and cuts it; what has no room now is tried again before the next jobs.
+    /// Checkpoints and truncates the log. If that fails for lack of space, it is tried again before
+    /// the next jobs.
     fn cut_log(&mut self) {
         let cut = self
             .connection
@@ -202,7 +204,7 @@ impl Writer {
         if let Err(error) = cut {
             tracing::debug!(
                 error = &error as &dyn std::error::Error,
-                "the log of the state database cannot be cut now"
+                "cannot truncate the write-ahead log of the state database now"
             );
         }
     }
@@ -211,7 +213,7 @@ impl Writer {
         if fault.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) && !self.damaged {
             self.damaged = true;
             tracing::error!(
-                "the state database is damaged; it is checked, and replaced if need be, at the next start"
+                "the state database is damaged; it will be checked, and replaced if necessary, at the next start"
             );
         }
     }

@@ -7,15 +7,15 @@ use rusqlite::{Connection, ErrorCode};
 
 use crate::database::private;
 
-/// Marks the file as ours: "nano", but for the last letter.
+/// Marks the file as an index: "nani".
 const APPLICATION_ID: i32 = 0x6e61_6e69;
-/// Grows with every change of the tables or of what is put into them: a file of any other version
-/// is begun anew.
+/// Increases with each change of the tables or of their contents. A file of any other version is
+/// recreated.
 const VERSION: i32 = 1;
-/// How long to wait for another process that writes.
+/// Time to wait for another process that writes.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// Which of the two halves: their words are counted apart.
+/// One half of the index. Word frequencies are counted separately for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
     Memory,
@@ -25,7 +25,7 @@ pub(crate) enum Family {
 impl Family {
     const ALL: [Self; 2] = [Self::Memory, Self::Sessions];
 
-    /// What the names of its tables begin with.
+    /// Returns the prefix of its table names.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -33,15 +33,15 @@ impl Family {
         }
     }
 
-    /// A statement for its tables, which are written with `$`.
+    /// Returns a statement with each `$` replaced by the prefix of its tables.
     pub(crate) fn sql(self, statement: &str) -> String {
         statement.replace('$', self.name())
     }
 }
 
-/// The beginnings of words that are indexed are those that many words have; longer ones are found
-/// among the words. `position` is how far a file is indexed, and `tail` a fingerprint of what is before that; a
-/// piece is a line, or a part of a long one.
+/// Prefixes of three and four characters are indexed, because many words share them; longer ones
+/// are looked up among the words. `position` is how far a file is indexed, and `tail` a fingerprint
+/// of the bytes before it. A piece is a line, or a part of a long one.
 const TABLES: &str = "
     CREATE TABLE $_source (
         id INTEGER PRIMARY KEY,
@@ -72,12 +72,12 @@ const TABLES: &str = "
         text, content = '', contentless_delete = 1, prefix = '3 4', tokenize = 'unicode61 remove_diacritics 2'
     );";
 
-/// Opens the index, begun anew where it is of another version. Where no file can be had, it lives
-/// in memory as long as this process.
+/// Opens the index. An index of another version is recreated. If the file cannot be used, the index
+/// lives in memory as long as this process.
 pub(crate) fn open(path: &Path) -> rusqlite::Result<Connection> {
     match open_file(path) {
         Err(error) if !is_damaged(&error) => {
-            tracing::warn!(path = %path.display(), %error, "the search index cannot be kept in its file");
+            tracing::warn!(path = %path.display(), %error, "cannot use the file of the search index; keeping the index in memory");
             let mut connection = Connection::open_in_memory()?;
             create(&mut connection)?;
             Ok(connection)
@@ -92,14 +92,14 @@ fn open_file(path: &Path) -> rusqlite::Result<Connection> {
         .map_or(Ok(()), private::create_folder)
         .and_then(|()| private::create_file(path));
     if let Err(error) = made {
-        tracing::debug!(path = %path.display(), %error, "the file of the search index cannot be made");
+        tracing::debug!(path = %path.display(), %error, "cannot create the file of the search index");
     }
     let mut connection = connect(path)?;
     match version(&connection)? {
         (APPLICATION_ID, VERSION, _) => {}
         (0, 0, 0) => create(&mut connection)?,
         (application, version, _) => {
-            tracing::info!(path = %path.display(), application, version, "a search index of another version is begun anew");
+            tracing::info!(path = %path.display(), application, version, "recreating a search index of another version");
             drop(connection);
             remove(path);
             connection = connect(path)?;
@@ -114,13 +114,13 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     connection.busy_timeout(BUSY)?;
     connection
         .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get::<_, String>(0))?;
-    // A power cut may cost the latest changes, which are in the files.
+    // A power cut may lose the latest changes, which can be read from the files again.
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     Ok(connection)
 }
 
-/// Whose the file is, its version, and how many tables there are.
+/// Returns the application id, the version and the number of tables.
 fn version(connection: &Connection) -> rusqlite::Result<(i32, i32, i32)> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get(0));
     let tables =
@@ -131,7 +131,7 @@ fn version(connection: &Connection) -> rusqlite::Result<(i32, i32, i32)> {
 fn create(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction =
         connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-    // Another process may have been faster.
+    // Another process may have created the tables first.
     if version(&transaction)? == (0, 0, 0) {
         for family in Family::ALL {
             transaction.execute_batch(&family.sql(TABLES))?;
@@ -142,18 +142,18 @@ fn create(connection: &mut Connection) -> rusqlite::Result<()> {
     transaction.commit()
 }
 
-/// Whether an index that fails like this is best begun anew.
+/// Returns `true` if an index that fails like this should be recreated.
 pub(crate) fn is_damaged(error: &rusqlite::Error) -> bool {
     match error.sqlite_error_code() {
-        // `Unknown` is what a missing table gives.
+        // `Unknown` is the code for a missing table.
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown) => true,
         Some(_) => false,
-        // A column that is not what it was made as.
+        // A column does not have the expected type.
         None => true,
     }
 }
 
-/// Removes the file and its companions, as far as that can be done.
+/// Removes the file, its log and its shared memory, as far as possible.
 pub(crate) fn remove(path: &Path) {
     for suffix in ["", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
@@ -161,7 +161,7 @@ pub(crate) fn remove(path: &Path) {
         let file = PathBuf::from(name);
         match std::fs::remove_file(&file) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                tracing::warn!(path = %file.display(), %error, "a damaged search index cannot be removed");
+                tracing::warn!(path = %file.display(), %error, "cannot remove a search index");
             }
             Ok(()) | Err(_) => {}
         }

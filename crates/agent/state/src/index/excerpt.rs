@@ -1,4 +1,4 @@
-//! What stands at the places that were found.
+//! Reads excerpts of the places that were found.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -7,15 +7,15 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use super::query::{Found, Place};
 use super::terms::Term;
 
-/// How much is shown, in characters.
+/// Maximum length of an excerpt, in characters.
 const SHOWN: usize = 240;
-/// How much of that stands before the word.
+/// Part of it before the word, in characters.
 const BEFORE: usize = 80;
-/// The most that is read of a line, in bytes.
+/// Maximum number of bytes read of a line.
 const LINE_LIMIT: u64 = 4 << 20;
 
-/// Reads the places. Of those that say the same the best counts; one that is not there any more
-/// is left out.
+/// Reads the excerpts of the places. Of equal excerpts the best place is kept. A place that no
+/// longer exists is left out.
 pub(crate) fn of_places(places: Vec<Place>, terms: &[Term], limit: usize) -> Vec<Found> {
     let (mut seen, mut told) = (HashSet::new(), HashSet::new());
     let mut found = Vec::new();
@@ -23,7 +23,7 @@ pub(crate) fn of_places(places: Vec<Place>, terms: &[Term], limit: usize) -> Vec
         if found.len() >= limit {
             break;
         }
-        // A long line is many pieces.
+        // A long line has several pieces.
         if !seen.insert((place.path.clone(), place.line)) {
             continue;
         }
@@ -51,7 +51,7 @@ fn line(place: &Place) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The text around the first word that was asked for, on one line.
+/// Returns the text around the first term of the query, on one line.
 fn around(text: &str, terms: &[Term]) -> String {
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let small = flat.to_lowercase();
@@ -60,7 +60,7 @@ fn around(text: &str, terms: &[Term]) -> String {
         .filter_map(|term| small.find(&term.text))
         .min()
         .unwrap_or(0);
-    // In characters, which is near enough where small letters are longer than large ones.
+    // Counted in characters, which is close enough where lower case is longer than upper case.
     let first = small
         .get(..first)
         .map_or(0, |before| before.chars().count());

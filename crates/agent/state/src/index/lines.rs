@@ -1,4 +1,4 @@
-//! What a line of a file says to the index.
+//! Extracts what the index needs from the lines of a file.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::database::Family;
 
-/// How the lines of a file are read.
+/// Format of a file's lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Markdown,
@@ -17,20 +17,20 @@ pub(crate) enum Form {
     Session,
 }
 
-/// A line.
+/// The parsed contents of a line.
 #[derive(Debug, Default)]
 pub(crate) struct Read {
-    /// What can be found; empty when nothing can.
+    /// The searchable text; empty if there is none.
     pub(crate) text: String,
     pub(crate) role: String,
     pub(crate) at: Option<Timestamp>,
     pub(crate) is_message: bool,
-    /// What a line of state says of the session: its key, and who hears it.
+    /// For a state line of a session: the session's key and its audience.
     pub(crate) state: Option<(Option<SessionKey>, Option<String>)>,
 }
 
 impl Form {
-    /// The form of a file; `None` for one that is not indexed.
+    /// Returns the format of a file; `None` for one that is not indexed.
     pub(crate) fn of(family: Family, path: &Path) -> Option<Self> {
         match (family, path.file_name()?.to_str()?) {
             (Family::Sessions, _) => Some(Self::Session),
@@ -41,7 +41,7 @@ impl Form {
         }
     }
 
-    /// Whether the file is only ever appended to, line by line.
+    /// Returns `true` if the file is append-only, line by line.
     pub(crate) fn grows(self, path: &Path) -> bool {
         self != Self::Markdown || path.file_name().is_some_and(|name| name == "HISTORY.md")
     }
@@ -80,7 +80,7 @@ impl Form {
     }
 }
 
-/// The text of a Markdown heading.
+/// Returns the text of a Markdown heading.
 pub(crate) fn heading(line: &str) -> Option<&str> {
     let text = line.strip_prefix('#')?.trim_start_matches('#');
     text.starts_with(' ').then(|| text.trim())

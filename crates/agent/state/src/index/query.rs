@@ -1,10 +1,10 @@
-//! Asks the index.
+//! Queries the index.
 //!
-//! Decision: all words first. Only where that finds next to nothing the most frequent word is left
-//! out, then the next, so that a rare word decides and a misremembered one does not. BM25 orders
-//! what is found. Words that are nearly everywhere tell nothing: of such words alone the newest
-//! places are shown, and beside others few of them are looked at, because weighing them is what
-//! takes time.
+//! Decision: all words must match at first. If that finds next to nothing, the most frequent word
+//! is left out, then the next, so that a rare word decides and a misremembered one does no harm.
+//! BM25 ranks the matches. Words that occur nearly everywhere say little, and ranking their matches
+//! is what takes time: a query of only such words returns the newest places, and a query with other
+//! words uses only a few of them.
 
 use std::path::PathBuf;
 
@@ -17,18 +17,19 @@ use super::database::Family;
 use super::lines::Form;
 use super::terms::Term;
 
-/// Places that are weighed.
+/// Maximum number of places that are ranked.
 const WEIGHED: usize = 1_000;
-/// Words that are in more places than are weighed, of one query.
+/// Maximum number of common words in a query. A word is common if it is in more places than are
+/// ranked.
 const MOST_COMMON: usize = 3;
-/// With so many places, nothing is left out of what was asked.
+/// Number of matches from which no more words are left out.
 const ENOUGH: usize = 3;
-/// Places beyond those that are wanted, for those that say the same.
+/// Number of places fetched per wanted one, because several may have the same text.
 const SPARE: usize = 3;
-/// What a word more is worth: more than BM25 ever gives.
+/// Score of each matching word; greater than any BM25 score.
 const WORTH: f64 = 1_000.0;
 
-/// Where may be looked.
+/// The part of the index that may be searched.
 pub(crate) enum Within {
     Folders(Vec<PathBuf>),
     Sessions {
@@ -37,7 +38,7 @@ pub(crate) enum Within {
     },
 }
 
-/// A place that was found.
+/// A matching place.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) path: PathBuf,
@@ -50,7 +51,7 @@ pub(crate) struct Place {
     pub(crate) score: f64,
 }
 
-/// A place with what stands there.
+/// A place with its contents.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) place: Place,
@@ -60,7 +61,7 @@ pub(crate) struct Found {
 }
 
 impl Within {
-    /// A condition on the sources, and what it is about.
+    /// Returns an SQL condition on the sources, and its parameters.
     fn condition(&self) -> (String, Vec<Value>) {
         let (Self::Folders(folders) | Self::Sessions { folders, .. }) = self;
         let mut values: Vec<Value> = folders
@@ -90,7 +91,8 @@ fn text(text: &str) -> Value {
     Value::Text(text.to_owned())
 }
 
-/// The best places, the best first; more than `limit`, because some may turn out to be the same.
+/// Returns the best places, the best first. They are more than `limit`, because some may turn out
+/// to be equal.
 pub(crate) fn places(
     connection: &Connection,
     family: Family,
@@ -138,9 +140,9 @@ pub(crate) fn places(
     Ok(found.into_iter().map(|(_, place)| place).collect())
 }
 
-/// A word that is somewhere.
+/// A word of the query that occurs in the index.
 struct Asked<'a> {
-    /// In how many places, counted up to one more than are weighed.
+    /// Number of places with the word, counted up to [`WEIGHED`] + 1.
     count: usize,
     expression: &'a str,
 }
@@ -151,8 +153,8 @@ impl Asked<'_> {
     }
 }
 
-/// In how many places a word is. Where it is nearly everywhere by itself, what begins with it is
-/// not looked for.
+/// Counts the places with a word. If the exact word is common by itself, its prefix matches are not
+/// searched.
 fn counted<'a>(
     connection: &Connection,
     family: Family,
@@ -220,7 +222,7 @@ fn matching(
             seq: number(5)?,
             start: number(6)?,
             length: number(7)?,
-            // FTS5 gives what is better the lower number.
+            // FTS5 gives better matches lower numbers.
             score: -row.get::<_, f64>(8)?,
         };
         Ok((row.get(0)?, place))

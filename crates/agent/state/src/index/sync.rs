@@ -1,9 +1,9 @@
 //! Brings the index up to date with the files of a folder.
 //!
-//! Decision: a file whose length, time and identity are as they were is not opened. One that only
-//! grew, as session logs and the history do, is read from where it ended; anything else is read
-//! anew. What is done is committed now and then, so that a first search that is cut off has got
-//! somewhere. A file that cannot be read is left out and reported.
+//! Decision: a file is not opened if its length, modification time and identity are unchanged. An
+//! append-only file, such as a session log or the history, is read from the position it was indexed
+//! to; any other file is read again from the start. Commits are made in batches, so that an
+//! interrupted first search has made progress. A file that cannot be read is left out and logged.
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
@@ -19,13 +19,13 @@ use super::database::Family;
 use super::lines::{Form, heading};
 use super::terms;
 
-/// Pieces between two commits.
+/// Number of pieces between two commits.
 const BATCH: u64 = 5_000;
-/// The longest line that is looked into, in bytes; what is behind that is passed over.
+/// Maximum length of a line that is indexed, in bytes; the rest of a longer line is skipped.
 const LINE_LIMIT: u64 = 4 << 20;
-/// How much of a line is one piece, in bytes.
+/// Maximum size of a piece of a line, in bytes.
 const PIECE: usize = 16 << 10;
-/// How much before the end of what is indexed has to be as it was.
+/// Number of bytes before the indexed position that must be unchanged.
 const TAIL: u64 = 256;
 
 /// A row of the sources.
@@ -82,7 +82,7 @@ fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-/// A file that is not as it is indexed.
+/// A file whose index is out of date.
 struct Changed {
     path: PathBuf,
     name: String,
@@ -90,7 +90,7 @@ struct Changed {
     source: Option<Source>,
 }
 
-/// Indexes what changed in a folder, which need not exist.
+/// Indexes the changes in a folder, which need not exist.
 pub(crate) fn bring_up_to_date(
     connection: &mut Connection,
     family: Family,
@@ -139,7 +139,7 @@ pub(crate) fn bring_up_to_date(
     for file in changed {
         let path = file.path.clone();
         if let Err(error) = indexing.index(file)? {
-            tracing::warn!(path = %path.display(), %error, "a file cannot be searched");
+            tracing::warn!(path = %path.display(), %error, "cannot index a file");
         }
     }
     Ok(())
@@ -159,7 +159,7 @@ fn files(family: Family, folder: &Path) -> Vec<PathBuf> {
         },
     };
     listed.unwrap_or_else(|error| {
-        tracing::warn!(folder = %folder.display(), %error, "a folder cannot be searched");
+        tracing::warn!(folder = %folder.display(), %error, "cannot list a folder for the search index");
         Vec::new()
     })
 }
@@ -194,7 +194,7 @@ fn known(
     rows.collect()
 }
 
-/// The writing of one folder's files into the index.
+/// Writes one folder's files to the index.
 struct Indexing<'a> {
     connection: &'a mut Connection,
     family: Family,
@@ -202,7 +202,8 @@ struct Indexing<'a> {
 }
 
 impl Indexing<'_> {
-    /// Indexes a file from where it was left, or anew. The inner error is of the file.
+    /// Indexes a file, from the indexed position or from the start. The inner error is about the
+    /// file.
     fn index(&mut self, file: Changed) -> rusqlite::Result<io::Result<()>> {
         let Changed {
             path,
@@ -233,7 +234,7 @@ impl Indexing<'_> {
             form,
             heading: String::new(),
         };
-        // Until it is read to its end, it is to be read on.
+        // Without a stamp the file counts as changed, until it has been read to its end.
         source.stamp = Stamp {
             identity: stamp.identity,
             ..Stamp::default()
@@ -286,7 +287,8 @@ impl Indexing<'_> {
     }
 }
 
-/// Whether the index still knows of a file what was read of it, and no other process came first.
+/// Returns `true` if the row of a file is unchanged, which means that no other process has indexed
+/// the file meanwhile.
 fn is_current(
     transaction: &Transaction<'_>,
     family: Family,
@@ -306,7 +308,7 @@ fn is_current(
     Ok(row == (source.id != 0).then_some(expected))
 }
 
-/// Whether a file is what it was with more behind it.
+/// Returns `true` if the file only grew.
 fn goes_on(file: &File, source: &Source, stamp: Stamp) -> bool {
     source.position > 0
         && source.stamp.identity == stamp.identity
@@ -314,7 +316,7 @@ fn goes_on(file: &File, source: &Source, stamp: Stamp) -> bool {
         && fingerprint_before(file, unsigned(source.position)) == source.tail
 }
 
-/// FNV-1a of what stands right before a position; 0 where it cannot be read.
+/// Returns the FNV-1a hash of the bytes right before a position; 0 if they cannot be read.
 fn fingerprint_before(mut file: &File, position: u64) -> i64 {
     let start = position.saturating_sub(TAIL);
     let mut bytes = Vec::new();
@@ -362,16 +364,16 @@ fn save(transaction: &Transaction<'_>, family: Family, source: &Source) -> rusql
 /// The lines of a file that is being indexed.
 struct Lines {
     reader: BufReader<File>,
-    /// Behind the last line that was taken.
+    /// Position after the last line that was read.
     position: u64,
     form: Form,
-    /// The heading above, in Markdown: what is below it is found by it too.
+    /// The current heading, in Markdown. The lines below it are found by its words too.
     heading: String,
 }
 
 impl Lines {
-    /// Indexes lines until there are enough for one commit: whether the file ended. The inner
-    /// error is of the file.
+    /// Indexes lines until there are enough for one commit. Returns `true` at the end of the file.
+    /// The inner error is about the file.
     fn batch(
         &mut self,
         transaction: &Transaction<'_>,
@@ -389,7 +391,7 @@ impl Lines {
             };
             let is_whole = line.ends_with(b"\n") || length > LINE_LIMIT;
             if !is_whole && self.form != Form::Markdown {
-                // Half a line of a log: the rest of it comes, or never.
+                // An incomplete line of a log: either the rest follows later, or it never will.
                 return Ok(Ok(true));
             }
             source.lines += 1;
@@ -404,7 +406,7 @@ impl Lines {
             }
             pieces += self.add(transaction, family, &read.text, place, line.len())?;
             if !is_whole {
-                // Read again from the beginning when there is more.
+                // The whole file is read again once it has grown.
                 self.position = 0;
                 return Ok(Ok(true));
             }
@@ -413,7 +415,8 @@ impl Lines {
         Ok(Ok(false))
     }
 
-    /// The next line with its newline, or the beginning of one that is too long: how long it is.
+    /// Reads the next line with its newline, or the beginning of one that is too long. Returns the
+    /// length of the whole line.
     fn next(&mut self, line: &mut Vec<u8>) -> io::Result<u64> {
         let mut length = self
             .reader
@@ -438,7 +441,7 @@ impl Lines {
         }
     }
 
-    /// Indexes what a line says, in pieces: how many.
+    /// Indexes the text of a line in pieces, and returns their number.
     fn add(
         &mut self,
         transaction: &Transaction<'_>,
@@ -482,7 +485,7 @@ impl Lines {
     }
 }
 
-/// A new row for a file, to be filled when something of it is indexed.
+/// Inserts an empty row for a file.
 fn begun(
     transaction: &Transaction<'_>,
     family: Family,

@@ -1,22 +1,22 @@
-//! What is indexed of a text, and what a query asks for.
+//! Splits texts and queries into search terms.
 //!
 //! Decision: scripts that are written without spaces become overlapping pairs of characters, so
-//! that two characters are a word to be found and longer ones are phrases; the last character of a
-//! run stands alone behind its pairs, so that a single one is found as the beginning of a pair or
-//! as itself. Everything else is words, found by their beginning, without stems: those of one
-//! language harm all others.
+//! that two characters are a word that can be found and longer ones are phrases. The last character
+//! of a run is repeated alone after its pairs, so that each single character is found as the
+//! beginning of a pair or as itself. Everything else is words, found by prefix. There is no
+//! stemming: the rules of one language harm all others.
 
-/// How many words of a query count.
+/// Maximum number of terms in a query.
 const MOST_TERMS: usize = 16;
 
-/// A piece of text that is indexed as a whole.
+/// A run of text that is indexed in one way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Run<'a> {
     Word(&'a str),
     Pairs(&'a str),
 }
 
-/// The text as it is indexed: words and pairs with spaces between them.
+/// Returns the text as it is indexed: words and pairs, separated by spaces.
 pub(crate) fn indexed(text: &str) -> String {
     let mut indexed = String::with_capacity(text.len() + text.len() / 2);
     for run in runs(text) {
@@ -35,7 +35,7 @@ fn push(text: &mut String, word: &str) {
     text.push_str(word);
 }
 
-/// Calls `each` with the pairs of a run and, at last, its last character.
+/// Calls `each` with the pairs of a run and then with its last character.
 fn pairs<'a>(run: &'a str, mut each: impl FnMut(&'a str)) {
     let starts: Vec<usize> = run.char_indices().map(|(start, _)| start).collect();
     for (index, start) in starts.iter().enumerate() {
@@ -44,19 +44,19 @@ fn pairs<'a>(run: &'a str, mut each: impl FnMut(&'a str)) {
     }
 }
 
-/// What is asked for.
+/// A search term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Term {
-    /// In the language of FTS5.
+    /// FTS5 query expression.
     pub(crate) expression: String,
-    /// The same for the word alone, where [`Self::expression`] asks for all that begins with it.
+    /// The expression for the word alone, if [`Self::expression`] is a prefix query.
     pub(crate) exact: Option<String>,
-    /// As it was written, in small letters: to be looked for in excerpts.
+    /// The term in lower case, for excerpts.
     pub(crate) text: String,
 }
 
 impl Term {
-    /// A word and what begins with it. Quoted words hold no operators; they hold no quotes either.
+    /// Creates a prefix query. Quoting disables operators; the text contains no quotes.
     fn beginning(text: &str) -> Self {
         let exact = format!("\"{text}\"");
         Self {
@@ -66,7 +66,7 @@ impl Term {
         }
     }
 
-    /// A word, or words behind each other.
+    /// Creates a query for a word, or for several in sequence.
     fn phrase(words: &str, text: &str) -> Self {
         Self {
             expression: format!("\"{words}\""),
@@ -76,19 +76,20 @@ impl Term {
     }
 }
 
-/// The terms of a query, each once; none when it asks for nothing.
+/// Returns the distinct terms of a query; none if it has no words.
 pub(crate) fn asked(query: &str) -> Vec<Term> {
     let mut terms: Vec<Term> = Vec::new();
     for run in runs(query) {
         let term = match run {
-            // One or two letters are the beginning of too much.
+            // One or two letters are the prefix of too many words.
             Run::Word(word) if word.chars().nth(2).is_none() => Term::phrase(word, word),
             Run::Word(word) => Term::beginning(word),
             Run::Pairs(run) if run.chars().nth(1).is_none() => Term::beginning(run),
             Run::Pairs(run) => {
                 let mut phrase = Vec::new();
                 pairs(run, |pair| phrase.push(pair));
-                // The character that stands alone does so only at the end of the run in the text.
+                // The last character is indexed alone only at the end of a run, so it is not part
+                // of the phrase.
                 phrase.pop();
                 Term::phrase(&phrase.join(" "), run)
             }
@@ -121,7 +122,8 @@ fn runs(text: &str) -> impl Iterator<Item = Run<'_>> {
     })
 }
 
-/// Han, kana, bopomofo and Hangul: words there have no spaces around them, or endings without one.
+/// Returns `true` for Han, kana, bopomofo and Hangul, whose words have no spaces around them, or
+/// have endings without one.
 fn is_unspaced(character: char) -> bool {
     matches!(character,
         '\u{3005}'..='\u{3007}'

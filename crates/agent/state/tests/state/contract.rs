@@ -1,11 +1,11 @@
-//! The durable bus keeps every promise of the contract, across restarts too.
+//! The durable bus keeps the contract, across restarts too.
 
 use std::cell::RefCell;
 
 use nanobot_state::{SqliteBus, StateDb};
 use nanobot_testkit::conformance;
 
-/// Homes that live as long as the suite.
+/// Homes that exist as long as the suite runs.
 #[derive(Default)]
 struct Homes(RefCell<Vec<tempfile::TempDir>>);
 
@@ -17,7 +17,7 @@ impl Homes {
         Ok(SqliteBus::open(StateDb::open(path).await?).await?)
     }
 
-    /// Leaves the old bus as it is and opens what it left in the newest home.
+    /// Drops the bus without closing it, and opens the same home again.
     async fn reopen(&self, bus: SqliteBus) -> anyhow::Result<SqliteBus> {
         drop(bus);
         let path = self

@@ -1,4 +1,4 @@
-//! The file: who may read it, what is refused, what is moved aside.
+//! The file: permissions, refusal of foreign files, moving damaged files aside.
 
 use std::fs;
 use std::path::Path;
@@ -45,7 +45,7 @@ async fn a_file_that_is_no_database_is_moved_aside() {
     assert_eq!(db.moved_aside(), None);
 }
 
-/// Copies what a process that is gone would have left.
+/// Copies the files as a crashed process would leave them.
 fn crash_image(from: &Path, to: &Path) {
     for file in ["state.db", "state.db-wal"] {
         fs::copy(from.join(file), to.join(file)).unwrap();
@@ -94,12 +94,12 @@ async fn a_file_that_was_not_closed_and_is_damaged_inside_is_moved_aside() {
 
     let db = StateDb::open(&path).await.unwrap();
     let aside = db.moved_aside().unwrap().to_owned();
-    assert!(fs::read(&aside).unwrap() == bytes, "it is kept as it was");
+    assert!(fs::read(&aside).unwrap() == bytes, "it is kept unchanged");
     let mut log = aside.into_os_string();
     log.push("-wal");
     assert!(
         fs::read(log).unwrap() == fs::read(home.path().join("state.db-wal")).unwrap(),
-        "with its log"
+        "and so is its log"
     );
     db.close().await;
     let bus = open(&path).await;
@@ -171,7 +171,7 @@ async fn a_folder_that_may_not_be_written_is_named() {
     let folder = home.path().join("read-only");
     fs::create_dir(&folder).unwrap();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o500)).unwrap();
-    // The superuser may write anywhere; for that one the kernel's own folder stands in.
+    // Root may write to any folder; for root, `/proc` is used instead.
     let privileged = fs::write(folder.join("probe"), "").is_ok();
     let folder = if privileged {
         Path::new("/proc").to_owned()

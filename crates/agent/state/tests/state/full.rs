@@ -1,9 +1,9 @@
-//! A disk that is really full, and a file that may not grow: the ledger refuses what it cannot keep,
-//! keeps what it accepted, and goes on when there is room.
+//! A full disk, and a file that may not grow: the ledger refuses what it cannot store, keeps what
+//! it accepted, and continues when there is space.
 //!
-//! Each test starts this very binary again: once in a mount namespace with a small file system of
-//! its own, once with a limit on the size of files. Where the system allows no such namespace, the
-//! test says so and passes.
+//! Each test starts this binary again: once in a mount namespace with a small file system of its
+//! own, once with a limit on the size of files. If the system allows no such namespace, the test
+//! says so and passes.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -18,12 +18,12 @@ use crate::{next, open, said};
 
 const FOLDER: &str = "NANOBOT_FULL_TEST_FOLDER";
 const DONE: &str = "recovered and whole";
-/// The small file system, in bytes.
+/// Size of the small file system, in bytes.
 const SMALL: usize = 8 << 20;
-/// One that the log fills before it is copied back by itself, in bytes.
+/// Size of a file system that the log fills before SQLite checkpoints it automatically, in bytes.
 const TINY: usize = 2 << 20;
 
-/// This binary, to run one of its tests that are started by others.
+/// Returns the command that runs one of the ignored tests of this binary, and its environment.
 fn own(test: &str, folder: &Path) -> (String, [(&'static str, String); 1]) {
     let program = std::env::current_exe().unwrap().display().to_string();
     let command = format!("'{program}' --exact full::{test} --ignored --nocapture");
@@ -40,7 +40,7 @@ fn a_log_that_filled_the_file_system_does_not_take_what_somebody_frees() {
     run_on_file_system(TINY, "on_a_tiny_file_system");
 }
 
-/// Runs a test of this binary on a file system of so many bytes.
+/// Runs a test of this binary on a file system of `size` bytes.
 fn run_on_file_system(size: usize, test: &str) {
     let folder = tempfile::tempdir().unwrap();
     let (test, environment) = own(test, folder.path());
@@ -73,7 +73,7 @@ fn run_on_file_system(size: usize, test: &str) {
 fn a_file_that_may_not_grow_takes_nothing_that_was_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let (test, environment) = own("with_files_that_may_not_grow", folder.path());
-    // The signal that such a write brings is ignored, so that the write fails instead.
+    // The signal of such a write is ignored, so that the write fails instead.
     let test = format!("trap '' XFSZ; exec {test}");
     assert_done(
         &Command::new("sh")
@@ -104,7 +104,7 @@ async fn on_a_small_file_system() {
         return;
     };
     let folder = Path::new(&folder);
-    // What somebody else fills the disk with, and takes away again.
+    // A file that fills the disk and is deleted again.
     let ballast = folder.join("ballast");
     let database = folder.join("state.db");
     let bus = open(&database).await;
@@ -129,7 +129,8 @@ async fn on_a_tiny_file_system() {
     let mut subscription = bus.inbound().await.unwrap();
     for _ in 0..accepted {
         let delivery = next(&mut subscription).await;
-        // The log may fill what is left; it is cut then, and the next try has room.
+        // The log may fill the remaining space; it is truncated then, and the next attempt has
+        // space.
         if delivery.settle(Settle::Ack).await.is_err() {
             delivery.settle(Settle::Ack).await.unwrap();
         }
@@ -156,8 +157,8 @@ async fn with_files_that_may_not_grow() {
     .await;
 }
 
-/// Fills the ledger until it refuses, sees that everything accepted is there, lifts the fault, and
-/// goes on.
+/// Fills the ledger until it refuses, checks that all accepted entries exist, lifts the fault, and
+/// continues.
 async fn outlive(bus: SqliteBus, database: &Path, lift: impl FnOnce()) {
     let mut accepted = Vec::new();
     let (mut number, mut refusals) = (0, 0);
@@ -177,7 +178,7 @@ async fn outlive(bus: SqliteBus, database: &Path, lift: impl FnOnce()) {
             }
         }
         number += 1;
-        assert!(number < 10_000, "the fault never comes");
+        assert!(number < 10_000, "the fault never occurs");
     }
     assert!(accepted.len() > 2, "{} fitted", accepted.len());
     let kept = bus
@@ -187,7 +188,7 @@ async fn outlive(bus: SqliteBus, database: &Path, lift: impl FnOnce()) {
     assert_eq!(
         kept.len(),
         accepted.len(),
-        "what was refused is not there, what was accepted is"
+        "exactly the accepted messages are stored"
     );
 
     lift();
@@ -228,7 +229,7 @@ async fn outlive(bus: SqliteBus, database: &Path, lift: impl FnOnce()) {
         .unwrap();
 }
 
-/// A message of about 8 KB.
+/// Returns a message of about 8 KB.
 fn long(number: usize) -> InboundMessage {
     InboundMessage {
         content: format!("{number} {}", "words ".repeat(1_400)),

@@ -1,8 +1,7 @@
-//! Killed at any instant, the ledger has everything it said it has.
+//! After a kill at any instant, the ledger has everything that it confirmed.
 //!
-//! The test starts this very binary as the process to be killed. That process prints a line after
-//! each promise it was given; the test kills it after some lines, and looks whether the promises
-//! were kept.
+//! The test starts this binary as the process to be killed. That process prints a line for each
+//! confirmation; the test kills it after some lines, and checks that the ledger has them all.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -24,7 +23,7 @@ async fn every_promise_given_before_a_kill_is_kept() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("state.db");
     let mut promised = BTreeSet::new();
-    // A fixed seed; where in its work the process dies is up to the scheduler all the same.
+    // A fixed seed. The scheduler still varies where the process is killed.
     let mut random: u32 = 0x9e37_79b9;
     for round in 0..KILLS {
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -42,7 +41,8 @@ async fn every_promise_given_before_a_kill_is_kept() {
     );
 }
 
-/// Runs the process until it printed `lines` lines, kills it, and returns all it printed.
+/// Runs the process until it has printed `lines` lines, kills it, and returns everything it
+/// printed.
 fn promises_until_killed(path: &Path, round: u32, lines: u32) -> Vec<String> {
     let mut process = Command::new(std::env::current_exe().unwrap())
         .args([
@@ -71,7 +71,7 @@ fn promises_until_killed(path: &Path, round: u32, lines: u32) -> Vec<String> {
     promises
 }
 
-/// What the ledger has, in the words of the promises.
+/// Returns the contents of the ledger, in the format of the printed lines.
 async fn recorded(bus: &SqliteBus) -> BTreeSet<String> {
     let mut lines = BTreeSet::new();
     for queue in [Queue::Inbound, Queue::Outbound] {
@@ -135,7 +135,7 @@ async fn the_process_that_is_killed() {
 
 fn say(line: &str) {
     let mut output = std::io::stdout().lock();
-    // The test may have stopped listening: it is about to kill this process.
+    // The test may have stopped reading: it is about to kill this process.
     writeln!(output, "{line}")
         .and_then(|()| output.flush())
         .ok();

@@ -35,14 +35,14 @@ fn a_lock_file_that_was_left_behind_means_nothing() {
     drop(lock);
 }
 
-/// A tool's process that was begun in the moment of the kill holds the lock of its parent until it
-/// has become another program.
+/// A child that was started at the moment of the kill holds its parent's lock until it executes
+/// another program.
 #[cfg(unix)]
 #[test]
 fn a_lock_in_the_name_of_a_dead_process_is_waited_for() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("gateway.lock");
-    // Process ids stay below this, so nobody can have been given it meanwhile.
+    // Process ids are below this number, so it cannot be in use.
     fs::write(&path, "4194304\n").unwrap();
     let held = fs::File::open(&path).unwrap();
     held.lock().unwrap();

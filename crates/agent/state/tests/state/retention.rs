@@ -1,4 +1,4 @@
-//! How long things are kept, and what happens to rows that went bad.
+//! Retention, and handling of corrupt rows.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn pruning_forgets_what_is_settled_and_old_enough_and_nothing_else() {
     next(&mut subscription).await.ack().await.unwrap();
     let held = next(&mut subscription).await;
     assert_eq!(bus.prune(Duration::from_secs(60)).await.unwrap(), 0);
-    // Long enough that the settled entry is older than no time at all.
+    // Repeats until the settled entry is older than zero.
     while bus.prune(Duration::ZERO).await.unwrap() == 0 {}
     let kept = bus
         .list(Queue::Inbound, LedgerFilter::All, 10)
@@ -91,7 +91,7 @@ async fn a_message_that_cannot_be_read_fails_alone() {
     assert!(entry.why.unwrap().contains("cannot be read"));
 }
 
-/// The message as the ledger has it, with its own time of receipt.
+/// Returns the message as the ledger has it, with its own time of receipt.
 async fn said_as_in(bus: &nanobot_state::SqliteBus, id: &str) -> nanobot_types::InboundMessage {
     bus.show(id).await.unwrap().inbound.unwrap()
 }

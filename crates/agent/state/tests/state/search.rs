@@ -1,4 +1,4 @@
-//! The search over memory and conversations: what is found, where, by whom, and after what.
+//! Search over memory and conversations: matches, positions, access, and changes of the files.
 
 use std::fs;
 use std::io::Write as _;
@@ -44,7 +44,7 @@ impl Place {
         file.write_all(text.as_bytes()).unwrap();
     }
 
-    /// File, line and excerpt of what is found in memory.
+    /// Returns file, line and excerpt of the matches in memory.
     async fn memory(&self, scopes: &[Scope], query: &str) -> Vec<(String, u32, String)> {
         let hits = MemorySearch::search(&self.index, scopes, query, 10)
             .await
@@ -71,7 +71,7 @@ impl Place {
             .unwrap()
     }
 
-    /// Session, message and excerpt.
+    /// Returns session, message and excerpt of the matches.
     async fn said(&self, query: &str) -> Vec<(String, u64, String)> {
         let hits = self.sessions(&SessionReach::All, query).await;
         hits.into_iter()
@@ -192,7 +192,7 @@ async fn all_words_count_first_and_a_wrong_one_hides_nothing() {
     assert_eq!(
         lines(place.shared("family wife").await).first(),
         Some(&6),
-        "by the heading above it"
+        "found by the heading above it"
     );
 }
 
@@ -234,7 +234,7 @@ async fn files_are_followed_as_they_change() {
     assert_eq!(
         place.shared("green").await.len(),
         1,
-        "the mirror says nothing twice"
+        "a line that the mirror repeats is found once"
     );
     assert_eq!(
         place.shared("blue").await,
@@ -269,7 +269,7 @@ async fn huge_lines_and_files_are_searched_as_far_as_they_can_be() {
     assert_eq!(
         place.shared("behind").await,
         vec![],
-        "what is too far behind is passed over"
+        "the end of a long line is not indexed"
     );
     assert_eq!(
         place.shared("then").await,
@@ -420,7 +420,7 @@ async fn nobody_finds_what_is_not_for_them() {
         sessions.sort();
         assert_eq!(sessions, expected, "{reach:?}");
     }
-    // Who hears a conversation may change.
+    // The audience of a conversation may change.
     place.append("sessions/other_1.jsonl", &state("other:1", Some("room")));
     assert_eq!(
         place
@@ -452,7 +452,7 @@ async fn an_index_that_is_damaged_newer_or_gone_is_begun_anew() {
     for companion in ["index.db-wal", "index.db-shm"] {
         drop(fs::remove_file(place.path(companion)));
     }
-    assert_eq!(found().await, 1, "no database");
+    assert_eq!(found().await, 1, "not a database");
     for statement in [
         "PRAGMA user_version = 99",
         "PRAGMA application_id = 7",
@@ -475,7 +475,7 @@ async fn an_index_that_is_damaged_newer_or_gone_is_begun_anew() {
     assert_eq!(found().await, 1, "gone");
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
-    assert_eq!(found().await, 1, "no file to be had");
+    assert_eq!(found().await, 1, "the file cannot be created");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
