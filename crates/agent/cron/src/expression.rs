@@ -1,10 +1,10 @@
-//! Cron expressions in the dialect of the Python program.
+//! Parser for cron expressions in the dialect of the Python program.
 //!
-//! Decision: every field is read here into the values that it stands for, and `croner` is given
-//! nothing but those, so no other dialect can slip in: five fields, then seconds, then a year;
-//! Sunday is 0 or 7; a day of the month or a day of the week, where both are given. Where clocks
-//! change, a job that names its hours runs once for each time that it names, and one that does not
-//! goes by the time that passes.
+//! Decision: each field is parsed here into the values that it matches, and `croner` is given only
+//! those, so that no other dialect can slip in. The fields are the usual five, then seconds, then a
+//! year. Sunday is 0 or 7. If both a day of the month and a day of the week are given, either may
+//! match. At a clock change, a job with fixed hours runs once for each of its times, and any other
+//! job follows elapsed time.
 
 use chrono::{DateTime, Utc};
 use croner::Cron;
@@ -12,14 +12,15 @@ use croner::parser::CronParser;
 
 use crate::zone::{Zone, instant_of};
 
-/// How many times of a job are looked at that turn out to be past: more than an hour has seconds.
+/// Maximum number of wall-clock times that are skipped because they turn out to have passed. More
+/// than an hour has seconds.
 const MOST_PAST: u32 = 10_000;
 
-/// The longest expression, in bytes: a list of all minutes and all seconds fits. Each item may stand
-/// for a hundred values.
+/// Maximum length of an expression, in bytes. A list of all minutes and all seconds fits. Each item
+/// may expand to a hundred values.
 const LENGTH_LIMIT: usize = 1000;
 
-/// What one field may hold.
+/// Names and limits of one field.
 struct Field {
     name: &'static str,
     lowest: u32,
@@ -72,7 +73,7 @@ const YEAR: Field = Field {
     names: &[],
 };
 
-/// An expression that can be searched.
+/// A parsed expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Expression {
     cron: Cron,
@@ -80,7 +81,7 @@ pub(crate) struct Expression {
 }
 
 impl Expression {
-    /// Reads an expression; an `Err` says in words what is wrong with it.
+    /// Parses an expression. The error is a message for its author.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.len() > LENGTH_LIMIT {
             return Err(format!("it is longer than {LENGTH_LIMIT} bytes"));
@@ -111,7 +112,7 @@ impl Expression {
             }
         };
         let hours = HOUR.read(hour)?;
-        // `*/24` and larger steps leave one hour a day.
+        // `*/24` and larger steps match one hour a day.
         let has_many_hours = hours == "*" || hours.contains(',');
         let names_hours = !(hour.starts_with('*') && has_many_hours);
         let canonical = [
@@ -121,7 +122,8 @@ impl Expression {
             DAY.read(day)?,
             MONTH.read(month)?,
             WEEKDAY.read(weekday)?,
-            // Without an end, a day that never comes would be looked for during thousands of years.
+            // Without an end, a day that never occurs would be searched for over thousands of
+            // years.
             YEAR.read(if year == "*" { "1970-2099" } else { year })?,
         ];
         let cron = CronParser::new()
@@ -130,8 +132,8 @@ impl Expression {
         Ok(Self { cron, names_hours })
     }
 
-    /// The first time after `after` at which a clock in `zone` makes it due; `None` when there is
-    /// none in this calendar.
+    /// Returns the first matching time after `after` by a clock in `zone`; `None` if there is none
+    /// before the year 2100.
     pub(crate) fn next_after(&self, after: DateTime<Utc>, zone: Zone) -> Option<DateTime<Utc>> {
         let local = after.with_timezone(&zone);
         if !self.names_hours {
@@ -154,7 +156,7 @@ impl Expression {
 }
 
 impl Field {
-    /// The field as a list of the values it stands for, or `*`.
+    /// Expands the field to a list of its values, or `*`.
     fn read(&self, text: &str) -> Result<String, String> {
         let is_day = matches!(self.name, "day of month" | "day of week");
         if matches!(text, "*" | "*/1") || (text == "?" && is_day) {
@@ -164,7 +166,7 @@ impl Field {
         for item in text.split(',') {
             values.extend(
                 self.item(item)
-                    .ok_or_else(|| format!("{item:?} is no {}", self.name))?,
+                    .ok_or_else(|| format!("{item:?} is not a valid {}", self.name))?,
             );
         }
         Ok(values.join(","))
@@ -198,7 +200,7 @@ impl Field {
         let values: Vec<u32> = if first <= last {
             (first..=last).step_by(step).collect()
         } else {
-            // From Friday to Monday. Sunday is there once.
+            // A range that wraps around, such as Friday to Monday. It includes Sunday only once.
             let highest = if self.name == WEEKDAY.name {
                 6
             } else {

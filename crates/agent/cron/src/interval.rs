@@ -1,11 +1,11 @@
-//! Intervals in words.
+//! Parser for intervals in words.
 
 use crate::ScheduleError;
 
-/// Seconds of `600`, `30s`, `45m`, `1h`, `2d`, `30 minutes`, each also after `every`.
+/// Parses `600`, `30s`, `45m`, `1h`, `2d` or `30 minutes`, each also after `every`, into seconds.
 ///
 /// # Errors
-/// [`ScheduleError::Words`] for everything else, and for more seconds than can be counted.
+/// Returns [`ScheduleError::Words`] for any other text, and if the number of seconds overflows.
 pub fn interval_seconds(text: &str) -> Result<i64, ScheduleError> {
     let unreadable = || ScheduleError::Words {
         text: text.to_owned(),

@@ -1,7 +1,7 @@
-//! Jobs as the file has them.
+//! Jobs in the format of the jobs file.
 //!
-//! Decision: the format is the Python program's, read in both of its spellings; what is not known
-//! here is kept. A job that cannot be read stays in the file as it is and does not run.
+//! Decision: the format is the Python program's, read in both of its spellings. Unknown keys are
+//! kept. A job that cannot be parsed stays in the file unchanged and does not run.
 
 use chrono::{DateTime, Utc};
 use nanobot_types::{DeliveryContext, JobId, Map, MessageId};
@@ -11,46 +11,46 @@ use serde_json::Value;
 use crate::zone::Zone;
 use crate::{Schedule, ScheduleError, zone_named};
 
-/// How many runs of a job are remembered.
+/// Number of finished runs kept per job.
 const HISTORY: usize = 20;
 
-/// What happens to times that passed while nobody looked.
+/// Catch-up policy for times that passed while no gateway ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Catchup {
-    /// The latest of them runs.
+    /// Run once, for the latest of them.
     #[default]
     One,
-    /// Each of them runs, at most the last 24.
+    /// Run for each of them, at most the last 24.
     All,
-    /// None of them runs.
+    /// Run for none of them.
     Skip,
 }
 
-/// What happens when a job is due and its last run is not done.
+/// Policy for a job that is due while its previous run is in progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
-    /// It does not run.
+    /// Skip the run.
     #[default]
     Skip,
-    /// It runs behind it.
+    /// Queue the run after the previous one.
     Queue,
 }
 
-/// How a run ended.
+/// Outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
-    /// It was answered.
+    /// The run succeeded.
     Ok,
-    /// It was not.
+    /// The run failed.
     Error,
-    /// It did not run.
+    /// The run was skipped.
     Skipped,
 }
 
-/// When a job is due, as the file says it.
+/// Schedule of a job, as in the file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct When {
@@ -59,35 +59,35 @@ pub struct When {
     /// For `at`: milliseconds since 1970.
     #[serde(alias = "at_ms")]
     pub at_ms: Option<i64>,
-    /// For `every`: milliseconds.
+    /// For `every`: the interval in milliseconds.
     #[serde(alias = "every_ms")]
     pub every_ms: Option<i64>,
-    /// For `cron`.
+    /// For `cron`: the expression.
     pub expr: Option<String>,
-    /// For `cron`: an IANA name.
+    /// For `cron`: the IANA name of its time zone.
     pub tz: Option<String>,
     #[serde(flatten)]
     extra: Map,
 }
 
-/// What a job does.
+/// The task of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Payload {
     /// `agent_turn`.
     pub kind: String,
-    /// What the assistant is told.
+    /// Instructions for the assistant.
     pub message: String,
-    /// Whether its answer is sent.
+    /// `true` if the reply is sent.
     pub deliver: bool,
-    /// Where to.
+    /// Channel to send to.
     pub channel: Option<String>,
-    /// The chat there.
+    /// Chat to send to.
     pub to: Option<String>,
-    /// The thread there, and what else the platform needs.
+    /// Thread to send to, and anything else that the platform needs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery: Option<DeliveryContext>,
-    /// What others keep here.
+    /// Unknown keys.
     #[serde(flatten)]
     pub extra: Map,
 }
@@ -107,98 +107,98 @@ impl Default for Payload {
     }
 }
 
-/// A run that was begun.
+/// A run in progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Running {
-    /// The time it is for.
+    /// The due time that it runs for, in milliseconds since 1970.
     pub at_ms: i64,
-    /// When it was begun.
+    /// The time at which it was begun, in milliseconds since 1970.
     pub fired_at_ms: i64,
-    /// The name of its message, once that is in the ledger.
+    /// The id of its message, once that is in the ledger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<MessageId>,
 }
 
-/// A run that is over.
+/// A finished run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunRecord {
-    /// The time it was for.
+    /// The due time that it ran for, in milliseconds since 1970.
     #[serde(alias = "run_at_ms")]
     pub run_at_ms: i64,
-    /// How it ended.
+    /// Its outcome.
     pub status: RunStatus,
-    /// How long it took.
+    /// Its duration in milliseconds.
     #[serde(alias = "duration_ms", default)]
     pub duration_ms: i64,
-    /// What was wrong.
+    /// The error, if it failed or was skipped.
     #[serde(default)]
     pub error: Option<String>,
 }
 
-/// What is known about a job's runs.
+/// Schedule state and past runs of a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct JobState {
-    /// When it is due next.
+    /// The next due time, in milliseconds since 1970.
     #[serde(alias = "next_run_at_ms")]
     pub next_run_at_ms: Option<i64>,
-    /// The time of the last run.
+    /// The due time of the last run, in milliseconds since 1970.
     #[serde(alias = "last_run_at_ms")]
     pub last_run_at_ms: Option<i64>,
-    /// How that ended.
+    /// The outcome of the last run.
     #[serde(alias = "last_status")]
     pub last_status: Option<RunStatus>,
-    /// What was wrong with it.
+    /// The error of the last run.
     #[serde(alias = "last_error")]
     pub last_error: Option<String>,
-    /// Runs that are not over.
+    /// Runs in progress.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub running: Vec<Running>,
-    /// The last runs that are over, the newest last.
+    /// The last finished runs, the newest last.
     #[serde(alias = "run_history")]
     pub run_history: Vec<RunRecord>,
     #[serde(flatten)]
     extra: Map,
 }
 
-/// A job.
+/// A scheduled job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Job {
-    /// Its name for ever: eight hexadecimal digits.
+    /// Its permanent id: eight hexadecimal digits.
     pub id: JobId,
-    /// What people call it.
+    /// Its display name.
     #[serde(alias = "description", default)]
     pub name: String,
-    /// Whether it runs.
+    /// `false` if the job is paused or has run for the last time.
     #[serde(default = "yes")]
     pub enabled: bool,
-    /// When.
+    /// Its schedule.
     pub schedule: When,
-    /// What.
+    /// Its task.
     #[serde(default)]
     pub payload: Payload,
-    /// What became of it.
+    /// Its state and past runs.
     #[serde(default)]
     pub state: JobState,
-    /// When it was made.
+    /// Time of creation, in milliseconds since 1970.
     #[serde(alias = "created_at_ms", default)]
     pub created_at_ms: i64,
-    /// When it was last changed.
+    /// Time of the last change, in milliseconds since 1970.
     #[serde(alias = "updated_at_ms", default)]
     pub updated_at_ms: i64,
-    /// Whether it goes when it has run.
+    /// `true` if the job is removed after it has run.
     #[serde(alias = "delete_after_run", default)]
     pub delete_after_run: bool,
-    /// What happens to missed times, where it is not as usual.
+    /// Catch-up policy, if it differs from the setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catchup: Option<Catchup>,
-    /// What happens when the last run is not done, where it is not as usual.
+    /// Overlap policy, if it differs from the setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<Overlap>,
-    /// Whose conversation made it, where people have memory of their own.
+    /// Owner of the conversation that created it, if memory is separated by owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     #[serde(flatten)]
@@ -210,7 +210,7 @@ fn yes() -> bool {
 }
 
 impl When {
-    /// Once.
+    /// Creates a schedule for a single run.
     #[must_use]
     pub fn at(at: DateTime<Utc>) -> Self {
         Self {
@@ -220,7 +220,7 @@ impl When {
         }
     }
 
-    /// After an interval of so many seconds.
+    /// Creates a schedule with an interval in seconds.
     #[must_use]
     pub fn every_seconds(seconds: i64) -> Self {
         Self {
@@ -230,7 +230,7 @@ impl When {
         }
     }
 
-    /// By an expression, in a zone.
+    /// Creates a schedule from a cron expression and a zone.
     #[must_use]
     pub fn cron(expression: &str, zone: Zone) -> Self {
         let (expr, tz) = (Some(expression.to_owned()), Some(zone.name().to_owned()));
@@ -242,10 +242,10 @@ impl When {
         }
     }
 
-    /// The schedule; `zone` where an expression has none.
+    /// Returns the parsed schedule; an expression without a zone uses `zone`.
     ///
     /// # Errors
-    /// [`ScheduleError`].
+    /// Returns [`ScheduleError`] if the schedule is incomplete or invalid.
     pub fn schedule(&self, zone: Zone) -> Result<Schedule, ScheduleError> {
         match (
             self.kind.as_str(),
@@ -262,10 +262,10 @@ impl When {
         }
     }
 
-    /// Whose clock is meant; `zone` where nothing is said.
+    /// Returns the schedule's time zone, or `zone` if it has none.
     ///
     /// # Errors
-    /// [`ScheduleError::Zone`].
+    /// Returns [`ScheduleError::Zone`] if the time zone is unknown.
     pub fn zone(&self, zone: Zone) -> Result<Zone, ScheduleError> {
         self.tz
             .as_deref()
@@ -273,7 +273,7 @@ impl When {
             .map_or(Ok(zone), zone_named)
     }
 
-    /// The keys that are set and change nothing, because the kind of this schedule does not use
+    /// Returns the keys that are set but have no effect, because this kind of schedule does not use
     /// them.
     #[must_use]
     pub fn without_effect(&self) -> Vec<&'static str> {
@@ -281,7 +281,7 @@ impl When {
             ("atMs", self.at_ms.is_some(), self.kind == "at"),
             ("everyMs", self.every_ms.is_some(), self.kind == "every"),
             ("expr", self.expr.is_some(), self.kind == "cron"),
-            // A single run is shown in its zone.
+            // A single run is displayed in its zone.
             (
                 "tz",
                 self.tz.as_deref().is_some_and(|name| !name.is_empty()),
@@ -294,7 +294,7 @@ impl When {
             .collect()
     }
 
-    /// When, in words: `every 60 s`, `0 9 * * * (Europe/Paris)`; a zone as it is written.
+    /// Describes the schedule: `every 60 s`, `0 9 * * * (Europe/Paris)`. A zone keeps its spelling.
     #[must_use]
     pub fn shown(&self, zone: Zone) -> String {
         let said = self
@@ -319,7 +319,7 @@ impl When {
     }
 }
 
-/// A time in words: `Tue 2026-11-24 08:00 Europe/Paris`.
+/// Formats a time for people: `Tue 2026-11-24 08:00 Europe/Paris`.
 #[must_use]
 pub fn in_words(at: DateTime<Utc>, zone: Zone) -> String {
     let local = at.with_timezone(&zone).naive_local();
@@ -332,7 +332,7 @@ pub fn in_words(at: DateTime<Utc>, zone: Zone) -> String {
 }
 
 impl JobState {
-    /// Remembers how a run ended.
+    /// Records a finished run.
     pub(crate) fn record(&mut self, record: RunRecord) {
         self.last_run_at_ms = Some(record.run_at_ms);
         self.last_status = Some(record.status);
@@ -344,7 +344,7 @@ impl JobState {
 }
 
 impl Job {
-    /// A job with a new id, made at `now`.
+    /// Creates a job with a new id at the time `now`.
     #[must_use]
     pub fn new(name: &str, schedule: When, payload: Payload, now: DateTime<Utc>) -> Self {
         let id: String = uuid::Uuid::new_v4()
@@ -371,7 +371,7 @@ impl Job {
         }
     }
 
-    /// When it is due next, in the words of its zone.
+    /// Formats the next due time, in the job's zone; `None` if the job is disabled or has none.
     #[must_use]
     pub fn next_in_words(&self, zone: Zone) -> Option<String> {
         let next = self
@@ -383,7 +383,7 @@ impl Job {
     }
 }
 
-/// What stands in a list of jobs.
+/// An entry in the list of jobs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Slot {
@@ -391,7 +391,7 @@ enum Slot {
     Unknown(Value),
 }
 
-/// The file.
+/// The contents of the jobs file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Jobs {
     #[serde(default = "first_version")]
@@ -402,7 +402,7 @@ pub struct Jobs {
     extra: Map,
 }
 
-/// The newest version of the file that this program reads and writes.
+/// The newest version of the file that this program supports.
 pub(crate) const KNOWN_VERSION: u32 = 1;
 
 fn first_version() -> u32 {
@@ -420,12 +420,12 @@ impl Default for Jobs {
 }
 
 impl Jobs {
-    /// The version of the file's layout.
+    /// Returns the version of the file's format.
     pub(crate) fn version(&self) -> u32 {
         self.version
     }
 
-    /// Those that can be read, in the order of the file.
+    /// Returns the jobs that can be parsed, in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = &Job> {
         self.jobs.iter().filter_map(|slot| {
             if let Slot::Job(job) = slot {
@@ -436,7 +436,7 @@ impl Jobs {
         })
     }
 
-    /// The same, to be changed.
+    /// Returns the same jobs for modification.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Job> {
         self.jobs.iter_mut().filter_map(|slot| {
             if let Slot::Job(job) = slot {
@@ -447,7 +447,8 @@ impl Jobs {
         })
     }
 
-    /// How many entries cannot be read as jobs; they stay in the file and do not run.
+    /// Returns the number of entries that cannot be parsed as jobs. They stay in the file and do
+    /// not run.
     #[must_use]
     pub fn unreadable(&self) -> usize {
         self.jobs
@@ -456,7 +457,7 @@ impl Jobs {
             .count()
     }
 
-    /// The job of that id.
+    /// Finds a job by its id.
     pub fn find(&mut self, id: &str) -> Option<&mut Job> {
         self.iter_mut().find(|job| job.id.as_str() == id)
     }
@@ -466,7 +467,7 @@ impl Jobs {
         self.jobs.push(Slot::Job(Box::new(job)));
     }
 
-    /// Takes a job away.
+    /// Removes a job and returns it.
     pub fn remove(&mut self, id: &str) -> Option<Job> {
         let is_meant = |slot: &Slot| matches!(slot, Slot::Job(job) if job.id.as_str() == id);
         let position = self.jobs.iter().position(is_meant)?;

@@ -1,9 +1,9 @@
-//! Jobs that come due.
+//! Scheduled jobs.
 //!
-//! Decision: what an expression means is decided here, the way the Python program means it, and
-//! `croner` only searches; the clock is a trait, so years pass in a test. A job that is due becomes
-//! a message on the bus, and from there on is like any other. Nothing here knows configuration
-//! files or models.
+//! Decision: this crate defines the meaning of an expression, which is the Python program's, and
+//! `croner` only searches for matching times. The clock is a trait, so that a test can let years
+//! pass. A job that is due becomes a message on the bus, and is treated like any other from there
+//! on. The crate knows nothing of configuration files or models.
 
 mod expression;
 mod interval;

@@ -1,4 +1,4 @@
-//! What people and the assistant do to jobs.
+//! Operations on jobs for the user and the assistant.
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 
@@ -7,7 +7,7 @@ use crate::store::{LONGEST_MESSAGE, LONGEST_NAME};
 use crate::zone::{Zone, instant_of};
 use crate::{CronError, JobStore, ScheduleError};
 
-/// How local times may be written.
+/// Accepted formats of local times.
 const CLOCKS: [&str; 4] = [
     "%Y-%m-%dT%H:%M:%S%.f",
     "%Y-%m-%dT%H:%M",
@@ -16,10 +16,11 @@ const CLOCKS: [&str; 4] = [
 ];
 
 impl JobStore {
-    /// Adds a job that is going to be due, and returns it as it is kept. Blocks.
+    /// Adds a job that has a future due time, and returns it as stored. Blocks.
     ///
     /// # Errors
-    /// [`CronError::Schedule`] when it would never run, [`CronError::TooLong`]; else as [`JobStore::edit`].
+    /// Returns [`CronError::Schedule`] if the job would never run, [`CronError::TooLong`], or an
+    /// error of [`JobStore::edit`].
     pub fn add(&self, mut job: Job, now: DateTime<Utc>, zone: Zone) -> Result<Job, CronError> {
         let texts = [
             ("message", &job.payload.message, LONGEST_MESSAGE),
@@ -38,18 +39,18 @@ impl JobStore {
         Ok(job)
     }
 
-    /// Takes a job away. Blocks.
+    /// Removes a job. Blocks.
     ///
     /// # Errors
-    /// [`CronError::Unknown`]; else as [`JobStore::edit`].
+    /// Returns [`CronError::Unknown`] if there is no such job, or an error of [`JobStore::edit`].
     pub fn remove(&self, id: &str) -> Result<Job, CronError> {
         self.remove_if(id, |_| true)
     }
 
-    /// Removes a job that is `meant`; another one is not found. Blocks.
+    /// Removes a job if `meant` returns `true` for it; otherwise it counts as not found. Blocks.
     ///
     /// # Errors
-    /// As [`JobStore::remove`].
+    /// Returns the same errors as [`JobStore::remove`].
     pub fn remove_if(&self, id: &str, meant: impl FnOnce(&Job) -> bool) -> Result<Job, CronError> {
         let removed = self.edit(|jobs| {
             jobs.find(id)
@@ -60,11 +61,12 @@ impl JobStore {
         removed.ok_or_else(|| unknown(id))
     }
 
-    /// Lets a job run, or keeps it from running. It is due at its next time from `now` on; what
-    /// passed meanwhile was not missed. Blocks.
+    /// Enables or disables a job. An enabled job is next due at its first time after `now`; times
+    /// that passed while it was disabled do not count as missed. Blocks.
     ///
     /// # Errors
-    /// As [`JobStore::remove`], and [`CronError::Schedule`] when it would never run.
+    /// Returns the same errors as [`JobStore::remove`], and [`CronError::Schedule`] if the job
+    /// would never run.
     pub fn enable(
         &self,
         id: &str,
@@ -74,7 +76,7 @@ impl JobStore {
     ) -> Result<Job, CronError> {
         self.edit(|jobs| {
             let job = jobs.find(id).ok_or_else(|| unknown(id))?;
-            // Whatever is wrong with its schedule is no reason to let it be.
+            // A job can be disabled even if its schedule is invalid.
             let next = match enabled {
                 true => Some(
                     job.schedule
@@ -91,10 +93,11 @@ impl JobStore {
         })?
     }
 
-    /// Has a job run now, beside its schedule, by the gateway that looks next. Blocks.
+    /// Starts a run of a job now, in addition to its schedule. The next gateway that reads the file
+    /// runs it. Blocks.
     ///
     /// # Errors
-    /// As [`JobStore::remove`].
+    /// Returns the same errors as [`JobStore::remove`].
     pub fn run_now(&self, id: &str, now: DateTime<Utc>) -> Result<Job, CronError> {
         self.edit(|jobs| {
             let job = jobs.find(id).ok_or_else(|| unknown(id))?;
@@ -113,17 +116,17 @@ fn unknown(id: &str) -> CronError {
     CronError::Unknown { id: id.into() }
 }
 
-/// Reads a time in ISO 8601; one without an offset is local in `zone`, and a date alone is its
-/// midnight.
+/// Parses a time in ISO 8601. A time without an offset is local in `zone`, and a date alone means
+/// its midnight.
 ///
 /// # Errors
-/// [`ScheduleError::Time`].
+/// Returns [`ScheduleError::Time`] if the text is not a time.
 pub fn time_in(text: &str, zone: Zone) -> Result<DateTime<Utc>, ScheduleError> {
     let text = text.trim();
     if let Ok(at) = DateTime::parse_from_rfc3339(text) {
         return Ok(at.to_utc());
     }
-    // Without seconds it is ISO 8601 still.
+    // ISO 8601 allows leaving out the seconds.
     let with_offset = |format| DateTime::parse_from_str(text, &format!("{format}%#z")).ok();
     if let Some(at) = CLOCKS.into_iter().find_map(with_offset) {
         return Ok(at.to_utc());

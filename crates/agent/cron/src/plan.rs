@@ -1,8 +1,8 @@
-//! Which jobs are due, and what was missed.
+//! Determines which jobs are due, and which times were missed.
 //!
-//! Decision: whatever stands in the file, the next time of an expression that is not due is told
-//! anew from the clock; so edits by hand and clocks that were put back need no case of their own,
-//! and a time that comes twice thereby is taken once, because times are claimed.
+//! Decision: the next time of an expression that is not due is recomputed from the clock, whatever
+//! the file says. So manual edits and clocks that were set back need no special case. A time that
+//! occurs twice as a result runs once, because times are claimed.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -10,17 +10,17 @@ use crate::job::{Catchup, Job, Jobs, Overlap, RunRecord, RunStatus, Running};
 use crate::zone::Zone;
 use crate::{CronSettings, Schedule};
 
-/// What is not later than this was not missed.
+/// Maximum delay of a run that does not count as missed.
 const ON_TIME: TimeDelta = TimeDelta::minutes(1);
-/// The age at which a reminder is no longer worth anything.
+/// Age at which a single run is no longer useful and is skipped.
 const STALE: TimeDelta = TimeDelta::hours(24);
-/// The most missed times that run.
+/// Maximum number of missed times that run.
 const MOST_AT_ONCE: usize = 24;
-/// The most missed times that are looked at.
+/// Maximum number of missed times that are enumerated.
 const MOST_MISSED: usize = 100_000;
 
-/// Begins what is due at `now` by entering it as running, and tells what comes next. `zone` is
-/// where the assistant lives.
+/// Enters jobs that are due at `now` as running, and computes their next due times. `zone` is the
+/// assistant's time zone.
 pub(crate) fn begin_due(jobs: &mut Jobs, now: DateTime<Utc>, settings: CronSettings, zone: Zone) {
     jobs.iter_mut()
         .filter(|job| job.enabled)
@@ -59,7 +59,7 @@ fn begin(job: &mut Job, now: DateTime<Utc>, settings: CronSettings, zone: Zone) 
     let from = due.len().saturating_sub(if overlaps { 0 } else { wanted });
     if let Some(last) = due.get(..from).and_then(<[_]>::last) {
         let why = if overlaps {
-            "the run before was not done"
+            "the previous run was still in progress"
         } else {
             "missed"
         };
@@ -71,14 +71,14 @@ fn begin(job: &mut Job, now: DateTime<Utc>, settings: CronSettings, zone: Zone) 
         .for_each(|at| run(job, *at, now));
 }
 
-/// When a repeating job comes, if it is not due.
+/// Returns the next due time of a repeating job that is not due.
 fn upcoming(
     schedule: &Schedule,
     stored: Option<DateTime<Utc>>,
     now: DateTime<Utc>,
 ) -> Option<DateTime<Utc>> {
     match schedule {
-        // Its beat is what is stored, unless that is further away than the interval is long.
+        // The stored time sets the phase of the interval, unless it is more than one interval away.
         Schedule::Every(interval) => stored
             .filter(|next| *next - now <= *interval)
             .or_else(|| schedule.next_after(now, now)),
@@ -88,7 +88,7 @@ fn upcoming(
 
 fn missed(schedule: &Schedule, first: DateTime<Utc>, now: DateTime<Utc>) -> Vec<DateTime<Utc>> {
     let mut due = vec![first];
-    // A short interval over years is not looked at one by one.
+    // For an interval, skip to its last few times: a short one over years has too many.
     if let Schedule::Every(interval) = schedule {
         let beats = (now - first).num_milliseconds() / interval.num_milliseconds().max(1);
         let past = i64::try_from(MOST_AT_ONCE)
@@ -111,7 +111,7 @@ fn missed(schedule: &Schedule, first: DateTime<Utc>, now: DateTime<Utc>) -> Vec<
     {
         due.push(next);
         if due.len() > MOST_MISSED {
-            // So many that nobody wants each of them: go on from now.
+            // Too many to run one by one: continue from now.
             return vec![first, now];
         }
     }

@@ -1,98 +1,99 @@
-//! When a job is due.
+//! Schedules of jobs.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::expression::Expression;
 use crate::zone::Zone;
 
-/// Why a schedule cannot be one, in words for whoever wrote it.
+/// Reason why a schedule is invalid, worded for its author.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
-    /// There is no such time zone.
+    /// The time zone is unknown.
     #[error("unknown timezone '{name}'")]
     Zone {
         /// The text as written.
         name: String,
     },
-    /// The expression cannot be read.
+    /// The expression is invalid.
     #[error("the cron expression '{expression}' cannot be used: {why}")]
     Expression {
-        /// What was written.
+        /// The expression as written.
         expression: String,
-        /// What is wrong with it.
+        /// The cause.
         why: String,
     },
-    /// The interval is none.
+    /// The interval is too short or too long.
     #[error("an interval is at least one second")]
     Interval,
-    /// The words for an interval cannot be read.
-    #[error("'{text}' is no interval; write it like 600, 30m, 1h, or 30 minutes")]
+    /// The text is not an interval.
+    #[error("'{text}' is not an interval; write it like 600, 30m, 1h, or 30 minutes")]
     Words {
-        /// What was written.
+        /// The text as written.
         text: String,
     },
-    /// It runs more often than is allowed.
+    /// The job would run more often than allowed.
     #[error(
         "it would run every {seconds} s, and at most every {allowed} s is allowed here (cron.minIntervalSeconds)"
     )]
     TooOften {
-        /// The shortest time between two runs.
+        /// The shortest time between two runs, in seconds.
         seconds: i64,
-        /// The shortest that is allowed.
+        /// The shortest allowed time, in seconds.
         allowed: u32,
     },
-    /// The time cannot be read.
-    #[error("'{text}' is no time; write it like 2026-12-24T18:00")]
+    /// The text is not a time.
+    #[error("'{text}' is not a time; write it like 2026-12-24T18:00")]
     Time {
-        /// What was written.
+        /// The text as written.
         text: String,
     },
-    /// It is not due from now on.
-    #[error("it would never run: there is no such time any more")]
+    /// The schedule has no due time in the future.
+    #[error("it would never run: it has no time in the future")]
     Never,
-    /// What its kind needs is missing, or there is no such kind.
-    #[error("a schedule of the kind '{kind}' needs more, or there is none")]
+    /// A value that the kind needs is missing, or the kind is unknown.
+    #[error("the schedule of kind '{kind}' is incomplete, or there is no such kind")]
     Incomplete {
         /// The kind.
         kind: String,
     },
 }
 
-/// When a job is due.
+/// The times at which a job is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Schedule {
-    /// Once.
+    /// A single time.
     At(DateTime<Utc>),
-    /// Again and again after an interval, of at least a second.
+    /// Repeatedly, with an interval of at least a second.
     Every(TimeDelta),
-    /// Whenever the clock of a zone fits an expression.
+    /// Each time the clock of a zone matches an expression.
     Cron {
-        /// What is searched.
+        /// The expression.
         expression: CronExpression,
-        /// Whose clock.
+        /// The time zone of the clock.
         zone: Zone,
     },
 }
 
-/// An expression that was read.
+/// A parsed cron expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CronExpression(Box<Expression>);
 
 impl Schedule {
-    /// Every `seconds`.
+    /// Creates a schedule with an interval in milliseconds.
     ///
     /// # Errors
-    /// [`ScheduleError::Interval`] for less than a second, and for more than the calendar holds.
+    /// Returns [`ScheduleError::Interval`] if the interval is less than a second, or too long for
+    /// the calendar.
     pub fn every_ms(milliseconds: i64) -> Result<Self, ScheduleError> {
         let interval = TimeDelta::try_milliseconds(milliseconds)
             .filter(|interval| *interval >= TimeDelta::seconds(1));
         interval.map(Self::Every).ok_or(ScheduleError::Interval)
     }
 
-    /// Whenever the clock of `zone` fits `expression`.
+    /// Creates a schedule from a cron expression, by the clock of `zone`.
     ///
     /// # Errors
-    /// [`ScheduleError::Expression`] when it cannot be read.
+    /// Returns [`ScheduleError::Expression`] if the expression is invalid.
     pub fn cron(expression: &str, zone: Zone) -> Result<Self, ScheduleError> {
         let read = Expression::parse(expression);
         let read = read.map_err(|why| ScheduleError::Expression {
@@ -105,13 +106,14 @@ impl Schedule {
         })
     }
 
-    /// The shortest time between two runs; `None` for a single run.
+    /// Returns the shortest time between two runs; `None` for a single run.
     #[must_use]
     pub fn shortest_gap(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
         match self {
             Self::At(_) => None,
             Self::Every(interval) => Some(*interval),
-            // Gaps under a minute come from seconds, and three times hold two of one minute then.
+            // Gaps under a minute come from the seconds field, so two of three consecutive times
+            // are within one minute.
             Self::Cron { .. } => {
                 let first = self.next_after(now, now)?;
                 let second = self.next_after(first, now)?;
@@ -121,7 +123,7 @@ impl Schedule {
         }
     }
 
-    /// The first time after `after`; an interval is counted from `anchor`. `None` when there is none.
+    /// Returns the first time after `after`, or `None`. An interval is counted from `anchor`.
     #[must_use]
     pub fn next_after(&self, after: DateTime<Utc>, anchor: DateTime<Utc>) -> Option<DateTime<Utc>> {
         match self {

@@ -1,13 +1,13 @@
-//! Fires jobs that are due.
+//! Runs jobs that are due.
 //!
-//! Decision: a time is taken in three steps, each of which may be the last before a crash. It is
-//! entered into the file as running, and the next time with it; it is claimed; its message, whose
-//! name is made of the job and the time, is given to the bus. What is running without a message is
-//! given to the bus again, which takes a name once. A run is over when its turn is, and that of
-//! every subagent it started.
+//! Decision: a run starts in three steps, and the process may crash after each of them. First the
+//! run is entered into the file, together with the next due time. Then its time is claimed. Then
+//! its message, whose id is made of the job and the time, is published. A run without a message is
+//! published again, which is safe because the bus deduplicates by id. A run ends with its turn and
+//! with all subagents that the turn started.
 //!
-//! Nobody looks for nothing: the service sleeps until a job is due, somebody changes the file, or a
-//! message of a job is dealt with.
+//! There is no polling while idle: the service sleeps until a job is due, the file changes, or a
+//! message of a job is settled.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,29 +28,30 @@ use crate::store::Stamp;
 use crate::zone::Zone;
 use crate::{CronError, JobStore};
 
-/// How long it may go unnoticed that the clock was set, or that the computer slept.
+/// Maximum sleep before a due time, so that a changed clock or a suspended computer is noticed.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// How long the end of a run that nobody told of. What failed is tried again after as long.
+/// Interval between checks for the end of runs, in case no event reports it. Also the delay before
+/// a failed step is retried.
 const LOOK_WHILE_RUNNING: Duration = Duration::from_secs(5);
-/// What sessions of jobs are called.
+/// Prefix of the sessions of jobs.
 const SESSIONS: &str = "cron:";
 
-/// `cron`, as far as it says how jobs run.
+/// The parts of the `cron` configuration that apply to running jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CronSettings {
-    /// What happens to times that passed while no gateway ran.
+    /// Catch-up policy for times that passed while no gateway ran.
     pub catchup: Catchup,
-    /// What happens when a job is due and its last run is not done.
+    /// Policy for a job that is due while its previous run is in progress.
     pub overlap: Overlap,
-    /// Whether jobs may make jobs.
+    /// `true` if jobs may create jobs.
     pub jobs_may_add_jobs: bool,
-    /// The shortest time between two runs of a job that the assistant may set, in seconds.
+    /// The shortest interval that the assistant may set, in seconds.
     pub min_interval_seconds: u32,
 }
 
 impl Default for CronSettings {
-    /// A minute; jobs make no jobs.
+    /// At least a minute between runs; jobs may not create jobs.
     fn default() -> Self {
         Self {
             catchup: Catchup::default(),
@@ -61,13 +62,13 @@ impl Default for CronSettings {
     }
 }
 
-/// What time it is.
+/// Source of the current time.
 pub trait Clock: Send + Sync + std::fmt::Debug {
-    /// Now.
+    /// Returns the current time.
     fn now(&self) -> DateTime<Utc>;
 }
 
-/// The clock of this computer.
+/// The system clock.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemClock;
 
@@ -77,42 +78,42 @@ impl Clock for SystemClock {
     }
 }
 
-/// Knows what became of messages.
+/// Reports the outcome of runs.
 #[async_trait]
 pub trait Runs: Send + Sync + std::fmt::Debug {
-    /// How the work on a message (by its journal id) ended, with all that it started in `session`;
-    /// `None` while it has not. An `Err` says in words what was wrong.
+    /// Returns the outcome of the work on a message (by its journal id), including everything that
+    /// it started in `session`; `None` while it is in progress. The error is a message for people.
     async fn ended(&self, session: &SessionKey, message: &MessageId) -> Option<Result<(), String>>;
 }
 
-/// What a service needs.
+/// Dependencies of a [`CronService`].
 #[derive(Clone, Debug)]
 pub struct CronParts {
     /// The jobs.
     pub store: JobStore,
-    /// Where messages go.
+    /// The bus that receives the messages.
     pub bus: Arc<dyn Bus>,
-    /// Who may take a time.
+    /// Claims on due times, so that each runs once.
     pub claims: Arc<dyn Claims>,
-    /// What became of them.
+    /// The outcomes of the messages.
     pub runs: Arc<dyn Runs>,
-    /// What time it is.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// How jobs run.
+    /// The settings.
     pub settings: CronSettings,
-    /// Where the assistant lives.
+    /// The assistant's time zone.
     pub zone: Zone,
 }
 
-/// Fires jobs.
+/// Service that runs jobs when they are due.
 #[derive(Debug)]
 pub struct CronService {
     parts: CronParts,
-    /// The file as it was left.
+    /// Stamp of the file after the last tick.
     seen: Option<Stamp>,
-    /// How the file was when nothing was left to do, and until when that holds.
+    /// Set while nothing is left to do before the next due time.
     idle: Option<Idle>,
-    /// When the next job is due, in milliseconds since 1970, as the file said last.
+    /// The next due time, in milliseconds since 1970, as of the last tick.
     next_due: Option<i64>,
 }
 
@@ -124,7 +125,7 @@ struct Idle {
 }
 
 impl CronService {
-    /// A service that did nothing yet.
+    /// Creates a service.
     #[must_use]
     pub fn new(parts: CronParts) -> Self {
         Self {
@@ -135,8 +136,8 @@ impl CronService {
         }
     }
 
-    /// Fires jobs until it is told to end. A fault is logged, and tried again. `watch` tells of
-    /// changes of the file, `events` of messages that are dealt with.
+    /// Runs jobs until `end` is cancelled. An error is logged, and the step retried. `watch`
+    /// reports changes of the file, `events` reports settled messages.
     pub async fn run(mut self, watch: FileWatch, events: EventFeed, end: CancellationToken) {
         let mut changes = watch.follow(self.parts.store.path());
         let mut events = events.subscribe();
@@ -148,12 +149,13 @@ impl CronService {
             {
                 tracing::error!(
                     error = error as &dyn std::error::Error,
-                    "jobs cannot be looked at"
+                    "cannot process the jobs"
                 );
             }
             failing = outcome.is_err();
             let is_changed = async {
-                // What was done here is told, too.
+                // The watch reports this service's own changes too; they leave the file with the
+                // stamp in `seen`.
                 while self.parts.store.stamp() == self.seen {
                     changes.changed().await;
                 }
@@ -173,10 +175,11 @@ impl CronService {
         }
     }
 
-    /// Does what is to be done now.
+    /// Does everything that is due now.
     ///
     /// # Errors
-    /// [`CronError`] when the file cannot be used. What was begun goes on at the next call.
+    /// Returns [`CronError`] if the file cannot be used. Runs that were begun continue at the next
+    /// call.
     pub async fn tick(&mut self) -> Result<(), CronError> {
         let now = self.parts.clock.now();
         let store = self.parts.store.clone();
@@ -213,7 +216,7 @@ impl CronService {
         })
         .await?;
         self.seen = stamp;
-        // What is due and was not begun now waits for something else than time.
+        // A job that is due but was not begun waits for something other than time.
         let is_ahead = |due: &i64| *due > now.timestamp_millis();
         let dues = jobs
             .iter()
@@ -230,7 +233,8 @@ impl CronService {
         self.publish(begun, now).await
     }
 
-    /// How long nothing needs to be looked at; `None` where only somebody else's doing changes that.
+    /// Returns the time until the next tick; `None` if only a change of the file or an event can
+    /// require one.
     fn pause(&self) -> Option<Duration> {
         let left = self.next_due.map(|due| {
             let left = due.saturating_sub(self.parts.clock.now().timestamp_millis());
@@ -278,14 +282,14 @@ impl CronService {
                 }
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
-                    tracing::error!(error, job = %id, "a job that is due waits");
+                    tracing::error!(error, job = %id, "cannot start a job that is due");
                 }
             }
         }
         Ok(())
     }
 
-    /// Gives the message of a run to the bus; `None` when somebody else did so before.
+    /// Publishes the message of a run; `None` if another process did so.
     async fn publish_one(
         &self,
         job: &Job,
@@ -298,19 +302,20 @@ impl CronService {
             .claims
             .claim_once(&format!("cron:{}:{at}", job.id))
             .await?;
-        // What was begun before a crash may be claimed and not published.
+        // A run that was begun before a crash may be claimed but not published, so it is published
+        // again.
         if is_new && !is_ours {
             return Ok(None);
         }
         let message = message_of(job, at, now);
         let name = message.journal_id();
         self.parts.bus.publish_inbound(message).await?;
-        tracing::info!(job = %job.id, at, "a job runs");
+        tracing::info!(job = %job.id, at, "started a job");
         Ok(name)
     }
 }
 
-/// Returns when a run may be over.
+/// Returns when a run may have ended.
 async fn run_ended(events: &mut broadcast::Receiver<Event>) {
     loop {
         match events.recv().await {
@@ -318,7 +323,7 @@ async fn run_ended(events: &mut broadcast::Receiver<Event>) {
                 return;
             }
             Ok(_) => {}
-            // Whatever was lost, that may have been among it.
+            // The event may be among the lost ones.
             Err(RecvError::Lagged(_)) => return,
             Err(RecvError::Closed) => std::future::pending().await,
         }
@@ -331,7 +336,7 @@ struct Ended {
     outcome: Result<(), String>,
 }
 
-/// Does what blocks, beside everything else.
+/// Runs blocking work on a blocking thread.
 async fn blocking<T: Send + 'static>(
     store: &JobStore,
     work: impl FnOnce(&JobStore) -> Result<T, CronError> + Send + 'static,
@@ -359,7 +364,7 @@ fn unpublished(jobs: &Jobs) -> Vec<(Job, i64)> {
     jobs.iter().flat_map(runs).collect()
 }
 
-/// Remembers the message of a run, or that it is not one of ours.
+/// Records the message of a run. `None` removes the run, which belongs to another process.
 fn enter(jobs: &mut Jobs, id: &JobId, at: i64, message: Option<MessageId>) {
     let Some(job) = jobs.find(id.as_str()) else {
         return;
@@ -416,7 +421,7 @@ fn finish(jobs: &mut Jobs, end: Ended, now: DateTime<Utc>) {
     }
 }
 
-/// The session of a job.
+/// Returns the session of a job.
 fn session_of(job: &JobId) -> SessionKey {
     SessionKey::from(format!("{SESSIONS}{job}"))
 }

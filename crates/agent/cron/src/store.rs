@@ -1,8 +1,8 @@
-//! The file of jobs.
+//! The jobs file.
 //!
-//! Decision: every change reads the file, changes it and replaces it under a lock of its own file,
-//! so that any number of processes may do so; nothing is held in memory. A file that cannot be
-//! read is left exactly as it is, and no change is made until a person looked at it.
+//! Decision: each change reads the file, changes it and replaces it while holding a separate lock
+//! file, so that any number of processes may do so; nothing is cached in memory. A file that cannot
+//! be parsed is left exactly as it is, and every change is refused until the user has corrected it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,24 +14,24 @@ use nanobot_types::JobId;
 
 use crate::job::{Jobs, KNOWN_VERSION};
 
-/// Why jobs cannot be read or changed.
+/// Reason why jobs cannot be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum CronError {
-    /// The file is there and is not what it should be.
+    /// The file is not valid.
     #[error(
-        "{} cannot be read as jobs, and nothing was changed; correct it (or move it away to begin without jobs)",
+        "{} cannot be read as jobs, and nothing was changed; correct it (or move it away to start without jobs)",
         path.display()
     )]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         #[source]
         source: serde_json::Error,
     },
-    /// A later program wrote the file.
+    /// The file was written by a newer version of the program.
     #[error(
-        "{} has version {version}, and this program knows versions up to {KNOWN_VERSION}; nothing was changed",
+        "{} has version {version}, but this program supports versions up to {KNOWN_VERSION}; nothing was changed",
         path.display()
     )]
     TooNew {
@@ -40,16 +40,16 @@ pub enum CronError {
         /// Its version.
         version: u32,
     },
-    /// The disk failed.
+    /// An I/O operation failed.
     #[error("{} cannot be used", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What failed.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// A schedule cannot be one.
+    /// A schedule is invalid.
     #[error(transparent)]
     Schedule(#[from] crate::ScheduleError),
     /// A text of a job is too long.
@@ -57,57 +57,57 @@ pub enum CronError {
         "the {what} of a job has at most {limit} characters; put more into a file and name that"
     )]
     TooLong {
-        /// Its message or its name.
+        /// `message` or `name`.
         what: &'static str,
-        /// The limit.
+        /// The limit, in characters.
         limit: usize,
     },
     /// There is no such job.
     #[error("Job {id} not found")]
     Unknown {
-        /// What was asked for.
+        /// The id that was given.
         id: JobId,
     },
 }
 
-/// The most characters of what a job tells the assistant.
+/// Maximum length of a job's message, in characters.
 pub const LONGEST_MESSAGE: usize = 8_000;
-/// The most characters of a job's name.
+/// Maximum length of a job's name, in characters.
 pub(crate) const LONGEST_NAME: usize = 200;
 
-/// When the file was last changed, and how long it is.
+/// Modification time and length of the file.
 pub(crate) type Stamp = (SystemTime, u64);
 
-/// Reads and changes the file. Cheap to clone.
+/// Reads and changes the jobs file. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct JobStore {
     path: Arc<Path>,
 }
 
 impl JobStore {
-    /// The jobs in `path`, which need not exist.
+    /// Creates a store for the jobs in `path`, which need not exist.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into().into(),
         }
     }
 
-    /// Where they are.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What the file is told by.
+    /// Returns the stamp by which a change of the file is detected.
     pub(crate) fn stamp(&self) -> Option<Stamp> {
         let metadata = std::fs::metadata(&self.path).ok()?;
         Some((metadata.modified().ok()?, metadata.len()))
     }
 
-    /// All jobs. Blocks for as long as the disk takes.
+    /// Reads all jobs. Blocks.
     ///
     /// # Errors
-    /// [`CronError::Unreadable`], [`CronError::TooNew`] and [`CronError::Io`].
+    /// Returns [`CronError::Unreadable`], [`CronError::TooNew`] or [`CronError::Io`].
     pub fn read(&self) -> Result<Jobs, CronError> {
         let bytes = match std::fs::read(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Jobs::default()),
@@ -127,15 +127,17 @@ impl JobStore {
         Ok(jobs)
     }
 
-    /// Changes the jobs, alone among all processes; what does not change is not written. Blocks.
+    /// Changes the jobs while no other process can. The file is written only if `change` changed
+    /// something. Blocks.
     ///
     /// # Errors
-    /// As [`JobStore::read`]; nothing is changed then.
+    /// Returns the same errors as [`JobStore::read`]; nothing is changed then.
     pub fn edit<T>(&self, change: impl FnOnce(&mut Jobs) -> T) -> Result<T, CronError> {
         Ok(self.edit_and_stamp(change)?.0)
     }
 
-    /// The same, and what the file is told by before anybody else can change it.
+    /// Changes the jobs like [`JobStore::edit`], and also returns the stamp of the file as this
+    /// change left it.
     pub(crate) fn edit_and_stamp<T>(
         &self,
         change: impl FnOnce(&mut Jobs) -> T,

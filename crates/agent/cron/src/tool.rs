@@ -1,4 +1,4 @@
-//! The `cron` tool: the assistant sets reminders.
+//! The `cron` tool, with which the assistant sets reminders.
 
 use std::sync::Arc;
 
@@ -14,18 +14,18 @@ use crate::{
     Clock, CronError, CronSettings, JobStore, Schedule, ScheduleError, interval_seconds, time_in,
 };
 
-/// How much of a message is a job's name.
+/// Length of a job's name, which is the beginning of its message, in characters.
 const NAME_LENGTH: usize = 30;
 
-/// Knows whose conversation a session is.
+/// Maps sessions to owners.
 #[async_trait]
 pub trait Owners: Send + Sync + std::fmt::Debug {
-    /// A name for the owner, the same for as long as the session is theirs; `None` where
-    /// everything is everyone's.
+    /// Returns the owner's name, which stays the same as long as the session is theirs; `None` if
+    /// nothing is separated by owner.
     async fn owner(&self, session: &SessionKey) -> Option<String>;
 }
 
-/// Everything is everyone's.
+/// Has no owners: all sessions share all jobs.
 #[derive(Debug)]
 struct Shared;
 
@@ -44,7 +44,8 @@ struct Asker {
 }
 
 impl Asker {
-    /// `true` if a job is theirs. One without an owner belongs to the chat that it writes to.
+    /// Returns `true` if the job belongs to the caller. A job without an owner belongs to the chat
+    /// that it writes to.
     fn owns(&self, job: &Job) -> bool {
         let Some(own) = &self.owner else { return true };
         let writes_here = job.payload.channel.as_ref() == Some(&self.channel)
@@ -53,7 +54,7 @@ impl Asker {
     }
 }
 
-/// Sets, lists and removes jobs.
+/// Tool that adds, lists and removes jobs.
 #[derive(Clone, Debug)]
 pub struct CronTool {
     store: JobStore,
@@ -64,7 +65,7 @@ pub struct CronTool {
 }
 
 impl CronTool {
-    /// A tool that changes `store`; times without a zone are meant in `zone`.
+    /// Creates a tool that changes `store`. Times without a zone are in `zone`.
     #[must_use]
     pub fn new(store: JobStore, clock: Arc<dyn Clock>, settings: CronSettings, zone: Zone) -> Self {
         Self {
@@ -76,7 +77,7 @@ impl CronTool {
         }
     }
 
-    /// The same, with jobs that only their owner's conversations list and remove.
+    /// Makes jobs visible and removable only in conversations of their owner.
     #[must_use]
     pub fn owned(self, owners: Arc<dyn Owners>) -> Self {
         Self { owners, ..self }
@@ -150,7 +151,7 @@ impl TypedTool for CronTool {
 }
 
 impl CronArguments {
-    /// A sentence about the arguments that change nothing beside the one that counts.
+    /// Returns a sentence about the arguments that were ignored.
     fn note(&self) -> String {
         let is_set =
             |text: &Option<String>| text.as_deref().is_some_and(|text| !text.trim().is_empty());
@@ -180,7 +181,7 @@ impl CronArguments {
                 } else {
                     "at"
                 };
-                format!(" Without effect beside {counts}: {}.", names.join(", "))
+                format!(" Ignored because {counts} is set: {}.", names.join(", "))
             }
         }
     }
@@ -246,7 +247,7 @@ impl CronTool {
         Ok(When::at(time_in(&text, zone)?))
     }
 
-    /// Refuses a schedule that runs too often: each run is a turn of a model.
+    /// Rejects a schedule that runs too often, because each run is a turn of a model.
     fn bounded(&self, when: &When) -> Result<(), CronError> {
         let gap = when
             .schedule(self.zone)?
@@ -317,7 +318,7 @@ impl CronTool {
     }
 }
 
-/// An error with its cause, in one line.
+/// Formats an error with its cause, on one line.
 fn told(error: &CronError) -> ToolError {
     let why = std::error::Error::source(error)
         .map(|source| format!(": {source}"))

@@ -1,7 +1,8 @@
 //! Time zones by their IANA names.
 //!
-//! Decision: the rules are those that `jiff` brings along, as bytes that are read when a zone is asked
-//! for. Tables of them in the program would be changed by the loader at every start, whatever is run.
+//! Decision: the rules are those bundled with `jiff`, as bytes that are parsed when a zone is
+//! requested. Tables of parsed rules in the binary would have to be relocated by the loader at each
+//! start, whichever command runs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,10 +20,10 @@ use crate::ScheduleError;
 
 static UTC_RULES: TimeZone = TimeZone::UTC;
 
-/// Whose rules were read already. There are some six hundred zones, so they are kept for good.
+/// Zones whose rules were already loaded. There are about six hundred, so they are never freed.
 static KNOWN: LazyLock<Mutex<BTreeMap<String, Zone>>> = LazyLock::new(Mutex::default);
 
-/// A time zone with the rules of its clocks, as the time zone database tells them.
+/// A time zone with its rules from the time zone database.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Zone(&'static TimeZone);
 
@@ -30,7 +31,7 @@ impl Zone {
     /// Coordinated universal time.
     pub const UTC: Self = Self(&UTC_RULES);
 
-    /// Its IANA name, in the letters of the database.
+    /// Returns its IANA name, in the spelling of the database.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.0.iana_name().unwrap_or("UTC")
@@ -52,7 +53,8 @@ impl Zone {
         LocalOffset { zone: self, fixed }
     }
 
-    /// What a clock that shows `civil` is away from UTC; `None` in years that nobody counts.
+    /// Returns the offset of a wall clock that shows `civil`; `None` for years outside the
+    /// supported range.
     fn offset_of(self, civil: NaiveDateTime) -> Option<AmbiguousOffset> {
         let (date, time) = (civil.date(), civil.time());
         let part = |number: u32| i8::try_from(number).ok();
@@ -89,7 +91,7 @@ impl fmt::Display for Zone {
     }
 }
 
-/// How far a zone's clock is from UTC at some time.
+/// A zone's offset from UTC at some time.
 #[derive(Clone, Copy, Debug)]
 pub struct LocalOffset {
     zone: Zone,
@@ -135,18 +137,18 @@ impl chrono::TimeZone for Zone {
     }
 }
 
-/// The zone of that name, in letters of either case.
+/// Returns the zone of a name, ignoring case.
 ///
 /// # Errors
-/// [`ScheduleError::Zone`] when there is none.
+/// Returns [`ScheduleError::Zone`] if there is none.
 pub fn zone_named(name: &str) -> Result<Zone, ScheduleError> {
     Zone::named(name.trim()).ok_or_else(|| ScheduleError::Zone {
         name: name.to_owned(),
     })
 }
 
-/// The zone of this process: the one that `TZ` names, otherwise that of the computer; UTC where neither
-/// can be told. A container has no zone but `TZ`.
+/// Returns the zone of this process: the one in `TZ`, otherwise the computer's, or UTC if neither
+/// is known. A container has no zone but `TZ`.
 #[must_use]
 pub fn host_zone() -> Zone {
     let said = std::env::var("TZ")
@@ -160,14 +162,15 @@ pub fn host_zone() -> Zone {
     said.or_else(computers).unwrap_or(Zone::UTC)
 }
 
-/// The zone that a value of `TZ` names, as tzset(3) reads it; `None` where it gives rules instead.
+/// Returns the zone that a value of `TZ` names, as tzset(3) reads it; `None` if it gives rules
+/// instead.
 fn zone_of_variable(value: &str) -> Option<Zone> {
     let file = value.strip_prefix(':').unwrap_or(value);
     Zone::named(file.strip_prefix("/usr/share/zoneinfo/").unwrap_or(file))
 }
 
-/// When a wall clock in `zone` shows `civil`: for the first time where it does so twice, and when
-/// it goes on where it leaves that time out.
+/// Returns the time at which a wall clock in `zone` shows `civil`: the first one if it does so
+/// twice, and the end of the gap if the clock skips `civil`.
 pub(crate) fn instant_of(civil: NaiveDateTime, zone: Zone) -> Option<DateTime<Utc>> {
     let at = |offset: Offset| civil.and_utc().timestamp() - i64::from(offset.seconds());
     let seconds = match zone.offset_of(civil)? {
@@ -175,7 +178,8 @@ pub(crate) fn instant_of(civil: NaiveDateTime, zone: Zone) -> Option<DateTime<Ut
             at(offset)
         }
         AmbiguousOffset::Gap { before, .. } => {
-            // By the old offset it is after the jump, and no later one lies between.
+            // With the old offset, the result is after the jump, and no other transition lies in
+            // between.
             let behind = Timestamp::from_second(at(before) + 1).ok()?;
             zone.0.preceding(behind).next()?.timestamp().as_second()
         }

@@ -1,4 +1,4 @@
-//! A service that runs: when it looks, on the virtual clock.
+//! Wake-ups of a running service, on the virtual clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// The clock of the runtime, which stands still while there is something to do.
+/// The clock of the runtime, which advances only while there is nothing to do.
 #[derive(Clone, Copy, Debug)]
 struct VirtualClock {
     from: DateTime<Utc>,
@@ -43,12 +43,12 @@ impl Clock for VirtualClock {
     }
 }
 
-/// No run ends before all are told to. Counts how often somebody asks.
+/// Reports no run as ended before `are_over` is set. Counts the queries.
 #[derive(Debug, Default)]
 struct Endless {
     asked: AtomicUsize,
     are_over: AtomicBool,
-    /// Somebody heard that a run is over.
+    /// Notified when the service learns that a run has ended.
     heard: Notify,
 }
 
@@ -68,7 +68,7 @@ impl Runs for Endless {
     }
 }
 
-/// A service that runs over jobs whose runs do not end by themselves.
+/// A service whose runs do not end by themselves.
 struct Stage {
     home: tempfile::TempDir,
     clock: VirtualClock,
@@ -100,7 +100,7 @@ impl Stage {
         self.add_from(self.clock.now(), when);
     }
 
-    /// Adds what is due by the time that anybody looks.
+    /// Adds a job that is due by the next tick.
     fn add_due(&self) {
         let now = self.clock.now();
         self.add_from(now, When::at(now + TimeDelta::milliseconds(1)));
@@ -141,7 +141,7 @@ impl Stage {
     }
 }
 
-/// Times that no look of its own falls on, far from each other and close together.
+/// Due times that no periodic check coincides with, some far apart and some close together.
 const DUE: [i64; 7] = [730, 1_137, 1_139, 2_641, 2_642, 9_999, 60_001];
 
 #[tokio::test(start_paused = true)]
@@ -170,7 +170,7 @@ async fn what_is_due_while_others_run_is_begun_at_its_time() {
 #[tokio::test(start_paused = true)]
 async fn what_waits_for_a_run_to_end_makes_nobody_look_more_often() {
     let stage = Stage::new();
-    // Due again and again, and held by its own first run each time.
+    // Due every second, and blocked by its own first run each time.
     stage.add(When::every_seconds(1));
     stage.start(CronSettings {
         overlap: Overlap::Skip,
@@ -221,7 +221,7 @@ async fn a_job_that_another_program_adds_is_seen_without_looking() {
         session: first.message.session_key(),
     });
     stage.runs.heard.notified().await;
-    // Nothing is left to do, so nobody looks any more.
+    // The service is idle now and no longer checks periodically.
     stage.add_due();
     let second = tokio::time::timeout(Duration::from_secs(60), inbound.next())
         .await

@@ -1,4 +1,4 @@
-//! What the Python program's expressions mean, as it computed them.
+//! Times of expressions, as the Python program computed them.
 
 use chrono::{DateTime, Utc};
 use nanobot_cron::{Schedule, time_in, zone_named};
@@ -38,7 +38,7 @@ fn expressions_mean_what_they_meant() {
         ("0 9 * * 5L", "UTC", None),
         ("61 * * * *", "UTC", None),
         ("bad bad", "UTC", None),
-        // Beside the table: what the dialect has in addition.
+        // Not from the Python program: extensions of the dialect.
         ("0 9 * * L5", "UTC", Some("2026-01-30T09:00")),
         ("0 9 * * fri-mon", "UTC", Some("2026-01-02T09:00")),
         ("5/20 * * * *", "UTC", Some("2026-01-01T00:05")),
@@ -61,7 +61,7 @@ fn expressions_mean_what_they_meant() {
 #[test]
 fn where_clocks_change_a_time_that_is_named_comes_once() {
     for (expression, zone, after, expected) in [
-        // New York goes back at 06:00 UTC on 1 November 2026: 01:30 is twice.
+        // New York goes back at 06:00 UTC on 1 November 2026: 01:30 occurs twice.
         (
             "30 1 * * *",
             "America/New_York",
@@ -80,14 +80,14 @@ fn where_clocks_change_a_time_that_is_named_comes_once() {
             "2026-11-01T05:30",
             "2026-11-02T06:00",
         ),
-        // What names no hours goes on with the time that passes.
+        // An expression without fixed hours follows elapsed time.
         (
             "30 * * * *",
             "America/New_York",
             "2026-11-01T05:30",
             "2026-11-01T06:30",
         ),
-        // Berlin goes forward at 01:00 UTC on 29 March 2026: 02:00 to 02:59 are left out.
+        // Berlin goes forward at 01:00 UTC on 29 March 2026: 02:00 to 02:59 are skipped.
         (
             "0,30 2 * * *",
             "Europe/Berlin",
@@ -112,7 +112,8 @@ fn where_clocks_change_a_time_that_is_named_comes_once() {
             "2026-03-28T09:00",
             "2026-03-29T07:00",
         ),
-        // Cairo leaves out the hour after midnight, to which a step of a day comes down.
+        // Cairo skips the hour after midnight, the only hour that a step of more than a day
+        // matches.
         (
             "24 */25 * * *",
             "Africa/Cairo",
@@ -125,14 +126,14 @@ fn where_clocks_change_a_time_that_is_named_comes_once() {
             "2023-04-27T19:52",
             "2023-04-27T22:00",
         ),
-        // Half an hour, on an island.
+        // Lord Howe Island changes its clocks by half an hour.
         (
             "15 2 * * *",
             "Australia/Lord_Howe",
             "2026-10-03T12:00",
             "2026-10-03T15:30",
         ),
-        // Samoa left out a whole day, 30 December 2011.
+        // Samoa skipped a whole day, 30 December 2011.
         (
             "0 9 30 12 *",
             "Pacific/Apia",

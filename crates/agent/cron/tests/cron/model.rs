@@ -1,8 +1,8 @@
-//! Schedules against a model that looks at one second after the other.
+//! Schedules compared with a model that checks one second after the other.
 //!
-//! The model knows nothing of expressions: it holds the values that a random schedule admits. It
-//! steps through the time that passes and asks somebody else's zones (`chrono-tz`) what the clock shows. Hours on days that
-//! cannot match are stepped over whole.
+//! The model knows nothing of expressions: it holds the values that a random schedule matches. It
+//! steps through elapsed time and asks another implementation of time zones (`chrono-tz`) what the
+//! clock shows. Hours on days that cannot match are skipped.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use chrono::{
 use chrono_tz::Tz;
 use nanobot_cron::{Schedule, zone_named};
 
-/// More schedules than in every run.
+/// Environment variable for testing more schedules than by default.
 const COUNT_VARIABLE: &str = "NANOBOT_CRON_SCHEDULES";
 const COUNT: u64 = 2_000;
 const ZONES: [Tz; 10] = [
@@ -27,10 +27,10 @@ const ZONES: [Tz; 10] = [
     Tz::Africa__Cairo,
     Tz::Pacific__Chatham,
 ];
-/// How far the model looks.
+/// Days that the model searches.
 const DAYS: i64 = 400;
 
-/// Numbers that look random and are the same each time.
+/// A deterministic random number generator.
 struct Dice(u64);
 
 impl Dice {
@@ -42,7 +42,7 @@ impl Dice {
         u32::try_from((self.0 >> 33) % u64::from(bound)).unwrap()
     }
 
-    /// A field and what it admits; `None` is everything.
+    /// Returns a field and the values that it matches; `None` for all.
     fn field(&mut self, lowest: u32, highest: u32) -> (String, Option<BTreeSet<u32>>) {
         let span = highest - lowest + 1;
         let value = lowest + self.below(span);
@@ -136,7 +136,7 @@ impl Model {
         self.zone.from_utc_datetime(&at.naive_utc()).naive_local()
     }
 
-    /// What the clock left out right before `at`, in minutes.
+    /// Returns the times that the clock skipped right before `at`, by the minute.
     fn left_out(&self, at: DateTime<Utc>) -> Vec<NaiveDateTime> {
         let (before, now) = (self.civil(at - TimeDelta::minutes(1)), self.civil(at));
         let minutes = (now - before).num_minutes();
@@ -145,20 +145,20 @@ impl Model {
             .collect()
     }
 
-    /// Whether the clock showed this before.
+    /// Returns `true` if the clock showed this time before.
     fn is_repeated(&self, at: DateTime<Utc>) -> bool {
         let now = self.civil(at);
         (1..=8).any(|quarters| self.civil(at - TimeDelta::minutes(15 * quarters)) == now)
     }
 
-    /// The first second of a minute that is due and after `after`.
+    /// Returns the first second of a minute that is due and after `after`.
     fn first_in(&self, minute: DateTime<Utc>, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let mut due = BTreeSet::new();
         if self.admits_minute(self.civil(minute)) && !(self.names_hours && self.is_repeated(minute))
         {
             due.extend(self.second.clone().unwrap_or_else(|| (0..60).collect()));
         }
-        // Clocks are changed on quarters of an hour.
+        // Clocks change on quarters of an hour.
         let may_jump = self.names_hours && minute.minute().is_multiple_of(15);
         if may_jump
             && self
@@ -177,8 +177,8 @@ impl Model {
         let end = after + TimeDelta::days(DAYS);
         let mut hour = after.with_minute(0).unwrap().with_second(0).unwrap();
         while hour < end {
-            // Whatever a clock does within this hour, it shows one of these dates, or left it out: once a
-            // whole day (Apia, 2011-12-30).
+            // Whatever the clock does within this hour, it shows or skips one of these dates. It
+            // once skipped a whole day (Apia, 2011-12-30).
             let [first, last] =
                 [-26, 2].map(|hours| self.civil(hour + TimeDelta::hours(hours)).date());
             if first
@@ -241,7 +241,7 @@ fn schedules_agree_with_a_model_that_looks_at_every_minute() {
     }
 }
 
-/// Up to three hours before the next change of a zone's clock.
+/// Returns a time up to three hours before the next change of a zone's clock.
 fn before_change(zone: Tz, from: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let shown =
         |at: DateTime<Utc>| zone.from_utc_datetime(&at.naive_utc()).naive_local() - at.naive_utc();

@@ -1,4 +1,4 @@
-//! Firing, with a clock that is set by hand.
+//! Running jobs, with a clock that is set by hand.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -33,7 +33,7 @@ impl Clock for HandClock {
     }
 }
 
-/// Says of every run the same.
+/// Reports the same outcome for each run.
 #[derive(Debug)]
 struct Outcome(Mutex<Option<Result<(), String>>>);
 
@@ -102,7 +102,7 @@ impl Stage {
             .unwrap()
     }
 
-    /// The times of which messages were made, in order.
+    /// Returns the times for which messages were published, in order.
     async fn fired(&self) -> Vec<String> {
         let entries = self
             .bus
@@ -226,7 +226,7 @@ async fn a_crash_at_any_step_loses_nothing_and_repeats_nothing() {
     let job = stage.add(When::every_seconds(3600));
     let before = std::fs::read(stage.store().path()).unwrap();
     stage.clock.forward(TimeDelta::hours(1));
-    // It ends before its message is taken.
+    // A crash before the message is published.
     *stage.outcome.0.lock().unwrap() = None;
     let dead = stage
         .service_on(Arc::new(NoBus), Arc::new(stage.bus.clone()))
@@ -236,22 +236,22 @@ async fn a_crash_at_any_step_loses_nothing_and_repeats_nothing() {
     assert_eq!(stage.fired().await, Vec::<String>::new());
     stage.service().tick().await.unwrap();
     assert_eq!(stage.fired().await, ["01T01:00"]);
-    // It ends before the file knows of the message.
+    // A crash before the message is recorded in the file.
     stage
         .store()
         .edit(|jobs| jobs.find(job.id.as_str()).unwrap().state.running[0].message = None)
         .unwrap();
     stage.service().tick().await.unwrap();
-    // The file is an old one.
+    // An old file is restored.
     std::fs::write(stage.store().path(), before).unwrap();
     stage.service().tick().await.unwrap();
-    // The clock is put back.
+    // The clock is set back.
     stage.clock.set("2026-01-01T00:30:00Z");
     stage.service().tick().await.unwrap();
     assert_eq!(stage.fired().await, ["01T01:00"]);
 }
 
-/// A bus that takes nothing.
+/// A bus that accepts nothing.
 #[derive(Debug)]
 struct NoBus;
 

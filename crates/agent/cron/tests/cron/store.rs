@@ -1,11 +1,12 @@
-//! The file of jobs.
+//! The jobs file.
 
 use std::fs;
 
 use nanobot_cron::{CronError, Job, JobStore, Payload, RunStatus, When, Zone};
 use serde_json::{Value, json};
 
-/// As the Python program writes it, with what later versions and others add.
+/// Returns jobs as the Python program writes them, with keys that later versions and other programs
+/// add.
 fn python() -> Value {
     json!({"version": 1, "kept": true, "jobs": [
         {"id": "0a1b2c3d", "name": "water", "enabled": true,
@@ -111,10 +112,8 @@ fn a_file_of_a_newer_version_is_left_as_it_is() {
     let now = "2026-01-01T00:00:00Z".parse().unwrap();
     let job = Job::new("x", When::every_seconds(60), Payload::default(), now);
     let error = store.add(job, now, Zone::UTC).unwrap_err();
-    assert!(
-        error.to_string().ends_with(
-            "has version 2, and this program knows versions up to 1; nothing was changed"
-        )
-    );
+    assert!(error.to_string().ends_with(
+        "has version 2, but this program supports versions up to 1; nothing was changed"
+    ));
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
 }

@@ -17,7 +17,7 @@ impl Clock for Noon {
     }
 }
 
-/// Everyone has a name of their own: the session's.
+/// Gives each session its own owner.
 #[derive(Debug)]
 struct Apart;
 
@@ -108,7 +108,7 @@ async fn a_long_text_is_refused_and_an_argument_without_effect_is_named() {
     let both = json!({"action": "add", "message": "x", "every_seconds": 60, "tz": "Asia/Tokyo", "at": "2027-01-01"});
     let told = call(&tool, "t:1", both).await.unwrap();
     assert!(
-        told.ends_with(" Without effect beside every_seconds: at, tz."),
+        told.ends_with(" Ignored because every_seconds is set: at, tz."),
         "{told}"
     );
 }
@@ -144,7 +144,7 @@ async fn jobs_of_one_owner_are_out_of_reach_for_another() {
             .unwrap()
             .contains("a secret")
     );
-    // One from before owners were kept belongs to the chat that it writes to.
+    // A job from before owners were recorded belongs to the chat that it writes to.
     store
         .edit(|jobs| {
             let mut job = jobs.find(&id).unwrap().clone();

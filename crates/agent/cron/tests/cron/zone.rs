@@ -1,10 +1,11 @@
-//! Time zones against those of `chrono-tz`, which reads the same database in its own way.
+//! Time zones compared with those of `chrono-tz`, which parses the same database in its own way.
 
 use chrono::{DateTime, Offset as _, TimeDelta, TimeZone, Utc};
 use chrono_tz::{TZ_VARIANTS, Tz};
 use nanobot_cron::zone_named;
 
-/// Clocks that are changed by an hour, half an hour, two hours, at odd times, or were by a whole day.
+/// Zones whose clocks change by an hour, half an hour, two hours, at odd times, or changed by a
+/// whole day.
 const CHANGING: [Tz; 8] = [
     Tz::Europe__Berlin,
     Tz::America__New_York,
@@ -16,8 +17,8 @@ const CHANGING: [Tz; 8] = [
     Tz::Antarctica__Troll,
 ];
 
-/// Times at changing hours from 2000 to 2025, to which both databases reach, and of which nobody finds out
-/// more any longer.
+/// Returns times at varying hours from 2000 to 2025. Both databases cover these years, and their
+/// history no longer changes.
 fn times(days_apart: i64) -> impl Iterator<Item = DateTime<Utc>> {
     let first: DateTime<Utc> = "2000-01-01T00:00:00Z".parse().unwrap();
     (0..9_000 / days_apart)
