@@ -1,4 +1,4 @@
-//! One small request whose answer is the call of a tool.
+//! A small request that is answered by a tool call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,21 +13,22 @@ use nanobot_types::{
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-/// How long a model may take.
+/// Time limit for a request.
 const DEADLINE: Duration = Duration::from_mins(2);
 
-/// A question and how it is answered.
+/// A question and the tool that answers it.
 #[derive(Debug)]
 pub(crate) struct Question<'a> {
-    /// What the request is called in logs.
+    /// Name of the request in traces.
     pub(crate) name: &'static str,
     pub(crate) system: &'a str,
     pub(crate) text: String,
-    /// The tool, what it does, and the schema of its arguments.
+    /// The tool's name, its description, and the schema of its arguments.
     pub(crate) tool: (&'static str, &'static str, Value),
 }
 
-/// Asks, and reads the arguments of the call. The tool is forced where the model can be made to.
+/// Sends the question and returns the arguments of the tool call. The tool is forced if the model
+/// supports that.
 pub(crate) async fn ask(
     router: &ProviderRouter,
     question: &Question<'_>,
@@ -41,7 +42,7 @@ pub(crate) async fn ask(
     )
     .await?;
     let response = match forced.finish_reason {
-        // Some models refuse a forced choice.
+        // Some models reject a forced tool choice.
         FinishReason::Error if !cancel.is_cancelled() => {
             call(router, question, ToolChoice::Auto, cancel).await?
         }

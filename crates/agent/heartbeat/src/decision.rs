@@ -1,4 +1,4 @@
-//! Whether anything is to be done now.
+//! Decides whether a task is due.
 
 use std::sync::Arc;
 
@@ -15,32 +15,32 @@ const SYSTEM: &str = "You look after the recurring tasks of a personal assistant
     list of tasks. Decide whether any of them is to be worked on right now, and say so by calling heartbeat: \
     action run with what is to be done, or action skip. A task that names a time or an interval is due only then.";
 
-/// What a model decided.
+/// A model's decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Nothing is to be done now.
+    /// No task is due.
     Skip,
-    /// This is.
+    /// The described work is due.
     Run(String),
 }
 
-/// Asks a model.
+/// Asks a model which tasks are due.
 #[derive(Clone, Debug)]
 pub struct Decider {
     router: Arc<ProviderRouter>,
 }
 
 impl Decider {
-    /// Asks the models of `router`.
+    /// Creates a decider that uses the models of `router`.
     #[must_use]
     pub fn new(router: Arc<ProviderRouter>) -> Self {
         Self { router }
     }
 
-    /// Decides about `tasks` at `now`. A model that does not answer as it was asked decides to skip.
+    /// Decides about `tasks` at `now`. A tool call without a valid action counts as skip.
     ///
     /// # Errors
-    /// Why no model answered; nothing is decided then.
+    /// Returns a message if no model replied with a call of the tool; nothing is decided then.
     pub async fn decide(
         &self,
         tasks: &str,

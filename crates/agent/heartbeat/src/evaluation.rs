@@ -1,4 +1,4 @@
-//! Whether what came of a heartbeat is worth telling.
+//! Decides whether a heartbeat reply is sent to the user.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::ask::{Question, ask};
 
 const TOOL: &str = "evaluate_notification";
 
-/// What models say that were told of it and have nothing to say.
+/// Markers with which a model says that it has nothing to report.
 const SILENT: [&str; 2] = ["HEARTBEAT_OK", "NO_REPLY"];
 
 const SYSTEM: &str = "A personal assistant worked on a recurring task while nobody was watching. You get the task and \
@@ -19,7 +19,7 @@ const SYSTEM: &str = "A personal assistant worked on a recurring task while nobo
     owner would act on or asked to be told: results, changes, warnings, errors, things that are due. Do not send that \
     everything is as it was, that nothing is new, or that the task was done as always.";
 
-/// Asks a model, unless it is plain.
+/// Asks a model whether a reply is worth sending.
 #[derive(Clone, Debug)]
 pub struct Evaluator {
     router: Arc<ProviderRouter>,
@@ -27,8 +27,8 @@ pub struct Evaluator {
 }
 
 impl Evaluator {
-    /// Asks the models of `router`, with the instructions in `prompts/evaluator.md` of the
-    /// workspace where there are any.
+    /// Creates an evaluator that uses the models of `router`. The file `prompts/evaluator.md` of
+    /// the workspace, if it exists, replaces the system prompt.
     #[must_use]
     pub fn new(router: Arc<ProviderRouter>, workspace: &Path) -> Self {
         Self {
@@ -37,8 +37,9 @@ impl Evaluator {
         }
     }
 
-    /// What of an answer is to be sent to a person, if anything is. Where no model can say, all of
-    /// it is: what was found must not be lost. Signs of silence are never sent.
+    /// Returns the text to send to the user, or `None` if the reply is not worth sending. Silence
+    /// markers are removed first, and a reply of nothing else is never sent. If no model can
+    /// decide, the reply is sent, so that its findings are not lost.
     pub async fn worth_telling(
         &self,
         task: &str,
@@ -65,14 +66,11 @@ impl Evaluator {
                     .get("reason")
                     .and_then(Value::as_str)
                     .unwrap_or_default();
-                tracing::info!(is_worth, reason, "the answer of a heartbeat was looked at");
+                tracing::info!(is_worth, reason, "evaluated a heartbeat reply");
                 is_worth
             }
             Err(error) => {
-                tracing::warn!(
-                    error,
-                    "nobody could say whether the answer of a heartbeat is worth telling"
-                );
+                tracing::warn!(error, "cannot evaluate a heartbeat reply; sending it");
                 true
             }
         };
@@ -80,15 +78,14 @@ impl Evaluator {
     }
 }
 
-/// An answer without signs of silence, however they are dressed; `None` when nothing is left that
-/// says anything.
+/// Removes silence markers from a reply, whatever their formatting; `None` if no words are left.
 fn without_signs(answer: &str) -> Option<String> {
     let lines: Vec<String> = answer.lines().filter_map(without_sign).collect();
     let text = lines.join("\n").trim().to_owned();
     text.chars().any(char::is_alphanumeric).then_some(text)
 }
 
-/// A line without signs of silence; `None` when it was nothing else.
+/// Removes silence markers from a line; `None` if nothing else was in it.
 fn without_sign(line: &str) -> Option<String> {
     let mut left = line.to_owned();
     for sign in SILENT {
@@ -105,7 +102,7 @@ fn without_sign(line: &str) -> Option<String> {
         .then(|| left.trim_matches(is_dressing).to_owned())
 }
 
-/// A truth, also as the text that some models write.
+/// Reads a boolean, also from the text that some models write.
 fn truth(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(truth) => Some(*truth),

@@ -1,10 +1,9 @@
-//! Looks at `HEARTBEAT.md` from time to time, and has done what it asks for.
+//! Reads `HEARTBEAT.md` periodically, and starts a turn when one of its tasks is due.
 //!
-//! Decision: the file is read here, without a model, so that a file in which nothing is to be done
-//! costs nothing. Otherwise a model is asked in one small request whether anything is to be done
-//! now; only then a turn runs, as a message on the bus like any other. What came of it is told to
-//! a person only if it is worth that ([`Evaluator`]); silence is decided here, never by words that
-//! a person could come to read.
+//! Decision: the file is parsed without a model, so that a file without tasks costs nothing.
+//! Otherwise a small request asks a model whether a task is due. Only then a turn runs, as a
+//! message on the bus like any other. Its reply is sent to the user only if it is worth reading
+//! ([`Evaluator`]). Silence is decided here, so that its markers never reach the user.
 
 mod ask;
 mod decision;

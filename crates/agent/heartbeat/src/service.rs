@@ -1,4 +1,4 @@
-//! The beat itself.
+//! The heartbeat service.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,25 +15,25 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Decider, Decision, active_tasks};
 
-/// A file longer than this, in bytes, is not read: it is no list of tasks.
+/// Maximum size of the file, in bytes. A larger one is not a list of tasks, and is not read.
 pub const LONGEST_FILE: u64 = 256 << 10;
-/// Open messages beyond which nobody looks for an earlier beat.
+/// Maximum number of open messages that are searched for an earlier heartbeat.
 const LOOKED_AT: usize = 10_000;
 
-/// `gateway.heartbeat`.
+/// The configuration section `gateway.heartbeat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HeartbeatSettings {
-    /// Whether a gateway looks at the file.
+    /// `true` if the gateway runs the heartbeat.
     pub enabled: bool,
-    /// Seconds from one look to the next.
+    /// Interval between heartbeats, in seconds.
     pub interval_s: u64,
-    /// Messages of earlier beats that the next one still sees.
+    /// Number of messages of earlier heartbeats that the next one still sees.
     pub keep_recent_messages: usize,
 }
 
 impl Default for HeartbeatSettings {
-    /// Every half hour, with eight messages.
+    /// A heartbeat each half hour, with eight messages.
     fn default() -> Self {
         Self {
             enabled: true,
@@ -43,72 +43,72 @@ impl Default for HeartbeatSettings {
     }
 }
 
-/// Where what came of a beat is told.
+/// The chat to which the reply of a heartbeat is sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {
     /// The channel.
     pub channel: ChannelName,
-    /// The chat in it.
+    /// The chat on the channel.
     pub chat_id: ChatId,
-    /// Where in the chat.
+    /// The thread in the chat, and anything else that the platform needs.
     pub delivery: DeliveryContext,
-    /// Who else hears it, where that is known.
+    /// The kind of chat, which says who else reads it; `None` if unknown.
     pub chat: Option<ChatKind>,
 }
 
-/// Knows where people talk to the assistant.
+/// Finds the chats in which people talk to the assistant.
 #[async_trait]
 pub trait Places: Send + Sync + std::fmt::Debug {
-    /// Where somebody wrote last, of all places that can be written to now; `None` when there is
-    /// none.
+    /// Returns the chat with the most recent message, of all chats that can be written to now;
+    /// `None` if there is none.
     async fn latest(&self) -> Option<Place>;
 }
 
-/// What a service needs.
+/// Dependencies of a [`HeartbeatService`].
 #[derive(Clone, Debug)]
 pub struct HeartbeatParts {
-    /// `HEARTBEAT.md`.
+    /// Path of `HEARTBEAT.md`.
     pub file: PathBuf,
-    /// Who decides.
+    /// Decides which tasks are due.
     pub decider: Decider,
-    /// Where tasks go.
+    /// The bus that receives the tasks.
     pub bus: Arc<dyn Bus>,
-    /// Whether the last ones are done.
+    /// The ledger, which shows whether the work of an earlier heartbeat is done.
     pub ledger: Arc<dyn Ledger>,
-    /// Where to tell of it.
+    /// The chats to send replies to.
     pub places: Arc<dyn Places>,
-    /// How often.
+    /// The settings.
     pub settings: HeartbeatSettings,
 }
 
-/// What came of a beat.
+/// The outcome of a heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Beat {
-    /// The file asks for nothing; no model was asked.
+    /// The file has no tasks; no model was asked.
     Idle,
-    /// The work of an earlier beat is not done; no model was asked.
+    /// The work of an earlier heartbeat is in progress; no model was asked.
     Busy,
-    /// Nothing is due.
+    /// No task is due.
     Skipped,
     /// Work was begun.
     Begun,
 }
 
-/// Beats.
+/// Service that runs the heartbeat.
 #[derive(Debug)]
 pub struct HeartbeatService {
     parts: HeartbeatParts,
 }
 
 impl HeartbeatService {
-    /// A service that did not beat yet.
+    /// Creates a service.
     #[must_use]
     pub fn new(parts: HeartbeatParts) -> Self {
         Self { parts }
     }
 
-    /// Beats until it is told to end, the first time after one interval. A fault is logged, and
-    /// the next beat tries again.
+    /// Runs heartbeats until `end` is cancelled, the first after one interval. An error is logged,
+    /// and the next heartbeat tries again.
     pub async fn run(self, end: CancellationToken) {
         let interval = Duration::from_secs(self.parts.settings.interval_s.max(1));
         if !self.parts.settings.enabled {
@@ -120,16 +120,16 @@ impl HeartbeatService {
             .is_some()
         {
             match self.beat(chrono::Local::now().fixed_offset(), &end).await {
-                Ok(beat) => tracing::debug!(?beat, "a heartbeat"),
-                Err(error) => tracing::warn!(error, "a heartbeat came to nothing"),
+                Ok(beat) => tracing::debug!(?beat, "heartbeat finished"),
+                Err(error) => tracing::warn!(error, "heartbeat failed"),
             }
         }
     }
 
-    /// One beat.
+    /// Runs one heartbeat.
     ///
     /// # Errors
-    /// Why nothing could be decided or begun.
+    /// Returns a message if nothing could be decided or begun.
     pub async fn beat(&self, now: Timestamp, end: &CancellationToken) -> Result<Beat, String> {
         let Some(tasks) = self.tasks().await? else {
             return Ok(Beat::Idle);

@@ -1,15 +1,15 @@
-//! What `HEARTBEAT.md` asks for, read without a model.
+//! Parses the tasks in `HEARTBEAT.md` without a model.
 //!
-//! Decision: only what is plainly nothing is taken for nothing: headings, comments, rules, empty
-//! list items, boxes that are ticked, and what stands under a heading that says it is done. Where a
-//! heading says that tasks are below it, words elsewhere are for people.
+//! Decision: only lines that clearly ask for nothing are ignored: headings, comments, rules, empty
+//! list items, ticked boxes, and everything under a heading for finished tasks. If a heading for
+//! active tasks exists, text outside of its section is for people.
 
-/// What headings of tasks are called, in lower case; a part of the heading is enough.
+/// Words in headings of active tasks, in lower case; part of the heading is enough.
 const ACTIVE: [&str; 6] = ["active", "to do", "todo", "进行", "待办", "任务"];
-/// What headings of tasks that are done are called.
+/// Words in headings of finished tasks.
 const DONE: [&str; 6] = ["completed", "done", "archive", "已完成", "完成", "归档"];
 
-/// What a heading says of the lines below it.
+/// The section that a line belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Active,
@@ -17,7 +17,8 @@ enum Part {
     Other,
 }
 
-/// The tasks of the file, with the headings that divide them; `None` when there are none.
+/// Returns the active tasks of the file, with the headings that divide them; `None` if there are
+/// none.
 #[must_use]
 pub fn active_tasks(text: &str) -> Option<String> {
     let text = without_comments(text);
@@ -40,8 +41,7 @@ pub fn active_tasks(text: &str) -> Option<String> {
         .then(|| kept.join("\n"))
 }
 
-/// Every line with the part of the file it belongs to. A heading that names no part belongs to the
-/// part of the heading above it.
+/// Returns each line with its section. A heading that names no section belongs to the one above it.
 fn parts(text: &str) -> Vec<(Part, &str)> {
     let mut above: Vec<(usize, Part)> = Vec::new();
     let mut in_fence = false;
@@ -53,7 +53,7 @@ fn parts(text: &str) -> Vec<(Part, &str)> {
             above.retain(|(other, _)| *other < level);
             if let Some(named) = part_of(title) {
                 above.push((level, named));
-                // Its own words ask for nothing.
+                // The heading's own words ask for nothing.
                 continue;
             }
         }
@@ -83,7 +83,7 @@ fn part_of(title: &str) -> Option<Part> {
     }
 }
 
-/// Whether a line asks for nothing: blank, a rule, an empty item, a box that is ticked.
+/// Returns `true` if a line asks for nothing: a blank line, a rule, an empty item, or a ticked box.
 fn is_nothing(line: &str) -> bool {
     let line = line.trim();
     let is_rule = line
@@ -98,7 +98,7 @@ fn is_nothing(line: &str) -> bool {
     is_rule || is_ticked || words.trim().is_empty()
 }
 
-/// The text without HTML comments; one that does not end goes to the end.
+/// Removes HTML comments. An unterminated one extends to the end.
 fn without_comments(text: &str) -> String {
     let mut kept = String::new();
     let mut rest = text;

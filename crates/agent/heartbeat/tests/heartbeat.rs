@@ -1,4 +1,5 @@
-//! A heartbeat from the file to the message on the bus, and what is told of it, with a scripted model.
+//! A heartbeat from the file to the message on the bus, and the evaluation of its reply, with a
+//! scripted model.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::sync::Arc;
@@ -174,7 +175,7 @@ async fn what_is_due_becomes_a_message_to_where_somebody_wrote_last() {
         requests[0].tool_choice,
         ToolChoice::Tool("heartbeat".into())
     );
-    assert_eq!(world.beat().await, Ok(Beat::Busy), "the first is not done");
+    assert_eq!(world.beat().await, Ok(Beat::Busy), "the first runs");
     assert_eq!(world.model.requests().len(), 1);
 }
 
@@ -206,7 +207,7 @@ async fn a_model_that_takes_no_forced_choice_is_asked_without() {
         world.messages().await[0]
             .content
             .ends_with("- [ ] look at the mail every hour"),
-        "all tasks are meant"
+        "without a selection, all tasks are sent"
     );
 }
 
@@ -277,7 +278,7 @@ async fn silence_is_decided_without_a_model_and_otherwise_by_one() {
     assert_eq!(
         down.told("2 new mails").await.as_deref(),
         Some("2 new mails"),
-        "nothing is lost"
+        "the reply is sent if no model can decide"
     );
 }
 
