@@ -298,7 +298,7 @@ impl Config {
     /// Whether somebody's configuration is here and this program never kept state beside it: the
     /// moment for an [`ImportReport`](crate::ImportReport).
     #[must_use]
-    pub fn is_first_visit(&self) -> bool {
+    pub fn is_first_run(&self) -> bool {
         self.has_file() && !self.paths.state_db.exists()
     }
 

@@ -9,6 +9,7 @@ use nanobot_channels::{ChannelsError, PairingError};
 use nanobot_config::ConfigError;
 use nanobot_context::ContextError;
 use nanobot_control::ControlError;
+use nanobot_provider::ProviderConfigError;
 use nanobot_providers::{BuildError, KeyError, ProxyError, SelectError};
 use nanobot_server::ServerError;
 use nanobot_state::StateError;
@@ -26,6 +27,21 @@ pub enum RuntimeError {
     /// The configuration names a provider that there is not.
     #[error("agents.defaults.provider")]
     Provider(#[from] SelectError),
+    /// A plugged-in provider refuses its section.
+    #[error("providers.{name}")]
+    PluggedIn {
+        /// The provider.
+        name: &'static str,
+        /// The key, and what is wrong with it.
+        #[source]
+        source: ProviderConfigError,
+    },
+    /// Two providers have one name, or one has the name of a shipped provider.
+    #[error("there is a provider {name:?} already")]
+    DuplicateProvider {
+        /// The name.
+        name: &'static str,
+    },
     /// A key cannot be one.
     #[error("providers.{section}.apiKey cannot be used")]
     Key {
@@ -116,7 +132,7 @@ fn silent_remedy(pid: Option<u32>) -> String {
 }
 
 /// An error with everything it stems from, in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(inner) = source {
@@ -133,7 +149,7 @@ impl RuntimeError {
     pub fn remedy(&self) -> Option<String> {
         match self {
             Self::Config(error) => Some(error.remedy()),
-            Self::Model(_) | Self::Provider(_) | Self::Key { .. } => Some(
+            Self::Model(_) | Self::Provider(_) | Self::PluggedIn { .. } | Self::Key { .. } => Some(
                 "`nanobot config explain agents.defaults` shows which provider is taken and why; \
                  `nanobot agent --demo` works without one."
                     .to_owned(),
@@ -168,7 +184,7 @@ impl RuntimeError {
             }
             Self::Pairing(_) => Some("Look at that file, and at its permissions.".to_owned()),
             Self::Zone(_) => Some("Write an IANA name, such as Europe/Paris.".to_owned()),
-            Self::Proxy(_) | Self::Context(_) | Self::Tools(_) | Self::Commands(_) | Self::Server(_) => None,
+            Self::DuplicateProvider { .. } | Self::Proxy(_) | Self::Context(_) | Self::Tools(_) | Self::Commands(_) | Self::Server(_) => None,
         }
     }
 
@@ -180,6 +196,7 @@ impl RuntimeError {
             Self::Config(_)
             | Self::Model(_)
             | Self::Provider(_)
+            | Self::PluggedIn { .. }
             | Self::Key { .. }
             | Self::Proxy(_)
             | Self::Zone(_)

@@ -9,7 +9,7 @@
 use std::path::Path;
 
 use nanobot_config::{Config, Environment};
-use nanobot_runtime::{Ended, Gateway, LoadOptions, RuntimeError, Secrets, install_tls, load_in};
+use nanobot_runtime::{Ended, Gateway, LoadOptions, Runtime, RuntimeError, Secrets, install_tls};
 use nanobot_testkit::telegram::{Fault, Incoming, Person, TOKEN};
 use nanobot_testkit::{Gate, ModelServer, Reply, ReservedPort, TelegramFake, WebSocketClient};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 /// Lets the system choose a port that nobody here has to know.
 const ANY_PORT: u16 = 0;
 
-fn configure(home: &Path, config: &Value) -> Config {
+fn configure(home: &Path, config: &Value) -> Runtime {
     install_tls();
     std::fs::create_dir_all(home).unwrap();
     std::fs::write(home.join("config.json"), config.to_string()).unwrap();
@@ -29,7 +29,10 @@ fn configure(home: &Path, config: &Value) -> Config {
         home.to_string_lossy().into_owned(),
     )];
     let environment = Environment::new(variables, Some(home.to_owned()), home.to_owned());
-    load_in(environment, &LoadOptions::default()).unwrap()
+    Runtime::builder(LoadOptions::default())
+        .environment(environment)
+        .build()
+        .unwrap()
 }
 
 fn config(model: Option<&ModelServer>, telegram: &TelegramFake, websocket_port: u16) -> Value {
@@ -56,7 +59,7 @@ struct Running {
 }
 
 impl Running {
-    async fn start(config: &Config) -> Self {
+    async fn start(config: &Runtime) -> Self {
         let gateway = Gateway::start(config, Secrets::default()).await.unwrap();
         let cancel = CancellationToken::new();
         let task = TaskTracker::new().spawn(gateway.run(cancel.clone()));

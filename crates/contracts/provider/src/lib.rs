@@ -6,6 +6,7 @@
 
 mod arguments;
 mod error;
+mod factory;
 mod fold;
 mod handover;
 mod limit;
@@ -17,6 +18,7 @@ use async_trait::async_trait;
 use nanobot_types::ProviderName;
 
 pub use error::{ProviderError, Recovery};
+pub use factory::{ProviderConfigError, ProviderFactory, RawProviderConfig};
 pub use fold::{Fold, Folded};
 pub use handover::handed_over;
 pub use request::{ChatRequest, Generation, ToolChoice};

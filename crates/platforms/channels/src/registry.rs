@@ -38,6 +38,11 @@ impl ChannelRegistry {
         self.factories.keys().copied()
     }
 
+    /// The factories, in alphabetical order of their kinds.
+    pub fn factories(&self) -> impl Iterator<Item = &Arc<dyn ChannelFactory>> {
+        self.factories.values()
+    }
+
     /// The factory of a kind.
     ///
     /// # Errors

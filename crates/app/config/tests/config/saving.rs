@@ -156,13 +156,13 @@ fn names_that_are_new_to_the_file_keep_their_spelling() {
 fn a_visit_is_the_first_until_there_is_state() {
     let home = Home::with("{}");
     let config = home.load().unwrap();
-    assert!(config.is_first_visit());
+    assert!(config.is_first_run());
     let backup = config.back_up(noon()).unwrap().unwrap();
     assert_eq!(fs::read_to_string(backup).unwrap(), "{}");
     fs::write(home.paths().state_db, "").unwrap();
-    assert!(!config.is_first_visit());
+    assert!(!config.is_first_run());
     let nobody = Home::empty().load().unwrap();
-    assert!(!nobody.is_first_visit());
+    assert!(!nobody.is_first_run());
     assert_eq!(nobody.back_up(noon()).unwrap(), None);
 }
 

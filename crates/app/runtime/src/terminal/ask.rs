@@ -8,16 +8,18 @@ use nanobot_agent_core::{
     Agent, AgentError, DirectRequest, DirectSpawner, Outbox, OutboxError, Signal, Spawner,
 };
 use nanobot_bus::EventFeed;
-use nanobot_config::Config;
 use nanobot_control::{ControlClient, Conversation, TERMINAL_CHANNEL, TerminalEvent, Told};
 use nanobot_session::TurnOutcome;
 use nanobot_types::{ChannelName, ChatId, ChatKind, OutboundMessage, SenderId, SessionKey};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::{Terminal, TerminalOptions, elsewhere, gateway, place};
-use crate::assistant::Assistant;
-use crate::{
-    FirstVisit, ModelChoice, RuntimeError, is_command, model, recollection, secrets::secrets,
-};
+use crate::assembly::assistant::Assistant;
+use crate::assembly::memory;
+use crate::assembly::model;
+use crate::assembly::secrets::secrets;
+use crate::{FirstRun, ModelChoice, Runtime, RuntimeError, is_command};
 
 /// How long the end of a turn is waited for after its answer. It is there with it, unless it was lost.
 const LOST_END: Duration = Duration::from_secs(30);
@@ -68,20 +70,21 @@ impl Outbox for DirectOutbox {
 /// # Errors
 /// As [`Terminal::start`](super::Terminal::start).
 pub async fn ask(
-    config: &Config,
+    runtime: &Runtime,
     options: TerminalOptions,
     text: &str,
-    on_start: impl FnOnce(&ModelChoice, Option<&FirstVisit>),
+    on_start: impl FnOnce(&ModelChoice, Option<&FirstRun>),
     on_event: impl Fn(TerminalEvent) + Send + Sync + 'static,
 ) -> Result<Answer, RuntimeError> {
+    let config = runtime.config();
     if let Some(client) = gateway::of(config, &options).await? {
         on_start(&ModelChoice::of_gateway(client.about().model.clone()), None);
         return ask_gateway(&client, &options.session, text, on_event).await;
     }
     if is_command(text) {
-        return give(config, options, text, on_start, on_event).await;
+        return give(runtime, options, text, on_start, on_event).await;
     }
-    let first_visit = FirstVisit::pay(config).await?;
+    let first_run = FirstRun::perform(config).await?;
     let (channel, chat_id) = place(&options.session);
     let on_event: OnEvent = Arc::new(on_event);
     let outbox = DirectOutbox {
@@ -89,21 +92,26 @@ pub async fn ask(
         chat: chat_id.clone(),
         on_event: on_event.clone(),
     };
-    let model = model::choose(config, options.demo).await?;
-    on_start(&model, first_visit.as_ref());
+    let model = model::choose(runtime, options.demo).await?;
+    on_start(&model, first_run.as_ref());
     let mut helpers = None;
     let spawner = |subagents| {
         let direct = Arc::new(DirectSpawner::new(subagents));
         helpers = Some(direct.clone());
         direct as Arc<dyn Spawner>
     };
-    recollection::look_after(config).await?;
+    memory::look_after(config).await?;
+    let (events, end) = (EventFeed::new(), CancellationToken::new());
+    let _end = end.clone().drop_guard();
+    runtime
+        .shared_extensions()
+        .observe(&events, &TaskTracker::new(), end);
     let assistant = Assistant::build(
-        config,
+        runtime,
         model,
         Arc::new(outbox),
         spawner,
-        EventFeed::new(),
+        events.clone(),
         secrets(config),
     )?;
     let session = SessionKey::of_chat(&channel, &chat_id);
@@ -133,14 +141,14 @@ fn speaker(channel: &ChannelName) -> (Option<SenderId>, Option<ChatKind>) {
 /// Gives a command to an assistant of this process. Commands belong to the loop, so it is run for this
 /// one.
 async fn give(
-    config: &Config,
+    runtime: &Runtime,
     options: TerminalOptions,
     command: &str,
-    on_start: impl FnOnce(&ModelChoice, Option<&FirstVisit>),
+    on_start: impl FnOnce(&ModelChoice, Option<&FirstRun>),
     on_event: impl Fn(TerminalEvent),
 ) -> Result<Answer, RuntimeError> {
-    let mut terminal = Terminal::start(config, options).await?;
-    on_start(terminal.model(), terminal.first_visit());
+    let mut terminal = Terminal::start(runtime, options).await?;
+    on_start(terminal.model(), terminal.first_run());
     terminal.say(command).await?;
     let mut answer = loop {
         match terminal.next().await {

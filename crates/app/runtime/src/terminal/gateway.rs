@@ -7,7 +7,8 @@ use nanobot_config::Config;
 use nanobot_control::ControlClient;
 
 use super::TerminalOptions;
-use crate::{RuntimeError, remote};
+use crate::RuntimeError;
+use crate::operator::remote;
 
 /// The gateway for this conversation.
 ///
@@ -20,23 +21,6 @@ pub(super) async fn of(
     if options.demo {
         Ok(None)
     } else {
-        of_workspace(config).await
+        remote::connect_sharing_workspace(config).await
     }
-}
-
-/// The gateway that has the configuration's home and workspace.
-///
-/// # Errors
-/// As [`remote::connect`].
-pub(crate) async fn of_workspace(config: &Config) -> Result<Option<ControlClient>, RuntimeError> {
-    let Some(client) = remote::connect(config).await? else {
-        return Ok(None);
-    };
-    let shares_workspace = config
-        .workspace()
-        .is_ok_and(|workspace| workspace == client.about().workspace);
-    if !shares_workspace {
-        tracing::debug!("the gateway has another workspace: working on the files");
-    }
-    Ok(shares_workspace.then_some(client))
 }

@@ -1,0 +1,298 @@
+//! `nanobot channels`: how channels are, trying one, and giving one its credentials.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Subcommand;
+use nanobot_runtime::bus::{EntryState, LedgerEntry};
+use nanobot_runtime::{
+    ChannelLogin, ChannelTest, Runtime, RuntimeBuilder, TestOutcome, channels_status, install_tls,
+};
+
+use super::block_on;
+use crate::failure::{FAILED, Failure, USAGE};
+use crate::output::{self, harmless};
+use crate::signals::Signals;
+use crate::{ask, serve};
+
+/// Limit for an action that a person takes elsewhere.
+const LESSON: Duration = Duration::from_mins(15);
+
+/// What can be done with channels.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ChannelsCommand {
+    /// How every configured channel is, as the running gateway says
+    Status {
+        /// Ask each platform whether it accepts the channel; exit code 1 if one is not well
+        #[arg(long)]
+        probe: bool,
+        /// As JSON, for programs
+        #[arg(long)]
+        json: bool,
+    },
+    /// Ask the platform who the channel is, and send a test message if a chat is named
+    Test {
+        /// The channel, as the configuration names it
+        name: String,
+        /// The chat, by its id on the platform
+        #[arg(long, value_name = "CHAT", allow_hyphen_values = true)]
+        to: Option<String>,
+    },
+    /// Ask for the channel's credentials, try them, write them down and switch the channel on
+    Login {
+        /// The channel: a platform such as `telegram`, or a name of your own with --kind
+        name: String,
+        /// The platform, where the channel is not named after it
+        #[arg(long, value_name = "PLATFORM")]
+        kind: Option<String>,
+        /// Do not ask the platform
+        #[arg(long)]
+        no_probe: bool,
+    },
+}
+
+/// Does one thing with channels.
+///
+/// # Errors
+/// When there is no such channel, its platform does not accept it, or nothing can be written.
+pub(crate) fn channels(
+    program: &RuntimeBuilder,
+    command: ChannelsCommand,
+) -> Result<ExitCode, Failure> {
+    let runtime = program.build()?;
+    let config = runtime.config();
+    serve::warn_of_findings(config);
+    install_tls();
+    match command {
+        ChannelsCommand::Status { probe, json } => status(&runtime, probe, json),
+        ChannelsCommand::Test { name, to } => test(&runtime, &name, to.as_deref()),
+        ChannelsCommand::Login {
+            name,
+            kind,
+            no_probe,
+        } => login(&runtime, &name, kind.as_deref(), !no_probe),
+    }
+}
+
+fn status(runtime: &Runtime, probe: bool, json: bool) -> Result<ExitCode, Failure> {
+    let reports = block_on(async { Ok(channels_status(runtime, probe).await?) })?;
+    if json {
+        output::line(&crate::commands::json(&reports).map_err(std::io::Error::from)?)?;
+    } else if reports.is_empty() {
+        output::line("No channel is configured: `nanobot channels login NAME` sets one up.")?;
+    } else {
+        let lines: Vec<String> = reports
+            .iter()
+            .map(|report| harmless(&report.to_string()))
+            .collect();
+        output::line(&lines.join("\n"))?;
+    }
+    let is_well = !probe
+        || reports
+            .iter()
+            .filter(|report| report.enabled)
+            .all(nanobot_runtime::ChannelReport::is_well);
+    Ok(if is_well {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(FAILED)
+    })
+}
+
+fn test(runtime: &Runtime, name: &str, to: Option<&str>) -> Result<ExitCode, Failure> {
+    block_on(async {
+        let test = ChannelTest::new(runtime, name).await?;
+        match test.probe().await {
+            Ok(Some(account)) => {
+                output::line(&format!("The platform answers: {}", harmless(&account)))?
+            }
+            Ok(None) => output::line("There is nothing to ask on this platform.")?,
+            Err(error) => {
+                return Err(Failure::new(
+                    format!("{name} cannot be used: {error}"),
+                    remedy(name),
+                ));
+            }
+        }
+        let Some(chat) = to else {
+            output::line(
+                "Add --to CHAT to send a message; `nanobot sessions list` names chats as CHANNEL:CHAT.",
+            )?;
+            return Ok(ExitCode::SUCCESS);
+        };
+        let refused = |why: &str| {
+            let other = "Is it the id of a chat that the assistant can write to? `nanobot sessions list` names chats as \
+                         CHANNEL:CHAT.";
+            Failure::new(
+                format!("the message to {chat} was not sent: {}", harmless(why)),
+                other,
+            )
+        };
+        match test.send(chat).await? {
+            TestOutcome::Sent => output::line(&format!("Sent to {chat}."))?,
+            TestOutcome::Refused(why) => return Err(refused(&why)),
+            TestOutcome::Told(entry) => told(&entry, chat).map_err(|why| refused(&why))?,
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// Says what the gateway's ledger says; an error is why the message was not sent.
+fn told(entry: &LedgerEntry, chat: &str) -> Result<(), String> {
+    let why = entry
+        .why
+        .clone()
+        .unwrap_or_else(|| format!("it is {}", entry.state));
+    match entry.state {
+        EntryState::Sent => output::line(&format!("Sent to {chat} by the gateway."))
+            .map_err(|error| error.to_string()),
+        state if state.is_open() => Err(format!(
+            "it is still being tried; `nanobot inbox show {}` says what becomes of it",
+            entry.id
+        )),
+        _ => Err(why),
+    }
+}
+
+fn remedy(name: &str) -> String {
+    format!(
+        "`nanobot channels login {name}` asks for the credentials anew; `nanobot config explain channels.{name}` \
+         shows what is set."
+    )
+}
+
+fn login(
+    runtime: &Runtime,
+    name: &str,
+    kind: Option<&str>,
+    probe: bool,
+) -> Result<ExitCode, Failure> {
+    let login = ChannelLogin::new(runtime, name, kind)?;
+    block_on(async {
+        let mut signals = Signals::listen()?;
+        tokio::select! {
+            outcome = set_up(runtime, name, login, probe) => outcome.map(|()| ExitCode::SUCCESS),
+            code = signals.next() => Ok(ExitCode::from(code)),
+        }
+    })
+}
+
+/// Asks, tries, and writes down what was given. Nothing is written where this is dropped.
+async fn set_up(
+    runtime: &Runtime,
+    name: &str,
+    mut login: ChannelLogin,
+    probe: bool,
+) -> Result<(), Failure> {
+    ask_for_credentials(name, &mut login).await?;
+    if probe && !login.credentials().is_empty() {
+        match login.probe().await {
+            Ok(Some(account)) => {
+                output::line(&format!("The platform answers: {}", harmless(&account)))?
+            }
+            Ok(None) => {}
+            Err(why) => {
+                let what = format!(
+                    "nothing was written, because {name} cannot be used so: {}",
+                    harmless(&why)
+                );
+                return Err(Failure::new(
+                    what,
+                    "Try again, or add --no-probe to write it without asking the platform.",
+                ));
+            }
+        }
+    }
+    learn(name, &mut login, probe).await?;
+    let (file, backup) = login.save(runtime)?;
+    output::line(&format!(
+        "Written to {}: channel {name} is on.",
+        file.display()
+    ))?;
+    if let Some(backup) = backup {
+        output::line(&format!("The file as it was: {}", backup.display()))?;
+    }
+    output::line(
+        "A gateway that runs takes it up by itself; otherwise start one with `nanobot gateway`.",
+    )?;
+    Ok(())
+}
+
+/// Learns a key that only the platform knows from something that the person does now. Without it the
+/// channel says what is missing.
+async fn learn(name: &str, login: &mut ChannelLogin, probe: bool) -> Result<(), Failure> {
+    let Some(lesson) = login.lesson() else {
+        return Ok(());
+    };
+    let missing = || {
+        let key = lesson.key();
+        output::note(&format!(
+            "channels.{name}.{key} is not set yet: log in again to learn it, or write it by hand."
+        ));
+    };
+    if !probe || !ask::is_person() {
+        missing();
+        return Ok(());
+    }
+    output::note(lesson.text());
+    tokio::select! {
+        learned = lesson.learn() => match learned {
+            Ok(value) => {
+                output::line(&format!("\nLearned: {} is {}", lesson.key(), harmless(&value)))?;
+                login.learned(&lesson, &value);
+            }
+            Err(why) => {
+                output::note(&format!("\n{}", harmless(&why)));
+                missing();
+            }
+        },
+        skipped = ask::line("Waiting for it; Enter goes on without.\n") => {
+            skipped?;
+            missing();
+        }
+        () = tokio::time::sleep(LESSON) => missing(),
+    }
+    Ok(())
+}
+
+/// Asks for each; Enter keeps what is set.
+async fn ask_for_credentials(name: &str, login: &mut ChannelLogin) -> Result<(), Failure> {
+    if login.credentials().is_empty() {
+        output::note("This platform needs no credentials; the channel is switched on.");
+    }
+    for credential in login.credentials() {
+        let has_one = login.has(credential);
+        let keep = if has_one {
+            " (Enter keeps what is set)"
+        } else {
+            ""
+        };
+        let question = format!("{}: {}{keep}\n> ", credential.key, credential.about);
+        let answer = if credential.is_secret {
+            ask::secret(&question).await?
+        } else {
+            ask::line(&question).await?
+        };
+        match answer.filter(|answer| !answer.is_empty()) {
+            Some(answer) => login.give(credential, &answer),
+            None if has_one => {}
+            None => {
+                let what = format!(
+                    "channels.{name}.{} is needed, and nothing was given",
+                    credential.key
+                );
+                let remedy = if ask::is_person() {
+                    "Ask again when you have it."
+                } else {
+                    "Give a line of input for each of them, in the order in which they are asked for."
+                };
+                return Err(Failure::Said {
+                    what,
+                    remedy: Some(remedy.to_owned()),
+                    code: USAGE,
+                });
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,358 @@
+//! `nanobot cron`: jobs set, listed, run, paused and removed. Works beside a gateway: every writer of
+//! the file takes its turn, and the gateway sees what changed.
+
+use std::process::ExitCode;
+
+use chrono::{DateTime, Utc};
+use clap::{Args, Subcommand};
+use nanobot_runtime::jobs::{
+    CronError, Job, Payload, RunStatus, When, Zone, in_words, interval_seconds, time_in, zone_named,
+};
+use nanobot_runtime::{RemoteGateway, Runtime, RuntimeBuilder, Scheduling, channels_status};
+
+use super::block_on;
+use crate::failure::{FAILED, Failure, USAGE, chain};
+use crate::output::{self, harmless};
+
+/// What can be done with jobs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CronCommand {
+    /// Set a job; a gateway runs it
+    Add(CronAddArguments),
+    /// List jobs, the next one first
+    List {
+        /// Also those that do not run
+        #[arg(short, long)]
+        all: bool,
+    },
+    /// Show a job as it is kept
+    Show {
+        /// Its id, as `cron list` shows it
+        id: String,
+    },
+    /// Have a job run now, beside its schedule
+    Run {
+        /// Its id
+        id: String,
+    },
+    /// Keep a job from running
+    Pause {
+        /// Its id
+        id: String,
+    },
+    /// Let a job run again, from now on
+    Resume {
+        /// Its id
+        id: String,
+    },
+    /// Remove a job
+    Remove {
+        /// Its id
+        id: String,
+    },
+    /// The last runs of a job
+    History {
+        /// Its id
+        id: String,
+    },
+}
+
+/// Options of `cron add`.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("when").required(true).args(["every", "cron", "at"]))]
+pub(crate) struct CronAddArguments {
+    /// What the assistant is told when the time comes
+    #[arg(short, long, value_name = "TEXT")]
+    message: String,
+    /// What the job is called; otherwise the beginning of its message
+    #[arg(short, long)]
+    name: Option<String>,
+    /// Repeat after so many seconds, or 30m, 1h, "2 days"
+    #[arg(
+        short,
+        long,
+        value_name = "SECONDS",
+        allow_negative_numbers = true,
+        conflicts_with = "tz"
+    )]
+    every: Option<String>,
+    /// Repeat by five fields: minute, hour, day of month, month, day of week; seconds may stand behind
+    #[arg(long, value_name = "EXPRESSION")]
+    cron: Option<String>,
+    /// The time zone, as an IANA name; otherwise that of `cron.timezone`, or of this computer
+    #[arg(long, value_name = "ZONE")]
+    tz: Option<String>,
+    /// Once, at this local time: 2026-12-24T18:00
+    #[arg(long, value_name = "TIME")]
+    at: Option<String>,
+    /// Send the answer to `--channel` and `--to`
+    #[arg(short, long, requires = "to", requires = "channel")]
+    deliver: bool,
+    /// The chat to send to
+    #[arg(long, value_name = "CHAT")]
+    to: Option<String>,
+    /// The channel to send by
+    #[arg(long, value_name = "NAME")]
+    channel: Option<String>,
+}
+
+/// How much of a message is a job's name.
+const NAME_LENGTH: usize = 30;
+
+/// Does one thing with jobs.
+///
+/// # Errors
+/// When there is no such job, it would never run, or the file cannot be read or written.
+pub(crate) fn cron(program: &RuntimeBuilder, command: CronCommand) -> Result<ExitCode, Failure> {
+    let runtime = program.build()?;
+    let config = runtime.config();
+    let scheduling = Scheduling::of(config)?;
+    let Scheduling { store, zone, .. } = &scheduling;
+    let (now, zone) = (Utc::now(), *zone);
+    let text = match command {
+        CronCommand::Add(arguments) => {
+            let (job, zone) = job(arguments, now, zone)?;
+            let hints = hints(&runtime, &job, now, zone)?;
+            let job = store.add(job, now, zone).map_err(|error| failed(&error))?;
+            hints.iter().for_each(|hint| output::note(hint));
+            format!(
+                "Created job '{}' (id: {}). {}\n",
+                harmless(&job.name),
+                job.id,
+                next(&job, zone)
+            )
+        }
+        CronCommand::List { all } => listed(&scheduling, all)?,
+        CronCommand::Show { id } => {
+            let job = find(&scheduling, &id)?;
+            let json = crate::commands::json(&job).unwrap_or_default();
+            format!(
+                "{}: {}\n{}\n{}\n",
+                job.id,
+                job.schedule.shown(zone),
+                next(&job, zone),
+                harmless(&json)
+            )
+        }
+        CronCommand::Run { id } => {
+            let job = store.run_now(&id, now).map_err(|error| failed(&error))?;
+            format!(
+                "Job {} runs as soon as a gateway of this home sees it.\n",
+                job.id
+            )
+        }
+        CronCommand::Pause { id } => {
+            let job = store
+                .enable(&id, false, now, zone)
+                .map_err(|error| failed(&error))?;
+            format!("Job {} is paused.\n", job.id)
+        }
+        CronCommand::Resume { id } => {
+            let job = store
+                .enable(&id, true, now, zone)
+                .map_err(|error| failed(&error))?;
+            format!("Job {} runs again. {}\n", job.id, next(&job, zone))
+        }
+        CronCommand::Remove { id } => {
+            let job = store.remove(&id).map_err(|error| failed(&error))?;
+            format!("Removed job {}\n", job.id)
+        }
+        CronCommand::History { id } => history(&find(&scheduling, &id)?, zone),
+    };
+    output::write(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The job that is wanted, and whose clock is meant.
+fn job(
+    arguments: CronAddArguments,
+    now: DateTime<Utc>,
+    home: Zone,
+) -> Result<(Job, Zone), Failure> {
+    let CronAddArguments {
+        message,
+        name,
+        every,
+        cron,
+        tz,
+        at,
+        deliver,
+        to,
+        channel,
+    } = arguments;
+    if message.trim().is_empty() {
+        let remedy = "Give --message what the assistant is told when the time comes.";
+        let what = "the message is empty".to_owned();
+        return Err(Failure::Said {
+            what,
+            remedy: Some(remedy.to_owned()),
+            code: USAGE,
+        });
+    }
+    let zone = tz
+        .as_deref()
+        .map_or(Ok(home), zone_named)
+        .map_err(|error| failed(&error.into()))?;
+    let when = match (every, cron, at) {
+        (Some(words), _, _) => {
+            When::every_seconds(interval_seconds(&words).map_err(|error| failed(&error.into()))?)
+        }
+        (_, Some(expression), _) => When::cron(expression.trim(), zone),
+        (_, _, at) => {
+            When::at(time_in(&at.unwrap_or_default(), zone).map_err(|error| failed(&error.into()))?)
+        }
+    };
+    let name = name.unwrap_or_else(|| message.chars().take(NAME_LENGTH).collect());
+    let payload = Payload {
+        message,
+        deliver,
+        channel,
+        to,
+        ..Payload::default()
+    };
+    Ok((Job::new(&name, when, payload, now), zone))
+}
+
+/// What somebody should know who waits for a new job.
+fn hints(
+    runtime: &Runtime,
+    job: &Job,
+    now: DateTime<Utc>,
+    zone: Zone,
+) -> Result<Vec<String>, Failure> {
+    nanobot_runtime::install_tls();
+    let (gateway, channels) = block_on(async {
+        let gateway = RemoteGateway::reach(runtime.config()).await;
+        let channels = if gateway.is_ok() {
+            channels_status(runtime, false).await.ok()
+        } else {
+            None
+        };
+        Ok((gateway, channels))
+    })?;
+    let mut hints = Vec::new();
+    let gap = job
+        .schedule
+        .schedule(zone)
+        .ok()
+        .and_then(|schedule| schedule.shortest_gap(now));
+    if let Some(seconds) = gap
+        .map(|gap| gap.num_seconds())
+        .filter(|seconds| (1..60).contains(seconds))
+    {
+        hints.push(format!(
+            "It runs every {seconds} s; each run is a turn that the model is paid for."
+        ));
+    }
+    let channel = job.payload.channel.as_deref().unwrap_or_default();
+    if !job.payload.deliver {
+        hints.push("Nobody is sent its answer; `--deliver` with `--channel` and `--to` sends it to a chat.".to_owned());
+    } else if channels.is_some_and(|known| {
+        !known
+            .iter()
+            .any(|one| one.enabled && one.name.as_str() == channel)
+    }) {
+        hints.push(format!(
+            "No channel called `{}` is enabled here: its answer will not arrive.",
+            harmless(channel)
+        ));
+    }
+    match gateway {
+        Ok(Some(_)) => {}
+        Ok(None) => {
+            hints.push("No gateway runs now. Jobs run while `nanobot gateway` does.".to_owned())
+        }
+        Err(error) => hints.push(format!(
+            "The job is written down, but {error}: `nanobot doctor` says what to do."
+        )),
+    }
+    Ok(hints)
+}
+
+fn find(scheduling: &Scheduling, id: &str) -> Result<Job, Failure> {
+    let mut jobs = scheduling.store.read().map_err(|error| failed(&error))?;
+    let found = jobs.find(id).cloned();
+    found.ok_or_else(|| failed(&CronError::Unknown { id: id.into() }))
+}
+
+fn listed(scheduling: &Scheduling, all: bool) -> Result<String, Failure> {
+    let jobs = scheduling.store.read().map_err(|error| failed(&error))?;
+    let mut shown: Vec<&Job> = jobs.iter().filter(|job| all || job.enabled).collect();
+    shown.sort_by_key(|job| job.state.next_run_at_ms.unwrap_or(i64::MAX));
+    if jobs.unreadable() > 0 {
+        let (path, count) = (scheduling.store.path().display(), jobs.unreadable());
+        output::note(&format!(
+            "{path}: {count} of its entries cannot be read as jobs and do not run; they are kept."
+        ));
+    }
+    if shown.is_empty() {
+        return Ok("No scheduled jobs.\n".to_owned());
+    }
+    let line = |job: &&Job| {
+        let (id, name, zone) = (&job.id, harmless(&job.name), scheduling.zone);
+        format!(
+            "{id}  {name}\n          {}. {}\n",
+            harmless(&job.schedule.shown(zone)),
+            next(job, zone)
+        )
+    };
+    Ok(shown.iter().map(line).collect())
+}
+
+fn next(job: &Job, zone: Zone) -> String {
+    if job.enabled
+        && let Err(error) = job.schedule.schedule(zone)
+    {
+        return format!("It cannot run: {error}.");
+    }
+    match job.next_in_words(zone) {
+        Some(next) => format!("Next run: {next}."),
+        None if job.enabled => "Next run: when a gateway has looked at it, if ever.".to_owned(),
+        None => "It does not run.".to_owned(),
+    }
+}
+
+fn history(job: &Job, zone: Zone) -> String {
+    let zone = job.schedule.zone(zone).unwrap_or(zone);
+    if job.state.run_history.is_empty() {
+        return "It has not run yet.\n".to_owned();
+    }
+    let lines = job.state.run_history.iter().rev().map(|run| {
+        let at = DateTime::from_timestamp_millis(run.run_at_ms)
+            .map(|at| in_words(at, zone))
+            .unwrap_or_default();
+        let status = match run.status {
+            RunStatus::Ok => "ok",
+            RunStatus::Error => "error",
+            RunStatus::Skipped => "skipped",
+        };
+        let why = run
+            .error
+            .as_deref()
+            .map(|why| format!(": {}", harmless(why)))
+            .unwrap_or_default();
+        let seconds = run.duration_ms / 1000;
+        format!("{at}  {status} ({seconds} s){why}\n")
+    });
+    lines.collect()
+}
+
+fn failed(error: &CronError) -> Failure {
+    let remedy = match error {
+        CronError::Unknown { .. } => "`nanobot cron list --all` shows the ids.",
+        CronError::Schedule(_) => "`nanobot cron add --help` says how times are written.",
+        CronError::TooNew { .. } => {
+            "Use the newer program, or move the file away to begin without jobs."
+        }
+        CronError::TooLong { .. } => "Give a shorter text.",
+        CronError::Unreadable { .. } => "Look at that file; `nanobot doctor` says what it found.",
+        CronError::Io { .. } => {
+            "Look at the permissions of that file and of its folder, and at the room on its disk."
+        }
+    };
+    Failure::Said {
+        what: chain(error),
+        remedy: Some(remedy.to_owned()),
+        code: FAILED,
+    }
+}

@@ -1,0 +1,50 @@
+//! `nanobot doctor`: what keeps the assistant from working, and what to do about it.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use nanobot_runtime::doctor::{DoctorOptions, examine};
+use nanobot_runtime::{RuntimeBuilder, install_tls};
+use serde_json::json;
+
+use super::block_on;
+use crate::failure::Failure;
+use crate::output;
+
+/// Options of `doctor`.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// Mend what can be mended without losing anything
+    #[arg(long)]
+    fix: bool,
+    /// Ask the model and every platform whether they take the credentials: costs a few tokens
+    #[arg(long)]
+    probe: bool,
+    /// As JSON, for programs
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints what was found. The exit code is 1 while something does not work.
+///
+/// # Errors
+/// When nothing can be printed.
+pub(crate) fn doctor(
+    program: &RuntimeBuilder,
+    arguments: &DoctorArguments,
+) -> Result<ExitCode, Failure> {
+    let DoctorArguments { fix, probe, json } = *arguments;
+    install_tls();
+    let checkup = block_on(async { Ok(examine(program, DoctorOptions { fix, probe }).await) })?;
+    if json {
+        let shown = json!({ "healthy": checkup.is_healthy(), "findings": checkup.findings });
+        output::line(&crate::commands::json(&shown).map_err(std::io::Error::from)?)?;
+    } else {
+        output::line(&checkup.to_string())?;
+    }
+    Ok(if checkup.is_healthy() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}

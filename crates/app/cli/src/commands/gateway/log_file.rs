@@ -1,0 +1,83 @@
+//! What the gateway wrote into its log.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use nanobot_runtime::RuntimeBuilder;
+
+use crate::commands::block_on;
+use crate::failure::Failure;
+use crate::output;
+use crate::signals::Signals;
+
+/// How often is looked for new lines.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// More of the end of a log is not read, in bytes.
+const LONGEST_END: u64 = 16 << 20;
+
+/// Prints the last lines, and with `follow` those that come, until Ctrl-C.
+pub(super) fn logs(
+    program: &RuntimeBuilder,
+    lines: usize,
+    follow: bool,
+) -> Result<ExitCode, Failure> {
+    let runtime = program.build()?;
+    let config = runtime.config();
+    let path = config.paths().logs.join("gateway.log");
+    let unreadable = |error: io::Error| {
+        let remedy = "A gateway writes it once it runs: `nanobot gateway`.";
+        Failure::new(format!("{}: {error}", path.display()), remedy)
+    };
+    let mut file = File::open(&path).map_err(unreadable)?;
+    for line in last_lines(&mut file, lines).map_err(unreadable)? {
+        output::line(&line)?;
+    }
+    if follow {
+        block_on(follow_file(&path, file))
+    } else {
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The last lines of a file, which is then at its end.
+fn last_lines(file: &mut File, count: usize) -> io::Result<Vec<String>> {
+    let length = file.metadata()?.len();
+    let begin = length.saturating_sub(LONGEST_END);
+    file.seek(SeekFrom::Start(begin))?;
+    let mut bytes = Vec::new();
+    file.take(length - begin).read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    let kept = lines.len().saturating_sub(count);
+    Ok(lines.into_iter().skip(kept).map(str::to_owned).collect())
+}
+
+/// Prints what is added, also to the file that takes the place of this one.
+async fn follow_file(path: &Path, file: File) -> Result<ExitCode, Failure> {
+    let mut signals = Signals::listen()?;
+    let mut reader = BufReader::new(file);
+    let mut line = String::new();
+    loop {
+        while reader.read_line(&mut line)? > 0 {
+            if line.ends_with('\n') {
+                output::line(line.trim_end())?;
+                line.clear();
+            }
+        }
+        tokio::select! {
+            _ = signals.next() => return Ok(ExitCode::SUCCESS),
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
+        let is_replaced = std::fs::metadata(path).is_ok_and(|now| {
+            let position = reader.stream_position().unwrap_or_default();
+            now.len() < position
+        });
+        if is_replaced && let Ok(newer) = File::open(path) {
+            reader = BufReader::new(newer);
+            line.clear();
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! `nanobot gateway`: runs it, and looks after one that runs.
+
+mod log_file;
+mod remote;
+mod service;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use nanobot_runtime::RuntimeBuilder;
+
+use crate::failure::Failure;
+use crate::logs::Detail;
+use crate::serve::{ServeOptions, serve, with_port};
+
+/// Options of `gateway`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct GatewayArguments {
+    /// Port of the health endpoint, instead of the configured one
+    #[arg(short, long)]
+    port: Option<u16>,
+    /// Log in detail
+    #[arg(short, long)]
+    verbose: bool,
+    /// Log to standard error as JSON, one object a line
+    #[arg(long)]
+    json_logs: bool,
+    /// What to do about a gateway, instead of running one
+    #[command(subcommand)]
+    command: Option<GatewayCommand>,
+}
+
+/// What can be done about a gateway.
+#[derive(Debug, Subcommand)]
+pub(crate) enum GatewayCommand {
+    /// Say whether the gateway runs, and how its channels are; exit code 1 when it does not
+    Status {
+        /// As JSON, for programs
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the last lines of the gateway's log
+    Logs {
+        /// How many
+        #[arg(short = 'n', long, default_value_t = 50)]
+        lines: usize,
+        /// Go on with those that come, until Ctrl-C
+        #[arg(short, long)]
+        follow: bool,
+    },
+    /// End the gateway in order
+    Stop,
+    /// End the gateway in order, and have it begin again with what is configured and installed now
+    Restart,
+    /// Run the gateway as a service of this user (systemd, launchd)
+    InstallService {
+        /// Only show what would be written and run
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Take the service away
+    UninstallService {
+        /// Only show what would be removed and run
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+/// Runs the gateway until it is told to end, or does something about one that runs.
+///
+/// # Errors
+/// As [`serve`], and when the gateway that runs does not do what it is told.
+pub(crate) fn gateway(
+    program: &RuntimeBuilder,
+    arguments: &GatewayArguments,
+) -> Result<ExitCode, Failure> {
+    match &arguments.command {
+        None => run(program, arguments),
+        Some(GatewayCommand::Status { json }) => remote::status(program, *json),
+        Some(GatewayCommand::Logs { lines, follow }) => log_file::logs(program, *lines, *follow),
+        Some(GatewayCommand::Stop) => remote::stop(program),
+        Some(GatewayCommand::Restart) => remote::restart(program),
+        Some(GatewayCommand::InstallService { dry_run }) => service::install(program, *dry_run),
+        Some(GatewayCommand::UninstallService { dry_run }) => service::uninstall(program, *dry_run),
+    }
+}
+
+fn run(program: &RuntimeBuilder, arguments: &GatewayArguments) -> Result<ExitCode, Failure> {
+    let program = with_port(program.clone(), arguments.port);
+    let detail = if arguments.verbose {
+        Detail::Full
+    } else {
+        Detail::Usual
+    };
+    serve(&ServeOptions {
+        program,
+        detail,
+        json_logs: arguments.json_logs,
+    })
+}

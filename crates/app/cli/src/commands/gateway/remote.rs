@@ -1,0 +1,118 @@
+//! A gateway that runs: how it is, ending it, restarting it.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use nanobot_runtime::{ChannelState, RemoteGateway, RuntimeBuilder};
+use serde_json::json;
+
+use crate::commands::block_on;
+use crate::failure::Failure;
+use crate::output;
+
+/// How long a gateway may take to end: turns have a grace, and replies are still sent.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(super) fn status(program: &RuntimeBuilder, json: bool) -> Result<ExitCode, Failure> {
+    let runtime = program.build()?;
+    let config = runtime.config();
+    block_on(async {
+        let gateway = RemoteGateway::reach(config).await?;
+        let channels = match &gateway {
+            Some(gateway) => gateway.channels().await?,
+            None => Vec::new(),
+        };
+        let about = gateway.as_ref().map(RemoteGateway::about);
+        if json {
+            let shown =
+                json!({ "running": about.is_some(), "gateway": about, "channels": channels });
+            output::line(&crate::commands::json(&shown).map_err(std::io::Error::from)?)?;
+        } else {
+            match about {
+                Some(about) => {
+                    output::line(&format!(
+                        "The gateway runs: process {}, version {}",
+                        about.pid, about.version
+                    ))?;
+                    if let Some(began) = about.started_at {
+                        output::line(&format!("Since: {}", began.format("%Y-%m-%d %H:%M:%S")))?;
+                    }
+                    output::line(&format!("Model: {}", about.model))?;
+                }
+                None => output::line("The gateway does not run. Start it with `nanobot gateway`.")?,
+            }
+            for channel in &channels {
+                output::line(&line_of(channel))?;
+            }
+        }
+        Ok(if about.is_some() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
+    })
+}
+
+fn line_of(
+    ChannelState {
+        name, state, why, ..
+    }: &ChannelState,
+) -> String {
+    let why = why
+        .as_ref()
+        .map(|why| format!(" ({why})"))
+        .unwrap_or_default();
+    format!("Channel {name}: {state}{why}")
+}
+
+pub(super) fn stop(program: &RuntimeBuilder) -> Result<ExitCode, Failure> {
+    let runtime = program.build()?;
+    let config = runtime.config();
+    block_on(async {
+        let Some(gateway) = RemoteGateway::reach(config).await? else {
+            output::line("The gateway does not run.")?;
+            return Ok(ExitCode::SUCCESS);
+        };
+        output::note("Waiting for its turns to end…");
+        if gateway.stop(PATIENCE).await? {
+            output::line("The gateway has stopped.")?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Err(late("stopped", gateway.about().pid))
+    })
+}
+
+pub(super) fn restart(program: &RuntimeBuilder) -> Result<ExitCode, Failure> {
+    let runtime = program.build()?;
+    let config = runtime.config();
+    block_on(async {
+        let Some(gateway) = RemoteGateway::reach(config).await? else {
+            let remedy = "Start it with `nanobot gateway`.";
+            return Err(Failure::new(
+                "the gateway does not run, so it cannot be restarted",
+                remedy,
+            ));
+        };
+        output::note("Waiting for its turns to end…");
+        match gateway.restart(PATIENCE).await? {
+            Some(about) => {
+                output::line(&format!(
+                    "The gateway runs again: process {}, version {}",
+                    about.pid, about.version
+                ))?;
+                Ok(ExitCode::SUCCESS)
+            }
+            None => Err(late("come back", gateway.about().pid)),
+        }
+    })
+}
+
+fn late(what: &str, pid: u32) -> Failure {
+    Failure::new(
+        format!(
+            "the gateway (process {pid}) has not {what} within {} s",
+            PATIENCE.as_secs()
+        ),
+        "See `nanobot gateway logs`; a second stop by its process id ends it at once.",
+    )
+}

@@ -1,0 +1,317 @@
+//! The gateway as a service of this user: a systemd unit on Linux, a launchd agent on macOS.
+//!
+//! Decision: a service of the user, not of the system: it needs no root, owns nothing that the user
+//! does not, and reads the user's home. The manager is asked by its own program; where that is not
+//! possible, what is left to do is said.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use nanobot_config::Config;
+use nanobot_runtime::RuntimeBuilder;
+
+use crate::failure::Failure;
+use crate::output;
+
+/// The name of the unit.
+const UNIT: &str = "nanobot.service";
+/// The label of the agent.
+const LABEL: &str = "ai.nanobot.gateway";
+
+/// A service: the file that describes it, and what its manager is told.
+#[derive(Debug, PartialEq, Eq)]
+struct Service {
+    file: PathBuf,
+    text: String,
+    start: Vec<Vec<String>>,
+    stop: Vec<Vec<String>>,
+    /// Said once it is installed.
+    hint: &'static str,
+    /// How it is given a variable.
+    variable_hint: &'static str,
+}
+
+pub(super) fn install(program: &RuntimeBuilder, dry_run: bool) -> Result<ExitCode, Failure> {
+    let service = service(program)?;
+    if dry_run {
+        output::line(&format!("# {}\n{}", service.file.display(), service.text))?;
+        return show(&service.start);
+    }
+    let written = service.file.parent().map_or(Ok(()), fs::create_dir_all);
+    written
+        .and_then(|()| fs::write(&service.file, &service.text))
+        .map_err(|error| unwritable(&service.file, &error))?;
+    output::line(&format!("Wrote {}", service.file.display()))?;
+    let runtime = program.build()?;
+    let config = runtime.config();
+    let text = fs::read_to_string(&config.paths().config_file).unwrap_or_default();
+    for name in variables(&text) {
+        output::note(&format!(
+            "The configuration takes {name} from the environment, and a service does not have that of your shell: {}",
+            service.variable_hint
+        ));
+    }
+    tell(&service.start)?;
+    output::line(service.hint)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The variables that a text refers to, as `${NAME}`.
+fn variables(text: &str) -> BTreeSet<&str> {
+    let is_name = |name: &&str| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    let references = text
+        .split("${")
+        .skip(1)
+        .filter_map(|rest| rest.split_once('}'));
+    references.map(|(name, _)| name).filter(is_name).collect()
+}
+
+pub(super) fn uninstall(program: &RuntimeBuilder, dry_run: bool) -> Result<ExitCode, Failure> {
+    let service = service(program)?;
+    if dry_run {
+        output::line(&format!("rm {}", service.file.display()))?;
+        return show(&service.stop);
+    }
+    if !service.file.exists() {
+        output::line(&format!("There is no service: {}", service.file.display()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    tell(&service.stop)?;
+    fs::remove_file(&service.file).map_err(|error| unwritable(&service.file, &error))?;
+    output::line(&format!("Removed {}", service.file.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn unwritable(file: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(
+        format!("{}: {error}", file.display()),
+        "Check that this is your home and that you may write there.",
+    )
+}
+
+fn show(commands: &[Vec<String>]) -> Result<ExitCode, Failure> {
+    for command in commands {
+        output::line(&command.join(" "))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Tells the manager; what it does not take is left to the person.
+fn tell(commands: &[Vec<String>]) -> Result<(), Failure> {
+    for command in commands {
+        let Some((program, arguments)) = command.split_first() else {
+            continue;
+        };
+        let told = Command::new(program).args(arguments).output();
+        let why = match told {
+            Ok(output) if output.status.success() => continue,
+            Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            Err(error) => error.to_string(),
+        };
+        output::note(&format!(
+            "`{}` did not work ({why}). Run it yourself when you are logged in.",
+            command.join(" ")
+        ));
+    }
+    Ok(())
+}
+
+/// The service of this computer and home.
+fn service(program: &RuntimeBuilder) -> Result<Service, Failure> {
+    let runtime = program.build()?;
+    let config = runtime.config();
+    let executable = std::env::current_exe().map_err(|error| {
+        Failure::new(
+            format!("this program cannot be found: {error}"),
+            "Install it to a fixed path.",
+        )
+    })?;
+    let home = config
+        .environment()
+        .user_home()
+        .map(Path::to_owned)
+        .ok_or_else(|| Failure::new("it is not known whose service this is to be", "Set HOME."))?;
+    let mut arguments = vec![shown(&executable), "gateway".to_owned()];
+    if config.paths().is_explicit() {
+        arguments.extend(["--config".to_owned(), shown(&config.paths().config_file)]);
+    }
+    if let Some(workspace) = &program.load_options().workspace {
+        arguments.extend(["--workspace".to_owned(), workspace.clone()]);
+    }
+    let nanobot_home = config
+        .environment()
+        .variable("NANOBOT_HOME")
+        .map(str::to_owned);
+    match std::env::consts::OS {
+        "linux" => Ok(systemd(config, &home, &arguments, nanobot_home.as_deref())),
+        "macos" => Ok(launchd(config, &home, &arguments, nanobot_home.as_deref())),
+        other => Err(Failure::new(
+            format!("services are not known on {other}"),
+            "Have your service manager run `nanobot gateway` as your user.",
+        )),
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
+}
+
+/// Keys as in systemd.service(5) and systemd.exec(5).
+fn systemd(
+    config: &Config,
+    home: &Path,
+    arguments: &[String],
+    nanobot_home: Option<&str>,
+) -> Service {
+    let folder = config
+        .environment()
+        .variable("XDG_CONFIG_HOME")
+        .map_or_else(|| home.join(".config"), PathBuf::from);
+    let quoted: Vec<String> = arguments
+        .iter()
+        .map(|argument| systemd_word(argument))
+        .collect();
+    let environment = nanobot_home.map_or_else(String::new, |value| {
+        format!(
+            "Environment={}\n",
+            systemd_assignment(&format!("NANOBOT_HOME={value}"))
+        )
+    });
+    let text = format!(
+        "[Unit]\nDescription=nanobot gateway\nAfter=network-online.target\nWants=network-online.target\n\n\
+         [Service]\nType=exec\nExecStart={}\n{environment}Restart=on-failure\nRestartSec=5\nTimeoutStopSec=60\n\
+         NoNewPrivileges=true\nUMask=0077\n\n[Install]\nWantedBy=default.target\n",
+        quoted.join(" ")
+    );
+    let systemctl = |rest: &[&str]| words(&[&["systemctl", "--user"], rest].concat());
+    Service {
+        file: folder.join("systemd").join("user").join(UNIT),
+        text,
+        start: vec![
+            systemctl(&["daemon-reload"]),
+            systemctl(&["enable", "--now", UNIT]),
+        ],
+        stop: vec![systemctl(&["disable", "--now", UNIT])],
+        hint: "It runs while you are logged in. `loginctl enable-linger` keeps it running beyond that, and starts it \
+               with the computer.",
+        variable_hint: "set it by `systemctl --user edit nanobot.service`, as Environment=NAME=value below [Service].",
+    }
+}
+
+/// One word of a command line in a unit: quoted, with `%` doubled, because that begins a specifier, and
+/// `$`, because that begins a variable.
+fn systemd_word(word: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in word.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '%' | '$' => quoted.extend([c, c]),
+            _ => quoted.push(c),
+        }
+    }
+    quoted + "\""
+}
+
+/// One assignment of `Environment=`: there `$` is a letter like any other.
+fn systemd_assignment(assignment: &str) -> String {
+    systemd_word(assignment).replace("$$", "$")
+}
+
+/// Keys as in launchd.plist(5).
+fn launchd(
+    config: &Config,
+    home: &Path,
+    arguments: &[String],
+    nanobot_home: Option<&str>,
+) -> Service {
+    let file = home
+        .join("Library")
+        .join("LaunchAgents")
+        .join(format!("{LABEL}.plist"));
+    let mut program = String::new();
+    for argument in arguments {
+        // Writing to a string does not fail.
+        writeln!(program, "    <string>{}</string>", xml(argument)).unwrap_or_default();
+    }
+    let environment = nanobot_home.map_or_else(String::new, |value| {
+        format!(
+            "  <key>EnvironmentVariables</key>\n  <dict>\n    <key>NANOBOT_HOME</key>\n    <string>{}</string>\n  \
+             </dict>\n",
+            xml(value)
+        )
+    });
+    let log = xml(&shown(&config.paths().logs.join("service.log")));
+    let text = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \
+         \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">\n<plist version=\"1.0\">\n<dict>\n  <key>Label</key>\n  \
+         <string>{LABEL}</string>\n  <key>ProgramArguments</key>\n  <array>\n{program}  </array>\n{environment}  \
+         <key>RunAtLoad</key>\n  <true/>\n  <key>KeepAlive</key>\n  <dict>\n    <key>SuccessfulExit</key>\n    \
+         <false/>\n  </dict>\n  <key>StandardErrorPath</key>\n  <string>{log}</string>\n</dict>\n</plist>\n"
+    );
+    Service {
+        start: vec![
+            words(&["launchctl", "load", "-w"])
+                .into_iter()
+                .chain([shown(&file)])
+                .collect(),
+        ],
+        stop: vec![
+            words(&["launchctl", "unload", "-w"])
+                .into_iter()
+                .chain([shown(&file)])
+                .collect(),
+        ],
+        file,
+        text,
+        hint: "It runs while you are logged in.",
+        variable_hint: "set it by `launchctl setenv NAME value`, or write the value into the configuration.",
+    }
+}
+
+fn xml(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_a_unit_mean_themselves() {
+        let table = [
+            ("/usr/bin/nanobot", "\"/usr/bin/nanobot\""),
+            ("/home/a b/c\"d", "\"/home/a b/c\\\"d\""),
+            ("100%$HOME\\", "\"100%%$$HOME\\\\\""),
+        ];
+        for (word, quoted) in table {
+            assert_eq!(systemd_word(word), quoted);
+        }
+        assert_eq!(
+            systemd_assignment("HOME_OF=/a b/100%$$"),
+            "\"HOME_OF=/a b/100%%$$\""
+        );
+    }
+
+    #[test]
+    fn what_the_configuration_takes_from_the_environment_is_named_once() {
+        let text = r#"{"a": "${KEY}", "b": "x ${OTHER_1}", "c": "${KEY}", "d": "$HOME ${} ${a b} ${1} ${open"}"#;
+        assert_eq!(Vec::from_iter(variables(text)), ["KEY", "OTHER_1"]);
+    }
+
+    #[test]
+    fn texts_of_a_plist_are_escaped() {
+        assert_eq!(xml("a<b>&c"), "a&lt;b&gt;&amp;c");
+    }
+}

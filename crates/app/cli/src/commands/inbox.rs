@@ -1,0 +1,209 @@
+//! `nanobot inbox`: messages that are not settled, or settled badly, and what to do about them.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use nanobot_runtime::bus::{LedgerEntry, LedgerFilter};
+use nanobot_runtime::{Inbox, RuntimeBuilder, RuntimeError};
+
+use super::block_on;
+use crate::failure::Failure;
+use crate::output::{self, harmless};
+use crate::serve;
+
+/// Options of `inbox`. Without any of the first three, all of them are listed.
+#[derive(Debug, Args)]
+pub(crate) struct InboxArguments {
+    /// What is not settled yet
+    #[arg(long, global = true)]
+    pending: bool,
+    /// What may or may not have arrived
+    #[arg(long, global = true)]
+    uncertain: bool,
+    /// What was given up
+    #[arg(long, global = true)]
+    failed: bool,
+    /// Everything that is still kept
+    #[arg(long, global = true)]
+    all: bool,
+    /// The most entries to list
+    #[arg(long, global = true, value_name = "N", default_value_t = 100)]
+    limit: usize,
+    /// As JSON, for programs
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Option<InboxCommand>,
+}
+
+/// What can be done with messages.
+#[derive(Debug, Subcommand)]
+pub(crate) enum InboxCommand {
+    /// List them, the newest first (the default)
+    List,
+    /// Print one
+    Show {
+        /// Its number, as `inbox` lists it
+        id: String,
+    },
+    /// Try one again
+    Retry {
+        /// Its number
+        id: String,
+    },
+    /// Give one up
+    Drop {
+        /// Its number
+        id: String,
+    },
+}
+
+/// How many characters of a message a list shows.
+const EXCERPT: usize = 60;
+
+/// Lists, shows, retries or drops.
+///
+/// # Errors
+/// When the ledger cannot be used, or the entry does not allow it.
+pub(crate) fn inbox(
+    program: &RuntimeBuilder,
+    arguments: &InboxArguments,
+) -> Result<ExitCode, Failure> {
+    let runtime = program.build()?;
+    let config = runtime.config();
+    serve::warn_of_findings(config);
+    let text = block_on(async {
+        let inbox = Inbox::open(config).await?;
+        let done = act(&inbox, arguments).await;
+        inbox.close().await;
+        done
+    })?;
+    output::write(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn act(inbox: &Inbox, arguments: &InboxArguments) -> Result<String, Failure> {
+    let ledger = inbox.ledger();
+    let failed = |error| Failure::from(RuntimeError::from(error));
+    match arguments.command.as_ref().unwrap_or(&InboxCommand::List) {
+        InboxCommand::List => {
+            let entries = inbox.entries(&filters(arguments), arguments.limit).await?;
+            if arguments.json {
+                as_json(crate::commands::json(&entries))
+            } else {
+                Ok(listed(&entries))
+            }
+        }
+        InboxCommand::Show { id } => {
+            let entry = ledger.show(id).await.map_err(failed)?;
+            if arguments.json {
+                as_json(crate::commands::json(&entry))
+            } else {
+                Ok(shown(&entry))
+            }
+        }
+        InboxCommand::Retry { id } => {
+            ledger.retry(id).await.map_err(failed)?;
+            Ok(format!(
+                "Entry {id} is pending again; a gateway tries it when it runs.\n"
+            ))
+        }
+        InboxCommand::Drop { id } => {
+            ledger.discard(id).await.map_err(failed)?;
+            Ok(format!("Entry {id} is given up.\n"))
+        }
+    }
+}
+
+/// What is asked for; without a word, everything that is not well.
+fn filters(arguments: &InboxArguments) -> Vec<LedgerFilter> {
+    if arguments.all {
+        return vec![LedgerFilter::All];
+    }
+    let every = [
+        (arguments.pending, LedgerFilter::Open),
+        (arguments.uncertain, LedgerFilter::Uncertain),
+        (arguments.failed, LedgerFilter::Failed),
+    ];
+    let says_nothing = every.iter().all(|(wanted, _)| !wanted);
+    every
+        .into_iter()
+        .filter(|(wanted, _)| *wanted || says_nothing)
+        .map(|(_, filter)| filter)
+        .collect()
+}
+
+fn as_json(written: serde_json::Result<String>) -> Result<String, Failure> {
+    Ok(written.map_err(std::io::Error::from)? + "\n")
+}
+
+fn listed(entries: &[LedgerEntry]) -> String {
+    if entries.is_empty() {
+        return "Nothing.\n".to_owned();
+    }
+    entries.iter().map(|entry| line(entry) + "\n").collect()
+}
+
+fn line(entry: &LedgerEntry) -> String {
+    let text = content(entry)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    let mut excerpt: String = harmless(&text).chars().take(EXCERPT).collect();
+    if excerpt.chars().count() == EXCERPT {
+        excerpt.push('…');
+    }
+    let at = entry.accepted_at.format("%Y-%m-%d %H:%M");
+    let why = entry
+        .why
+        .as_ref()
+        .map(|why| format!(" — {}", harmless(why)))
+        .unwrap_or_default();
+    format!(
+        "{}  {}  {}  {at}  {excerpt}{why}",
+        entry.id,
+        entry.state,
+        harmless(&place(entry))
+    )
+}
+
+fn shown(entry: &LedgerEntry) -> String {
+    let mut text = format!(
+        "Entry {}: {}\n{}\nAccepted: {}\nHanded out: {} time(s)\n",
+        entry.id,
+        entry.state,
+        harmless(&place(entry)),
+        entry.accepted_at.format("%Y-%m-%d %H:%M:%S %:z"),
+        entry.attempts
+    );
+    if let Some(why) = &entry.why {
+        text.push_str(&format!("Why: {}\n", harmless(why)));
+    }
+    text + "\n" + harmless(content(entry)).trim_end() + "\n"
+}
+
+fn content(entry: &LedgerEntry) -> &str {
+    let inbound = entry
+        .inbound
+        .as_ref()
+        .map(|message| message.content.as_str());
+    inbound
+        .or_else(|| {
+            entry
+                .outbound
+                .as_ref()
+                .map(|message| message.content.as_str())
+        })
+        .unwrap_or("(unreadable)")
+}
+
+fn place(entry: &LedgerEntry) -> String {
+    match (&entry.inbound, &entry.outbound) {
+        (Some(message), _) => format!(
+            "from {}:{} ({})",
+            message.channel, message.chat_id, message.sender_id
+        ),
+        (None, Some(message)) => format!("to {}:{}", message.channel, message.chat_id),
+        (None, None) => "(unreadable)".to_owned(),
+    }
+}

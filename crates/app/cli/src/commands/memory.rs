@@ -1,0 +1,260 @@
+//! `nanobot memory`: what is remembered, searched, reviewed and brought back. Works beside a gateway:
+//! memory is files, and every writer takes its turn.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use nanobot_config::Config;
+use nanobot_runtime::memory::{
+    MarkdownStore, MemoryError, MemoryHit, MemorySearch, MemoryVersions as _, Reason, Scope,
+    Version, VersionText,
+};
+use nanobot_runtime::session::{SessionHit, SessionReach, SessionSearch};
+use nanobot_runtime::{RuntimeBuilder, memory_store, search_index};
+
+use super::block_on;
+use crate::failure::{Failure, chain};
+use crate::output::{self, harmless};
+
+/// Commands on memory.
+#[derive(Debug, Subcommand)]
+pub(crate) enum MemoryCommand {
+    /// Search facts, history, day notes and conversations
+    Search {
+        /// What to look for; two characters are enough in Chinese and Japanese
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// The most places to show, of memory and of conversations each
+        #[arg(long, value_name = "N", default_value_t = 10)]
+        limit: usize,
+        /// As JSON, for programs
+        #[arg(long)]
+        json: bool,
+    },
+    /// What changed in memory and why, the newest first
+    Log {
+        #[command(flatten)]
+        whose: Whose,
+    },
+    /// Show what a change did
+    Show {
+        /// Its number, as `memory log` lists it
+        number: u64,
+        #[command(flatten)]
+        whose: Whose,
+    },
+    /// Bring a file back to what it was behind a change; that is a change of its own
+    Restore {
+        /// Its number
+        number: u64,
+        #[command(flatten)]
+        whose: Whose,
+    },
+}
+
+/// Whose memory, where people and rooms have their own; otherwise everybody's.
+#[derive(Debug, Args)]
+pub(crate) struct Whose {
+    /// One person's: the channel and the sender, such as `telegram:12345`
+    #[arg(long, value_name = "ID", conflicts_with = "room")]
+    person: Option<String>,
+    /// One group's: its session, such as `telegram:-100123`
+    #[arg(long, value_name = "KEY")]
+    room: Option<String>,
+}
+
+/// Does one thing with memory.
+///
+/// # Errors
+/// When there is no such version, or memory cannot be read or written.
+pub(crate) fn memory(
+    program: &RuntimeBuilder,
+    command: MemoryCommand,
+) -> Result<ExitCode, Failure> {
+    let runtime = program.build()?;
+    let config = runtime.config();
+    let store = memory_store(config)?;
+    let text = match command {
+        MemoryCommand::Search { words, limit, json } => {
+            return search(config, &store, &words.join(" "), limit, json);
+        }
+        MemoryCommand::Log { whose } => {
+            let scope = scope(whose);
+            block_on(async {
+                store
+                    .notice(&scope, &Reason::Found)
+                    .await
+                    .map_err(|error| failed(&error))?;
+                Ok(listed(
+                    &store.log(&scope).await.map_err(|error| failed(&error))?,
+                ))
+            })?
+        }
+        MemoryCommand::Show { number, whose } => {
+            let scope = scope(whose);
+            shown(&block_on(async {
+                store
+                    .version(&scope, number)
+                    .await
+                    .map_err(|error| failed(&error))
+            })?)
+        }
+        MemoryCommand::Restore { number, whose } => {
+            let scope = scope(whose);
+            let version = block_on(async {
+                store
+                    .restore(&scope, number)
+                    .await
+                    .map_err(|error| failed(&error))
+            })?;
+            format!(
+                "{} is as it was in version {number}; that is version {} now.\n",
+                harmless(&version.file),
+                version.number
+            )
+        }
+    };
+    output::write(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn scope(whose: Whose) -> Scope {
+    match (whose.person, whose.room) {
+        (Some(person), _) => Scope::Person(person.into()),
+        (None, Some(room)) => Scope::Room(room.into()),
+        (None, None) => Scope::Shared,
+    }
+}
+
+fn failed(error: &MemoryError) -> Failure {
+    let remedy = match error {
+        MemoryError::NoVersion { .. } => "`nanobot memory log` lists the versions.",
+        MemoryError::Unsupported { .. } => {
+            "People and rooms have memory of their own when `memory.scopes` is true."
+        }
+        _ => "Check the permissions and the room on the disk of the workspace.",
+    };
+    Failure::new(chain(error), remedy)
+}
+
+fn listed(log: &[Version]) -> String {
+    if log.is_empty() {
+        return "Nothing was changed yet.\n".to_owned();
+    }
+    let mut text = String::new();
+    for version in log {
+        let size = if version.removed {
+            "removed".to_owned()
+        } else {
+            format!("{} bytes", version.bytes)
+        };
+        let at = version.at.format("%Y-%m-%d %H:%M");
+        let line = format!(
+            "{:>5}  {at}  {}  {size}  {}",
+            version.number,
+            harmless(&version.file),
+            harmless(&version.reason.to_string())
+        );
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text
+}
+
+fn shown(found: &VersionText) -> String {
+    let version = &found.version;
+    let mut shown = format!(
+        "Version {} of {}, {}\n{}\n\n",
+        version.number,
+        harmless(&version.file),
+        version.at.format("%Y-%m-%d %H:%M:%S %:z"),
+        harmless(&version.reason.to_string())
+    );
+    match found.difference() {
+        Some(difference) => shown.push_str(&harmless(&difference)),
+        None => shown.push_str("The text is the same as before.\n"),
+    }
+    shown
+}
+
+fn search(
+    config: &Config,
+    store: &MarkdownStore,
+    query: &str,
+    limit: usize,
+    json: bool,
+) -> Result<ExitCode, Failure> {
+    let index = search_index(config)?;
+    let (memory, said) = block_on(async {
+        let scopes = store.folders().existing();
+        let broken = |error: &dyn std::error::Error| {
+            Failure::new(
+                chain(error),
+                "Delete index.db in the home; it is made again from the files.",
+            )
+        };
+        let memory = MemorySearch::search(&index, &scopes, query, limit)
+            .await
+            .map_err(|error| broken(&error))?;
+        let said = SessionSearch::search(&index, &SessionReach::All, query, limit).await;
+        Ok((memory, said.map_err(|error| broken(&error))?))
+    })?;
+    let text = match json {
+        true => as_json(&memory, &said)?,
+        false => found(&memory, &said),
+    };
+    output::write(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn found(memory: &[MemoryHit], said: &[SessionHit]) -> String {
+    if memory.is_empty() && said.is_empty() {
+        return "Nothing was found.\n".to_owned();
+    }
+    let mut text = String::new();
+    for hit in memory {
+        text.push_str(&format!(
+            "{}:{}\n    {}\n",
+            place(&hit.path),
+            hit.line,
+            harmless(&hit.excerpt)
+        ));
+    }
+    for hit in said {
+        let at = hit
+            .at
+            .map(|at| at.format(", %Y-%m-%d %H:%M").to_string())
+            .unwrap_or_default();
+        let session = harmless(hit.session.as_str());
+        text.push_str(&format!(
+            "{session} message {}, {}{at}\n    {}\n",
+            hit.seq.next(),
+            harmless(&hit.role),
+            harmless(&hit.excerpt)
+        ));
+    }
+    text
+}
+
+fn as_json(memory: &[MemoryHit], said: &[SessionHit]) -> Result<String, Failure> {
+    let memory: Vec<serde_json::Value> = memory
+        .iter()
+        .map(|hit| serde_json::json!({"file": place(&hit.path), "line": hit.line, "excerpt": hit.excerpt}))
+        .collect();
+    let said: Vec<serde_json::Value> = said
+        .iter()
+        .map(|hit| {
+            serde_json::json!({
+                "session": hit.session, "message": hit.seq.next(), "role": hit.role, "at": hit.at,
+                "file": place(&hit.path), "line": hit.line, "excerpt": hit.excerpt,
+            })
+        })
+        .collect();
+    let text = crate::commands::json(&serde_json::json!({"memory": memory, "sessions": said}));
+    Ok(text.map_err(std::io::Error::from)? + "\n")
+}
+
+fn place(path: &Path) -> String {
+    harmless(&path.display().to_string())
+}

@@ -1,0 +1,145 @@
+//! `nanobot pairing`: who waits to be let in and who was, letting in, taking back. Works beside a
+//! gateway, which looks at the same file for every stranger.
+
+use std::process::ExitCode;
+
+use chrono::{DateTime, Utc};
+use clap::Subcommand;
+use nanobot_runtime::{HomeAccess, Pairings, Person, Revoked, RuntimeBuilder, RuntimeError};
+
+use crate::failure::Failure;
+use crate::output::{self, harmless};
+
+/// What can be done about people who want in.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PairingCommand {
+    /// Who waits with a code, and who was approved
+    List {
+        /// As JSON, for programs
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let in who was given this code
+    Approve {
+        /// The code, in any case, with or without its dash
+        code: String,
+    },
+    /// Take a code back without letting anybody in
+    Deny {
+        /// The code
+        code: String,
+    },
+    /// Take an approval back
+    Revoke {
+        /// The channel, as the configuration names it
+        channel: String,
+        /// The person, as `pairing list` shows them; of `7|ann` either half is enough
+        #[arg(allow_hyphen_values = true)]
+        id: String,
+    },
+}
+
+/// Does one thing about people who want in.
+///
+/// # Errors
+/// When nobody waits with a code, or the file cannot be used.
+pub(crate) fn pairing(
+    program: &RuntimeBuilder,
+    command: PairingCommand,
+) -> Result<ExitCode, Failure> {
+    let access = HomeAccess::of(&program.build()?);
+    let (store, now) = (access.pairing(), Utc::now());
+    let text = match command {
+        PairingCommand::List { json } => {
+            let pairings = store.list(now).map_err(RuntimeError::from)?;
+            if json {
+                as_json(&pairings)?
+            } else {
+                listed(&pairings, now)
+            }
+        }
+        PairingCommand::Approve { code } => {
+            let person = store
+                .approve(&code, None, now)
+                .map_err(RuntimeError::from)?;
+            approved(&access, &person)?
+        }
+        PairingCommand::Deny { code } => {
+            let person = store.deny(&code, None, now).map_err(RuntimeError::from)?;
+            format!("{} is not let in.\n", named(&person))
+        }
+        PairingCommand::Revoke { channel, id } => {
+            let person = Person {
+                channel: channel.into(),
+                sender: id.into(),
+            };
+            revoke(&access, &person)?
+        }
+    };
+    output::write(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn approved(access: &HomeAccess, person: &Person) -> Result<String, Failure> {
+    let name = named(person);
+    Ok(match access.is_let_in(person, true)? {
+        Some(true) => format!("{name} is let in from now on.\n"),
+        Some(false) => format!(
+            "{name} is approved, but channels.{} still keeps them out: see its allowFrom and dm.\n",
+            harmless(person.channel.as_str())
+        ),
+        None => format!("{name} is approved; there is no such channel in the configuration.\n"),
+    })
+}
+
+fn revoke(access: &HomeAccess, person: &Person) -> Result<String, Failure> {
+    let name = named(person);
+    match access.revoke(person)? {
+        Revoked::Done => Ok(format!("{name} is not let in any more.\n")),
+        Revoked::StillLetIn => {
+            let channel = harmless(person.channel.as_str());
+            Ok(format!(
+                "{name} is let in by channels.{channel} itself: change its allowFrom or dm.\n"
+            ))
+        }
+        Revoked::WasNotApproved => Err(Failure::new(
+            format!("{name} was not approved"),
+            "`nanobot pairing list` shows who was.",
+        )),
+    }
+}
+
+fn named(person: &Person) -> String {
+    format!(
+        "{} on {}",
+        harmless(person.sender.as_str()),
+        harmless(person.channel.as_str())
+    )
+}
+
+fn as_json(pairings: &Pairings) -> Result<String, Failure> {
+    Ok(crate::commands::json(&pairings).map_err(std::io::Error::from)? + "\n")
+}
+
+fn listed(pairings: &Pairings, now: DateTime<Utc>) -> String {
+    if pairings.pending.is_empty() && pairings.approved.is_empty() {
+        return "Nobody waits, and nobody was approved.\n".to_owned();
+    }
+    let mut text = String::new();
+    for pending in &pairings.pending {
+        let minutes = (pending.expires_at - now)
+            .num_seconds()
+            .max(0)
+            .div_euclid(60)
+            + 1;
+        text.push_str(&format!(
+            "{}  waits: {} (at most {minutes} min more)\n",
+            pending.code,
+            named(&pending.person)
+        ));
+    }
+    for person in &pairings.approved {
+        text.push_str(&format!("approved   {}\n", named(person)));
+    }
+    text
+}

@@ -1,0 +1,150 @@
+//! `nanobot replay`: this program's code over recorded turns, offline, and where it parts from the
+//! record. Reads only; works beside a gateway.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use nanobot_runtime::types::SessionKey;
+use nanobot_runtime::{
+    Bundle, Redactor, RuntimeBuilder, TurnChoice, TurnReplay, replay_options, replay_session,
+    session_store,
+};
+
+use super::block_on;
+use super::sessions::{find, named, write_new};
+use crate::failure::{FAILED, Failure, USAGE, chain};
+use crate::output;
+
+/// What its help says at length.
+pub(crate) const REPLAY_ABOUT: &str = "\
+Run this program's code over recorded turns, offline, and say where it parts from the record.
+
+The model gives the recorded answers and the tools the recorded results: nothing is asked, run, sent
+or changed. A turn is `identical` when every step of it would be recorded again as it was; otherwise
+the first step that would not is shown, and the exit code is 1.
+
+With --bundle, what the turns need is also written to a file for another machine: the records, the
+tools, the version of this program. Secrets are hidden by their names and looks and home directories
+become ~; it is a conversation all the same, so read it before you pass it on.";
+
+/// Options of `replay`.
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArguments {
+    /// The conversation, as `sessions list` names it; a bundle knows its own
+    #[arg(required_unless_present = "from")]
+    session: Option<String>,
+    /// One turn, by its number from 1 or its id; otherwise every turn
+    turn: Option<String>,
+    /// Also write what the turns need, redacted, to this file; it must not exist yet
+    #[arg(long, value_name = "FILE", conflicts_with = "from")]
+    bundle: Option<PathBuf>,
+    /// Replay a file that --bundle wrote, instead of a conversation of this workspace
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+}
+
+/// Replays turns and says how it went; exit code 1 when one went another way.
+///
+/// # Errors
+/// When there is no such conversation or turn, or a bundle cannot be read or written.
+pub(crate) fn replay(
+    program: &RuntimeBuilder,
+    arguments: &ReplayArguments,
+) -> Result<ExitCode, Failure> {
+    let replays = match &arguments.from {
+        Some(file) => of_bundle(file, arguments)?,
+        None => of_session(program, arguments)?,
+    };
+    if replays.is_empty() {
+        return Err(Failure::new(
+            "there is no such turn in the record",
+            "Leave TURN out to replay every turn; they are numbered from 1.",
+        ));
+    }
+    for replay in &replays {
+        output::line(&output::harmless(&replay.to_string()))?;
+    }
+    let diverges = replays.iter().any(|replay| replay.divergence.is_some());
+    Ok(if diverges {
+        ExitCode::from(FAILED)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+fn of_session(
+    program: &RuntimeBuilder,
+    arguments: &ReplayArguments,
+) -> Result<Vec<TurnReplay>, Failure> {
+    let runtime = program.build()?;
+    let config = runtime.config();
+    let store = session_store(config)?;
+    let name = arguments.session.as_deref().unwrap_or_default();
+    let (info, view) = block_on(find(&store, name))?;
+    let turns = arguments.turn.as_deref().map_or(TurnChoice::All, turn_of);
+    let (options, specs) = replay_options(&runtime, info.key, turns)?;
+    let Some(file) = &arguments.bundle else {
+        return block_on(async { Ok(replay_session(&view, &options, &specs).await) });
+    };
+    // What is replayed is what the file holds, so that what is printed here is printed elsewhere.
+    let redactor =
+        Redactor::new(config.environment().user_home()).knowing(nanobot_runtime::secrets(config));
+    let Some(bundle) = Bundle::new(&view, &options, &specs, &redactor) else {
+        return Ok(Vec::new());
+    };
+    let text = bundle.to_json().map_err(std::io::Error::from)?;
+    write_new(file, &(text + "\n"))?;
+    output::note(&format!(
+        "Wrote {}. Configured secrets and what looks like a secret are hidden in it; read it before you pass it on.",
+        file.display()
+    ));
+    block_on(async { Ok(bundle.replay().await) })
+}
+
+fn of_bundle(file: &Path, arguments: &ReplayArguments) -> Result<Vec<TurnReplay>, Failure> {
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        Failure::new(
+            format!("cannot read {}: {error}", file.display()),
+            "Name a file that `nanobot replay --bundle` wrote.",
+        )
+    })?;
+    let mut bundle = Bundle::from_json(&text).map_err(|error| {
+        Failure::new(
+            format!("{}: {}", file.display(), chain(&error)),
+            "Name a file that `nanobot replay --bundle` of this version wrote.",
+        )
+    })?;
+    if let Some(turn) = turn_in_bundle(&bundle.options.session, arguments)? {
+        bundle.options.turns = turn_of(turn);
+    }
+    block_on(async { Ok(bundle.replay().await) })
+}
+
+/// A bundle knows its session, so that a lone argument may name either.
+fn turn_in_bundle<'a>(
+    session: &SessionKey,
+    arguments: &'a ReplayArguments,
+) -> Result<Option<&'a str>, Failure> {
+    let Some(first) = arguments.session.as_deref() else {
+        return Ok(None);
+    };
+    if *session == SessionKey::from(first) || *session == named(first) {
+        return Ok(arguments.turn.as_deref());
+    }
+    match &arguments.turn {
+        None => Ok(Some(first)),
+        Some(_) => Err(Failure::Said {
+            what: format!("the bundle is of `{session}`, not of `{first}`"),
+            remedy: Some(
+                "Leave the conversation out: nanobot replay --from FILE [TURN]".to_owned(),
+            ),
+            code: USAGE,
+        }),
+    }
+}
+
+fn turn_of(text: &str) -> TurnChoice {
+    text.parse()
+        .map_or_else(|_| TurnChoice::Id(text.into()), TurnChoice::Number)
+}

@@ -1,0 +1,267 @@
+//! `nanobot sessions`: conversations listed, shown, exported, forked, rewound. Reading works on the
+//! files, also beside a gateway, which only ever appends to them; a gateway that runs forks and rewinds.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Subcommand, ValueEnum};
+use nanobot_config::Config;
+use nanobot_runtime::session::{ReadFrom, Seq, SessionInfo, SessionStore, SessionView};
+use nanobot_runtime::types::{SessionKey, Timestamp};
+use nanobot_runtime::{
+    CutError, RuntimeBuilder, cuts, is_subagent_session, last_miss, session_store,
+};
+
+use super::{block_on, transcript};
+use crate::failure::{Failure, chain};
+use crate::output;
+
+/// What can be done with conversations.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// Conversations, the latest first
+    List {
+        /// With those that subagents worked in
+        #[arg(long)]
+        all: bool,
+    },
+    /// Print a conversation
+    Show {
+        /// The conversation, as `sessions list` names it
+        key: String,
+    },
+    /// Write a conversation to standard output or a new file
+    Export {
+        /// The conversation, as `sessions list` names it
+        key: String,
+        /// The form
+        #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
+        format: ExportFormat,
+        /// The file; it must not exist yet
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Copy a conversation into a new one, to go on with both
+    Fork {
+        /// The conversation, as `sessions list` names it
+        key: String,
+        /// Copy up to this message, by its number in `sessions show`; otherwise everything
+        #[arg(long, value_name = "N")]
+        at: Option<u64>,
+        /// The name of the copy, instead of the first free `KEY:branch:N`
+        #[arg(long, value_name = "KEY")]
+        to: Option<String>,
+    },
+    /// Go back in a conversation: what was said later is kept, but no longer sent to the model
+    Rewind {
+        /// The conversation, as `sessions list` names it
+        key: String,
+        /// The last message that stands, by its number in `sessions show`
+        #[arg(long, value_name = "N")]
+        to: u64,
+    },
+}
+
+/// Forms of an exported conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// One JSON object a line, as sessions are stored
+    Jsonl,
+    /// Markdown, to be read
+    Md,
+}
+
+/// Answers a question about conversations.
+///
+/// # Errors
+/// When there is no such conversation, or it cannot be read or written out.
+pub(crate) fn sessions(
+    program: &RuntimeBuilder,
+    command: SessionsCommand,
+) -> Result<ExitCode, Failure> {
+    let runtime = program.build()?;
+    let config = runtime.config();
+    let store = session_store(config)?;
+    match command {
+        SessionsCommand::List { all } => {
+            let mut sessions = block_on(list(&store))?;
+            sessions.retain(|info| all || !is_subagent_session(&info.key));
+            output::write(&table(&sessions))?;
+        }
+        SessionsCommand::Show { key } => {
+            let (view, miss) = block_on(async {
+                let (info, view) = find(&store, &key).await?;
+                Ok((view, last_miss(config, &info.key).await))
+            })?;
+            output::write(&transcript::for_people(&view))?;
+            if let Some(miss) = miss {
+                output::line(&format!(
+                    "\nLast break of the prompt cache: {}",
+                    output::harmless(&miss.to_string())
+                ))?;
+            }
+        }
+        SessionsCommand::Export {
+            key,
+            format,
+            output: file,
+        } => {
+            let (info, view) = block_on(find(&store, &key))?;
+            let text = match format {
+                ExportFormat::Jsonl => transcript::as_json_lines(&info, &view)?,
+                ExportFormat::Md => transcript::as_markdown(&info, &view),
+            };
+            match file {
+                Some(file) => write_new(&file, &text)?,
+                None if output::is_terminal() => output::write(&text)?,
+                None => output::write_verbatim(&text)?,
+            }
+        }
+        SessionsCommand::Fork { key, at, to } => {
+            let copy = block_on(fork_of(config, &key, at, to))?;
+            output::line(&format!(
+                "Copied to {0}. Go on with it: nanobot agent -s '{0}'",
+                output::harmless(&copy)
+            ))?;
+        }
+        SessionsCommand::Rewind { key, to } => {
+            block_on(rewound(config, &key, to))?;
+            output::line(&format!(
+                "The conversation stands as it was after message {to}; what followed stays in its file."
+            ))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn fork_of(
+    config: &Config,
+    name: &str,
+    at: Option<u64>,
+    to: Option<String>,
+) -> Result<String, Failure> {
+    let from = find(&session_store(config)?, name).await?.0.key;
+    let to = to.map(|to| named(&to));
+    let copied = cuts(config)
+        .await?
+        .fork(from.as_str(), at, to.as_ref().map(SessionKey::as_str))
+        .await;
+    copied.map_err(|error| cut_failed(&error))
+}
+
+async fn rewound(config: &Config, name: &str, to: u64) -> Result<(), Failure> {
+    let key = find(&session_store(config)?, name).await?.0.key;
+    cuts(config)
+        .await?
+        .rewind(key.as_str(), to)
+        .await
+        .map_err(|error| cut_failed(&error))
+}
+
+fn cut_failed(error: &CutError) -> Failure {
+    let remedy = match error {
+        CutError::OutOfReach { first: 1.., .. } => {
+            "What lies before is summarised or was left by /new; `nanobot sessions fork KEY --at N` copies from there."
+        }
+        CutError::OutOfReach { .. } => {
+            "`nanobot sessions show KEY` shows the number of each message."
+        }
+        CutError::AtWork { .. } => {
+            "Wait for its answer, or end it with /stop in that conversation; then try again."
+        }
+        CutError::Taken { .. } => {
+            "Name another with --to, or leave --to out for the first free name."
+        }
+        CutError::Failed { .. } => {
+            "Check the permissions and the room on the disk of the workspace."
+        }
+    };
+    Failure::new(error.to_string(), remedy)
+}
+
+/// The key of a name; one without a colon is the terminal's.
+pub(super) fn named(name: &str) -> SessionKey {
+    if name.contains(':') {
+        SessionKey::from(name)
+    } else {
+        SessionKey::from(format!("cli:{name}"))
+    }
+}
+
+async fn list(store: &Arc<dyn SessionStore>) -> Result<Vec<SessionInfo>, Failure> {
+    store.list().await.map_err(|error| {
+        Failure::new(
+            chain(&error),
+            "Check that you may read the workspace; `nanobot status` shows where it is.",
+        )
+    })
+}
+
+/// The session of that name; a name without a colon is one of the terminal's.
+pub(super) async fn find(
+    store: &Arc<dyn SessionStore>,
+    name: &str,
+) -> Result<(SessionInfo, SessionView), Failure> {
+    let sessions = list(store).await?;
+    let exact = SessionKey::from(name);
+    let info = [exact, named(name)]
+        .iter()
+        .find_map(|key| sessions.iter().find(|info| info.key == *key))
+        .cloned();
+    let Some(info) = info else {
+        return Err(Failure::new(
+            format!("there is no conversation `{name}` in this workspace"),
+            "`nanobot sessions list` shows their names.",
+        ));
+    };
+    let view = store
+        .read(&info.key, ReadFrom::Seq(Seq(0)))
+        .await
+        .map_err(|error| Failure::new(chain(&error), "Check the permissions of that file."))?;
+    Ok((info, view))
+}
+
+fn table(sessions: &[SessionInfo]) -> String {
+    if sessions.is_empty() {
+        return "No conversations yet. Begin one: nanobot agent\n".to_owned();
+    }
+    let width = sessions
+        .iter()
+        .map(|info| info.key.as_str().chars().count())
+        .max()
+        .unwrap_or_default();
+    let time = |at: Option<&Timestamp>| {
+        at.map_or_else(
+            || " ".repeat(16),
+            |at| at.format("%Y-%m-%d %H:%M").to_string(),
+        )
+    };
+    sessions
+        .iter()
+        .map(|info| {
+            let key = output::harmless(info.key.as_str());
+            format!(
+                "{key:width$}  {}  {:>6} messages\n",
+                time(info.updated_at.as_ref()),
+                info.messages
+            )
+        })
+        .collect()
+}
+
+/// Writes a file that does not exist yet.
+pub(super) fn write_new(file: &Path, text: &str) -> Result<(), Failure> {
+    let written = File::create_new(file).and_then(|mut created| {
+        created.write_all(text.as_bytes())?;
+        created.sync_all()
+    });
+    written.map_err(|error| {
+        Failure::new(
+            format!("cannot write {}: {error}", file.display()),
+            "Name a file that does not exist yet, in a directory that you may write to.",
+        )
+    })
+}

@@ -1,0 +1,420 @@
+//! `nanobot skills`: listed, shown, checked, installed, removed.
+//!
+//! Decision: what an installation brings along is shown before anything is written, and then a
+//! person says yes; where nobody can be asked, `--yes` is that word, and without it nothing happens.
+
+use std::io::{self, BufRead as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use nanobot_runtime::{
+    Change, Consent, ConsentPlan, Found, Package, Runtime, RuntimeBuilder, SkillOrigin, Skills,
+    SkillsError, Standing, skills as skills_of,
+};
+
+use crate::failure::{FAILED, Failure, chain};
+use crate::output;
+
+/// What can be done with skills.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SkillsCommand {
+    /// All skills, and what is not well with them
+    List,
+    /// Print a skill
+    Show {
+        /// The skill, as `skills list` names it
+        name: String,
+    },
+    /// Say what is to be mended in a skill, or in all but the built-in ones; exit code 1 if anything is
+    Check {
+        /// The skill, as `skills list` names it
+        name: Option<String>,
+    },
+    /// Install a skill into the workspace, after showing what it brings along
+    Install {
+        /// A folder with a SKILL.md, or a .skill file; a folder of the workspace's own is agreed to as it is
+        path: PathBuf,
+        /// Agree to what is shown
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Let skills of the workspace stand in every prompt as they ask, after showing what they bring along
+    Agree {
+        /// The skills, as `skills list` names them; without one, all that ask for it and may not
+        names: Vec<String>,
+        /// Agree to what is shown
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Remove a skill from the workspace
+    Remove {
+        /// The skill, as `skills list` names it
+        name: String,
+        /// Agree to it
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+/// How much of a description the list shows, in characters.
+const DESCRIPTION: usize = 100;
+/// Characters of a skill that are shown to a person who is asked about it.
+const SHOWN: usize = 2000;
+
+/// Answers a question about skills, or changes which there are.
+///
+/// # Errors
+/// When there is no such skill, it cannot be used, or nobody agreed.
+pub(crate) fn skills(
+    program: &RuntimeBuilder,
+    command: &SkillsCommand,
+) -> Result<ExitCode, Failure> {
+    let skills = skills_of(&program.build()?)?;
+    match command {
+        SkillsCommand::List => list(&skills)?,
+        SkillsCommand::Show { name } => show(&skills, name)?,
+        SkillsCommand::Check { name } => return check(&skills, name.as_deref()),
+        SkillsCommand::Install { path, yes } => install(&skills, path, *yes)?,
+        SkillsCommand::Agree { names, yes } => agree_to(&skills, names, *yes)?,
+        SkillsCommand::Remove { name, yes } => remove(&skills, name, *yes)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(skills: &Skills) -> Result<(), Failure> {
+    let survey = skills.survey();
+    let width = survey
+        .iter()
+        .map(|found| found.name.chars().count())
+        .max()
+        .unwrap_or_default();
+    for found in &survey {
+        let name = output::harmless(&found.name);
+        let said = output::harmless(&standing(found));
+        output::line(&format!(
+            "{name:width$}  {:9}  {said}",
+            found.origin.to_string()
+        ))?;
+        for note in notes(skills, found) {
+            output::line(&format!(
+                "{:width$}             ! {}",
+                "",
+                output::harmless(&note)
+            ))?;
+        }
+    }
+    Ok(())
+}
+
+/// What becomes of a skill, in words.
+fn standing(found: &Found) -> String {
+    match &found.standing {
+        Standing::InUse(skill) if !skill.is_available() => {
+            format!("not available: {}", one_line(&skill.requires()))
+        }
+        Standing::InUse(skill) if skill.always => {
+            format!("in every prompt: {}", one_line(&skill.description))
+        }
+        Standing::InUse(skill) => one_line(&skill.description),
+        Standing::Hidden { by } => format!("hidden by the {by} skill of the same name"),
+        Standing::Disabled => "switched off".to_owned(),
+        Standing::Refused(why) => format!("refused: {}", one_line(why)),
+    }
+}
+
+/// Remarks about a skill, whether it changed included.
+fn notes(skills: &Skills, found: &Found) -> Vec<String> {
+    let changed = skills
+        .has_changed(found)
+        .then(|| "changed since it was installed".to_owned());
+    found.remarks().into_iter().chain(changed).collect()
+}
+
+fn one_line(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(DESCRIPTION) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or(&line)),
+        None => line,
+    }
+}
+
+fn show(skills: &Skills, name: &str) -> Result<(), Failure> {
+    let survey = skills.survey();
+    let named: Vec<&Found> = survey.iter().filter(|found| found.name == name).collect();
+    // The one that is used, else the first that there is.
+    let in_use = named
+        .iter()
+        .find(|found| matches!(found.standing, Standing::InUse(_)));
+    let Some(found) = in_use.or(named.first()) else {
+        return Err(failed(&SkillsError::Unknown {
+            name: name.to_owned(),
+        }));
+    };
+    let mut text = format!(
+        "{} ({})\n{}\n",
+        found.name,
+        found.origin,
+        found.location.display()
+    );
+    text += &match &found.standing {
+        Standing::InUse(skill) => {
+            let state = match (skill.is_available(), skill.always) {
+                (false, _) => format!("not available: {}", skill.requires()),
+                (true, true) => "available, in every prompt".to_owned(),
+                (true, false) => format!("available; ${} in a message loads it", skill.name),
+            };
+            format!("{state}\n\n{}\n\n{}\n", skill.description, skill.body)
+        }
+        _ => format!("{}\n", standing(found)),
+    };
+    for note in &found.remarks() {
+        text += &format!("! {note}\n");
+    }
+    output::write(&output::harmless(&text))?;
+    Ok(())
+}
+
+fn check(skills: &Skills, name: Option<&str>) -> Result<ExitCode, Failure> {
+    let survey = skills.survey();
+    let wanted: Vec<&Found> = match name {
+        Some(name) => survey.iter().filter(|found| found.name == name).collect(),
+        None => survey
+            .iter()
+            .filter(|found| found.origin != SkillOrigin::BuiltIn)
+            .collect(),
+    };
+    if let (Some(name), true) = (name, wanted.is_empty()) {
+        return Err(failed(&SkillsError::Unknown {
+            name: name.to_owned(),
+        }));
+    }
+    if wanted.is_empty() {
+        output::line("There is nothing to check: no skills but the built-in ones.")?;
+    }
+    let mut is_well = true;
+    for found in wanted {
+        let mut findings = skills.check_found(found).map_err(|error| failed(&error))?;
+        findings.sort_by_key(|finding| !finding.is_error);
+        let name = output::harmless(&found.name);
+        if findings.is_empty() {
+            output::line(&format!("{name}: fine{}", in_prompts(found)))?;
+        }
+        for finding in findings {
+            is_well = false;
+            let weight = if finding.is_error { "error" } else { "remark" };
+            output::line(&format!(
+                "{name}: {weight}: {}",
+                output::harmless(&finding.what)
+            ))?;
+        }
+    }
+    Ok(if is_well {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(FAILED)
+    })
+}
+
+/// Tells if a sound skill is in every prompt, and by which consent.
+fn in_prompts(found: &Found) -> &'static str {
+    match (&found.standing, found.consent) {
+        (Standing::InUse(skill), Some(_)) if skill.always && !skill.is_available() => {
+            "; it may stand in every prompt and does not while it is not available"
+        }
+        (Standing::InUse(skill), Some(Consent::Listed)) if skill.always => {
+            "; it stands in every prompt, whatever its files say, because `skills.always` lists it"
+        }
+        (Standing::InUse(skill), _) if skill.always => "; it stands in every prompt",
+        _ => "",
+    }
+}
+
+/// Shows the skills that ask to stand in every prompt, and records a person's consent to each.
+fn agree_to(skills: &Skills, names: &[String], yes: bool) -> Result<(), Failure> {
+    let asking: Vec<String> = match names {
+        [] => asking(skills),
+        names => names.to_vec(),
+    };
+    if asking.is_empty() {
+        output::line("There is nothing to agree to: every skill that stands in every prompt may.")?;
+    }
+    for name in asking {
+        let plan = skills.plan_consent(&name).map_err(|error| failed(&error))?;
+        show_plan(&plan)?;
+        agree(
+            yes,
+            &format!("Let {name} stand in every prompt with these files?"),
+        )?;
+        record(skills, &plan)?;
+    }
+    Ok(())
+}
+
+/// Names of skills that ask to stand in every prompt and may not.
+fn asking(skills: &Skills) -> Vec<String> {
+    skills
+        .survey()
+        .into_iter()
+        .filter(|found| found.unagreed().is_some())
+        .map(|found| found.name)
+        .collect()
+}
+
+fn show_plan(plan: &ConsentPlan) -> Result<(), Failure> {
+    let ConsentPlan {
+        name,
+        folder,
+        digest,
+        capabilities,
+        body,
+    } = plan;
+    let body = body.trim();
+    let shown: String = body.chars().take(SHOWN).collect();
+    let more = body.chars().count().saturating_sub(SHOWN);
+    let more = if more > 0 {
+        format!("\n… {more} more characters: nanobot skills show \"{name}\"")
+    } else {
+        String::new()
+    };
+    let text = format!(
+        "Skill {name} asks to stand in every prompt\n  {}\n  {digest}\n{capabilities}\n\n{shown}{more}\n\n",
+        folder.display()
+    );
+    output::write(&output::harmless(&text))?;
+    Ok(())
+}
+
+fn record(skills: &Skills, plan: &ConsentPlan) -> Result<(), Failure> {
+    let now = chrono::Local::now().fixed_offset();
+    skills.agree(plan, now).map_err(|error| failed(&error))?;
+    output::line(&output::harmless(&format!(
+        "{} stands in every prompt, until its files change.",
+        plan.name
+    )))?;
+    Ok(())
+}
+
+/// Asks a person at a terminal once about skills that the home of another program brought along. Those
+/// that are not agreed to stay as they are.
+///
+/// # Errors
+/// When the terminal takes no text, or consent cannot be recorded.
+pub(crate) fn ask_at_first_run(runtime: &Runtime) -> Result<(), Failure> {
+    let skills = skills_of(runtime)?;
+    for name in asking(&skills) {
+        let plan = match skills.plan_consent(&name) {
+            Ok(plan) => plan,
+            Err(error) => {
+                output::note(&output::harmless(&format!(
+                    "Warning: skill {name}: {}",
+                    chain(&error)
+                )));
+                continue;
+            }
+        };
+        show_plan(&plan)?;
+        if says_yes(&format!(
+            "Let {name} stand in every prompt with these files?"
+        ))? {
+            record(&skills, &plan)?;
+        }
+    }
+    Ok(())
+}
+
+fn install(skills: &Skills, path: &Path, yes: bool) -> Result<(), Failure> {
+    let package = Package::open(path).map_err(|error| failed(&error))?;
+    let plan = skills.plan(package).map_err(|error| failed(&error))?;
+    let what = match plan.change {
+        Change::New => "new",
+        Change::Same => "installed already, these same files",
+        Change::Replaces => "takes the place of the installed version",
+        Change::PinsInPlace => "in its place already; what it is now will be agreed to",
+    };
+    let mut text = format!(
+        "Skill {}: {what}\n  {}\n{}\n",
+        plan.name, plan.digest, plan.capabilities
+    );
+    if let Some(origin) = plan.hides {
+        text += &format!("  hides the {origin} skill of the same name\n");
+    }
+    for remark in &plan.remarks {
+        text += &format!("  remark: {remark}\n");
+    }
+    output::write(&output::harmless(&text))?;
+    agree(yes, &format!("Install {} with all of this?", plan.name))?;
+    let now = chrono::Local::now().fixed_offset();
+    let folder = skills.install(&plan, now).map_err(|error| failed(&error))?;
+    output::line(&format!("Installed: {}", folder.display()))?;
+    Ok(())
+}
+
+fn remove(skills: &Skills, name: &str, yes: bool) -> Result<(), Failure> {
+    let folder = skills.removable(name).map_err(|error| failed(&error))?;
+    agree(
+        yes,
+        &format!("Remove {} with all its files?", folder.display()),
+    )?;
+    let folder = skills.remove(name).map_err(|error| failed(&error))?;
+    output::line(&format!("Removed: {}", folder.display()))?;
+    Ok(())
+}
+
+/// Asks a person, unless the command line said yes.
+fn agree(yes: bool, question: &str) -> Result<(), Failure> {
+    if yes {
+        return Ok(());
+    }
+    if !output::is_interactive() {
+        return Err(Failure::new(
+            "nobody can be asked here, so nothing was changed",
+            "Say --yes when you agree to what is listed above.",
+        ));
+    }
+    if says_yes(question)? {
+        return Ok(());
+    }
+    Err(Failure::new(
+        "not agreed, so nothing was changed",
+        "Say y, or --yes.",
+    ))
+}
+
+fn says_yes(question: &str) -> Result<bool, Failure> {
+    output::write(&output::harmless(&format!("{question} [y/N] ")))?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+}
+
+fn failed(error: &SkillsError) -> Failure {
+    let remedy = match error {
+        SkillsError::Io { .. } => {
+            "Check that it is there, and that you may read it and write to the workspace."
+        }
+        SkillsError::NotASkill { .. } => {
+            "Name the folder that holds the SKILL.md, or a .skill file made of it."
+        }
+        SkillsError::Archive { .. } => {
+            "A .skill file is a zip archive of the skill's folder; make it anew."
+        }
+        SkillsError::Unsafe { .. } => "Leave it out, or do not install this skill.",
+        SkillsError::TooLarge(_) => "Leave out what the skill does not need.",
+        SkillsError::Invalid { .. } => {
+            "Mend its SKILL.md; `nanobot skills show skill-creator` says how one looks."
+        }
+        SkillsError::Taken { .. } => {
+            "Keep yours, or take it away by `nanobot skills remove NAME` first."
+        }
+        SkillsError::Unknown { .. } => "`nanobot skills list` shows their names.",
+        SkillsError::NotOfWorkspace { .. } => {
+            "Switch it off instead: add its name to skills.disabled."
+        }
+        SkillsError::AsksForNothing { .. } => "`nanobot skills list` says what becomes of it.",
+        SkillsError::Lock { .. } => {
+            "Mend that file, or delete it and install what it listed again."
+        }
+    };
+    Failure::new(output::harmless(&chain(error)), remedy)
+}

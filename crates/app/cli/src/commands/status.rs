@@ -1,0 +1,40 @@
+//! `nanobot status`: how things are set up. No model is asked unless that is wanted.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use nanobot_runtime::{RuntimeBuilder, Status};
+
+use super::block_on;
+use crate::failure::Failure;
+use crate::output;
+
+/// Options of `status`.
+#[derive(Debug, Args)]
+pub(crate) struct StatusArguments {
+    /// Ask the model whether it answers: costs a few tokens
+    #[arg(long)]
+    probe: bool,
+    /// As JSON, for programs
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the status.
+///
+/// # Errors
+/// When the configuration cannot be used.
+pub(crate) fn status(
+    program: &RuntimeBuilder,
+    arguments: &StatusArguments,
+) -> Result<ExitCode, Failure> {
+    let runtime = program.build()?;
+    nanobot_runtime::install_tls();
+    let status = block_on(async { Ok(Status::of(&runtime, arguments.probe).await?) })?;
+    if arguments.json {
+        output::line(&crate::commands::json(&status).map_err(std::io::Error::from)?)?;
+    } else {
+        output::line(&status.to_string())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,134 @@
+//! One question: the reply goes to standard output, everything else to standard error.
+
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nanobot_runtime::{
+    FirstRun, ModelChoice, Runtime, TerminalEvent, TerminalOptions, TerminalProgress, ask,
+};
+
+use super::model_notice;
+use super::stream::Style;
+use super::view::{Piece, View};
+use crate::failure::{FAILED, Failure};
+use crate::output;
+use crate::signals::Signals;
+
+const WAITING: &str = "\u{1b}[2mthinking…\u{1b}[0m";
+const ERASE_LINE: &str = "\r\u{1b}[K";
+
+/// Asks once, prints the reply. Ctrl-C ends the turn with its steps kept.
+///
+/// # Errors
+/// When the assistant cannot start, or standard output takes no text.
+pub(crate) async fn ask_once(
+    runtime: &Runtime,
+    options: TerminalOptions,
+    text: &str,
+    renders_markdown: bool,
+) -> Result<ExitCode, Failure> {
+    let mut signals = Signals::listen()?;
+    let screen = Arc::new(Mutex::new(Screen::new(
+        renders_markdown,
+        TerminalProgress::of(runtime.config())?,
+    )));
+    let shown = Arc::clone(&screen);
+    let lock = |screen: &Mutex<Screen>, event: &TerminalEvent| {
+        screen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .show(event);
+    };
+    let on_start = |model: &ModelChoice, visit: Option<&FirstRun>| {
+        if let Some(visit) = visit {
+            output::note(&visit.to_string());
+        }
+        if let Some(notice) = model_notice(model) {
+            output::note(&notice);
+        }
+        shown.lock().unwrap_or_else(PoisonError::into_inner).wait();
+    };
+    let watched = Arc::clone(&screen);
+    let asked = ask(runtime, options, text, on_start, move |event| {
+        lock(&watched, &event)
+    });
+    let outcome = tokio::select! {
+        outcome = asked => outcome,
+        code = signals.next() => {
+            screen.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            return Ok(ExitCode::from(code));
+        }
+    };
+    let mut screen = screen.lock().unwrap_or_else(PoisonError::into_inner);
+    screen.clear();
+    let answer = outcome?;
+    if let Some(text) = answer.text {
+        screen.show(&TerminalEvent::Reply {
+            text,
+            streamed: answer.streamed,
+            ok: answer.ok,
+        });
+    }
+    screen.outcome()?;
+    Ok(if answer.ok {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(FAILED)
+    })
+}
+
+/// What the turn is printed on.
+struct Screen {
+    view: View,
+    /// Shows that something happens until there is something to show.
+    is_waiting: bool,
+    /// The first error of standard output; nothing is printed after it.
+    failed: Option<std::io::Error>,
+}
+
+impl Screen {
+    fn new(renders_markdown: bool, shows: TerminalProgress) -> Self {
+        let is_coloured = output::is_coloured();
+        let view = match (output::is_terminal(), renders_markdown && is_coloured) {
+            (true, true) => View::terminal(Style::Markdown, true, shows),
+            (true, false) => View::terminal(Style::Pieces, is_coloured, shows),
+            (false, _) => View::whole(Style::Verbatim, shows),
+        };
+        Self {
+            view,
+            is_waiting: false,
+            failed: None,
+        }
+    }
+
+    fn wait(&mut self) {
+        if output::is_coloured() && std::io::stderr().is_terminal() {
+            self.is_waiting = true;
+            output::note_piece(WAITING);
+        }
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.is_waiting) {
+            output::note_piece(ERASE_LINE);
+        }
+    }
+
+    fn show(&mut self, event: &TerminalEvent) {
+        for piece in self.view.show(event) {
+            self.clear();
+            match piece {
+                Piece::Reply(text) if self.failed.is_none() => {
+                    self.failed = output::write_verbatim(&text).err()
+                }
+                Piece::Reply(_) => {}
+                Piece::Note(text) => output::note(text.trim_end()),
+            }
+        }
+    }
+
+    fn outcome(&mut self) -> std::io::Result<()> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,274 @@
+//! Builds the agent: model, tools, sessions, context.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nanobot_agent_core::{
+    Agent, AgentParts, AgentSettings, MessageTool, Outbox, SpawnTool, Spawner, SubagentSettings,
+    Subagents, TurnOptions,
+};
+use nanobot_bus::EventFeed;
+use nanobot_config::Config;
+use nanobot_context::{ContextBuilder, ContextSettings, PromptStore, Purpose, sync_templates};
+use nanobot_extract::HelperProcess;
+use nanobot_guard::PathPolicy;
+use nanobot_heartbeat::HeartbeatSettings;
+use nanobot_memory::MarkdownStore;
+use nanobot_provider::ProviderRouter;
+use nanobot_redact::Secrets;
+use nanobot_tool::{Registry, Tool, Typed};
+use nanobot_tools::{DirectRunner, HttpClients, ToolsConfig, builtin};
+
+use crate::assembly::audit::AuditLog;
+use crate::assembly::budget;
+use crate::assembly::cron::Scheduling;
+use crate::assembly::memory;
+use crate::assembly::model;
+use crate::assembly::path_rules::path_rules;
+use crate::assembly::prompts::prompt_notes;
+use crate::assembly::settings::AgentDefaults;
+use crate::assembly::skills;
+use crate::{ModelChoice, Runtime, RuntimeError, memory_store, session_store};
+
+/// The variable of the Python program for the number of turns at a time.
+const CONCURRENCY_VARIABLE: &str = "NANOBOT_MAX_CONCURRENT_REQUESTS";
+
+/// An agent and what was learned while it was built.
+#[derive(Debug)]
+pub(crate) struct Assistant {
+    pub(crate) agent: Arc<Agent>,
+    pub(crate) model: ModelChoice,
+    /// Who is asked.
+    pub(crate) router: Arc<ProviderRouter>,
+    /// Files that were made in the workspace.
+    pub(crate) created: Vec<PathBuf>,
+}
+
+impl Assistant {
+    /// Builds an agent whose `message` tool writes to `outbox`, and whose `spawn` tool gives tasks
+    /// to what `spawner` makes of its subagents.
+    pub(crate) fn build(
+        runtime: &Runtime,
+        model: ModelChoice,
+        outbox: Arc<dyn Outbox>,
+        spawner: impl FnOnce(Arc<Subagents>) -> Arc<dyn Spawner>,
+        events: EventFeed,
+        secrets: Secrets,
+    ) -> Result<Self, RuntimeError> {
+        let config = runtime.config();
+        let workspace = config.workspace()?;
+        let created = prepare(&workspace)?;
+        let defaults: AgentDefaults = config.section("agents.defaults")?;
+        let tools = Tools::of(runtime, &workspace, &secrets)?;
+        let contexts = Contexts::of(runtime, &workspace, &defaults)?;
+        let consolidation = budget::consolidation(config, &defaults, &model)?;
+        let token_budget = consolidation.budget();
+        let heartbeat: HeartbeatSettings = config.section("gateway.heartbeat")?;
+        let router = Arc::new(model::router(config, &defaults, &model));
+        let data = &config.paths().data_dir;
+        let settings = AgentSettings {
+            options: TurnOptions {
+                token_budget,
+                ..defaults.turn_options()
+            },
+            max_concurrent_turns: concurrency(config, &defaults),
+            model: model.to_string().into(),
+            consolidation,
+            heartbeat_keeps: heartbeat.keep_recent_messages,
+            results_folder: Some(results_folder(config)),
+            calibration_file: Some(data.join("tokens.json")),
+            secrets,
+        };
+        let parts = AgentParts {
+            router: router.clone(),
+            registry: tools.for_subagents(),
+            sessions: session_store(config)?,
+            context: Arc::new(contexts.for_subagents()),
+            events,
+        };
+        let bounds = SubagentSettings {
+            max_concurrent: defaults.max_concurrent_subagents,
+            ..SubagentSettings::default()
+        };
+        let own = AgentSettings {
+            options: TurnOptions {
+                token_budget,
+                ..defaults.subagent_options()
+            },
+            ..settings.clone()
+        };
+        let subagents = Arc::new(Subagents::new(parts.clone(), own, bounds));
+        let spawner = (defaults.max_concurrent_subagents > 0).then(|| spawner(subagents.clone()));
+        let registry = tools.for_assistant(outbox, spawner);
+        let context = Arc::new(contexts.for_assistant(&registry));
+        let parts = AgentParts {
+            registry,
+            context,
+            ..parts
+        };
+        let agent = Agent::new(parts, settings).with_subagents(subagents);
+        Ok(Self {
+            agent: Arc::new(agent),
+            model,
+            router,
+            created,
+        })
+    }
+}
+
+/// Where results of tools are kept that are too long for a prompt.
+pub(crate) fn results_folder(config: &Config) -> PathBuf {
+    config.paths().data_dir.join("tool-results")
+}
+
+/// Folder of files of messages that are still to be sent.
+pub(crate) fn outbox_folder(config: &Config) -> PathBuf {
+    config.paths().data_dir.join("outbox")
+}
+
+/// Makes the workspace and what is missing in it.
+pub(crate) fn prepare(workspace: &Path) -> Result<Vec<PathBuf>, RuntimeError> {
+    let unusable = |source| RuntimeError::Workspace {
+        path: workspace.to_owned(),
+        source,
+    };
+    std::fs::create_dir_all(workspace).map_err(unusable)?;
+    std::fs::read_dir(workspace).map_err(unusable)?;
+    Ok(sync_templates(workspace)?)
+}
+
+fn concurrency(config: &Config, defaults: &AgentDefaults) -> usize {
+    let said = config
+        .environment()
+        .variable(CONCURRENCY_VARIABLE)
+        .and_then(|text| text.trim().parse::<i64>().ok());
+    said.map_or(defaults.max_concurrent_turns, |count| {
+        usize::try_from(count).unwrap_or(0)
+    })
+}
+
+/// What prompts are built from.
+struct Contexts {
+    settings: ContextSettings,
+    memory: Arc<MarkdownStore>,
+    notes: Arc<dyn PromptStore>,
+}
+
+impl Contexts {
+    fn of(
+        runtime: &Runtime,
+        workspace: &Path,
+        defaults: &AgentDefaults,
+    ) -> Result<Self, RuntimeError> {
+        let config = runtime.config();
+        let skills = skills::skills(runtime)?;
+        skills::lay_out(&skills);
+        let settings = ContextSettings {
+            bot_name: defaults.bot_name.clone(),
+            session_folders: config.section::<ToolsConfig>("tools")?.session_folders,
+            skills: Arc::new(skills),
+            ..ContextSettings::new(workspace)
+        };
+        let memory = Arc::new(memory_store(config)?);
+        Ok(Self {
+            settings,
+            memory,
+            notes: prompt_notes(config),
+        })
+    }
+
+    fn for_assistant(self, registry: &Registry) -> ContextBuilder {
+        let tools = registry
+            .specs()
+            .iter()
+            .map(|spec| spec.name.clone())
+            .collect();
+        ContextBuilder::new(
+            ContextSettings {
+                tools,
+                ..self.settings
+            },
+            self.memory,
+        )
+        .with_notes(self.notes)
+    }
+
+    fn for_subagents(&self) -> ContextBuilder {
+        let settings = ContextSettings {
+            purpose: Purpose::Subagent,
+            ..self.settings.clone()
+        };
+        ContextBuilder::new(settings, self.memory.clone()).with_notes(self.notes.clone())
+    }
+}
+
+/// Tools that need no conversation: files, shell, web, and those that were plugged in.
+pub(crate) struct Tools {
+    tools: Vec<Arc<dyn Tool>>,
+    /// Those that look things up, and the one that sets reminders.
+    lookups: Vec<Arc<dyn Tool>>,
+    policy: Arc<PathPolicy>,
+    audit: Arc<AuditLog>,
+    secrets: Secrets,
+    /// Folder of attachments that wait to be sent.
+    outbox: PathBuf,
+}
+
+impl Tools {
+    pub(crate) fn of(
+        runtime: &Runtime,
+        workspace: &Path,
+        secrets: &Secrets,
+    ) -> Result<Self, RuntimeError> {
+        let config = runtime.config();
+        let tools: ToolsConfig = config.section("tools")?;
+        let policy = Arc::new(PathPolicy::new(path_rules(runtime, &tools, workspace)?));
+        let reader = Arc::new(HelperProcess::of_this_program());
+        let http = Arc::new(HttpClients::new(
+            &tools.web,
+            Arc::new(tools.url_guard()?),
+            reader,
+        ));
+        let mut tools = builtin(&tools, &policy, &http, Arc::new(DirectRunner))?;
+        tools.extend(runtime.extensions().tools.iter().cloned());
+        let mut lookups = memory::tools(config)?;
+        lookups.extend(Scheduling::of(config)?.tool(memory::audiences(config)?));
+        Ok(Self {
+            tools,
+            lookups,
+            policy,
+            audit: Arc::new(AuditLog::of(config, secrets.clone())?),
+            secrets: secrets.clone(),
+            outbox: outbox_folder(config),
+        })
+    }
+
+    /// These, and those with which an assistant remembers, talks to people and starts subagents.
+    pub(crate) fn for_assistant(
+        &self,
+        outbox: Arc<dyn Outbox>,
+        spawner: Option<Arc<dyn Spawner>>,
+    ) -> Arc<Registry> {
+        let message = MessageTool::new(outbox, self.policy.clone(), self.outbox.clone())
+            .hiding(self.secrets.clone());
+        let message: Arc<dyn Tool> = Arc::new(Typed::new(message));
+        let spawn =
+            spawner.map(|spawner| Arc::new(Typed::new(SpawnTool::new(spawner))) as Arc<dyn Tool>);
+        self.registry(self.lookups.iter().cloned().chain([message]).chain(spawn))
+    }
+
+    /// These and no others: a subagent talks to nobody and starts no other.
+    fn for_subagents(&self) -> Arc<Registry> {
+        self.registry([])
+    }
+
+    fn registry(&self, more: impl IntoIterator<Item = Arc<dyn Tool>>) -> Arc<Registry> {
+        let registry = Registry::watched(self.audit.clone());
+        for tool in self.tools.iter().cloned().chain(more) {
+            if let Err(error) = registry.register(tool) {
+                tracing::error!(%error, "a tool is left out");
+            }
+        }
+        Arc::new(registry)
+    }
+}

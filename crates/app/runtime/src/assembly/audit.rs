@@ -1,0 +1,302 @@
+//! `logs/audit.log`: every run of a tool, a line of JSON each.
+//!
+//! Decision: a line is written before the turn goes on, so that what a tool did is on record
+//! before anything that follows from it; but a disk that is full, broken or slow costs the line
+//! and never the turn. Arguments are kept without secrets and cut; of what a tool answered only
+//! its digest and size are kept: the session has the rest.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use nanobot_config::Config;
+use nanobot_escape::visible_json;
+use nanobot_redact::{Secrets, redacted, without_secrets};
+use nanobot_tool::{ToolRun, ToolWatch};
+use nanobot_types::{ChannelName, ChatId, Effect, Origin, SenderId, SessionKey, ToolName, TraceId};
+use serde::Serialize;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::RuntimeError;
+use crate::assembly::rotating_file::RotatingFile;
+
+/// How long a turn waits for a line.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The most characters of one text among arguments.
+const TEXT_LIMIT: usize = 500;
+/// The most characters of all arguments.
+const ARGUMENTS_LIMIT: usize = 4000;
+
+/// Writes down every run of a tool.
+#[derive(Debug)]
+pub(crate) struct AuditLog {
+    file: Arc<Mutex<RotatingFile>>,
+    /// The last line was lost; said once until one is written again.
+    is_failing: AtomicBool,
+    secrets: Secrets,
+}
+
+impl AuditLog {
+    /// The log of a home. Nothing is opened before the first line.
+    pub(crate) fn of(config: &Config, secrets: Secrets) -> Result<Self, RuntimeError> {
+        let file = RotatingFile::new(
+            config.paths().logs.join("audit.log"),
+            config.section("logs")?,
+        );
+        Ok(Self {
+            file: Arc::new(Mutex::new(file)),
+            is_failing: AtomicBool::new(false),
+            secrets,
+        })
+    }
+
+    fn judge(&self, failure: Option<&(dyn std::error::Error + 'static)>) {
+        let was_failing = self.is_failing.swap(failure.is_some(), Ordering::Relaxed);
+        match failure {
+            Some(error) if !was_failing => {
+                tracing::error!(error, "runs of tools are missing from the audit log")
+            }
+            None if was_failing => tracing::info!("the audit log is written again"),
+            _ => {}
+        }
+    }
+}
+
+#[async_trait]
+impl ToolWatch for AuditLog {
+    async fn ran(&self, run: ToolRun<'_>) {
+        let (file, record, arguments) = (
+            self.file.clone(),
+            Record::of(&run),
+            run.call.arguments.clone(),
+        );
+        let secrets = self.secrets.clone();
+        let writing = tokio::task::spawn_blocking(move || {
+            let line = serde_json::to_string(&Record {
+                arguments: bounded(&arguments, &secrets),
+                ..record
+            })?;
+            let line = visible_json(&line)
+                + "
+";
+            file.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .append(line.as_bytes())
+        });
+        match tokio::time::timeout(PATIENCE, writing).await {
+            Ok(Ok(Ok(()))) => self.judge(None),
+            Ok(Ok(Err(error))) => self.judge(Some(&error)),
+            Ok(Err(error)) => self.judge(Some(&error)),
+            Err(late) => self.judge(Some(&late)),
+        }
+    }
+}
+
+/// A line.
+#[derive(Serialize)]
+struct Record {
+    time: String,
+    session: SessionKey,
+    trace: TraceId,
+    channel: ChannelName,
+    chat: ChatId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sender: Option<SenderId>,
+    origin: Origin,
+    tool: ToolName,
+    /// `null` for a tool that there is not.
+    effect: Option<Effect>,
+    arguments: Value,
+    success: bool,
+    duration_ms: u64,
+    output: Outcome,
+}
+
+/// What came of it.
+#[derive(Serialize)]
+struct Outcome {
+    bytes: usize,
+    sha256: String,
+}
+
+impl Record {
+    /// All but the arguments.
+    fn of(run: &ToolRun<'_>) -> Self {
+        let context = run.context;
+        Self {
+            time: chrono::Local::now().to_rfc3339_opts(chrono::SecondsFormat::Millis, false),
+            session: context.session.clone(),
+            trace: context.trace.clone(),
+            channel: context.channel.clone(),
+            chat: context.chat_id.clone(),
+            sender: context.sender.clone(),
+            origin: context.origin.clone(),
+            tool: run.call.name.clone(),
+            effect: run.effect,
+            arguments: Value::Null,
+            success: run.result.success,
+            duration_ms: u64::try_from(run.elapsed.as_millis()).unwrap_or(u64::MAX),
+            output: Outcome {
+                bytes: run.result.output.len(),
+                sha256: digest(&run.result.output),
+            },
+        }
+    }
+}
+
+/// SHA-256 in lower-case hexadecimal digits.
+fn digest(text: &str) -> String {
+    Sha256::digest(text.as_bytes())
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// Arguments without secrets, cut to a size that a log can hold; what is no JSON stays a text.
+fn bounded(arguments: &str, secrets: &Secrets) -> Value {
+    // Secrets first: half a secret no longer looks like one.
+    let text = |plain: &str| cut(&without_secrets(&secrets.hide(plain)), TEXT_LIMIT);
+    let Ok(value) = serde_json::from_str::<Value>(arguments) else {
+        return text(arguments).into();
+    };
+    let value = redacted(&secrets.hide_in(&value), &text);
+    let whole = value.to_string();
+    if whole.chars().count() > ARGUMENTS_LIMIT {
+        cut(&whole, ARGUMENTS_LIMIT).into()
+    } else {
+        value
+    }
+}
+
+/// The beginning of a text, and how long it was.
+fn cut(text: &str, limit: usize) -> String {
+    match text.char_indices().nth(limit) {
+        Some((end, _)) => {
+            format!(
+                "{}… ({} characters)",
+                text.get(..end).unwrap_or_default(),
+                text.chars().count()
+            )
+        }
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nanobot_tool::ToolContext;
+    use nanobot_types::{ToolCall, ToolResult};
+    use serde_json::json;
+
+    use super::*;
+    use crate::assembly::rotating_file::LogSettings;
+
+    #[test]
+    fn arguments_lose_secrets_and_length_but_not_their_shape() {
+        let secrets = Secrets::new(["open sesame".to_owned()]);
+        let long = "x".repeat(600);
+        let cut = format!("{}… (600 characters)", "x".repeat(500));
+        for (arguments, expected) in [
+            (
+                json!({"path": "a", "n": 3}).to_string(),
+                json!({"path": "a", "n": 3}),
+            ),
+            (
+                json!({"command": "curl -H 'Authorization: Bearer abc'", "token": "t"}).to_string(),
+                json!({"command": "curl -H 'Authorization: Bearer ***'", "token": "***"}),
+            ),
+            (
+                json!({"open sesame": "say open sesame"}).to_string(),
+                json!({"***": "say ***"}),
+            ),
+            (
+                json!({"content": long}).to_string(),
+                json!({"content": cut}),
+            ),
+            ("{\"apiKey\": \"abc".to_owned(), json!("{\"apiKey\": \"***")),
+            (String::new(), json!("")),
+        ] {
+            assert_eq!(bounded(&arguments, &secrets), expected, "{arguments}");
+        }
+        let many: Vec<String> = (0..1000).map(|number| format!("word {number}")).collect();
+        let Value::String(text) = bounded(&json!({"words": many}).to_string(), &secrets) else {
+            panic!("not cut")
+        };
+        assert!(
+            text.chars().count() < ARGUMENTS_LIMIT + 40 && text.ends_with(" characters)"),
+            "{text}"
+        );
+    }
+
+    fn log_at(path: std::path::PathBuf) -> AuditLog {
+        let file = RotatingFile::new(path, LogSettings::default());
+        AuditLog {
+            file: Arc::new(Mutex::new(file)),
+            is_failing: AtomicBool::new(false),
+            secrets: Secrets::new(["open sesame".to_owned()]),
+        }
+    }
+
+    async fn run(log: &AuditLog) {
+        let call = ToolCall::new("1", "exec", r#"{"command":"ls"}"#);
+        let context = ToolContext {
+            sender: Some("ann".into()),
+            ..ToolContext::detached("cli:direct")
+        };
+        let (result, elapsed) = (ToolResult::ok("hi"), Duration::from_millis(7));
+        let effect = Some(Effect::Irreversible);
+        log.ran(ToolRun {
+            call: &call,
+            effect,
+            context: &context,
+            result: &result,
+            elapsed,
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_run_is_a_line() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("logs/audit.log");
+        let log = log_at(path.clone());
+        run(&log).await;
+        run(&log).await;
+        let text = std::fs::read_to_string(path).unwrap();
+        let mut line: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        let time = line.as_object_mut().unwrap().remove("time").unwrap();
+        assert!(
+            chrono::DateTime::parse_from_rfc3339(time.as_str().unwrap()).is_ok(),
+            "{time}"
+        );
+        let expected = json!({
+            "session": "cli:direct", "trace": "detached", "channel": "cli", "chat": "direct", "sender": "ann",
+            "origin": {"kind": "user"}, "tool": "exec", "effect": "irreversible", "arguments": {"command": "ls"},
+            "success": true, "duration_ms": 7,
+            "output": {"bytes": 2, "sha256": "8f434346648f6b96df89dda901c5176b10a6d83961dd3c1ac88b59b2dc327aa4"},
+        });
+        assert_eq!((line, text.lines().count()), (expected, 2));
+    }
+
+    #[tokio::test]
+    async fn a_log_that_cannot_be_written_costs_no_turn_and_comes_back() {
+        let home = tempfile::tempdir().unwrap();
+        let blocked = home.path().join("logs");
+        std::fs::write(&blocked, "in the way").unwrap();
+        let log = log_at(blocked.join("audit.log"));
+        run(&log).await;
+        assert!(log.is_failing.load(Ordering::Relaxed));
+        std::fs::remove_file(&blocked).unwrap();
+        run(&log).await;
+        assert!(!log.is_failing.load(Ordering::Relaxed));
+        assert_eq!(
+            std::fs::read_to_string(blocked.join("audit.log"))
+                .unwrap()
+                .lines()
+                .count(),
+            1
+        );
+    }
+}

@@ -1,0 +1,105 @@
+//! How much of a conversation fits: the window of the model, or what the configuration says of it.
+
+use nanobot_agent_core::ConsolidationSettings;
+use nanobot_config::Config;
+use nanobot_providers::context_window;
+
+use crate::assembly::settings::AgentDefaults;
+use crate::{ModelChoice, ModelSource, RuntimeError};
+
+/// The key that says how much fits.
+const WINDOW: &str = "agents.defaults.contextWindowTokens";
+
+/// When conversations with this model are summarised. What is configured counts; else what is
+/// known about the model, and for one that nobody knows the default. A window of messages counts
+/// beside that while no window of tokens is configured.
+pub(crate) fn consolidation(
+    config: &Config,
+    defaults: &AgentDefaults,
+    model: &ModelChoice,
+) -> Result<ConsolidationSettings, RuntimeError> {
+    let configured = usize::try_from(defaults.context_window_tokens).unwrap_or(0);
+    let is_configured = config.is_set(WINDOW)?;
+    let window = match context_window(&model.model).and_then(|window| usize::try_from(window).ok())
+    {
+        Some(window) if !is_configured => match model.source {
+            // Servers at home are started with less than the model was made for.
+            ModelSource::Local { .. } => window.min(configured),
+            _ => window,
+        },
+        _ => configured,
+    };
+    Ok(ConsolidationSettings {
+        enabled: defaults.consolidate,
+        window,
+        max_output: usize::try_from(defaults.max_tokens).unwrap_or(0),
+        memory_window: defaults
+            .memory_window
+            .filter(|_| !is_configured)
+            .and_then(|window| usize::try_from(window).ok()),
+        ..ConsolidationSettings::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use nanobot_config::Environment;
+
+    use super::*;
+    use crate::LoadOptions;
+    use crate::assembly::runtime::in_environment;
+
+    /// Keys of `agents.defaults` and their values.
+    type Keys<'a> = &'a [(&'a str, &'a str)];
+
+    /// Window, window of messages, and whether it is switched on.
+    type Read = (usize, Option<usize>, bool);
+
+    fn settings(keys: Keys<'_>, model: &str) -> Read {
+        let environment = Environment::new([], Some("/nowhere".into()), "/".into());
+        let overrides = keys
+            .iter()
+            .map(|(key, value)| (format!("agents.defaults.{key}"), (*value).to_owned()));
+        let options = LoadOptions {
+            overrides: overrides.collect(),
+            ..LoadOptions::default()
+        };
+        let runtime = in_environment(environment, options);
+        let config = runtime.config();
+        let defaults: AgentDefaults = config.section("agents.defaults").unwrap();
+        let choice = ModelChoice::of_gateway(model.to_owned());
+        let settings = consolidation(&config, &defaults, &choice).unwrap();
+        (settings.window, settings.memory_window, settings.enabled)
+    }
+
+    #[test]
+    fn what_is_configured_counts_then_what_is_known_of_the_model() {
+        let table: [(Keys<'_>, &str, Read); 6] = [
+            (&[], "gpt-4o", (128_000, None, true)),
+            (&[], "somebody's own", (65_536, None, true)),
+            (
+                &[("contextWindowTokens", "20000")],
+                "gpt-4o",
+                (20_000, None, true),
+            ),
+            (
+                &[("contextWindowTokens", "0"), ("consolidate", "false")],
+                "gpt-4o",
+                (0, None, false),
+            ),
+            (
+                &[("memoryWindow", "50")],
+                "gpt-4o",
+                (128_000, Some(50), true),
+            ),
+            (
+                &[("memoryWindow", "50"), ("contextWindowTokens", "20000")],
+                "gpt-4o",
+                (20_000, None, true),
+            ),
+        ];
+        for (keys, model, expected) in table {
+            assert_eq!(settings(keys, model), expected, "{keys:?} {model}");
+        }
+    }
+}

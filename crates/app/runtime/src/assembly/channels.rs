@@ -1,0 +1,376 @@
+//! Which channels a configuration asks for, and making them.
+//!
+//! Decision: two channels that receive for one account are refused by name, because a platform would
+//! give each message to one of the two, or to both. Across gateways of one person the same is held by
+//! a lock under `~/.cache/nanobot`, named by a digest of the account: there is one such folder whatever
+//! homes, containers aside, and a crash releases it. What runs elsewhere only the platform knows.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use nanobot_channel::{Channel, ChannelError, ChannelName, Notes, RawConfig};
+use nanobot_channels::{
+    ChannelSettings, ChannelsError, DeliverySettings, FileNotes, ManagedChannel, PairingStore,
+};
+use nanobot_config::ConfigError;
+use nanobot_control::TERMINAL_CHANNEL;
+use nanobot_redact::Secrets;
+use nanobot_tools::WebConfig;
+use serde::Deserialize;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::watch;
+
+use super::extensions::Extensions;
+use super::noted_secrets::LearningNotes;
+use crate::Runtime;
+use crate::error::chain;
+
+/// The only section of `channels` that is no channel.
+pub(crate) const LIFECYCLE_NOTICES: &str = "lifecycleNotices";
+
+/// What every channel's section has.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Enabled {
+    #[serde(default)]
+    enabled: bool,
+    #[serde(default)]
+    kind: Option<String>,
+}
+
+/// A channel of the configuration.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) name: ChannelName,
+    pub(crate) kind: String,
+    pub(crate) is_enabled: bool,
+    /// What its platform's factory is given.
+    pub(crate) raw: RawConfig,
+    /// Settings of all channels, which its own section may override.
+    shared: DeliverySettings,
+    /// The lock of its account.
+    claim: Option<PathBuf>,
+    /// Who was approved.
+    pairing: PairingStore,
+    extensions: Arc<Extensions>,
+}
+
+/// The channels of a configuration, in the order of their names.
+pub(crate) fn wanted(runtime: &Runtime) -> Result<Vec<Wanted>, ConfigError> {
+    let names = runtime.config().names("channels")?;
+    names
+        .iter()
+        .filter(|name| *name != LIFECYCLE_NOTICES)
+        .map(|name| Wanted::read(runtime, name))
+        .collect()
+}
+
+/// For whom a channel receives: a digest, because it is made of secrets.
+fn account(extensions: &Extensions, kind: &str, raw: &RawConfig) -> Option<String> {
+    let credentials = extensions.channels.factory(kind).ok()?.credentials();
+    let mut digest = Sha256::new_with_prefix(kind);
+    let mut is_known = false;
+    for credential in credentials
+        .iter()
+        .filter(|credential| credential.is_identity)
+    {
+        let value = raw
+            .section
+            .get(credential.key)
+            .and_then(Value::as_str)
+            .map(str::trim)?;
+        if value.is_empty() {
+            return None;
+        }
+        digest.update([0]);
+        digest.update(value);
+        is_known = true;
+    }
+    let hex: String = digest
+        .finalize()
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    is_known.then(|| format!("{kind}-{hex}"))
+}
+
+/// A channel that was made, and who changes its settings.
+pub(crate) struct Made {
+    pub(crate) managed: ManagedChannel,
+    pub(crate) settings: watch::Sender<ChannelSettings>,
+}
+
+impl Wanted {
+    /// What a configuration says of a channel, whether or not it knows it.
+    pub(crate) fn read(runtime: &Runtime, name: &str) -> Result<Self, ConfigError> {
+        let (config, extensions) = (runtime.config(), runtime.shared_extensions());
+        let key = format!("channels.{name}");
+        let Enabled { enabled, kind } = config.section(&key)?;
+        let section = match config.raw(&key) {
+            // What is off may be as it likes.
+            Err(_) if !enabled => Value::Null,
+            section => section?.unwrap_or_default(),
+        };
+        let WebConfig { proxy, .. } = config.section("tools.web")?;
+        let kind = kind.unwrap_or_else(|| name.to_owned());
+        let notes = FileNotes::new(&config.paths().channel_notes, &ChannelName::from(name));
+        let raw = RawConfig {
+            section,
+            proxy,
+            notes: Some(Arc::new(notes)),
+        };
+        let locks = config
+            .environment()
+            .user_home()
+            .map(|home| home.join(".cache").join("nanobot").join("receiving"));
+        let claim = account(&extensions, &kind, &raw)
+            .zip(locks)
+            .map(|(account, locks)| locks.join(account));
+        let (name, shared) = (ChannelName::from(name), config.section("channels")?);
+        let pairing = PairingStore::in_folder(&config.paths().data_dir);
+        Ok(Self {
+            name,
+            kind,
+            is_enabled: enabled,
+            raw,
+            shared,
+            claim,
+            pairing,
+            extensions,
+        })
+    }
+
+    /// Adds tokens that the channel notes to `secrets`.
+    pub(crate) fn teaching(mut self, secrets: &Secrets) -> Self {
+        let learning = |inner| {
+            Arc::new(LearningNotes {
+                inner,
+                secrets: secrets.clone(),
+            }) as Arc<dyn Notes>
+        };
+        self.raw.notes = self.raw.notes.map(learning);
+        self
+    }
+
+    /// Makes the channel; opens nothing.
+    pub(crate) fn make(&self) -> Result<Made, ChannelsError> {
+        let (settings, receiver) = watch::channel(self.settings()?);
+        let again = self.clone();
+        let managed =
+            ManagedChannel::new(self.channel()?, receiver).pairing_by(self.pairing.clone());
+        let managed = managed.made_by(move || again.channel().map_err(unmakeable));
+        let managed = match &self.claim {
+            Some(lock) => managed.claiming(lock.clone()),
+            None => managed,
+        };
+        Ok(Made { managed, settings })
+    }
+
+    /// The channel by itself. None has the name of the terminal, whose word counts for all of them.
+    pub(crate) fn channel(&self) -> Result<Arc<dyn Channel>, ChannelsError> {
+        if self.name.as_str() == TERMINAL_CHANNEL {
+            let message = format!(
+                "this is the name of the terminal: take another one, with \"kind\": \"{}\"",
+                self.kind
+            );
+            let source = ChannelError::Config {
+                key: "(name)".to_owned(),
+                message,
+            };
+            return Err(ChannelsError::Create {
+                name: self.name.clone(),
+                source,
+            });
+        }
+        let channels = &self.extensions.channels;
+        channels.create(&self.kind, self.name.clone(), &self.raw)
+    }
+
+    /// The same channel on another platform.
+    pub(crate) fn of_kind(self, kind: String) -> Self {
+        Self { kind, ..self }
+    }
+
+    /// `true` if this program knows its platform.
+    pub(crate) fn is_known(&self) -> bool {
+        self.extensions.channels.factory(&self.kind).is_ok()
+    }
+
+    /// What whoever runs it has to know.
+    pub(crate) fn settings(&self) -> Result<ChannelSettings, ChannelsError> {
+        let channels = &self.extensions.channels;
+        channels.settings(&self.kind, &self.name, &self.shared, &self.raw)
+    }
+
+    /// Whether the channel of `other` would be another one. Settings that the channel does not read
+    /// itself are left out: they change while it runs.
+    pub(crate) fn is_same_channel(&self, other: &Self) -> bool {
+        self.kind == other.kind
+            && self.raw.proxy == other.raw.proxy
+            && own_part(&self.raw) == own_part(&other.raw)
+    }
+}
+
+/// What of a section the channel itself reads.
+fn own_part(raw: &RawConfig) -> Value {
+    let mut section = raw.section.clone();
+    if let Some(keys) = section.as_object_mut() {
+        for key in shared_keys() {
+            keys.remove(&key);
+        }
+    }
+    section
+}
+
+/// The keys that every channel's section may have. The channel itself reads none of them.
+pub(crate) fn shared_keys() -> Vec<String> {
+    let delivery = serde_json::to_value(DeliverySettings::default()).unwrap_or_default();
+    let delivery = delivery
+        .as_object()
+        .into_iter()
+        .flat_map(serde_json::Map::keys)
+        .cloned();
+    let common = ["enabled", "kind"]
+        .into_iter()
+        .chain(ChannelSettings::ACCESS_KEYS);
+    common.map(str::to_owned).chain(delivery).collect()
+}
+
+/// What became of the enabled channels of a configuration.
+pub(crate) type Channels = BTreeMap<ChannelName, (Wanted, Result<Made, String>)>;
+
+/// Makes the enabled channels. One that cannot be made, or receives for the account of another one,
+/// says why.
+pub(crate) fn make_all(wanted: Vec<Wanted>) -> Channels {
+    let mut accounts: BTreeMap<PathBuf, ChannelName> = BTreeMap::new();
+    let make = |wanted: Wanted| {
+        let made = match wanted.claim.clone().map(|claim| accounts.entry(claim)) {
+            Some(Entry::Occupied(first)) => {
+                let (kind, first) = (&wanted.kind, first.get());
+                Err(format!(
+                    "channels.{first} receives with the same {kind} credentials; give each an account of its own, \
+                     or disable one of the two"
+                ))
+            }
+            Some(Entry::Vacant(account)) => {
+                account.insert(wanted.name.clone());
+                wanted.make().map_err(|error| chain(&error))
+            }
+            None => wanted.make().map_err(|error| chain(&error)),
+        };
+        (wanted.name.clone(), (wanted, made))
+    };
+    wanted
+        .into_iter()
+        .filter(|wanted| wanted.is_enabled)
+        .map(make)
+        .collect()
+}
+
+/// It was made before, so only what changed on this computer keeps it from being made again.
+fn unmakeable(error: ChannelsError) -> ChannelError {
+    match error {
+        ChannelsError::Create { source, .. } => source,
+        other => ChannelError::Unavailable(chain(&other)),
+    }
+}
+
+#[cfg(test)]
+#[cfg(feature = "telegram")]
+mod tests {
+    use nanobot_config::Environment;
+    use serde_json::json;
+
+    use super::*;
+    use crate::LoadOptions;
+    use crate::assembly::runtime::in_environment;
+
+    fn channels(section: &Value) -> Vec<Wanted> {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(home.path().join(".nanobot")).unwrap();
+        std::fs::write(
+            home.path().join(".nanobot/config.json"),
+            json!({ "channels": section }).to_string(),
+        )
+        .unwrap();
+        let environment = Environment::new([], Some(home.path().into()), "/".into());
+        wanted(&in_environment(environment, LoadOptions::default())).unwrap()
+    }
+
+    #[test]
+    fn two_channels_of_one_account_are_refused_by_name() {
+        let made = make_all(channels(&json!({
+            "telegram": { "enabled": true, "token": "1:a" },
+            "telegram2": { "enabled": true, "kind": "telegram", "token": " 1:a" },
+            "telegram3": { "enabled": true, "kind": "telegram", "token": "1:b" },
+            "telegram4": { "enabled": false, "kind": "telegram", "token": "1:b" },
+        })));
+        let faults: Vec<_> = made
+            .iter()
+            .map(|(name, (_, made))| (name.as_str(), made.as_ref().err().map(String::as_str)))
+            .collect();
+        let same = "channels.telegram receives with the same telegram credentials; give each an account of its own, \
+                    or disable one of the two";
+        assert_eq!(
+            faults,
+            [
+                ("telegram", None),
+                ("telegram2", Some(same)),
+                ("telegram3", None)
+            ]
+        );
+    }
+
+    #[test]
+    fn no_channel_takes_the_name_of_the_terminal() {
+        let section = json!({ "cli": { "enabled": true, "kind": "telegram", "token": "1:a" } });
+        let made = make_all(channels(&section)).remove(&ChannelName::from("cli"));
+        let why = made.and_then(|(_, made)| made.err()).unwrap();
+        assert!(
+            why.contains("name of the terminal") && why.contains("\"kind\": \"telegram\""),
+            "{why}"
+        );
+    }
+
+    #[test]
+    fn only_what_a_channel_reads_itself_makes_it_another_one() {
+        let of = |section: Value| channels(&json!({ "telegram": section })).remove(0);
+        let first = of(json!({ "enabled": true, "token": "1:a" }));
+        for (section, is_same) in [
+            (
+                json!({ "enabled": true, "token": "1:a", "allowFrom": ["7"], "sendProgress": false }),
+                true,
+            ),
+            (json!({ "enabled": true, "token": "1:b" }), false),
+            (
+                json!({ "enabled": true, "token": "1:a", "reactEmoji": "👍" }),
+                false,
+            ),
+            (
+                json!({ "enabled": true, "token": "1:a", "reactEmoji": "" }),
+                false,
+            ),
+        ] {
+            assert_eq!(
+                first.is_same_channel(&of(section.clone())),
+                is_same,
+                "{section}"
+            );
+        }
+        let claim = first
+            .claim
+            .unwrap()
+            .file_name()
+            .unwrap()
+            .to_string_lossy()
+            .into_owned();
+        assert!(
+            claim.starts_with("telegram-") && !claim.contains("1:a") && claim.len() == 41,
+            "{claim}"
+        );
+    }
+}

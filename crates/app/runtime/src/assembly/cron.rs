@@ -1,0 +1,213 @@
+//! Jobs, as the configuration has them, and what becomes of their runs.
+//!
+//! Decision: every command changes the file of jobs itself, under its lock; the system tells the
+//! gateway of that, so nobody needs to be asked. Only a gateway fires.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use nanobot_agent_core::{Agent, Audiences};
+use nanobot_bus::{Bus, Claims, Ledger, LedgerEntry, LedgerFilter, Queue};
+use nanobot_config::Config;
+use nanobot_cron::{
+    CronParts, CronService, CronSettings, CronTool, JobStore, Owners, Runs, SystemClock, Zone,
+    host_zone, zone_named,
+};
+use nanobot_session::{Entry, ReadFrom, SessionStore, TurnEnd, TurnOutcome};
+use nanobot_tool::{Tool, Typed};
+use nanobot_types::{MessageId, SessionKey};
+use serde::{Deserialize, Serialize};
+
+use crate::RuntimeError;
+use crate::assembly::settings::AgentDefaults;
+
+/// More entries of the ledger than this are not looked through.
+const LOOKED_AT: usize = 10_000;
+
+/// `cron`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct CronConfig {
+    /// Whether a gateway runs jobs, and the assistant can set them.
+    pub(crate) enabled: bool,
+    /// Where the assistant lives, as an IANA name; otherwise as this computer says.
+    pub(crate) timezone: Option<String>,
+    /// How jobs run.
+    #[serde(flatten)]
+    pub(crate) settings: CronSettings,
+}
+
+impl Default for CronConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            timezone: None,
+            settings: CronSettings::default(),
+        }
+    }
+}
+
+/// The jobs of a configuration.
+#[derive(Clone, Debug)]
+pub struct Scheduling {
+    /// Where they are.
+    pub store: JobStore,
+    /// Where the assistant lives.
+    pub zone: Zone,
+    enabled: bool,
+    settings: CronSettings,
+}
+
+impl Scheduling {
+    /// The jobs of `config`; nothing is read yet.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Config`] when `cron` cannot be used, [`RuntimeError::Zone`] when its zone is none.
+    pub fn of(config: &Config) -> Result<Self, RuntimeError> {
+        let CronConfig {
+            enabled,
+            timezone,
+            settings,
+        } = config.section("cron")?;
+        let AgentDefaults {
+            timezone: usual, ..
+        } = config.section("agents.defaults")?;
+        let zone = timezone
+            .or(usual)
+            .as_deref()
+            .map_or_else(|| Ok(host_zone()), zone_named)?;
+        Ok(Self {
+            store: JobStore::new(config.paths().cron_store.clone()),
+            zone,
+            enabled,
+            settings,
+        })
+    }
+
+    /// The tool that sets them, unless they are switched off.
+    pub(crate) fn tool(&self, audiences: Audiences) -> Option<Arc<dyn Tool>> {
+        let tool = CronTool::new(
+            self.store.clone(),
+            Arc::new(SystemClock),
+            self.settings,
+            self.zone,
+        )
+        .owned(Arc::new(AudienceOwners(audiences)));
+        self.enabled
+            .then(|| Arc::new(Typed::new(tool)) as Arc<dyn Tool>)
+    }
+
+    /// What fires them, unless they are switched off.
+    pub(crate) fn service(
+        self,
+        bus: Arc<dyn Bus>,
+        claims: Arc<dyn Claims>,
+        runs: Arc<dyn Runs>,
+    ) -> Option<CronService> {
+        let Self {
+            store,
+            zone,
+            enabled,
+            settings,
+        } = self;
+        let parts = CronParts {
+            store,
+            bus,
+            claims,
+            runs,
+            clock: Arc::new(SystemClock),
+            settings,
+            zone,
+        };
+        enabled.then(|| CronService::new(parts))
+    }
+}
+
+/// Names owners by who hears their conversation.
+#[derive(Debug)]
+struct AudienceOwners(Audiences);
+
+#[async_trait]
+impl Owners for AudienceOwners {
+    async fn owner(&self, session: &SessionKey) -> Option<String> {
+        self.0.owner(session).await
+    }
+}
+
+/// Tells from the ledger and the session log how a run ended.
+#[derive(Debug)]
+pub(crate) struct JobRuns {
+    pub(crate) agent: Arc<Agent>,
+    pub(crate) sessions: Arc<dyn SessionStore>,
+    pub(crate) ledger: Arc<dyn Ledger>,
+}
+
+impl JobRuns {
+    /// The entry of a message among those that match.
+    async fn entry(
+        &self,
+        filter: LedgerFilter,
+        message: &MessageId,
+    ) -> Option<Option<LedgerEntry>> {
+        let entries = self
+            .ledger
+            .list(Queue::Inbound, filter, LOOKED_AT)
+            .await
+            .ok()?;
+        let is_meant = |entry: &LedgerEntry| {
+            entry
+                .inbound
+                .as_ref()
+                .and_then(|inbound| inbound.journal_id())
+                .as_ref()
+                == Some(message)
+        };
+        Some(entries.into_iter().find(is_meant))
+    }
+}
+
+#[async_trait]
+impl Runs for JobRuns {
+    async fn ended(&self, session: &SessionKey, message: &MessageId) -> Option<Result<(), String>> {
+        // Settled first: a turn that ends is recorded before that.
+        let is_open = self.entry(LedgerFilter::Open, message).await?.is_some();
+        let has_helpers = self
+            .agent
+            .subagents()
+            .is_some_and(|subagents| !subagents.of_session(session).is_empty());
+        if is_open || has_helpers {
+            return None;
+        }
+        let view = self.sessions.read(session, ReadFrom::Cursor).await.ok()?;
+        let ends = view
+            .records
+            .iter()
+            .rev()
+            .filter_map(|record| match &record.entry {
+                Entry::TurnEnded(end) => Some(end),
+                _ => None,
+            });
+        if let Some(end) = ends.into_iter().find(|end| end.inbound.contains(message)) {
+            return Some(told(end));
+        }
+        if view.answered.contains(message) {
+            return Some(Ok(()));
+        }
+        let failed = self
+            .entry(LedgerFilter::Failed, message)
+            .await?
+            .and_then(|entry| entry.why);
+        Some(Err(failed.unwrap_or_else(|| "it was given up".to_owned())))
+    }
+}
+
+fn told(end: &TurnEnd) -> Result<(), String> {
+    match end.outcome {
+        TurnOutcome::Replied | TurnOutcome::Suppressed => Ok(()),
+        TurnOutcome::Stopped => Err("stopped".to_owned()),
+        TurnOutcome::Failed | TurnOutcome::Limited => Err(end
+            .visible
+            .clone()
+            .unwrap_or_else(|| "the turn failed".to_owned())),
+    }
+}

@@ -1,0 +1,170 @@
+//! Parts that a program plugs in, the shipped ones among them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use nanobot_bus::EventFeed;
+use nanobot_channels::ChannelRegistry;
+use nanobot_provider::ProviderFactory;
+use nanobot_tool::Tool;
+use nanobot_types::Event;
+use serde_json::Value;
+use tokio::sync::broadcast::error::RecvError;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::RuntimeError;
+use crate::assembly::settings::AgentDefaults;
+
+/// Receives events of turns. Called from one task, in order; a slow observer loses the oldest
+/// events and delays nothing.
+pub type EventObserver = Arc<dyn Fn(&Event) + Send + Sync>;
+
+/// Channels, tools, providers, skills and observers of a program.
+#[derive(Clone, Default)]
+pub(crate) struct Extensions {
+    pub(crate) channels: ChannelRegistry,
+    pub(crate) tools: Vec<Arc<dyn Tool>>,
+    pub(crate) providers: Vec<Arc<dyn ProviderFactory>>,
+    /// Folders of skills, in addition to `skills.libraryDirs`.
+    pub(crate) skills: Vec<PathBuf>,
+    pub(crate) observers: Vec<EventObserver>,
+}
+
+impl Extensions {
+    /// Every platform with the section of a new configuration.
+    pub(crate) fn channel_defaults(&self) -> Vec<(&'static str, Value)> {
+        let factories = self.channels.factories();
+        factories
+            .map(|factory| (factory.kind(), factory.default_config()))
+            .collect()
+    }
+
+    /// `true` if everyone may use a platform unless its section says otherwise.
+    pub(crate) fn is_open_by_default(&self, kind: &str) -> bool {
+        let is_open = |section: &Value| {
+            section
+                .get("allowFrom")
+                .and_then(Value::as_array)
+                .is_some_and(|ids| ids.contains(&"*".into()))
+        };
+        self.channel_defaults()
+            .iter()
+            .any(|(known, section)| *known == kind && is_open(section))
+    }
+
+    /// Adds a provider.
+    pub(crate) fn add_provider(
+        &mut self,
+        factory: Arc<dyn ProviderFactory>,
+    ) -> Result<(), RuntimeError> {
+        let name = factory.name();
+        let is_taken = self.providers.iter().any(|known| known.name() == name)
+            || nanobot_providers::ProviderSpec::find(name).is_some();
+        if is_taken {
+            return Err(RuntimeError::DuplicateProvider { name });
+        }
+        self.providers.push(factory);
+        Ok(())
+    }
+
+    /// The plugged-in provider that the configuration selects, by name or by the prefix of its
+    /// model, and the model without that prefix.
+    pub(crate) fn selected_provider<'a>(
+        &self,
+        defaults: &'a AgentDefaults,
+    ) -> Option<(&Arc<dyn ProviderFactory>, &'a str)> {
+        let (model, wanted) = (defaults.model.as_str(), defaults.provider.as_str());
+        let prefixed = |name: &str| model.strip_prefix(name)?.strip_prefix('/');
+        let is_automatic = wanted.is_empty() || wanted == "auto";
+        self.providers.iter().find_map(|factory| {
+            let name = factory.name();
+            let is_selected = match is_automatic {
+                true => prefixed(name).is_some(),
+                false => wanted == name,
+            };
+            is_selected.then(|| (factory, prefixed(name).unwrap_or(model)))
+        })
+    }
+
+    /// Hands the events of a feed to the observers, from now until `end` fires.
+    pub(crate) fn observe(
+        self: Arc<Self>,
+        events: &EventFeed,
+        tasks: &TaskTracker,
+        end: CancellationToken,
+    ) {
+        if self.observers.is_empty() {
+            return;
+        }
+        let mut events = events.subscribe();
+        let handing_over = async move {
+            loop {
+                match events.recv().await {
+                    Ok(event) => self.observers.iter().for_each(|observer| observer(&event)),
+                    // Too slow: the oldest events are gone, which observers have to bear.
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => return,
+                }
+            }
+        };
+        tasks.spawn(async move { end.run_until_cancelled(handing_over).await });
+    }
+}
+
+impl std::fmt::Debug for Extensions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            channels,
+            tools,
+            providers,
+            skills,
+            observers,
+        } = self;
+        f.debug_struct("Extensions")
+            .field("channels", channels)
+            .field("tools", tools)
+            .field("providers", providers)
+            .field("skills", skills)
+            .field("observers", &observers.len())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nanobot_channel::{Arrival, RawConfig};
+    use nanobot_channels::{DeliverySettings, Verdict};
+    use nanobot_config::Environment;
+
+    use crate::assembly::load::LoadOptions;
+    use crate::assembly::runtime::in_environment;
+
+    #[test]
+    fn no_platforms_defaults_let_a_stranger_in() {
+        let runtime = in_environment(
+            Environment::new([], Some("/nowhere".into()), "/".into()),
+            LoadOptions::default(),
+        );
+        let extensions = runtime.extensions();
+        for (kind, section) in extensions.channel_defaults() {
+            let shared = DeliverySettings::default();
+            let settings = extensions
+                .channels
+                .settings(kind, &kind.into(), &shared, &RawConfig::new(section))
+                .unwrap();
+            let arrivals = [
+                Arrival::direct(),
+                Arrival::group(true),
+                Arrival::group(false),
+            ];
+            let is_open = arrivals.iter().any(|arrival| {
+                let (stranger, chat) = ("stranger".into(), "somewhere".into());
+                let verdict = settings.access.judge(&stranger, &chat, arrival, false);
+                verdict == Verdict::Allowed
+            });
+            // Clients of this one authenticate with its token.
+            assert_eq!(is_open, kind == "websocket", "{kind}");
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Loads the configuration with every section registered.
+
+use std::path::PathBuf;
+
+use nanobot_channels::DeliverySettings;
+use nanobot_config::{Config, ConfigError, Environment, Loader, Paths, Schema};
+use nanobot_heartbeat::HeartbeatSettings;
+use nanobot_memory::MemorySettings;
+use nanobot_server::ServerConfig;
+use nanobot_tools::ToolsConfig;
+use serde_json::{Value, json};
+
+use crate::assembly::channels::{LIFECYCLE_NOTICES, shared_keys};
+use crate::assembly::cron::CronConfig;
+use crate::assembly::extensions::Extensions;
+use crate::assembly::model::ProviderSection;
+use crate::assembly::rotating_file::LogSettings;
+use crate::assembly::settings::{
+    AgentDefaults, LifecycleNotices, RetentionSettings, SessionsConfig, SkillsConfig,
+};
+use crate::assembly::transcription::TranscriptionConfig;
+
+/// What the command line says about the configuration.
+#[derive(Clone, Debug, Default)]
+pub struct LoadOptions {
+    /// `--config`.
+    pub config: Option<PathBuf>,
+    /// `--workspace`.
+    pub workspace: Option<String>,
+    /// Further keys with their values, the strongest layer.
+    pub overrides: Vec<(String, String)>,
+    /// A file named by `config` need not exist: it is about to be written.
+    pub may_be_missing: bool,
+}
+
+/// Makes ring the crypto library of this process. Call it once before anything connects; calling
+/// it again does nothing.
+pub fn install_tls() {
+    if rustls::crypto::ring::default_provider()
+        .install_default()
+        .is_err()
+    {
+        tracing::trace!("a crypto library was installed before");
+    }
+}
+
+/// Loads the configuration of a program with these extensions.
+pub(super) fn load(
+    extensions: &Extensions,
+    environment: Environment,
+    options: &LoadOptions,
+) -> Result<Config, ConfigError> {
+    let paths = Paths::resolve(&environment, options.config.as_deref())?;
+    let mut loader = Loader::new(schema(extensions)?, paths, environment);
+    if options.may_be_missing {
+        loader = loader.may_be_missing();
+    }
+    if let Some(workspace) = &options.workspace {
+        loader = loader.with_override("agents.defaults.workspace", workspace);
+    }
+    for (key, value) in &options.overrides {
+        loader = loader.with_override(key, value);
+    }
+    loader.load()
+}
+
+/// Keys of channels at which `""` means none: no proxy, not the one of the environment; no reaction, not
+/// the usual one.
+const EMPTY_IS_NONE: [&str; 6] = [
+    "proxy",
+    "reactEmoji",
+    "doneEmoji",
+    "readReceiptEmoji",
+    "workingEmoji",
+    "subjectPrefix",
+];
+
+/// Sections of every part, the plugged-in ones included.
+pub(super) fn schema(extensions: &Extensions) -> Result<Schema, ConfigError> {
+    let known_providers = nanobot_providers::TABLE.iter().map(|spec| spec.name);
+    let schema = Schema::new()
+        .section("agents.defaults", &AgentDefaults::default())?
+        .map("providers", &ProviderSection::template())?
+        .names("providers", known_providers)
+        .section("channels", &DeliverySettings::default())?
+        .variants("channels", "kind", channel_sections(extensions))?
+        .section(
+            &format!("channels.{LIFECYCLE_NOTICES}"),
+            &LifecycleNotices::default(),
+        )?
+        .section("tools", &ToolsConfig::default())?
+        .section("gateway", &ServerConfig::default())?
+        .section("gateway.heartbeat", &HeartbeatSettings::default())?
+        .section("sessions", &SessionsConfig::default())?
+        .section("skills", &SkillsConfig::default())?
+        .section("transcription", &TranscriptionConfig::default())?
+        .section("memory", &MemorySettings::default())?
+        .section("cron", &CronConfig::default())?
+        .section("logs", &LogSettings::default())?
+        .section("retention", &RetentionSettings::default())?;
+    let mut schema = schema.empty_counts("tools.web.proxy");
+    for factory in &extensions.providers {
+        let key = format!("providers.{}", factory.name());
+        schema = schema.section(&key, &factory.default_config())?;
+    }
+    Ok(EMPTY_IS_NONE.iter().fold(schema, |schema, key| {
+        schema.empty_counts(&format!("channels.*.{key}"))
+    }))
+}
+
+/// The sections of platforms with the keys that every channel has, so that these are known.
+fn channel_sections(extensions: &Extensions) -> Vec<(&'static str, Value)> {
+    let mut sections = extensions.channel_defaults();
+    for section in sections
+        .iter_mut()
+        .filter_map(|(_, section)| section.as_object_mut())
+    {
+        for key in shared_keys() {
+            let nothing = match key.as_str() {
+                // The ids of groups are people's own words.
+                "groups" => json!({}),
+                "dm" => json!({ "enabled": null, "policy": null, "allowFrom": null }),
+                _ => Value::Null,
+            };
+            section.entry(key).or_insert(nothing);
+        }
+    }
+    sections
+}
+
+#[cfg(test)]
+mod tests {
+    use nanobot_session::Durability;
+
+    use super::*;
+    use crate::Runtime;
+    use crate::assembly::runtime::in_environment;
+
+    fn defaults() -> Runtime {
+        let environment = Environment::new([], Some("/nowhere".into()), "/".into());
+        in_environment(environment, LoadOptions::default())
+    }
+
+    #[test]
+    fn every_section_can_be_registered_and_read_back() {
+        let runtime = defaults();
+        let config = runtime.config();
+        assert_eq!(
+            config.section::<AgentDefaults>("agents.defaults").unwrap(),
+            AgentDefaults::default()
+        );
+        assert_eq!(
+            config.section::<ToolsConfig>("tools").unwrap(),
+            ToolsConfig::default()
+        );
+        assert_eq!(
+            config.section::<DeliverySettings>("channels").unwrap(),
+            DeliverySettings::default()
+        );
+        assert_eq!(
+            config.section::<SkillsConfig>("skills").unwrap(),
+            SkillsConfig::default()
+        );
+    }
+
+    /// Every key that is known, as one value, with what `leaf` makes of its default.
+    fn every_key(leaf: &impl Fn(&Value) -> Value) -> Value {
+        fn filled(value: &Value, leaf: &impl Fn(&Value) -> Value) -> Value {
+            match value {
+                Value::Object(map) if !map.is_empty() => Value::Object(
+                    map.iter()
+                        .map(|(name, value)| (name.clone(), filled(value, leaf)))
+                        .collect(),
+                ),
+                default => leaf(default),
+            }
+        }
+        let runtime = defaults();
+        let mut keys = runtime.config().show();
+        for (kind, section) in channel_sections(runtime.extensions()) {
+            keys["channels"][kind] = section;
+        }
+        keys["providers"] = json!({ "custom": ProviderSection::template() });
+        filled(&keys, leaf)
+    }
+
+    fn hidden_below(path: &str, value: &Value, hidden: &mut Vec<String>) {
+        match value {
+            Value::Object(map) => map.iter().for_each(|(name, value)| {
+                hidden_below(
+                    format!("{path}.{name}").trim_start_matches('.'),
+                    value,
+                    hidden,
+                );
+            }),
+            Value::Array(items) => items
+                .iter()
+                .for_each(|item| hidden_below(path, item, hidden)),
+            Value::String(text) if text == "***" => hidden.push(path.to_owned()),
+            Value::String(text) => assert_eq!(text, "said", "{path}"),
+            Value::Null | Value::Number(_) | Value::Bool(_) => {}
+        }
+    }
+
+    #[test]
+    fn of_all_known_keys_these_are_hidden_and_no_others() {
+        let said = every_key(&|default| match default {
+            Value::Array(_) => json!(["said"]),
+            Value::Object(_) => json!({ "name": "said" }),
+            Value::Number(_) | Value::Bool(_) => default.clone(),
+            _ => json!("said"),
+        });
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("config.json");
+        std::fs::write(&file, said.to_string()).unwrap();
+        let environment = Environment::new([], Some(home.path().into()), "/".into());
+        let options = LoadOptions {
+            config: Some(file),
+            ..LoadOptions::default()
+        };
+        let mut hidden = Vec::new();
+        hidden_below(
+            "",
+            &in_environment(environment, options).config().clone().show(),
+            &mut hidden,
+        );
+        hidden.sort_unstable();
+        let expected = [
+            "channels.discord.proxyPassword",
+            "channels.discord.token",
+            "channels.email.imapPassword",
+            "channels.email.oauthClientSecret",
+            "channels.email.oauthRefreshToken",
+            "channels.email.smtpPassword",
+            "channels.slack.appToken",
+            "channels.slack.botToken",
+            "channels.telegram.token",
+            "channels.telegram.webhookSecretToken",
+            "channels.websocket.token",
+            "gateway.token",
+            "providers.custom.apiKey",
+            "providers.custom.extraHeaders.name",
+            "tools.web.search.apiKey",
+        ];
+        let is_built_in = |key: &&str| {
+            let kind = key
+                .strip_prefix("channels.")
+                .and_then(|key| key.split('.').next());
+            kind.is_none_or(|kind| defaults().extensions().channels.factory(kind).is_ok())
+        };
+        assert_eq!(
+            hidden,
+            expected.into_iter().filter(is_built_in).collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn an_empty_text_reaches_whoever_takes_it_for_none() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("config.json");
+        let mut said = json!({ "tools": { "web": { "proxy": "" } }, "channels": {} });
+        let mut expected = Vec::new();
+        for (kind, section) in channel_sections(defaults().extensions()) {
+            for key in EMPTY_IS_NONE
+                .into_iter()
+                .filter(|key| section.get(key).is_some())
+            {
+                said["channels"][kind][key] = json!("");
+                expected.push((kind, key));
+            }
+        }
+        std::fs::write(&file, said.to_string()).unwrap();
+        let environment = Environment::new([], Some(home.path().into()), "/".into());
+        let options = LoadOptions {
+            config: Some(file),
+            ..LoadOptions::default()
+        };
+        let runtime = in_environment(environment, options);
+        let config = runtime.config();
+        let web: nanobot_tools::WebConfig = config.section("tools.web").unwrap();
+        assert_eq!(web.proxy.as_deref(), Some(""));
+        for (kind, key) in expected {
+            let section = config.raw(&format!("channels.{kind}")).unwrap().unwrap();
+            assert_eq!(section[key], "", "{kind}.{key}");
+        }
+    }
+
+    #[test]
+    fn the_durability_of_sessions_is_one_of_two_words() {
+        let load = |word: Option<&str>| {
+            let environment = Environment::new([], Some("/nowhere".into()), "/".into());
+            let overrides = word.map(|word| ("sessions.durability".to_owned(), word.to_owned()));
+            let options = LoadOptions {
+                overrides: overrides.into_iter().collect(),
+                ..LoadOptions::default()
+            };
+            in_environment(environment, options)
+        };
+        for (word, durability) in [
+            (None, Durability::Disk),
+            (Some("disk"), Durability::Disk),
+            (Some("os"), Durability::Os),
+        ] {
+            let sessions = load(word).config().section::<SessionsConfig>("sessions").unwrap();
+            assert_eq!(sessions, SessionsConfig { durability });
+            let store = format!("{:?}", crate::session_store(load(word).config()).unwrap());
+            assert!(
+                store.contains(&format!("durability: {durability:?}")),
+                "{word:?} reaches the store: {store}"
+            );
+        }
+        let error = crate::session_store(load(Some("never")).config())
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("sessions.durability"), "{error}");
+    }
+}

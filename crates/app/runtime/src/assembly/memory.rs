@@ -1,0 +1,130 @@
+//! Memory and the search over it, as the configuration has them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use nanobot_agent_core::{Audiences, MemorySearchTool, RememberTool, SessionSearchTool};
+use nanobot_config::Config;
+use nanobot_memory::{MarkdownStore, MemorySettings, MemoryStore as _};
+use nanobot_session::SessionPaths;
+use nanobot_state::SearchIndex;
+use nanobot_tool::{Tool, Typed};
+
+use crate::assembly::prompts;
+use crate::{RuntimeError, session_store};
+
+/// The name of the search index in a home.
+const INDEX: &str = "index.db";
+
+/// The memory of a configuration's workspace.
+///
+/// # Errors
+/// [`RuntimeError::Config`] when the workspace cannot be told, or `memory` cannot be used.
+pub fn memory_store(config: &Config) -> Result<MarkdownStore, RuntimeError> {
+    let settings: MemorySettings = config.section("memory")?;
+    Ok(MarkdownStore::new(config.workspace()?.join("memory")).with_settings(settings))
+}
+
+/// The search over the memory and the sessions of a configuration's workspace. Nothing is opened
+/// before something is looked for.
+///
+/// # Errors
+/// As [`memory_store`].
+pub fn search_index(config: &Config) -> Result<SearchIndex, RuntimeError> {
+    Ok(SearchIndex::new(
+        index_file(config),
+        memory_store(config)?.folders().clone(),
+        session_paths(config)?,
+    ))
+}
+
+fn index_file(config: &Config) -> PathBuf {
+    config.paths().data_dir.join(INDEX)
+}
+
+fn session_paths(config: &Config) -> Result<SessionPaths, RuntimeError> {
+    let paths = config.paths();
+    Ok(SessionPaths::discover(
+        &config.workspace()?,
+        &paths.data_dir,
+        &paths.home,
+    ))
+}
+
+/// What no file tool may read: the words of everybody in the index, and, where memory is divided,
+/// what is kept for some people alone.
+pub(crate) fn private_paths(config: &Config) -> Result<Vec<PathBuf>, RuntimeError> {
+    let store = memory_store(config)?;
+    let mut private = vec![index_file(config)];
+    if store.is_divided() {
+        private.extend(store.folders().private());
+        private.extend(session_paths(config)?.searched());
+        private.push(prompts::prompts_folder(config));
+        // It has what everyone's tools were called with.
+        private.push(config.paths().logs.clone());
+    }
+    Ok(private)
+}
+
+/// Audiences of sessions.
+///
+/// # Errors
+/// As [`memory_store`].
+pub(crate) fn audiences(config: &Config) -> Result<Audiences, RuntimeError> {
+    Ok(Audiences::new(
+        session_store(config)?,
+        memory_store(config)?.is_divided(),
+    ))
+}
+
+/// The tools that search, and where memory is divided the one that writes to it.
+pub(crate) fn tools(config: &Config) -> Result<Vec<Arc<dyn Tool>>, RuntimeError> {
+    let workspace = config.workspace()?;
+    let memory = memory_store(config)?;
+    let audiences = audiences(config)?;
+    let index = Arc::new(search_index(config)?);
+    let mut tools: Vec<Arc<dyn Tool>> = vec![
+        Arc::new(Typed::new(MemorySearchTool::new(
+            index.clone(),
+            audiences.clone(),
+            &workspace,
+        ))),
+        Arc::new(Typed::new(SessionSearchTool::new(
+            index,
+            audiences.clone(),
+            &workspace,
+        ))),
+    ];
+    if memory.is_divided() {
+        tools.push(Arc::new(Typed::new(RememberTool::new(
+            Arc::new(memory),
+            audiences,
+        ))));
+    }
+    Ok(tools)
+}
+
+/// Does with old day notes what the settings say. What goes wrong is reported and tried again the
+/// next time.
+pub(crate) async fn tend(memory: &MarkdownStore) {
+    match memory.tend(chrono::Local::now().date_naive()).await {
+        Ok(tended) => tracing::debug!(
+            tended.rolled_up,
+            tended.expired,
+            "old day notes were looked through"
+        ),
+        Err(error) => {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "old day notes could not be put together");
+        }
+    }
+}
+
+/// The same for an assistant that runs without a gateway.
+///
+/// # Errors
+/// As [`memory_store`].
+pub(crate) async fn look_after(config: &Config) -> Result<(), RuntimeError> {
+    tend(&memory_store(config)?).await;
+    Ok(())
+}

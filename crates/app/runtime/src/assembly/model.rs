@@ -1,0 +1,446 @@
+//! Which model answers: the configured one, one that runs on this machine, or the demo.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nanobot_config::{Config, ConfigError};
+use nanobot_provider::{
+    Candidate, ProviderFactory, ProviderRouter, RawProviderConfig, RetryPolicy,
+};
+use nanobot_providers::{
+    ApiKey, Connection, DEMO, Found, HttpClients, Kind, LOCAL_SERVERS, ProviderSettings,
+    ProviderSpec, Section, SelectError, Selection, TABLE, build, discover_local, select,
+};
+use nanobot_tools::WebConfig;
+use serde::{Deserialize, Serialize};
+
+use crate::assembly::settings::AgentDefaults;
+use crate::operator::status::ProviderStatus;
+use crate::{Runtime, RuntimeError};
+
+/// Variables of the Python program for the patience with a model, in seconds.
+const TOTAL_VARIABLE: &str = "NANOBOT_LLM_TIMEOUT_S";
+const IDLE_VARIABLE: &str = "NANOBOT_STREAM_IDLE_TIMEOUT_S";
+
+/// `providers.<name>`.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ProviderSection {
+    api_key: Option<String>,
+    api_base: Option<String>,
+    extra_headers: Option<BTreeMap<String, String>>,
+}
+
+impl ProviderSection {
+    /// The section that the schema knows: headers are people's data.
+    pub(crate) fn template() -> serde_json::Value {
+        serde_json::json!({ "apiKey": "", "apiBase": null, "extraHeaders": {} })
+    }
+}
+
+impl fmt::Debug for ProviderSection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProviderSection")
+            .field("api_base", &self.api_base)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why this model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ModelSource {
+    /// The configuration says so.
+    Configured,
+    /// Nothing is configured, and a server on this machine answered.
+    Local {
+        /// Its address.
+        base: String,
+    },
+    /// The built-in demo: asked for, or because there is nothing else.
+    Demo {
+        /// Why it is taken.
+        why: String,
+    },
+    /// A gateway answers, with its own choice.
+    Gateway,
+    /// Nobody answers; every message is told what to do.
+    Nobody {
+        /// What to do.
+        why: String,
+    },
+}
+
+/// Who answers.
+#[derive(Clone, Debug)]
+pub struct ModelChoice {
+    /// The provider.
+    pub provider: String,
+    /// The model, in the provider's spelling.
+    pub model: String,
+    /// Why this one.
+    pub source: ModelSource,
+    connection: Option<Connection>,
+}
+
+impl ModelChoice {
+    /// What a gateway says of its model.
+    pub(crate) fn of_gateway(model: String) -> Self {
+        Self {
+            provider: "gateway".to_owned(),
+            model,
+            source: ModelSource::Gateway,
+            connection: None,
+        }
+    }
+}
+
+impl fmt::Display for ModelChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.source {
+            ModelSource::Gateway => f.write_str(&self.model),
+            ModelSource::Configured => write!(f, "{} ({})", self.model, self.provider),
+            ModelSource::Local { base } => {
+                write!(
+                    f,
+                    "{} ({} at {base}, found on this machine)",
+                    self.model, self.provider
+                )
+            }
+            ModelSource::Demo { .. } => write!(f, "demo (built in: no real model)"),
+            ModelSource::Nobody { why } => write!(f, "none ({why})"),
+        }
+    }
+}
+
+/// Chooses for a terminal: what is configured, else a local server, else the demo.
+pub(crate) async fn choose(runtime: &Runtime, demo: bool) -> Result<ModelChoice, RuntimeError> {
+    let config = runtime.config();
+    if demo {
+        return demo_choice(config, "it was asked for".to_owned());
+    }
+    match choose_real(runtime).await? {
+        Ok(choice) => Ok(choice),
+        Err(why) => demo_choice(config, why.to_string()),
+    }
+}
+
+/// Chooses for the gateway: the demo never answers in people's chats by itself.
+pub(crate) async fn choose_for_gateway(runtime: &Runtime) -> Result<ModelChoice, RuntimeError> {
+    Ok(choose_real(runtime)
+        .await?
+        .unwrap_or_else(|why| ModelChoice {
+            provider: "none".to_owned(),
+            model: "none".to_owned(),
+            source: ModelSource::Nobody {
+                why: why.to_string(),
+            },
+            connection: None,
+        }))
+}
+
+/// What the configuration says about the model, without asking anybody.
+pub(crate) fn describe(runtime: &Runtime) -> Result<String, RuntimeError> {
+    let config = runtime.config();
+    let defaults: AgentDefaults = config.section("agents.defaults")?;
+    if let Some((factory, model)) = runtime.extensions().selected_provider(&defaults) {
+        return Ok(format!("{model} ({})", factory.name()));
+    }
+    Ok(match Sections::read(config)?.select(&defaults) {
+        Ok(selection) => format!("{} ({})", defaults.model, selection.name),
+        Err(SelectError::NotConfigured { .. }) => {
+            format!(
+                "{} (no key is set: `nanobot agent` looks for a local server, else shows the demo)",
+                defaults.model
+            )
+        }
+        Err(error) => format!("{} ({error})", defaults.model),
+    })
+}
+
+/// Providers with something set, as `status` shows them.
+pub(crate) fn providers(config: &Config) -> Result<Vec<ProviderStatus>, RuntimeError> {
+    let sections = Sections::read(config)?;
+    let shown = sections.entries.iter().filter_map(|entry| {
+        let label = ProviderSpec::find(&entry.name).map_or(entry.name.as_str(), |spec| spec.label);
+        let key = entry.key.as_ref().map(|_| "key set".to_owned());
+        let address = entry.base.clone();
+        let parts: Vec<String> = key.into_iter().chain(address).collect();
+        (!parts.is_empty()).then(|| ProviderStatus {
+            label: label.to_owned(),
+            state: parts.join(", "),
+        })
+    });
+    Ok(shown.collect())
+}
+
+/// The router for a choice. Nothing is connected.
+pub(crate) fn router(
+    config: &Config,
+    defaults: &AgentDefaults,
+    choice: &ModelChoice,
+) -> ProviderRouter {
+    let candidates = choice.connection.iter().map(|connection| Candidate {
+        provider: connection.provider.clone(),
+        model: connection.model.clone(),
+        generation: defaults.generation(),
+    });
+    ProviderRouter::new(candidates, patience(config))
+}
+
+fn patience(config: &Config) -> RetryPolicy {
+    let seconds = |name: &str, longest: u64| {
+        let said = config
+            .environment()
+            .variable(name)
+            .and_then(|text| text.trim().parse::<u64>().ok());
+        said.filter(|seconds| *seconds > 0)
+            .map(|seconds| Duration::from_secs(seconds.min(longest)))
+    };
+    let policy = RetryPolicy::default();
+    RetryPolicy {
+        idle: seconds(IDLE_VARIABLE, 3600).unwrap_or(policy.idle),
+        total: seconds(TOTAL_VARIABLE, 24 * 3600).unwrap_or(policy.total),
+        ..policy
+    }
+}
+
+async fn choose_real(runtime: &Runtime) -> Result<Result<ModelChoice, SelectError>, RuntimeError> {
+    let config = runtime.config();
+    let defaults: AgentDefaults = config.section("agents.defaults")?;
+    if let Some((factory, model)) = runtime.extensions().selected_provider(&defaults) {
+        return plugged_in(config, &**factory, model).map(Ok);
+    }
+    let http = clients(config)?;
+    let why = match Sections::read(config)?.select(&defaults) {
+        Ok(selection) => return configured(config, &defaults, &selection, http).map(Ok),
+        Err(error @ SelectError::UnknownProvider { .. }) => return Err(error.into()),
+        Err(error) => error,
+    };
+    match discover_local(LOCAL_SERVERS, &http).await {
+        Some(found) => local(&found, http).map(Ok),
+        None => Ok(Err(why)),
+    }
+}
+
+/// Makes a provider that the program plugged in.
+fn plugged_in(
+    config: &Config,
+    factory: &dyn ProviderFactory,
+    model: &str,
+) -> Result<ModelChoice, RuntimeError> {
+    let name = factory.name();
+    let web: WebConfig = config.section("tools.web")?;
+    let raw = RawProviderConfig {
+        section: config.section(&format!("providers.{name}"))?,
+        proxy: web.proxy,
+    };
+    let provider = factory
+        .create(&raw)
+        .map_err(|source| RuntimeError::PluggedIn { name, source })?;
+    Ok(ModelChoice {
+        provider: name.to_owned(),
+        model: model.to_owned(),
+        source: ModelSource::Configured,
+        connection: Some(Connection {
+            provider,
+            model: model.into(),
+        }),
+    })
+}
+
+/// The HTTP clients for vendors, through the configured proxy.
+pub(crate) fn clients(config: &Config) -> Result<Arc<HttpClients>, RuntimeError> {
+    let web: WebConfig = config.section("tools.web")?;
+    Ok(Arc::new(HttpClients::new(web.proxy.as_deref())?))
+}
+
+fn configured(
+    config: &Config,
+    defaults: &AgentDefaults,
+    selection: &Selection,
+    http: Arc<HttpClients>,
+) -> Result<ModelChoice, RuntimeError> {
+    let settings = Sections::settings(config, selection)?;
+    let connection = build(selection, &settings, &defaults.model, http)?;
+    let source = match selection.spec.name == DEMO.name {
+        true => ModelSource::Demo {
+            why: "the configuration names it".to_owned(),
+        },
+        false => ModelSource::Configured,
+    };
+    Ok(ModelChoice {
+        provider: selection.name.to_string(),
+        model: connection.model.to_string(),
+        source,
+        connection: Some(connection),
+    })
+}
+
+fn local(found: &Found, http: Arc<HttpClients>) -> Result<ModelChoice, RuntimeError> {
+    let spec = ProviderSpec::find(found.provider.as_str()).unwrap_or(&nanobot_providers::CUSTOM);
+    let selection = Selection {
+        name: found.provider.clone(),
+        spec,
+    };
+    let settings = ProviderSettings {
+        api_base: Some(found.api_base.clone()),
+        ..ProviderSettings::default()
+    };
+    let connection = build(&selection, &settings, found.model.as_str(), http)?;
+    Ok(ModelChoice {
+        provider: found.provider.to_string(),
+        model: connection.model.to_string(),
+        source: ModelSource::Local {
+            base: found.api_base.clone(),
+        },
+        connection: Some(connection),
+    })
+}
+
+fn demo_choice(config: &Config, why: String) -> Result<ModelChoice, RuntimeError> {
+    let selection = Selection {
+        name: DEMO.name.into(),
+        spec: &DEMO,
+    };
+    let connection = build(
+        &selection,
+        &ProviderSettings::default(),
+        DEMO.name,
+        clients(config)?,
+    )?;
+    Ok(ModelChoice {
+        provider: DEMO.name.to_owned(),
+        model: DEMO.name.to_owned(),
+        source: ModelSource::Demo { why },
+        connection: Some(connection),
+    })
+}
+
+/// Whether there is a key for a vendor.
+pub(crate) fn has_key(config: &Config, vendor: &str) -> bool {
+    let spec = ProviderSpec::find(vendor);
+    let is_it =
+        |entry: &SectionEntry| entry.key.is_some() && ProviderSpec::find(&entry.name) == spec;
+    spec.is_some()
+        && Sections::read(config).is_ok_and(|sections| sections.entries.iter().any(is_it))
+}
+
+/// What is configured for a provider, for other services of it than models.
+pub(crate) fn settings_of(
+    config: &Config,
+    vendor: &str,
+) -> Result<(Selection, ProviderSettings), RuntimeError> {
+    let spec = ProviderSpec::find(vendor).unwrap_or(&nanobot_providers::CUSTOM);
+    let selection = Selection {
+        name: vendor.into(),
+        spec,
+    };
+    let settings = Sections::settings(config, &selection)?;
+    Ok((selection, settings))
+}
+
+/// The sections under `providers`, and keys that the environment holds under the vendors' own
+/// names.
+struct Sections {
+    entries: Vec<SectionEntry>,
+}
+
+struct SectionEntry {
+    name: String,
+    key: Option<ApiKey>,
+    base: Option<String>,
+}
+
+impl Sections {
+    /// A section that cannot be read (a variable that is not set, say) is none: only the one that
+    /// is chosen has to be in order.
+    fn read(config: &Config) -> Result<Self, ConfigError> {
+        let mut entries = Vec::new();
+        for name in config.names("providers")? {
+            let section: ProviderSection = config
+                .section(&format!("providers.{name}"))
+                .unwrap_or_default();
+            let key = section
+                .api_key
+                .as_deref()
+                .and_then(|text| ApiKey::parse(text).ok().flatten());
+            let base = section.api_base.filter(|base| !base.trim().is_empty());
+            entries.push(SectionEntry {
+                key: key.or_else(|| environment_key(config, &name)),
+                name,
+                base,
+            });
+        }
+        for spec in TABLE
+            .iter()
+            .filter(|spec| matches!(spec.kind, Kind::Vendor | Kind::Gateway | Kind::Speech))
+        {
+            let named = entries
+                .iter()
+                .any(|entry| ProviderSpec::find(&entry.name) == Some(spec));
+            if let Some(key) = environment_key(config, spec.name).filter(|_| !named) {
+                entries.push(SectionEntry {
+                    name: spec.name.to_owned(),
+                    key: Some(key),
+                    base: None,
+                });
+            }
+        }
+        Ok(Self { entries })
+    }
+
+    fn select(&self, defaults: &AgentDefaults) -> Result<Selection, SelectError> {
+        let sections: Vec<Section<'_>> = self
+            .entries
+            .iter()
+            .map(|entry| Section {
+                name: &entry.name,
+                has_key: entry.key.is_some(),
+                key_prefix: entry.key.as_ref().map(ApiKey::prefix).unwrap_or_default(),
+                api_base: entry.base.as_deref(),
+            })
+            .collect();
+        select(&defaults.model, &defaults.provider, &sections)
+    }
+
+    /// What the configuration says about the chosen provider.
+    fn settings(config: &Config, selection: &Selection) -> Result<ProviderSettings, RuntimeError> {
+        let names = config.names("providers")?;
+        let same = |name: &&String| {
+            name.as_str() == selection.name.as_str()
+                || ProviderSpec::find(name).is_some_and(|spec| spec == selection.spec)
+        };
+        let section: ProviderSection = match names.iter().find(same) {
+            Some(name) => config.section(&format!("providers.{name}"))?,
+            None => ProviderSection::default(),
+        };
+        let written = section
+            .api_key
+            .as_deref()
+            .map(ApiKey::parse)
+            .transpose()
+            .map_err(|source| RuntimeError::Key {
+                section: selection.name.to_string(),
+                source,
+            })?;
+        Ok(ProviderSettings {
+            api_key: written
+                .flatten()
+                .or_else(|| environment_key(config, selection.name.as_str())),
+            api_base: section.api_base,
+            extra_headers: section.extra_headers.unwrap_or_default(),
+        })
+    }
+}
+
+/// A key under the vendor's own name in the environment.
+fn environment_key(config: &Config, provider: &str) -> Option<ApiKey> {
+    let spec = ProviderSpec::find(provider)?;
+    let text = spec
+        .environment
+        .iter()
+        .find_map(|name| config.environment().variable(name))?;
+    ApiKey::parse(text).ok().flatten()
+}

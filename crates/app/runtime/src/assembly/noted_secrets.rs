@@ -1,0 +1,67 @@
+//! Notes of a channel, whose tokens become known as secrets when they are written.
+
+use std::sync::Arc;
+
+use nanobot_channel::{Aside, NoteError, Notes};
+use nanobot_redact::Secrets;
+
+use crate::assembly::secrets::tokens_in;
+
+/// Passes everything on. A token is known before it is on disk.
+#[derive(Debug)]
+pub(super) struct LearningNotes {
+    pub(super) inner: Arc<dyn Notes>,
+    pub(super) secrets: Secrets,
+}
+
+#[async_trait::async_trait]
+impl Notes for LearningNotes {
+    async fn read(&self, name: &'static str) -> Result<Option<String>, NoteError> {
+        self.inner.read(name).await
+    }
+
+    async fn write(&self, name: &'static str, text: &str) -> Result<(), NoteError> {
+        self.secrets.learn(tokens_in(text));
+        self.inner.write(name, text).await
+    }
+
+    async fn remove(&self, name: &'static str) -> Result<(), NoteError> {
+        self.inner.remove(name).await
+    }
+
+    async fn jot(&self, name: &'static str, text: &str) -> Result<(), NoteError> {
+        self.secrets.learn(tokens_in(text));
+        self.inner.jot(name, text).await
+    }
+
+    async fn set_aside(&self, key: &str, bytes: &[u8]) -> Result<(), NoteError> {
+        self.inner.set_aside(key, bytes).await
+    }
+
+    async fn aside(&self) -> Result<Aside, NoteError> {
+        self.inner.aside().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nanobot_testkit::NoteBook;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_token_that_is_noted_is_hidden_from_then_on() {
+        let secrets = Secrets::default();
+        let notes = LearningNotes {
+            inner: Arc::new(NoteBook::default()),
+            secrets: secrets.clone(),
+        };
+        let note = r#"{"insteadOf": "0123456789", "refreshToken": "fresh-token-1"}"#;
+        notes.write("refresh-token", note).await.unwrap();
+        assert_eq!(secrets.hide("0123456789 fresh-token-1"), "0123456789 ***");
+        assert_eq!(
+            notes.read("refresh-token").await.unwrap().as_deref(),
+            Some(note)
+        );
+    }
+}

@@ -1,0 +1,82 @@
+//! Files of an installation that tools may read, change, or neither.
+//!
+//! Decision: the data folder is closed as a whole, and what tools work with is opened in it, so that
+//! a file that is added later (a copy of the configuration, a journal, a token) is closed without
+//! being named. Folders that only the program uses are secret besides, because a workspace may be
+//! put anywhere, also into one of them.
+
+use std::path::{Path, PathBuf};
+
+use nanobot_channels::PairingStore;
+use nanobot_guard::{CREDENTIAL_PATHS, PathRules};
+use nanobot_memory::MemoryStore as _;
+use nanobot_tools::ToolsConfig;
+
+use crate::assembly::assistant::results_folder;
+use crate::assembly::memory;
+use crate::assembly::skills;
+use crate::{Runtime, RuntimeError, control_socket, memory_store};
+
+/// Folders in the data folder or the home that only the program itself reads.
+const PRIVATE_FOLDERS: [&str; 6] = [
+    "channels", "cron", "history", "outbox", "prompts", "sessions",
+];
+
+/// The rules for file tools and for the command guard.
+pub(crate) fn path_rules(
+    runtime: &Runtime,
+    tools: &ToolsConfig,
+    workspace: &Path,
+) -> Result<PathRules, RuntimeError> {
+    let config = runtime.config();
+    let paths = config.paths();
+    let skills = skills::skills(runtime)?;
+    let folders = [&paths.data_dir, &paths.home];
+    // Its codes let people in.
+    let pairing = PairingStore::in_folder(&paths.data_dir).path().to_owned();
+    let mut secret_paths = vec![
+        paths.config_file.clone(),
+        paths.state_db.clone(),
+        control_socket(config),
+        pairing,
+    ];
+    secret_paths.extend(
+        folders
+            .iter()
+            .flat_map(|folder| PRIVATE_FOLDERS.map(|name| folder.join(name))),
+    );
+    secret_paths.extend(CREDENTIAL_PATHS.map(PathBuf::from));
+    secret_paths.extend(memory::private_paths(config)?);
+    let mut read_only_roots = skills::read_only(&skills);
+    read_only_roots.extend([
+        paths.data_dir.join("library"),
+        paths.media.clone(),
+        results_folder(config),
+    ]);
+    read_only_roots.push(paths.logs.clone());
+    let mut rules = tools.path_rules(workspace);
+    // A workspace that is or holds the data folder opens nothing in it but the usual place.
+    let usual = paths.data_dir.join("workspace");
+    if !rules.restrict || usual.starts_with(workspace) {
+        rules.allowed_paths.push(usual);
+    }
+    rules.protected_paths.push(paths.logs.clone());
+    rules.protected_paths.push(skills::protected(&skills));
+    rules
+        .protected_paths
+        .push(memory_store(config)?.folders().versions());
+    // Their names are made of what is in them: who was given one may read the file, and no one else
+    // finds it.
+    let unlisted_roots = match memory_store(config)?.is_divided() {
+        true => vec![paths.media.clone(), results_folder(config)],
+        false => Vec::new(),
+    };
+    let closed_roots = folders.into_iter().cloned().collect();
+    Ok(PathRules {
+        secret_paths,
+        read_only_roots,
+        unlisted_roots,
+        closed_roots,
+        ..rules
+    })
+}

@@ -1,0 +1,190 @@
+//! The door for other programs: a configuration with everything that is plugged in.
+//!
+//! Decision: parts are collected before the configuration is read, because they declare its keys.
+//! The shipped binaries use the same builder and nothing else.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use nanobot_channel::ChannelFactory;
+use nanobot_config::{Config, ConfigError, Environment};
+use nanobot_provider::ProviderFactory;
+use nanobot_tool::Tool;
+use nanobot_types::Event;
+
+use super::extensions::{EventObserver, Extensions};
+use super::load::{self, LoadOptions};
+use super::shipped;
+use crate::RuntimeError;
+
+/// A loaded configuration together with the channels, tools, providers, skills and observers of
+/// the program. Cheap to clone. Nothing runs: [`Gateway::start`](crate::Gateway::start) and
+/// [`Terminal::start`](crate::Terminal::start) do.
+#[derive(Clone, Debug)]
+pub struct Runtime {
+    config: Arc<Config>,
+    extensions: Arc<Extensions>,
+}
+
+impl Runtime {
+    /// Starts from a place of configuration and the channels that this build ships.
+    #[must_use]
+    pub fn builder(config: LoadOptions) -> RuntimeBuilder {
+        RuntimeBuilder {
+            load: config,
+            environment: None,
+            channels: shipped::channels(),
+            tools: Vec::new(),
+            providers: Vec::new(),
+            skills: Vec::new(),
+            observers: Vec::new(),
+        }
+    }
+
+    /// The loaded configuration.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub(crate) fn extensions(&self) -> &Extensions {
+        &self.extensions
+    }
+
+    pub(crate) fn shared_extensions(&self) -> Arc<Extensions> {
+        self.extensions.clone()
+    }
+
+    /// Reads the configuration again, from the same place and with the same parts.
+    ///
+    /// # Errors
+    /// Returns [`ConfigError`] if it cannot be used.
+    pub fn reload(&self) -> Result<Self, ConfigError> {
+        let schema = load::schema(&self.extensions)?;
+        Ok(Self {
+            config: Arc::new(self.config.loader(schema).load()?),
+            extensions: self.extensions.clone(),
+        })
+    }
+}
+
+/// A runtime for tests, in an environment of theirs.
+#[cfg(test)]
+pub(crate) fn in_environment(environment: Environment, options: LoadOptions) -> Runtime {
+    let builder = Runtime::builder(options).environment(environment);
+    builder.build().unwrap()
+}
+
+/// Collects what a program plugs in.
+#[derive(Clone)]
+pub struct RuntimeBuilder {
+    load: LoadOptions,
+    environment: Option<Environment>,
+    channels: Vec<Arc<dyn ChannelFactory>>,
+    tools: Vec<Arc<dyn Tool>>,
+    providers: Vec<Arc<dyn ProviderFactory>>,
+    skills: Vec<PathBuf>,
+    observers: Vec<EventObserver>,
+}
+
+impl RuntimeBuilder {
+    /// Adds a chat platform. Its [kind](ChannelFactory::kind) becomes a section of `channels`.
+    #[must_use]
+    pub fn channel(mut self, factory: impl ChannelFactory + 'static) -> Self {
+        self.channels.push(Arc::new(factory));
+        self
+    }
+
+    /// Adds a tool for the assistant and its subagents.
+    #[must_use]
+    pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
+        self.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// Adds a provider of models.
+    #[must_use]
+    pub fn provider(mut self, factory: impl ProviderFactory + 'static) -> Self {
+        self.providers.push(Arc::new(factory));
+        self
+    }
+
+    /// Adds a library of skills: an absolute path of a folder with one folder per skill. Tools may
+    /// read it and never write to it.
+    #[must_use]
+    pub fn skills(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.skills.push(folder.into());
+        self
+    }
+
+    /// Adds an observer of turns. Events are lossy, see [`EventObserver`].
+    #[must_use]
+    pub fn observer(mut self, observer: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        self.observers.push(Arc::new(observer));
+        self
+    }
+
+    /// Uses an environment other than that of this process.
+    #[must_use]
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.environment = Some(environment);
+        self
+    }
+
+    /// Adds a key with its value to the strongest layer of the configuration.
+    #[must_use]
+    pub fn with_override(mut self, key: &str, value: &str) -> Self {
+        self.load.overrides.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Accepts that the named configuration file does not exist, because it is about to be written.
+    #[must_use]
+    pub fn may_be_missing(mut self) -> Self {
+        self.load.may_be_missing = true;
+        self
+    }
+
+    /// Place of the configuration, as the program was told.
+    #[must_use]
+    pub fn load_options(&self) -> &LoadOptions {
+        &self.load
+    }
+
+    /// Loads the configuration. Connects to nothing and writes nothing.
+    ///
+    /// # Errors
+    /// Returns [`RuntimeError::Config`] if the configuration cannot be used,
+    /// [`RuntimeError::Channels`] or [`RuntimeError::DuplicateProvider`] if two parts have one name.
+    pub fn build(&self) -> Result<Runtime, RuntimeError> {
+        let mut extensions = Extensions {
+            tools: self.tools.clone(),
+            skills: self.skills.clone(),
+            observers: self.observers.clone(),
+            ..Extensions::default()
+        };
+        for factory in &self.channels {
+            extensions.channels.register(factory.clone())?;
+        }
+        for factory in &self.providers {
+            extensions.add_provider(factory.clone())?;
+        }
+        let environment = self
+            .environment
+            .clone()
+            .unwrap_or_else(Environment::of_process);
+        let config = load::load(&extensions, environment, &self.load)?;
+        Ok(Runtime {
+            config: Arc::new(config),
+            extensions: Arc::new(extensions),
+        })
+    }
+}
+
+impl std::fmt::Debug for RuntimeBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RuntimeBuilder")
+            .field("load", &self.load)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,184 @@
+//! The secrets of a configuration, and writers that keep them out of logs.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use nanobot_config::Config;
+use nanobot_redact::{SHORTEST, Secrets, is_secret_name};
+use serde_json::Value;
+
+/// Notes of channels that are larger hold no token.
+const LONGEST_NOTE: u64 = 256 << 10;
+
+/// Variables from which search takes a key where none is configured.
+const SEARCH_KEYS: [&str; 3] = ["BRAVE_API_KEY", "TAVILY_API_KEY", "JINA_API_KEY"];
+
+/// The secrets that are in use with a configuration: its own values with references resolved, keys
+/// that vendors and search take from the environment, and tokens that channels noted.
+#[must_use]
+pub fn secrets(config: &Config) -> Secrets {
+    Secrets::new(values(config))
+}
+
+/// Every value. Short ones are among them.
+pub(crate) fn values(config: &Config) -> Vec<String> {
+    let mut values: Vec<String> = config
+        .secrets()
+        .into_iter()
+        .map(|secret| secret.value)
+        .collect();
+    let vendors = nanobot_providers::TABLE
+        .iter()
+        .flat_map(|vendor| vendor.environment.iter().copied());
+    let variables = vendors
+        .chain(SEARCH_KEYS)
+        .filter_map(|name| config.environment().variable(name));
+    values.extend(variables.map(str::to_owned));
+    noted(&config.paths().channel_notes, &mut values);
+    values
+}
+
+/// The keys of secrets that are too short to be searched for.
+pub(crate) fn too_short(config: &Config) -> Vec<String> {
+    let secrets = config.secrets();
+    let is_short = |value: &str| value.trim().chars().count() < SHORTEST;
+    // A long value may have a short part, such as an address with a short name in it.
+    let mut keys: Vec<String> = secrets
+        .iter()
+        .filter(|secret| is_short(&secret.value))
+        .map(|secret| secret.key.clone())
+        .collect();
+    keys.retain(|key| {
+        secrets
+            .iter()
+            .filter(|secret| secret.key == *key)
+            .all(|secret| is_short(&secret.value))
+    });
+    keys.dedup();
+    keys
+}
+
+/// A warning for every such key.
+pub(crate) fn short_warning(key: &str) -> String {
+    format!(
+        "{key} has fewer than {SHORTEST} characters: replies, results and logs are not searched for it"
+    )
+}
+
+/// Tokens in the notes of channels: texts under the names of secrets.
+fn noted(root: &Path, values: &mut Vec<String>) {
+    let entries = |folder: &Path| {
+        std::fs::read_dir(folder)
+            .into_iter()
+            .flatten()
+            .filter_map(Result::ok)
+    };
+    for file in entries(root).flat_map(|folder| entries(&folder.path())) {
+        if file
+            .metadata()
+            .is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LONGEST_NOTE)
+            && let Ok(text) = std::fs::read_to_string(file.path())
+        {
+            values.extend(tokens_in(&text));
+        }
+    }
+}
+
+/// Texts under the names of secrets in a note.
+pub(crate) fn tokens_in(note: &str) -> Vec<String> {
+    let Ok(Value::Object(note)) = serde_json::from_str(note) else {
+        return Vec::new();
+    };
+    let secret = note.iter().filter(|(name, _)| is_secret_name(name));
+    secret
+        .filter_map(|(_, value)| value.as_str().map(str::to_owned))
+        .collect()
+}
+
+/// A log without secrets. Each write has to be whole lines, as those of `tracing` are.
+#[derive(Debug)]
+pub struct RedactedWriter<W> {
+    inner: W,
+    secrets: Secrets,
+}
+
+impl<W> RedactedWriter<W> {
+    /// Writes to `inner`.
+    #[must_use]
+    pub fn new(inner: W, secrets: Secrets) -> Self {
+        Self { inner, secrets }
+    }
+}
+
+impl<W: Write> Write for RedactedWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        self.inner.write_all(self.secrets.hide(&text).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nanobot_config::Environment;
+
+    use super::*;
+    use crate::LoadOptions;
+    use crate::Runtime;
+    use crate::assembly::runtime::in_environment;
+
+    fn loaded(home: &Path, file: &str, variables: &[(&str, &str)]) -> Runtime {
+        std::fs::write(home.join("config.json"), file).unwrap();
+        let variables = variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let environment = Environment::new(variables, Some("/nowhere".into()), "/".into());
+        let options = LoadOptions {
+            config: Some(home.join("config.json")),
+            ..LoadOptions::default()
+        };
+        in_environment(environment, options)
+    }
+
+    #[test]
+    fn configured_inherited_and_noted_values_are_known_and_short_ones_named() {
+        let home = tempfile::tempdir().unwrap();
+        let file =
+            r#"{"providers": {"custom": {"apiKey": "${OWN}"}}, "gateway": {"token": "tiny"}}"#;
+        let runtime = loaded(
+            home.path(),
+            file,
+            &[("OWN", "own-words-here"), ("BRAVE_API_KEY", "brave-words")],
+        );
+        let config = runtime.config();
+        let notes = config.paths().channel_notes.join("email");
+        std::fs::create_dir_all(&notes).unwrap();
+        std::fs::write(
+            notes.join("refresh-token"),
+            r#"{"insteadOf": "mark-of-it", "refreshToken": "newer-words"}"#,
+        )
+        .unwrap();
+        let shown = secrets(config)
+            .hide("own-words-here brave-words newer-words mark-of-it tiny")
+            .into_owned();
+        assert_eq!(shown, "*** *** *** mark-of-it tiny");
+        assert_eq!(too_short(config), ["gateway.token"]);
+    }
+
+    #[test]
+    fn a_log_has_no_secrets_whatever_their_spelling() {
+        let mut written = Vec::new();
+        let mut log =
+            RedactedWriter::new(&mut written, Secrets::new(["a\"quoted\"secret".to_owned()]));
+        log.write_all("one a\"quoted\"secret, {\"two\":\"a\\\"quoted\\\"secret\"}\n".as_bytes())
+            .unwrap();
+        assert_eq!(
+            String::from_utf8(written).unwrap(),
+            "one ***, {\"two\":\"***\"}\n"
+        );
+    }
+}

@@ -1,0 +1,23 @@
+//! The chat platforms that this build ships, selected by its features.
+
+use std::sync::Arc;
+
+use nanobot_channel::ChannelFactory;
+
+/// Factories of the shipped platforms. They are registered like those of any other program.
+pub(crate) fn channels() -> Vec<Arc<dyn ChannelFactory>> {
+    vec![
+        #[cfg(feature = "discord")]
+        Arc::new(nanobot_channel_discord::DiscordFactory),
+        #[cfg(feature = "email")]
+        Arc::new(nanobot_channel_email::EmailFactory::new(Arc::new(
+            nanobot_extract::HelperProcess::of_this_program(),
+        ))),
+        #[cfg(feature = "slack")]
+        Arc::new(nanobot_channel_slack::SlackFactory),
+        #[cfg(feature = "telegram")]
+        Arc::new(nanobot_channel_telegram::TelegramFactory),
+        #[cfg(feature = "websocket")]
+        Arc::new(nanobot_channel_websocket::WebSocketFactory),
+    ]
+}

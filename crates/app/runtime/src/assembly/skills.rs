@@ -1,0 +1,73 @@
+//! The skills of a configuration.
+
+use std::path::PathBuf;
+
+use nanobot_skills::{Lock, SkillSettings, Skills};
+
+use crate::assembly::settings::{AgentDefaults, SkillsConfig};
+use crate::{Runtime, RuntimeError};
+
+/// The skills of a configuration's workspace, the built-in ones and those of its libraries.
+/// Touches no disk.
+///
+/// # Errors
+/// [`RuntimeError::Config`] when the workspace cannot be told, or a section cannot be used.
+pub fn skills(runtime: &Runtime) -> Result<Skills, RuntimeError> {
+    let config = runtime.config();
+    let section: SkillsConfig = config.section("skills")?;
+    let defaults: AgentDefaults = config.section("agents.defaults")?;
+    let libraries = section
+        .library_dirs
+        .iter()
+        .map(|path| config.paths().expand(&path.to_string_lossy()));
+    let added = runtime.extensions().skills.iter().cloned();
+    Ok(Skills::new(SkillSettings {
+        workspace: config.workspace()?.join("skills"),
+        built_in: config.paths().data_dir.join("library").join("skills"),
+        libraries: libraries.chain(added).collect(),
+        disabled: section
+            .disabled
+            .into_iter()
+            .chain(defaults.disabled_skills)
+            .collect(),
+        always: section.always,
+    }))
+}
+
+/// Skills that ask to stand in every prompt and may not, a line each that says how to agree.
+#[must_use]
+pub fn unagreed_skills(runtime: &Runtime) -> Vec<String> {
+    // The start reports a section that cannot be read.
+    let survey = skills(runtime)
+        .map(|skills| skills.survey())
+        .unwrap_or_default();
+    survey
+        .iter()
+        .filter_map(|found| Some(format!("skill {}: {}", found.name, found.unagreed()?)))
+        .collect()
+}
+
+/// Writes the built-in skills to where file tools can read them. A disk that takes nothing leaves
+/// them out of reach and changes nothing else.
+pub(crate) fn lay_out(skills: &Skills) {
+    if let Err(error) = skills.lay_out() {
+        let path = &skills.settings().built_in;
+        tracing::warn!(path = %path.display(), %error, "the built-in skills could not be written for file tools");
+    }
+}
+
+/// Folders of skills that tools may read and nobody writes to.
+pub(crate) fn read_only(skills: &Skills) -> Vec<PathBuf> {
+    let settings = skills.settings();
+    settings
+        .libraries
+        .iter()
+        .chain([&settings.built_in])
+        .cloned()
+        .collect()
+}
+
+/// What a person agreed to about skills, which no tool may change.
+pub(crate) fn protected(skills: &Skills) -> PathBuf {
+    Lock::path(&skills.settings().workspace)
+}

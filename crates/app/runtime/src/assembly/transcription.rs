@@ -1,0 +1,241 @@
+//! Speech to text for channels, as configured.
+//!
+//! Decision: who writes recordings down is a vendor like the others, with its key and address under
+//! `providers`; where none is named, the first is asked that has a key and is known to do it.
+//! Whatever is wrong with it is logged, and recordings are shown as files: nobody's messages wait
+//! for that.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use nanobot_channel::{MediaRef, TranscribeError, Transcriber};
+use nanobot_config::Config;
+use nanobot_providers::{Speech, SpeechError, SpeechPatience, SpeechSettings};
+use serde::{Deserialize, Serialize};
+
+use crate::RuntimeError;
+use crate::assembly::model;
+
+/// `transcription`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct TranscriptionConfig {
+    /// Whether recordings are written down at all.
+    enabled: bool,
+    /// The vendor; the first with a key that is known to do it without.
+    provider: Option<String>,
+    /// The model; the vendor's usual one without.
+    model: Option<String>,
+    /// The language that is spoken, as two or three letters; found out without.
+    language: Option<String>,
+    /// The address, where it is not that of the vendor's models.
+    api_base: Option<String>,
+    /// The longest recording that is written down, in seconds, from 1 to 600.
+    max_duration_sec: u32,
+    /// The largest, in MB, from 1 to 100.
+    max_upload_mb: u32,
+}
+
+impl Default for TranscriptionConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            provider: None,
+            model: None,
+            language: None,
+            api_base: None,
+            max_duration_sec: 120,
+            max_upload_mb: 25,
+        }
+    }
+}
+
+impl TranscriptionConfig {
+    fn settings(&self) -> SpeechSettings {
+        let is_language = |language: &&String| {
+            (2..=3).contains(&language.len())
+                && language.bytes().all(|letter| letter.is_ascii_lowercase())
+        };
+        let language = said(self.language.as_ref());
+        let known = language.filter(is_language).cloned();
+        if known.is_none() && language.is_some() {
+            tracing::warn!(
+                "transcription.language has to be two or three small letters, such as `en`; it is left out"
+            );
+        }
+        SpeechSettings {
+            model: said(self.model.as_ref()).cloned(),
+            language: known,
+            max_seconds: self.max_duration_sec.clamp(1, 600),
+            max_bytes: u64::from(self.max_upload_mb.clamp(1, 100)) << 20,
+            patience: SpeechPatience::default(),
+        }
+    }
+}
+
+/// Who writes recordings down; `None` where nobody does.
+///
+/// # Errors
+/// [`RuntimeError::Config`] when the section cannot be read.
+pub(crate) fn transcriber(config: &Config) -> Result<Option<Arc<dyn Transcriber>>, RuntimeError> {
+    let section: TranscriptionConfig = config.section("transcription")?;
+    if !section.enabled {
+        return Ok(None);
+    }
+    let speech = match said(section.provider.as_ref()) {
+        Some(vendor) => Some(speech(config, &section, vendor)),
+        None => Speech::vendors()
+            .find(|vendor| model::has_key(config, vendor))
+            .map(|vendor| speech(config, &section, vendor)),
+    };
+    let Some(speech) = speech else {
+        return Ok(None);
+    };
+    match speech {
+        Ok(speech) => Ok(Some(Arc::new(Scribe(speech)))),
+        Err(error) => {
+            tracing::warn!(error = %crate::error::chain(&error), "recordings are not written down");
+            Ok(None)
+        }
+    }
+}
+
+fn speech(
+    config: &Config,
+    section: &TranscriptionConfig,
+    vendor: &str,
+) -> Result<Speech, RuntimeError> {
+    let (selection, mut provider) = model::settings_of(config, vendor)?;
+    if let Some(base) = said(section.api_base.as_ref()) {
+        provider.api_base = Some(base.clone());
+    }
+    Ok(Speech::new(
+        &selection,
+        &provider,
+        section.settings(),
+        model::clients(config)?,
+    )?)
+}
+
+/// An empty text says nothing.
+fn said(text: Option<&String>) -> Option<&String> {
+    text.filter(|text| !text.trim().is_empty())
+}
+
+/// A service in the channels' words.
+#[derive(Debug)]
+struct Scribe(Speech);
+
+#[async_trait]
+impl Transcriber for Scribe {
+    async fn transcribe(&self, recording: &MediaRef) -> Result<String, TranscribeError> {
+        let path = Path::new(&recording.location);
+        self.0
+            .transcribe(path, recording.mime.as_deref())
+            .await
+            .map_err(|error| match error {
+                SpeechError::TooLong { .. } | SpeechError::TooLarge { .. } => {
+                    TranscribeError::TooLong(error.to_string())
+                }
+                other => TranscribeError::Failed(other.to_string()),
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nanobot_config::Environment;
+
+    use super::*;
+    use crate::assembly::load::LoadOptions;
+    use crate::assembly::runtime::in_environment;
+
+    fn built(overrides: &[(&str, &str)], variables: &[(&str, &str)]) -> Option<String> {
+        let variables = variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let environment = Environment::new(variables, Some("/nowhere".into()), "/".into());
+        let overrides = overrides
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect();
+        let options = LoadOptions {
+            overrides,
+            ..LoadOptions::default()
+        };
+        transcriber(in_environment(environment, options).config())
+            .unwrap()
+            .map(|transcriber| format!("{transcriber:?}"))
+    }
+
+    #[test]
+    fn the_first_vendor_with_a_key_writes_recordings_down() {
+        assert_eq!(built(&[], &[]), None);
+        let groq = built(
+            &[],
+            &[("GROQ_API_KEY", "gsk_x"), ("OPENAI_API_KEY", "sk-x")],
+        )
+        .unwrap();
+        assert!(
+            groq.contains("api.groq.com") && groq.contains("whisper-large-v3"),
+            "{groq}"
+        );
+        let openai = built(&[("providers.openai.apiKey", "sk-x")], &[]).unwrap();
+        assert!(
+            openai.contains("api.openai.com") && openai.contains("whisper-1"),
+            "{openai}"
+        );
+        assert!(!openai.contains("sk-x"), "{openai}");
+        let assembly = built(&[], &[("ASSEMBLYAI_API_KEY", "key-x")]).unwrap();
+        assert!(
+            assembly.contains("api.assemblyai.com") && assembly.contains("universal-3-pro"),
+            "{assembly}"
+        );
+        assert!(!assembly.contains("key-x"), "{assembly}");
+        let step = built(&[("providers.stepfun.apiKey", "sk-x")], &[]).unwrap();
+        assert!(
+            step.contains("api.stepfun.com") && step.contains("stepaudio-2.5-asr"),
+            "{step}"
+        );
+        let mimo = built(
+            &[
+                ("providers.xiaomiMimo.apiKey", "sk-x"),
+                ("transcription.provider", "xiaomi-mimo"),
+            ],
+            &[],
+        );
+        assert!(mimo.is_some_and(
+            |mimo| mimo.contains("api.xiaomimimo.com") && mimo.contains("mimo-v2.5-asr")
+        ));
+    }
+
+    #[test]
+    fn what_is_configured_counts_and_what_is_wrong_turns_it_off() {
+        let key = ("GROQ_API_KEY", "gsk_x");
+        assert_eq!(built(&[("transcription.enabled", "false")], &[key]), None);
+        assert_eq!(
+            built(&[("transcription.provider", "openai")], &[key]),
+            None,
+            "it has no key"
+        );
+        let own = built(
+            &[
+                ("transcription.provider", "groq"),
+                ("transcription.apiBase", "http://127.0.0.1:9/v1"),
+                ("transcription.model", "own"),
+                ("transcription.language", "DE!"),
+                ("transcription.maxDurationSec", "9999"),
+            ],
+            &[key],
+        )
+        .unwrap();
+        assert!(
+            own.contains("127.0.0.1")
+                && own.contains("\"own\"")
+                && own.contains("max_seconds: 600"),
+            "{own}"
+        );
+        assert!(own.contains("language: None"), "{own}");
+    }
+}

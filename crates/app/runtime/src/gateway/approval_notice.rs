@@ -1,0 +1,146 @@
+//! Tells people that they were let in, once, in the chat in which they were given their code.
+//!
+//! Decision: whoever approves leaves a note of it in the file of paired people, and the gateway
+//! follows that file. So it makes no difference which program approves, or whether a gateway runs
+//! then. What is said is a durable message with a name of its own: a kill in between neither loses
+//! nor repeats it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use nanobot_bus::Bus;
+use nanobot_channels::{Asker, Person, Untold};
+use nanobot_types::{InboundMessage, OutboundKey, OutboundKind, OutboundMessage, TraceId};
+use nanobot_watch::FileWatch;
+use tokio_util::sync::CancellationToken;
+
+use super::channel_reload::{Stamp, stamp};
+use crate::RuntimeError;
+use crate::assembly::access::HomeAccess;
+
+/// What they read.
+const TEXT: &str = "You were let in: from now on you can talk to me here.";
+
+/// Who was approved, and whether the configuration lets them in.
+type Approved = Vec<(Asker, Option<bool>)>;
+
+/// Follows the file of paired people.
+#[derive(Debug)]
+pub(crate) struct ApprovalNotices {
+    access: HomeAccess,
+    bus: Arc<dyn Bus>,
+    stamp: Option<Stamp>,
+    /// Who had a code when the file was read last.
+    waiting: Vec<Asker>,
+}
+
+impl ApprovalNotices {
+    pub(crate) fn new(access: HomeAccess, bus: Arc<dyn Bus>) -> Self {
+        Self {
+            access,
+            bus,
+            stamp: None,
+            waiting: Vec::new(),
+        }
+    }
+
+    /// Follows it until it is cancelled.
+    pub(crate) async fn run(mut self, watch: FileWatch, cancel: CancellationToken) {
+        let file: PathBuf = self.access.pairing().path().to_owned();
+        let mut changes = watch.follow(&file);
+        let following = async {
+            loop {
+                let seen = stamp(&file);
+                if seen != self.stamp {
+                    self.stamp = seen;
+                    self.look().await;
+                }
+                changes.changed().await;
+            }
+        };
+        cancel.run_until_cancelled(following).await;
+    }
+
+    async fn look(&mut self) {
+        let (access, waited) = (self.access.clone(), self.waiting.clone());
+        let read = match tokio::task::spawn_blocking(move || read(&access, &waited)).await {
+            Ok(read) => read,
+            Err(error) => return tracing::error!(%error, "the file of paired people was not read"),
+        };
+        let (approved, waiting) = match read {
+            Ok(read) => read,
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                return tracing::warn!(error, "nobody can be told that they were let in");
+            }
+        };
+        self.waiting = waiting;
+        let mut done = Vec::new();
+        for (asker, is_let_in) in approved {
+            let is_told = match is_let_in {
+                Some(true) => self.tell(&asker).await,
+                // The configuration keeps them out: there is nothing to tell.
+                Some(false) => true,
+                // Their channel may be there again later.
+                None => false,
+            };
+            if is_told {
+                done.push(asker);
+            }
+        }
+        if !done.is_empty() {
+            self.note(done).await;
+        }
+    }
+
+    /// Whether it is certain that they will be told.
+    async fn tell(&self, asker: &Asker) -> bool {
+        let Person { channel, sender } = &asker.person;
+        let place = InboundMessage {
+            channel: channel.clone(),
+            chat_id: asker.chat.clone(),
+            ..InboundMessage::text("", "", "", "")
+        };
+        let turn = TraceId::from(format!(
+            "pairing of {sender} on {channel} {:.0}",
+            asker.at * 1000.0
+        ));
+        let key = OutboundKey { turn, position: 0 };
+        let notice =
+            OutboundMessage::in_reply_to(&place, key, OutboundKind::Notice, TEXT.to_owned());
+        match self.bus.publish_outbound(notice).await {
+            Ok(_) => true,
+            Err(error) => {
+                tracing::error!(%channel, %sender, %error, "somebody could not be told that they were let in");
+                false
+            }
+        }
+    }
+
+    async fn note(&self, askers: Vec<Asker>) {
+        let store = self.access.pairing().clone();
+        match tokio::task::spawn_blocking(move || store.told(&askers)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(
+                    error,
+                    "it could not be noted that somebody was told that they were let in"
+                );
+            }
+            Err(error) => {
+                tracing::error!(%error, "it was not noted that somebody was told that they were let in")
+            }
+        }
+    }
+}
+
+/// Who has to be told, and who waits now.
+fn read(access: &HomeAccess, waited: &[Asker]) -> Result<(Approved, Vec<Asker>), RuntimeError> {
+    let Untold { approved, waiting } = access.pairing().untold(waited)?;
+    let judged = approved.into_iter().map(|asker| {
+        let is_let_in = access.is_let_in(&asker.person, true)?;
+        Ok((asker, is_let_in))
+    });
+    Ok((judged.collect::<Result<_, RuntimeError>>()?, waiting))
+}

@@ -1,0 +1,114 @@
+//! What a gateway does beside turns: jobs, heartbeat, letting go of what is old, telling of outages
+//! and approvals.
+
+use std::sync::Arc;
+
+use nanobot_agent_core::{Agent, Judge};
+use nanobot_bus::{Bus, Ledger};
+use nanobot_channels::Health;
+use nanobot_provider::ProviderRouter;
+use nanobot_session::SessionStore;
+use nanobot_state::SqliteBus;
+use nanobot_watch::FileWatch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::approval_notice::ApprovalNotices;
+use super::heartbeat::{Heartbeat, SessionPlaces};
+use super::lifecycle_notices::Notices;
+use super::retention::Keeper;
+use crate::assembly::access::HomeAccess;
+use crate::assembly::channels::LIFECYCLE_NOTICES;
+use crate::assembly::cron::{JobRuns, Scheduling};
+use crate::assembly::settings::LifecycleNotices;
+use crate::{Runtime, RuntimeError, session_store};
+
+/// What is done beside turns, as the configuration has it.
+#[derive(Debug)]
+pub(crate) struct Background {
+    keeper: Keeper,
+    scheduling: Scheduling,
+    heartbeat: Heartbeat,
+    lifecycle: LifecycleNotices,
+    sessions: Arc<dyn SessionStore>,
+    access: HomeAccess,
+}
+
+/// What it works with.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) bus: &'a SqliteBus,
+    pub(crate) agent: &'a Arc<Agent>,
+    pub(crate) health: &'a Health,
+    pub(crate) watch: &'a FileWatch,
+    /// Fires when nothing new is begun.
+    pub(crate) cancel: &'a CancellationToken,
+    /// Fires when everything ends.
+    pub(crate) end: &'a CancellationToken,
+}
+
+impl Background {
+    /// What `config` asks for; nothing is begun.
+    pub(crate) fn of(
+        runtime: &Runtime,
+        bus: &SqliteBus,
+        router: Arc<ProviderRouter>,
+    ) -> Result<Self, RuntimeError> {
+        let config = runtime.config();
+        Ok(Self {
+            keeper: Keeper::new(config, bus.clone())?,
+            scheduling: Scheduling::of(config)?,
+            heartbeat: Heartbeat::of(config, router)?,
+            lifecycle: config.section(&format!("channels.{LIFECYCLE_NOTICES}"))?,
+            sessions: session_store(config)?,
+            access: HomeAccess::of(runtime),
+        })
+    }
+
+    /// Who decides what is told of heartbeats.
+    pub(crate) fn judge(&self) -> Arc<dyn Judge> {
+        self.heartbeat.judge()
+    }
+
+    /// Begins all of it.
+    pub(crate) fn start(self, tasks: &TaskTracker, surroundings: &Surroundings<'_>) {
+        let Surroundings {
+            bus,
+            agent,
+            health,
+            watch,
+            cancel,
+            end,
+        } = *surroundings;
+        let ledger: Arc<dyn Ledger> = Arc::new(bus.clone());
+        let shared: Arc<dyn Bus> = Arc::new(bus.clone());
+        tasks.spawn(self.keeper.run(end.clone()));
+        let notices = Notices {
+            settings: self.lifecycle,
+            health: health.clone(),
+            bus: shared.clone(),
+        };
+        tasks.spawn(notices.run(cancel.clone()));
+        tasks.spawn(
+            ApprovalNotices::new(self.access, shared.clone()).run(watch.clone(), cancel.clone()),
+        );
+        let places = SessionPlaces {
+            sessions: self.sessions.clone(),
+            channels: health.clone(),
+        };
+        let heartbeat = self
+            .heartbeat
+            .service(shared.clone(), ledger.clone(), Arc::new(places));
+        tasks.spawn(heartbeat.run(cancel.clone()));
+        let runs = JobRuns {
+            agent: agent.clone(),
+            sessions: self.sessions,
+            ledger,
+        };
+        if let Some(service) =
+            self.scheduling
+                .service(shared, Arc::new(bus.clone()), Arc::new(runs))
+        {
+            tasks.spawn(service.run(watch.clone(), agent.events().clone(), cancel.clone()));
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Follows the configuration file while the gateway runs, as far as channels go.
+//!
+//! Decision: the system tells when the file may have changed; then its stamp is looked at, and nothing
+//! is read unless that changed. A file that is still being written, is empty, or cannot be used changes
+//! nothing: what runs goes on as it is. Everything but channels is read at the next start.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use nanobot_channel::ChannelName;
+use nanobot_channels::{ChannelManager, ManagedChannel};
+use nanobot_config::ConfigError;
+use nanobot_redact::Secrets;
+use nanobot_watch::FileWatch;
+
+use crate::assembly::secrets;
+
+use crate::Runtime;
+use crate::assembly::channels::{Channels, Made, Wanted, make_all, wanted};
+
+/// How long it has to stay the same before it is read.
+const SETTLED: Duration = Duration::from_millis(100);
+
+/// What tells that a file changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    modified: Option<SystemTime>,
+    length: u64,
+}
+
+/// Follows the file of one configuration.
+pub(crate) struct ChannelReload {
+    file: PathBuf,
+    runtime: Runtime,
+    stamp: Option<Stamp>,
+    channels: Channels,
+    secrets: Secrets,
+}
+
+impl ChannelReload {
+    /// Follows the file that `config` was read from; `channels` are what it asked for.
+    pub(crate) fn new(runtime: Runtime, channels: Channels, secrets: Secrets) -> Self {
+        // Without a stamp the first look reads it once more: it may have changed since it was read.
+        Self {
+            stamp: None,
+            file: runtime.config().paths().config_file.clone(),
+            runtime,
+            channels,
+            secrets,
+        }
+    }
+
+    /// What was made at the start.
+    pub(crate) fn channels(&self) -> &Channels {
+        &self.channels
+    }
+
+    /// Those that run.
+    pub(crate) fn made(&self) -> Vec<ManagedChannel> {
+        self.channels
+            .values()
+            .filter_map(|(_, made)| made.as_ref().ok())
+            .map(|made| made.managed.clone())
+            .collect()
+    }
+
+    /// Those that cannot be made, and why.
+    pub(crate) fn refused(&self) -> Vec<(ChannelName, String)> {
+        let refused = |(name, (_, made)): (&ChannelName, &(_, Result<Made, String>))| {
+            made.as_ref().err().map(|why| (name.clone(), why.clone()))
+        };
+        self.channels.iter().filter_map(refused).collect()
+    }
+
+    /// Follows it without end.
+    pub(crate) async fn run(mut self, manager: &ChannelManager, watch: &FileWatch) {
+        let mut changes = watch.follow(&self.file);
+        loop {
+            self.look(manager).await;
+            changes.changed().await;
+        }
+    }
+
+    async fn look(&mut self, manager: &ChannelManager) {
+        if stamp(&self.file) == self.stamp {
+            return;
+        }
+        // A file that is gone may be about to be put back.
+        let Some(stamp) = settled(&self.file).await else {
+            return;
+        };
+        self.stamp = Some(stamp);
+        if stamp.length == 0 {
+            tracing::warn!("the configuration file is empty; channels go on as they are");
+            return;
+        }
+        match self.read() {
+            Ok(wanted) => self.follow(wanted, manager).await,
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(
+                    error,
+                    "the changed configuration cannot be used; channels go on as they are"
+                );
+            }
+        }
+    }
+
+    fn read(&self) -> Result<Vec<Wanted>, ConfigError> {
+        let runtime = self.runtime.reload()?;
+        self.secrets.learn(secrets::values(runtime.config()));
+        Ok(wanted(&runtime)?
+            .into_iter()
+            .map(|wanted| wanted.teaching(&self.secrets))
+            .collect())
+    }
+
+    /// Brings the channels to where the configuration has them.
+    async fn follow(&mut self, wanted: Vec<Wanted>, manager: &ChannelManager) {
+        let mut next = make_all(wanted);
+        let gone: Vec<ChannelName> = self
+            .channels
+            .keys()
+            .filter(|name| !next.contains_key(*name))
+            .cloned()
+            .collect();
+        for name in gone {
+            tracing::info!(channel = %name, "the channel is not enabled any more and is stopped");
+            self.channels.remove(&name);
+            manager.remove(&name).await;
+        }
+        // Those first that give up an account which another one may take over.
+        let refused = next
+            .extract_if(.., |_, (_, made)| made.is_err())
+            .collect::<Channels>();
+        for (name, (wanted, made)) in refused.into_iter().chain(next) {
+            match (self.channels.get(&name), &made) {
+                (Some((before, Ok(running))), Ok(fresh)) if before.is_same_channel(&wanted) => {
+                    let settings = fresh.settings.borrow().clone();
+                    let is_news = running.settings.send_if_modified(|current| {
+                        let is_news = *current != settings;
+                        *current = settings;
+                        is_news
+                    });
+                    if is_news {
+                        tracing::info!(channel = %name, "the channel's settings were changed");
+                    }
+                    continue;
+                }
+                (Some((_, Err(before))), Err(why)) if before == why => {}
+                (_, Ok(fresh)) => {
+                    tracing::info!(channel = %name, "the channel is started with the configuration of now");
+                    manager.put(&fresh.managed).await;
+                }
+                (_, Err(why)) => {
+                    tracing::error!(channel = %name, why, "the channel cannot be used with the configuration of now");
+                    manager.refuse(&name, why.clone()).await;
+                }
+            }
+            self.channels.insert(name, (wanted, made));
+        }
+    }
+}
+
+impl std::fmt::Debug for ChannelReload {
+    /// Channels hold secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChannelReload")
+            .field("file", &self.file)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The stamp of a file that nobody writes at this moment.
+async fn settled(file: &Path) -> Option<Stamp> {
+    let mut seen = stamp(file);
+    loop {
+        tokio::time::sleep(SETTLED).await;
+        let now = stamp(file);
+        if now == seen {
+            return now;
+        }
+        seen = now;
+    }
+}
+
+pub(super) fn stamp(file: &Path) -> Option<Stamp> {
+    let metadata = std::fs::metadata(file).ok()?;
+    Some(Stamp {
+        modified: metadata.modified().ok(),
+        length: metadata.len(),
+    })
+}

@@ -1,0 +1,52 @@
+//! The slash commands of this assistant: the built-in ones and those that need more than an agent.
+
+use std::sync::Arc;
+
+use nanobot_agent_core::{Command, CommandTable};
+use nanobot_types::CommandInfo;
+
+use crate::RuntimeError;
+use crate::assembly::access::HomeAccess;
+use crate::gateway::pairing::{self, PairingCommand};
+use crate::gateway::restart::{self, Restart};
+
+/// All of them.
+pub(crate) fn table(restart: &Restart, access: HomeAccess) -> Result<CommandTable, RuntimeError> {
+    let more: [Arc<dyn Command>; 2] = [
+        Arc::new(PairingCommand { access }),
+        Arc::new(restart.clone()),
+    ];
+    Ok(CommandTable::built_in().with(more)?)
+}
+
+/// What people are told about each of them, for help and completion at a terminal.
+#[must_use]
+pub fn command_infos() -> Vec<CommandInfo> {
+    CommandTable::built_in()
+        .infos()
+        .chain([pairing::INFO, restart::INFO])
+        .collect()
+}
+
+/// Whether a line that a person typed is a command, known or not, and no message to the model.
+#[must_use]
+pub fn is_command(line: &str) -> bool {
+    CommandTable::built_in().takes(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use nanobot_config::Environment;
+
+    use super::*;
+    use crate::LoadOptions;
+    use crate::assembly::runtime::in_environment;
+
+    #[test]
+    fn what_is_told_is_what_there_is() {
+        let environment = Environment::new([], Some("/nowhere".into()), "/".into());
+        let config = in_environment(environment, LoadOptions::default());
+        let table = table(&Restart::default(), HomeAccess::of(&config)).unwrap();
+        assert_eq!(command_infos(), table.infos().collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,86 @@
+//! Copies of conversations and ways back in them, next to the turns of an agent.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use nanobot_agent_core::{Agent, AgentError};
+use nanobot_control::{CutError, Cuts};
+use nanobot_session::{Seq, SessionError, SessionStore};
+use nanobot_types::SessionKey;
+
+use crate::error::chain;
+
+/// Copies and rewinds conversations while an agent works on others.
+#[derive(Debug)]
+pub(crate) struct AgentCuts {
+    pub(crate) agent: Arc<Agent>,
+}
+
+#[async_trait]
+impl Cuts for AgentCuts {
+    /// Works during a turn, too: the copy has its recorded steps and does not continue it.
+    async fn fork(
+        &self,
+        session: &str,
+        at: Option<u64>,
+        to: Option<&str>,
+    ) -> Result<String, CutError> {
+        fork(&**self.agent.sessions(), session, at, to).await
+    }
+
+    async fn rewind(&self, session: &str, to: u64) -> Result<(), CutError> {
+        match self.agent.rewind(&session.into(), Seq(to)).await {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err(CutError::AtWork {
+                session: session.to_owned(),
+            }),
+            Err(AgentError::Session(error)) => Err(cut_error(&error)),
+            Err(error) => Err(CutError::Failed { why: chain(&error) }),
+        }
+    }
+}
+
+/// Copies a session up to a position.
+pub(crate) async fn fork(
+    store: &dyn SessionStore,
+    session: &str,
+    at: Option<u64>,
+    to: Option<&str>,
+) -> Result<String, CutError> {
+    let (from, at) = (SessionKey::from(session), at.map(Seq));
+    let copied = match to {
+        Some(to) => nanobot_session::fork(store, &from, at, &to.into())
+            .await
+            .map(|_| to.to_owned()),
+        None => nanobot_session::branch(store, &from, at)
+            .await
+            .map(|copy| copy.to_string()),
+    };
+    copied.map_err(|error| match (error, to) {
+        (SessionError::Moved { .. }, Some(to)) => CutError::Taken {
+            session: to.to_owned(),
+        },
+        (error, _) => cut_error(&error),
+    })
+}
+
+/// Error of a cut, from that of the store.
+pub(crate) fn cut_error(error: &SessionError) -> CutError {
+    match error {
+        SessionError::OutOfReach {
+            key,
+            position,
+            first,
+            last,
+        } => CutError::OutOfReach {
+            session: key.to_string(),
+            position: position.0,
+            first: first.0,
+            last: last.0,
+        },
+        SessionError::Moved { key, .. } => CutError::AtWork {
+            session: key.to_string(),
+        },
+        error => CutError::Failed { why: chain(error) },
+    }
+}

@@ -1,0 +1,390 @@
+//! The assistant in people's chats: bus, agent, channels, health endpoint.
+
+mod approval_notice;
+mod background;
+mod channel_reload;
+pub(crate) mod commands;
+pub(crate) mod cuts;
+mod health;
+mod heartbeat;
+pub(crate) mod lifecycle_notices;
+mod pairing;
+pub(crate) mod restart;
+pub(crate) mod retention;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nanobot_agent_core::{
+    AgentError, AgentLoop, BusSpawner, LoopSettings, Outbox, Spawner, StepLog,
+};
+use nanobot_bus::{Bus, EventFeed, Ledger};
+use nanobot_channel::Transcriber;
+use nanobot_channels::{
+    AccessNotice, ChannelManager, ChannelManagerParts, Health, MediaSettings, Stickers,
+};
+use nanobot_control::{About, ControlParts, ControlServer, Ending, RunningControl};
+use nanobot_guard::PathPolicy;
+use nanobot_redact::Secrets;
+use nanobot_server::{HealthServer, ServerConfig};
+use nanobot_state::{HomeLock, SqliteBus, StateDb};
+use nanobot_tools::ToolsConfig;
+use nanobot_watch::FileWatch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::background::{Background, Surroundings};
+use self::channel_reload::ChannelReload;
+use self::cuts::AgentCuts;
+use self::health::GatewayHealth;
+use self::restart::Restart;
+use crate::assembly::access::HomeAccess;
+use crate::assembly::assistant::{Assistant, outbox_folder};
+use crate::assembly::channels::{make_all, wanted};
+use crate::assembly::extensions::Extensions;
+use crate::assembly::model;
+use crate::assembly::path_rules::path_rules;
+use crate::assembly::secrets;
+use crate::assembly::transcription;
+use crate::{FirstRun, ModelChoice, Runtime, RuntimeError, control_socket, ledger_survives};
+
+/// Notes of the steps under way, in the home.
+const STEPS_FILE: &str = "steps.jsonl";
+
+/// How long replies may still be sent after the last turn ended.
+const FLUSH_GRACE: Duration = Duration::from_secs(5);
+
+/// How long what hangs may keep the ledger open.
+const END_GRACE: Duration = Duration::from_secs(5);
+
+/// Why a gateway ended in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It was told to.
+    Stopped,
+    /// A person wants it to begin again.
+    ToRestart,
+}
+
+/// A gateway that owns its home and has not begun to run.
+#[derive(Debug)]
+pub struct Gateway {
+    bus: SqliteBus,
+    assistant: Assistant,
+    events: EventFeed,
+    /// `None` where there can be none: other commands then refuse, since the home is taken.
+    control: Option<ControlServer>,
+    about: About,
+    background: Background,
+    server: HealthServer,
+    extensions: Arc<Extensions>,
+    reload: ChannelReload,
+    media: MediaSettings,
+    notes: PathBuf,
+    stickers: Stickers,
+    transcriber: Option<Arc<dyn Transcriber>>,
+    /// Keys of secrets that are too short to be hidden.
+    short_secrets: Vec<String>,
+    first_run: Option<FirstRun>,
+    restart: Restart,
+    access: HomeAccess,
+    data_dir: PathBuf,
+    started: Instant,
+    /// Given back last, when the socket is gone.
+    _lock: HomeLock,
+}
+
+impl Gateway {
+    /// Takes the home, opens the ledger, builds the agent and the channels, and binds the health
+    /// endpoint. Nothing is received yet. `secrets` are those of `config`, and learn of new ones
+    /// while the configuration is followed.
+    ///
+    /// # Errors
+    /// [`RuntimeError::State`] when another gateway has the home, and whatever else keeps it from
+    /// starting. A channel that cannot be made is no error: it is shown as failed.
+    pub async fn start(runtime: &Runtime, secrets: Secrets) -> Result<Self, RuntimeError> {
+        let config = runtime.config();
+        let lock = HomeLock::acquire(&config.paths().data_dir)?;
+        let first_run = FirstRun::perform(config).await?;
+        let server_config: ServerConfig = config.section("gateway")?;
+        let server = HealthServer::bind(&server_config).await?;
+        let database =
+            StateDb::open_for(&config.paths().state_db, ledger_survives(config)?).await?;
+        if let Some(aside) = database.moved_aside() {
+            tracing::warn!(aside = %aside.display(), "the state database was damaged and has been moved aside");
+        }
+        let bus = SqliteBus::open(database).await?;
+        let outbox: Arc<dyn Outbox> = Arc::new(Arc::new(bus.clone()) as Arc<dyn Bus>);
+        let model = model::choose_for_gateway(runtime).await?;
+        let events = EventFeed::new();
+        let tasks: Arc<dyn Bus> = Arc::new(bus.clone());
+        let spawner = |subagents| Arc::new(BusSpawner::new(tasks, subagents)) as Arc<dyn Spawner>;
+        let assistant = Assistant::build(
+            runtime,
+            model,
+            outbox,
+            spawner,
+            events.clone(),
+            secrets.clone(),
+        )?;
+        let about = About {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            model: assistant.model.to_string(),
+            workspace: config.workspace()?,
+            started_at: Some(chrono::Local::now().fixed_offset()),
+        };
+        let control = listen(&control_socket(config)).await;
+        let background = Background::of(runtime, &bus, assistant.router.clone())?;
+        let channels = wanted(runtime)?
+            .into_iter()
+            .map(|wanted| wanted.teaching(&secrets))
+            .collect();
+        let reload = ChannelReload::new(runtime.clone(), make_all(channels), secrets);
+        let media = MediaSettings::below(config.paths().media.clone());
+        let started = Instant::now();
+        Ok(Self {
+            bus,
+            assistant,
+            events,
+            control,
+            about,
+            background,
+            server,
+            extensions: runtime.shared_extensions(),
+            reload,
+            media,
+            notes: config.paths().channel_notes.clone(),
+            transcriber: transcription::transcriber(config)?,
+            stickers: stickers(runtime)?,
+            short_secrets: secrets::too_short(config),
+            first_run,
+            restart: Restart::of_home(&config.paths().data_dir),
+            access: HomeAccess::of(runtime),
+            data_dir: config.paths().data_dir.clone(),
+            started,
+            _lock: lock,
+        })
+    }
+
+    /// What a person wants to know at the start, a line each.
+    #[must_use]
+    pub fn summary(&self) -> Vec<String> {
+        let mut lines = vec![
+            format!("Model: {}", self.assistant.model),
+            format!("Health: http://{}/health", self.server.address()),
+        ];
+        lines.extend(
+            self.assistant
+                .created
+                .iter()
+                .map(|path| format!("Created {}", path.display())),
+        );
+        lines.extend(
+            self.reload
+                .channels()
+                .iter()
+                .map(|(name, (_, made))| match made {
+                    Ok(_) => format!("Channel {name}: enabled"),
+                    Err(why) => format!("Channel {name}: failed ({why})"),
+                }),
+        );
+        let made = self
+            .reload
+            .channels()
+            .iter()
+            .filter_map(|(name, (_, made))| Some((name, made.as_ref().ok()?)));
+        let notices = made.flat_map(|(name, made)| made.settings.borrow().access.notices(name));
+        lines.extend(
+            notices
+                .filter(AccessNotice::is_warning)
+                .map(|notice| format!("Warning: {notice}")),
+        );
+        lines.extend(
+            self.short_secrets
+                .iter()
+                .map(|key| format!("Warning: {}", secrets::short_warning(key))),
+        );
+        if self.reload.channels().is_empty() {
+            lines.push(
+                "No channel is enabled: set channels.<name>.enabled to true in the configuration."
+                    .to_owned(),
+            );
+        }
+        lines
+    }
+
+    /// Who answers.
+    #[must_use]
+    pub fn model(&self) -> &ModelChoice {
+        &self.assistant.model
+    }
+
+    /// What was found in a home of the Python program, on the first visit.
+    #[must_use]
+    pub fn first_run(&self) -> Option<&FirstRun> {
+        self.first_run.as_ref()
+    }
+
+    /// Runs until `cancel` fires or a person wants a restart, then shuts down in order: nothing new
+    /// is taken, turns have their grace, replies are sent, channels end, the ledger is closed.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Channels`] when two channels have one name, [`RuntimeError::Agent`] when
+    /// the bus gives no messages.
+    pub async fn run(self, cancel: CancellationToken) -> Result<Ended, RuntimeError> {
+        let bus: Arc<dyn Bus> = Arc::new(self.bus.clone());
+        let ledger: Arc<dyn Ledger> = Arc::new(self.bus.clone());
+        let (tasks, end) = (TaskTracker::new(), CancellationToken::new());
+        let health = Arc::new(GatewayHealth {
+            channels: Health::default(),
+            started: self.started,
+        });
+        self.extensions.observe(&self.events, &tasks, end.clone());
+        let parts = ControlParts {
+            bus: bus.clone(),
+            ledger: ledger.clone(),
+            channels: health.clone(),
+            cuts: Arc::new(AgentCuts {
+                agent: self.assistant.agent.clone(),
+            }),
+            events: self.events,
+            ending: Ending {
+                stop: cancel.clone(),
+                restart: self.restart.wanted().clone(),
+            },
+            about: self.about,
+        };
+        let commands = commands::table(&self.restart, self.access)?;
+        restart::tell(&self.data_dir, &*bus).await;
+        let evidence = StepLog::open(self.data_dir.join(STEPS_FILE));
+        // Before the channels: what waits for terminals is nobody else's to look after.
+        let control = prepare(self.control, parts, cancel.clone()).await;
+        let manager = ChannelManager::start(&ChannelManagerParts {
+            bus: bus.clone(),
+            ledger: ledger.clone(),
+            channels: self.reload.made(),
+            refused: self.reload.refused(),
+            media: self.media,
+            notes: self.notes,
+            stickers: self.stickers,
+            transcriber: self.transcriber,
+            commands: commands.infos().collect(),
+            suspects: evidence.suspects(),
+            health: health.channels.clone(),
+            cancel: end.clone(),
+            tasks: tasks.clone(),
+        })?;
+        if let Some(control) = control {
+            tasks.spawn(control.run(end.clone()));
+        }
+        let watch = FileWatch::new();
+        let judge = Some(self.background.judge());
+        let surroundings = Surroundings {
+            bus: &self.bus,
+            agent: &self.assistant.agent,
+            health: &health.channels,
+            watch: &watch,
+            cancel: &cancel,
+            end: &end,
+        };
+        self.background.start(&tasks, &surroundings);
+        let serving = tasks.spawn(self.server.serve(health, end.child_token()));
+        let turns = AgentLoop::with_commands(
+            self.assistant.agent,
+            bus,
+            ledger.clone(),
+            LoopSettings::default(),
+            commands,
+            judge,
+        )
+        .with_evidence(evidence);
+        let wanted = self.restart.wanted().clone();
+        let close_intake = async {
+            tokio::select! {
+                () = cancel.cancelled() => {}
+                () = wanted.cancelled() => cancel.cancel(),
+            }
+            manager.close_intake();
+        };
+        let reloading = cancel.run_until_cancelled(self.reload.run(&manager, &watch));
+        let (outcome, (), _) = tokio::join!(
+            end_with(turns.run(cancel.clone()), &cancel),
+            close_intake,
+            reloading
+        );
+        stop_channels(manager).await;
+        end.cancel();
+        serving
+            .await
+            .unwrap_or_else(|error| tracing::error!(%error, "the health endpoint ended badly"));
+        tasks.close();
+        if tokio::time::timeout(END_GRACE, tasks.wait()).await.is_err() {
+            tracing::warn!("something does not end; it is left behind");
+        }
+        self.bus.close().await;
+        outcome?;
+        Ok(if wanted.is_cancelled() {
+            Ended::ToRestart
+        } else {
+            Ended::Stopped
+        })
+    }
+}
+
+/// The socket for other commands, where there can be one.
+async fn listen(path: &Path) -> Option<ControlServer> {
+    match ControlServer::bind(path).await {
+        Ok(control) => Some(control),
+        Err(error) => {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(
+                error,
+                "other commands cannot reach this gateway: there is no socket"
+            );
+            None
+        }
+    }
+}
+
+/// Takes what is for terminals, if there is a socket.
+async fn prepare(
+    server: Option<ControlServer>,
+    parts: ControlParts,
+    closing: CancellationToken,
+) -> Option<RunningControl> {
+    match server?.prepare(parts, closing).await {
+        Ok(control) => Some(control),
+        Err(error) => {
+            tracing::error!(%error, "other commands cannot talk to this gateway");
+            None
+        }
+    }
+}
+
+/// Sends the replies that are left, for as long as their grace lasts, and ends the channels.
+async fn stop_channels(manager: ChannelManager) {
+    if !manager.flush(FLUSH_GRACE).await {
+        tracing::warn!("some replies were not sent; they are kept for the next start");
+    }
+    manager.stop().await;
+}
+
+/// Ends everything else when the loop ends by itself.
+async fn end_with(
+    turns: impl Future<Output = Result<(), AgentError>>,
+    cancel: &CancellationToken,
+) -> Result<(), AgentError> {
+    let outcome = turns.await;
+    cancel.cancel();
+    outcome
+}
+
+/// Pictures that messages name, within what tools may read.
+fn stickers(runtime: &Runtime) -> Result<Stickers, RuntimeError> {
+    let config = runtime.config();
+    let (tools, workspace): (ToolsConfig, _) = (config.section("tools")?, config.workspace()?);
+    let policy = Arc::new(PathPolicy::new(path_rules(runtime, &tools, &workspace)?));
+    Ok(Stickers::in_folder(workspace.join("stickers"), outbox_folder(config)).within(policy))
+}

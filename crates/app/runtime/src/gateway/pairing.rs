@@ -1,0 +1,178 @@
+//! `/pairing`: lets people in who were given a code, and takes that back.
+//!
+//! Decision: in a chat it is for its own channel alone, in direct chats alone, and for people whom a
+//! list or an approval names; `*` is no trust. At a terminal it is for every channel.
+
+use async_trait::async_trait;
+use chrono::Utc;
+use nanobot_agent_core::{AgentError, Command, CommandContext, CommandReply, When};
+use nanobot_channel::ChannelName;
+use nanobot_channels::{PairingError, Pairings, Person};
+use nanobot_control::TERMINAL_CHANNEL;
+use nanobot_types::{ChatKind, CommandInfo, InboundMessage};
+
+use crate::RuntimeError;
+use crate::assembly::access::{HomeAccess, Revoked};
+
+const USAGE: &str = "/pairing lists who waits and who was approved; /pairing approve CODE lets somebody in; \
+                     /pairing deny CODE does not; /pairing revoke ID takes it back.";
+
+const FAILED: &str = "That went wrong; the log says why.";
+
+/// What people are told about the command.
+pub(crate) const INFO: CommandInfo = CommandInfo {
+    name: "pairing",
+    aliases: &[],
+    about: "Let somebody in who was given a code",
+    usage: "[list|approve CODE|deny CODE|revoke ID]",
+};
+
+/// The command.
+#[derive(Clone, Debug)]
+pub(crate) struct PairingCommand {
+    pub(crate) access: HomeAccess,
+}
+
+#[async_trait]
+impl Command for PairingCommand {
+    fn info(&self) -> CommandInfo {
+        INFO
+    }
+
+    fn when(&self) -> When {
+        When::Now
+    }
+
+    async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
+        let (access, message) = (self.access.clone(), context.message.clone());
+        let arguments = context.arguments.to_owned();
+        let answer =
+            tokio::task::spawn_blocking(move || answer(&access, &message, &arguments)).await;
+        Ok(answer.unwrap_or_else(|_| FAILED.to_owned()).into())
+    }
+}
+
+fn answer(access: &HomeAccess, message: &InboundMessage, arguments: &str) -> String {
+    if message.chat != Some(ChatKind::Direct) {
+        return "I speak about that only with somebody who talks to me alone. Send me /pairing there.".to_owned();
+    }
+    // A terminal is its owner's.
+    let only = (message.channel.as_str() != TERMINAL_CHANNEL).then_some(&message.channel);
+    if only.is_some() {
+        match access.may_approve(&message.channel, &message.sender_id) {
+            Ok(true) => {}
+            Ok(false) => {
+                return "Only people who were approved, or are named in allowFrom, may do that."
+                    .to_owned();
+            }
+            Err(error) => return failed(&error),
+        }
+    }
+    match act(access, only, arguments) {
+        Ok(answer) => answer,
+        Err(RuntimeError::Pairing(PairingError::UnknownCode)) => {
+            "Nobody waits with this code: it was mistyped, or is older than ten minutes, or used already. \
+             /pairing lists those who wait."
+                .to_owned()
+        }
+        Err(error) => failed(&error),
+    }
+}
+
+/// A chat is no place for the paths of files.
+fn failed(error: &RuntimeError) -> String {
+    let error: &dyn std::error::Error = error;
+    tracing::error!(error, "/pairing failed");
+    FAILED.to_owned()
+}
+
+fn act(
+    access: &HomeAccess,
+    only: Option<&ChannelName>,
+    arguments: &str,
+) -> Result<String, RuntimeError> {
+    let (store, now) = (access.pairing(), Utc::now());
+    let words: Vec<&str> = arguments.split_whitespace().collect();
+    Ok(match (words.as_slice(), only) {
+        ([] | ["list"], _) => listed(&store.list(now)?, only),
+        (["approve", code @ ..], _) if !code.is_empty() => {
+            let person = store.approve(&code.concat(), only, now)?;
+            tracing::info!(channel = %person.channel, sender = %person.sender, "somebody was approved in a chat");
+            let (channel, sender) = (&person.channel, literal(person.sender.as_str()));
+            match access.is_let_in(&person, true) {
+                Ok(Some(false)) => format!(
+                    "{sender} is approved on {channel}, but the configuration of that channel still keeps them out."
+                ),
+                _ => format!("{sender} is approved on {channel} and can write to me now."),
+            }
+        }
+        (["deny", code @ ..], _) if !code.is_empty() => {
+            let Person { channel, sender } = store.deny(&code.concat(), only, now)?;
+            format!("{} on {channel} is not let in.", literal(sender.as_str()))
+        }
+        (["revoke", id], Some(channel)) => revoke(access, channel, id)?,
+        (["revoke", channel, id], None) => revoke(access, &ChannelName::from(*channel), id)?,
+        (["revoke", channel, id], Some(only)) if *channel == only.as_str() => {
+            revoke(access, only, id)?
+        }
+        (["revoke", ..], None) => "/pairing revoke CHANNEL ID takes an approval back.".to_owned(),
+        _ => USAGE.to_owned(),
+    })
+}
+
+fn revoke(access: &HomeAccess, channel: &ChannelName, id: &str) -> Result<String, RuntimeError> {
+    let revoked = access.revoke(&Person {
+        channel: channel.clone(),
+        sender: id.into(),
+    })?;
+    tracing::info!(%channel, sender = id, ?revoked, "an approval was to be taken back in a chat");
+    let id = literal(id);
+    Ok(match revoked {
+        Revoked::Done => format!("{id} is not let in on {channel} any more."),
+        Revoked::StillLetIn => {
+            format!("The configuration of {channel} lets {id} in, so they still are.")
+        }
+        Revoked::WasNotApproved => {
+            format!("{id} was not approved on {channel}. /pairing lists who was.")
+        }
+    })
+}
+
+/// An id that is shown as it is, whatever markup its owner chose as a name.
+fn literal(id: &str) -> String {
+    format!(
+        "`{}`",
+        id.chars()
+            .filter(|c| !c.is_control() && *c != '`')
+            .collect::<String>()
+    )
+}
+
+fn listed(pairings: &Pairings, only: Option<&ChannelName>) -> String {
+    let is_meant = |person: &Person| only.is_none_or(|channel| person.channel == *channel);
+    let waiting = pairings
+        .pending
+        .iter()
+        .filter(|pending| is_meant(&pending.person))
+        .map(|pending| {
+            let Person { channel, sender } = &pending.person;
+            format!(
+                "· `{}` · {channel} · {}",
+                pending.code,
+                literal(sender.as_str())
+            )
+        });
+    let approved = pairings.approved.iter().filter(|person| is_meant(person));
+    let approved = approved
+        .map(|person| format!("· {} · {}", person.channel, literal(person.sender.as_str())));
+    let (waiting, approved): (Vec<_>, Vec<_>) = (waiting.collect(), approved.collect());
+    let block = |title: &str, lines: &[String]| match lines {
+        [] => format!("{title}: nobody"),
+        lines => format!("{title}:\n{}", lines.join("\n")),
+    };
+    format!(
+        "{}\n{}\n{USAGE}",
+        block("Waiting", &waiting),
+        block("Approved", &approved)
+    )
+}

@@ -1,0 +1,376 @@
+//! How long things are kept: settled messages, received files, logs that were put aside, the
+//! transcripts of subagents, the prompts of sessions, day notes.
+//!
+//! Decision: looked through at the start and once a day while the gateway runs. Only what the
+//! gateway itself wrote is removed, told by its name (a home may hold another program's files), and
+//! only regular files below its own folders: links are not followed, and nothing in the workspace is
+//! touched but the sessions that subagents worked in, and day notes where `memory` says so.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use nanobot_bus::{EntryState, Ledger as _, LedgerFilter, Queue};
+use nanobot_channels::FileMediaStore;
+use nanobot_config::Config;
+use nanobot_context::PromptFiles;
+use nanobot_memory::MarkdownStore;
+use nanobot_session::SessionPaths;
+use nanobot_state::SqliteBus;
+use tokio_util::sync::CancellationToken;
+
+use crate::assembly::assistant::{outbox_folder, results_folder};
+use crate::assembly::memory;
+use crate::assembly::prompts::prompts_folder;
+use crate::assembly::settings::RetentionSettings;
+use crate::{RuntimeError, memory_store};
+
+const DAY: Duration = Duration::from_hours(24);
+
+/// Messages of the ledger that are looked at for attachments that are still wanted.
+const LOOKED_AT: usize = 100_000;
+
+/// Age from which a copied attachment that belongs to no message is an orphan. Younger ones may be
+/// those of a message that is being stored.
+const ORPHANED: Duration = Duration::from_hours(1);
+
+/// An age beyond which something is not kept.
+fn age(days: u32) -> Option<Duration> {
+    (days > 0).then(|| DAY.saturating_mul(days))
+}
+
+/// Removes what is kept no longer.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    settings: RetentionSettings,
+    bus: SqliteBus,
+    media: PathBuf,
+    logs: PathBuf,
+    workspace: PathBuf,
+    sessions: Vec<PathBuf>,
+    prompts: PathBuf,
+    results: PathBuf,
+    outbox: PathBuf,
+    memory: MarkdownStore,
+}
+
+impl Keeper {
+    /// A keeper of the home of `config`.
+    pub(crate) fn new(config: &Config, bus: SqliteBus) -> Result<Self, RuntimeError> {
+        let paths = config.paths();
+        let workspace = config.workspace()?;
+        let sessions = SessionPaths::discover(&workspace, &paths.data_dir, &paths.home);
+        Ok(Self {
+            settings: config.section("retention")?,
+            bus,
+            media: paths.media.clone(),
+            logs: paths.logs.clone(),
+            workspace,
+            sessions: [sessions.sessions]
+                .into_iter()
+                .chain(sessions.external)
+                .collect(),
+            prompts: prompts_folder(config),
+            results: results_folder(config),
+            outbox: outbox_folder(config),
+            memory: memory_store(config)?,
+        })
+    }
+
+    /// Looks now and once a day, until it is told to end.
+    pub(crate) async fn run(self, end: CancellationToken) {
+        let looking = async {
+            loop {
+                self.look().await;
+                tokio::time::sleep(DAY).await;
+            }
+        };
+        // Nothing is half removed when this is cut off.
+        end.run_until_cancelled(looking).await;
+    }
+
+    /// Attachments of messages that are not known to be sent, which a person may have sent again;
+    /// `None` where there are too many, or the ledger does not say.
+    async fn wanted_attachments(&self) -> Option<HashSet<PathBuf>> {
+        let entries = match self
+            .bus
+            .list(Queue::Outbound, LedgerFilter::All, LOOKED_AT)
+            .await
+        {
+            Ok(entries) if entries.len() < LOOKED_AT => entries,
+            Ok(_) => return None,
+            Err(error) => {
+                tracing::warn!(%error, "attachments that were sent could not be looked for");
+                return None;
+            }
+        };
+        let unsent = entries
+            .into_iter()
+            .filter(|entry| entry.state != EntryState::Sent);
+        let media = unsent
+            .filter_map(|entry| entry.outbound)
+            .flat_map(|message| message.media);
+        Some(media.map(|media| PathBuf::from(media.location)).collect())
+    }
+
+    async fn look(&self) {
+        memory::tend(&self.memory).await;
+        let RetentionSettings {
+            ledger_days,
+            media_days,
+            log_days,
+            subagent_days,
+            tool_result_days,
+            prompt_days,
+        } = self.settings;
+        if let Some(age) = age(ledger_days) {
+            match self.bus.prune(age).await {
+                Ok(entries) => tracing::debug!(entries, "old ledger entries were forgotten"),
+                Err(error) => tracing::warn!(%error, "old ledger entries could not be forgotten"),
+            }
+        }
+        let (media, logs, workspace) = (
+            self.media.clone(),
+            self.logs.clone(),
+            self.workspace.clone(),
+        );
+        let (sessions, prompts) = (self.sessions.clone(), self.prompts.clone());
+        let results = self.results.clone();
+        let (outbox, wanted) = (self.outbox.clone(), self.wanted_attachments().await);
+        let removing = tokio::task::spawn_blocking(move || {
+            if let Some(age) = age(media_days) {
+                remove_older(&media, age, |path| {
+                    FileMediaStore::names_like(path) && !path.starts_with(&workspace)
+                });
+            }
+            if let Some(wanted) = wanted {
+                remove_sent(&outbox, &wanted);
+            }
+            if let Some(age) = age(tool_result_days) {
+                remove_older(&results, age, |path| {
+                    path.extension().is_some_and(|extension| extension == "txt")
+                });
+            }
+            if let Some(age) = age(log_days) {
+                remove_older(&logs, age, was_put_aside);
+            }
+            if let Some(age) = age(subagent_days) {
+                sessions
+                    .iter()
+                    .for_each(|folder| remove_older(folder, age, is_of_subagent));
+            }
+            if let Some(age) = age(prompt_days) {
+                remove_older(&prompts, age, PromptFiles::names_like);
+            }
+        });
+        if let Err(error) = removing.await {
+            tracing::error!(%error, "looking for old files ended badly");
+        }
+    }
+}
+
+/// Removes the folders of attachments below `outbox` that hold no file of `wanted`.
+fn remove_sent(outbox: &Path, wanted: &HashSet<PathBuf>) {
+    remove_older(outbox, ORPHANED, |path| !wanted.contains(path));
+    for entry in std::fs::read_dir(outbox).into_iter().flatten().flatten() {
+        let folder = entry.path();
+        // One whose file is about to be written is empty, too, for a moment.
+        let is_old = entry
+            .metadata()
+            .and_then(|metadata| metadata.modified())
+            .is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age >= ORPHANED));
+        let is_empty = || std::fs::read_dir(&folder).is_ok_and(|mut files| files.next().is_none());
+        if is_old
+            && is_empty()
+            && let Err(error) = std::fs::remove_dir(&folder)
+        {
+            tracing::debug!(folder = %folder.display(), %error, "an empty folder stays");
+        }
+    }
+}
+
+/// Whether a file is a log that nobody writes any more: `gateway.log.1`.
+fn was_put_aside(path: &Path) -> bool {
+    path.file_name()
+        .is_some_and(|name| name.to_string_lossy().starts_with("gateway.log."))
+}
+
+/// Whether a file is the session of a subagent, in either of the two spellings of its key: the id
+/// behind it has twelve digits.
+fn is_of_subagent(path: &Path) -> bool {
+    let stem = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .and_then(|name| name.strip_suffix(".jsonl"));
+    let is_plain = |stem: &str| {
+        let id = stem.strip_prefix("subagent_");
+        id.is_some_and(|id| id.len() == 12 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    };
+    // `subagent:` in base64, and sixteen characters for the id.
+    let is_encoded = |stem: &str| {
+        stem.strip_prefix("c3ViYWdlbnQ6")
+            .is_some_and(|id| id.len() == 16)
+    };
+    stem.is_some_and(|stem| is_plain(stem) || is_encoded(stem))
+}
+
+fn remove_older(root: &Path, age: Duration, is_ours: impl Fn(&Path) -> bool) {
+    let Some(before) = SystemTime::now().checked_sub(age) else {
+        return;
+    };
+    let mut removed: usize = 0;
+    let walked = walk(root, &mut |path, metadata| {
+        if !is_ours(path) || metadata.modified().is_ok_and(|modified| modified >= before) {
+            return;
+        }
+        match std::fs::remove_file(path) {
+            Ok(()) => removed = removed.saturating_add(1),
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "an old file could not be removed")
+            }
+        }
+    });
+    if let Err(error) = walked {
+        tracing::warn!(folder = %root.display(), %error, "old files could not be looked for");
+    }
+    tracing::debug!(folder = %root.display(), removed, "old files were removed");
+}
+
+/// The bytes in the regular files below a folder; what cannot be read counts nothing.
+pub(crate) fn size_of(root: &Path) -> u64 {
+    let mut bytes: u64 = 0;
+    let walked = walk(root, &mut |_, metadata| {
+        bytes = bytes.saturating_add(metadata.len())
+    });
+    if let Err(error) = walked {
+        tracing::debug!(folder = %root.display(), %error, "a folder could not be measured");
+    }
+    bytes
+}
+
+/// Visits the regular files below a folder, which need not be there. Links are not followed.
+fn walk(folder: &Path, visit: &mut impl FnMut(&Path, &std::fs::Metadata)) -> io::Result<()> {
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = match std::fs::read_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            entries => entries?,
+        };
+        for entry in entries {
+            let entry = entry?;
+            let metadata = match entry.metadata() {
+                // Somebody else removed it just now.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                metadata => metadata?,
+            };
+            if metadata.is_dir() {
+                folders.push(entry.path());
+            } else if metadata.is_file() {
+                visit(&entry.path(), &metadata);
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+
+    use super::*;
+
+    fn file(path: &Path, days_old: u32) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "1234").unwrap();
+        File::options()
+            .append(true)
+            .open(path)
+            .unwrap()
+            .set_modified(SystemTime::now() - DAY * days_old)
+            .unwrap();
+    }
+
+    #[test]
+    fn only_old_files_of_ours_are_removed() {
+        let home = tempfile::tempdir().unwrap();
+        let media = home.path().join("media");
+        let workspace = media.join("workspace");
+        for (name, days) in [("chat/old", 31), ("chat/new", 29), ("workspace/old", 31)] {
+            file(&media.join(name), days);
+        }
+        file(&home.path().join("elsewhere/old"), 31);
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(home.path().join("elsewhere"), media.join("link")).unwrap();
+        assert_eq!(size_of(&media), 12);
+        remove_older(&media, DAY * 30, |path| !path.starts_with(&workspace));
+        assert_eq!(size_of(&media), 8);
+        assert!(!media.join("chat/old").exists());
+        assert!(
+            home.path().join("elsewhere/old").exists(),
+            "links are not followed"
+        );
+        remove_older(&home.path().join("nowhere"), DAY, |_| true);
+    }
+
+    #[test]
+    fn copies_of_attachments_stay_until_their_message_is_sent() {
+        let outbox = tempfile::tempdir().unwrap();
+        let place = |name: &str| outbox.path().join(name);
+        for (name, days) in [("sent/a.txt", 1), ("waiting/b.txt", 40), ("new/c.txt", 0)] {
+            file(&place(name), days);
+        }
+        fs::create_dir(place("emptied")).unwrap();
+        File::open(place("emptied"))
+            .unwrap()
+            .set_modified(SystemTime::now() - DAY)
+            .unwrap();
+        remove_sent(outbox.path(), &HashSet::from([place("waiting/b.txt")]));
+        for (name, stays) in [
+            ("sent/a.txt", false),
+            ("waiting/b.txt", true),
+            ("new/c.txt", true),
+            ("emptied", false),
+        ] {
+            assert_eq!(place(name).exists(), stays, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_log_that_is_written_stays() {
+        for (name, expected) in [
+            ("gateway.log", false),
+            ("gateway.log.1", true),
+            ("audit.log", false),
+        ] {
+            assert_eq!(
+                was_put_aside(&Path::new("logs").join(name)),
+                expected,
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_sessions_of_subagents_are_removed() {
+        for (name, expected) in [
+            ("subagent_0123456789ab.jsonl", true),
+            ("c3ViYWdlbnQ6MDEyMzQ1Njc4OWFi.jsonl", true),
+            ("telegram_1.jsonl", false),
+            ("subagent_notes.jsonl", false),
+            ("subagent_0123456789ab.jsonl.torn-20260101T000000", false),
+            ("c3ViYWdlbnQ6bm90ZXM.jsonl", false),
+        ] {
+            assert_eq!(
+                is_of_subagent(&Path::new("sessions").join(name)),
+                expected,
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_days_are_for_ever() {
+        assert_eq!([0, 1].map(age), [None, Some(DAY)]);
+    }
+}

@@ -1,0 +1,205 @@
+//! Giving a channel its credentials: asked for by whoever calls, tried at the platform, written into
+//! the configuration.
+//!
+//! Decision: a channel that was given credentials is switched on with that, because one that is set up
+//! and does not run looks broken. A gateway that runs takes it up by itself.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use nanobot_channel::{Channel, ChannelError, Credential, Task};
+use nanobot_config::Saved;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::channel_status::ask;
+use crate::assembly::channels::{Wanted, wanted};
+use crate::error::chain;
+use crate::{Runtime, RuntimeError};
+
+/// Length of the random part of a code.
+const CODE_LENGTH: usize = 12;
+
+/// A key that is learned from something that a person does.
+#[derive(Debug)]
+pub struct PendingLesson {
+    channel: Arc<dyn Channel>,
+    code: String,
+    task: Task,
+}
+
+impl PendingLesson {
+    /// The key of the section.
+    #[must_use]
+    pub fn key(&self) -> &'static str {
+        self.task.key
+    }
+
+    /// Steps to take.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.task.text
+    }
+
+    /// Waits until it was done, for as long as the caller does.
+    ///
+    /// # Errors
+    /// Why the key cannot be learned.
+    pub async fn learn(&self) -> Result<String, String> {
+        let Some(lesson) = self.channel.lesson() else {
+            return Err("there is nothing to learn".to_owned());
+        };
+        lesson
+            .learn(&self.code)
+            .await
+            .map_err(|error| error.to_string())
+    }
+}
+
+/// A channel that is being given its credentials.
+#[derive(Debug)]
+pub struct ChannelLogin {
+    wanted: Wanted,
+    credentials: &'static [Credential],
+    /// The platform's section as a new configuration gets it.
+    defaults: Value,
+    given: Vec<&'static str>,
+    is_new_kind: bool,
+}
+
+impl ChannelLogin {
+    /// The channel of that name, configured or not: then it is of the kind that is given, or else of
+    /// the one it is named after.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Channels`] for a platform that this build does not know.
+    pub fn new(runtime: &Runtime, name: &str, kind: Option<&str>) -> Result<Self, RuntimeError> {
+        let found = wanted(runtime)?
+            .into_iter()
+            .find(|wanted| wanted.name.as_str() == name);
+        let configured = found.as_ref().map(|wanted| wanted.kind.clone());
+        let kind = kind
+            .map(str::to_owned)
+            .or(configured.clone())
+            .unwrap_or_else(|| name.to_owned());
+        let factory = runtime.extensions().channels.factory(&kind)?;
+        let (credentials, defaults) = (factory.credentials(), factory.default_config());
+        let is_new_kind = kind != configured.unwrap_or_else(|| name.to_owned());
+        let wanted = found.map_or_else(|| Wanted::read(runtime, name), Ok)?;
+        Ok(Self {
+            wanted: wanted.of_kind(kind),
+            credentials,
+            defaults,
+            given: Vec::new(),
+            is_new_kind,
+        })
+    }
+
+    /// What to ask for, in that order.
+    #[must_use]
+    pub fn credentials(&self) -> &'static [Credential] {
+        self.credentials
+    }
+
+    /// Whether something is configured for a credential, so that it need not be given.
+    #[must_use]
+    pub fn has(&self, credential: &Credential) -> bool {
+        match self.wanted.raw.section.get(credential.key) {
+            None | Some(Value::Null | Value::Bool(false)) => false,
+            Some(Value::String(text)) => !text.trim().is_empty(),
+            Some(_) => true,
+        }
+    }
+
+    /// Notes down what was given. Where the platform wants a yes or no, everything but a yes is a no.
+    pub fn give(&mut self, credential: &Credential, text: &str) {
+        let text = text.trim();
+        let value = match self.defaults.get(credential.key) {
+            Some(Value::Bool(_)) => Value::from(matches!(
+                text.to_lowercase().as_str(),
+                "yes" | "y" | "true" | "1"
+            )),
+            _ => Value::from(text),
+        };
+        if !self.wanted.raw.section.is_object() {
+            self.wanted.raw.section = json!({});
+        }
+        if let Some(section) = self.wanted.raw.section.as_object_mut() {
+            section.insert(credential.key.to_owned(), value);
+            self.given.push(credential.key);
+        }
+    }
+
+    /// Tries the credentials at the platform: who it says the channel is, where it can be asked.
+    ///
+    /// # Errors
+    /// Why it cannot be used so.
+    pub async fn probe(&self) -> Result<Option<String>, String> {
+        ask(self.trial()?)
+            .await
+            .map_err(|error: ChannelError| error.to_string())
+    }
+
+    /// Makes the channel as it would be.
+    fn trial(&self) -> Result<Arc<dyn Channel>, String> {
+        let mut trial = self.wanted.clone();
+        if let Some(section) = trial.raw.section.as_object_mut() {
+            section.insert("enabled".to_owned(), Value::from(true));
+        }
+        trial.channel().map_err(|error| chain(&error))
+    }
+
+    /// Returns the steps by which a person lets a key be learned that they would not know.
+    #[must_use]
+    pub fn lesson(&self) -> Option<PendingLesson> {
+        let channel = self.trial().ok()?;
+        let code = format!(
+            "nanobot-{}",
+            Uuid::new_v4()
+                .simple()
+                .to_string()
+                .chars()
+                .take(CODE_LENGTH)
+                .collect::<String>()
+        );
+        let task = channel.lesson()?.task(&code)?;
+        Some(PendingLesson {
+            channel,
+            code,
+            task,
+        })
+    }
+
+    /// Notes down what was learned.
+    pub fn learned(&mut self, lesson: &PendingLesson, value: &str) {
+        if let Some(section) = self.wanted.raw.section.as_object_mut() {
+            section.insert(lesson.task.key.to_owned(), Value::from(value));
+            self.given.push(lesson.task.key);
+        }
+    }
+
+    /// Writes the credentials into the configuration and switches the channel on. Every other key
+    /// stays as it is. Returns the file and the copy of the old one.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Config`] when the file cannot be written, or changed meanwhile.
+    pub fn save(&self, runtime: &Runtime) -> Result<(PathBuf, Option<PathBuf>), RuntimeError> {
+        let config = runtime.config();
+        let mut draft = config.draft();
+        let key = |key: &str| format!("channels.{}.{key}", self.wanted.name);
+        if self.is_new_kind {
+            draft.set(&key("kind"), &Value::from(self.wanted.kind.as_str()))?;
+        }
+        draft.set(&key("enabled"), &Value::from(true))?;
+        for given in &self.given {
+            if let Some(value) = self.wanted.raw.section.get(*given) {
+                draft.set(&key(given), value)?;
+            }
+        }
+        let backup = match draft.save(chrono::Utc::now())? {
+            Saved::Written { backup } => backup,
+            _ => None,
+        };
+        Ok((config.paths().config_file.clone(), backup))
+    }
+}

@@ -1,0 +1,307 @@
+//! How the configured channels are, and whether their platforms accept them.
+//!
+//! Decision: what runs is what the running gateway says; the configuration says what should run. What
+//! a platform answers is asked from here, also beside a gateway, so that it says something about the
+//! configuration of now.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nanobot_channel::{Channel, ChannelError, ChannelName};
+use nanobot_control::{ChannelState, ControlClient};
+use nanobot_types::Timestamp;
+use serde::Serialize;
+use tokio_util::task::TaskTracker;
+
+use crate::assembly::channels::{Wanted, make_all, wanted};
+use crate::error::chain;
+use crate::operator::remote;
+use crate::{Runtime, RuntimeError};
+
+/// How long a platform may take to answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(20);
+
+/// What a platform said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Probed {
+    /// Who the platform says the channel is.
+    Accepted {
+        /// In the platform's words.
+        account: String,
+    },
+    /// The platform cannot be used.
+    Refused {
+        /// Why.
+        why: String,
+    },
+    /// There is nobody to ask.
+    Unsupported,
+}
+
+/// How a channel of the configuration is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ChannelReport {
+    /// Its name.
+    pub name: ChannelName,
+    /// Its platform.
+    pub kind: String,
+    /// It is switched on.
+    pub enabled: bool,
+    /// This build knows its platform.
+    pub known: bool,
+    /// `off`; `stopped` where no gateway runs it; otherwise as the gateway says: `starting`,
+    /// `running`, `degraded`, `failed`. One that cannot be made is `failed` without a gateway, too.
+    pub state: String,
+    /// Why, where it is not well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// Since when it is not well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// What its platform said, if it was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe: Option<Probed>,
+}
+
+impl ChannelReport {
+    /// Whether it is as it should be, as far as is known.
+    #[must_use]
+    pub fn is_well(&self) -> bool {
+        !matches!(self.state.as_str(), "failed" | "degraded")
+            && !matches!(self.probe, Some(Probed::Refused { .. }))
+    }
+}
+
+impl fmt::Display for ChannelReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            name, kind, state, ..
+        } = self;
+        write!(f, "{name}")?;
+        if name.as_str() != kind {
+            write!(f, " ({kind})")?;
+        }
+        write!(f, ": {state}")?;
+        if let Some(since) = self.since {
+            write!(
+                f,
+                " since {}",
+                since
+                    .with_timezone(&chrono::Local)
+                    .format("%Y-%m-%d %H:%M:%S")
+            )?;
+        }
+        if let Some(why) = &self.why {
+            write!(f, ", {why}")?;
+        }
+        match &self.probe {
+            None => Ok(()),
+            Some(Probed::Accepted { account }) => write!(f, "\n  its platform answers: {account}"),
+            Some(Probed::Refused { why }) => write!(f, "\n  asking its platform failed: {why}"),
+            Some(Probed::Unsupported) => write!(f, "\n  there is nothing to ask on this platform"),
+        }
+    }
+}
+
+/// How all configured channels are, in the order of their names; with `probe` the platforms of those
+/// that are on are asked, all at once.
+///
+/// # Errors
+/// [`RuntimeError::Config`] and [`RuntimeError::Silent`].
+pub async fn channels_status(
+    runtime: &Runtime,
+    probe: bool,
+) -> Result<Vec<ChannelReport>, RuntimeError> {
+    let gateway = remote::connect(runtime.config()).await?;
+    reports(runtime, Running::of(gateway.as_ref()).await, probe).await
+}
+
+/// The same for a gateway that was asked.
+pub(crate) async fn reports(
+    runtime: &Runtime,
+    running: Running,
+    probe: bool,
+) -> Result<Vec<ChannelReport>, RuntimeError> {
+    let wanted = wanted(runtime)?;
+    let made = make_all(wanted.clone());
+    let fault = |name: &ChannelName| {
+        made.get(name)
+            .and_then(|(_, made)| made.as_ref().err().cloned())
+    };
+    let mut reports: Vec<_> = wanted
+        .iter()
+        .map(|wanted| report(wanted, &running, fault(&wanted.name)))
+        .collect();
+    if probe {
+        let tasks = TaskTracker::new();
+        let asking: Vec<_> = wanted
+            .into_iter()
+            .map(|wanted| {
+                wanted
+                    .is_enabled
+                    .then(|| tasks.spawn(async move { probed(&wanted).await }))
+            })
+            .collect();
+        for (report, asking) in reports.iter_mut().zip(asking) {
+            let Some(asking) = asking else { continue };
+            let ended = |error| Probed::Refused {
+                why: format!("asking ended badly: {error}"),
+            };
+            report.probe = Some(asking.await.unwrap_or_else(ended));
+        }
+    }
+    Ok(reports)
+}
+
+/// The running channels.
+pub(crate) enum Running {
+    /// No gateway runs.
+    Nowhere,
+    /// A gateway of another version does not list them.
+    Unlisted,
+    /// The gateway does not answer.
+    Silent,
+    /// As the gateway says.
+    States(Vec<ChannelState>),
+}
+
+impl Running {
+    pub(crate) async fn of(gateway: Option<&ControlClient>) -> Self {
+        match gateway {
+            Some(gateway) => gateway
+                .channels()
+                .await
+                .map_or(Self::Unlisted, Self::States),
+            None => Self::Nowhere,
+        }
+    }
+}
+
+fn report(wanted: &Wanted, running: &Running, fault: Option<String>) -> ChannelReport {
+    let known = wanted.is_known();
+    let told = match running {
+        Running::States(states) => states
+            .iter()
+            .find(|state| state.name == wanted.name)
+            .cloned(),
+        Running::Nowhere | Running::Unlisted | Running::Silent => None,
+    };
+    let (state, why, since) = match (told, fault) {
+        (
+            Some(ChannelState {
+                state, why, since, ..
+            }),
+            _,
+        ) => (state, why, since),
+        (None, Some(fault)) => ("failed".to_owned(), Some(fault), None),
+        (None, None) if wanted.is_enabled => {
+            let (state, why) = match running {
+                Running::Nowhere => ("stopped", None),
+                Running::Silent => ("unknown", Some("the gateway does not answer")),
+                Running::Unlisted => (
+                    "unknown",
+                    Some("the gateway is of another version and does not say; restart it"),
+                ),
+                Running::States(_) => ("stopped", Some("the gateway has not taken it up yet")),
+            };
+            (state.to_owned(), why.map(str::to_owned), None)
+        }
+        (None, None) => ("off".to_owned(), None, None),
+    };
+    let Wanted {
+        name,
+        kind,
+        is_enabled,
+        ..
+    } = wanted.clone();
+    ChannelReport {
+        name,
+        kind,
+        enabled: is_enabled,
+        known,
+        state,
+        why,
+        since,
+        probe: None,
+    }
+}
+
+async fn probed(wanted: &Wanted) -> Probed {
+    match wanted.channel() {
+        Ok(channel) => match ask(channel).await {
+            Ok(Some(account)) => Probed::Accepted { account },
+            Ok(None) => Probed::Unsupported,
+            Err(error) => Probed::Refused {
+                why: error.to_string(),
+            },
+        },
+        Err(error) => Probed::Refused { why: chain(&error) },
+    }
+}
+
+/// Asks a channel's platform who the channel is; `None` where there is nobody to ask.
+pub(crate) async fn ask(channel: Arc<dyn Channel>) -> Result<Option<String>, ChannelError> {
+    let Some(probe) = channel.probe() else {
+        return Ok(None);
+    };
+    let late =
+        |_| ChannelError::Unavailable(format!("no answer within {} s", ANSWER_WITHIN.as_secs()));
+    tokio::time::timeout(ANSWER_WITHIN, probe.probe())
+        .await
+        .map_err(late)?
+        .map(Some)
+}
+
+#[cfg(test)]
+#[cfg(feature = "email")]
+mod tests {
+    use nanobot_config::Environment;
+    use nanobot_testkit::MailFake;
+    use nanobot_testkit::mail::{CLIENT_ID, CLIENT_SECRET, REFRESH_TOKEN, USER};
+    use serde_json::json;
+
+    use super::*;
+    use crate::LoadOptions;
+    use crate::assembly::runtime::in_environment;
+
+    #[tokio::test]
+    async fn a_refresh_token_that_is_good_once_is_not_used_up_by_looking() {
+        let fake = MailFake::start().await.unwrap();
+        let provider = fake.token_server().await.unwrap();
+        fake.rotate_refresh_tokens();
+        let home = tempfile::tempdir().unwrap();
+        let email = json!({
+            "enabled": true, "consentGranted": true, "fromAddress": "bot@bot.test", "auth": "oauth2",
+            "oauthTokenUrl": format!("{}/token", provider.url()), "oauthClientId": CLIENT_ID,
+            "oauthClientSecret": CLIENT_SECRET, "oauthRefreshToken": REFRESH_TOKEN,
+            "imapHost": "127.0.0.1", "imapPort": fake.imap_port(), "imapUsername": USER,
+            "imapUseSsl": false, "imapUseTls": false,
+            "smtpHost": "127.0.0.1", "smtpPort": fake.smtp_port(), "smtpUsername": USER, "smtpUseTls": false,
+        });
+        std::fs::create_dir_all(home.path().join(".nanobot")).unwrap();
+        let file = json!({ "channels": { "email": email } }).to_string();
+        std::fs::write(home.path().join(".nanobot/config.json"), file).unwrap();
+        let environment = Environment::new([], Some(home.path().into()), "/".into());
+        let runtime = in_environment(environment, LoadOptions::default());
+        for number in 1..=3 {
+            // As every look at a channel makes it, each in a process of its own.
+            let channel = wanted(&runtime).unwrap().remove(0).channel().unwrap();
+            assert_eq!(
+                channel.probe().unwrap().probe().await.unwrap(),
+                "bot@bot.test"
+            );
+            assert_eq!(fake.access_tokens(), number);
+        }
+        let kept = std::fs::read_to_string(
+            runtime
+                .config()
+                .paths()
+                .channel_notes
+                .join("email/refresh-token"),
+        )
+        .unwrap();
+        assert!(kept.contains(&fake.refresh_token().unwrap()), "{kept}");
+    }
+}

@@ -1,0 +1,143 @@
+//! Trying a channel: its platform is asked, then a message is sent.
+
+use std::sync::Arc;
+
+use nanobot_bus::LedgerEntry;
+use nanobot_channel::{Channel, ChannelError, ChannelName, ChatId, OutboundPart};
+use nanobot_channels::text::{RenderedPart, render};
+use nanobot_control::ControlClient;
+use nanobot_types::{InboundMessage, OutboundKey, OutboundKind, OutboundMessage};
+
+use super::channel_status::ask;
+use crate::assembly::channels::{Wanted, wanted};
+use crate::operator::remote;
+use crate::{Runtime, RuntimeError};
+
+/// What a test message says.
+const TEXT: &str = "This is a **test message** of nanobot. It arrived.";
+
+/// What came of a test message.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TestOutcome {
+    /// The platform has it.
+    Sent,
+    /// The gateway's ledger says so.
+    Told(Box<LedgerEntry>),
+    /// The platform does not take it.
+    Refused(String),
+}
+
+/// A channel to be tried.
+#[derive(Debug)]
+pub struct ChannelTest {
+    wanted: Wanted,
+    channel: Arc<dyn Channel>,
+    gateway: Option<ControlClient>,
+}
+
+impl ChannelTest {
+    /// A channel of the configuration, switched on or not, by its name.
+    ///
+    /// # Errors
+    /// [`RuntimeError::NoChannel`], [`RuntimeError::Channels`] and [`RuntimeError::Silent`].
+    pub async fn new(runtime: &Runtime, name: &str) -> Result<Self, RuntimeError> {
+        let wanted = find(runtime, name)?;
+        let channel = wanted.channel()?;
+        let gateway = remote::connect(runtime.config()).await?;
+        Ok(Self {
+            wanted,
+            channel,
+            gateway,
+        })
+    }
+
+    /// Asks the platform who the channel is; `None` where there is nobody to ask.
+    ///
+    /// # Errors
+    /// Why the platform cannot be used.
+    pub async fn probe(&self) -> Result<Option<String>, ChannelError> {
+        ask(Arc::clone(&self.channel)).await
+    }
+
+    /// Sends a test message to a chat: by the gateway that runs the channel, else from here.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Ledger`] when the gateway cannot be asked.
+    pub async fn send(&self, chat: &str) -> Result<TestOutcome, RuntimeError> {
+        let (name, chat) = (&self.wanted.name, ChatId::from(chat));
+        if let Some(gateway) = &self.gateway
+            && gateway
+                .channels()
+                .await?
+                .iter()
+                .any(|state| state.name == *name)
+        {
+            let entry = gateway.test_channel(name, &chat, TEXT.to_owned()).await?;
+            return Ok(TestOutcome::Told(Box::new(entry)));
+        }
+        Ok(match send(&*self.channel, &chat).await {
+            Ok(()) => TestOutcome::Sent,
+            Err(error) => TestOutcome::Refused(error.to_string()),
+        })
+    }
+}
+
+/// A channel of the configuration.
+pub(super) fn find(runtime: &Runtime, name: &str) -> Result<Wanted, RuntimeError> {
+    let all = wanted(runtime)?;
+    let known = all
+        .iter()
+        .map(|wanted| wanted.name.to_string())
+        .collect::<Vec<_>>();
+    let known = if known.is_empty() {
+        "none".to_owned()
+    } else {
+        known.join(", ")
+    };
+    let missing = || RuntimeError::NoChannel {
+        name: ChannelName::from(name),
+        known,
+    };
+    all.into_iter()
+        .find(|wanted| wanted.name.as_str() == name)
+        .ok_or_else(missing)
+}
+
+async fn send(channel: &dyn Channel, chat: &ChatId) -> Result<(), ChannelError> {
+    let place = InboundMessage {
+        chat_id: chat.clone(),
+        ..InboundMessage::text(channel.name().clone(), "", "", "")
+    };
+    let key = OutboundKey {
+        turn: format!("test {}", uuid::Uuid::new_v4()).into(),
+        position: 0,
+    };
+    let message = Arc::new(OutboundMessage::in_reply_to(
+        &place,
+        key,
+        OutboundKind::Notice,
+        TEXT.to_owned(),
+    ));
+    let rendered = render(TEXT, channel.text_style());
+    let count = u32::try_from(rendered.len()).unwrap_or(u32::MAX);
+    for (index, part) in (0..count).zip(rendered) {
+        let message = Arc::clone(&message);
+        let RenderedPart {
+            text,
+            plain,
+            blocks,
+        } = part;
+        channel
+            .send(&OutboundPart {
+                message,
+                index,
+                count,
+                text,
+                plain,
+                blocks,
+                in_doubt: false,
+            })
+            .await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! The channels: whether they can be made, who may talk through them, what that exposes.
+
+use nanobot_channels::AccessRules;
+use nanobot_tools::ToolsConfig;
+
+use super::{Chart, Severity};
+use crate::Runtime;
+use crate::assembly::channels::{Channels, Wanted, make_all, wanted};
+use crate::error::chain;
+
+pub(super) async fn examine(chart: &mut Chart, runtime: &Runtime) {
+    let config = runtime.config();
+    let channels: Channels = match wanted(runtime) {
+        Ok(wanted) => make_all(wanted),
+        Err(error) => return chart.fault("channels.usable", chain(&error), error.remedy()),
+    };
+    if channels.is_empty() {
+        let remedy = "Run `nanobot channels login telegram`, or set channels.<name>.enabled, to be reached in a chat.";
+        chart.note(
+            Severity::Note,
+            "channels.usable",
+            "no channel is enabled",
+            Some(remedy.to_owned()),
+        );
+    }
+    let tools: ToolsConfig = config.section("tools").unwrap_or_default();
+    for (name, (wanted, made)) in channels {
+        let key = format!("channels.{name}");
+        let made = match made {
+            Ok(made) => made,
+            Err(why) => {
+                let remedy =
+                    format!("Correct {key} in the configuration, or set its enabled to false.");
+                chart.fault(
+                    "channels.usable",
+                    format!("{key} cannot run: {why}"),
+                    remedy,
+                );
+                continue;
+            }
+        };
+        chart.good("channels.usable", format!("{key} is set up"));
+        short_token(chart, &key, &wanted);
+        if let Ok(settings) = wanted.settings() {
+            for notice in settings.access.notices(&name) {
+                let severity = if notice.is_warning() {
+                    Severity::Warning
+                } else {
+                    Severity::Note
+                };
+                let what = format!("{} {}", notice.key, notice.what);
+                chart.note(
+                    severity,
+                    "channels.access",
+                    what,
+                    Some(format!("{}.", notice.remedy)),
+                );
+            }
+            let is_usual = runtime.extensions().is_open_by_default(&wanted.kind);
+            exposure(chart, &key, &settings.access, &tools, is_usual);
+            #[cfg(feature = "email")]
+            if wanted.kind == "email"
+                && let Ok(config) =
+                    nanobot_channel_email::EmailConfig::from_section(&wanted.raw.section)
+            {
+                super::mail::examine(chart, &key, &config, &settings.delivery);
+            }
+        }
+        if !chart.doctor.probe {
+            continue;
+        }
+        let Some(probe) = made.managed.channel().probe() else {
+            continue;
+        };
+        match probe.probe().await {
+            Ok(who) => chart.good("channels.answers", format!("{key} is {who}")),
+            Err(error) => {
+                let remedy = format!("`nanobot channels login {name}` puts in new credentials.");
+                chart.fault(
+                    "channels.answers",
+                    format!("{key}: {}", chain(&error)),
+                    remedy,
+                );
+            }
+        }
+    }
+}
+
+/// Warns about a token that can be guessed. Only the WebSocket channel checks tokens of clients.
+fn short_token(chart: &mut Chart, key: &str, wanted: &Wanted) {
+    const LENGTH: usize = 16;
+    let token = wanted
+        .raw
+        .section
+        .get("token")
+        .and_then(serde_json::Value::as_str)
+        .unwrap_or_default();
+    if wanted.kind == "websocket" && !token.is_empty() && token.chars().count() < LENGTH {
+        let what = format!("{key}.token is shorter than {LENGTH} characters: it can be guessed");
+        let remedy = format!(
+            "Put a long random text into {key}.token, for example from `openssl rand -hex 32`."
+        );
+        chart.warn("channels.token", what, remedy);
+    }
+}
+
+/// What whoever writes through a channel can have done on this computer. Where the platform is open
+/// as `is_usual`, who may connect is its token's business.
+fn exposure(
+    chart: &mut Chart,
+    key: &str,
+    rules: &AccessRules,
+    tools: &ToolsConfig,
+    is_usual: bool,
+) {
+    if !rules.allow_from.contains("*") {
+        return;
+    }
+    let reach = match tools.restrict_to_workspace {
+        true => "have commands run and read and write files of the workspace",
+        false => "have commands run and read and write every file of this user",
+    };
+    if is_usual {
+        let what = format!("{key}.allowFrom has \"*\": whoever can connect may {reach}");
+        let remedy =
+            format!("Keep {key}.token to yourself, and its host to this computer where you can.");
+        chart.note(Severity::Note, "channels.exposed", what, Some(remedy));
+        return;
+    }
+    chart.warn(
+        "channels.exposed",
+        format!("{key}.allowFrom has \"*\": everyone who finds the bot may {reach}"),
+        format!("List ids in {key}.allowFrom, or remove the key so that people are paired."),
+    );
+}

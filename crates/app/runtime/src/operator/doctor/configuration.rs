@@ -1,0 +1,93 @@
+//! The configuration file: whether it can be read, by whom, and what in it has no effect.
+
+use std::path::Path;
+
+use nanobot_config::{Config, Severity as Weight};
+
+use super::{Chart, Severity, data_dir};
+use crate::assembly::secrets;
+use crate::error::chain;
+use crate::{Runtime, RuntimeError};
+
+/// The configuration, or why there is none.
+pub(super) fn load_or_report(
+    chart: &mut Chart,
+    loaded: Result<Runtime, RuntimeError>,
+) -> Option<Runtime> {
+    loaded
+        .map_err(|error| {
+            chart.note(
+                Severity::Fault,
+                "config.usable",
+                chain(&error),
+                error.remedy(),
+            )
+        })
+        .ok()
+}
+
+pub(super) fn examine(chart: &mut Chart, config: &Config) {
+    let file = &config.paths().config_file;
+    if !config.has_file() {
+        let remedy = "Run `nanobot onboard` to write one, or go on with the defaults.";
+        chart.note(
+            Severity::Note,
+            "config.present",
+            format!("{}: there is no configuration file", file.display()),
+            Some(remedy.to_owned()),
+        );
+    } else {
+        chart.good("config.usable", format!("{} can be read", file.display()));
+        keep_private(chart, "config.private", file, 0o600);
+    }
+    for finding in config.findings() {
+        match finding.severity() {
+            Weight::Warning => {
+                let remedy =
+                    "Correct or remove the key; `nanobot config show` lists those there are.";
+                chart.warn("config.keys", finding.to_string(), remedy);
+            }
+            Weight::Fault => {
+                let remedy = "Remove the key and decide whether to go on without: run the gateway as a user of its own, \
+                              or in the container image.";
+                chart.fault("config.protection", finding.to_string(), remedy);
+            }
+            Weight::Note => chart.note(Severity::Note, "config.keys", finding.to_string(), None),
+        }
+    }
+    for key in secrets::too_short(config) {
+        let remedy = "Use a longer secret, if the service behind it takes one.";
+        chart.warn("config.short-secrets", secrets::short_warning(&key), remedy);
+    }
+    if data_dir(config).is_dir() {
+        keep_private(chart, "home.private", data_dir(config), 0o700);
+    }
+}
+
+/// What holds keys and conversations is for its owner's eyes only.
+#[cfg(unix)]
+fn keep_private(chart: &mut Chart, id: &'static str, path: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let Ok(metadata) = std::fs::metadata(path) else {
+        return;
+    };
+    let found = metadata.permissions().mode() & 0o777;
+    if found & 0o077 == 0 {
+        return;
+    }
+    let what = format!(
+        "{}: others on this computer may read it (mode {found:o})",
+        path.display()
+    );
+    let mend = || std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode));
+    chart.mendable(
+        Severity::Warning,
+        (id, what),
+        format!("chmod {mode:o} {}", path.display()),
+        mend,
+    );
+}
+
+/// Files of a user's folder are that user's here.
+#[cfg(not(unix))]
+fn keep_private(_chart: &mut Chart, _id: &'static str, _path: &Path, _mode: u32) {}

@@ -1,0 +1,107 @@
+//! The model: whether one is set up, and, when that is asked, whether it answers.
+
+use std::sync::Arc;
+
+use nanobot_config::Config;
+use nanobot_provider::{CallContext, ChatRequest, Generation, ToolChoice};
+use nanobot_types::{ChatMessage, FinishReason, ModelId, TraceId, Transcript};
+use tokio_util::sync::CancellationToken;
+
+use super::{Chart, Severity};
+use crate::assembly::model::{self, ModelChoice, ModelSource};
+use crate::assembly::settings::AgentDefaults;
+use crate::error::chain;
+use crate::{Runtime, RuntimeError};
+
+pub(super) async fn examine(chart: &mut Chart, runtime: &Runtime) {
+    let config = runtime.config();
+    let defaults: AgentDefaults = match config.section("agents.defaults") {
+        Ok(defaults) => defaults,
+        Err(error) => return chart.fault("model.usable", chain(&error), error.remedy()),
+    };
+    let choice = match model::choose_for_gateway(runtime).await {
+        Ok(choice) => choice,
+        Err(error) => {
+            let remedy = "Correct agents.defaults.provider, agents.defaults.model and the section of that provider.";
+            return chart.fault("model.usable", chain(&error), remedy);
+        }
+    };
+    match &choice.source {
+        ModelSource::Nobody { why } => {
+            let remedy = "Put a key into providers.<name>.apiKey, or start a local server such as Ollama; \
+                `nanobot agent --demo` needs neither.";
+            return chart.fault("model.usable", format!("nobody can answer: {why}"), remedy);
+        }
+        ModelSource::Demo { .. } => {
+            let remedy = Some("Set agents.defaults.model and a key for a real one.".to_owned());
+            chart.note(
+                Severity::Note,
+                "model.usable",
+                "the demo answers, which is no model",
+                remedy,
+            );
+        }
+        _ => chart.good("model.usable", format!("{choice} is set up")),
+    }
+    if chart.doctor.probe {
+        probe(chart, config, &defaults, &choice).await;
+    }
+}
+
+async fn probe(chart: &mut Chart, config: &Config, defaults: &AgentDefaults, choice: &ModelChoice) {
+    match ask(config, defaults, choice).await {
+        Ok(()) => chart.good("model.answers", format!("{choice} answers")),
+        Err(why) => {
+            let remedy = "Check the key, the address and the name of the model with the vendor.";
+            chart.fault(
+                "model.answers",
+                format!("{choice} does not answer: {why}"),
+                remedy,
+            );
+        }
+    }
+}
+
+/// Whether the configured model answers a question of a few tokens, as a sentence.
+pub(crate) async fn answers(runtime: &Runtime) -> Result<String, RuntimeError> {
+    let config = runtime.config();
+    let choice = model::choose_for_gateway(runtime).await?;
+    let defaults: AgentDefaults = config.section("agents.defaults")?;
+    Ok(match ask(config, &defaults, &choice).await {
+        Ok(()) => "it answers".to_owned(),
+        Err(why) => format!("it does not answer: {why}"),
+    })
+}
+
+async fn ask(
+    config: &Config,
+    defaults: &AgentDefaults,
+    choice: &ModelChoice,
+) -> Result<(), String> {
+    let request = ChatRequest {
+        model: ModelId::from(""),
+        system: "Answer with one word.".into(),
+        transcript: Transcript::repair([Arc::new(ChatMessage::user("Say ok."))]).transcript,
+        tools: Arc::new([]),
+        tool_choice: ToolChoice::Auto,
+        generation: Generation {
+            max_tokens: 16,
+            ..Generation::default()
+        },
+        cache_key: None,
+    };
+    let context = CallContext {
+        trace: TraceId::from("doctor"),
+        deltas: None,
+        cancel: CancellationToken::new(),
+    };
+    let response = model::router(config, defaults, choice)
+        .chat_with_failover(request, &context)
+        .await;
+    match response.finish_reason {
+        FinishReason::Error | FinishReason::ContextOverflow => Err(response
+            .content
+            .unwrap_or_else(|| "it said nothing".to_owned())),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,197 @@
+//! The workspace: memory, conversations, skills, the heartbeat's list.
+
+use std::io::BufRead as _;
+use std::path::Path;
+
+use nanobot_skills::Standing;
+
+use super::{Chart, Severity, counted, takes_files};
+use crate::Runtime;
+use crate::assembly::assistant::prepare;
+use crate::assembly::skills::skills;
+use crate::error::chain;
+
+/// Files whose text stands in every prompt.
+const IN_EVERY_PROMPT: [&str; 5] = [
+    "AGENTS.md",
+    "SOUL.md",
+    "USER.md",
+    "TOOLS.md",
+    "memory/MEMORY.md",
+];
+/// A file of a prompt that is longer, in bytes, is dear in every request.
+const LONG: u64 = 64 << 10;
+
+pub(super) fn examine(chart: &mut Chart, runtime: &Runtime) {
+    let workspace = match runtime.config().workspace() {
+        Ok(workspace) => workspace,
+        Err(error) => return chart.fault("workspace.usable", chain(&error), error.remedy()),
+    };
+    if !workspace.exists() {
+        let what = format!("{}: there is no such folder", workspace.display());
+        let remedy = format!("mkdir -p {}", workspace.display());
+        let mend = || prepare(&workspace).map(drop).map_err(std::io::Error::other);
+        return chart.mendable(Severity::Warning, ("workspace.usable", what), remedy, mend);
+    }
+    match takes_files(&workspace) {
+        Ok(()) => chart.good(
+            "workspace.usable",
+            format!("{} takes files", workspace.display()),
+        ),
+        Err(error) => {
+            let what = format!(
+                "{}: no file can be written there: {error}",
+                workspace.display()
+            );
+            let remedy = "Give agents.defaults.workspace the path of a folder that the user of nanobot may write to.";
+            return chart.fault("workspace.usable", what, remedy);
+        }
+    }
+    prompts(chart, &workspace);
+    heartbeat(chart, &workspace);
+    conversations(chart, &workspace.join("sessions"));
+    skills_of(chart, runtime);
+}
+
+fn prompts(chart: &mut Chart, workspace: &Path) {
+    for name in IN_EVERY_PROMPT {
+        let path = workspace.join(name);
+        match std::fs::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => chart.fault(
+                "workspace.prompts",
+                format!("{}: cannot be read: {error}", path.display()),
+                "Make it a file that the user of nanobot may read, or remove it: it is written anew.",
+            ),
+            Ok(bytes) if std::str::from_utf8(&bytes).is_err() => chart.fault(
+                "workspace.prompts",
+                format!("{}: is not UTF-8", path.display()),
+                "Save the file as UTF-8 in your editor; `nanobot memory restore` has earlier versions of the memory.",
+            ),
+            Ok(bytes) if bytes.len() as u64 > LONG => chart.warn(
+                "workspace.prompts",
+                format!("{}: {} KiB go along with every request", path.display(), bytes.len() >> 10),
+                "Shorten it: move what is seldom needed into other files, which can be searched.",
+            ),
+            Ok(_) => {}
+        }
+    }
+}
+
+fn heartbeat(chart: &mut Chart, workspace: &Path) {
+    let path = workspace.join("HEARTBEAT.md");
+    let Ok(metadata) = std::fs::metadata(&path) else {
+        return;
+    };
+    if metadata.len() > nanobot_heartbeat::LONGEST_FILE {
+        let what = format!(
+            "{}: is too long for a list of tasks and is not read",
+            path.display()
+        );
+        return chart.fault(
+            "heartbeat.list",
+            what,
+            "Keep the tasks in it, and move everything else away.",
+        );
+    }
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        return;
+    };
+    match nanobot_heartbeat::active_tasks(&text) {
+        Some(tasks) => {
+            let lines = counted(tasks.lines().count(), "line");
+            chart.note(
+                Severity::Note,
+                "heartbeat.list",
+                format!("HEARTBEAT.md has {lines} of tasks"),
+                None,
+            );
+        }
+        None => chart.good(
+            "heartbeat.list",
+            "HEARTBEAT.md asks for nothing, and costs nothing",
+        ),
+    }
+}
+
+/// Lines that nobody can read are passed over by the assistant; its owner should know.
+fn conversations(chart: &mut Chart, folder: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    let mut files = 0;
+    for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
+        if path
+            .extension()
+            .is_none_or(|extension| extension != "jsonl")
+        {
+            continue;
+        }
+        files += 1;
+        match unreadable_lines(&path) {
+            Ok(0) => {}
+            Ok(count) => chart.warn(
+                "sessions.readable",
+                format!("{}: {} cannot be read", path.display(), counted(count, "line")),
+                "Nothing has to be done: what cannot be read is passed over, and stays in the file.",
+            ),
+            Err(error) => chart.fault(
+                "sessions.readable",
+                format!("{}: cannot be read: {error}", path.display()),
+                "Make it a file that the user of nanobot may read, or move it away.",
+            ),
+        }
+    }
+    chart.good(
+        "sessions.readable",
+        format!("{} looked at", counted(files, "conversation")),
+    );
+}
+
+/// Lines that are no objects, but for a last one that was cut.
+fn unreadable_lines(path: &Path) -> std::io::Result<usize> {
+    let mut reader = std::io::BufReader::new(std::fs::File::open(path)?);
+    let (mut line, mut bad) = (Vec::new(), 0);
+    while reader.read_until(b'\n', &mut line)? > 0 {
+        let is_whole = line.ends_with(b"\n");
+        let text = line.trim_ascii();
+        let is_object =
+            serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(text).is_ok();
+        bad += usize::from(is_whole && !text.is_empty() && !is_object);
+        line.clear();
+    }
+    Ok(bad)
+}
+
+fn skills_of(chart: &mut Chart, runtime: &Runtime) {
+    let Ok(skills) = skills(runtime) else { return };
+    let found = skills.survey();
+    let count = found.len();
+    for skill in found {
+        if let Some(missing) = skill.unagreed() {
+            chart.warn(
+                "skills.consent",
+                format!("{}: {missing}", skill.location.display()),
+                format!(
+                    "Look at it, then run `nanobot skills agree \"{}\"`.",
+                    skill.name
+                ),
+            );
+        }
+        let refused = match &skill.standing {
+            Standing::Refused(why) => Some(format!("no skill is made of it: {why}")),
+            _ => None,
+        };
+        for remark in refused.iter().chain(&skill.notes) {
+            chart.warn(
+                "skills.usable",
+                format!("{}: {remark}", skill.location.display()),
+                format!("See `nanobot skills check {}`.", skill.name),
+            );
+        }
+    }
+    chart.good(
+        "skills.usable",
+        format!("{} looked at", counted(count, "skill")),
+    );
+}

@@ -1,0 +1,12 @@
+//! Views of a home and changes to it from outside: beside a running gateway or without one.
+
+pub(crate) mod channel_login;
+pub(crate) mod channel_status;
+pub(crate) mod channel_test;
+pub(crate) mod cuts;
+pub mod doctor;
+pub(crate) mod inbox;
+pub(crate) mod onboard;
+pub(crate) mod remote;
+pub(crate) mod replay;
+pub(crate) mod status;

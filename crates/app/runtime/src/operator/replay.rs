@@ -1,0 +1,73 @@
+//! What replaying a session takes from a configuration: the tools and how turns are run.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use nanobot_agent_core::{
+    Outbox, OutboxError, ReplayOptions, SpawnError, Spawner, Started, SubagentEnd,
+    SubagentSettings, SubagentTask, TurnChoice,
+};
+use nanobot_redact::Secrets;
+use nanobot_types::{OutboundMessage, SessionKey, ToolSpec};
+
+use crate::assembly::assistant::Tools;
+use crate::assembly::settings::AgentDefaults;
+use crate::{Runtime, RuntimeError};
+
+/// The options and tools with which `turns` of a session are replayed. Only looks: no model is
+/// chosen, nothing is made in the workspace.
+///
+/// # Errors
+/// [`RuntimeError::Config`] and [`RuntimeError::Tools`].
+pub fn replay_options(
+    runtime: &Runtime,
+    session: SessionKey,
+    turns: TurnChoice,
+) -> Result<(ReplayOptions, Arc<[ToolSpec]>), RuntimeError> {
+    let config = runtime.config();
+    let defaults: AgentDefaults = config.section("agents.defaults")?;
+    let spawner =
+        (defaults.max_concurrent_subagents > 0).then(|| Arc::new(Nowhere) as Arc<dyn Spawner>);
+    let registry = Tools::of(runtime, &config.workspace()?, &Secrets::default())?
+        .for_assistant(Arc::new(Nowhere), spawner);
+    let options = ReplayOptions {
+        turns,
+        turn_options: defaults.turn_options(),
+        ..ReplayOptions::new(session)
+    };
+    Ok((options, registry.specs()))
+}
+
+/// Takes no message: the tools are only described.
+#[derive(Debug)]
+struct Nowhere;
+
+#[async_trait]
+impl Outbox for Nowhere {
+    async fn put(&self, _: OutboundMessage) -> Result<(), OutboxError> {
+        Err(OutboxError::Unreachable(
+            "nothing is sent in a replay".to_owned(),
+        ))
+    }
+}
+
+#[async_trait]
+impl Spawner for Nowhere {
+    fn settings(&self) -> &SubagentSettings {
+        const {
+            &SubagentSettings {
+                max_concurrent: 1,
+                max_unfinished: 0,
+                longest_chain: 0,
+            }
+        }
+    }
+
+    async fn spawn(&self, _: &SubagentTask) -> Result<Started, SpawnError> {
+        Err(SpawnError::Full { bound: 0 })
+    }
+
+    async fn end(&self, _: &SubagentTask) -> Result<SubagentEnd, SpawnError> {
+        Err(SpawnError::Full { bound: 0 })
+    }
+}

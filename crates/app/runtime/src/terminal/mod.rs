@@ -1,0 +1,453 @@
+//! The assistant at a terminal: a conversation, or one question.
+//!
+//! Decision: where a gateway has the home, both go through its socket; elsewhere a conversation
+//! runs over an in-process bus, and a question needs none.
+
+mod ask;
+mod gateway;
+mod progress;
+mod restart;
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use nanobot_agent_core::{
+    AgentError, AgentLoop, BusSpawner, LoopSettings, Outbox, OutboxError, Spawner, Subagents,
+};
+use nanobot_bus::{Bus, EventFeed, MemoryBus, Settle, Subscription};
+use nanobot_control::{Conversation, TERMINAL_CHANNEL, TerminalEvent, Told};
+use nanobot_types::{
+    ChannelName, ChatId, ChatKind, InboundMessage, OutboundMessage, SenderId, SessionKey, TraceId,
+};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+pub use ask::{Answer, ask};
+pub use progress::TerminalProgress;
+
+use crate::assembly::access::HomeAccess;
+use crate::assembly::assistant::Assistant;
+use crate::assembly::memory;
+use crate::assembly::model;
+use crate::assembly::secrets::secrets;
+use crate::gateway::commands;
+use crate::gateway::restart::{RESTARTED, RESTARTING, Restart};
+use crate::{FirstRun, ModelChoice, Runtime, RuntimeError, is_command};
+
+/// Which conversation, with which model.
+#[derive(Clone, Debug)]
+pub struct TerminalOptions {
+    /// The session, as `channel:chat`; a name without a colon is a chat of `cli`.
+    pub session: String,
+    /// Take the demo model whatever is configured.
+    pub demo: bool,
+}
+
+impl Default for TerminalOptions {
+    fn default() -> Self {
+        Self {
+            session: "cli:direct".to_owned(),
+            demo: false,
+        }
+    }
+}
+
+/// The channel and chat of a session.
+fn place(session: &str) -> (ChannelName, ChatId) {
+    match session.split_once(':') {
+        Some((channel, chat)) => (channel.into(), chat.into()),
+        None => (TERMINAL_CHANNEL.into(), session.into()),
+    }
+}
+
+/// A conversation at a terminal.
+pub struct Terminal {
+    talk: Talk,
+    runtime: Runtime,
+    options: TerminalOptions,
+    /// The turn that answers what was said last; commands have none.
+    said: Option<TraceId>,
+    /// Subagents that were not done with when a turn ended last.
+    unfinished: u32,
+    /// A restart was promised.
+    is_restarting: bool,
+    /// The conversation that takes the place of this one.
+    again: Option<restart::Again>,
+    /// What came while a restart was waited for.
+    kept: VecDeque<TerminalEvent>,
+    model: ModelChoice,
+    created: Vec<PathBuf>,
+    first_run: Option<FirstRun>,
+}
+
+/// With whom.
+#[derive(Debug)]
+enum Talk {
+    /// An assistant of this process.
+    Own(OwnTalk),
+    /// A gateway.
+    Gateway(Conversation),
+    /// Nobody: it ended.
+    Nobody,
+}
+
+#[derive(Debug)]
+struct OwnTalk {
+    bus: Arc<MemoryBus>,
+    channel: ChannelName,
+    chat: ChatId,
+    replies: Subscription<OutboundMessage>,
+    subagents: Option<Arc<Subagents>>,
+    restart: Restart,
+    cancel: CancellationToken,
+    running: JoinHandle<()>,
+}
+
+impl Terminal {
+    /// Starts a conversation: with the gateway that has the home, or with an assistant of this
+    /// process where none runs.
+    ///
+    /// # Errors
+    /// [`RuntimeError`] when the configuration, the workspace or the model cannot be used.
+    pub async fn start(runtime: &Runtime, options: TerminalOptions) -> Result<Self, RuntimeError> {
+        let config = runtime.config();
+        if let Some(client) = gateway::of(config, &options).await? {
+            let talk = Talk::Gateway(client.converse(options.session.clone()).await?);
+            let model = ModelChoice::of_gateway(client.about().model.clone());
+            return Ok(Self::new(talk, runtime, options, model, Vec::new(), None));
+        }
+        let first_run = FirstRun::perform(config).await?;
+        let restart = Restart::default();
+        let (channel, chat) = place(&options.session);
+        let bus = Arc::new(MemoryBus::new());
+        let shared: Arc<dyn Bus> = bus.clone();
+        let outbox = Arc::new(TerminalOutbox {
+            bus: shared.clone(),
+            channel: channel.clone(),
+        });
+        let model = model::choose(runtime, options.demo).await?;
+        let tasks = shared.clone();
+        let spawner = |subagents| Arc::new(BusSpawner::new(tasks, subagents)) as Arc<dyn Spawner>;
+        memory::look_after(config).await?;
+        let events = EventFeed::new();
+        let assistant = Assistant::build(
+            runtime,
+            model,
+            outbox,
+            spawner,
+            events.clone(),
+            secrets(config),
+        )?;
+        let replies = bus.outbound(&channel).await.map_err(AgentError::from)?;
+        let subagents = assistant.agent.subagents().cloned();
+        let agent_loop = AgentLoop::with_commands(
+            assistant.agent,
+            shared,
+            bus.clone(),
+            LoopSettings::default(),
+            commands::table(&restart, HomeAccess::of(runtime))?,
+            None,
+        );
+        let (tasks, cancel) = (TaskTracker::new(), CancellationToken::new());
+        runtime
+            .shared_extensions()
+            .observe(&events, &tasks, cancel.clone());
+        let stop = cancel.clone();
+        let running = tasks.spawn(async move {
+            if let Err(error) = agent_loop.run(stop).await {
+                tracing::error!(%error, "the assistant ended");
+            }
+        });
+        let talk = Talk::Own(OwnTalk {
+            bus,
+            channel,
+            chat,
+            replies,
+            subagents,
+            restart,
+            cancel,
+            running,
+        });
+        Ok(Self::new(
+            talk,
+            runtime,
+            options,
+            assistant.model,
+            assistant.created,
+            first_run,
+        ))
+    }
+
+    fn new(
+        talk: Talk,
+        runtime: &Runtime,
+        options: TerminalOptions,
+        model: ModelChoice,
+        created: Vec<PathBuf>,
+        first_run: Option<FirstRun>,
+    ) -> Self {
+        Self {
+            talk,
+            runtime: runtime.clone(),
+            options,
+            said: None,
+            unfinished: 0,
+            is_restarting: false,
+            again: None,
+            kept: VecDeque::new(),
+            model,
+            created,
+            first_run,
+        }
+    }
+
+    /// Who answers.
+    #[must_use]
+    pub fn model(&self) -> &ModelChoice {
+        &self.model
+    }
+
+    /// Files that were made in the workspace.
+    #[must_use]
+    pub fn created(&self) -> &[PathBuf] {
+        &self.created
+    }
+
+    /// What was found in a home of the Python program, on the first visit.
+    #[must_use]
+    pub fn first_run(&self) -> Option<&FirstRun> {
+        self.first_run.as_ref()
+    }
+
+    /// Says something: a message or a command, also while a turn runs; after a restart that is on its
+    /// way.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Agent`] when too many messages wait, [`RuntimeError::Control`] when the
+    /// gateway is gone.
+    pub async fn say(&mut self, text: &str) -> Result<(), RuntimeError> {
+        while self.is_restarting {
+            match self.next_of_all().await {
+                Some(event) => self.kept.push_back(event),
+                None => break,
+            }
+        }
+        let turn = match &mut self.talk {
+            Talk::Own(own) => own.say(text).await?,
+            Talk::Gateway(conversation) => conversation.say(text).await?,
+            Talk::Nobody => return Err(AgentError::Interrupted.into()),
+        };
+        if !is_command(text) {
+            self.said = Some(turn);
+        }
+        Ok(())
+    }
+
+    /// The next thing to show; `None` after the assistant ended. Of the ends of turns only the one
+    /// that answers what was said last is told, commands aside. Cancel-safe.
+    pub async fn next(&mut self) -> Option<TerminalEvent> {
+        loop {
+            let next = match self.kept.pop_front() {
+                Some(kept) => Some(kept),
+                None => self.next_of_all().await,
+            };
+            match next {
+                Some(TerminalEvent::TurnEnd { turn, .. }) if self.said.as_ref() != Some(&turn) => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// How many subagents of this conversation are not done with, as far as that is known here;
+    /// [`next_unfinished`](Self::next_unfinished) waits for these.
+    pub fn unfinished(&mut self) -> u32 {
+        if let Talk::Own(own) = &self.talk {
+            self.unfinished = self.unfinished.max(own.unfinished());
+        }
+        self.unfinished
+    }
+
+    /// The next thing to show while subagents of this conversation are not done with; `None` when
+    /// none is left, or the assistant ended. Cancel-safe.
+    pub async fn next_unfinished(&mut self) -> Option<TerminalEvent> {
+        loop {
+            let event = match self.kept.pop_front() {
+                Some(kept) => kept,
+                None if self.unfinished > 0 => self.next_of_all().await?,
+                None => return None,
+            };
+            if !matches!(event, TerminalEvent::TurnEnd { .. }) {
+                return Some(event);
+            }
+        }
+    }
+
+    async fn next_of_all(&mut self) -> Option<TerminalEvent> {
+        loop {
+            if let Some(again) = &mut self.again {
+                let begun = again.await;
+                return Some(self.take_over(begun));
+            }
+            let event = match &mut self.talk {
+                Talk::Own(own) => {
+                    let restart = own.restart.clone();
+                    tokio::select! {
+                        biased;
+                        event = own.next() => Some(event?),
+                        () = restart.wanted().cancelled() => None,
+                    }
+                }
+                Talk::Gateway(conversation) => match conversation.next().await {
+                    Ok(Told::Event { event, .. }) => Some(event),
+                    Ok(Told::TurnFinished) => continue,
+                    Err(_) if self.is_restarting => None,
+                    Err(error) => {
+                        tracing::error!(
+                            error = &error as &dyn std::error::Error,
+                            "the gateway is gone"
+                        );
+                        return None;
+                    }
+                },
+                Talk::Nobody => return None,
+            };
+            match event {
+                Some(event) => {
+                    if let TerminalEvent::TurnEnd { unfinished, .. } = event {
+                        self.unfinished = unfinished;
+                    }
+                    self.is_restarting |= matches!(&event, TerminalEvent::Reply { text, ok: true, .. } if text == RESTARTING);
+                    return Some(event);
+                }
+                None => {
+                    let talk = std::mem::replace(&mut self.talk, Talk::Nobody);
+                    self.again = Some(restart::begin(
+                        talk,
+                        self.runtime.clone(),
+                        self.options.clone(),
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Becomes the conversation that begun in place of this one, and says so.
+    fn take_over(&mut self, begun: Result<Self, RuntimeError>) -> TerminalEvent {
+        self.again = None;
+        self.is_restarting = false;
+        match begun {
+            Ok(terminal) => {
+                let kept = std::mem::take(&mut self.kept);
+                *self = Self { kept, ..terminal };
+                TerminalEvent::News(RESTARTED.to_owned())
+            }
+            Err(error) => {
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "the assistant cannot begin again"
+                );
+                let text = format!("I cannot begin again: {error}.");
+                TerminalEvent::Reply {
+                    text,
+                    streamed: false,
+                    ok: false,
+                }
+            }
+        }
+    }
+
+    /// Ends the conversation: the running turn has its grace, then it is stopped with its steps
+    /// kept. A gateway stops a turn that nobody waits for any more.
+    pub async fn shut_down(self) {
+        self.talk.end().await;
+    }
+}
+
+impl std::fmt::Debug for Terminal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Terminal")
+            .field("talk", &self.talk)
+            .field("model", &self.model)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Talk {
+    async fn end(self) {
+        let Self::Own(own) = self else { return };
+        own.cancel.cancel();
+        if let Err(error) = own.running.await {
+            tracing::error!(%error, "the assistant ended badly");
+        }
+    }
+}
+
+impl OwnTalk {
+    fn unfinished(&self) -> u32 {
+        let session = SessionKey::of_chat(&self.channel, &self.chat);
+        let unfinished = self
+            .subagents
+            .as_ref()
+            .map_or(0, |subagents| subagents.of_session(&session).len());
+        u32::try_from(unfinished).unwrap_or(u32::MAX)
+    }
+
+    async fn say(&self, text: &str) -> Result<TraceId, RuntimeError> {
+        let sender = SenderId::from("user");
+        let mut message =
+            InboundMessage::text(self.channel.clone(), sender, self.chat.clone(), text);
+        // Who else hears a session of another channel is not known here.
+        message.chat = (self.channel.as_str() == TERMINAL_CHANNEL).then_some(ChatKind::Direct);
+        message.id = Some(Uuid::new_v4().to_string().into());
+        let turn = message
+            .journal_id()
+            .map_or_else(|| TraceId::from(""), |id| TraceId::from(id.as_str()));
+        self.bus
+            .publish_inbound(message)
+            .await
+            .map_err(AgentError::from)?;
+        Ok(turn)
+    }
+
+    async fn next(&mut self) -> Option<TerminalEvent> {
+        loop {
+            let delivery = self.replies.next().await?;
+            if delivery.is_durable()
+                && let Err(error) = delivery.settle(Settle::Ack).await
+            {
+                tracing::error!(%error, "a shown reply could not be settled");
+            }
+            if delivery.message.chat_id == self.chat {
+                return Some(delivery.message.into());
+            }
+        }
+    }
+}
+
+/// Takes messages to the terminal's own channel; nobody delivers to others here.
+#[derive(Debug)]
+struct TerminalOutbox {
+    bus: Arc<dyn Bus>,
+    channel: ChannelName,
+}
+
+#[async_trait]
+impl Outbox for TerminalOutbox {
+    async fn put(&self, message: OutboundMessage) -> Result<(), OutboxError> {
+        if message.channel != self.channel {
+            return Err(elsewhere(&message.channel));
+        }
+        self.bus.publish_outbound(message).await?;
+        Ok(())
+    }
+}
+
+fn elsewhere(channel: &ChannelName) -> OutboxError {
+    OutboxError::Unreachable(format!(
+        "the channel {channel} is not connected here; it is while `nanobot gateway` runs"
+    ))
+}
