@@ -1,18 +1,18 @@
-//! Messages of a conversation with a model, in the shape session files and OpenAI-like vendors
-//! share: a `role` tag beside the fields.
+//! Messages of a conversation with a model, in the shape shared by session files and
+//! OpenAI-compatible vendors: a `role` tag next to the fields.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{CallId, Map, MediaRef, ProviderName, ToolName};
 
-/// An image by address; `data:` URLs carry the bytes.
+/// An image URL; a `data:` URL carries the bytes themselves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageUrl {
-    /// The address.
+    /// The URL.
     pub url: String,
 }
 
-/// One block of a multi-part content.
+/// One block of multi-part content.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ContentBlock {
@@ -23,10 +23,10 @@ pub enum ContentBlock {
     },
     /// An image.
     ImageUrl {
-        /// Where it is.
+        /// The image's URL.
         image_url: ImageUrl,
     },
-    /// A block of a kind this program does not know, kept as it was read.
+    /// A block of an unknown kind, kept as read.
     #[serde(untagged)]
     Other(serde_json::Value),
 }
@@ -42,7 +42,7 @@ pub enum Content {
 }
 
 impl Content {
-    /// All text in it, blocks joined by newlines.
+    /// Returns all text, with the blocks joined by newlines.
     #[must_use]
     pub fn to_text(&self) -> String {
         match self {
@@ -60,7 +60,7 @@ impl Content {
         }
     }
 
-    /// Whether there is nothing in it.
+    /// `true` if the text, or the list of blocks, is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         match self {
@@ -69,7 +69,7 @@ impl Content {
         }
     }
 
-    /// Adds a paragraph at the end: after a blank line in text, as a last text block otherwise.
+    /// Appends a paragraph: after a blank line to text, as a new text block to blocks.
     pub fn append_paragraph(&mut self, paragraph: &str) {
         match self {
             Self::Text(text) => {
@@ -97,31 +97,31 @@ impl From<String> for Content {
     }
 }
 
-/// A call of a tool by the model.
+/// A tool call by the model.
 ///
 /// `arguments` is the text of a JSON object exactly as it is stored and sent again, so that
-/// replaying it yields the same bytes. A call whose arguments could not be read is kept as
-/// [`ToolCall::malformed`]: it is answered with an error and never run.
+/// replaying it yields the same bytes. A call with unreadable arguments is kept as
+/// [`ToolCall::malformed`]: it gets an error as its result and never runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolCall {
-    /// Links the call to its result.
+    /// Id that links the call to its result.
     pub id: CallId,
     /// The tool.
     pub name: ToolName,
     /// The text of a JSON object.
     pub arguments: String,
-    /// What else the vendor put beside the call and wants back (`provider_specific_fields`).
+    /// Further members of the call that the vendor expects back (`provider_specific_fields`).
     pub extra: Map,
-    /// The same, inside the function object.
+    /// Further members of the function object that the vendor expects back.
     pub function_extra: Map,
 }
 
-/// The member that marks arguments which could not be read.
+/// Member that marks unreadable arguments and holds their raw text.
 const MALFORMED: &str = "_malformed";
 const MALFORMED_WHY: &str = "_why";
 
 impl ToolCall {
-    /// A call with nothing beside it.
+    /// Creates a call without extra members.
     pub fn new(
         id: impl Into<CallId>,
         name: impl Into<ToolName>,
@@ -136,7 +136,8 @@ impl ToolCall {
         }
     }
 
-    /// A call whose arguments were no JSON object: `raw` is what came, `why` what was wrong.
+    /// Creates a call whose arguments are not a JSON object: `raw` is the received text and `why`
+    /// the reason.
     pub fn malformed(
         id: impl Into<CallId>,
         name: impl Into<ToolName>,
@@ -147,10 +148,10 @@ impl ToolCall {
         Self::new(id, name, arguments.to_string())
     }
 
-    /// The arguments as an object, or why the call must not run.
+    /// Parses the arguments as a JSON object.
     ///
     /// # Errors
-    /// The reason, in words for the model, when the call is [`ToolCall::malformed`] or its
+    /// Returns the reason, worded for the model, if the call is [`ToolCall::malformed`] or its
     /// arguments are not the text of a JSON object.
     pub fn parsed_arguments(&self) -> Result<Map, String> {
         let value: serde_json::Value = serde_json::from_str(&self.arguments)
@@ -188,7 +189,8 @@ struct WireFunction {
     extra: Map,
 }
 
-/// Vendors send text; some files and gateways hold the object itself.
+/// Arguments as read from a vendor or a file: vendors send text, but some files and gateways hold
+/// the object itself.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum WireArguments {
@@ -233,17 +235,17 @@ impl<'de> Deserialize<'de> for ToolCall {
     }
 }
 
-/// What a person, or something that speaks for one, said.
+/// A message from a person, or from the program on a person's behalf.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UserMessage {
-    /// The text, or blocks read from another program's file.
+    /// The text, or the blocks read from another program's file.
     pub content: Content,
-    /// Files that came with it; images among them are rendered from here at every request.
+    /// Attached files. Images among them are rendered from here for every request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<MediaRef>,
 }
 
-/// What the model said.
+/// A message from the model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AssistantMessage {
     /// The visible text.
@@ -252,7 +254,7 @@ pub struct AssistantMessage {
     /// The tools it called.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
-    /// The model's reasoning as plain text, where the vendor gives it and wants it back.
+    /// Reasoning as plain text, if the vendor sends it and expects it back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_content: Option<String>,
     /// Signed reasoning blocks, opaque.
@@ -262,7 +264,7 @@ pub struct AssistantMessage {
         deserialize_with = "null_is_empty"
     )]
     pub thinking_blocks: Vec<serde_json::Value>,
-    /// Whose reasoning it is; another provider never sees it.
+    /// The provider that the reasoning belongs to; it is never sent to another provider.
     #[serde(default, rename = "_provider", skip_serializing_if = "Option::is_none")]
     pub provider: Option<ProviderName>,
 }
@@ -273,15 +275,15 @@ fn null_is_empty<'de, D: Deserializer<'de>>(
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// What a tool answered.
+/// The result of a tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolMessage {
-    /// The call it answers.
+    /// The call that it answers.
     pub tool_call_id: CallId,
     /// The tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<ToolName>,
-    /// The answer.
+    /// The result.
     pub content: Content,
 }
 
@@ -289,21 +291,21 @@ pub struct ToolMessage {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
 pub enum ChatMessage {
-    /// Instructions.
+    /// A system message with instructions.
     System {
         /// The text.
         content: Content,
     },
-    /// A person.
+    /// A message from a person.
     User(UserMessage),
-    /// The model.
+    /// A message from the model.
     Assistant(AssistantMessage),
-    /// A tool's answer.
+    /// The result of a tool call.
     Tool(ToolMessage),
 }
 
 impl ChatMessage {
-    /// A person's plain text.
+    /// Creates a user message of plain text.
     pub fn user(text: impl Into<String>) -> Self {
         Self::User(UserMessage {
             content: Content::Text(text.into()),
@@ -311,7 +313,7 @@ impl ChatMessage {
         })
     }
 
-    /// The model's plain text.
+    /// Creates an assistant message of plain text.
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::Assistant(AssistantMessage {
             content: Some(Content::Text(text.into())),
@@ -319,7 +321,7 @@ impl ChatMessage {
         })
     }
 
-    /// A tool's answer to one call.
+    /// Creates the result of one tool call.
     pub fn tool(call: &ToolCall, output: impl Into<String>) -> Self {
         Self::Tool(ToolMessage {
             tool_call_id: call.id.clone(),
@@ -328,7 +330,7 @@ impl ChatMessage {
         })
     }
 
-    /// The role as it is written.
+    /// Returns the role as written in JSON.
     #[must_use]
     pub fn role(&self) -> &'static str {
         match self {
@@ -339,7 +341,7 @@ impl ChatMessage {
         }
     }
 
-    /// Its visible text; empty when there is none.
+    /// Returns the visible text; empty if there is none.
     #[must_use]
     pub fn text(&self) -> String {
         match self {

@@ -1,27 +1,28 @@
-//! What people are told about a slash command.
+//! Description of slash commands for help, menus and completion.
 
-/// A slash command as help, menus and completion show it.
+/// A slash command as shown in help, menus and completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandInfo {
-    /// Its name without the slash: lower-case ASCII letters, digits and `_`, at most 32 of them, so
-    /// that every platform's menu takes it.
+    /// Name without the slash: at most 32 lower-case ASCII letters, digits and `_`, so that every
+    /// platform's menu accepts it.
     pub name: &'static str,
-    /// Other names of the same command. Menus leave them out.
+    /// Aliases. Menus leave them out.
     pub aliases: &'static [&'static str],
-    /// What it does, in one short sentence without a full stop.
+    /// One short sentence on what it does, without a full stop.
     pub about: &'static str,
-    /// What may stand behind it, as in `[retry ID | drop ID]`; empty when nothing may.
+    /// Syntax of the arguments, as in `[retry ID | drop ID]`; empty if it takes none.
     pub usage: &'static str,
 }
 
 impl CommandInfo {
-    /// Whether `word`, without its slash, names this command; case does not count.
+    /// `true` if `word`, given without its slash, is the name or an alias of this command, ignoring
+    /// ASCII case.
     #[must_use]
     pub fn is_named(self, word: &str) -> bool {
         self.names().any(|name| name.eq_ignore_ascii_case(word))
     }
 
-    /// Its name and its other names.
+    /// Returns the name, then the aliases.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
     }

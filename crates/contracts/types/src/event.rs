@@ -1,16 +1,16 @@
-//! What observers are told. Lossy: nobody may depend on seeing every event.
+//! Events for observers. They are lossy: nothing may depend on seeing every event.
 
 use serde::Serialize;
 
 use crate::{ModelId, ProviderName, SessionKey, ToolName, TraceId, Usage};
 
-/// Something that happened inside a turn.
+/// Something that happened within a turn.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
     /// A turn began.
     TurnStarted {
-        /// Its session.
+        /// The session.
         session: SessionKey,
         /// The turn.
         trace: TraceId,
@@ -19,11 +19,11 @@ pub enum Event {
     ModelCalled {
         /// The turn.
         trace: TraceId,
-        /// Who answered.
+        /// The provider that answered.
         provider: Option<ProviderName>,
-        /// With which model.
+        /// The model that answered.
         model: Option<ModelId>,
-        /// What it cost.
+        /// Tokens that the call used.
         usage: Option<Usage>,
     },
     /// A tool ran.
@@ -32,19 +32,19 @@ pub enum Event {
         trace: TraceId,
         /// The tool.
         tool: ToolName,
-        /// Whether it did what was asked.
+        /// `true` if the tool did what was asked.
         success: bool,
-        /// How long it took, in milliseconds.
+        /// Run time, in milliseconds.
         elapsed_ms: u64,
     },
     /// A turn ended.
     TurnFinished {
-        /// Its session.
+        /// The session.
         session: SessionKey,
         /// The turn.
         trace: TraceId,
     },
-    /// A message of a session is dealt with: what was said is in the ledger, and it is settled there.
+    /// A message of a session is settled in the ledger, and its replies are in the ledger.
     MessageSettled {
         /// The session.
         session: SessionKey,

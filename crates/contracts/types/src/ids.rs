@@ -1,7 +1,7 @@
-//! Identifiers as types, so that a chat id can never be passed where a sender id is meant.
+//! Identifier newtypes, so that a chat id cannot be passed where a sender id is expected.
 //!
-//! Each is a cheap-to-clone shared string that reads and writes as a plain JSON string. None of
-//! them validates: they carry what a platform, a vendor or a person chose.
+//! Each is a cheap-to-clone shared string that serializes as a plain JSON string. None of them
+//! validates its content: it is chosen by a platform, a vendor or a user.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ macro_rules! id {
                 Self(value.into())
             }
 
-            /// The string inside.
+            /// Returns the inner string.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -67,56 +67,57 @@ macro_rules! id {
 }
 
 id!(
-    /// Names one configured channel instance (`telegram`, `telegram-work`), not a platform.
+    /// Name of one configured channel instance (`telegram`, `telegram-work`), not of a platform.
     ChannelName
 );
 id!(
-    /// A conversation on a channel, in the platform's own spelling.
+    /// Id of a conversation on a channel, as the platform writes it.
     ChatId
 );
 id!(
-    /// Who wrote a message, from platform metadata only, never from message text.
+    /// Id of the sender of a message. It comes from platform metadata only, never from message
+    /// text.
     SenderId
 );
 id!(
-    /// A message in the platform's own spelling; unique within its chat.
+    /// Id of a message, as the platform writes it; unique within its chat.
     MessageId
 );
 id!(
-    /// Names one conversation history, usually `channel:chat_id`.
+    /// Key of one conversation history, usually `channel:chat_id`.
     SessionKey
 );
 id!(
-    /// Names one turn; stable across restarts when the message that began it had an id.
+    /// Id of one turn. It is stable across restarts if the message that started the turn has an id.
     TraceId
 );
 id!(
-    /// Links a tool call to its one result.
+    /// Id that links a tool call to its one result.
     CallId
 );
 id!(
-    /// A tool as the model calls it.
+    /// Name of a tool, as the model calls it.
     ToolName
 );
 id!(
-    /// An entry of the provider table, or a named custom provider.
+    /// Name of an entry in the provider table, or of a custom provider.
     ProviderName
 );
 id!(
-    /// A model in the spelling its provider expects.
+    /// Name of a model, as its provider writes it.
     ModelId
 );
 id!(
-    /// A scheduled job.
+    /// Id of a scheduled job.
     JobId
 );
 id!(
-    /// One run of streamed text: the deltas of one model call share it.
+    /// Id of one run of streamed text: all deltas of one model call share it.
     StreamId
 );
 
 impl SessionKey {
-    /// The default key of a chat: `channel:chat_id`.
+    /// Returns the default key of a chat: `channel:chat_id`.
     #[must_use]
     pub fn of_chat(channel: &ChannelName, chat: &ChatId) -> Self {
         Self::from(format!("{channel}:{chat}"))

@@ -1,25 +1,26 @@
-//! Reads JSON from outside within bounds of memory.
+//! Parses untrusted JSON within a memory limit.
 //!
-//! Decision: the memory of the values is estimated in one pass over the bytes before any is built.
-//! `[[],[],…` takes ten times its own length as values and `[{"":0},…` a hundred times; a limit on
-//! the length alone bounds neither. The depth is bounded by serde_json (128 levels). A byte order
-//! mark at the start is skipped.
+//! Decision: the memory of the parsed values is estimated in one pass over the bytes before any
+//! value is built. As values, `[[],[],…` takes ten times the length of its text and `[{"":0},…` a
+//! hundred times, so a limit on the length alone bounds neither. The depth is bounded by serde_json
+//! (128 levels). A leading byte order mark is skipped.
 
 use serde::Deserialize;
 use serde::de::Error as _;
 
-/// The most memory that the values of one text may take, estimated, in bytes.
+/// Maximum estimated memory of the values of one text, in bytes.
 pub const MEMORY_LIMIT: usize = 16 << 20;
 
-/// The longest body of an answer that is worth reading, in bytes.
+/// Maximum length of a response body that is read, in bytes.
 pub const BODY_LIMIT: usize = 8 << 20;
 
-/// The mark that some programs write before UTF-8.
+/// The UTF-8 byte order mark, which some programs write first.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Estimates the memory of JSON values from the bytes of their text, in pieces of any size.
+/// Estimates the memory of JSON values from the bytes of their text, fed in pieces of any size.
 ///
-/// Counts what `serde_json::Value` takes on 64 bits. A type of fewer fields takes less.
+/// It counts the size of `serde_json::Value` on 64-bit platforms. Typed values with fewer fields
+/// take less.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryEstimate {
     bytes: usize,
@@ -28,7 +29,7 @@ pub struct MemoryEstimate {
 }
 
 impl MemoryEstimate {
-    /// Adds the values of the next `piece` of a text.
+    /// Adds the next `piece` of the text.
     pub fn add(&mut self, piece: &[u8]) {
         let mut bytes = self.bytes;
         for byte in piece {
@@ -43,9 +44,9 @@ impl MemoryEstimate {
                 continue;
             }
             bytes += match byte {
-                // A node of a B-tree has room for eleven members.
+                // A B-tree node has room for eleven members.
                 b'{' => 640,
-                // A list begins with room for four items, and doubles it.
+                // A vector starts with room for four items and doubles.
                 b'[' => 128,
                 b',' | b':' => 64,
                 b'"' => {
@@ -58,26 +59,27 @@ impl MemoryEstimate {
         self.bytes = bytes;
     }
 
-    /// The estimate for what was added so far.
+    /// Returns the estimate for the text added so far, in bytes.
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 }
 
-/// Reads a text as [`from_slice`] does.
+/// Parses a string like [`from_slice`].
 ///
 /// # Errors
-/// As [`from_slice`].
+/// Same as [`from_slice`].
 pub fn from_str<'a, T: Deserialize<'a>>(text: &'a str) -> serde_json::Result<T> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     check(text.as_bytes())?;
     serde_json::from_str(text)
 }
 
-/// Reads bytes whose values take at most [`MEMORY_LIMIT`].
+/// Parses bytes whose values take at most [`MEMORY_LIMIT`].
 ///
 /// # Errors
-/// As serde_json, and before anything is built when the values would take more than that.
+/// Returns an error if serde_json does, or if the values would take more memory. The latter is
+/// reported before any value is built.
 pub fn from_slice<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> serde_json::Result<T> {
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     check(bytes)?;

@@ -1,8 +1,8 @@
 //! Vocabulary shared by every crate: ids, messages, transcripts, tool results.
 //!
-//! Decision: data only. Nothing here does I/O or knows a runtime, so that a channel, a tool or an
-//! embedding program can depend on it at the price of serde and chrono. Behaviour lives in the
-//! contract crates one floor up (`bus`, `session`, `memory`, `tool`, `provider`, `channel`).
+//! Decision: data only. Nothing here does I/O or needs an async runtime, so a channel, a tool or an
+//! embedding program pays only for serde and chrono. Behaviour lives in the contract crates one
+//! layer up (`bus`, `session`, `memory`, `tool`, `provider`, `channel`).
 
 mod chat;
 mod command;
@@ -32,8 +32,8 @@ pub use response::{FinishReason, LlmResponse, Usage};
 pub use tool::{Effect, Severity, ToolResult, ToolSource, ToolSpec, WholeText};
 pub use transcript::{INTERRUPTED_RESULT, RepairedTranscript, Transcript};
 
-/// A JSON object with its keys in sorted order, so that it renders to the same bytes every time.
+/// A JSON object with sorted keys, so that it always serializes to the same bytes.
 pub type Map = serde_json::Map<String, serde_json::Value>;
 
-/// A moment with the offset it was observed in.
+/// A point in time with the UTC offset at which it was observed.
 pub type Timestamp = chrono::DateTime<chrono::FixedOffset>;

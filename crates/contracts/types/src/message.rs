@@ -1,4 +1,4 @@
-//! What crosses the bus: messages in, messages out, and where replies belong.
+//! Messages that cross the bus, inbound and outbound, and where their replies belong.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,18 +6,18 @@ use crate::{
     ChannelName, ChatId, JobId, Map, MessageId, SenderId, SessionKey, StreamId, Timestamp, TraceId,
 };
 
-/// A file or address that goes with a message.
+/// A file or URL attached to a message.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct MediaRef {
     /// An absolute local path, or an `http(s)` URL.
     pub location: String,
-    /// The media type when the platform told it (`image/png`).
+    /// Media type (`image/png`), if the platform reported it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime: Option<String>,
 }
 
 impl MediaRef {
-    /// A reference whose media type is not known.
+    /// Creates a reference without a media type.
     pub fn new(location: impl Into<String>) -> Self {
         Self {
             location: location.into(),
@@ -26,7 +26,7 @@ impl MediaRef {
     }
 }
 
-/// What made a message: a person, or the assistant itself.
+/// Origin of an inbound message: a person, or the assistant itself.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Origin {
@@ -40,79 +40,79 @@ pub enum Origin {
     },
     /// The periodic check of `HEARTBEAT.md`.
     Heartbeat,
-    /// A helper that finished.
+    /// A subagent that finished.
     Subagent {
-        /// Its id.
+        /// The id of the subagent.
         id: String,
     },
 }
 
-/// The session in which the tasks of `HEARTBEAT.md` are worked on.
+/// Key of the session that works on the tasks of `HEARTBEAT.md`.
 pub const HEARTBEAT_SESSION: &str = "heartbeat";
 
-/// Where in a chat a reply belongs. Kept per session, so that messages nobody asked for find the
-/// same thread.
+/// Place of a reply within a chat. Kept per session, so that unsolicited messages go to the same
+/// thread.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DeliveryContext {
-    /// A thread or topic inside the chat.
+    /// Thread or topic within the chat.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
-    /// The message to quote, where the channel quotes at all.
+    /// The message to quote, if the channel supports quoting.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<MessageId>,
-    /// What else the platform needs to reply.
+    /// Further data that the platform needs to send a reply.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub extra: Map,
 }
 
-/// A message that somebody, or something, sent to the assistant.
+/// A message to the assistant, from a person or from the assistant itself (see [`Origin`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InboundMessage {
-    /// The platform's id; a message without one is never a duplicate.
+    /// The platform's id. A message without an id is never treated as a duplicate.
     pub id: Option<MessageId>,
-    /// The channel instance it came through.
+    /// The channel instance that received it.
     pub channel: ChannelName,
-    /// Who sent it.
+    /// The sender.
     pub sender_id: SenderId,
     /// The conversation.
     pub chat_id: ChatId,
-    /// Its text.
+    /// The text.
     pub content: String,
-    /// When it was received.
+    /// Time at which it was received.
     pub timestamp: Timestamp,
-    /// Files that came with it, already stored locally.
+    /// Attached files, already stored locally.
     #[serde(default)]
     pub media: Vec<MediaRef>,
-    /// Platform facts that replies carry back.
+    /// Platform metadata, which replies carry unchanged.
     #[serde(default)]
     pub metadata: Map,
-    /// The session, when it is not the chat's own.
+    /// The session, if it is not the chat's default session.
     #[serde(default)]
     pub session_key_override: Option<SessionKey>,
-    /// Who or what made it.
+    /// Origin: a person, or the assistant itself.
     #[serde(default)]
     pub origin: Origin,
-    /// Where a reply belongs.
+    /// Place in the chat where a reply belongs.
     #[serde(default)]
     pub delivery: DeliveryContext,
-    /// Who else hears it, where the channel says so.
+    /// Kind of the conversation, if the channel reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chat: Option<ChatKind>,
 }
 
-/// What kind of conversation a message came from.
+/// Kind of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChatKind {
-    /// One person.
+    /// A conversation with one person.
     Direct,
-    /// Several people.
+    /// A conversation with several people.
     Group,
 }
 
 impl InboundMessage {
-    /// A message of a person, received now, with nothing but text.
+    /// Creates a text message from a person, received now.
     pub fn text(
         channel: impl Into<ChannelName>,
         sender: impl Into<SenderId>,
@@ -135,7 +135,7 @@ impl InboundMessage {
         }
     }
 
-    /// The session this message belongs to: the override first, else `channel:chat_id`.
+    /// Returns the session of this message: the override if set, else `channel:chat_id`.
     /// `metadata["session_key"]` is never consulted.
     #[must_use]
     pub fn session_key(&self) -> SessionKey {
@@ -144,8 +144,8 @@ impl InboundMessage {
             .unwrap_or_else(|| SessionKey::of_chat(&self.channel, &self.chat_id))
     }
 
-    /// The id under which journals know this message: unique over channels and chats, unlike
-    /// [`InboundMessage::id`]. `None` exactly when the message has no id.
+    /// Returns the id of this message in journals. It is unique over channels and chats, unlike
+    /// [`InboundMessage::id`]. `None` exactly if the message has no id.
     #[must_use]
     pub fn journal_id(&self) -> Option<MessageId> {
         let part = |text: &str| text.replace('%', "%25").replace('/', "%2F");
@@ -162,10 +162,10 @@ impl InboundMessage {
     }
 }
 
-/// Names one outbound message for ever, so that publishing it again changes nothing.
+/// Idempotency key of an outbound message: publishing it again under the same key changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct OutboundKey {
-    /// The turn that made it.
+    /// The turn that produced the message.
     pub turn: TraceId,
     /// Its position among the messages of that turn.
     pub position: u32,
@@ -177,47 +177,47 @@ impl std::fmt::Display for OutboundKey {
     }
 }
 
-/// What an outbound message is to the person who reads it.
+/// Kind of an outbound message, from the reader's point of view.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum OutboundKind {
-    /// A complete reply. Everything streamed before it is decoration.
+    /// A complete reply. Deltas streamed before it are decoration: losing one is cosmetic.
     Final,
-    /// A thought on the way. Lossy.
+    /// An intermediate thought. Lossy.
     Progress,
-    /// Which tools run. Lossy.
+    /// The tools that are running. Lossy.
     ToolHint,
     /// A piece of streamed text. Lossy.
     Delta {
-        /// The run of text it continues.
+        /// The run of text that the delta continues.
         stream: StreamId,
     },
     /// The end of a run of streamed text. Lossy.
     StreamEnd {
         /// The run that ended.
         stream: StreamId,
-        /// The turn goes on: tools run now and another stream follows.
+        /// `true` if the turn continues: tools run now and another stream follows.
         resuming: bool,
     },
-    /// A run of streamed text is no reply and will be completed by none: what was shown of it is to go.
-    /// Lossy.
+    /// Withdraws a run of streamed text that turned out not to be a reply. No message will complete
+    /// it, so the channel removes its draft. Lossy.
     Withdrawn {
-        /// The run.
+        /// The run to withdraw.
         stream: StreamId,
     },
-    /// The turn is over, whether or not it said anything; its key names it. Nothing to show.
-    /// Lossy, and behind everything the turn said.
+    /// The end of a turn, even of one that said nothing; the key names the turn. Has nothing to
+    /// show. Lossy, and ordered after everything that the turn said.
     TurnEnd {
-        /// How many subagents of the session are not done with: their results are still to come.
+        /// Number of subagents of the session whose results are still to come.
         #[serde(default)]
         unfinished: u32,
     },
-    /// Something the assistant says on its own behalf: an error, a restart, a limit.
+    /// A message from the program itself: an error, a restart, a limit.
     Notice,
 }
 
 impl OutboundKind {
-    /// Whether the message goes through the ledger; the others may be dropped at any time.
+    /// `true` if the message goes through the ledger; all others may be dropped at any time.
     #[must_use]
     pub fn is_durable(&self) -> bool {
         matches!(self, Self::Final | Self::Notice)
@@ -227,14 +227,14 @@ impl OutboundKind {
 /// A choice offered below a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Button {
-    /// What the person reads, and what comes back as a message when it is pressed.
+    /// Text of the button, which is also the message sent when it is pressed.
     pub label: String,
 }
 
 /// A message on its way to a chat.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OutboundMessage {
-    /// Its name for ever.
+    /// The idempotency key.
     pub key: OutboundKey,
     /// The channel instance that delivers it.
     pub channel: ChannelName,
@@ -245,25 +245,25 @@ pub struct OutboundMessage {
     /// Files and addresses to attach.
     #[serde(default)]
     pub media: Vec<MediaRef>,
-    /// The metadata of the message it answers, unchanged.
+    /// Metadata of the message it replies to, unchanged.
     #[serde(default)]
     pub metadata: Map,
-    /// Where in the chat it belongs.
+    /// Place in the chat where it belongs.
     #[serde(default)]
     pub delivery: DeliveryContext,
-    /// What it is to the reader.
+    /// Kind of the message.
     pub kind: OutboundKind,
-    /// The stream this message completes, or repeats when it is a thought, so that a live draft becomes it instead of standing
-    /// beside it.
+    /// The stream that this message completes, so that the live draft becomes the message instead
+    /// of staying next to it. For [`OutboundKind::Progress`]: the stream that it repeats.
     #[serde(default)]
     pub completes: Option<StreamId>,
-    /// Rows of choices.
+    /// Rows of buttons.
     #[serde(default)]
     pub buttons: Vec<Vec<Button>>,
 }
 
 impl OutboundMessage {
-    /// A message to the place `inbound` came from, carrying its metadata and thread.
+    /// Creates a message to the chat and thread of `inbound`, carrying its metadata.
     #[must_use]
     pub fn in_reply_to(
         inbound: &InboundMessage,

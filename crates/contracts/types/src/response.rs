@@ -1,45 +1,45 @@
-//! What one model call came to, whichever vendor answered it.
+//! The result of one model call, independent of the vendor.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{AssistantMessage, Content, ModelId, ProviderName, ToolCall};
 
-/// Why a model stopped.
+/// Reason why a model stopped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
-    /// It was done.
+    /// The answer is complete.
     #[default]
     Stop,
-    /// It wants tools to run.
+    /// The model requests tool calls.
     ToolCalls,
-    /// It reached its token limit: the text is cut, and no call of it runs.
+    /// The token limit was reached: the text is truncated, and none of its tool calls runs.
     Length,
-    /// It wrote far more than its token limit and was cut off by the program. Such an answer has
-    /// no calls.
+    /// The model wrote far more than its token limit and the program cut it off. Such an answer has
+    /// no tool calls.
     Runaway,
-    /// The vendor withheld the answer.
+    /// The vendor withheld the answer (content filter).
     ContentFilter,
-    /// The call failed; the content says why.
+    /// The call failed; `content` says why.
     Error,
-    /// The conversation is too long for every candidate; the content says so. A shorter one may
+    /// The conversation is too long for every candidate; `content` says so. A shorter one may
     /// succeed.
     ContextOverflow,
 }
 
-/// Tokens counted by the vendor.
+/// Token counts reported by the vendor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// Tokens read, cached ones included.
+    /// Prompt tokens, including cached ones.
     pub prompt_tokens: u64,
-    /// Tokens written, reasoning included.
+    /// Completion tokens, including reasoning.
     pub completion_tokens: u64,
-    /// Of the tokens read, those that came from the vendor's cache.
+    /// Prompt tokens read from the vendor's cache.
     pub cached_tokens: u64,
-    /// Of the tokens read, those newly written to the vendor's cache.
+    /// Prompt tokens newly written to the vendor's cache.
     pub cache_write_tokens: u64,
-    /// Of the tokens written, those spent on reasoning.
+    /// Completion tokens spent on reasoning.
     pub reasoning_tokens: u64,
 }
 
@@ -53,29 +53,29 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
-/// The answer to one request.
+/// The response to one model request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LlmResponse {
-    /// The text, as the model wrote it; for [`FinishReason::Error`], what to tell the person.
+    /// The text as the model wrote it; for [`FinishReason::Error`], the message for the user.
     pub content: Option<String>,
-    /// The calls it made, with distinct ids and arguments that are the text of a JSON object.
+    /// The tool calls, with distinct ids; the arguments are the text of a JSON object.
     pub tool_calls: Vec<ToolCall>,
-    /// Why it stopped.
+    /// Reason why the model stopped.
     pub finish_reason: FinishReason,
-    /// Tokens, where the vendor counted them.
+    /// Token counts, if the vendor reported them.
     pub usage: Option<Usage>,
-    /// Plain-text reasoning.
+    /// Reasoning as plain text.
     pub reasoning_content: Option<String>,
-    /// Signed reasoning, opaque.
+    /// Signed reasoning blocks, opaque.
     pub thinking_blocks: Vec<serde_json::Value>,
-    /// Who answered.
+    /// The provider that answered.
     pub provider: Option<ProviderName>,
-    /// With which model.
+    /// The model that answered.
     pub model: Option<ModelId>,
 }
 
 impl LlmResponse {
-    /// A response that only says what went wrong.
+    /// Creates a response that only reports an error.
     pub fn error(message: impl Into<String>) -> Self {
         Self {
             content: Some(message.into()),
@@ -84,7 +84,7 @@ impl LlmResponse {
         }
     }
 
-    /// The message to store for this response.
+    /// Returns the assistant message to store for this response.
     #[must_use]
     pub fn to_message(&self) -> AssistantMessage {
         AssistantMessage {

@@ -1,23 +1,23 @@
-//! What a tool is to the model, and what came of running it.
+//! Tool specifications as the model sees them, and tool results.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{MediaRef, ToolName};
 
-/// What running a tool again would do. Decides what happens after a crash between a call and its
-/// recorded result.
+/// Effect of running a tool a second time. It decides what happens to a call without a recorded
+/// result after a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// It changes nothing: it may run again and beside others.
+    /// Changes nothing: the call may be repeated, and may run in parallel with others.
     Pure,
-    /// Running it twice leaves the same state as once: it may run again.
+    /// Running twice leaves the same state as running once: the call may be repeated.
     Idempotent,
-    /// Running it twice may do harm: it never runs again by itself.
+    /// Running twice may do harm: the call is never repeated automatically.
     Irreversible,
 }
 
-/// Where a tool comes from; built-in tools stand first in a request.
+/// Origin of a tool; built-in tools come first in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ToolSource {
     /// Part of the program.
@@ -29,72 +29,72 @@ pub enum ToolSource {
 /// A tool as the model sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolSpec {
-    /// Its name.
+    /// The tool's name.
     pub name: ToolName,
-    /// What it does, for the model.
+    /// Description for the model.
     pub description: String,
-    /// JSON schema of its arguments; an object schema.
+    /// JSON schema of the arguments; an object schema.
     pub parameters: serde_json::Value,
-    /// What running it again would do.
+    /// Effect of running it again.
     pub effect: Effect,
-    /// Where it comes from.
+    /// Origin of the tool.
     pub source: ToolSource,
 }
 
-/// How bad a failed result is.
+/// Severity of a failed result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Worth knowing.
+    /// For information only.
     Info,
     /// Part of the work was not done.
     Warning,
-    /// It was not done.
+    /// The work was not done.
     Error,
-    /// Going on makes no sense.
+    /// Continuing makes no sense.
     Fatal,
 }
 
-/// What came of running a tool. The model reads `output` whatever `success` says.
+/// The result of running a tool. The model reads `output`, whether or not `success` is set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// Whether it did what was asked.
+    /// `true` if the tool did what was asked.
     pub success: bool,
-    /// The answer, or the error, as text for the model.
+    /// The result, or the error, as text for the model.
     pub output: String,
-    /// What to try instead.
+    /// Advice on what to try instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
-    /// How bad a failure is.
+    /// Severity of a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub severity: Option<Severity>,
-    /// Whether the same call may succeed later.
+    /// `true` if the same call may succeed later.
     #[serde(default)]
     pub should_retry: bool,
-    /// Whether a person has to agree first.
+    /// `true` if a person has to confirm first.
     #[serde(default)]
     pub requires_user_confirmation: bool,
-    /// Files that belong to the answer.
+    /// Files that belong to the result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<MediaRef>,
-    /// All of what `output` shows a part of.
+    /// The full text, if `output` shows only a part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whole: Option<WholeText>,
 }
 
-/// A text that is too long for a prompt, to be kept where the model can read on in it.
+/// A text that is too long for a prompt, kept so that the model can read the rest of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WholeText {
     /// The text.
     pub text: String,
-    /// Characters of its beginning that the result shows.
+    /// Number of characters from the beginning that the result shows.
     pub shown: usize,
-    /// `false` if a part of it was lost already.
+    /// `false` if a part of the text was already lost.
     pub is_complete: bool,
 }
 
 impl ToolResult {
-    /// A success.
+    /// Creates a successful result.
     pub fn ok(output: impl Into<String>) -> Self {
         Self {
             success: true,
@@ -108,7 +108,8 @@ impl ToolResult {
         }
     }
 
-    /// A failure. `output` is shown to the model as it is; by custom it begins with `Error`.
+    /// Creates a failed result. `output` is shown to the model unchanged; by convention it begins
+    /// with `Error`.
     pub fn error(output: impl Into<String>) -> Self {
         Self {
             success: false,
@@ -117,7 +118,7 @@ impl ToolResult {
         }
     }
 
-    /// The same failure with advice what to try instead.
+    /// Adds advice on what to try instead.
     #[must_use]
     pub fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());

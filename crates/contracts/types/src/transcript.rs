@@ -1,41 +1,41 @@
-//! A conversation that every vendor accepts: each tool call is followed by exactly one result.
+//! Transcripts that every vendor accepts: each tool call is followed by exactly one result.
 //!
-//! Decision: the type has no other constructor than [`Transcript::repair`], so a request cannot
-//! be built from an invalid history. Repair never reorders what people or models said; it moves
-//! a result to its call, drops results that answer nothing, and makes up a result for a call that
-//! has none. The made-up results are handed back so that the session can record them.
+//! Decision: [`Transcript::repair`] is the only way to build one from messages, so a request cannot
+//! be built from an invalid history. Repair never reorders user or assistant messages. It moves
+//! each result to its call, drops orphaned results, and synthesises a result for a call without
+//! one. The synthesised results are returned so that the session can record them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::{AssistantMessage, CallId, ChatMessage, ToolCall, ToolMessage};
 
-/// The result given to a call that never got one.
+/// Result synthesised for a call without a recorded result.
 pub const INTERRUPTED_RESULT: &str =
     "Error: interrupted before a result was recorded. Inspect the state before repeating the call.";
 
-/// Messages in which every tool call has exactly one result right behind it.
+/// Messages in which every tool call is directly followed by exactly one result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcript {
     messages: Vec<Arc<ChatMessage>>,
 }
 
-/// A transcript, and what had to be done to make it one.
+/// A valid transcript, and the repairs that were needed.
 #[derive(Debug)]
 pub struct RepairedTranscript {
     /// The valid transcript.
     pub transcript: Transcript,
-    /// Results made up for calls without one, in order.
+    /// Results synthesised for calls without one, in order.
     pub synthesised: Vec<Arc<ChatMessage>>,
-    /// Tool messages left out because they answered nothing, or answered a second time.
+    /// Number of tool messages dropped because they answered no call, or the same call twice.
     pub dropped: usize,
 }
 
 impl Transcript {
-    /// Makes a valid transcript of any list of messages.
+    /// Builds a valid transcript from any list of messages.
     ///
-    /// A result belongs to the latest call before it that has its id. System messages are left
-    /// out: a request carries its instructions apart.
+    /// A result belongs to the latest preceding call with its id. System messages are left out,
+    /// because a request carries its instructions separately.
     #[must_use]
     pub fn repair(messages: impl IntoIterator<Item = Arc<ChatMessage>>) -> RepairedTranscript {
         let mut repair = Repair::default();
@@ -45,21 +45,21 @@ impl Transcript {
         repair.finish()
     }
 
-    /// The messages, in order.
+    /// Returns the messages, in order.
     #[must_use]
     pub fn messages(&self) -> &[Arc<ChatMessage>] {
         &self.messages
     }
 
-    /// Consumes the transcript.
+    /// Returns the messages, consuming the transcript.
     #[must_use]
     pub fn into_messages(self) -> Vec<Arc<ChatMessage>> {
         self.messages
     }
 
-    /// The same conversation with some messages rendered differently (images read from disk,
-    /// say). The function sees each message and may not change its role or its calls; if it
-    /// does, the message is kept as it was.
+    /// Renders messages differently, for example with their images read from disk. `render` sees
+    /// each message and must not change its role or its calls; if it does, the original message is
+    /// kept.
     #[must_use]
     pub fn map(mut self, mut render: impl FnMut(&Arc<ChatMessage>) -> Arc<ChatMessage>) -> Self {
         for message in &mut self.messages {
@@ -86,7 +86,7 @@ fn same_shape(before: &ChatMessage, after: &ChatMessage) -> bool {
     }
 }
 
-/// The message with only the first call of each id, or `None` when no id repeats.
+/// Returns the message with only the first call of each id, or `None` if no id repeats.
 fn without_repeated_ids(assistant: &AssistantMessage) -> Option<Arc<ChatMessage>> {
     let mut seen = HashSet::new();
     let distinct: Vec<ToolCall> = assistant
@@ -103,7 +103,7 @@ fn without_repeated_ids(assistant: &AssistantMessage) -> Option<Arc<ChatMessage>
     })
 }
 
-/// One message of the output, with a place for the results of its calls.
+/// One message of the output, with the results of its calls.
 struct Slot {
     message: Arc<ChatMessage>,
     results: HashMap<CallId, Arc<ChatMessage>>,
