@@ -1,4 +1,4 @@
-//! Who may do a thing that must be done once.
+//! Claims and leases: exclusive rights to do something at most once, or for a limited time.
 
 use std::time::Duration;
 
@@ -6,28 +6,31 @@ use async_trait::async_trait;
 
 use crate::BusError;
 
-/// Ownership of a name for a while.
+/// Ownership of a name for a limited time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// What is owned.
+    /// The name that is owned.
     pub name: String,
-    /// Grows with every new owner: work of an older epoch must be refused.
+    /// Fencing token: grows with every new owner. Work of an older epoch must be refused.
     pub epoch: u64,
 }
 
-/// Claims that outlive the process where the implementation is durable.
+/// Claims and leases. They outlive the process if the implementation is durable.
 #[async_trait]
 pub trait Claims: Send + Sync + std::fmt::Debug {
-    /// Takes `slot` for ever. `true` for exactly one caller, over all processes and restarts.
+    /// Takes `slot` permanently. Returns `true` for exactly one caller, over all processes and
+    /// restarts.
     ///
     /// # Errors
-    /// [`BusError::Store`]: nobody knows whether the slot is taken; do not act.
+    /// Returns [`BusError::Store`] if it is unknown whether the slot is taken; the caller must not
+    /// act.
     async fn claim_once(&self, slot: &str) -> Result<bool, BusError>;
 
-    /// Takes or renews `name` for `owner` for `ttl`. `None` while somebody else holds it.
+    /// Takes or renews the lease on `name` for `owner`, for the duration `ttl`. Returns `None`
+    /// while another owner holds it.
     ///
     /// # Errors
-    /// As [`Claims::claim_once`].
+    /// Same as [`Claims::claim_once`].
     async fn lease(
         &self,
         name: &str,
@@ -35,9 +38,9 @@ pub trait Claims: Send + Sync + std::fmt::Debug {
         ttl: Duration,
     ) -> Result<Option<Lease>, BusError>;
 
-    /// Gives `name` back if `owner` holds it.
+    /// Releases `name` if `owner` holds it.
     ///
     /// # Errors
-    /// As [`Claims::claim_once`].
+    /// Same as [`Claims::claim_once`].
     async fn release(&self, name: &str, owner: &str) -> Result<(), BusError>;
 }

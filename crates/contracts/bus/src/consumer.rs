@@ -1,8 +1,10 @@
-//! Who consumes what: one live consumer per queue, how it is woken, and what waits for it in memory.
+//! The consumers of a bus: one live consumer per queue, its wake-ups, and its pending lossy
+//! messages.
 //!
-//! Decision: a consumer is woken, then asks; nothing is pushed to it. So what waits stays in the
-//! ledger ([`crate::Backlog`]), and memory holds none of it, whoever is slow. Only lossy messages
-//! wait here, up to a bound. It stores nothing and knows no entry's content.
+//! Decision: a consumer is woken and then asks; nothing is pushed to it. Pending entries stay in
+//! the ledger ([`crate::Backlog`]) and not in memory, however slow a consumer is. Only lossy
+//! messages are queued here, up to a bound. This module stores no entries and does not know their
+//! content.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -14,18 +16,18 @@ use tokio::sync::Notify;
 
 use crate::{BusError, Queue, Settle};
 
-/// How many lossy messages may wait for one consumer.
+/// Maximum number of lossy messages queued for one consumer.
 const OFFERS: usize = 256;
 
-/// One handing-out of one entry: what an earlier holder says about it is told apart from what the
-/// present one says.
+/// One hand-out of one entry. It distinguishes what an earlier holder reports about the entry from
+/// what the present holder reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Handout {
-    /// The entry: numbers grow in the order of acceptance over both queues.
+    /// The entry's number. Numbers grow in the order of acceptance, over both queues.
     pub entry: u64,
-    /// The handing-out: never the same twice in a process, never 0.
+    /// Serial number of the hand-out: unique within a process, never 0.
     pub serial: u64,
-    /// The attempt that its holder was told it would be.
+    /// The attempt number that the holder was given.
     pub attempt: u32,
 }
 
@@ -44,7 +46,8 @@ struct OutboundConsumers {
 }
 
 impl Consumers {
-    /// Nobody consumes yet; `latest` is the number of the newest entry that is there already.
+    /// Creates consumers of which none is live; `latest` is the number of the newest existing
+    /// entry.
     #[must_use]
     pub fn new(latest: u64) -> Self {
         Self {
@@ -54,12 +57,12 @@ impl Consumers {
         }
     }
 
-    /// The consumer of inbound messages.
+    /// Returns the consumer of inbound messages.
     pub fn inbound(&self) -> &Arc<Consumer<InboundMessage>> {
         &self.inbound
     }
 
-    /// The consumer of one channel's outbound messages.
+    /// Returns the consumer of one channel's outbound messages.
     pub fn outbound(&self, channel: &ChannelName) -> Arc<Consumer<OutboundMessage>> {
         let mut outbound = lock(&self.outbound);
         if let Some(known) = outbound.by_channel.get(channel) {
@@ -75,14 +78,15 @@ impl Consumers {
         consumer
     }
 
-    /// Tells that entry `entry` was accepted, before its publisher learns of it; `channel` as in
-    /// [`crate::Queued::consumer`].
+    /// Notes that entry `entry` was accepted, and wakes its consumer. Must be called before the
+    /// publisher gets its answer. `channel` is that of [`crate::Queued::consumer`].
     pub fn accepted(&self, entry: u64, channel: Option<&ChannelName>) {
         self.latest.fetch_max(entry, Ordering::AcqRel);
         self.wake(channel);
     }
 
-    /// Tells that there may be something to hand out.
+    /// Wakes the consumer of `channel` because there may be an entry to hand out; `None` means the
+    /// inbound consumer.
     pub fn wake(&self, channel: Option<&ChannelName>) {
         match channel {
             None => self.inbound.wake(),
@@ -95,8 +99,8 @@ impl Consumers {
         }
     }
 
-    /// Passes on a lossy message, behind every entry that was accepted before it. Drops it when
-    /// nobody consumes the channel or too many wait.
+    /// Passes on a lossy message, ordered after every entry that was accepted before it. Drops it
+    /// if the channel has no live consumer or the consumer's queue of lossy messages is full.
     pub fn offer(&self, message: OutboundMessage) {
         let consumer = lock(&self.outbound)
             .by_channel
@@ -119,7 +123,7 @@ impl Consumers {
     }
 }
 
-/// A queue's end: one seat for one live consumer.
+/// The consuming end of a queue, with a seat for one live consumer.
 pub struct Consumer<T> {
     queue: Queue,
     waiting: Mutex<Waiting<T>>,
@@ -129,23 +133,23 @@ pub struct Consumer<T> {
 struct Waiting<T> {
     live: bool,
     closed: bool,
-    /// The backlog may hold something that was not there at the last look.
+    /// Set when the backlog may have changed since it was last queried.
     stale: bool,
-    /// Lossy messages, each with the newest entry that was accepted before it.
+    /// Lossy messages, each with the number of the newest entry accepted before it.
     offers: VecDeque<(u64, T)>,
-    /// Deliveries dropped unsettled, for the backlog to take back.
+    /// Deliveries dropped unsettled, to be given back to the backlog.
     returned: Vec<Handout>,
 }
 
-/// What a consumer should do next.
+/// Next action of a consumer.
 pub(crate) enum Step<T> {
     /// Pass on this lossy message.
     Offer(T),
     /// Pass on the delivery at hand.
     Ready,
-    /// Ask the backlog, giving these back first.
+    /// Query the backlog, giving these handouts back first.
     Take(Vec<Handout>),
-    /// Wait.
+    /// Wait for a wake-up.
     Wait,
     /// Stop.
     Closed,
@@ -167,10 +171,12 @@ impl<T> Consumer<T> {
         }
     }
 
-    /// Takes the one seat, until it or the subscription made from it is dropped.
+    /// Takes the only seat. It is free again when the returned value, or the subscription made from
+    /// it, is dropped.
     ///
     /// # Errors
-    /// [`BusError::Consumed`] while somebody has it, [`BusError::Closed`].
+    /// Returns [`BusError::Consumed`] while the seat is taken, and [`BusError::Closed`] after the
+    /// bus was closed.
     pub fn take_seat(self: &Arc<Self>) -> Result<Seat<T>, BusError> {
         let mut waiting = lock(&self.waiting);
         if waiting.closed {
@@ -186,7 +192,7 @@ impl<T> Consumer<T> {
         })
     }
 
-    /// Watches over a handout, for its settlement to hold.
+    /// Returns a guard that the settlement of `handout` holds.
     pub fn watch(self: &Arc<Self>, handout: Handout) -> HandoutGuard<T> {
         HandoutGuard {
             consumer: Arc::clone(self),
@@ -197,7 +203,7 @@ impl<T> Consumer<T> {
 
     fn give_back(&self, handout: Handout) {
         let mut waiting = lock(&self.waiting);
-        // Without a live consumer, the next subscription takes everything back at once.
+        // If there is no live consumer, the next subscription takes everything back at once.
         if waiting.live {
             waiting.returned.push(handout);
             waiting.stale = true;
@@ -205,7 +211,7 @@ impl<T> Consumer<T> {
         }
     }
 
-    /// Tells the consumer that its backlog changed.
+    /// Wakes the consumer because its backlog changed.
     pub fn wake(&self) {
         lock(&self.waiting).stale = true;
         self.wake.notify_one();
@@ -233,7 +239,7 @@ impl<T> fmt::Debug for Consumer<T> {
     }
 }
 
-/// Gives its handout back when it is dropped, unless an outcome ended the delivery before.
+/// Gives its handout back when dropped, unless an outcome ended the delivery first.
 pub struct HandoutGuard<T> {
     consumer: Arc<Consumer<T>>,
     handout: Handout,
@@ -241,19 +247,19 @@ pub struct HandoutGuard<T> {
 }
 
 impl<T> HandoutGuard<T> {
-    /// The handout.
+    /// Returns the handout.
     #[must_use]
     pub fn handout(&self) -> Handout {
         self.handout
     }
 
-    /// The consumer that it was handed to.
+    /// Returns the consumer that received the handout.
     #[must_use]
     pub fn consumer(&self) -> &Arc<Consumer<T>> {
         &self.consumer
     }
 
-    /// Tells that the ledger recorded `outcome`.
+    /// Notes that the ledger recorded `outcome`.
     pub fn recorded(&self, outcome: &Settle) {
         if outcome.ends_delivery() {
             self.ended.store(true, Ordering::Release);
@@ -277,14 +283,15 @@ impl<T> fmt::Debug for HandoutGuard<T> {
     }
 }
 
-/// The right to be the one live consumer.
+/// The exclusive right to be the live consumer.
 #[derive(Debug)]
 pub struct Seat<T> {
     consumer: Arc<Consumer<T>>,
 }
 
 impl<T> Seat<T> {
-    /// Decides what comes next; `at_hand` is the entry of a delivery that was fetched already.
+    /// Returns the next action; `at_hand` is the entry number of a delivery that was already
+    /// fetched.
     pub(crate) fn step(&self, at_hand: Option<u64>) -> Step<T> {
         let mut waiting = lock(&self.consumer.waiting);
         if waiting.closed {
@@ -306,17 +313,17 @@ impl<T> Seat<T> {
         }
     }
 
-    /// Keeps handouts for the next look, because this one failed.
+    /// Keeps handouts for the next query of the backlog, because this one failed.
     pub(crate) fn keep(&self, returned: Vec<Handout>) {
         lock(&self.consumer.waiting).returned.extend(returned);
     }
 
-    /// Makes the next step look at the backlog.
+    /// Makes the next step query the backlog.
     pub(crate) fn look_again(&self) {
         lock(&self.consumer.waiting).stale = true;
     }
 
-    /// Waits for a wake-up; one that came before is not missed.
+    /// Waits for a wake-up. One that came earlier is not missed.
     pub(crate) async fn woken(&self) {
         self.consumer.wake.notified().await;
     }
@@ -331,7 +338,8 @@ impl<T> Drop for Seat<T> {
     }
 }
 
-/// Nothing here is left half done by a panic, so a poisoned lock is as good as any.
+/// Locks `mutex`. A poisoned lock is used as is: no critical section here can leave its data half
+/// changed when it panics.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! A message handed to a consumer, and how the consumer settles it.
+//! A message handed to a consumer, and its settlement.
 
 use std::fmt;
 use std::pin::Pin;
@@ -9,39 +9,39 @@ use futures_util::{Stream, StreamExt as _};
 
 use crate::BusError;
 
-/// What became of a delivery.
+/// Outcome of a delivery, or a step towards it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Settle {
-    /// It is tried from here on, which counts as an attempt, and as another one when it is said
-    /// again. A crash leaves the effect of an outbound message in doubt; those of an inbound one
-    /// are in the journal of its turn.
+    /// Processing starts, which counts as an attempt; reporting it again counts another one. If the
+    /// process crashes later, the effect of an outbound message is in doubt. The effects of an
+    /// inbound message are in the journal of its turn.
     Begin,
-    /// This part (counted from 0) of an outbound message reached the platform; the next may be
+    /// This part (counted from 0) of an outbound message reached the platform. The next part may be
     /// under way from now on, without another `Begin`.
     PartSent(u32),
     /// Done: `answered` or `sent`. Terminal.
     Ack,
-    /// Still at work: do not hand it out again for this long. No attempt by itself. A ledger that can see whether the
-    /// delivery still lives waits for that anyway.
+    /// Still in progress: do not hand it out again for this long. Does not count as an attempt. A
+    /// ledger that can tell whether the delivery is still alive waits for it anyway.
     Extend(Duration),
-    /// Not now: hand it out again after this long. What was begun since it was handed out did
-    /// certainly not happen; an older doubt stays. Ends this delivery.
+    /// Not done: hand it out again after this long. Anything begun since this hand-out certainly
+    /// did not happen; an older doubt remains. Ends this delivery.
     RetryIn(Duration),
-    /// There is no room for it now: hand it out again after this long, and to another consumer at
-    /// once. Nothing was tried, so this delivery does not count as an attempt, begun or not. Ends
+    /// The consumer has no room: hand it out again after this long, or to another consumer at once.
+    /// Nothing was tried, so this delivery does not count as an attempt, even if it was begun. Ends
     /// this delivery.
     PutOff(Duration),
-    /// It may or may not have happened; a person or a policy decides. Terminal; an inbound
-    /// message becomes `failed`.
+    /// It may or may not have happened; a person or a policy decides. Terminal; an inbound message
+    /// becomes `failed`.
     Uncertain(String),
-    /// It did not happen and will not. Terminal.
+    /// It did not happen and will not be retried. Terminal.
     Fail(String),
-    /// It was left undone on purpose. Terminal.
+    /// Deliberately not done. Terminal.
     Discard(String),
 }
 
 impl Settle {
-    /// Whether it settles the entry for good.
+    /// `true` if the outcome settles the entry permanently.
     #[must_use]
     pub fn is_terminal(&self) -> bool {
         match self {
@@ -54,13 +54,15 @@ impl Settle {
         }
     }
 
-    /// Whether the consumer is through with this delivery: terminal, or to be handed out again.
+    /// `true` if the consumer is done with this delivery: the outcome is terminal, or the entry is
+    /// to be handed out again.
     #[must_use]
     pub fn ends_delivery(&self) -> bool {
         self.is_terminal() || self.comes_again_in().is_some()
     }
 
-    /// How long it waits before it is handed out again, if it is.
+    /// Returns the delay before the entry is handed out again; `None` if it is not handed out
+    /// again.
     #[must_use]
     pub fn comes_again_in(&self) -> Option<Duration> {
         match self {
@@ -73,44 +75,45 @@ impl Settle {
 /// The ledger's side of a delivery.
 #[async_trait]
 pub trait Settlement: Send + Sync {
-    /// Records what became of the delivery. When it returns `Ok`, the record is durable.
+    /// Records the outcome of the delivery. When it returns `Ok`, the record is durable.
     ///
     /// # Errors
-    /// [`BusError::Conflict`] when the entry is settled already (by a person, say), or was handed
-    /// out again since and the outcome is not terminal; [`BusError::Store`] when nothing was
-    /// recorded.
+    /// Returns [`BusError::Conflict`] if the entry is already settled (by a person, for example),
+    /// or if it was handed out again in the meantime and the outcome is not terminal. Returns
+    /// [`BusError::Store`] if the store fails; nothing was recorded then.
     async fn settle(&self, outcome: Settle) -> Result<(), BusError>;
 }
 
-/// How far a message had come when it was handed out.
+/// Progress of a message at the time of a hand-out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// The number of the attempt that this delivery would be; from 1. One that ends before it was
-    /// begun or settled was none.
+    /// The attempt number, from 1, that this delivery has once it is begun or settled. A delivery
+    /// that ends before that does not count as an attempt.
     pub attempt: u32,
-    /// How many parts of it are known to have reached the platform.
+    /// Number of parts known to have reached the platform.
     pub parts_sent: u32,
-    /// Whether an earlier delivery began the effect and nobody recorded how it ended.
+    /// `true` if an earlier delivery began the effect and its outcome was not recorded.
     pub in_doubt: bool,
 }
 
-/// A message and the duty to settle it. Dropped without a terminal outcome, it is delivered
-/// again: to this subscription after [`crate::REDELIVERY_DELAY`], or to the next one at once.
+/// A message and the duty to settle it. If it is dropped without an outcome that
+/// [ends the delivery](Settle::ends_delivery), it is delivered again: to this subscription after
+/// [`crate::REDELIVERY_DELAY`], or to the next subscription at once.
 pub struct Delivery<T> {
     /// The message.
     pub message: T,
-    /// The number of the attempt that this delivery is, from 1, once it is begun or settled.
+    /// The attempt number of this delivery, from 1, once it is begun or settled.
     pub attempt: u32,
-    /// How many parts of it had reached the platform before this delivery.
+    /// Number of parts that reached the platform before this delivery.
     pub parts_sent: u32,
-    /// Whether an earlier delivery began the effect and never recorded how it ended: part
-    /// `parts_sent` may be at the platform already. Never for an inbound message.
+    /// `true` if an earlier delivery began the effect and its outcome was not recorded: the
+    /// platform may already have part `parts_sent`. Always `false` for an inbound message.
     pub in_doubt: bool,
     settlement: Option<Box<dyn Settlement>>,
 }
 
 impl<T> Delivery<T> {
-    /// A delivery that a ledger wants settled.
+    /// Creates a delivery that a ledger expects to be settled.
     pub fn durable(message: T, progress: Progress, settlement: Box<dyn Settlement>) -> Self {
         let Progress {
             attempt,
@@ -126,7 +129,7 @@ impl<T> Delivery<T> {
         }
     }
 
-    /// A delivery nobody keeps a record of: settling it does nothing.
+    /// Creates a delivery without a record in the ledger. Settling it does nothing.
     pub fn lossy(message: T) -> Self {
         Self {
             message,
@@ -137,7 +140,7 @@ impl<T> Delivery<T> {
         }
     }
 
-    /// Whether a ledger waits for its settlement.
+    /// `true` if a ledger expects its settlement.
     pub fn is_durable(&self) -> bool {
         self.settlement.is_some()
     }
@@ -145,7 +148,8 @@ impl<T> Delivery<T> {
     /// Records an outcome.
     ///
     /// # Errors
-    /// The ledger's error; the outcome is not recorded and the message will come back.
+    /// Returns the ledger's error; the outcome is not recorded and the message will be delivered
+    /// again.
     pub async fn settle(&self, outcome: Settle) -> Result<(), BusError> {
         match &self.settlement {
             Some(settlement) => settlement.settle(outcome).await,
@@ -156,7 +160,7 @@ impl<T> Delivery<T> {
     /// Settles it as done.
     ///
     /// # Errors
-    /// As [`Delivery::settle`].
+    /// Same as [`Delivery::settle`].
     pub async fn ack(self) -> Result<(), BusError> {
         self.settle(Settle::Ack).await
     }
@@ -180,15 +184,15 @@ pub struct Subscription<T> {
 }
 
 impl<T> Subscription<T> {
-    /// Wraps a stream of deliveries. Dropping the subscription drops the stream, which is how
-    /// the queue learns that its consumer is gone.
+    /// Wraps a stream of deliveries. Dropping the subscription drops the stream, which is how the
+    /// queue learns that its consumer is gone.
     pub fn new(deliveries: impl Stream<Item = Delivery<T>> + Send + 'static) -> Self {
         Self {
             deliveries: Box::pin(deliveries),
         }
     }
 
-    /// The next delivery; `None` when the bus is closed. Cancel-safe.
+    /// Returns the next delivery; `None` after the bus was closed. Cancel-safe.
     pub async fn next(&mut self) -> Option<Delivery<T>> {
         self.deliveries.next().await
     }

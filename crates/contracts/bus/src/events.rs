@@ -1,19 +1,19 @@
-//! Events for observers: a bounded broadcast that forgets what nobody reads in time.
+//! Event feed for observers: a bounded broadcast that drops the oldest events when a reader lags.
 
 use nanobot_types::Event;
 use tokio::sync::broadcast;
 
-/// How many events an observer may be behind before it loses the oldest.
+/// Number of events by which an observer may lag before it loses the oldest.
 const BACKLOG: usize = 256;
 
-/// Tells any number of observers what happens. Sending never waits and never fails.
+/// Sends events to any number of observers. Sending never waits and never fails.
 #[derive(Clone, Debug)]
 pub struct EventFeed {
     sender: broadcast::Sender<Event>,
 }
 
 impl EventFeed {
-    /// A feed without observers.
+    /// Creates a feed without observers.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -21,13 +21,13 @@ impl EventFeed {
         }
     }
 
-    /// Tells whoever listens.
+    /// Sends an event to all current observers.
     pub fn send(&self, event: Event) {
-        // An error here means that nobody listens, which is fine.
+        // The only error is that there is no observer, which is fine.
         drop(self.sender.send(event));
     }
 
-    /// Listens from now on.
+    /// Subscribes to the events sent from now on.
     #[must_use]
     pub fn subscribe(&self) -> broadcast::Receiver<Event> {
         self.sender.subscribe()

@@ -1,10 +1,11 @@
-//! From a backlog to a subscription: one entry at a time, lossy messages in between, in order.
+//! Turns a backlog into a subscription: one entry at a time, interleaved with lossy messages, in
+//! order.
 //!
-//! Decision: entries are handed out when their consumer asks for the next one and not before, a few at a
-//! time ([`MOST_HANDED_OUT`]): memory holds no more than these however long the queue is, and a store that
-//! syncs to a disk is not asked, and waited for, once per message. Being handed out is no attempt, so
-//! those at hand lose nothing when the process ends. A look at the backlog that fails is repeated: a full
-//! disk delays messages, it does not end a subscription.
+//! Decision: entries are handed out only when their consumer asks for the next one, at most
+//! [`MOST_HANDED_OUT`] at a time. Memory never holds more than these, however long the queue is,
+//! and a store that syncs to disk is queried once per batch instead of once per message. A hand-out
+//! is not an attempt, so the fetched entries lose nothing when the process ends. A failed query of
+//! the backlog is repeated: a full disk delays messages but does not end a subscription.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,42 +17,43 @@ use tokio::time::Instant;
 use crate::consumer::Step;
 use crate::{BusError, Delivery, Handout, Seat, Subscription};
 
-/// How long a delivery that was dropped unsettled stays away, so that a consumer that fails on it
-/// does not spin.
+/// Delay before a delivery that was dropped unsettled is handed out again, so that a consumer that
+/// fails on it does not spin.
 pub const REDELIVERY_DELAY: Duration = Duration::from_secs(1);
 
-/// The longest delay that a bus keeps; longer ones are cut to this year.
+/// Maximum delay that a bus keeps (one year); longer delays are shortened to it.
 pub const LONGEST_DELAY: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// How many entries one look at a backlog may hand out.
+/// Maximum number of entries handed out by one query of a backlog.
 pub const MOST_HANDED_OUT: usize = 32;
 
-/// How long to wait after a look at the backlog failed.
+/// Pause after a failed query of the backlog.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
-/// What a look at a backlog found.
+/// Result of one query of a backlog.
 #[derive(Debug)]
 pub struct Look<T> {
-    /// The deliveries that were handed out, in order, each with the number of its entry.
+    /// The deliveries handed out, in order, each with its entry number.
     pub deliveries: Vec<(u64, Delivery<T>)>,
-    /// When the next of those that wait comes due.
+    /// Time at which the next waiting entry is due.
     pub next_due: Option<Instant>,
 }
 
 /// The entries of one consumer, as a store keeps them.
 #[async_trait]
 pub trait Backlog<T>: Send + Sync + 'static {
-    /// Takes back `returned` (those that are still out under that serial), to be due again after
-    /// [`REDELIVERY_DELAY`]; then hands out the first entries that are pending, due and not out:
-    /// at least one if there is one, and [`MOST_HANDED_OUT`] at most.
+    /// Takes back each handout in `returned` that is still out under its serial; these entries are
+    /// due again after [`REDELIVERY_DELAY`]. Then hands out the first entries that are pending, due
+    /// and not out: at least one if there is one, and at most [`MOST_HANDED_OUT`].
     ///
     /// # Errors
-    /// [`BusError::Store`] and [`BusError::Closed`]: nothing was handed out or taken back.
+    /// Returns [`BusError::Store`] if the store fails, and [`BusError::Closed`] after the bus was
+    /// closed. In both cases nothing was handed out or taken back.
     async fn take(&self, returned: &[Handout]) -> Result<Look<T>, BusError>;
 }
 
 impl<T: Send + 'static> Seat<T> {
-    /// Begins to consume. Everything that was handed out before must have been taken back.
+    /// Starts consuming. Everything handed out earlier must have been taken back.
     pub fn subscribe(self, backlog: impl Backlog<T>) -> Subscription<T> {
         let feed = Feed {
             seat: self,
@@ -66,12 +68,12 @@ impl<T: Send + 'static> Seat<T> {
     }
 }
 
-/// The state of a subscription. The seat is dropped first: what is at hand then goes to the next
-/// subscription at once.
+/// State of a subscription. The seat is dropped first, so that the fetched deliveries go to the
+/// next subscription at once.
 struct Feed<T, B> {
     seat: Seat<T>,
     backlog: B,
-    /// Fetched, but lossy messages that were given before one come before it.
+    /// Fetched deliveries. Lossy messages that were offered before one of them are passed on first.
     at_hand: VecDeque<(u64, Delivery<T>)>,
     next_due: Option<Instant>,
 }
@@ -92,7 +94,7 @@ impl<T, B: Backlog<T>> Feed<T, B> {
         }
     }
 
-    /// Looks at the backlog; `None` when the bus is closed.
+    /// Queries the backlog; `None` after the bus was closed.
     async fn take(&mut self, returned: Vec<Handout>) -> Option<()> {
         match self.backlog.take(&returned).await {
             Ok(look) => {

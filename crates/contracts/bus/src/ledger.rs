@@ -1,4 +1,4 @@
-//! The ledger behind the queues: what is there, and what a person may do about it.
+//! The ledger of the queues: its entries, and what a person may do with them.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::BusError;
 
-/// Which of the two queues.
+/// One of the two queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Queue {
-    /// From people.
+    /// Messages from people.
     Inbound,
-    /// To people.
+    /// Messages to people.
     Outbound,
 }
 
@@ -27,27 +27,28 @@ impl fmt::Display for Queue {
     }
 }
 
-/// Where a message stands. An inbound message is `pending`, then `answered`, `failed` or
-/// `dropped`; an outbound one is `pending`, `sending`, then `sent`, `uncertain`, `failed` or
+/// State of a ledger entry. An inbound message is `pending`, then `answered`, `failed` or
+/// `dropped`. An outbound message is `pending`, `sending`, then `sent`, `uncertain`, `failed` or
 /// `expired`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryState {
-    /// Accepted, not settled. An outbound message is not at the platform, unless it is in doubt.
+    /// Accepted, not settled. An outbound message has not reached the platform, unless it is in
+    /// doubt.
     Pending,
-    /// Handed to the platform, no answer yet.
+    /// Handed to the platform, which has not answered yet.
     Sending,
     /// Its turn ended.
     Answered,
     /// The platform has it.
     Sent,
-    /// Nobody knows whether the platform has it.
+    /// It is unknown whether the platform has it.
     Uncertain,
-    /// It could not be done and will not be tried again.
+    /// It could not be done and will not be retried.
     Failed,
-    /// Left unanswered on purpose.
+    /// Deliberately left unanswered.
     Dropped,
-    /// Nobody wanted it in time, or it was discarded.
+    /// It was no longer wanted, or it was discarded.
     Expired,
 }
 
@@ -64,7 +65,7 @@ impl EntryState {
         Self::Expired,
     ];
 
-    /// The state in a word, as people and stores spell it.
+    /// Returns the state in one word, as stores and people spell it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -79,13 +80,13 @@ impl EntryState {
         }
     }
 
-    /// The state that [`EntryState::as_str`] spells this way.
+    /// Returns the state that [`EntryState::as_str`] spells this way.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == word)
     }
 
-    /// Whether somebody still has to settle it.
+    /// `true` if it still has to be settled.
     #[must_use]
     pub fn is_open(self) -> bool {
         matches!(self, Self::Pending | Self::Sending)
@@ -101,26 +102,26 @@ impl fmt::Display for EntryState {
 /// One line of the ledger.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LedgerEntry {
-    /// Names it for [`Ledger::retry`] and [`Ledger::discard`].
+    /// Id for [`Ledger::retry`] and [`Ledger::discard`].
     pub id: String,
-    /// Where it stands.
+    /// Its state.
     pub state: EntryState,
-    /// Why it is in that state, where there is a reason.
+    /// Reason for the state, if there is one.
     pub why: Option<String>,
-    /// How often it was tried since it was accepted, or last retried by a person.
+    /// Number of attempts since it was accepted, or since a person last retried it.
     pub attempts: u32,
-    /// When it was accepted.
+    /// Time at which it was accepted.
     pub accepted_at: Timestamp,
-    /// The message, when it came from a person.
+    /// The message, if it is inbound.
     pub inbound: Option<InboundMessage>,
-    /// The message, when it goes to a person.
+    /// The message, if it is outbound.
     pub outbound: Option<OutboundMessage>,
 }
 
-/// Why an entry is settled that [`Ledger::discard`] settled.
+/// Reason recorded for entries that [`Ledger::discard`] settled.
 pub const DISCARDED: &str = "discarded by a person";
 
-/// Which entries to list.
+/// Selection of the entries to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LedgerFilter {
@@ -130,12 +131,12 @@ pub enum LedgerFilter {
     Failed,
     /// Settled as uncertain.
     Uncertain,
-    /// Everything that is still kept.
+    /// All entries that are still kept.
     All,
 }
 
 impl LedgerFilter {
-    /// Whether entries in `state` are wanted.
+    /// `true` if the filter selects entries in `state`.
     #[must_use]
     pub fn admits(self, state: EntryState) -> bool {
         match self {
@@ -147,13 +148,13 @@ impl LedgerFilter {
     }
 }
 
-/// What a person may see of the queues and do about them.
+/// Lets a person inspect the queues and act on their entries.
 #[async_trait]
 pub trait Ledger: Send + Sync + fmt::Debug {
-    /// The newest `limit` entries of a queue that match, newest first.
+    /// Returns the newest `limit` entries of a queue that match `filter`, newest first.
     ///
     /// # Errors
-    /// [`BusError::Store`].
+    /// Returns [`BusError::Store`] if the store fails.
     async fn list(
         &self,
         queue: Queue,
@@ -161,23 +162,25 @@ pub trait Ledger: Send + Sync + fmt::Debug {
         limit: usize,
     ) -> Result<Vec<LedgerEntry>, BusError>;
 
-    /// One entry.
+    /// Returns one entry.
     ///
     /// # Errors
-    /// [`BusError::Unknown`] and [`BusError::Store`].
+    /// Returns [`BusError::Unknown`] if no entry has this id, and [`BusError::Store`] if the store
+    /// fails.
     async fn show(&self, id: &str) -> Result<LedgerEntry, BusError>;
 
     /// Makes a failed, uncertain, dropped or expired entry pending again, without doubt and with
-    /// its attempts counted anew. It keeps its place: older messages come first.
+    /// its attempts counted anew. It keeps its position: older messages come first.
     ///
     /// # Errors
-    /// [`BusError::Conflict`] when it is in another state; else as [`Ledger::show`].
+    /// Returns [`BusError::Conflict`] if it is in another state; otherwise the same as
+    /// [`Ledger::show`].
     async fn retry(&self, id: &str) -> Result<(), BusError>;
 
-    /// Settles an entry that is open, uncertain or failed as dropped (inbound) or expired
-    /// (outbound).
+    /// Settles an open, uncertain or failed entry as dropped (inbound) or expired (outbound).
     ///
     /// # Errors
-    /// [`BusError::Conflict`] when it is done or given up already; else as [`Ledger::show`].
+    /// Returns [`BusError::Conflict`] if it is already done, dropped or expired; otherwise the same
+    /// as [`Ledger::show`].
     async fn discard(&self, id: &str) -> Result<(), BusError>;
 }

@@ -1,13 +1,13 @@
 //! The bus: two queues whose messages are settled, never lost.
 //!
-//! Decision: a queue is a ledger. `publish` returns when the message is durable; a consumer holds
-//! a [`Delivery`] and settles it; what is not settled comes back. Whether "durable" means memory
-//! ([`MemoryBus`]), a file or a cluster is the implementation's to say; the rules are the same, and
-//! one conformance suite in `nanobot-testkit` holds all of them to it.
+//! Decision: a queue is a ledger. Publishing returns when the message is durable; a consumer
+//! receives a [`Delivery`] and settles it; an unsettled message is delivered again. The
+//! implementation defines what "durable" means: memory ([`MemoryBus`]), a file or a cluster. The
+//! rules are the same for all, and one conformance suite in `nanobot-testkit` checks them.
 //!
-//! For implementers there are three parts beside the traits, so that the subtle rules are written
-//! once: [`Standing`] (which state follows which outcome), [`Queued`] (what makes two messages the
-//! same) and [`Consumers`] (one live consumer, wake-ups, and lossy messages in between).
+//! Next to the traits there are three parts for implementers, so that the subtle rules are written
+//! once: [`Standing`] (the state machine of an entry), [`Queued`] (message identity) and
+//! [`Consumers`] (one live consumer, wake-ups, and interleaved lossy messages).
 
 mod claims;
 mod consumer;
@@ -32,39 +32,39 @@ pub use memory::MemoryBus;
 pub use queued::Queued;
 pub use standing::Standing;
 
-/// Why the bus could not do what was asked.
+/// Errors of the bus.
 #[derive(Debug, thiserror::Error)]
 pub enum BusError {
-    /// The store below failed; the message is not accepted.
+    /// The underlying store failed; the message is not accepted.
     #[error("the message store failed while trying to {action}")]
     Store {
-        /// What was being done.
+        /// The action that failed.
         action: &'static str,
-        /// What failed.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The queue is at its bound; the message is not accepted.
     #[error("the {queue} queue is full ({bound} messages)")]
     Full {
-        /// Which queue.
+        /// The queue.
         queue: Queue,
         /// Its bound.
         bound: usize,
     },
-    /// Only one live consumer is allowed, and there is one.
+    /// The queue allows only one live consumer and has one.
     #[error("the {queue} queue has a consumer already")]
     Consumed {
-        /// Which queue.
+        /// The queue.
         queue: Queue,
     },
     /// No entry has this id.
     #[error("no ledger entry {id}")]
     Unknown {
-        /// The id asked for.
+        /// The requested id.
         id: String,
     },
-    /// The entry is in a state that does not allow this.
+    /// The entry's state does not allow the change.
     #[error("ledger entry {id} is {state} and cannot be changed that way")]
     Conflict {
         /// The entry.
@@ -72,69 +72,71 @@ pub enum BusError {
         /// Its state.
         state: EntryState,
     },
-    /// The bus is shut down.
+    /// The bus was closed.
     #[error("the bus is closed")]
     Closed,
 }
 
 impl BusError {
-    /// Whether trying again later can succeed.
+    /// `true` if trying again later can succeed.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Store { .. } | Self::Full { .. })
     }
 }
 
-/// Whether a published message was new.
+/// Outcome of publishing a message: new, or already known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
-    /// It is in the ledger now.
+    /// The message is now in the ledger.
     New,
-    /// It was there before; nothing changed.
+    /// The message was already there; nothing changed.
     Duplicate,
 }
 
 /// Two durable queues with settlement.
 #[async_trait]
 pub trait Bus: Send + Sync + std::fmt::Debug {
-    /// Accepts a message of a person. When this returns `Ok`, the message survives whatever the
-    /// implementation promises to survive, and the platform may be acknowledged.
+    /// Accepts a message from a person. When this returns `Ok`, the message is as durable as the
+    /// implementation promises, and it may be acknowledged to the platform.
     ///
-    /// Deduplicated by channel instance, chat and id, across restarts where the implementation
-    /// is durable. A message without an id is never a duplicate; the ledger gives it one, so that
-    /// its journal can name it.
+    /// Deduplicated by channel instance, chat and id, across restarts if the implementation is
+    /// durable. A message without an id is never a duplicate; the ledger assigns one, so that the
+    /// journal can refer to the message.
     ///
     /// # Errors
-    /// [`BusError::Store`] and [`BusError::Full`]: the message is not accepted, do not acknowledge.
+    /// Returns [`BusError::Store`] if the store fails, and [`BusError::Full`] if the queue is at
+    /// its bound. In both cases the message is not accepted; the caller must not acknowledge it.
     async fn publish_inbound(&self, message: InboundMessage) -> Result<Accepted, BusError>;
 
-    /// Accepts a message to a chat. Idempotent by [`nanobot_types::OutboundKey`]: a second
-    /// message under a known key is a [`Accepted::Duplicate`], whatever it says.
+    /// Accepts a message to a chat. Idempotent by [`nanobot_types::OutboundKey`]: a second message
+    /// under a known key is a [`Accepted::Duplicate`], whatever its content.
     ///
     /// # Errors
-    /// As [`Bus::publish_inbound`].
+    /// Same as [`Bus::publish_inbound`].
     async fn publish_outbound(&self, message: OutboundMessage) -> Result<Accepted, BusError>;
 
-    /// The inbound messages that are not settled, oldest first, then new ones as they come: per
-    /// session in order, not waiting for earlier ones to be settled. One live consumer; dropping
-    /// the subscription makes room for the next, which sees unsettled messages again. A message
-    /// sent back with [`Settle::RetryIn`] is overtaken by later ones until it is due.
+    /// Subscribes to inbound messages: first the unsettled ones, oldest first, then new ones as
+    /// they arrive. They come in order within a session, without waiting for earlier ones to be
+    /// settled. There is one live consumer; after its subscription is dropped, the next one
+    /// receives the unsettled messages again. A message returned with [`Settle::RetryIn`] is
+    /// overtaken by later ones until it is due.
     ///
     /// # Errors
-    /// [`BusError::Consumed`] while another subscription lives.
+    /// Returns [`BusError::Consumed`] while another subscription is live.
     async fn inbound(&self) -> Result<Subscription<InboundMessage>, BusError>;
 
-    /// The messages for one channel: durable ones as [`Bus::inbound`] does, and those given to
-    /// [`Bus::offer`] in between, in the order in which they were given.
+    /// Subscribes to the messages for one channel: durable ones as in [`Bus::inbound`], interleaved
+    /// with those given to [`Bus::offer`], in the order in which they were given.
     ///
     /// # Errors
-    /// [`BusError::Consumed`] while another subscription to this channel lives.
+    /// Returns [`BusError::Consumed`] while another subscription to this channel is live.
     async fn outbound(
         &self,
         channel: &ChannelName,
     ) -> Result<Subscription<OutboundMessage>, BusError>;
 
-    /// Hands over a delta, a progress line or a hint. Lossy: it is dropped when nobody consumes
-    /// the channel or the consumer is behind, and it is never in the ledger.
+    /// Passes on a delta, a progress message or a hint. Lossy: it is dropped if the channel has no
+    /// consumer or the consumer lags, and it is never in the ledger.
     fn offer(&self, message: OutboundMessage);
 }

@@ -1,10 +1,11 @@
-//! The bus within one process, for embedders and tests: nothing outlives it, all else holds.
+//! In-process bus for embedders and tests: it keeps every promise of the contract except that
+//! nothing outlives the process.
 //!
-//! Decision: entries are kept by value behind a short lock; the rules of order, wake-up and
-//! settlement are the shared ones. Open entries are bounded (then publishing says
-//! [`BusError::Full`]); of settled ones the last few thousand are remembered, and so are their
-//! names, so that a redelivered message is a duplicate for about as long. Times follow tokio's
-//! clock.
+//! Decision: entries are kept by value under a short lock; the rules of order, wake-up and
+//! settlement are the shared ones. Open entries are bounded (publishing then returns
+//! [`BusError::Full`]). The last few thousand settled entries are remembered together with their
+//! names, so a redelivered message is recognised as a duplicate for about as long. Time follows
+//! tokio's clock.
 
 mod claims;
 mod table;
@@ -26,10 +27,10 @@ use crate::{
 use claims::ClaimTable;
 use table::Table;
 
-/// How many open entries a queue takes unless told otherwise.
+/// Default maximum number of open entries per queue.
 const BOUND: usize = 1024;
 
-/// A bus that lives and ends with its process. Clones share it.
+/// A bus that lives and ends with its process. Clones share their state.
 #[derive(Clone)]
 pub struct MemoryBus {
     shared: Arc<Shared>,
@@ -45,13 +46,13 @@ struct Shared {
 }
 
 impl MemoryBus {
-    /// An empty bus that takes 1024 unsettled messages per queue.
+    /// Creates an empty bus that takes 1024 unsettled messages per queue.
     #[must_use]
     pub fn new() -> Self {
         Self::bounded(BOUND)
     }
 
-    /// An empty bus that takes `bound` unsettled messages per queue.
+    /// Creates an empty bus that takes `bound` unsettled messages per queue.
     #[must_use]
     pub fn bounded(bound: usize) -> Self {
         let shared = Shared {
@@ -67,7 +68,7 @@ impl MemoryBus {
         }
     }
 
-    /// Ends every subscription. What is unsettled stays in the ledger.
+    /// Ends every subscription. Unsettled messages stay in the ledger.
     pub fn close(&self) {
         self.shared.consumers.close();
     }
@@ -111,7 +112,7 @@ impl fmt::Debug for MemoryBus {
     }
 }
 
-/// Which table keeps a kind of message.
+/// Selects the table that keeps a type of message.
 trait Kept: Queued {
     fn table(shared: &Shared) -> &Mutex<Table<Self>>;
 }
@@ -128,7 +129,7 @@ impl Kept for OutboundMessage {
     }
 }
 
-/// What one consumer sees of a table.
+/// One consumer's view of a table.
 struct Lane<T> {
     shared: Arc<Shared>,
     consumer: Arc<Consumer<T>>,
@@ -162,7 +163,7 @@ impl<T: Kept> Backlog<T> for Lane<T> {
     }
 }
 
-/// A delivery that is out.
+/// A delivery that is out, with the guard that returns it.
 struct Held<T> {
     shared: Arc<Shared>,
     guard: HandoutGuard<T>,
@@ -273,13 +274,13 @@ impl Claims for MemoryBus {
     }
 }
 
-/// The entry that a ledger id names.
+/// Parses the entry number from a ledger id.
 fn number(id: &str) -> Result<u64, BusError> {
     id.parse()
         .map_err(|_not_a_number| BusError::Unknown { id: id.to_owned() })
 }
 
-/// The next of a row of numbers, from 1.
+/// Returns the next number of a sequence that starts at 1.
 fn next(counter: &AtomicU64) -> u64 {
     counter.fetch_add(1, Ordering::Relaxed).saturating_add(1)
 }

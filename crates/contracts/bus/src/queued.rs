@@ -1,4 +1,4 @@
-//! What a message must tell a ledger: its queue, its consumer, and what makes it the same.
+//! Properties that a ledger needs of a message: its queue, its consumer and its identity.
 
 use nanobot_types::{ChannelName, InboundMessage, MessageId, OutboundMessage};
 use serde::Serialize;
@@ -6,23 +6,23 @@ use serde::de::DeserializeOwned;
 
 use crate::{LedgerEntry, Queue};
 
-/// A message that one of the two queues carries.
+/// A message carried by one of the two queues.
 pub trait Queued: Clone + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The queue.
     const QUEUE: Queue;
 
-    /// Makes sure that the message has a name: called once, when it is accepted.
+    /// Makes sure that the message has a name. Called once, when it is accepted.
     fn complete(&mut self);
 
-    /// Two messages of a queue with one name are the same message. Injective over everything the
-    /// message is known by.
+    /// Returns the identity of the message within its queue: two messages with the same name are
+    /// the same message. Injective over the fields that identify it.
     fn name(&self) -> String;
 
-    /// The channel whose subscription gets it; `None` for inbound messages, which have one
-    /// consumer for all channels.
+    /// Returns the channel whose subscription receives it; `None` for inbound messages, which have
+    /// one consumer for all channels.
     fn consumer(&self) -> Option<&ChannelName>;
 
-    /// Puts the message into its place in a ledger entry.
+    /// Puts the message into its field of a ledger entry.
     fn show_in(self, entry: &mut LedgerEntry);
 }
 

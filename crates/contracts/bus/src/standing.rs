@@ -1,27 +1,28 @@
-//! The state machine of a ledger entry: which state follows which outcome.
+//! State machine of a ledger entry: the state that follows each outcome.
 //!
-//! Decision: pure and shared, so that every bus, whatever it stores entries in, moves them the
-//! same way. It knows nothing of time: how long a message waits is the bus's to keep.
+//! Decision: pure and shared, so that every bus changes the state of its entries in the same way,
+//! however it stores them. It knows nothing of time: each bus keeps the delays itself.
 
 use crate::{DISCARDED, EntryState, Progress, Queue, Settle};
 
-/// Where an entry stands and how it got there.
+/// State of an entry and its history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// Its state.
     pub state: EntryState,
-    /// Why it is in that state, where there is a reason.
+    /// Reason for the state, if there is one.
     pub why: Option<String>,
-    /// How often it was tried: begun, or handed out and settled as anything but put off.
+    /// Number of attempts: deliveries that were begun, or that were settled as anything but put
+    /// off.
     pub attempts: u32,
-    /// How many parts are known to have reached the platform.
+    /// Number of parts known to have reached the platform.
     pub parts_sent: u32,
-    /// Whether an earlier delivery began the effect and never recorded how it ended.
+    /// `true` if an earlier delivery began the effect and its outcome was not recorded.
     pub in_doubt: bool,
 }
 
 impl Standing {
-    /// An entry that was accepted just now.
+    /// Returns the state of a newly accepted entry.
     #[must_use]
     pub fn accepted() -> Self {
         Self {
@@ -33,8 +34,8 @@ impl Standing {
         }
     }
 
-    /// What its next holder is told. Being handed out is no attempt: what waits with a consumer
-    /// behind one that brings the process down is not to blame.
+    /// Returns the progress for the next holder. A hand-out is not an attempt: an entry that waits
+    /// with a consumer while another entry brings the process down is not to blame.
     #[must_use]
     pub fn hand_out(&self) -> Progress {
         let attempt = self.attempts.saturating_add(1);
@@ -45,7 +46,8 @@ impl Standing {
         }
     }
 
-    /// Takes it back from a consumer that ended without a word: what was begun is in doubt.
+    /// Takes the entry back from a consumer that ended without an outcome: an effect that was begun
+    /// is in doubt.
     pub fn give_back(&mut self) {
         if self.state == EntryState::Sending {
             self.state = EntryState::Pending;
@@ -53,8 +55,8 @@ impl Standing {
         }
     }
 
-    /// Moves it to where `outcome` leads; `attempt` is what its holder was told it would be.
-    /// `false`, and nothing changed, when it is settled.
+    /// Applies `outcome`; `attempt` is the attempt number given to the holder. Returns `false` and
+    /// changes nothing if the entry is already settled.
     #[must_use]
     pub fn settle(&mut self, queue: Queue, outcome: &Settle, attempt: u32) -> bool {
         if !self.state.is_open() {
@@ -87,7 +89,8 @@ impl Standing {
         true
     }
 
-    /// Opens it again on a person's word. `false`, and nothing changed, when it is open or done.
+    /// Reopens the entry on a person's request. Returns `false` and changes nothing if it is open
+    /// or done.
     #[must_use]
     pub fn retry(&mut self) -> bool {
         match self.state {
@@ -107,7 +110,8 @@ impl Standing {
         }
     }
 
-    /// Gives it up on a person's word. `false`, and nothing changed, when it is done or given up.
+    /// Discards the entry on a person's request. Returns `false` and changes nothing if it is done
+    /// or already discarded.
     #[must_use]
     pub fn discard(&mut self, queue: Queue) -> bool {
         match self.state {

@@ -1,4 +1,4 @@
-//! The in-process bus keeps every promise of the contract, and says when it is full.
+//! The in-process bus keeps every promise of the contract and reports when it is full.
 
 use nanobot_bus::{Bus as _, BusError, Ledger as _, LedgerFilter, MemoryBus, Queue};
 use nanobot_testkit::conformance;

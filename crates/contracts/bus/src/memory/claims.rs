@@ -1,4 +1,4 @@
-//! Claims and leases of one process.
+//! Claims and leases within one process.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;

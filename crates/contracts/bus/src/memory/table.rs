@@ -10,7 +10,8 @@ use crate::{
     REDELIVERY_DELAY, Settle, Standing,
 };
 
-/// How many settled entries are remembered: as far back as duplicates are recognised.
+/// Maximum number of settled entries remembered, which is also how far back duplicates are
+/// recognised.
 const REMEMBERED: usize = 4096;
 
 /// The entries of one queue by number, which is their order of acceptance.
@@ -25,10 +26,10 @@ struct Entry<T> {
     message: T,
     standing: Standing,
     accepted_at: Timestamp,
-    /// The serial under which it is out; 0 when it is not.
+    /// Serial of the hand-out under which the entry is out; 0 if it is not out.
     out: u64,
     due: Option<Instant>,
-    /// It waits for room with its consumer.
+    /// Set while it waits for room with its consumer ([`Settle::PutOff`]).
     put_off: bool,
 }
 
@@ -42,7 +43,7 @@ impl<T: Queued> Table<T> {
         }
     }
 
-    /// Adds a message under the number that `number` gives; `None` when it is there already.
+    /// Adds a message under the number that `number` returns; `None` if the message is a duplicate.
     pub(super) fn accept(
         &mut self,
         message: T,
@@ -73,8 +74,8 @@ impl<T: Queued> Table<T> {
         Ok(Some(number))
     }
 
-    /// Takes back everything that is out to the consumer of `channel`. What had no room with an
-    /// earlier one is due at once.
+    /// Takes back everything that is out to the consumer of `channel`. Entries put off by an
+    /// earlier consumer are due at once.
     pub(super) fn take_back_all(&mut self, channel: Option<&ChannelName>) {
         for entry in self
             .open
@@ -91,7 +92,7 @@ impl<T: Queued> Table<T> {
         }
     }
 
-    /// Takes one handout back, to be due after a while.
+    /// Takes one handout back; its entry is due again after [`REDELIVERY_DELAY`].
     pub(super) fn take_back(&mut self, handout: Handout) {
         if let Some(entry) = self
             .open
@@ -104,7 +105,7 @@ impl<T: Queued> Table<T> {
         }
     }
 
-    /// Hands out the first entry of a consumer that is due.
+    /// Hands out the first due entry of a consumer.
     pub(super) fn hand_out(
         &mut self,
         channel: Option<&ChannelName>,
@@ -128,7 +129,7 @@ impl<T: Queued> Table<T> {
         Some((handout, entry.message.clone(), progress))
     }
 
-    /// When the next waiting entry of a consumer comes due.
+    /// Returns the time at which the next waiting entry of a consumer is due.
     pub(super) fn next_due(&self, channel: Option<&ChannelName>) -> Option<Instant> {
         self.open
             .values()
@@ -169,7 +170,7 @@ impl<T: Queued> Table<T> {
         Ok(())
     }
 
-    /// Opens a settled entry again and tells whose it is.
+    /// Reopens a settled entry and returns its channel, whose consumer has to be woken.
     pub(super) fn retry(&mut self, number: u64) -> Result<Option<ChannelName>, BusError> {
         match self.settled.remove(&number) {
             Some(mut entry) => {
@@ -210,7 +211,8 @@ impl<T: Queued> Table<T> {
             .collect()
     }
 
-    /// Moves an entry that is settled to the others and forgets the oldest beyond the bound.
+    /// Moves an entry to the settled ones if it is settled, and forgets the oldest beyond the
+    /// bound.
     fn shelve(&mut self, number: u64) {
         if self
             .open
@@ -229,7 +231,7 @@ impl<T: Queued> Table<T> {
         }
     }
 
-    /// Why an entry cannot be changed that way.
+    /// Returns the error for an entry that does not allow the change.
     fn refusal(&self, number: u64) -> BusError {
         let id = number.to_string();
         match self.state(number) {
