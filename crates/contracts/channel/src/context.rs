@@ -1,4 +1,4 @@
-//! What a running channel may ask of the assistant.
+//! Services that the assistant provides to a running channel.
 
 use std::sync::Arc;
 
@@ -10,32 +10,32 @@ use tokio_util::task::TaskTracker;
 
 use crate::Notes;
 
-/// Whether somebody may talk to the assistant.
+/// Decision whether a sender may talk to the assistant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessDecision {
-    /// Yes.
+    /// The sender may talk.
     Allowed,
-    /// No. Stay silent.
+    /// The sender may not talk. Stay silent.
     Denied,
-    /// Not yet: tell this text to the person, in a direct chat only.
+    /// The sender may not talk yet: send this text to the person, in a direct chat only.
     Ask(String),
 }
 
-/// How a message reached the assistant, as the platform's metadata says and never its text.
+/// Circumstances of a message, taken from platform metadata and never from its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// Who else hears it.
+    /// Kind of the chat.
     pub kind: ChatKind,
-    /// Whether it means the assistant: a mention of it, an answer to it, a command for it.
-    /// Always so in a direct chat.
+    /// `true` if the message addresses the assistant: by a mention, a reply or a command. Always
+    /// `true` in a direct chat.
     pub addressed: bool,
-    /// What the chat is a part of, nearest first (the channel of a thread, the server of a channel):
-    /// rules for a whole hold for its parts.
+    /// Containers of the chat, nearest first (the channel of a thread, the server of a channel).
+    /// Rules for a container apply to everything in it.
     pub parents: Vec<ChatId>,
 }
 
 impl Arrival {
-    /// In a chat with one person.
+    /// Creates the arrival of a message in a direct chat.
     #[must_use]
     pub fn direct() -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Arrival {
         }
     }
 
-    /// Where several people talk; `addressed` when the message means the assistant.
+    /// Creates the arrival of a message in a group; `addressed` if it addresses the assistant.
     #[must_use]
     pub fn group(addressed: bool) -> Self {
         Self {
@@ -56,86 +56,87 @@ impl Arrival {
     }
 }
 
-/// Decides who may talk, and which messages of a group are for the assistant. Asked before any
+/// Decides who may talk, and which group messages are for the assistant. Must be asked before any
 /// download, reaction or typing indicator.
 #[async_trait]
 pub trait Access: Send + Sync {
-    /// Decides about a message of `sender` in `chat`, by identities from platform metadata. Read
-    /// anew at every call, so that a change works at once.
+    /// Decides on a message from `sender` in `chat`, by the identities in platform metadata. The
+    /// rules are read at every call, so a change takes effect immediately.
     async fn check(&self, sender: &SenderId, chat: &ChatId, arrival: &Arrival) -> AccessDecision;
 }
 
-/// What became of a delivered message.
+/// Outcome of delivering a message to the assistant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It is durable. Acknowledge it to the platform.
+    /// The message is durable. Acknowledge it to the platform.
     Accepted,
-    /// It was known already. Acknowledge it to the platform.
+    /// The message was already known. Acknowledge it to the platform.
     Duplicate,
-    /// Its sender may not talk. Acknowledge it to the platform, say nothing.
+    /// The sender may not talk. Acknowledge the message to the platform and stay silent.
     NotAllowed,
-    /// It could not be stored now. Do not acknowledge it; offer it again after a pause.
+    /// The message could not be stored now. Do not acknowledge it; deliver it again after a pause.
     TryLater,
-    /// The assistant is going down. Do not acknowledge it.
+    /// The assistant is shutting down. Do not acknowledge the message.
     ShuttingDown,
 }
 
 impl Admission {
-    /// Whether the platform may forget the message.
+    /// `true` if the message is to be acknowledged, so the platform may forget it.
     #[must_use]
     pub fn acknowledges(self) -> bool {
         matches!(self, Self::Accepted | Self::Duplicate | Self::NotAllowed)
     }
 }
 
-/// Takes messages in.
+/// Accepts inbound messages.
 #[async_trait]
 pub trait Intake: Send + Sync {
-    /// Takes one in. Returns when it is durable, or says why it is not. Asks [`Access`] again,
-    /// so that forgetting to ask opens no door.
+    /// Delivers one message. Returns when it is durable, or reports why it is not. Asks [`Access`]
+    /// again, so that a channel that forgets to ask lets no one in.
     async fn deliver(&self, message: InboundMessage, arrival: &Arrival) -> Admission;
 }
 
-/// Tells the supervisor that the channel lives.
+/// Reports the liveness of a channel to its supervisor.
 pub trait Progress: Send + Sync {
-    /// Call on every completed poll or heartbeat acknowledgement, that is on inbound progress;
-    /// never because of a send, nor because a socket is open.
+    /// Reports inbound progress. Call it on every completed poll or heartbeat acknowledgement;
+    /// never because of a send, and never because a socket is open.
     fn alive(&self);
 
-    /// The channel works, but not fully; `why` is shown to the operator. The next [`Progress::alive`]
-    /// ends that.
+    /// Reports that the channel works, but not fully; `why` is shown to the operator. The next
+    /// [`Progress::alive`] clears it.
     fn degraded(&self, why: &str);
 
-    /// Call in place of [`Progress::alive`] for as long as the channel receives, but not fully: a sign
-    /// of life that keeps `why` shown.
+    /// Reports inbound progress while the channel does not work fully. Call it in place of
+    /// [`Progress::alive`], so that `why` stays shown.
     fn impaired(&self, why: &str);
 }
 
-/// Why a file could not be kept.
+/// Reason why a file could not be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum MediaError {
-    /// It is larger than allowed.
+    /// The file is larger than allowed.
     #[error("larger than the {limit} bytes that are allowed")]
     TooLarge {
-        /// The limit.
+        /// The limit, in bytes.
         limit: u64,
     },
-    /// It could not be written.
+    /// The file could not be written.
     #[error("cannot be stored")]
     Io(#[from] std::io::Error),
 }
 
-/// Keeps files that came with messages.
+/// Stores files that came with messages.
 #[async_trait]
 pub trait MediaStore: Send + Sync {
-    /// The largest file that is kept, in bytes. Ask before downloading.
+    /// Returns the maximum size of a stored file, in bytes. Check it before downloading.
     fn limit(&self) -> u64;
 
-    /// Keeps a file under a name of its own making: `id` is the platform's id of the file and
-    /// `name` what the sender called it, of which only a harmless ending survives.
+    /// Stores a file under a generated name. `id` is the platform's id of the file. `name` is the
+    /// sender's file name, of which only a harmless extension is kept.
     ///
     /// # Errors
-    /// [`MediaError::TooLarge`] and [`MediaError::Io`]; nothing is kept then.
+    /// Returns [`MediaError::TooLarge`] if the file is larger than the limit, and
+    /// [`MediaError::Io`] if it cannot be written. Nothing is stored then.
     async fn keep(
         &self,
         id: &str,
@@ -145,13 +146,13 @@ pub trait MediaStore: Send + Sync {
     ) -> Result<MediaRef, MediaError>;
 }
 
-/// Why a recording has no text.
+/// Reason why a recording could not be transcribed.
 #[derive(Debug, thiserror::Error)]
 pub enum TranscribeError {
-    /// It is larger or longer than allowed.
+    /// The recording is larger or longer than allowed.
     #[error("the recording is too long: {0}")]
     TooLong(String),
-    /// The service could not be reached, or failed.
+    /// The service could not be reached or failed.
     #[error("cannot be transcribed: {0}")]
     Failed(String),
 }
@@ -159,36 +160,37 @@ pub enum TranscribeError {
 /// Turns speech into text.
 #[async_trait]
 pub trait Transcriber: Send + Sync + std::fmt::Debug {
-    /// What is said in a recording that [`MediaStore::keep`] keeps. Waits at most a minute or so.
+    /// Transcribes a recording stored by [`MediaStore::keep`]. Waits about a minute at most.
     ///
     /// # Errors
-    /// Why there is no text; the recording is shown as a file then.
+    /// Returns [`TranscribeError::TooLong`] if the recording exceeds a limit, and
+    /// [`TranscribeError::Failed`] if the service fails. The recording is then shown as a file.
     async fn transcribe(&self, recording: &MediaRef) -> Result<String, TranscribeError>;
 }
 
-/// What a running channel may use.
+/// Services for a running channel.
 #[derive(Clone)]
 pub struct ChannelContext {
-    /// Who may talk.
+    /// Decides who may talk.
     pub access: Arc<dyn Access>,
-    /// Where messages go.
+    /// Accepts inbound messages.
     pub intake: Arc<dyn Intake>,
-    /// Signs of life.
+    /// Receives liveness reports.
     pub progress: Arc<dyn Progress>,
-    /// Where files go.
+    /// Stores received files.
     pub media: Arc<dyn MediaStore>,
-    /// What the channel keeps for itself over restarts.
+    /// Small texts that the channel keeps across restarts.
     pub notes: Arc<dyn Notes>,
-    /// Speech to text, where it is configured.
+    /// Speech to text, if it is configured.
     pub transcriber: Option<Arc<dyn Transcriber>>,
-    /// The slash commands that the assistant understands, for the platform's menu.
+    /// The slash commands of the assistant, for the platform's menu.
     pub commands: Arc<[CommandInfo]>,
-    /// One permit for all that may have ended the process before, in any channel and among turns: it is
-    /// handled while nothing else of that kind is.
+    /// Semaphore with one permit, shared by all channels and turns. Work that may have crashed the
+    /// process earlier runs only while holding it, so that such suspects run one at a time.
     pub suspects: Arc<Semaphore>,
-    /// Spawn here, so that shutdown can wait.
+    /// Tracker to spawn tasks on, so that shutdown can wait for them.
     pub tasks: TaskTracker,
-    /// Fires when the channel has to stop.
+    /// Cancelled when the channel has to stop.
     pub cancel: CancellationToken,
 }
 

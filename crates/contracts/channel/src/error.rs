@@ -1,66 +1,70 @@
-//! What can go wrong with a platform, and what to do about it.
+//! Errors of a platform, and how to recover from them.
 
 use std::time::Duration;
 
-/// An error of a channel. Texts never contain tokens: scrub URLs before putting them here.
+/// An error of a channel. The texts must never contain tokens: redact URLs before putting them
+/// here.
 #[derive(Debug, thiserror::Error)]
 pub enum ChannelError {
-    /// The configuration cannot work.
+    /// The configuration is invalid.
     #[error("{key}: {message}")]
     Config {
-        /// The key below the channel's section.
+        /// The key within the channel's section.
         key: String,
-        /// What is wrong and what to write instead.
+        /// The problem, and what to write instead.
         message: String,
     },
-    /// The platform does not accept the credentials.
+    /// The platform rejects the credentials.
     #[error("the platform refuses the credentials: {0}")]
     Auth(String),
-    /// Somebody else receives with the same credentials, and the platform serves one at a time.
+    /// Another program receives with the same credentials, and the platform serves only one at a
+    /// time.
     #[error("somebody else receives with these credentials: {0}")]
     Conflict(String),
-    /// Too many requests.
+    /// The platform's rate limit was exceeded.
     #[error("rate limited for {} ms", retry_after.as_millis())]
     RateLimited {
-        /// How long to wait.
+        /// Delay before the next attempt.
         retry_after: Duration,
     },
-    /// The chat or message is not there, or the bot may not write to it.
+    /// The chat or message does not exist, or the bot may not write to it.
     #[error("cannot deliver there: {0}")]
     NotFound(String),
-    /// The part is larger than the platform takes.
+    /// The part is larger than the platform accepts.
     #[error("too large for the platform: {0}")]
     TooLarge(String),
     /// The platform will never accept this.
     #[error("the platform refuses: {0}")]
     Refused(String),
-    /// The platform could not be reached or failed, and has surely not taken the part.
+    /// The platform could not be reached or failed, and has certainly not accepted the part.
     #[error("the platform cannot be reached: {0}")]
     Unavailable(String),
-    /// The chat is one of clients that come and go, and none is there; nobody has the part.
-    #[error("nobody is there to take it: {0}")]
+    /// The chat consists of clients that come and go, and none is connected. No client has the
+    /// part.
+    #[error("no recipient is connected: {0}")]
     Away(String),
-    /// The connection broke after the part was on its way: the platform may have it or not.
+    /// The connection broke while the part was being sent: it is unknown whether the platform has
+    /// it.
     #[error("unknown whether the platform took it: {0}")]
     Ambiguous(String),
 }
 
-/// What follows a failed send.
+/// Recovery from a failed send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendRecovery {
-    /// Try again, after this long where the platform named a time.
+    /// Retry, after the given pause if the platform requested one.
     Retry {
-        /// The pause the platform asked for.
+        /// The pause that the platform requested.
         after: Option<Duration>,
     },
-    /// Trying again may send it twice: policy decides.
+    /// A retry may send the part twice: the policy decides.
     Uncertain,
-    /// It will never work.
+    /// It will never succeed.
     GiveUp,
 }
 
 impl ChannelError {
-    /// What to do about a failed send.
+    /// Returns how to recover from this error after a failed send.
     #[must_use]
     pub fn recovery(&self) -> SendRecovery {
         match self {
@@ -79,8 +83,8 @@ impl ChannelError {
         }
     }
 
-    /// Whether starting the channel again cannot help until somebody changes the configuration, or
-    /// something at the platform. It is tried again rarely.
+    /// `true` if restarting the channel cannot help until the configuration, or something at the
+    /// platform, is changed. The channel is then restarted rarely.
     #[must_use]
     pub fn is_permanent(&self) -> bool {
         matches!(self, Self::Config { .. } | Self::Auth(_))

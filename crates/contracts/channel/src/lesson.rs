@@ -1,10 +1,10 @@
-//! Keys that a person cannot be asked for, because only the platform knows them.
+//! Configuration keys that a person cannot enter, because only the platform knows their value.
 
 use async_trait::async_trait;
 
 use crate::ChannelError;
 
-/// A task for a person, by which a key of the section can be learned.
+/// A task for a person, through which a key of the section is learned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
     /// The key of the section (`authservId`).
@@ -13,17 +13,17 @@ pub struct Task {
     pub text: String,
 }
 
-/// Learns a key of the channel's section from something that a person does on the platform.
+/// Learns a key of the channel's section from an action of a person on the platform.
 #[async_trait]
 pub trait Lesson: Send + Sync {
-    /// Returns what to do; `code` is a random word by which it is recognized. `None` when nothing is
-    /// missing.
+    /// Returns the task; `code` is a random word by which the action is recognised. `None` if no
+    /// key is missing.
     fn task(&self, code: &str) -> Option<Task>;
 
-    /// Waits until the person has done it, and returns the value of the key. Changes nothing on the
-    /// platform. Without any limit: the caller gives up by dropping it.
+    /// Waits until the person has done the task, and returns the value of the key. Changes nothing
+    /// on the platform. There is no timeout: the caller cancels by dropping the future.
     ///
     /// # Errors
-    /// Why it cannot be learned.
+    /// Returns an error if the key cannot be learned.
     async fn learn(&self, code: &str) -> Result<String, ChannelError>;
 }

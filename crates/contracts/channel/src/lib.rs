@@ -1,11 +1,13 @@
-//! The contract a chat platform implements; all that a third party needs to write one.
+//! The contract of a chat platform: everything a third party needs to write a channel.
 //!
-//! Decision: five small methods, and abilities as handles. What a platform cannot do it does not
-//! offer ([`Channel::drafts`] is `None`), so nothing pretends with an `Ok(())`. A channel never
-//! decides who may talk, never renders or splits text and never retries a send: it asks
-//! [`Access`], gets finished parts, and reports errors that say what they mean.
+//! Decision: five small methods, and optional abilities as handles. A channel does not offer what
+//! its platform cannot do ([`Channel::drafts`] returns `None`), so no method has to pretend with an
+//! `Ok(())`. A channel never decides who may talk, never renders or splits text, and never retries
+//! a send: it asks [`Access`], receives finished parts, and returns errors from which the caller
+//! can derive what to do.
 //!
-//! The crate re-exports the vocabulary it uses, so that a channel depends on it alone.
+//! The crate re-exports the vocabulary that it uses, so a channel needs no other crate of the
+//! workspace.
 
 mod context;
 mod error;
@@ -41,72 +43,74 @@ pub use outbound::{
 /// One configured connection to a chat platform.
 #[async_trait]
 pub trait Channel: Send + Sync + std::fmt::Debug {
-    /// The name of this instance, as configured.
+    /// Returns the configured name of this instance.
     fn name(&self) -> &ChannelName;
 
-    /// Receives until `context.cancel` fires, then returns `Ok` within two seconds. Returning
-    /// early, with `Ok` or `Err`, means that the channel is down: its supervisor starts it again
-    /// after a pause unless the error [is permanent](ChannelError::is_permanent).
+    /// Receives messages until `context.cancel` is cancelled, then returns `Ok` within two seconds.
+    /// Returning earlier, with `Ok` or `Err`, means that the channel is down: its supervisor
+    /// restarts it after a pause, or only rarely if the error
+    /// [is permanent](ChannelError::is_permanent).
     ///
     /// # Errors
-    /// Why it cannot receive.
+    /// Returns an error if the channel cannot receive.
     async fn run(&self, context: ChannelContext) -> Result<(), ChannelError>;
 
-    /// Sends one finished part. Called for one part at a time per channel, in order, also while
-    /// [`Channel::run`] is not running. `Ok` means that the platform has it.
+    /// Sends one finished part. Parts are sent in order and one at a time per channel, also while
+    /// [`Channel::run`] is not running. `Ok` means that the platform has the part.
     ///
     /// # Errors
-    /// What went wrong; [`ChannelError::recovery`] decides what follows.
+    /// Returns an error if the part was not sent, or if it is unknown whether it was sent;
+    /// [`ChannelError::recovery`] decides what follows.
     async fn send(&self, part: &OutboundPart) -> Result<Sent, ChannelError>;
 
-    /// What the platform guarantees about a part that is sent twice.
+    /// Returns the platform's guarantee for a part that is sent twice.
     fn guarantee(&self) -> DeliveryGuarantee;
 
-    /// How text has to look and how much fits into one part.
+    /// Returns the markup of the platform and the limit of one part.
     fn text_style(&self) -> TextStyle;
 
-    /// Live drafts, if text can be shown while it is being written.
+    /// Returns the live drafts, if the platform can show text while it is being written.
     fn drafts(&self) -> Option<&dyn Drafts> {
         None
     }
 
-    /// The typing indicator, if there is one.
+    /// Returns the typing indicator, if there is one.
     fn typing(&self) -> Option<&dyn Typing> {
         None
     }
 
-    /// Who is told that a turn is over, if that is worth telling here.
+    /// Returns the receiver of turn ends, if the platform can make use of them.
     fn turn_ends(&self) -> Option<&dyn TurnEnds> {
         None
     }
 
-    /// A look at the platform without receiving or sending anything, where it has one.
+    /// Returns the probe, which checks the platform without receiving or sending, if there is one.
     fn probe(&self) -> Option<&dyn Probe> {
         None
     }
 
-    /// A key of the section that is learned when a person sets the channel up, where there is one.
+    /// Returns the lesson for a key that is learned during setup, if there is one.
     fn lesson(&self) -> Option<&dyn Lesson> {
         None
     }
 }
 
-/// A channel's section of the configuration, and what all channels share.
+/// A channel's section of the configuration, and settings shared by all channels.
 #[derive(Clone)]
 pub struct RawConfig {
-    /// The section as it stands in the file, keys in camelCase.
+    /// The section as it is in the file, with keys in camelCase.
     pub section: Value,
-    /// The proxy every client has to use, when one is configured; empty for none, not even the one
-    /// that the environment names.
+    /// The proxy that every client has to use, if one is configured. Empty for no proxy at all, not
+    /// even one from the environment.
     pub proxy: Option<String>,
-    /// What the channel keeps for itself, the same as in its [context](ChannelContext::notes): for
-    /// credentials that change with their use, which is before it runs when it is only
-    /// [looked at](Channel::probe). `None` where nothing is kept.
+    /// The channel's notes, the same as in its [context](ChannelContext::notes). A channel needs
+    /// them here for credentials that change when they are used, because a [probe](Channel::probe)
+    /// uses them without running the channel. `None` if nothing is kept.
     pub notes: Option<Arc<dyn Notes>>,
 }
 
 impl RawConfig {
-    /// A section without a proxy, for a channel that keeps nothing before it runs.
+    /// Creates a configuration without a proxy and without notes.
     #[must_use]
     pub fn new(section: Value) -> Self {
         Self {
@@ -118,28 +122,28 @@ impl RawConfig {
 }
 
 impl std::fmt::Debug for RawConfig {
-    /// Sections hold tokens: nothing of them is shown.
+    /// Shows nothing of the section, because it holds tokens.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RawConfig").finish_non_exhaustive()
     }
 }
 
-/// What a person gets from a platform and writes into a channel's section.
+/// A value that a person gets from a platform and writes into the channel's section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credential {
     /// The key of the section (`token`).
     pub key: &'static str,
-    /// What it is called, and where a person gets it: one line.
+    /// Its name, and where a person gets it, in one line.
     pub about: &'static str,
-    /// It is not to be shown.
+    /// `true` if the value must not be shown.
     pub is_secret: bool,
-    /// It says, with all others that do, on whose behalf messages are received: only one program at
-    /// a time may receive with it.
+    /// `true` if the value is part of the receiver's identity. Only one program at a time may
+    /// receive with the same values of all such credentials.
     pub is_identity: bool,
 }
 
 impl Credential {
-    /// A secret by which the platform knows who receives, such as a bot's token.
+    /// Creates a secret that identifies the receiver, such as a bot's token.
     #[must_use]
     pub const fn token(key: &'static str, about: &'static str) -> Self {
         Self {
@@ -150,7 +154,7 @@ impl Credential {
         }
     }
 
-    /// A secret that says nothing about who receives.
+    /// Creates a secret that does not identify the receiver.
     #[must_use]
     pub const fn secret(key: &'static str, about: &'static str) -> Self {
         Self {
@@ -161,7 +165,7 @@ impl Credential {
         }
     }
 
-    /// A name by which the platform knows who receives, such as a mailbox.
+    /// Creates a public name that identifies the receiver, such as a mailbox.
     #[must_use]
     pub const fn account(key: &'static str, about: &'static str) -> Self {
         Self {
@@ -172,7 +176,7 @@ impl Credential {
         }
     }
 
-    /// Something else that has to be known, such as the name of a server.
+    /// Creates another required value, such as the name of a server.
     #[must_use]
     pub const fn detail(key: &'static str, about: &'static str) -> Self {
         Self {
@@ -184,24 +188,27 @@ impl Credential {
     }
 }
 
-/// Makes channels of one platform.
+/// Creates the channels of one platform.
 pub trait ChannelFactory: Send + Sync + std::fmt::Debug {
-    /// The platform (`telegram`), which is also the default name of an instance.
+    /// Returns the name of the platform (`telegram`), which is also the default name of an
+    /// instance.
     fn kind(&self) -> &'static str;
 
-    /// The section a new configuration gets: every key with its default, `enabled` false.
+    /// Returns the section for a new configuration: every key with its default, and `enabled`
+    /// false.
     fn default_config(&self) -> Value;
 
-    /// What `nanobot channels login` asks a person for, in that order; empty where nothing is
-    /// needed. Two channels with the same [identity](Credential::is_identity) never run at a time.
+    /// Returns the values that `nanobot channels login` asks for, in this order; empty if none are
+    /// needed. Two channels with the same [identity](Credential::is_identity) never run at the same
+    /// time.
     fn credentials(&self) -> &'static [Credential] {
         &[]
     }
 
-    /// Makes an instance. Does no I/O: what needs the network happens in [`Channel::run`].
+    /// Creates an instance. Does no I/O: the network is used in [`Channel::run`].
     ///
     /// # Errors
-    /// [`ChannelError::Config`] naming the key.
+    /// Returns [`ChannelError::Config`], which names the key, if the configuration is invalid.
     fn create(
         &self,
         name: ChannelName,

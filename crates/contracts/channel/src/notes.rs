@@ -1,11 +1,11 @@
-//! What a channel remembers for itself.
+//! Small private storage of a channel.
 
 use async_trait::async_trait;
 
-/// Why a note could not be read or written.
+/// Reason why a note could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum NoteError {
-    /// It is longer than [`LONGEST_NOTE`].
+    /// The note is longer than [`LONGEST_NOTE`].
     #[error("longer than a note may be")]
     TooLong,
     /// The disk failed.
@@ -13,66 +13,67 @@ pub enum NoteError {
     Io(#[from] std::io::Error),
 }
 
-/// Keeps a few small texts of one channel over restarts: where it was, what it left behind. Only the
-/// owner of the home can read them. They are whole or not there at all, and no store of messages: a
-/// channel that loses them still works.
+/// Keeps a few small texts of one channel across restarts, such as its position and what it has to
+/// clean up. Only the owner of the home can read them. Each is either complete or absent. They are
+/// not a message store: a channel that loses them still works.
 #[async_trait]
 pub trait Notes: Send + Sync + std::fmt::Debug {
-    /// The text of that name, if there is one.
+    /// Returns the text named `name`, if there is one.
     ///
     /// # Errors
-    /// [`NoteError::Io`], also when it is not text.
+    /// Returns [`NoteError::Io`] if it cannot be read or is not valid text.
     async fn read(&self, name: &'static str) -> Result<Option<String>, NoteError>;
 
-    /// Replaces the text of that name, which is small letters and `-`. It is on disk when this
-    /// returns.
+    /// Replaces the text named `name`, which consists of lower-case letters and `-`. The text is on
+    /// disk when this returns.
     ///
     /// # Errors
-    /// Why it was not; the old text stands then, or the new one.
+    /// Returns [`NoteError::TooLong`] if the text is too long, and [`NoteError::Io`] if it cannot
+    /// be written. Either the old or the new text is there then.
     async fn write(&self, name: &'static str, text: &str) -> Result<(), NoteError>;
 
-    /// Takes a text away, if there is one. It is gone from the disk when this returns.
+    /// Removes the text named `name`, if there is one. It is gone from the disk when this returns.
     ///
     /// # Errors
-    /// [`NoteError::Io`]; it is there or gone then.
+    /// Returns [`NoteError::Io`] if it cannot be removed; it is unknown whether it is still there.
     async fn remove(&self, name: &'static str) -> Result<(), NoteError>;
 
-    /// Replaces the text of that name without waiting for the disk: it outlives the process, and
-    /// perhaps not the machine.
+    /// Replaces the text named `name` without waiting for the disk: it survives the process, but
+    /// perhaps not a crash of the machine.
     ///
     /// # Errors
-    /// As [`Self::write`].
+    /// Same as [`Self::write`].
     async fn jot(&self, name: &'static str, text: &str) -> Result<(), NoteError>;
 
-    /// Keeps the beginning of `bytes`, at most [`LONGEST_ASIDE`] of them, in a file of its own for a
-    /// person to look at; the same `key` is the same file. It is on disk when this returns. Of more
-    /// than [`MOST_ASIDE`] files the oldest are removed.
+    /// Quarantines the first [`LONGEST_ASIDE`] bytes of `bytes` in a file of their own, for a
+    /// person to look at. The same `key` gives the same file. It is on disk when this returns. If
+    /// there are more than [`MOST_ASIDE`] files, the oldest are removed.
     ///
     /// # Errors
-    /// [`NoteError::Io`]; nothing is kept then.
+    /// Returns [`NoteError::Io`] if it cannot be written; nothing is kept then.
     async fn set_aside(&self, key: &str, bytes: &[u8]) -> Result<(), NoteError>;
 
-    /// Counts what was set aside and is still there.
+    /// Counts the quarantined files that are still there.
     ///
     /// # Errors
-    /// [`NoteError::Io`].
+    /// Returns [`NoteError::Io`] if the folder cannot be read.
     async fn aside(&self) -> Result<Aside, NoteError>;
 }
 
-/// Messages that were [set aside](Notes::set_aside).
+/// The messages that are [quarantined](Notes::set_aside).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Aside {
     /// Number of files.
     pub count: usize,
-    /// Their folder, as it is shown to a person.
+    /// Their folder, as shown to a person.
     pub place: String,
 }
 
-/// The longest [note](Notes), in bytes.
+/// Maximum length of a [note](Notes), in bytes.
 pub const LONGEST_NOTE: usize = 64 << 10;
 
-/// Most files that are [set aside](Notes::set_aside) at a time.
+/// Maximum number of [quarantined](Notes::set_aside) files.
 pub const MOST_ASIDE: usize = 64;
 
-/// Most bytes of one that are kept.
+/// Maximum number of bytes kept of a [quarantined](Notes::set_aside) message.
 pub const LONGEST_ASIDE: usize = 1 << 20;

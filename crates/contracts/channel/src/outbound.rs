@@ -1,4 +1,4 @@
-//! What a channel is given to send.
+//! Outbound parts, text styles, and the optional abilities of a channel.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,24 +8,24 @@ use nanobot_types::{ChatId, DeliveryContext, MessageId, OutboundMessage, StreamI
 
 use crate::ChannelError;
 
-/// The markup a platform reads.
+/// The markup dialect of a platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// None at all.
+    /// Plain text without markup.
     Plain,
     /// Markdown as the model wrote it.
     Markdown,
-    /// The tags of Telegram's `parse_mode=HTML`.
+    /// The HTML tags of Telegram's `parse_mode=HTML`.
     TelegramHtml,
-    /// The subset of Markdown that Discord shows.
+    /// The subset of Markdown that Discord renders.
     Discord,
     /// Slack's mrkdwn.
     SlackMrkdwn,
-    /// The body of an HTML mail; the part without markup is its plain alternative.
+    /// The body of an HTML mail; the plain text of the part is its plain-text alternative.
     EmailHtml,
 }
 
-/// What a platform counts.
+/// Unit in which a platform counts the length of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// UTF-16 code units.
@@ -37,7 +37,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// The length of `text`.
+    /// Returns the length of `text` in this unit.
     #[must_use]
     pub fn of(self, text: &str) -> usize {
         match self {
@@ -48,113 +48,115 @@ impl Measure {
     }
 }
 
-/// How text has to look.
+/// Markup and length limit of a part's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextStyle {
-    /// Its markup.
+    /// The markup dialect.
     pub dialect: Dialect,
-    /// What its length is counted in.
+    /// The unit of the length.
     pub measure: Measure,
-    /// How much fits into one part. Counted on the text without markup for Telegram, which takes the
-    /// tags out first, and on everything elsewhere; a mail is not cut.
+    /// Maximum length of one part. For Telegram it applies to the text without markup, because
+    /// Telegram strips the tags first; elsewhere it applies to the whole text. A mail is not split.
     pub limit: usize,
 }
 
-/// What a platform guarantees about a part that is sent twice.
+/// A platform's guarantee for a part that is sent twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryGuarantee {
-    /// A second send under the same key is dropped by the platform.
+    /// The platform drops a second send under the same key.
     Idempotent {
-        /// For how long; `None` is for ever.
+        /// Duration of the guarantee; `None` means unlimited.
         window: Option<Duration>,
     },
-    /// The channel can find out whether a part arrived, and does so when a part is
+    /// The channel can find out whether a part arrived, and does so if a part is
     /// [in doubt](OutboundPart::in_doubt).
     Detectable,
-    /// Nobody can tell.
+    /// It cannot be found out whether a part arrived.
     BestEffort,
 }
 
-/// One finished part of an outbound message, the unit of sending and of retrying.
+/// One finished part of an outbound message: the unit of sending and retrying.
 #[derive(Clone, Debug)]
 pub struct OutboundPart {
-    /// The whole message. Media and buttons belong to the first part.
+    /// The complete message. Media and buttons belong to the first part.
     pub message: Arc<OutboundMessage>,
-    /// Which part, from 0.
+    /// Index of the part, from 0.
     pub index: u32,
-    /// How many there are, at least 1.
+    /// Number of parts, at least 1.
     pub count: u32,
     /// The text in the channel's dialect, within its limit.
     pub text: String,
-    /// The same without markup, for when the platform refuses the markup.
+    /// The same text without markup, used if the platform rejects the markup.
     pub plain: String,
-    /// The same as `text` in pieces, where there is a table that platforms of this dialect show
-    /// themselves ([`Dialect::SlackMrkdwn`]); empty otherwise. `text` is for when the platform refuses
-    /// them.
+    /// The same text as blocks, if it contains a table and platforms of this dialect render tables
+    /// natively ([`Dialect::SlackMrkdwn`]); empty otherwise. `text` is used if the platform rejects
+    /// the blocks.
     pub blocks: Vec<Block>,
-    /// An earlier try may have arrived. Set for [`DeliveryGuarantee::Detectable`] only: such a channel
-    /// looks first and answers `Ok` with what is there, sends what is surely not there, and answers
-    /// [`ChannelError::Ambiguous`] without sending where it cannot find out. Where this is not set,
-    /// the part is to be sent, whatever became of earlier tries.
+    /// Set if an earlier attempt may have arrived, for [`DeliveryGuarantee::Detectable`] only. The
+    /// channel then looks for the part first. It returns `Ok` if the part is there, sends it if it
+    /// is certainly not there, and returns [`ChannelError::Ambiguous`] without sending if it cannot
+    /// find out. If this is not set, the part is to be sent, whatever the outcome of earlier
+    /// attempts.
     pub in_doubt: bool,
 }
 
 impl OutboundPart {
-    /// A key for platforms that drop repeated sends: the same for every try of this part.
+    /// Returns the idempotency key for platforms that drop repeated sends: it is the same for every
+    /// attempt to send this part.
     #[must_use]
     pub fn idempotency_key(&self) -> String {
         format!("{}/{}", self.message.key, self.index)
     }
 }
 
-/// A piece of a part.
+/// One block of a part's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Block {
     /// Text in the channel's dialect, never blank.
     Text(String),
-    /// A table, within the platform's limits. A part has one at most.
+    /// A table within the platform's limits. A part has at most one.
     Table(Table),
 }
 
 /// A table of plain text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// Its rows, the head first, each with as many cells.
+    /// The rows, header first; all rows have the same number of cells.
     pub rows: Vec<Vec<String>>,
-    /// Whether a column keeps to the right, by its place.
+    /// For each column, `true` if it is right-aligned.
     pub right: Vec<bool>,
 }
 
-/// What the platform said about a part it took.
+/// The platform's answer to a part that it accepted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// The platform's id of the new message, where it gives one.
+    /// The platform's id of the new message, if it assigns one.
     pub message_id: Option<MessageId>,
 }
 
-/// Text shown while it is being written. Everything here is decoration: errors are logged and
-/// forgotten, and the [`crate::Channel::send`] of the message that completes the stream shows
-/// the whole text in place of the draft.
+/// Live drafts: text shown while it is being written. Drafts are decoration: errors are logged and
+/// otherwise ignored, and the [`crate::Channel::send`] of the message that completes the stream
+/// replaces the draft with the whole text.
 #[async_trait]
 pub trait Drafts: Send + Sync {
     /// Shows more text: `delta` is a [`nanobot_types::OutboundKind::Delta`]. Called often; the
-    /// channel joins what comes faster than the platform allows.
+    /// channel merges deltas that come faster than the platform allows.
     ///
     /// # Errors
-    /// Why it could not be shown.
+    /// Returns an error if the text could not be shown.
     async fn append(&self, delta: &OutboundMessage) -> Result<(), ChannelError>;
 
-    /// The stream ended: `end` is a [`nanobot_types::OutboundKind::StreamEnd`].
+    /// Ends the stream: `end` is a [`nanobot_types::OutboundKind::StreamEnd`].
     ///
     /// # Errors
-    /// Why the last of it could not be shown.
+    /// Returns an error if the last of the text could not be shown.
     async fn close(&self, end: &OutboundMessage) -> Result<(), ChannelError>;
 
-    /// No reply will complete the stream: takes away what is shown of it. `message` names the chat.
-    /// The stream may have been [closed](Self::close).
+    /// Removes the draft of a stream that no reply will complete. `message` names the chat. The
+    /// stream may already be [closed](Self::close).
     ///
     /// # Errors
-    /// Why it could not be taken away.
+    /// Returns an error if the draft could not be removed.
     async fn withdraw(
         &self,
         stream: &StreamId,
@@ -162,36 +164,38 @@ pub trait Drafts: Send + Sync {
     ) -> Result<(), ChannelError>;
 }
 
-/// Tells programs at the other end that a turn is over, also when it said nothing.
+/// Notifies client programs of the end of each turn, even if the turn said nothing.
 #[async_trait]
 pub trait TurnEnds: Send + Sync {
-    /// A turn is over: `end` is a [`nanobot_types::OutboundKind::TurnEnd`]. It may be lost.
+    /// Reports the end of a turn: `end` is a [`nanobot_types::OutboundKind::TurnEnd`]. The report
+    /// may be lost.
     ///
     /// # Errors
-    /// Why it could not be told; logged and forgotten.
+    /// Returns an error if it could not be sent; the error is logged and otherwise ignored.
     async fn ended(&self, end: &OutboundMessage) -> Result<(), ChannelError>;
 }
 
-/// Asks the platform whether the credentials work, for the operator.
+/// Checks the platform and the credentials, for the operator.
 #[async_trait]
 pub trait Probe: Send + Sync {
-    /// Who the platform says we are (`@bot`), asked by a request that changes nothing and takes
-    /// no part in receiving. Works also while [`crate::Channel::run`] is not running.
+    /// Returns the identity that the platform reports for the credentials (`@bot`). The request
+    /// changes nothing and does not interfere with receiving. Works also while
+    /// [`crate::Channel::run`] is not running.
     ///
     /// # Errors
-    /// Why the platform cannot be used.
+    /// Returns an error if the platform cannot be used.
     async fn probe(&self) -> Result<String, ChannelError>;
 }
 
 /// The typing indicator.
 #[async_trait]
 pub trait Typing: Send + Sync {
-    /// How long one call of [`Typing::show`] is visible.
+    /// Returns how long the indicator stays visible after one call of [`Typing::show`].
     fn lasts(&self) -> Duration;
 
-    /// Shows that the assistant is at work.
+    /// Shows that the assistant is working.
     ///
     /// # Errors
-    /// Why it could not be shown; logged and forgotten.
+    /// Returns an error if it could not be shown; the error is logged and otherwise ignored.
     async fn show(&self, chat: &ChatId, delivery: &DeliveryContext) -> Result<(), ChannelError>;
 }
