@@ -1,8 +1,9 @@
-//! The contract of skills: what one is, and who knows them.
+//! The contract of skills: the skill type and the source of skills.
 //!
-//! Decision: a prompt needs names, texts and reasons, and nothing of how they are found. So that
-//! is all there is here; folders, headers and installation belong to whoever implements
-//! [`SkillSource`], and an embedding program that has skills of its own needs none of that.
+//! Decision: a prompt needs the names, texts and unmet requirements of skills, but not how they are
+//! found. That is all this crate holds. Folders, headers and installation belong to the
+//! implementations of [`SkillSource`], and an embedding program with skills of its own needs none
+//! of them.
 
 mod skill;
 mod source;

@@ -1,16 +1,16 @@
-//! A skill as a prompt and a person see it.
+//! A skill as the prompt and the user see it.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Who a skill belongs to, in the order in which one stands before another of the same name.
+/// Origin of a skill, in order of precedence among skills of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SkillOrigin {
-    /// The workspace: a person, or the assistant itself, wrote or installed it.
+    /// The workspace: the user or the assistant wrote or installed it.
     Workspace,
-    /// The program brought it along.
+    /// Built into the program.
     BuiltIn,
-    /// A folder that the configuration names.
+    /// A folder named in the configuration.
     Library,
 }
 
@@ -24,16 +24,16 @@ impl fmt::Display for SkillOrigin {
     }
 }
 
-/// Why a skill cannot be used here and now. Names things, never shows their values.
+/// Unmet requirement of a skill. Names the thing that is missing, never its value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Blocker {
-    /// A program that is not on the path; several names when one of them is enough.
+    /// A program that is not on the path; several alternative names if one of them is enough.
     Program(String),
-    /// A variable that has no value.
+    /// An environment variable without a value.
     Variable(String),
-    /// It is for other systems.
+    /// The skill is for other operating systems.
     System(String),
-    /// Its file cannot be used, for this reason.
+    /// The skill's file cannot be used, for this reason.
     Broken(String),
 }
 
@@ -51,30 +51,32 @@ impl fmt::Display for Blocker {
 /// A guide for the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skill {
-    /// What it is called; unique among the skills of a source.
+    /// Its name; unique among the skills of a source.
     pub name: String,
-    /// What it is for; its name when nobody said.
+    /// Its purpose; the name if the skill does not state one.
     pub description: String,
-    /// Who it belongs to.
+    /// Its origin.
     pub origin: SkillOrigin,
-    /// Its file, as an absolute path.
+    /// Absolute path of its file.
     pub location: PathBuf,
-    /// What it says, without the header; empty when the file cannot be used.
+    /// Its text without the header; empty if the file cannot be used.
     pub body: String,
-    /// Whether it stands in every prompt: it asks for it, may, and is available.
+    /// `true` if the skill is part of every prompt: it requests that, is allowed to, and is
+    /// available.
     pub always: bool,
-    /// What is in the way; nothing when it is available.
+    /// Unmet requirements; empty if it is available.
     pub blockers: Vec<Blocker>,
 }
 
 impl Skill {
-    /// Whether it can be used here and now.
+    /// `true` if the skill can be used in this environment.
     #[must_use]
     pub fn is_available(&self) -> bool {
         self.blockers.is_empty()
     }
 
-    /// What is in the way, in words: `CLI: gh, ENV: TOKEN`. Empty for one that is available.
+    /// Returns the unmet requirements as text: `CLI: gh, ENV: TOKEN`. Empty if the skill is
+    /// available.
     #[must_use]
     pub fn requires(&self) -> String {
         let words: Vec<String> = self.blockers.iter().map(Blocker::to_string).collect();

@@ -1,16 +1,18 @@
-//! Who knows skills.
+//! The source of skills.
 
 use crate::Skill;
 
-/// Knows skills. What it answers may change from call to call, because people add skills while
-/// the program runs.
+/// Provides skills. The result may change from call to call, because users add skills while the
+/// program runs.
 pub trait SkillSource: std::fmt::Debug + Send + Sync {
-    /// All skills, sorted by name, no name twice. Never fails: what cannot be used is in the list
-    /// with its reason, or logged. May read files: call it where waiting is fine.
+    /// Returns all skills, sorted by name, with unique names. Never fails: an unusable skill is
+    /// either listed with its blocker or logged. May read files, so call it where blocking is
+    /// acceptable.
     fn skills(&self) -> Vec<Skill>;
 
-    /// How the source is set up, in any form. While it stays the same, so may prompts that were
-    /// built before, also in another process; what files say does not belong to it.
+    /// Returns a fingerprint of the source's configuration, in any form. While it stays the same,
+    /// prompts built earlier remain valid, also in another process. The content of skill files is
+    /// not part of it.
     fn configuration(&self) -> String;
 }
 
