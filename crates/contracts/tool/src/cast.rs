@@ -1,20 +1,20 @@
-//! Brings arguments closer to their schema, for models that send `"5"` where 5 is wanted.
+//! Casts arguments to the types of their schema, for models that send `"5"` where 5 is expected.
 //!
-//! Only along the schema and only without guessing: text becomes a number, a boolean, a list or
-//! an object when all of it reads as one; a number or a boolean becomes text. A boolean never
-//! becomes a number, nothing is wrapped into a list, and what cannot be cast is left for validation
-//! to name. A member that may be left out and may not be null is left out when it is null, because
-//! that is how many models leave it out.
+//! Casting follows the schema and never guesses. Text becomes a number, a boolean, an array or an
+//! object if all of it parses as one; a number or a boolean becomes text. A boolean never becomes a
+//! number, and nothing is wrapped into an array. A value that cannot be cast is left for validation
+//! to report. A null member that is optional and not nullable is removed, because many models send
+//! null for an omitted member.
 
 use serde_json::{Number, Value};
 
 use crate::schema::{alternatives_of, is_of_type, is_required, property_of, types_of};
 use crate::validate::fits;
 
-/// Integers beyond this are not exact in a floating-point number.
+/// Maximum magnitude up to which every integer is exact in a floating-point number.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// The value, cast along the schema as far as it goes.
+/// Casts a value along the schema as far as possible.
 pub(crate) fn cast(schema: &Value, value: Value) -> Value {
     if let Some(alternatives) = alternatives_of(schema) {
         return cast_to_one_of(alternatives, value);
@@ -25,7 +25,7 @@ pub(crate) fn cast(schema: &Value, value: Value) -> Value {
     match value {
         value if !is_allowed(&value) => {
             match types.iter().find_map(|name| convert(&value, name)) {
-                // Converted text may hold members that have to be cast in turn.
+                // Parsed text may contain members that have to be cast in turn.
                 Some(converted) if is_allowed(&converted) => cast(schema, converted),
                 _ => value,
             }
@@ -51,7 +51,7 @@ pub(crate) fn cast(schema: &Value, value: Value) -> Value {
     }
 }
 
-/// Whether null is no value of a member that may be left out.
+/// `true` if null means that the member is omitted: the member is optional and not nullable.
 fn means_absent(schema: &Value, name: &str) -> bool {
     let Some(property) = property_of(schema, name) else {
         return false;
@@ -59,7 +59,8 @@ fn means_absent(schema: &Value, name: &str) -> bool {
     !is_required(schema, name) && !fits(property, &Value::Null)
 }
 
-/// What fits as it is stays; else the first alternative that a cast makes fit.
+/// Returns the value unchanged if it fits an alternative; otherwise casts it to the first
+/// alternative that it fits after the cast.
 fn cast_to_one_of(alternatives: &[Value], value: Value) -> Value {
     if alternatives
         .iter()
@@ -74,7 +75,7 @@ fn cast_to_one_of(alternatives: &[Value], value: Value) -> Value {
         .map_or(value, |(_, candidate)| candidate)
 }
 
-/// The value as another type, if all of it reads as one.
+/// Converts the value to another type, if all of it parses as one.
 fn convert(value: &Value, type_name: &str) -> Option<Value> {
     match (type_name, value) {
         ("integer", Value::String(text)) => text.trim().parse::<i64>().ok().map(Value::from),
@@ -82,7 +83,7 @@ fn convert(value: &Value, type_name: &str) -> Option<Value> {
             let number = number
                 .as_f64()
                 .filter(|number| number.fract() == 0.0 && number.abs() <= MAX_EXACT)?;
-            // In range by the check above.
+            // The check above keeps it in range.
             Some(Value::from(number as i64))
         }
         ("number", Value::String(text)) => text

@@ -1,4 +1,4 @@
-//! What a tool knows about the turn it runs in: facts, never services.
+//! Facts about the turn that a tool runs in. It carries facts only, never services.
 
 use nanobot_types::{
     CallId, ChannelName, ChatId, DeliveryContext, Map, MessageId, Origin, SenderId, SessionKey,
@@ -6,7 +6,7 @@ use nanobot_types::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// The circumstances of one call. Made anew for every call, so that two turns never share one.
+/// Context of one tool call. Created anew for every call, so two turns never share one.
 #[derive(Clone, Debug)]
 pub struct ToolContext {
     /// The session of the turn.
@@ -15,30 +15,31 @@ pub struct ToolContext {
     pub trace: TraceId,
     /// The call.
     pub call: CallId,
-    /// The place of this call among all calls of its turn, from 1; the same after a restart.
+    /// Position of this call among all calls of its turn, from 1; the same after a restart.
     pub position: u32,
-    /// Where the turn's message came from.
+    /// Channel of the turn's message.
     pub channel: ChannelName,
-    /// The chat it came from.
+    /// Chat of the message.
     pub chat_id: ChatId,
-    /// The message, in the platform's spelling.
+    /// Id of the message, as the platform writes it.
     pub message_id: Option<MessageId>,
-    /// Who sent it, by identity from platform metadata.
+    /// Sender of the message, by the identity in platform metadata.
     pub sender: Option<SenderId>,
-    /// Where a reply belongs.
+    /// Place in the chat where a reply belongs.
     pub delivery: DeliveryContext,
-    /// The message's metadata.
+    /// Metadata of the message.
     pub metadata: Map,
-    /// Who or what made the message.
+    /// Origin of the message.
     pub origin: Origin,
-    /// Characters of a result that the model reads; the rest of a longer one is cut off.
+    /// Number of characters of a result that the model reads; the rest is truncated.
     pub max_result_chars: usize,
-    /// Fires when the turn is stopped.
+    /// Cancelled when the turn is stopped.
     pub cancel: CancellationToken,
 }
 
 impl ToolContext {
-    /// A context for a call outside any turn, for programs and tests that run a tool by hand.
+    /// Creates a context for a call outside of any turn, for programs and tests that run a tool
+    /// directly.
     pub fn detached(session: impl Into<SessionKey>) -> Self {
         Self {
             session: session.into(),

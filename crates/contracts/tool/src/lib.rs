@@ -1,8 +1,8 @@
-//! The tool contract: what the model may call, checked and run in one place.
+//! The tool contract: tools for the model, checked and run in one place.
 //!
-//! Decision: a tool never returns `Err`. Whatever goes wrong is a [`ToolResult`] that the model
-//! reads and can react to. [`Registry::run`] is the only way a call is executed: it casts and
-//! validates the arguments along the schema, so that a tool sees only what it asked for.
+//! Decision: a tool never returns `Err`. Every failure is a [`ToolResult`] that the model reads and
+//! can react to. [`Registry::run`] is the only way to execute a call: it casts and validates the
+//! arguments along the schema, so a tool receives only arguments that fit.
 
 mod cast;
 mod context;
@@ -21,13 +21,14 @@ pub use registry::{ERROR_HINT, Registry, RegistryError};
 pub use typed::{ToolError, Typed, TypedTool};
 pub use watch::{ToolRun, ToolWatch};
 
-/// Something the model can call.
+/// A tool that the model can call.
 #[async_trait]
 pub trait Tool: Send + Sync + std::fmt::Debug {
-    /// What the model is told about it. Stays the same for the life of the tool, to the byte.
+    /// Returns the specification shown to the model. It never changes during the life of the tool,
+    /// not by a single byte.
     fn spec(&self) -> &ToolSpec;
 
-    /// Runs it. `arguments` is an object that fits the schema. Ends soon after
-    /// [`ToolContext::cancel`] fires, leaving nothing running.
+    /// Runs the tool. `arguments` is an object that fits the schema. Returns soon after
+    /// [`ToolContext::cancel`] is cancelled, leaving nothing running.
     async fn execute(&self, arguments: Value, context: &ToolContext) -> ToolResult;
 }

@@ -1,8 +1,8 @@
 //! The tools of an assistant, in the order in which requests list them.
 //!
-//! Decision: the order is part of the prompt cache. Built-in tools stand first, sorted by name;
-//! external ones follow in the order in which they arrived, so that a late one changes nothing
-//! before it. The list is made when it changes, not when it is asked for.
+//! Decision: the order is part of the prompt cache. Built-in tools come first, sorted by name.
+//! External tools follow in order of registration, so that a late one changes nothing before it.
+//! The list is built when it changes, not when it is requested.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -17,19 +17,19 @@ use crate::cast::cast;
 use crate::validate::validate;
 use crate::{Tool, ToolContext, ToolRun, ToolWatch};
 
-/// What is put behind every error that begins with `Error`.
+/// Hint appended to every failed result that begins with `Error`.
 pub const ERROR_HINT: &str = "\n\n[Analyze the error above and try a different approach.]";
 
-/// How long a cancelled tool may take to end by itself and say what it has done.
+/// Time that a cancelled tool has to end by itself and report what it did.
 const CANCEL_GRACE: Duration = Duration::from_millis(500);
 
-/// Names under which models of older prompts call a tool. Never listed in a request.
+/// Aliases under which models with older prompts call a tool. Never listed in a request.
 const ALIASES: &[(&str, &str)] = &[("message_user", "message")];
 
-/// Why a tool could not be registered.
+/// Reason why a tool could not be registered.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
-    /// The name is taken; the tool that has it keeps it.
+    /// The name is taken by another tool, which keeps it.
     #[error("a tool named {name} is registered already")]
     NameTaken {
         /// The name.
@@ -46,7 +46,7 @@ pub struct Registry {
 
 #[derive(Debug, Default)]
 struct Listing {
-    /// In the order of the request.
+    /// The tools, in request order.
     tools: Vec<Arc<dyn Tool>>,
     specs: Arc<[ToolSpec]>,
 }
@@ -64,13 +64,13 @@ impl Listing {
 }
 
 impl Registry {
-    /// A registry without tools.
+    /// Creates a registry without tools.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A registry without tools whose every run is told to `watch`.
+    /// Creates a registry without tools that reports every run to `watch`.
     #[must_use]
     pub fn watched(watch: Arc<dyn ToolWatch>) -> Self {
         Self {
@@ -79,10 +79,10 @@ impl Registry {
         }
     }
 
-    /// Adds a tool at its place in the order.
+    /// Adds a tool at its position in the order.
     ///
     /// # Errors
-    /// [`RegistryError::NameTaken`]; nothing changes then.
+    /// Returns [`RegistryError::NameTaken`] if another tool has the name; nothing changes then.
     pub fn register(&self, tool: Arc<dyn Tool>) -> Result<(), RegistryError> {
         let mut listing = self.write();
         let spec = tool.spec();
@@ -103,7 +103,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Removes a tool and returns it. Calls that run go on.
+    /// Removes a tool and returns it. Running calls continue.
     pub fn remove(&self, name: &ToolName) -> Option<Arc<dyn Tool>> {
         let mut listing = self.write();
         let place = listing
@@ -115,7 +115,7 @@ impl Registry {
         Some(removed)
     }
 
-    /// The tool that a call of this name runs, aliases included.
+    /// Returns the tool that a call of this name runs, resolving aliases.
     #[must_use]
     pub fn get(&self, name: &ToolName) -> Option<Arc<dyn Tool>> {
         let listing = self.read();
@@ -128,23 +128,23 @@ impl Registry {
         listing.find(name.as_str()).or_else(by_alias).cloned()
     }
 
-    /// What a request lists: built-in tools by name, then external ones as they arrived. The
-    /// same allocation until a tool comes or goes.
+    /// Returns the specifications for a request: built-in tools by name, then external ones in
+    /// order of registration. The allocation stays the same until a tool is added or removed.
     #[must_use]
     pub fn specs(&self) -> Arc<[ToolSpec]> {
         Arc::clone(&self.read().specs)
     }
 
-    /// What running a call of this name again would do; `None` for an unknown tool.
+    /// Returns the effect of running a call of this name again; `None` for an unknown tool.
     #[must_use]
     pub fn effect(&self, name: &ToolName) -> Option<Effect> {
         self.get(name).map(|tool| tool.spec().effect)
     }
 
-    /// Runs one call and always has an answer for the model: casts the arguments, validates
-    /// them, runs the tool, and turns a panic into an error. A call that is malformed, unknown or
-    /// invalid is not run. When [`ToolContext::cancel`] fires, the tool has half a second to end
-    /// by itself before it is dropped and the result is `Error: cancelled`.
+    /// Runs one call and always returns a result for the model. Casts and validates the arguments,
+    /// runs the tool, and turns a panic into an error. A malformed, unknown or invalid call is not
+    /// run. After [`ToolContext::cancel`] is cancelled, the tool has half a second to end by
+    /// itself; then it is dropped and the result is `Error: cancelled`.
     pub async fn run(&self, call: &ToolCall, context: &ToolContext) -> ToolResult {
         let began = Instant::now();
         let result = self.answer(call, context).await;
@@ -204,8 +204,8 @@ impl Registry {
         ))
     }
 
-    // A poisoned lock is as good as a sound one: no code of a tool runs while it is held, except
-    // `spec()`, and the list is replaced in one step.
+    // A poisoned lock is used as is: the only tool code that runs under it is `spec()`, and the
+    // list is replaced in one step.
     fn read(&self) -> RwLockReadGuard<'_, Listing> {
         self.listing.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -215,7 +215,7 @@ impl Registry {
     }
 }
 
-/// The arguments as the tool may see them, or what is wrong with them.
+/// Returns the arguments as the tool receives them, or the problems with them.
 fn prepare(spec: &ToolSpec, call: &ToolCall) -> Result<Value, String> {
     let arguments = call
         .parsed_arguments()
@@ -229,7 +229,7 @@ fn prepare(spec: &ToolSpec, call: &ToolCall) -> Result<Value, String> {
     }
 }
 
-/// The object inside a JSON string that is itself the text of an object.
+/// Returns the object encoded in a JSON string, for arguments that were encoded twice.
 fn encoded_twice(arguments: &str) -> Option<Map> {
     let inner: String = serde_json::from_str(arguments).ok()?;
     ToolCall::new("", "", inner).parsed_arguments().ok()

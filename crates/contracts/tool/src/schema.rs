@@ -1,11 +1,11 @@
-//! The few questions that casting and validation ask a JSON schema.
+//! The subset of JSON Schema used for casting and validation.
 //!
-//! What is not asked (`$ref`, `allOf`, `not`, `pattern`, …) restricts nothing here: a schema of
-//! somebody else's tool is checked again by whoever wrote it.
+//! Other keywords (`$ref`, `allOf`, `not`, `pattern`, …) restrict nothing here: an external tool
+//! checks its arguments itself.
 
 use serde_json::Value;
 
-/// The types a schema allows by name; empty when it allows all.
+/// Returns the types that a schema allows; empty if it allows all.
 pub(crate) fn types_of(schema: &Value) -> Vec<&str> {
     match schema.get("type") {
         Some(Value::String(name)) => vec![name],
@@ -14,7 +14,7 @@ pub(crate) fn types_of(schema: &Value) -> Vec<&str> {
     }
 }
 
-/// The schemas of which one has to fit, when there are such.
+/// Returns the alternatives of which one has to fit (`anyOf` or `oneOf`), if there are any.
 pub(crate) fn alternatives_of(schema: &Value) -> Option<&[Value]> {
     let alternatives = schema
         .get("anyOf")
@@ -23,18 +23,19 @@ pub(crate) fn alternatives_of(schema: &Value) -> Option<&[Value]> {
     (!alternatives.is_empty()).then_some(alternatives.as_slice())
 }
 
-/// The schema of a member of an object.
+/// Returns the schema of a member of an object.
 pub(crate) fn property_of<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
     schema.get("properties")?.get(name)
 }
 
-/// Whether an object has to have a member.
+/// `true` if an object must have the member.
 pub(crate) fn is_required(schema: &Value, name: &str) -> bool {
     let required = schema.get("required").and_then(Value::as_array);
     required.is_some_and(|names| names.iter().any(|other| other == name))
 }
 
-/// Whether a value is of a type. A boolean is no number, and an unknown type fits everything.
+/// `true` if a value is of a type. A boolean is not a number. An unknown type name matches every
+/// value.
 pub(crate) fn is_of_type(value: &Value, name: &str) -> bool {
     match name {
         "null" => value.is_null(),
@@ -48,7 +49,7 @@ pub(crate) fn is_of_type(value: &Value, name: &str) -> bool {
     }
 }
 
-/// The name of a value's type.
+/// Returns the name of a value's type.
 pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

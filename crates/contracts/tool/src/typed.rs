@@ -1,4 +1,4 @@
-//! Tools written against a Rust type: the schema is derived, the arguments arrive parsed.
+//! Tools with a Rust type as arguments: the schema is derived, and the arguments are parsed.
 
 use std::fmt;
 use std::future::Future;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::schema::is_required;
 use crate::{Tool, ToolContext};
 
-/// Why a typed tool did not do what was asked, in words for the model.
+/// Reason why a typed tool failed, worded for the model.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolError {
@@ -21,7 +21,7 @@ pub struct ToolError {
 }
 
 impl ToolError {
-    /// An error with its reason.
+    /// Creates an error with its reason.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -29,7 +29,7 @@ impl ToolError {
         }
     }
 
-    /// The same with advice what to try instead.
+    /// Adds advice on what to try instead.
     #[must_use]
     pub fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
@@ -49,19 +49,19 @@ impl From<&str> for ToolError {
     }
 }
 
-/// A tool whose arguments are a Rust type. Doc comments of the fields are the descriptions that
+/// A tool whose arguments are a Rust type. The doc comments of the fields are the descriptions that
 /// the model reads. Wrap it in [`Typed`] to get a [`Tool`].
 pub trait TypedTool: Send + Sync + 'static {
-    /// Its arguments.
+    /// Type of the arguments.
     type Args: DeserializeOwned + JsonSchema + Send;
-    /// Its name.
+    /// Name of the tool.
     const NAME: &'static str;
-    /// What it does, for the model.
+    /// Description for the model.
     const DESCRIPTION: &'static str;
-    /// What running it again would do.
+    /// Effect of running the tool again.
     const EFFECT: Effect;
 
-    /// Runs it. Errors reach the model as `Error: …`.
+    /// Runs the tool. Errors reach the model as `Error: …`.
     fn call(
         &self,
         arguments: Self::Args,
@@ -69,14 +69,14 @@ pub trait TypedTool: Send + Sync + 'static {
     ) -> impl Future<Output = Result<String, ToolError>> + Send;
 }
 
-/// A [`TypedTool`] as a [`Tool`].
+/// Adapter that makes a [`TypedTool`] a [`Tool`].
 pub struct Typed<T> {
     spec: ToolSpec,
     tool: T,
 }
 
 impl<T: TypedTool> Typed<T> {
-    /// Derives the schema once.
+    /// Wraps a tool and derives its schema.
     pub fn new(tool: T) -> Self {
         let spec = ToolSpec {
             name: T::NAME.into(),
@@ -88,7 +88,7 @@ impl<T: TypedTool> Typed<T> {
         Self { spec, tool }
     }
 
-    /// The same tool, standing behind the built-in ones in a request.
+    /// Marks the tool as external, so that requests list it after the built-in ones.
     #[must_use]
     pub fn external(mut self) -> Self {
         self.spec.source = ToolSource::External;
@@ -133,7 +133,7 @@ impl<T: TypedTool> Tool for Typed<T> {
     }
 }
 
-/// The schema of a type as vendors want it: draft 7, nothing referenced, no titles.
+/// Derives the schema of a type as vendors expect it: draft 7, subschemas inlined, no titles.
 fn schema_of<A: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft07().with(|settings| {
         settings.inline_subschemas = true;
@@ -154,8 +154,8 @@ fn schema_of<A: JsonSchema>() -> Value {
     schema
 }
 
-/// Takes out what tells a model nothing and stands in every request: formats of numbers, defaults that
-/// are empty, and that what may be left out may be null as well (which counts as left out).
+/// Removes parts that tell a model nothing but would be in every request: number formats, empty
+/// defaults, and `null` as a type of optional members (null counts as omitted).
 fn shorten(schema: &mut Value) {
     let whole = schema.clone();
     for (name, property) in schema
@@ -186,7 +186,7 @@ fn shorten(schema: &mut Value) {
     }
 }
 
-/// The one type besides null.
+/// Returns the only type other than null, if there is exactly one.
 fn single_type(types: Option<&Value>) -> Option<Value> {
     let others: Vec<&Value> = types?
         .as_array()?

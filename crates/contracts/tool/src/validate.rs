@@ -1,13 +1,13 @@
-//! Says what is wrong with arguments, in words a model can act on.
+//! Validates arguments and reports problems in words that a model can act on.
 //!
-//! Every problem is named with the path to it (`meta.flags[0] should be string`). Members that
-//! the schema does not know are let through.
+//! Every problem names the path to it (`meta.flags[0] should be string`). Members that the schema
+//! does not know are accepted.
 
 use serde_json::Value;
 
 use crate::schema::{alternatives_of, is_of_type, property_of, type_name, types_of};
 
-/// What is wrong with the arguments of a call; empty when nothing is.
+/// Returns the problems with the arguments of a call; empty if there are none.
 pub(crate) fn validate(schema: &Value, arguments: &Value) -> Vec<String> {
     if !arguments.is_object() {
         return vec![format!(
@@ -20,7 +20,7 @@ pub(crate) fn validate(schema: &Value, arguments: &Value) -> Vec<String> {
     problems
 }
 
-/// Whether there is nothing wrong with a value.
+/// `true` if a value has no problems.
 pub(crate) fn fits(schema: &Value, value: &Value) -> bool {
     let mut problems = Vec::new();
     check(schema, value, "", &mut problems);
@@ -77,8 +77,8 @@ fn check(schema: &Value, value: &Value, path: &str, problems: &mut Vec<String>) 
     }
 }
 
-/// One alternative has to fit. If none does, the problems inside the only one of the right type
-/// say more than a list of types.
+/// Checks that one alternative fits. If none does and exactly one has the right type, the problems
+/// within that one are reported, because they say more than a list of types.
 fn check_alternatives(
     alternatives: &[Value],
     value: &Value,
@@ -112,7 +112,7 @@ fn check_alternatives(
     }
 }
 
-/// The values a schema names, under `enum` or `const`.
+/// Returns the values that a schema allows under `enum` or `const`.
 fn choices_of(schema: &Value) -> Vec<&Value> {
     match schema.get("enum").and_then(Value::as_array) {
         Some(choices) => choices.iter().collect(),
@@ -148,7 +148,7 @@ fn check_range(
     }
 }
 
-/// How a schema bounds a count, and what is said about it.
+/// Keywords by which a schema bounds a count, and the words to report a violation.
 #[derive(Clone, Copy)]
 struct Counted {
     least: &'static str,

@@ -1,8 +1,8 @@
-//! Who is told of every run of a tool.
+//! Observer of every tool run.
 //!
-//! Decision: the registry tells, because every call goes through it, whoever makes the call. A
-//! watch learns what happened and changes nothing; the answer waits for it, so that nothing of a
-//! finished turn is still on its way.
+//! Decision: the registry notifies the watch, because every call goes through it. A watch observes
+//! and changes nothing. The result waits for it, so that no notification of a finished turn is
+//! still pending.
 
 use std::time::Duration;
 
@@ -11,24 +11,24 @@ use nanobot_types::{Effect, ToolCall, ToolResult};
 
 use crate::ToolContext;
 
-/// One call and what came of it, calls that were refused included.
+/// One call and its result, including calls that were refused.
 #[derive(Clone, Copy, Debug)]
 pub struct ToolRun<'a> {
     /// The call, as the model made it.
     pub call: &'a ToolCall,
-    /// What running it again would do; `None` for a tool that there is not.
+    /// Effect of running it again; `None` for an unknown tool.
     pub effect: Option<Effect>,
-    /// Its circumstances.
+    /// Context of the call.
     pub context: &'a ToolContext,
-    /// What the model reads.
+    /// The result that the model reads.
     pub result: &'a ToolResult,
-    /// How long it took.
+    /// Run time of the call.
     pub elapsed: Duration,
 }
 
-/// Is told of every run.
+/// Observes every run.
 #[async_trait]
 pub trait ToolWatch: Send + Sync + std::fmt::Debug {
-    /// Takes note of a run. Has to return soon, whatever happens: a turn waits.
+    /// Records a run. Must return soon in every case, because the turn waits for it.
     async fn ran(&self, run: ToolRun<'_>);
 }

@@ -1,4 +1,4 @@
-//! What the registry promises: a stable order, and an answer for every call.
+//! The promises of the registry: a stable order, and a result for every call.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What a [`Probe`] does when it runs.
+/// Behaviour of a [`Probe`] when it runs.
 #[derive(Clone, Copy, Debug)]
 enum Behaviour {
     Echo,
@@ -269,7 +269,7 @@ async fn a_cancelled_tool_may_end_by_itself_and_is_dropped_if_it_does_not() {
         };
         let (result, ()) = tokio::join!(registry.run(&call, &context), stop);
         assert_eq!(result, expected);
-        // Nothing begins in a turn that has been stopped.
+        // A stopped turn starts nothing.
         assert_eq!(
             registry.run(&call, &context).await,
             ToolResult::error("Error: cancelled")
@@ -298,7 +298,7 @@ async fn an_old_name_runs_the_tool_and_is_not_listed() {
 /// Arguments, effect, success and session of a run.
 type Note = (String, Option<Effect>, bool, String);
 
-/// Keeps what it is told.
+/// Records every run.
 #[derive(Debug, Default)]
 struct Notes(Mutex<Vec<Note>>);
 
@@ -351,9 +351,9 @@ struct Repeat;
 
 #[derive(Deserialize, JsonSchema)]
 struct RepeatArguments {
-    /// What to say.
+    /// Text to say.
     text: String,
-    /// How often.
+    /// Number of repetitions.
     #[schemars(range(min = 1, max = 3))]
     times: Option<u8>,
 }
@@ -382,8 +382,8 @@ fn a_derived_schema_says_nothing_that_a_model_needs_not_know() {
     let expected = json!({
         "type": "object",
         "properties": {
-            "text": {"type": "string", "description": "What to say."},
-            "times": {"type": "integer", "description": "How often.", "minimum": 1, "maximum": 3},
+            "text": {"type": "string", "description": "Text to say."},
+            "times": {"type": "integer", "description": "Number of repetitions.", "minimum": 1, "maximum": 3},
         },
         "required": ["text"],
     });
