@@ -1,8 +1,8 @@
-//! Reads the arguments of a tool call the way models write them.
+//! Parses the arguments of a tool call as models write them.
 //!
-//! Decision: what is nearly JSON is repaired (trailing commas, single quotes, Python's constants,
-//! raw line breaks inside texts), because its meaning is plain. What is ambiguous is refused
-//! with a reason for the model: a cut text, two objects, a repeated key, anything but an object.
+//! Decision: text that is nearly JSON is repaired if its meaning is unambiguous (trailing commas,
+//! single quotes, Python's constants, raw line breaks in strings). Ambiguous text is refused with a
+//! reason for the model: truncated text, two objects, a duplicate key, anything but an object.
 //! Nothing is guessed and nothing is completed.
 
 use std::iter::Peekable;
@@ -11,16 +11,16 @@ use std::str::CharIndices;
 use nanobot_types::Map;
 use serde_json::{Number, Value};
 
-/// Nesting beyond this is refused rather than followed.
+/// Maximum nesting depth; deeper arguments are refused.
 const DEPTH_LIMIT: usize = 64;
 
-/// The most values of one call. A small text may hold many, each of which takes memory.
+/// Maximum number of values in one call. A short text can hold many values, each of which takes
+/// memory.
 const VALUE_LIMIT: usize = 50_000;
 
-/// The text of a JSON object that the arguments mean, or why they mean none.
+/// Returns the text of the JSON object that the arguments mean, or the reason why they mean none.
 ///
-/// Arguments that are valid already are returned as they came. No text at all, and `null`, mean
-/// no arguments.
+/// Valid arguments are returned unchanged. Empty text and `null` mean no arguments.
 pub(crate) fn repair(raw: &str) -> Result<String, String> {
     let text = raw.trim();
     if text.is_empty() || text == "null" {
@@ -70,7 +70,7 @@ fn cut() -> String {
 struct Reader<'a> {
     text: &'a str,
     chars: Peekable<CharIndices<'a>>,
-    /// The values so far.
+    /// Number of values parsed so far.
     values: usize,
 }
 
@@ -79,13 +79,13 @@ impl Reader<'_> {
         while self.chars.next_if(|(_, c)| c.is_whitespace()).is_some() {}
     }
 
-    /// The next character that is no white space; it stays unread.
+    /// Returns the next character that is not white space, without consuming it.
     fn peek(&mut self) -> Result<char, String> {
         self.skip_space();
         self.chars.peek().map(|(_, c)| *c).ok_or_else(cut)
     }
 
-    /// The next character, whatever it is.
+    /// Consumes and returns the next character.
     fn next(&mut self) -> Result<char, String> {
         self.chars.next().map(|(_, c)| c).ok_or_else(cut)
     }
@@ -155,7 +155,8 @@ impl Reader<'_> {
         Ok(Value::Array(items))
     }
 
-    /// Reads a comma; `false` at the closing bracket, which stays unread.
+    /// Consumes a comma and returns `true`, or returns `false` at the closing bracket, which is not
+    /// consumed.
     fn comma(&mut self, close: char) -> Result<bool, String> {
         match self.peek()? {
             ',' => self.next().map(|_| true),
@@ -222,7 +223,7 @@ impl Reader<'_> {
         Ok(code)
     }
 
-    /// A number or a constant.
+    /// Parses a number or a constant.
     fn word(&mut self) -> Result<Value, String> {
         let start = self
             .chars

@@ -1,75 +1,75 @@
-//! What can go wrong with a model call, and what to do about it.
+//! Errors of a model call, and how to recover from them.
 
 use std::time::Duration;
 
-/// Why a model call failed. Texts are for people: short, without keys, tokens or HTML.
+/// Reason why a model call failed. The texts are for people: short, without keys, tokens or HTML.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProviderError {
-    /// Too many requests for now.
+    /// Too many requests at the moment.
     #[error("rate limited: {message}")]
     RateLimited {
-        /// How long the vendor asks to wait.
+        /// Delay that the vendor asks for.
         retry_after: Option<Duration>,
-        /// The vendor's words.
+        /// The vendor's message.
         message: String,
     },
-    /// The account has no money or quota left.
+    /// The account has no credit or quota left.
     #[error("quota exhausted: {0}")]
     Quota(String),
-    /// The key is missing, wrong or not allowed to do this.
+    /// The key is missing, invalid or lacks a permission.
     #[error("not authorised: {0}")]
     Auth(String),
-    /// The request does not fit the model's window.
+    /// The request does not fit into the model's context window.
     #[error("the conversation is too long for the model: {0}")]
     ContextOverflow(String),
-    /// The model takes no images.
+    /// The model does not accept images.
     #[error("the model takes no images: {0}")]
     ImagesUnsupported(String),
     /// The vendor will never accept this request.
     #[error("request refused: {0}")]
     BadRequest(String),
-    /// The vendor failed.
+    /// The vendor had an internal error.
     #[error("server error {status}: {message}")]
     Server {
-        /// The HTTP status; 200 when an error came in an ordinary answer.
+        /// The HTTP status; 200 if the error came in an ordinary response.
         status: u16,
-        /// The vendor's words.
+        /// The vendor's message.
         message: String,
     },
     /// The vendor could not be reached, or the connection broke.
     #[error("connection failed: {0}")]
     Network(String),
-    /// Nothing came for this long.
+    /// No data arrived for this long.
     #[error("no answer for {} s", .0.as_secs())]
     Stalled(Duration),
-    /// The answer made no sense, or was cut.
+    /// The answer could not be understood, or was truncated.
     #[error("unusable answer: {0}")]
     Malformed(String),
 }
 
-/// What follows a failed call.
+/// Recovery from a failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
-    /// The same candidate again, after a pause (the vendor's, where it named one).
+    /// Retry with the same candidate after a pause.
     RetrySame {
-        /// The pause the vendor asked for.
+        /// The pause that the vendor asked for, if it named one.
         after: Option<Duration>,
     },
-    /// Another candidate; this one rests for a while.
+    /// Use another candidate; this one gets a cooldown.
     NextCandidate {
-        /// How long it rests.
+        /// Duration of the cooldown.
         cooldown: Duration,
     },
-    /// A shorter conversation.
+    /// Retry with a shorter conversation.
     Compact,
-    /// The same conversation without images.
+    /// Retry the same conversation without images.
     DropImages,
-    /// Nothing helps: tell the person.
+    /// Nothing helps: report the error to the user.
     GiveUp,
 }
 
 impl ProviderError {
-    /// What to do about it.
+    /// Returns how to recover from this error.
     #[must_use]
     pub fn recovery(&self) -> Recovery {
         match self {

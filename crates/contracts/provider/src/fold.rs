@@ -1,9 +1,10 @@
 //! Folds a stream of events into one response.
 //!
-//! Decision: a response exists only when the vendor said that it is whole
-//! ([`StreamEvent::Finished`]); everything else is [`Folded::Cut`]. Calls leave here either with
-//! arguments that are the text of a JSON object, or as [`ToolCall::malformed`], which is answered
-//! with its reason and never runs. How the events were cut into pieces makes no difference.
+//! Decision: a response exists only if the vendor reported that it is complete
+//! ([`StreamEvent::Finished`]); everything else is [`Folded::Cut`]. Every call that leaves here
+//! either has arguments that are the text of a JSON object, or is a [`ToolCall::malformed`], which
+//! gets its reason as the result and never runs. The result does not depend on how the answer was
+//! split into events.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -14,10 +15,10 @@ use nanobot_types::{
 
 use crate::{StreamEvent, arguments};
 
-/// The longest tool name that vendors take.
+/// Maximum length of a tool name that vendors accept, in characters.
 const NAME_LIMIT: usize = 64;
 
-/// What stands for the name of a call without one.
+/// Placeholder name of a call without one.
 const UNNAMED: &str = "unnamed_tool";
 
 /// Collects the events of one answer.
@@ -29,11 +30,11 @@ pub struct Fold {
     calls: BTreeMap<usize, Pieces>,
     usage: Option<Usage>,
     finished: Option<FinishReason>,
-    /// Ids that a call of this answer cannot have.
+    /// Ids that the calls of this answer must not have.
     taken: HashSet<String>,
 }
 
-/// A call as far as it came.
+/// The pieces of one call, merged so far.
 #[derive(Clone, Debug, Default)]
 struct Pieces {
     id: String,
@@ -43,29 +44,29 @@ struct Pieces {
     function_extra: Map,
 }
 
-/// What the events came to.
+/// Result of folding the events of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Folded {
-    /// A whole answer, without the names of who gave it.
+    /// A complete answer; `provider` and `model` are not set yet.
     Whole(LlmResponse),
-    /// The stream ended before the answer did.
+    /// The stream ended before the answer was complete.
     Cut {
         /// The text so far.
         text: String,
-        /// Tokens counted so far.
+        /// Token counts so far.
         usage: Option<Usage>,
     },
 }
 
 impl Fold {
-    /// Nothing yet.
+    /// Creates an empty fold.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Nothing yet of an answer to this conversation: its calls get other ids than those of the
-    /// calls before, which some vendors begin to count anew in each answer.
+    /// Creates an empty fold for an answer to this conversation. Its calls get ids that differ from
+    /// those of earlier calls, because some vendors restart their numbering in each answer.
     #[must_use]
     pub fn answering(transcript: &Transcript) -> Self {
         let calls = transcript
@@ -81,7 +82,7 @@ impl Fold {
         }
     }
 
-    /// Takes the next event.
+    /// Adds the next event.
     pub fn push(&mut self, event: StreamEvent) {
         match event {
             StreamEvent::Text(piece) => self.text.push_str(&piece),
@@ -111,25 +112,25 @@ impl Fold {
         }
     }
 
-    /// The visible text so far.
+    /// Returns the visible text so far.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The tokens counted so far.
+    /// Returns the token counts so far.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         self.usage
     }
 
-    /// Whether the vendor said that the answer is whole.
+    /// `true` if the vendor reported that the answer is complete.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.finished.is_some()
     }
 
-    /// Ends the stream.
+    /// Ends the stream and returns the result.
     #[must_use]
     pub fn finish(self) -> Folded {
         let Some(reason) = self.finished else {
@@ -202,7 +203,8 @@ fn call(pieces: Pieces, id: impl Into<CallId>, reason: &FinishReason) -> ToolCal
     }
 }
 
-/// A name that every vendor takes back: letters, digits, `_` and `-`, at most 64 of them.
+/// Sanitizes a tool name so that every vendor accepts it in the history: letters, digits, `_` and
+/// `-`, at most 64 characters.
 fn sound_name(name: &str) -> String {
     if name.is_empty() {
         return UNNAMED.to_owned();
@@ -217,7 +219,7 @@ fn sound_name(name: &str) -> String {
     name.chars().take(NAME_LIMIT).map(sound).collect()
 }
 
-/// Nine letters and digits: the form that the pickiest vendor asks for.
+/// Generates an unused id of nine letters and digits, the form that the strictest vendor requires.
 fn made_up_id(taken: &HashSet<String>) -> String {
     loop {
         let mut number = RandomState::new().build_hasher().finish();

@@ -1,19 +1,20 @@
-//! What a model hands over when it was asked to call one tool: some call it with arguments of odd
-//! shapes, others write the call, or its arguments alone, into their text.
+//! Reads the arguments that a model passes to a tool it was asked to call. Some models call it with
+//! arguments of unusual shapes; others write the call, or only its arguments, into their text.
 
 use nanobot_types::{LlmResponse, Map};
 use serde_json::Value;
 
-/// Where `ToolCall::malformed` keeps what came.
+/// Member in which `ToolCall::malformed` keeps the raw arguments.
 const MALFORMED: &str = "_malformed";
-/// How deep an object may be wrapped into texts and lists.
+/// Maximum number of strings and arrays that may wrap the object.
 const DEEPEST: usize = 3;
 
-/// Reads the arguments of the call of `tool` in a response: an object, also as a text of one, as the
-/// first of a list, or in the words of a model that calls no tools.
+/// Returns the arguments of the call of `tool` in a response. They are an object, a string that
+/// contains one, the first item of an array, or an object in the text of a model that does not call
+/// tools.
 ///
 /// # Errors
-/// Why there are none, for the log.
+/// Returns the reason, for the log, if there are no such arguments.
 pub fn handed_over(response: &LlmResponse, tool: &str) -> Result<Map, String> {
     match response
         .tool_calls
@@ -42,7 +43,7 @@ fn object_of(value: Value, depth: usize) -> Option<Map> {
     }
 }
 
-/// The object in a text, with whatever words and fences around it.
+/// Returns the object in a text, ignoring any words and fences around it.
 fn in_text(text: &str) -> Option<Map> {
     let begin = text.find('{')?;
     let end = text.rfind('}')?;

@@ -1,8 +1,8 @@
 //! The model provider contract: one stream per request, folded into one response.
 //!
-//! Decision: [`Provider::stream`] is the only thing to write, and a whole response is derived
-//! from it. A provider never retries and never fails over: it says what went wrong as a
-//! [`ProviderError`], and [`ProviderRouter`] alone decides what follows.
+//! Decision: [`Provider::stream`] is the only method with logic to write, and the complete response
+//! is derived from it. A provider never retries and never fails over: it reports a
+//! [`ProviderError`], and only [`ProviderRouter`] decides what follows.
 
 mod arguments;
 mod error;
@@ -25,16 +25,18 @@ pub use request::{ChatRequest, Generation, ToolChoice};
 pub use router::{CallContext, Candidate, Delta, DeltaSink, ProviderRouter, RetryPolicy};
 pub use stream::{ChatStream, StreamEvent};
 
-/// A model vendor, or anything that answers like one.
+/// A model vendor, or a service with a compatible interface.
 #[async_trait]
 pub trait Provider: Send + Sync + std::fmt::Debug {
-    /// Its entry in the provider table, or the name the user gave it.
+    /// Returns the name of its entry in the provider table, or the name that the user gave it.
     fn name(&self) -> &ProviderName;
 
-    /// Sends one request. One HTTP exchange, no retry, unless the vendor refuses a member of the
-    /// request that it can do without. Dropping the stream ends the exchange. A stream that ends without [`StreamEvent::Finished`] was cut.
+    /// Sends one request. This is one HTTP exchange without retries, except when the vendor rejects
+    /// an optional member of the request. Dropping the stream ends the exchange. A stream that ends
+    /// without [`StreamEvent::Finished`] was truncated.
     ///
     /// # Errors
-    /// What went wrong before the first event; later errors come in the stream.
+    /// Returns the error if the request fails before the first event; later errors come in the
+    /// stream.
     async fn stream(&self, request: ChatRequest) -> Result<ChatStream, ProviderError>;
 }

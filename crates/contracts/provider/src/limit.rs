@@ -1,40 +1,42 @@
-//! Bounds how much of one answer is read.
+//! Limits how much of one answer is read.
 //!
-//! Decision: the limit follows from the tokens that were asked for, because a vendor that keeps to
-//! `max_tokens` never reaches it, and one that does not would otherwise fill memory, the session and
-//! the chat. Text, reasoning, signed blocks and calls have the same room each. What goes beyond ends
-//! the answer as [`FinishReason::Runaway`](nanobot_types::FinishReason::Runaway).
+//! Decision: the limit follows from the requested number of tokens. A vendor that respects
+//! `max_tokens` never reaches it; one that does not would otherwise fill memory, the session and
+//! the chat. Text, reasoning, signed blocks and calls each have the same limit. An answer that
+//! exceeds it ends as [`FinishReason::Runaway`](nanobot_types::FinishReason::Runaway).
 
 use nanobot_types::Map;
 use serde_json::Value;
 
 use crate::StreamEvent;
 
-/// Bytes that one token may stand for: rarely more than 8, in code with long runs of blanks 16.
+/// Maximum number of bytes per token: rarely more than 8, but 16 in code with long runs of blanks.
 const BYTES_PER_TOKEN: usize = 16;
 
-/// The room of an answer to a request for few tokens: some vendors do not count reasoning among them.
+/// Minimum limit of an answer, in bytes. It is generous for small requests, because some vendors do
+/// not count reasoning among the tokens.
 const FLOOR: usize = 64 << 10;
 
-/// The room of an answer to a request for any number of tokens.
+/// Maximum limit of an answer, in bytes.
 const CEILING: usize = 2 << 20;
 
-/// The most calls of one answer.
+/// Maximum number of calls in one answer.
 const CALLS: usize = 256;
 
-/// The longest name or id of a call that takes no room. Some vendors repeat them in each piece.
+/// Length up to which the name or id of a call is not counted, in bytes. Some vendors repeat them
+/// in each piece.
 const FREE_NAME: usize = 64;
 
-/// The part of an event that is read.
+/// The part of an event that fits within the limit.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Taken {
-    /// All of it.
+    /// The whole event.
     Whole(StreamEvent),
-    /// No more than this: the answer is over.
+    /// At most this much: the answer ends here.
     Last(Option<StreamEvent>),
 }
 
-/// The room that is left for one answer.
+/// The bytes that are left for one answer.
 #[derive(Debug)]
 pub(crate) struct AnswerLimit {
     text: usize,
@@ -44,7 +46,7 @@ pub(crate) struct AnswerLimit {
 }
 
 impl AnswerLimit {
-    /// The room of an answer to a request for this many tokens.
+    /// Creates the limit of an answer to a request for this many tokens.
     pub(crate) fn of_tokens(max_tokens: u32) -> Self {
         let wanted = usize::try_from(max_tokens)
             .unwrap_or(usize::MAX)
@@ -58,8 +60,8 @@ impl AnswerLimit {
         }
     }
 
-    /// Takes the room that an event needs. Of one that does not fit as much is read as does, where a part
-    /// of it means anything.
+    /// Takes an event and deducts its size from the limit. Text that does not fit is truncated; any
+    /// other event that does not fit is dropped.
     pub(crate) fn take(&mut self, event: StreamEvent) -> Taken {
         match event {
             StreamEvent::Text(text) => cut(text, &mut self.text, StreamEvent::Text),
@@ -110,7 +112,7 @@ fn whole(event: StreamEvent, fits: bool) -> Taken {
     }
 }
 
-/// `false` if there is less room than that; then none is left.
+/// Deducts `size` from `room`. Returns `false` and leaves no room if `size` is larger.
 fn spend(room: &mut usize, size: usize) -> bool {
     let left = room.checked_sub(size);
     *room = left.unwrap_or_default();
@@ -123,7 +125,7 @@ fn members(map: &Map) -> usize {
         .sum()
 }
 
-/// About the length of a value as text.
+/// Returns the approximate length of a value as text, in bytes.
 fn size_of(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 8,
@@ -150,7 +152,7 @@ mod tests {
         }
     }
 
-    /// Counts the events that fit, and returns the rest of the one that does not.
+    /// Counts the events that fit, and returns what is left of the first one that does not.
     fn fitting(max_tokens: u32, event: &StreamEvent) -> (usize, Option<StreamEvent>) {
         let mut limit = AnswerLimit::of_tokens(max_tokens);
         for count in 0..10_000 {

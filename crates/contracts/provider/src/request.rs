@@ -1,29 +1,30 @@
-//! One request, before any vendor's spelling.
+//! A model request, independent of the vendor.
 
 use std::sync::Arc;
 
 use nanobot_types::{ModelId, ToolName, ToolSpec, Transcript};
 
-/// Whether the model may, must or must not call tools.
+/// Controls whether the model may, must or must not call tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ToolChoice {
-    /// As it likes.
+    /// The model decides.
     #[default]
     Auto,
-    /// No tool.
+    /// The model must not call tools.
     None,
-    /// Exactly this tool.
+    /// The model must call this tool.
     Tool(ToolName),
 }
 
-/// How to generate.
+/// Generation parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Generation {
-    /// Most tokens to write; at least 1 is sent.
+    /// Maximum number of tokens to generate; at least 1 is sent.
     pub max_tokens: u32,
-    /// Randomness; left out when `None`.
+    /// Sampling temperature; omitted if `None`.
     pub temperature: Option<f32>,
-    /// `low`, `medium`, `high`, or what else the vendor knows; left out when `None`.
+    /// Reasoning effort: `low`, `medium`, `high`, or another value that the vendor knows; omitted
+    /// if `None`.
     pub reasoning_effort: Option<String>,
 }
 
@@ -37,10 +38,11 @@ impl Default for Generation {
     }
 }
 
-/// One request. Rendered as tools, system, messages; the same request renders to the same bytes.
+/// One request. It is rendered as tools, system prompt, messages; equal requests render to the same
+/// bytes.
 #[derive(Clone, Debug)]
 pub struct ChatRequest {
-    /// The model; a router sets its candidate's.
+    /// The model; a router replaces it with that of the candidate.
     pub model: ModelId,
     /// The system prompt.
     pub system: Arc<str>,
@@ -48,10 +50,11 @@ pub struct ChatRequest {
     pub transcript: Transcript,
     /// The tools, in the order in which they are sent.
     pub tools: Arc<[ToolSpec]>,
-    /// Whether they may be called.
+    /// Controls whether tools may be called.
     pub tool_choice: ToolChoice,
-    /// How to generate; a router puts its candidate's in place of the default.
+    /// Generation parameters; a router replaces the default ones with those of the candidate.
     pub generation: Generation,
-    /// A key under which requests of one session share a cache, where the vendor takes one.
+    /// Key under which the requests of one session share the prompt cache, if the vendor supports
+    /// one.
     pub cache_key: Option<String>,
 }

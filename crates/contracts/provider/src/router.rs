@@ -1,11 +1,11 @@
-//! Which candidate answers, how often it is tried, and when it rests.
+//! Failover between candidates, with retries and cooldowns.
 //!
-//! Decision: a call never fails. Whatever goes wrong ends as an [`LlmResponse`] with
-//! [`nanobot_types::FinishReason::Error`] that says who failed, why, and what to try. A failing
-//! candidate is tried again after pauses, then the next one is asked and the failed one rests; the
-//! first call after a rest is a probe, and others go round the candidate until it has answered. A
-//! resting candidate is asked all the same when every candidate rests. Nothing is tried again once
-//! a person has seen the beginning of an answer.
+//! Decision: a call never fails. Every failure ends as an [`LlmResponse`] with
+//! [`nanobot_types::FinishReason::Error`] that names the failed candidate, the reason and what to
+//! try. A failing candidate is retried after pauses; then it gets a cooldown and the next one is
+//! asked. The first call after a cooldown is a probe, and other calls skip the candidate until the
+//! probe has succeeded. If every candidate is in cooldown, they are asked anyway. Nothing is
+//! retried after the user has seen the beginning of an answer.
 
 mod adapt;
 mod call;
@@ -23,24 +23,24 @@ use self::call::Call;
 use self::health::Health;
 use crate::{ChatRequest, Generation, Provider};
 
-/// What a router tells while a call is under way.
+/// An update from a router while a call is in progress.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Delta {
     /// Visible text.
     Text(String),
     /// Reasoning.
     Reasoning(String),
-    /// A line for the person: which candidate failed and what is tried now.
+    /// A line for the user: the candidate that failed and what is tried next.
     Notice(String),
 }
 
-/// Takes deltas. Called in order from one task; must not block.
+/// Receives deltas. It is called in order from one task and must not block.
 pub trait DeltaSink: Send + Sync {
-    /// Takes one.
+    /// Receives one delta.
     fn delta(&self, delta: Delta);
 
-    /// A request goes to a candidate, just as its provider gets it; again for every try. Whoever
-    /// only shows deltas has no use for it.
+    /// Notifies that a request is being sent to a candidate, exactly as its provider gets it.
+    /// Called again for every attempt. A sink that only shows deltas can ignore it.
     fn sending(&self, _request: &ChatRequest) {}
 }
 
@@ -50,14 +50,14 @@ impl<F: Fn(Delta) + Send + Sync> DeltaSink for F {
     }
 }
 
-/// The circumstances of one call.
+/// Context of one call.
 #[derive(Clone)]
 pub struct CallContext {
     /// The turn.
     pub trace: TraceId,
-    /// Where deltas go; `None` when nobody watches.
+    /// Receiver of the deltas; `None` if there is no observer.
     pub deltas: Option<Arc<dyn DeltaSink>>,
-    /// Fires when the turn is stopped; the call ends at once then.
+    /// Cancelled when the turn is stopped; the call then ends at once.
     pub cancel: CancellationToken,
 }
 
@@ -69,33 +69,35 @@ impl fmt::Debug for CallContext {
     }
 }
 
-/// A provider with one model and how to use it.
+/// A provider with one model and its generation parameters.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// Who.
+    /// The provider.
     pub provider: Arc<dyn Provider>,
-    /// With which model, in the provider's own spelling.
+    /// The model, as the provider writes it.
     pub model: ModelId,
-    /// How to generate.
+    /// The generation parameters.
     pub generation: Generation,
 }
 
-/// How patient a router is.
+/// Retry and timeout settings of a router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Pauses before the second, third, … try of one candidate.
+    /// Pauses before the second, third, … attempt with one candidate. Random jitter of up to a
+    /// quarter is added to each.
     pub pauses: Vec<Duration>,
-    /// The longest pause a vendor may ask for before the candidate is given up instead. Up to a
-    /// quarter of a pause is added at random.
+    /// Maximum pause that a vendor may ask for; if it asks for a longer one, the candidate is given
+    /// up.
     pub longest_pause: Duration,
-    /// How long a stream may be silent.
+    /// Maximum time without an event from a stream.
     pub idle: Duration,
-    /// How long one try may take from the request to the end of the answer.
+    /// Maximum duration of one attempt, from the request to the end of the answer.
     pub total: Duration,
 }
 
 impl Default for RetryPolicy {
-    /// Pauses of 1, 2 and 4 s; at most 60 s asked for; 90 s of silence; 300 s in all.
+    /// Pauses of 1, 2 and 4 s; at most 60 s on request of a vendor; 90 s without an event; 300 s in
+    /// total.
     fn default() -> Self {
         Self {
             pauses: [1, 2, 4].map(Duration::from_secs).to_vec(),
@@ -120,7 +122,7 @@ struct Slot {
 }
 
 impl ProviderRouter {
-    /// A router over these candidates, the preferred one first, all of them awake.
+    /// Creates a router over these candidates, the preferred one first, none of them in cooldown.
     #[must_use]
     pub fn new(candidates: impl IntoIterator<Item = Candidate>, policy: RetryPolicy) -> Self {
         let slots = candidates.into_iter().map(|candidate| Slot {
@@ -133,16 +135,17 @@ impl ProviderRouter {
         }
     }
 
-    /// The candidates, the preferred one first.
+    /// Returns the candidates, the preferred one first.
     pub fn candidates(&self) -> impl Iterator<Item = &Candidate> {
         self.slots.iter().map(|slot| &slot.candidate)
     }
 
-    /// Asks the candidates until one answers. Never fails: when none answers, the response's
-    /// content tells the person why and what to try, and its finish reason is
-    /// [`nanobot_types::FinishReason::ContextOverflow`] where a shorter conversation may help. The
-    /// usage counts failed tries too. Each candidate gets the request with its own model, with its own way to generate
-    /// unless the request brings one, and without the reasoning of other providers.
+    /// Asks the candidates in order until one answers. Never fails: if none answers, the content of
+    /// the response tells the user why and what to try, and its finish reason is
+    /// [`nanobot_types::FinishReason::ContextOverflow`] if a shorter conversation may help. The
+    /// usage includes failed attempts. Each candidate gets the request with its own model, with its
+    /// own generation parameters unless the request sets some, and without the reasoning of other
+    /// providers.
     pub async fn chat_with_failover(
         &self,
         request: ChatRequest,

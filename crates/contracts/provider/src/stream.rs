@@ -1,4 +1,4 @@
-//! What a model sends while it answers.
+//! Events that a model sends while it answers.
 
 use std::pin::Pin;
 
@@ -7,35 +7,35 @@ use nanobot_types::{FinishReason, Map, Usage};
 
 use crate::ProviderError;
 
-/// A piece of an answer.
+/// One event of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamEvent {
-    /// Visible text. An empty piece is a sign of life from a vendor that has nothing to say yet.
+    /// Visible text. An empty piece is a keep-alive from a vendor that has no text yet.
     Text(String),
     /// Reasoning as plain text.
     Reasoning(String),
-    /// A whole signed reasoning block, opaque.
+    /// A complete signed reasoning block, opaque.
     ThinkingBlock(serde_json::Value),
-    /// A piece of a tool call. Pieces with one `index` belong together.
+    /// A piece of a tool call. Pieces with the same `index` belong together.
     ToolCall {
-        /// Which call of this answer.
+        /// Index of the call within this answer.
         index: usize,
-        /// Its id, in its first piece where the vendor gives one.
+        /// Id of the call, in its first piece if the vendor assigns one.
         id: Option<String>,
-        /// Its tool, in its first piece.
+        /// Name of the tool, in the first piece.
         name: Option<String>,
-        /// The next piece of its arguments.
+        /// The next piece of the arguments.
         arguments: String,
-        /// What else the vendor put beside the call and wants back.
+        /// Further members of the call that the vendor expects back.
         extra: Map,
-        /// The same, inside the function object.
+        /// Further members of the function object that the vendor expects back.
         function_extra: Map,
     },
-    /// Tokens counted so far; the last one counts.
+    /// Token counts so far; the last event is the final count.
     Usage(Usage),
-    /// The model stopped.
+    /// The model stopped; the reason says why.
     Finished(FinishReason),
 }
 
-/// An answer as it comes.
+/// Stream of the events of one answer.
 pub type ChatStream = Pin<Box<dyn Stream<Item = Result<StreamEvent, ProviderError>> + Send>>;

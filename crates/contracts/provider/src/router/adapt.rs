@@ -1,4 +1,4 @@
-//! A request as one candidate gets it.
+//! Adapts a request to one candidate.
 
 use std::sync::Arc;
 
@@ -10,10 +10,11 @@ use nanobot_types::{
 use super::Candidate;
 use crate::{ChatRequest, Generation};
 
-/// What stands in a request for an image that the model does not take.
+/// Placeholder for an image that the model does not accept.
 const IMAGE_OMITTED: &str = "[image omitted]";
 
-/// The request with the candidate's model and generation, without other providers' reasoning.
+/// Returns the request with the candidate's model and generation parameters, and without the
+/// reasoning of other providers.
 pub(super) fn for_candidate(request: &ChatRequest, candidate: &Candidate) -> ChatRequest {
     let mut request = request.clone();
     request.model = candidate.model.clone();
@@ -55,7 +56,7 @@ pub(super) fn has_images(transcript: &Transcript) -> bool {
         .any(is_image)
 }
 
-/// The same conversation with a word in place of each image.
+/// Returns the conversation with a placeholder in place of each image.
 pub(super) fn without_images(transcript: Transcript) -> Transcript {
     transcript.map(|message| {
         if !blocks(message).into_iter().flatten().any(is_image) {
@@ -75,7 +76,7 @@ pub(super) fn without_images(transcript: Transcript) -> Transcript {
     })
 }
 
-/// The blocks of a message that may hold images.
+/// Returns the blocks of a message that may contain images.
 fn blocks(message: &ChatMessage) -> Option<&[ContentBlock]> {
     match message {
         ChatMessage::User(UserMessage {

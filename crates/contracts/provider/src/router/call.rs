@@ -1,4 +1,4 @@
-//! One call: from the request to an answer, whoever gives it.
+//! One call: from the request to an answer, over all candidates.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::Duration;
@@ -12,38 +12,38 @@ use super::{CallContext, Candidate, Delta, ProviderRouter, adapt, explain};
 use crate::limit::{AnswerLimit, Taken};
 use crate::{ChatRequest, Fold, Folded, ProviderError, Recovery, StreamEvent};
 
-/// How often an empty answer is asked for again.
+/// Maximum number of retries after an empty answer.
 const EMPTY_RETRIES: usize = 2;
 
-/// How long a candidate rests whose failures are of the passing kind.
+/// Cooldown of a candidate after transient failures.
 const REST: Duration = Duration::from_secs(60);
 
-/// The state of one call. It outlives the future that works on it, so that what is known when
-/// the turn is stopped is not lost.
+/// State of one call. It outlives the future that works on it, so that the usage is not lost when
+/// the turn is stopped.
 pub(super) struct Call<'a> {
     router: &'a ProviderRouter,
     request: ChatRequest,
     context: &'a CallContext,
     usage: Option<Usage>,
-    /// What came of the answer that is under way.
+    /// Text of the answer in progress.
     partial: String,
-    /// Whether a person has seen text of it.
+    /// Set once the user has seen text of the answer.
     shown: bool,
 }
 
-/// What follows a failed try.
+/// Next step after a failed attempt.
 enum Step {
     Again { pause: Duration },
     WithoutImages,
     GiveUp(End),
 }
 
-/// How a candidate is given up.
+/// Reason to give up a candidate.
 enum End {
     Next {
         cooldown: Duration,
     },
-    /// A person has seen text: the answer ends here.
+    /// The user has seen text, so the answer ends here.
     BrokenOff,
 }
 
@@ -53,7 +53,7 @@ impl Step {
     }
 }
 
-/// The tries of one candidate that failed, by kind.
+/// Counts of failed attempts with one candidate, by kind.
 #[derive(Default)]
 struct Tries {
     failed: usize,
@@ -78,7 +78,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The response to a call that was stopped.
+    /// Returns the response to a call that was stopped.
     pub(super) fn stopped(self) -> LlmResponse {
         LlmResponse {
             usage: self.usage,
@@ -107,7 +107,7 @@ impl<'a> Call<'a> {
                     Err(error) => failed.push((&slot.candidate, error)),
                 }
             }
-            // Only when all were resting are they asked anyway.
+            // They are asked anyway only if all of them were in cooldown.
             if !failed.is_empty() {
                 break;
             }
@@ -127,7 +127,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Asks one candidate, keeps its health, and says who is asked next.
+    /// Asks one candidate, updates its health, and announces the next candidate if it fails.
     async fn ask(
         &mut self,
         candidate: &Candidate,
@@ -199,7 +199,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// One try: one request, one stream.
+    /// Makes one attempt: one request, one stream.
     async fn exchange(
         &mut self,
         candidate: &Candidate,
@@ -266,7 +266,7 @@ impl<'a> Call<'a> {
             return;
         };
         match event {
-            // Only a sign of life.
+            // Only a keep-alive.
             StreamEvent::Text(text) | StreamEvent::Reasoning(text) if text.is_empty() => {}
             StreamEvent::Text(text) => {
                 self.shown |= !text.trim().is_empty();
@@ -296,16 +296,18 @@ impl<'a> Call<'a> {
         match error.recovery() {
             Recovery::RetrySame { after } => self.again(after, limit, has_next),
             Recovery::NextCandidate { cooldown } => Step::next(cooldown),
-            // Vendors find many words for it, so any refusal of a request with images counts.
+            // Vendors word this refusal in many ways, so every refusal of a request with images
+            // counts.
             Recovery::DropImages | Recovery::GiveUp if has_images => Step::WithoutImages,
-            // What one vendor refuses another may take; it says nothing about the vendor's health.
+            // Another vendor may accept what one refuses. The refusal says nothing about the
+            // vendor's health.
             Recovery::Compact | Recovery::DropImages | Recovery::GiveUp => {
                 Step::next(Duration::ZERO)
             }
         }
     }
 
-    /// How many tries a failure of this kind has had, and how many more than one it gets.
+    /// Returns the counter of failed attempts of this kind, and the maximum number of retries.
     fn limit<'t>(
         &self,
         error: &ProviderError,
@@ -327,7 +329,8 @@ impl<'a> Call<'a> {
         has_next: bool,
     ) -> Step {
         let policy = &self.router.policy;
-        // With somebody else to ask, a vendor that wants us to wait longer than our own pauses waits alone.
+        // If there is another candidate, do not wait for a vendor that asks for more than our own
+        // pauses.
         let own_longest = policy.pauses.iter().max().copied().unwrap_or_default();
         let longest = if has_next {
             own_longest.min(policy.longest_pause)
@@ -364,7 +367,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Whether a whole answer holds nothing for anybody.
+/// `true` if a complete answer has neither text nor calls.
 fn is_empty(response: &LlmResponse) -> bool {
     response.finish_reason != FinishReason::Runaway
         && response.tool_calls.is_empty()
@@ -374,7 +377,7 @@ fn is_empty(response: &LlmResponse) -> bool {
             .is_none_or(|text| text.trim().is_empty())
 }
 
-/// Up to a quarter longer, so that many callers do not come back at once.
+/// Adds random jitter of up to a quarter, so that many callers do not retry at the same time.
 fn jittered(pause: Duration) -> Duration {
     let random = RandomState::new().build_hasher().finish() % 1024;
     pause + pause.mul_f64(random as f64 / 4096.0)

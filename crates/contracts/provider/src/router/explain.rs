@@ -1,4 +1,4 @@
-//! Failures in words: who, what, and what to try.
+//! Explanations of failures for the user: the candidate, the reason, and what to try.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use nanobot_types::{FinishReason, ProviderName};
 use super::Candidate;
 use crate::ProviderError;
 
-/// The longest text of a vendor that is shown to a person, in characters.
+/// Maximum length of a vendor's message shown to the user, in characters.
 const WORDS_LIMIT: usize = 300;
 
-/// What is said when there is nobody to ask.
+/// Message if no candidate is configured.
 pub(super) const NO_CANDIDATE: &str = "No model is configured. Set agents.defaults.model and the apiKey of its \
      provider under providers in the configuration, or run `nanobot onboard`.";
 
-/// `provider/model`, the way people write it.
+/// Returns `provider/model`, as users write it.
 pub(super) fn title(candidate: &Candidate) -> String {
     let (name, model) = (candidate.provider.name().as_str(), candidate.model.as_str());
     match model.strip_prefix(name) {
@@ -24,13 +24,14 @@ pub(super) fn title(candidate: &Candidate) -> String {
     }
 }
 
-/// The failure of one candidate, with what to try.
+/// Describes the failure of one candidate and what to try.
 pub(super) fn failure(candidate: &Candidate, error: &ProviderError) -> String {
     let advice = advice(candidate.provider.name(), error);
     format!("{}: {}. {advice}", title(candidate), short(error))
 }
 
-/// Why a whole answer is empty, where the vendor says why; asking again would not change it.
+/// Returns the explanation of an empty answer, if the vendor gave a reason that a retry would not
+/// change.
 pub(super) fn withheld(candidate: &Candidate, reason: &FinishReason) -> Option<String> {
     let why = match reason {
         FinishReason::ContentFilter => {
@@ -45,7 +46,7 @@ pub(super) fn withheld(candidate: &Candidate, reason: &FinishReason) -> Option<S
     Some(format!("{}: {why}", title(candidate)))
 }
 
-/// The failures of several candidates.
+/// Describes the failures of several candidates.
 pub(super) fn failures(failed: &[(&Candidate, ProviderError)]) -> String {
     match failed {
         [] => NO_CANDIDATE.to_owned(),
@@ -60,7 +61,7 @@ pub(super) fn failures(failed: &[(&Candidate, ProviderError)]) -> String {
     }
 }
 
-/// The error without advice, bounded.
+/// Returns the error without advice, truncated to [`WORDS_LIMIT`].
 pub(super) fn short(error: &ProviderError) -> String {
     let words = error.to_string();
     let words = words.trim().trim_end_matches('.');
@@ -105,7 +106,7 @@ fn advice(provider: &ProviderName, error: &ProviderError) -> String {
     }
 }
 
-/// A duration in its two largest units, rounded up.
+/// Formats a duration in its two largest units, rounded up.
 fn in_words(wait: Duration) -> String {
     const UNITS: [(u64, &str); 4] = [
         (86_400, "day"),
@@ -137,7 +138,7 @@ fn in_words(wait: Duration) -> String {
     words.join(" and ")
 }
 
-/// A provider's name as its configuration key.
+/// Returns a provider's name as its configuration key.
 fn camel_case(name: &str) -> String {
     let mut key = String::with_capacity(name.len());
     let mut upper = false;

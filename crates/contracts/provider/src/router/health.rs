@@ -1,11 +1,11 @@
-//! When a candidate rests, and how it comes back.
+//! Cooldown of a candidate, and the probe that ends it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Whether a candidate is fit to be asked.
+/// Health of a candidate.
 #[derive(Debug, Default)]
 pub(super) struct Health {
     state: Mutex<State>,
@@ -13,12 +13,12 @@ pub(super) struct Health {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Set from the first failure on until a call succeeds.
+    /// End of the cooldown. Set from the first failure until a call succeeds.
     rests_until: Option<Instant>,
     probing: bool,
 }
 
-/// Leave to ask a candidate. Dropped without a word, it leaves things as they were.
+/// Permission to ask a candidate. If it is dropped without an outcome, the health does not change.
 #[derive(Debug)]
 pub(super) struct Admission<'a> {
     health: &'a Health,
@@ -30,7 +30,8 @@ impl Health {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leave to ask, unless the candidate rests or another call is probing it.
+    /// Returns permission to ask, unless the candidate is in cooldown or another call is probing
+    /// it.
     pub(super) fn admit(&self) -> Option<Admission<'_>> {
         let mut state = self.state();
         let probe = match state.rests_until {
@@ -45,7 +46,7 @@ impl Health {
         })
     }
 
-    /// Leave to ask whatever its state.
+    /// Returns permission to ask, whatever the health of the candidate.
     pub(super) fn admit_anyway(&self) -> Admission<'_> {
         Admission {
             health: self,
@@ -53,7 +54,7 @@ impl Health {
         }
     }
 
-    /// Whether [`Health::admit`] would give leave now.
+    /// `true` if [`Health::admit`] would return permission now.
     pub(super) fn is_awake(&self) -> bool {
         let state = self.state();
         state
@@ -63,12 +64,12 @@ impl Health {
 }
 
 impl Admission<'_> {
-    /// It answered: it is awake.
+    /// Records that the candidate answered, which ends its cooldown.
     pub(super) fn succeeded(self) {
         self.health.state().rests_until = None;
     }
 
-    /// It failed: it rests for so long.
+    /// Records that the candidate failed, and starts a cooldown.
     pub(super) fn rest(self, cooldown: Duration) {
         self.health.state().rests_until = Instant::now().checked_add(cooldown);
     }

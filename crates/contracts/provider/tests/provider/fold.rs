@@ -1,10 +1,10 @@
-//! However an answer is cut into events, it folds to the same response.
+//! An answer folds to the same response, however it is split into events.
 
 use nanobot_provider::{Fold, Folded, StreamEvent};
 use nanobot_types::{FinishReason, Map};
 use proptest::prelude::*;
 
-/// The text in pieces, cut at the given characters.
+/// Splits the text at the given characters.
 fn pieces(text: &str, cuts: &[usize]) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (chars.len() + 1)).collect();

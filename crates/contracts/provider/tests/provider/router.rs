@@ -1,4 +1,4 @@
-//! Who is asked, how often, and what a person reads.
+//! The candidates asked, the number of attempts, and the messages that the user reads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ fn content(response: &LlmResponse) -> &str {
     response.content.as_deref().unwrap_or_default()
 }
 
-/// Between the time itself and a quarter more.
+/// `true` if `elapsed` is `expected` plus at most a quarter of jitter.
 fn about(elapsed: Duration, expected: Duration) -> bool {
     (expected..=expected.mul_f64(1.25) + Duration::from_millis(50)).contains(&elapsed)
 }
@@ -276,7 +276,7 @@ async fn nothing_is_tried_again_once_text_was_shown() {
     let response = router(&[&a])
         .chat_with_failover(hello(), &unwatched())
         .await;
-    assert_eq!(content(&response), "whole", "nobody saw the first try");
+    assert_eq!(content(&response), "whole", "first try was not shown");
 }
 
 #[tokio::test(start_paused = true)]

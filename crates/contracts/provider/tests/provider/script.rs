@@ -15,16 +15,16 @@ use tokio_util::sync::CancellationToken;
 
 type Item = Result<StreamEvent, ProviderError>;
 
-/// What a request gets.
+/// Scripted reaction to one request.
 #[derive(Clone, Debug)]
 pub(crate) enum Play {
     /// These events, then the end of the stream.
     Events(Vec<Item>),
     /// These events, then silence.
     Stall(Vec<Item>),
-    /// An event each time after this pause, for ever.
+    /// One event after each such pause, without end.
     Drip(Duration),
-    /// No stream at all.
+    /// An error instead of a stream.
     Refuse(ProviderError),
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn hello() -> ChatRequest {
     request(vec![ChatMessage::user("hello")])
 }
 
-/// Deltas as they were shown.
+/// The deltas that were shown.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shown(Arc<Mutex<Vec<Delta>>>);
 
