@@ -1,12 +1,12 @@
-//! What of a stored message a person wants to see again.
+//! The text of a stored message as shown to a person.
 
 use nanobot_types::{ChatMessage, Content, ContentBlock};
 
 const OPENING: &str = "[Runtime Context";
 const CLOSING: &str = "[/Runtime Context]";
 
-/// The visible text of a message, without the runtime block that programs before this one stored
-/// inside it: before the text until March 2026, behind it later.
+/// Returns the visible text of a message, without the runtime block that earlier programs stored
+/// within it. The block precedes the text until March 2026 and follows it after that.
 #[must_use]
 pub fn visible_text(message: &ChatMessage) -> String {
     let ChatMessage::User(user) = message else {
@@ -29,7 +29,8 @@ pub fn visible_text(message: &ChatMessage) -> String {
     }
 }
 
-/// The text without a runtime block of either style. Text that only mentions one is left alone.
+/// Returns the text without a runtime block in either position. Text that only mentions such a
+/// block is unchanged.
 fn without_runtime(text: &str) -> &str {
     if let Some(before) = text.trim_end().strip_suffix(CLOSING) {
         if let Some((before, _)) = before.rsplit_once(&format!("\n\n{OPENING}")) {

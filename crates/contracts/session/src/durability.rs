@@ -1,30 +1,31 @@
-//! How far an append has to get before it counts.
+//! Durability of an append.
 //!
-//! Decision: only the sync of what was appended can be left out. Names of files and copies of
-//! sessions are made durable in any case: they are rare, and without them a power cut could take a
-//! whole conversation.
+//! Decision: only the sync of appended data can be left out. File names and copies of sessions are
+//! always made durable: they are rare, and without them a power cut could take a whole
+//! conversation.
 
 use std::io;
 
 use nanobot_disk::{DiskFile, append, write_all};
 use serde::{Deserialize, Serialize};
 
-/// What an acknowledged append survives.
+/// Failures that an acknowledged append survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
-    /// It is on the disk: a power cut loses nothing.
+    /// The data is on disk: a power cut loses nothing.
     #[default]
     Disk,
-    /// The operating system has it: a crash of the process loses nothing. A power cut or a crash
-    /// of the system may take what was appended in the last seconds, block by block in any order;
-    /// what is left is in order and readable, and what the disk had before is there.
+    /// The operating system has the data: a crash of the process loses nothing. A power cut or a
+    /// system crash may lose data appended in the last seconds, block by block and in any order.
+    /// The remaining data is readable and in order, and data that was on disk before is not
+    /// affected.
     Os,
 }
 
 impl Durability {
-    /// Writes behind the end, which is at `length`. What is written of it when that fails is taken
-    /// back, if the disk lets it.
+    /// Appends `bytes` to a file whose end is at `length`. If that fails, a partial write is
+    /// removed again, if the disk allows it.
     pub(crate) fn append(
         self,
         file: &mut dyn DiskFile,
@@ -37,7 +38,7 @@ impl Durability {
                 Ok(()) => error,
                 Err(_) => io::Error::new(
                     error.kind(),
-                    format!("{error}; what was written of it is still there"),
+                    format!("{error}; the partial write is still there"),
                 ),
             }),
         }

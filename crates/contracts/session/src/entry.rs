@@ -1,4 +1,4 @@
-//! What a session log is made of.
+//! Entries of a session log.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub struct Seq(pub u64);
 
 impl Seq {
-    /// The position behind the next message.
+    /// Returns the position after the next message.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0 + 1)
@@ -27,23 +27,23 @@ impl fmt::Display for Seq {
     }
 }
 
-/// A message and what is stored beside it.
+/// A message and the data stored with it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessageEntry {
     /// The message.
     pub message: Arc<ChatMessage>,
-    /// The journal id of the inbound message that it came in, for a person's message.
+    /// For a user message, the journal id of the inbound message that it came from.
     pub inbound: Option<MessageId>,
-    /// The runtime block that was sent behind a person's message; replay sends the same bytes.
+    /// The runtime block that was sent after a user message; replay sends the same bytes.
     pub runtime: Option<String>,
-    /// When it was said.
+    /// Time of the message.
     pub at: Timestamp,
-    /// Keys of other programs and versions, kept as they were read.
+    /// Keys of other programs and versions, kept as read.
     pub extra: Map,
 }
 
 impl MessageEntry {
-    /// A message said now with nothing beside it.
+    /// Creates an entry for a message with the current time and no further data.
     pub fn new(message: impl Into<Arc<ChatMessage>>) -> Self {
         Self {
             message: message.into(),
@@ -54,7 +54,7 @@ impl MessageEntry {
         }
     }
 
-    /// The message as it is sent: a person's with its runtime block behind it.
+    /// Returns the message as it is sent: a user message is followed by its runtime block.
     #[must_use]
     pub fn sent(&self) -> Arc<ChatMessage> {
         match (&*self.message, &self.runtime) {
@@ -68,70 +68,71 @@ impl MessageEntry {
     }
 }
 
-/// How a turn ended.
+/// Outcome of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnOutcome {
-    /// With a reply.
+    /// The turn ended with a reply.
     Replied,
-    /// The `message` tool had already answered this chat.
+    /// The `message` tool had already answered in this chat.
     Suppressed,
-    /// A person stopped it.
+    /// A person stopped the turn.
     Stopped,
-    /// It used up its iterations, or went round in circles.
+    /// The turn used up its iterations, or a loop was detected.
     Limited,
-    /// No model could answer.
+    /// No model was able to answer.
     Failed,
 }
 
-/// The end of a turn, with what the person saw of it.
+/// The end of a turn, with the text that the user saw.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TurnEnd {
     /// The turn.
     pub turn: TraceId,
-    /// Journal ids of the inbound messages it answered.
+    /// Journal ids of the inbound messages that it answered.
     pub inbound: Vec<MessageId>,
-    /// How it ended.
+    /// Outcome of the turn.
     pub outcome: TurnOutcome,
-    /// The visible text, so that a restart can publish it again under the same key.
+    /// The visible text, so that it can be published again under the same key after a restart.
     pub visible: Option<String>,
 }
 
-/// One step of a session.
+/// One entry of a session log.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Entry {
-    /// Something was said.
+    /// A message.
     Message(MessageEntry),
-    /// A turn ended.
+    /// The end of a turn.
     TurnEnded(TurnEnd),
-    /// Messages before this position are summarised elsewhere and no longer sent.
+    /// Moves the cursor: messages before this position are summarised elsewhere and are no longer
+    /// sent.
     Consolidated {
         /// The new cursor.
         upto: Seq,
     },
-    /// A new conversation begins: the cursor moves to the end.
+    /// Starts a new conversation: the cursor moves to the end.
     Reset,
-    /// Messages from this position up to here are undone: they stay in the log and are no longer
-    /// sent. What was said before the cursor is not sent either way.
+    /// Undoes the messages from this position up to here: they stay in the log but are no longer
+    /// sent. Messages before the cursor are not sent in any case.
     Rewound {
-        /// The first that is undone.
+        /// The first message to undo.
         to: Seq,
     },
-    /// Merged into the session's metadata; a null value removes a key.
+    /// Changes to the session's metadata, which are merged into it; a null value removes a key.
     Metadata(Map),
 }
 
 impl Entry {
-    /// A message said now with nothing beside it.
+    /// Creates an entry for a message with the current time and no further data.
     pub fn message(message: ChatMessage) -> Self {
         Self::Message(MessageEntry::new(message))
     }
 }
 
-/// An entry and the number of messages before it.
+/// An entry and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// Messages before it.
+    /// Number of messages before it.
     pub seq: Seq,
     /// The entry.
     pub entry: Entry,

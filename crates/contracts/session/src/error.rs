@@ -1,4 +1,4 @@
-//! Why a session could not be read or written.
+//! Errors of session stores.
 
 use std::path::PathBuf;
 
@@ -9,14 +9,14 @@ use crate::Seq;
 /// An error of a session store.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// Somebody else appended first; read again and decide anew.
+    /// Another writer appended first; read again and decide anew.
     #[error("session {key} is at {actual}, not at {expected}")]
     Moved {
         /// The session.
         key: SessionKey,
-        /// The head the caller knew.
+        /// The head that the caller expected.
         expected: Seq,
-        /// The head that is there.
+        /// The actual head.
         actual: Seq,
     },
     /// The file could not be read or written.
@@ -24,48 +24,48 @@ pub enum SessionError {
     Io {
         /// The session.
         key: SessionKey,
-        /// What was being done.
+        /// The action that failed.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What failed.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
     /// The store as a whole could not be read.
     #[error("cannot read the sessions in {}", path.display())]
     Store {
-        /// Its folder.
+        /// The folder of the store.
         path: PathBuf,
-        /// What failed.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// The conversation cannot be cut there.
+    /// The conversation cannot be cut at this position.
     #[error("session {key} cannot be cut at {position}, only from {first} to {last}")]
     OutOfReach {
         /// The session.
         key: SessionKey,
-        /// Where it was to be cut.
+        /// The requested position.
         position: Seq,
-        /// The first position where it can be.
+        /// The first possible position.
         first: Seq,
-        /// The last one.
+        /// The last possible position.
         last: Seq,
     },
-    /// The entry cannot be written down.
+    /// The entry cannot be encoded.
     #[error("session {key}: an entry cannot be encoded")]
     Encode {
         /// The session.
         key: SessionKey,
-        /// What failed.
+        /// The cause.
         #[source]
         source: serde_json::Error,
     },
 }
 
 impl SessionError {
-    /// Whether trying again later, without reading anew, can succeed.
+    /// `true` if trying again later can succeed without reading the session again.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Io { .. } | Self::Store { .. })

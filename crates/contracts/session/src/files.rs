@@ -1,4 +1,4 @@
-//! What is done to session files beside reading and appending.
+//! Operations on session files other than reading and appending.
 
 use std::io;
 use std::path::Path;
@@ -7,7 +7,7 @@ use nanobot_disk::{Access, Disk, DiskFile, copy};
 
 use crate::paths::beside;
 
-/// Copies what lies behind `position` in the file at `path` to a file of its own beside it.
+/// Copies the bytes after `position` in the file at `path` to a new file next to it.
 pub(crate) fn keep_torn(
     disk: &dyn Disk,
     path: &Path,
@@ -21,16 +21,15 @@ pub(crate) fn keep_torn(
     if copied.is_err()
         && let Err(error) = disk.remove(&aside)
     {
-        // A full disk would collect beginnings of copies.
-        tracing::warn!(path = %aside.display(), %error, "the beginning of a copy cannot be removed");
+        // Otherwise incomplete copies would pile up on a full disk.
+        tracing::warn!(path = %aside.display(), %error, "an incomplete copy cannot be removed");
     }
     copied.and_then(|()| sync_names(disk, path))?;
-    tracing::warn!(path = %path.display(), kept = %aside.display(), position, "torn line at the end of a session kept aside");
+    tracing::warn!(path = %path.display(), kept = %aside.display(), position, "copied a torn line at the end of a session to a file of its own");
     Ok(())
 }
 
-/// Puts a copy of `file`, which is at `old`, at `target`, whole or not at all. Its name is not
-/// durable yet.
+/// Copies `file`, whose path is `old`, to `target` atomically. The new name is not durable yet.
 pub(crate) fn put_copy(
     disk: &dyn Disk,
     file: &dyn DiskFile,
@@ -44,7 +43,7 @@ pub(crate) fn put_copy(
     disk.rename(&draft, target)
 }
 
-/// Gives a file that was copied another name, so that it is not found under the old one.
+/// Renames a file that was copied, so that it is no longer found under its old name.
 pub(crate) fn put_away(disk: &dyn Disk, old: &Path) {
     let moved = beside(disk, old, "moved").and_then(|moved| disk.rename(old, &moved));
     if let Err(error) = moved {
@@ -52,7 +51,7 @@ pub(crate) fn put_away(disk: &dyn Disk, old: &Path) {
     }
 }
 
-/// Makes the names beside a path durable.
+/// Makes the names in the folder of `path` durable.
 pub(crate) fn sync_names(disk: &dyn Disk, path: &Path) -> io::Result<()> {
     path.parent()
         .map_or(Ok(()), |folder| disk.sync_folder(folder))

@@ -1,23 +1,24 @@
-//! Going on with a conversation a second time, beside the first.
+//! Forks: copies of a conversation that continue independently.
 //!
 //! Decision: a fork is a session of its own that begins with a copy of the log. It replays to the
-//! same bytes as the original did, knows where it came from (`forked_from` and `forked_at` in its
-//! metadata), and shares nothing with it afterwards.
+//! same bytes as the original, records its origin (`forked_from` and `forked_at` in its metadata),
+//! and shares nothing with the original afterwards.
 
 use nanobot_types::{Map, SessionKey};
 use serde_json::Value;
 
 use crate::{Entry, ReadFrom, Record, Seq, SessionError, SessionStore, SessionView};
 
-/// Entries that are appended together: what is appended together may have to be read together.
+/// Maximum number of entries in one append. It is bounded because entries that are appended
+/// together may have to be read together.
 const TOGETHER: usize = 256;
 
-/// Copies a conversation into the new session `to`: all of it, or as it was right after its first
-/// `at` messages. Returns the new head. A crash meanwhile leaves a shorter copy.
+/// Copies a conversation into the new session `to`: all of it, or its state after the first `at`
+/// messages. Returns the new head. A crash during the copy leaves a shorter one.
 ///
 /// # Errors
-/// [`SessionError::OutOfReach`] when there are fewer than `at` messages;
-/// [`SessionError::Moved`] when `to` has messages already; what the store says.
+/// Returns [`SessionError::OutOfReach`] if there are fewer than `at` messages,
+/// [`SessionError::Moved`] if `to` already has messages, and any error of the store.
 pub async fn fork(
     store: &dyn SessionStore,
     from: &SessionKey,
@@ -40,11 +41,11 @@ pub async fn fork(
     Ok(head)
 }
 
-/// Copies a conversation into the first free session of the names `<from>:branch:1`,
-/// `<from>:branch:2` and so on, and returns its name.
+/// Copies a conversation into the first free session among `<from>:branch:1`, `<from>:branch:2` and
+/// so on, and returns its key.
 ///
 /// # Errors
-/// As [`fork`].
+/// Same as [`fork`].
 pub async fn branch(
     store: &dyn SessionStore,
     from: &SessionKey,
@@ -58,14 +59,14 @@ pub async fn branch(
             continue;
         }
         match fork(store, from, at, &to).await {
-            // Somebody else took that name meanwhile.
+            // Another writer took this name in the meantime.
             Err(SessionError::Moved { .. }) => {}
             forked => return forked.map(|_| to),
         }
     }
 }
 
-/// The entries that make a new session what `view` was at a position.
+/// Returns the entries that give a new session the state of `view` at a position.
 fn copy(from: &SessionKey, view: &SessionView, at: Option<Seq>) -> Vec<Entry> {
     let records = until(&view.records, at);
     let messages: Vec<Seq> = records
@@ -73,7 +74,7 @@ fn copy(from: &SessionKey, view: &SessionView, at: Option<Seq>) -> Vec<Entry> {
         .filter(|record| is_message(record))
         .map(|record| record.seq)
         .collect();
-    // A line that was damaged is not copied, so what stood behind it moves up.
+    // Damaged lines are not copied, so the positions of later messages move up.
     let moved = |seq: Seq| Seq(messages.partition_point(|message| *message < seq) as u64);
     let mut entries = vec![Entry::Metadata(provenance(from, view, at))];
     for record in records {
@@ -97,8 +98,9 @@ fn copy(from: &SessionKey, view: &SessionView, at: Option<Seq>) -> Vec<Entry> {
     entries
 }
 
-/// The records up to a position: with the end of the turn there, without a step that leaves what
-/// was said before it behind.
+/// Returns the records up to a position. The end of a turn at that position is included. A
+/// consolidation, reset or rewind at that position is not, because it would hide the messages
+/// before it.
 fn until(records: &[Record], at: Option<Seq>) -> &[Record] {
     let Some(at) = at else { return records };
     let goes_on = |record: &Record| match record.entry {
@@ -117,7 +119,7 @@ fn is_message(record: &Record) -> bool {
 
 fn provenance(from: &SessionKey, view: &SessionView, at: Option<Seq>) -> Map {
     let mut metadata = view.metadata.clone();
-    // What is being done with the original is not done with the copy as well.
+    // A consolidation of the original in progress does not apply to the copy.
     metadata.remove("_consolidation");
     metadata.insert("forked_from".to_owned(), Value::from(from.as_str()));
     metadata.insert(

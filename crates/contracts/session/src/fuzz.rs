@@ -1,8 +1,8 @@
-//! A door to the line reader for fuzzing and for tests of its bounds. No part of the API.
+//! Access to the line parser for fuzzing and for tests of its limits. Not part of the API.
 
 use crate::line::{Line, message_entry, parse, write_message};
 
-/// Reads a line, writes the message in it, if any, and reads that.
+/// Parses a line, writes the message in it, if there is one, and parses the result.
 pub fn line(bytes: &[u8]) {
     let Line::Message(fields) = parse(bytes).line else {
         return;

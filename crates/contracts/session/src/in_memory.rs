@@ -1,4 +1,4 @@
-//! Sessions that live as long as the process: for tests and for programs that keep nothing.
+//! Sessions in memory, for tests and for programs that persist nothing.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use nanobot_types::SessionKey;
 use crate::state::State;
 use crate::{Entry, ReadFrom, Record, Seq, SessionError, SessionInfo, SessionStore, SessionView};
 
-/// Sessions in memory. Survives nothing; else it keeps the contract.
+/// Sessions in memory. They are lost with the process; otherwise the store keeps the contract.
 #[derive(Debug, Default)]
 pub struct InMemoryStore {
     sessions: Mutex<HashMap<SessionKey, Session>>,
@@ -23,7 +23,7 @@ struct Session {
 }
 
 impl InMemoryStore {
-    /// An empty store.
+    /// Creates an empty store.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -1,13 +1,13 @@
-//! Sessions as JSON Lines files that the Python program reads and writes too.
+//! Sessions as JSON Lines files, compatible with the Python program.
 //!
-//! Decision: a file is only ever appended to, one write and one sync per [`SessionStore::append`]
-//! (no sync with [`Durability::Os`]).
-//! What is broken in it stays where it is and is passed over; a line that a crash cut off is
-//! copied aside and ended, so that the next one stands on its own. What is known of a session is
-//! remembered as long as its file is as it was left, and read again when anything else touched it.
+//! Decision: files are only ever appended to, with one write and one sync per
+//! [`SessionStore::append`] (no sync with [`Durability::Os`]). Damaged lines stay in place and are
+//! skipped. A line torn by a crash is copied to a file of its own and terminated, so that the next
+//! line starts on its own. The state of a session is cached while its file is unchanged, and read
+//! again after any other program wrote to the file.
 //!
-//! Appends to one session are serialised here and, by a file lock, over processes; sessions do
-//! not wait for each other.
+//! Appends to one session are serialised within the process and, by a file lock, across processes.
+//! Different sessions do not block each other.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,20 +29,23 @@ use crate::{
     Durability, Entry, ReadFrom, Seq, SessionError, SessionInfo, SessionStore, SessionView,
 };
 
-/// Bytes of messages that are read at the cursor, about; more than any model takes.
+/// Approximate maximum size of the messages read from the cursor, in bytes; more than any model
+/// accepts.
 const CURSOR_BYTES: u64 = 6 * 1024 * 1024;
 
 /// Sessions in the folders of [`SessionPaths`], one JSON Lines file each.
 ///
-/// A message is a line with `role`, `content`, `timestamp` and what belongs to its role. Every
-/// other entry is a line with `_type: "metadata"`, `key`, `created_at`, `updated_at`, `metadata`
-/// and `last_consolidated`, the state behind it; readers take the last one. Keys of this program
-/// begin with `_`: on messages `_inbound`, `_runtime`, `_provider` and `_media_types`, on metadata
-/// `_count` (messages before the line), `_answered` (journal ids of the latest turns) and `_entry`
-/// (what happened), on both `_continues` (appended together with the line before it). Lines and keys of other programs stay as they are.
+/// A message is a line with `role`, `content`, `timestamp` and the fields of its role. Every other
+/// entry is a line with `_type: "metadata"`, `key`, `created_at`, `updated_at`, `metadata` and
+/// `last_consolidated`, which hold the state after the entry; readers use the last such line. Keys
+/// of this program begin with `_`. On messages they are `_inbound`, `_runtime`, `_provider` and
+/// `_media_types`. On metadata lines they are `_count` (number of messages before the line),
+/// `_answered` (journal ids of the latest turns) and `_entry` (the entry itself). On both there is
+/// `_continues` (appended together with the line before it). Lines and keys of other programs are
+/// kept unchanged.
 ///
-/// Beside a file may stand copies: `.torn-<time>` holds a line that a crash cut off,
-/// `.moved-<time>` is a session in its old place after it was moved.
+/// There may be copies next to a file: `.torn-<time>` holds a line torn by a crash, and
+/// `.moved-<time>` is a session in its legacy location after it was moved.
 #[derive(Debug)]
 pub struct JsonlStore {
     shared: Arc<Shared>,
@@ -58,17 +61,17 @@ struct Shared {
     folders: NewFolders,
 }
 
-/// What is remembered of one session.
+/// Cached state of one session.
 #[derive(Debug, Default)]
 struct Slot {
     known: Option<Known>,
-    /// The file was put in its place, and it is not known whether its name is durable.
+    /// Set while the file is in place but its name may not be durable.
     unnamed: bool,
-    /// Unreadable lines are reported once.
+    /// Set once unreadable lines were reported, so that they are reported only once.
     reported: bool,
 }
 
-/// A session at the end of its file.
+/// State of a session at the end of its file.
 #[derive(Clone, Debug)]
 struct Known {
     path: PathBuf,
@@ -81,13 +84,13 @@ struct Known {
 }
 
 impl JsonlStore {
-    /// A store over `paths`. Nothing is read or made before it is used.
+    /// Creates a store over `paths`. It reads and creates nothing until it is used.
     #[must_use]
     pub fn new(paths: SessionPaths) -> Self {
         Self::on(Arc::new(LocalDisk), paths)
     }
 
-    /// The same on another disk.
+    /// Creates a store over `paths` on another disk.
     #[must_use]
     pub fn on(disk: Arc<dyn Disk>, paths: SessionPaths) -> Self {
         let shared = Shared {
@@ -103,21 +106,22 @@ impl JsonlStore {
         }
     }
 
-    /// The same with another promise about appends, instead of [`Durability::Disk`].
+    /// Replaces the default durability of appends, [`Durability::Disk`].
     #[must_use]
     pub fn with_durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// Bytes of session files read so far, to hold the promise of [`ReadFrom::Cursor`] against.
+    /// Returns the number of bytes of session files read so far, to verify the cost of
+    /// [`ReadFrom::Cursor`].
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.shared.bytes_read.load(Ordering::Relaxed)
     }
 
-    /// Runs file work for one session on a thread that may block, alone with that session. Work
-    /// that was begun is finished, also when nobody waits for it any more.
+    /// Runs file work for one session on a blocking thread, with exclusive access to the session.
+    /// Work that was started is finished, even if the caller no longer waits for it.
     async fn with_session<T: Send + 'static>(
         &self,
         key: &SessionKey,
@@ -177,7 +181,7 @@ impl SessionStore for JsonlStore {
     }
 }
 
-/// The file work for one session.
+/// File operations for one session.
 struct Session<'a> {
     key: &'a SessionKey,
     shared: &'a Shared,
@@ -256,11 +260,12 @@ impl Session<'_> {
         }
         let bytes = self.encode(&mut known, entries)?;
         if length == 0 || slot.unnamed {
-            // Before anything is in it, so that a file with something in it has a durable name.
+            // Sync the name before anything is written, so that a file with content has a durable
+            // name.
             files::sync_names(disk, &path).map_err(failed)?;
             slot.unnamed = false;
         }
-        // Until the write is known to have worked, nothing is known.
+        // The state is unknown until the write has succeeded.
         slot.known = None;
         self.durability
             .append(&mut *file, &bytes, length)
@@ -272,8 +277,8 @@ impl Session<'_> {
         Ok(known.head)
     }
 
-    /// Brings a file of an old layout to its new place, if nobody else did meanwhile; the old one
-    /// stays under another name. Where it is now.
+    /// Moves a file from a legacy location to its new one, unless another process did so in the
+    /// meantime, and returns the path. The old file stays under another name.
     fn bring(&self, slot: &mut Slot, old: &Path, target: PathBuf) -> Result<PathBuf, SessionError> {
         let disk = &*self.shared.disk;
         let failed = |source| self.failed("move", old, source);
@@ -290,7 +295,7 @@ impl Session<'_> {
         files::sync_names(disk, &target).map_err(failed)?;
         slot.unnamed = false;
         files::put_away(disk, old);
-        tracing::info!(from = %old.display(), to = %target.display(), "session moved from its old place");
+        tracing::info!(from = %old.display(), to = %target.display(), "moved a session from its legacy location");
         Ok(target)
     }
 
@@ -300,7 +305,7 @@ impl Session<'_> {
         })
     }
 
-    /// The lines of `entries`, and `known` as it is behind them.
+    /// Encodes `entries` as lines, and updates `known` to the state after them.
     fn encode(&self, known: &mut Known, entries: &[Entry]) -> Result<Vec<u8>, SessionError> {
         let failed = |source| SessionError::Encode {
             key: self.key.clone(),
@@ -313,8 +318,8 @@ impl Session<'_> {
         }
         known.state.touch(chrono::Local::now().fixed_offset());
         if !known.counted {
-            // A new file begins with this line; in a file of another program it spares the next
-            // reader to count again.
+            // A new file begins with this line. In a file of another program, it saves the next
+            // reader from counting the messages again.
             line::write_state(&mut bytes, self.key, &known.state, known.head, None, false)
                 .map_err(failed)?;
             known.counted = true;
@@ -370,7 +375,7 @@ impl Session<'_> {
             .map_err(|source| self.failed("find", &paths.sessions, source))
     }
 
-    /// What is known of an open file, read from it only if it is not as it was left.
+    /// Returns the state of an open file. The file is read only if it has changed.
     fn refresh<'s>(
         &self,
         slot: &'s mut Slot,
@@ -415,7 +420,7 @@ impl Session<'_> {
     fn report(&self, slot: &mut Slot, path: &Path, unreadable: u64) {
         if unreadable > 0 && !slot.reported {
             slot.reported = true;
-            tracing::warn!(session = %self.key, path = %path.display(), lines = unreadable, "unreadable lines of a session passed over");
+            tracing::warn!(session = %self.key, path = %path.display(), lines = unreadable, "skipped unreadable lines of a session");
         }
     }
 

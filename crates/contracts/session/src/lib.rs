@@ -2,8 +2,9 @@
 //!
 //! Decision: a session is a log of [`Entry`]s that is only ever appended to, with an optimistic
 //! check of the head. There is no update and no delete: consolidation and reset move a cursor,
-//! repair appends, and rewinding appends that something is undone. A [`Seq`] counts message lines only, so that it is the number the Python
-//! program calls `last_consolidated`.
+//! repair appends the missing results, and a rewind appends an entry that undoes messages. A
+//! [`Seq`] counts message lines only, so it is the same number that the Python program calls
+//! `last_consolidated`.
 
 mod display;
 mod durability;

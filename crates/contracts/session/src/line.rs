@@ -1,9 +1,9 @@
-//! One line of a session file, as it is read and as it is written.
+//! Parsing and writing of one line of a session file.
 //!
-//! Decision: reading is lenient and never fails. Every JSON object without `_type` counts as a
-//! message, as the Python program counts them, so that its `last_consolidated` and our [`Seq`]
-//! agree; what this program does not understand of it goes to [`MessageEntry::extra`]. A message
-//! of an unknown role reads as a system message, which is kept and never sent.
+//! Decision: parsing is lenient and never fails. Every JSON object without `_type` counts as a
+//! message. The Python program counts the same way, so its `last_consolidated` and our [`Seq`]
+//! agree. Fields that this program does not understand go to [`MessageEntry::extra`]. A message of
+//! an unknown role is read as a system message, which is kept and never sent.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,43 +19,45 @@ use crate::{Entry, MessageEntry, Seq, TurnEnd, timestamp};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A line as it was read.
+/// A parsed line.
 #[derive(Debug)]
 pub(crate) struct Parsed {
     pub(crate) line: Line,
-    /// It was written together with the line before it, and means nothing without that.
+    /// `true` if the line was written together with the line before it, and is invalid without
+    /// that.
     pub(crate) continues: bool,
-    /// There are NULs in it, which is what a power cut leaves of what was not written in time.
+    /// `true` if the line contains NULs, which a power cut leaves in place of data that was not
+    /// written in time.
     pub(crate) holed: bool,
 }
 
-/// What a line turned out to be.
+/// Kind and content of a line.
 #[derive(Debug)]
 pub(crate) enum Line {
-    /// Nothing.
+    /// A blank line.
     Blank,
-    /// A message, still as its fields; see [`message_entry`].
+    /// A message, as its raw fields; see [`message_entry`].
     Message(Map),
     /// A metadata line.
     State(Box<StateLine>),
-    /// A record of a kind that another program knows.
+    /// A record of a kind that only another program knows.
     Foreign,
-    /// Unreadable.
+    /// An unreadable line.
     Bad,
 }
 
-/// A metadata line: the whole state at that place.
+/// A metadata line: the complete state at that point.
 #[derive(Debug)]
 pub(crate) struct StateLine {
     pub(crate) key: Option<SessionKey>,
     pub(crate) state: State,
-    /// Messages before it; only this program writes that down.
+    /// Number of messages before the line; only this program writes it.
     pub(crate) count: Option<Seq>,
-    /// What happened there; `None` on lines that only repeat the state.
+    /// The entry at this point; `None` on lines that only repeat the state.
     pub(crate) entry: Option<Entry>,
 }
 
-/// Reads a line without its newline.
+/// Parses a line without its newline.
 pub(crate) fn parse(bytes: &[u8]) -> Parsed {
     let holed = bytes.contains(&0);
     let text = trim(bytes);
@@ -117,7 +119,8 @@ fn state_line(mut fields: Map) -> StateLine {
         Some(Value::Object(metadata)) => metadata,
         _ => Map::new(),
     };
-    // The cursor by its name since v0.3, then by its first name.
+    // `last_archived` is the name of the cursor since v0.3; `last_consolidated` is its original
+    // name.
     let archived = fields
         .remove("last_archived")
         .and_then(|value| value.as_u64());
@@ -149,7 +152,7 @@ fn state_line(mut fields: Map) -> StateLine {
     }
 }
 
-/// `_entry` of a metadata line: any [`Entry`] but a message.
+/// `_entry` of a metadata line: any [`Entry`] except a message.
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum EntryField {
@@ -189,8 +192,8 @@ fn take_list(fields: &mut Map, key: &str) -> Vec<Value> {
     }
 }
 
-/// `true` if a message line has a role and its tool calls, if any, can be read. Other lines are
-/// reported, and kept all the same.
+/// `true` if a message line has a role and its tool calls, if any, can be parsed. Other lines are
+/// reported but kept.
 pub(crate) fn is_sound(fields: &Map) -> bool {
     fields.get("role").is_some_and(Value::is_string)
         && fields.get("tool_calls").is_none_or(are_calls)
@@ -204,7 +207,8 @@ fn are_calls(value: &Value) -> bool {
     }
 }
 
-/// The message of a line. One without a readable time is as old as the epoch.
+/// Converts the fields of a line to a message. A message without a readable time gets the time of
+/// the Unix epoch.
 pub(crate) fn message_entry(mut fields: Map) -> MessageEntry {
     let at = fields
         .get("timestamp")
@@ -274,7 +278,8 @@ fn content(value: Value) -> Content {
     }
 }
 
-/// Calls without an id or a name cannot be answered; they stay in the file only.
+/// Takes the tool calls. Calls without an id or a name cannot be answered, so they are left out;
+/// they stay in the file.
 fn take_calls(fields: &mut Map) -> Vec<ToolCall> {
     take_list(fields, "tool_calls")
         .into_iter()
@@ -390,7 +395,8 @@ impl<'a> MessageLine<'a> {
         line
     }
 
-    /// Whether a key is a field of this line, so that no line ever has a key twice.
+    /// `true` if `key` is written as a field of this line. Such keys of `extra` are left out, so
+    /// that no line has a key twice.
     fn writes(&self, key: &str) -> bool {
         match key {
             "role" | "content" | "timestamp" | "_type" => true,
@@ -433,7 +439,7 @@ struct MetadataLine<'a> {
     extra: &'a Map,
 }
 
-/// Appends the line of a message to `buffer`; `continues` as in [`Parsed`].
+/// Appends the line of a message to `buffer`; `continues` is that of [`Parsed`].
 pub(crate) fn write_message(
     buffer: &mut Vec<u8>,
     entry: &MessageEntry,
@@ -442,7 +448,8 @@ pub(crate) fn write_message(
     write_line(buffer, &MessageLine::new(entry, continues))
 }
 
-/// Appends a metadata line with the state after `entry` to `buffer`; `continues` as in [`Parsed`].
+/// Appends a metadata line with the state after `entry` to `buffer`; `continues` is that of
+/// [`Parsed`].
 pub(crate) fn write_state(
     buffer: &mut Vec<u8>,
     key: &SessionKey,

@@ -1,4 +1,4 @@
-//! All sessions of a store, each read from its end.
+//! Lists all sessions of a store, each read from its end.
 
 use std::collections::HashSet;
 use std::io;
@@ -12,8 +12,8 @@ use crate::paths::{SessionPaths, key_of_file};
 use crate::scan;
 use crate::{SessionError, SessionInfo};
 
-/// The sessions of all folders, the latest first. Of two files of one session the one that is
-/// read and written counts.
+/// Returns the sessions of all folders, the latest first. If a session has two files, the one in
+/// use is listed.
 pub(crate) fn list(
     disk: &dyn Disk,
     paths: &SessionPaths,

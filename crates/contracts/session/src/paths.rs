@@ -1,9 +1,9 @@
-//! Where the file of a session is: three layouts of the Python program, one of them written.
+//! Locations of session files: three layouts of the Python program, one of which is written.
 //!
-//! The name of a key is the key with `:` and what file systems forbid replaced by `_`. That is
-//! lossy, so a file whose metadata names another key of the same spelling is somebody else's, and
-//! the key gets its base64url name instead. A file whose metadata names a key that could never
-//! have that name was renamed by a person: the name decides then.
+//! The file name of a key is the key with `:` and the characters that file systems forbid replaced
+//! by `_`. That is lossy. If the metadata of a file names another key with the same file name, the
+//! file belongs to that key, and this key gets its base64url name instead. If the metadata names a
+//! key that can never have that file name, a person renamed the file, and its name decides.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,30 +15,31 @@ use nanobot_types::SessionKey;
 
 use crate::line::{self, Line};
 
-/// The file in a workspace that names its external store.
+/// File in a workspace that holds the id of its external store.
 const WORKSPACE_ID: &str = ".nanobot/workspace-id";
-/// The file in an external store that names its workspace.
+/// File in an external store that holds the path of its workspace.
 const BACK_MARKER: &str = ".workspace";
 const EXTENSION: &str = "jsonl";
-/// How far into a file its key is looked for.
+/// Size of the beginning of a file that is searched for its key, in bytes.
 const KEY_WINDOW: u64 = 64 * 1024;
-/// The longest file name in bytes that every file system takes, with room for what is put behind it.
+/// Maximum length of a file name, in bytes. Every file system accepts it, with room for a suffix.
 const NAME_LIMIT: usize = 200;
 
 /// The folders that hold sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionPaths {
-    /// `<workspace>/sessions`: where sessions are written.
+    /// `<workspace>/sessions`: the folder to which sessions are written.
     pub sessions: PathBuf,
-    /// `<home>/sessions` of programs before February 2026: read, and moved by the first write.
+    /// `<home>/sessions` of programs before February 2026: it is read, and the first write moves a
+    /// session out of it.
     pub legacy: Option<PathBuf>,
-    /// `<data>/sessions/<workspace-id>` of a v0.3 program: written instead of `sessions` when it
+    /// `<data>/sessions/<workspace-id>` of a v0.3 program: written instead of `sessions` if it
     /// exists.
     pub external: Option<PathBuf>,
 }
 
 impl SessionPaths {
-    /// One folder and nothing else.
+    /// Creates paths with one folder only.
     pub fn only(sessions: impl Into<PathBuf>) -> Self {
         Self {
             sessions: sessions.into(),
@@ -47,8 +48,8 @@ impl SessionPaths {
         }
     }
 
-    /// What is there for a workspace. `data` is the folder of the configuration file, `home` the
-    /// `.nanobot` folder in the person's home. Reads two small files at most.
+    /// Finds the folders of a workspace. `data` is the folder of the configuration file, `home` is
+    /// the `.nanobot` folder in the user's home directory. Reads at most two small files.
     #[must_use]
     pub fn discover(workspace: &Path, data: &Path, home: &Path) -> Self {
         let sessions = workspace.join("sessions");
@@ -60,7 +61,7 @@ impl SessionPaths {
         }
     }
 
-    /// The file of a session.
+    /// Returns the location of the file of a session.
     pub(crate) fn locate(&self, disk: &dyn Disk, key: &SessionKey) -> io::Result<Location> {
         let encoded = encoded_name(key);
         let escaped = escaped_name(key);
@@ -94,12 +95,12 @@ impl SessionPaths {
         Ok(Location::Nowhere { target })
     }
 
-    /// Whether a file is in the old place.
+    /// `true` if a file is in the legacy location.
     pub(crate) fn is_legacy(&self, path: &Path) -> bool {
         self.legacy.is_some() && path.parent() == self.legacy.as_deref()
     }
 
-    /// The folders in the order in which they are asked.
+    /// Returns the folders in lookup order.
     pub(crate) fn folders(&self) -> impl Iterator<Item = &Path> {
         self.external
             .iter()
@@ -109,14 +110,14 @@ impl SessionPaths {
     }
 }
 
-/// Where a session is.
+/// Location of a session.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Location {
     /// In the file that is also written to.
     Here(PathBuf),
-    /// In an old place; the first write moves it.
+    /// In a legacy location; the first write moves it.
     Legacy { old: PathBuf, target: PathBuf },
-    /// It does not exist yet.
+    /// The session does not exist yet.
     Nowhere { target: PathBuf },
 }
 
@@ -124,8 +125,8 @@ fn existing(disk: &dyn Disk, path: PathBuf) -> io::Result<Option<PathBuf>> {
     Ok(disk.exists(&path)?.then_some(path))
 }
 
-/// The external store of a workspace, unless its marker says that it belongs to another workspace
-/// that still exists (then this one is a copy).
+/// Returns the external store of a workspace, unless its marker names another workspace that still
+/// exists. In that case this workspace is a copy.
 fn external_store(workspace: &Path, sessions: &Path) -> Option<PathBuf> {
     let id = std::fs::read_to_string(workspace.join(WORKSPACE_ID)).ok()?;
     let id = id.trim();
@@ -143,13 +144,13 @@ fn external_store(workspace: &Path, sessions: &Path) -> Option<PathBuf> {
         _ => false,
     };
     if !owner.as_os_str().is_empty() && owner.is_dir() && !is_same(owner) {
-        tracing::warn!(store = %store.display(), owner = %owner.display(), "session store of another workspace left alone");
+        tracing::warn!(store = %store.display(), owner = %owner.display(), "ignoring the session store of another workspace");
         return None;
     }
     Some(store)
 }
 
-/// Whether the file at `path`, which has the escaped name of `key`, is the session of `key`.
+/// `true` if the file at `path`, whose name is the escaped name of `key`, is the session of `key`.
 fn belongs(disk: &dyn Disk, path: &Path, key: &SessionKey) -> io::Result<bool> {
     let Some(inside) = stored_key(disk, path)? else {
         return Ok(true);
@@ -157,18 +158,18 @@ fn belongs(disk: &dyn Disk, path: &Path, key: &SessionKey) -> io::Result<bool> {
     if inside == *key {
         return Ok(true);
     }
-    // File systems that ignore case make one name of two.
+    // On case-insensitive file systems, two names may be the same.
     let collides = path
         .file_name()
         .and_then(|name| name.to_str())
         .is_some_and(|name| name.eq_ignore_ascii_case(&escaped_name(&inside)));
     if !collides {
-        tracing::warn!(session = %key, inside = %inside, path = %path.display(), "session file names another key, its name decides");
+        tracing::warn!(session = %key, inside = %inside, path = %path.display(), "a session file contains another key; using the key of its name");
     }
     Ok(!collides)
 }
 
-/// The key on the first metadata line near the beginning.
+/// Returns the key on the first metadata line near the beginning of the file.
 fn stored_key(disk: &dyn Disk, path: &Path) -> io::Result<Option<SessionKey>> {
     let beginning = read_to_end(&*disk.open(path, Access::Read)?, 0, KEY_WINDOW)?;
     Ok(beginning
@@ -179,7 +180,7 @@ fn stored_key(disk: &dyn Disk, path: &Path) -> io::Result<Option<SessionKey>> {
         }))
 }
 
-/// The key of a file that was found by listing; `inside` is what its metadata says.
+/// Returns the key of a listed file; `inside` is the key in its metadata.
 pub(crate) fn key_of_file(path: &Path, inside: Option<&SessionKey>) -> Option<SessionKey> {
     if path.extension()?.to_str()? != EXTENSION {
         return None;
@@ -201,7 +202,7 @@ pub(crate) fn key_of_file(path: &Path, inside: Option<&SessionKey>) -> Option<Se
     }
 }
 
-/// The name that the Python program of March 2026 gives a key.
+/// Returns the file name that the Python program of March 2026 gives a key.
 fn escaped_name(key: &SessionKey) -> String {
     let escaped: String = key
         .as_str()
@@ -217,12 +218,13 @@ fn escaped_name(key: &SessionKey) -> String {
     file_name(escaped.trim())
 }
 
-/// The name that v0.3 gives a key.
+/// Returns the file name that v0.3 gives a key.
 fn encoded_name(key: &SessionKey) -> String {
     file_name(&URL_SAFE_NO_PAD.encode(key.as_str()))
 }
 
-/// Version 0 named the sessions of DingTalk groups without the word `group`.
+/// Returns the file name that version 0 gave the session of a DingTalk group, without the word
+/// `group`.
 fn dingtalk_name(key: &SessionKey) -> Option<String> {
     let group = key.as_str().strip_prefix("dingtalk:group:")?;
     Some(escaped_name(&SessionKey::from(format!("dingtalk:{group}"))))
@@ -236,14 +238,14 @@ fn file_name(stem: &str) -> String {
     format!("{beginning}-{:016x}.{EXTENSION}", fingerprint(stem))
 }
 
-/// FNV-1a: stable over programs and versions, which `std`'s hasher is not.
+/// FNV-1a: stable across programs and versions, unlike the hasher of `std`.
 fn fingerprint(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// A free name beside `path`: `<path>.<what>-<time>`.
+/// Returns an unused name next to `path`: `<path>.<what>-<time>`.
 pub(crate) fn beside(disk: &dyn Disk, path: &Path, what: &str) -> io::Result<PathBuf> {
     let time = chrono::Local::now().format("%Y%m%dT%H%M%S");
     let mut name = path.file_name().unwrap_or_default().to_owned();

@@ -1,9 +1,9 @@
-//! From a session log to the conversation that is sent, and to the turn that a crash left open.
+//! Replays a session log into the conversation to send and the turn that a crash left open.
 //!
 //! Decision: replay is a pure function of a view. It renders what was sent before, byte for byte:
-//! the runtime block of a message is put behind it again, nothing else is added. What a valid
-//! conversation lacks is made up and handed back as entries to append, so that the next replay
-//! finds it recorded.
+//! the runtime block of a message is appended to it again, and nothing else is added. Results that
+//! a valid conversation lacks are synthesised and returned as entries to append, so that the next
+//! replay finds them recorded.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,40 +16,41 @@ use crate::{Entry, MessageEntry, Record, Seq, SessionView, TurnEnd};
 /// A conversation rebuilt from its log.
 #[derive(Debug)]
 pub struct Replay {
-    /// What is sent. While [`OpenTurn::pending`] has calls it holds a made-up result for each.
+    /// The messages to send. While [`OpenTurn::pending`] has calls, it contains a synthesised
+    /// result for each of them.
     pub transcript: Transcript,
-    /// Results that calls of the past lack, to be appended. Calls of the open turn are not among
-    /// them.
+    /// Results that earlier calls lack, to be appended. Calls of the open turn are not included.
     pub repairs: Vec<Entry>,
-    /// The turn that was begun and not ended.
+    /// The turn that was started and not ended.
     pub open_turn: Option<OpenTurn>,
 }
 
-/// How far a turn came before it was interrupted.
+/// Progress of a turn that was interrupted.
 ///
 /// A message that the bus delivers again is looked up with [`SessionView::recorded`]. If it is
-/// [`Recorded::Ended`], only its reply is published again. If it is [`Recorded::Open`] and among
-/// [`OpenTurn::inbound`], the turn goes on: every pending call gets a result, and the model is
-/// asked again; or, if the reply is recorded already, it is published and the turn ended. An open
-/// turn that nobody comes back for is history, and its pending calls get [`OpenTurn::abandon`].
+/// [`Recorded::Ended`], only its reply is published again. If it is [`Recorded::Open`] and in
+/// [`OpenTurn::inbound`], the turn is resumed: every pending call gets a result and the model is
+/// asked again. If the reply is already recorded, it is published instead, and the turn is ended.
+/// An open turn that is not resumed becomes history, and its pending calls get the results of
+/// [`OpenTurn::abandon`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenTurn {
-    /// Journal ids of the messages it took in. A message without an id leaves none.
+    /// Journal ids of the messages it took in. A message without an id is not included.
     pub inbound: Vec<MessageId>,
-    /// Where its first message is.
+    /// Position of its first message.
     pub began: Seq,
-    /// How often the model was asked.
+    /// Number of model calls.
     pub model_calls: usize,
-    /// How many tools it called, with the pending ones.
+    /// Number of tool calls, including the pending ones.
     pub tool_calls: usize,
-    /// Calls of its last answer that have no result, in order.
+    /// Calls of its last answer without a result, in order.
     pub pending: Vec<ToolCall>,
-    /// The final text, if that was recorded before the end of the turn was.
+    /// The final text, if it was recorded before the end of the turn.
     pub reply: Option<String>,
 }
 
 impl OpenTurn {
-    /// Results to append when the turn will not go on.
+    /// Returns the results to append if the turn will not be resumed.
     #[must_use]
     pub fn abandon(&self) -> Vec<Entry> {
         self.pending
@@ -59,19 +60,20 @@ impl OpenTurn {
     }
 }
 
-/// What a session knows of an inbound message.
+/// State of an inbound message in a session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Recorded {
-    /// Nothing, or it lies before what was read and its turn ended long ago.
+    /// The message is not recorded, or it lies before the part that was read and its turn ended
+    /// long ago.
     New,
-    /// It is in the log and its turn has not ended.
+    /// The message is in the log and its turn has not ended.
     Open,
-    /// Its turn ended; how is known while that lies behind the cursor.
+    /// The turn of the message ended. The end itself is known only if it lies after the cursor.
     Ended(Option<TurnEnd>),
 }
 
 impl SessionView {
-    /// What became of an inbound message, by its journal id.
+    /// Returns the state of the inbound message with this journal id.
     #[must_use]
     pub fn recorded(&self, inbound: &MessageId) -> Recorded {
         let end = self
@@ -94,7 +96,7 @@ impl SessionView {
     }
 }
 
-/// Rebuilds the conversation behind the cursor of `view`.
+/// Rebuilds the conversation after the cursor of `view`.
 #[must_use]
 pub fn replay(view: &SessionView) -> Replay {
     let open_turn = open_turn(view);
@@ -115,7 +117,7 @@ pub fn replay(view: &SessionView) -> Replay {
     }
 }
 
-/// The messages to send: from the first that a person said, if there is one.
+/// Returns the messages to send, starting with the first user message, if there is one.
 fn conversation(view: &SessionView) -> Vec<Arc<ChatMessage>> {
     let standing = view.standing();
     let sent = standing
@@ -144,7 +146,7 @@ fn sent_message(record: &Record) -> Option<Arc<ChatMessage>> {
     Some(entry.sent())
 }
 
-/// Vendors refuse an empty answer of the model.
+/// `true` for an empty assistant message, which vendors reject.
 fn says_nothing(message: &ChatMessage) -> bool {
     match message {
         ChatMessage::Assistant(assistant) => {
@@ -158,8 +160,9 @@ fn says_nothing(message: &ChatMessage) -> bool {
     }
 }
 
-/// The made-up results that find their call when they are appended at the end of the log. Where a
-/// later call has the same id they would not, and are made up again every time.
+/// Returns the synthesised results that will find their call when they are appended at the end of
+/// the log. If a later call has the same id, the result would go to that call; such results are not
+/// recorded but synthesised again each time.
 fn recordable<'a>(
     messages: &'a [Arc<ChatMessage>],
     synthesised: &'a [Arc<ChatMessage>],
@@ -220,7 +223,7 @@ fn open_turn(view: &SessionView) -> Option<OpenTurn> {
     for (_, message) in since.iter().skip(first) {
         turn.take(message);
     }
-    // Another program does not write down that its turns end: a last word is one.
+    // Other programs do not record the end of a turn: a final reply ends it.
     let over = turn.inbound.is_empty() && turn.reply.is_some();
     (!over).then_some(turn)
 }

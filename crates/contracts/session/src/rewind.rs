@@ -1,19 +1,20 @@
-//! Going back in a conversation.
+//! Rewinds a conversation.
 //!
-//! Decision: what is undone stays where it is, and one line says from where on it is. That line is
-//! all that is written, so going back is atomic and costs nothing however long the conversation
-//! is; reading it costs what the undone messages cost, until the cursor has passed them. The
-//! price: the Python program knows no such line and still sends what was undone.
+//! Decision: undone messages stay in the log, and one line records the position from which they are
+//! undone. Nothing else is written, so a rewind is atomic, and its cost does not depend on the
+//! length of the conversation. Reading still costs as much as the undone messages, until the cursor
+//! has passed them. The price: the Python program does not know this line and still sends the
+//! undone messages.
 
 use nanobot_types::SessionKey;
 
 use crate::{Entry, ReadFrom, Record, Seq, SessionError, SessionStore, SessionView};
 
-/// Undoes everything from position `to` on. Returns the head, which does not move.
+/// Undoes all messages from position `to` on. Returns the head, which does not move.
 ///
 /// # Errors
-/// [`SessionError::OutOfReach`] when `to` lies before the cursor, where the conversation is
-/// summarised or was left behind, or behind the head; what the store says.
+/// Returns [`SessionError::OutOfReach`] if `to` is after the head, or before the cursor, where the
+/// conversation is summarised or was reset; also any error of the store.
 pub async fn rewind(
     store: &dyn SessionStore,
     key: &SessionKey,
@@ -37,7 +38,7 @@ pub async fn rewind(
 }
 
 impl SessionView {
-    /// The records without the messages that were undone, and without the ends of their turns.
+    /// Returns the records without undone messages and without the ends of their turns.
     #[must_use]
     pub fn standing(&self) -> Vec<&Record> {
         let mut standing: Vec<&Record> = Vec::with_capacity(self.records.len());

@@ -1,9 +1,10 @@
-//! Finds whole records in a line that is not one record.
+//! Recovers complete records from a line that is not one valid record.
 //!
-//! A program that appends without a newline glues its record to the line before it, which may be a
-//! torn one. Records of this program and of the Python program begin with `role` or `_type`, and
-//! those bytes cannot occur inside a string, where quotes are escaped. They can occur in a nested
-//! object, so what follows torn bytes counts as a record only with the fields that every record has.
+//! A program that appends to a file without a final newline joins its record to the last line,
+//! which may be torn. Records of this program and of the Python program begin with `role` or
+//! `_type`. Those bytes cannot occur within a string, where quotes are escaped. They can occur in a
+//! nested object, so text after torn bytes counts as a record only if it has the fields that every
+//! record has.
 
 use serde_json::{Deserializer, Value};
 
@@ -11,8 +12,7 @@ use nanobot_types::Map;
 
 const STARTS: [&[u8]; 2] = [b"{\"role\"", b"{\"_type\""];
 
-/// The most places of one line that are tried, so that hostile bytes cost no more than a bounded
-/// number of attempts.
+/// Maximum number of positions tried in one line, so that hostile input has a bounded cost.
 const MAX_ATTEMPTS: usize = 4096;
 
 /// A part of a line.
@@ -22,8 +22,8 @@ pub(crate) enum Piece<'a> {
     Torn(&'a [u8]),
 }
 
-/// Splits a line into its records and what is left between them, in order. `None` if there is no
-/// whole record in it.
+/// Splits a line into its records and the torn pieces between them, in order. `None` if it contains
+/// no complete record.
 pub(crate) fn pieces(line: &[u8]) -> Option<Vec<Piece<'_>>> {
     let mut pieces = Vec::new();
     let mut torn = 0;
@@ -70,7 +70,7 @@ fn next_start(line: &[u8], from: usize) -> Option<usize> {
         .map(|at| from + at)
 }
 
-/// The end of the record that begins at `start`.
+/// Returns the end of the record that begins at `start`.
 fn record(line: &[u8], start: usize, follows_torn: bool) -> Option<usize> {
     let mut values = Deserializer::from_slice(line.get(start..)?).into_iter::<Map>();
     let fields = values.next()?.ok()?;

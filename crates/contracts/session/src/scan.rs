@@ -1,11 +1,11 @@
-//! What a session file says, read from its end only as far as needed.
+//! Reads a session file from its end, only as far as needed.
 //!
-//! A metadata line of ours carries the number of messages before it, so counting stops at the
-//! last such line. Every move of the cursor is such a line too: what lies before the cursor never
-//! has to be read. A file without one, as the Python program leaves it, is read whole.
+//! A metadata line of this program contains the number of messages before it, so counting stops at
+//! the last such line. Every move of the cursor writes such a line too, so nothing before the
+//! cursor has to be read. A file without one, as the Python program writes it, is read completely.
 //!
-//! A power cut may keep the end of an append and not its beginning. Lines that were appended
-//! together say so, and those behind a hole in their own append are not believed.
+//! A power cut may keep the end of an append but not its beginning. Lines that were appended
+//! together are marked, and lines after a hole in their own append are not trusted.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -19,28 +19,28 @@ use crate::state::State;
 use crate::tail::{LinesBackwards, RawLine};
 use crate::{Entry, Record, Seq};
 
-/// How a file ends.
+/// Ending of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// With a newline, or empty.
+    /// The file ends with a newline, or is empty.
     Clean,
-    /// With a whole line that lacks its newline.
+    /// The last line is complete but lacks its newline.
     Unterminated,
-    /// With so many bytes of a line that a crash cut off.
+    /// The last line was torn by a crash; its length in bytes.
     Torn(u64),
 }
 
-/// The state of a session at the end of its file.
+/// State of a session at the end of its file.
 #[derive(Clone, Debug)]
 pub(crate) struct Survey {
     pub(crate) head: Seq,
     pub(crate) state: State,
-    /// The key that the last metadata line names.
+    /// The key in the last metadata line.
     pub(crate) key: Option<nanobot_types::SessionKey>,
-    /// Whether a metadata line carries a count.
+    /// `true` if a metadata line contains a count.
     pub(crate) counted: bool,
     pub(crate) ending: Ending,
-    /// Lines met on the way that could not be read.
+    /// Number of unreadable lines among those read.
     pub(crate) unreadable: u64,
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn survey(
     let head = Seq(head);
     let (key, mut state) = last.map_or_else(Default::default, |line| (line.key, line.state));
     if state.cursor > head {
-        // Nothing is hidden on the word of a damaged file.
+        // Do not hide any message because of a cursor in a damaged file.
         state.cursor = Seq(0);
     }
     Ok(Survey {
@@ -97,21 +97,22 @@ pub(crate) fn survey(
     })
 }
 
-/// Messages between two marks.
+/// Number of messages between two marks.
 const STRIDE: u64 = 1024;
-/// Parts of [`Span::bytes`] of which a long read leaves out all or nothing.
+/// Number of parts that [`Span::bytes`] is divided into. A long read omits whole parts only.
 const PARTS: u64 = 4;
 
 /// Range of a session to read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
-    /// The first message.
+    /// Position of the first message.
     pub(crate) from: Seq,
-    /// The message after the last; of what follows only rewinds are wanted.
+    /// Position after the last message. Of the entries after it, only rewinds are returned.
     pub(crate) upto: Seq,
-    /// Bytes of messages after which older ones are left out. A read ends where a part of the file
-    /// begins, whose size is a [fraction](PARTS) of this: as a file only grows, one read leaves out
-    /// the same messages as the next until a whole part leaves.
+    /// Maximum size of the messages, in bytes, after which older ones are omitted. The cut is
+    /// always at the beginning of a part of the file, whose size is a [fraction](PARTS) of this. As
+    /// a file only grows, successive reads omit the same messages until another whole part is
+    /// omitted.
     pub(crate) bytes: u64,
 }
 
@@ -126,20 +127,21 @@ impl From<Seq> for Span {
 }
 
 impl Span {
-    /// `true` if a message at `offset` is left out after so many bytes, the last of them at `last`.
+    /// `true` if the message at `offset` is omitted after `bytes` of messages, the last of which is
+    /// at `last`.
     fn is_enough(&self, bytes: u64, offset: u64, last: u64) -> bool {
         let part = |offset: u64| offset.checked_div(self.bytes / PARTS);
         bytes > self.bytes && part(offset) != part(last)
     }
 }
 
-/// Places in a file where so many messages are before them, so that a part far from its end is read
-/// without what follows. Only what no rewind follows has one.
+/// File offsets by the number of messages before them. With a mark, a range far from the end is
+/// read without the part of the file after it. A position followed by a rewind has no mark.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Marks(BTreeMap<Seq, u64>);
 
 impl Marks {
-    /// The first mark at or after `seq`.
+    /// Returns the first mark at or after `seq`.
     fn before(&self, seq: Seq) -> Option<(u64, Seq)> {
         self.0
             .range(seq..)
@@ -153,13 +155,13 @@ impl Marks {
         }
     }
 
-    /// Forgets them: a rewind follows.
+    /// Removes all marks, because a rewind follows them now.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
 }
 
-/// The entries of `span`, and how many lines among them could not be read.
+/// Returns the entries of `span` and the number of unreadable lines among them.
 pub(crate) fn records(
     file: &dyn DiskFile,
     (length, head): (u64, Seq),
@@ -200,7 +202,8 @@ pub(crate) fn records(
                 });
             }
             Line::State(line) => {
-                // A count outranks what was counted: a line damaged since then must not shift the rest.
+                // The recorded count takes precedence over our own count: a line that was damaged
+                // later must not shift the positions of the others.
                 seq = line.count.map_or(seq, |Seq(count)| count.min(seq));
                 if seq < from.0 {
                     break;
@@ -219,19 +222,20 @@ pub(crate) fn records(
     Ok((records, unreadable))
 }
 
-/// A record of a line.
+/// A record, after it was checked for holes in its append.
 struct Believed {
     line: Line,
-    /// Its length.
+    /// Length of the record, in bytes.
     size: usize,
-    /// Offset of its line.
+    /// Offset of its line in the file.
     offset: u64,
 }
 
-/// The lines from the end backwards. Those that are not believed are bad.
+/// Iterates over the lines from the end backwards. Lines that cannot be trusted are returned as
+/// bad.
 struct BelievedLines<'a> {
     lines: LinesBackwards<'a>,
-    /// Records of the current line that were not looked at yet, the last one last.
+    /// Remaining records of the current line; the next one is at the end.
     pieces: Vec<(Parsed, usize)>,
     ready: VecDeque<Believed>,
 }
@@ -255,7 +259,8 @@ impl<'a> BelievedLines<'a> {
         Ok(self.pieces.pop())
     }
 
-    /// Offset of the append whose lines have all come; `None` in the middle of one.
+    /// Returns the offset of the last append if all of its lines were returned; `None` in the
+    /// middle of an append.
     fn boundary(&self) -> Option<u64> {
         (self.ready.is_empty() && self.pieces.is_empty()).then(|| self.lines.offset())
     }
@@ -308,7 +313,7 @@ impl Iterator for BelievedLines<'_> {
     }
 }
 
-/// The records of a line in order, each with its length.
+/// Parses the records of a line, in order, each with its length.
 fn parse(raw: RawLine) -> Vec<(Parsed, usize)> {
     let bad = |length| {
         (
@@ -325,7 +330,7 @@ fn parse(raw: RawLine) -> Vec<(Parsed, usize)> {
         RawLine::TooLong(length) => return vec![bad(length)],
     };
     let parsed = line::parse(&bytes);
-    // After a hole nothing of its append is believed, so nothing is looked for there.
+    // After a hole, nothing of the append is trusted, so there is nothing to recover.
     let is_damaged = matches!(parsed.line, Line::Bad) && !parsed.holed;
     match is_damaged.then(|| salvage::pieces(&bytes)).flatten() {
         None => vec![(parsed, bytes.len())],

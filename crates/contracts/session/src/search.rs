@@ -1,8 +1,8 @@
-//! The contract of a search over what was said, and what it has to know of session files.
+//! The contract of a search over conversations, and how session files are indexed.
 //!
-//! Decision: where a search may look is an argument of every search, so that an answer cannot
-//! hold what its asker must not hear. The index itself is somebody else's; here is how a file of a
-//! session reads to it, line by line, so that only this crate knows the format.
+//! Decision: every search takes its reach as an argument, so that a result cannot contain anything
+//! that the asker must not see. The index is implemented elsewhere; this module reads a session
+//! file for it line by line, so that only this crate knows the format.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,57 +14,56 @@ use crate::line::{self, Line};
 use crate::paths::key_of_file;
 use crate::{Seq, SessionPaths, visible_text};
 
-/// The key of a session's metadata under which is kept who hears it.
+/// Metadata key of a session under which its audience is stored.
 pub const AUDIENCE: &str = "_audience";
 
-/// Where a search may look.
+/// Reach of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionReach {
-    /// Everywhere.
+    /// All sessions.
     All,
-    /// In one session, and in those of the same audience where that is a single person: the
-    /// value that these have under [`AUDIENCE`].
+    /// One session, and the sessions with the same audience if that is a single person.
     Of {
         /// The session.
         session: SessionKey,
-        /// The audience, if it is a single person.
+        /// The value under [`AUDIENCE`], if the audience is a single person.
         audience: Option<String>,
     },
 }
 
-/// Something that was said.
+/// A message that was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionHit {
     /// The session.
     pub session: SessionKey,
-    /// Its position there.
+    /// Position of the message in the session.
     pub seq: Seq,
-    /// Who said it, as the file calls them.
+    /// Role of the author, as in the file.
     pub role: String,
-    /// When, where the file says so.
+    /// Time of the message, if the file has it.
     pub at: Option<Timestamp>,
     /// The file.
     pub path: PathBuf,
-    /// The line, from 1.
+    /// Line number in the file, from 1.
     pub line: u32,
-    /// The text around it.
+    /// The text around the match.
     pub excerpt: String,
     /// Higher is better; comparable within one search only.
     pub score: f64,
 }
 
-/// The search is not to be had.
+/// Error if the search is not available.
 #[derive(Debug, thiserror::Error)]
 #[error("conversations cannot be searched")]
 pub struct SessionSearchError(#[source] pub Box<dyn std::error::Error + Send + Sync>);
 
-/// Search over what was said.
+/// Search over conversations.
 #[async_trait]
 pub trait SessionSearch: Send + Sync + std::fmt::Debug {
-    /// The best `limit` places for `query` within `reach`, the best first.
+    /// Returns the best `limit` matches for `query` within `reach`, the best first.
     ///
     /// # Errors
-    /// When there is no search.
+    /// Returns an error if the search is not available.
     async fn search(
         &self,
         reach: &SessionReach,
@@ -73,16 +72,16 @@ pub trait SessionSearch: Send + Sync + std::fmt::Debug {
     ) -> Result<Vec<SessionHit>, SessionSearchError>;
 }
 
-/// A line of a session file, as a search sees it.
+/// A line of a session file, as a search index needs it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SearchedLine {
     /// A message.
     Message {
-        /// Who said it.
+        /// Role of the author.
         role: String,
-        /// What people see of it: nothing for what tools answered.
+        /// The text that users see; empty for tool results.
         text: String,
-        /// When, where the line says so.
+        /// Time of the message, if the line has it.
         at: Option<Timestamp>,
     },
     /// The state of the session.
@@ -92,12 +91,12 @@ pub enum SearchedLine {
         /// Its metadata.
         metadata: Map,
     },
-    /// Nothing to be found.
+    /// A line without searchable content.
     Nothing,
 }
 
 impl SearchedLine {
-    /// Reads a line, with its newline or without; never fails.
+    /// Parses a line, with or without its newline. Never fails.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Self {
         match line::parse(bytes).line {
@@ -130,17 +129,17 @@ impl SearchedLine {
 }
 
 impl SessionPaths {
-    /// The folders that exist or may exist, in the order in which a session is looked for.
+    /// Returns the session folders in lookup order. They need not exist.
     #[must_use]
     pub fn searched(&self) -> Vec<PathBuf> {
         self.folders().map(Path::to_owned).collect()
     }
 }
 
-/// The session files in a folder, which need not exist.
+/// Returns the session files in a folder, which need not exist.
 ///
 /// # Errors
-/// When it cannot be listed.
+/// Returns an error if the folder cannot be listed.
 pub fn session_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -152,7 +151,7 @@ pub fn session_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
         .collect())
 }
 
-/// The session of a file, by its name and what its metadata says.
+/// Returns the session of a file, by its name and the key in its metadata.
 #[must_use]
 pub fn session_of(path: &Path, inside: Option<&SessionKey>) -> Option<SessionKey> {
     key_of_file(path, inside)

@@ -1,4 +1,4 @@
-//! A bounded map of per-session slots, each behind its own lock.
+//! A bounded map of per-session slots, each with its own lock.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use nanobot_types::SessionKey;
 use tokio::sync::OwnedMutexGuard;
 
-/// How many sessions are remembered. Forgetting one costs one bounded read of its file.
+/// Maximum number of sessions kept. Evicting one costs one bounded read of its file.
 const LIMIT: usize = 256;
 
 type Shared<T> = Arc<tokio::sync::Mutex<T>>;
 
-/// Slots by key. The least recently used one is forgotten when there are too many.
+/// Slots by key. If there are too many, the least recently used one is evicted.
 pub(crate) struct Slots<T> {
     inner: Mutex<Inner<T>>,
 }
@@ -40,7 +40,7 @@ impl<T> fmt::Debug for Slots<T> {
 }
 
 impl<T: Default> Slots<T> {
-    /// Waits for the slot of `key`. Those who wait for one key are served in order.
+    /// Waits for the slot of `key`. Waiters for the same key are served in order.
     pub(crate) async fn lock(&self, key: &SessionKey) -> OwnedMutexGuard<T> {
         self.slot(key).lock_owned().await
     }
@@ -63,7 +63,8 @@ impl<T: Default> Slots<T> {
 }
 
 impl<T> Inner<T> {
-    /// A slot that somebody holds or waits for is never forgotten: its lock would be lost.
+    /// Evicts the least recently used idle slot. A slot that is held or waited for is never
+    /// evicted, because its lock would be lost.
     fn forget_one(&mut self) {
         let idle = self
             .slots

@@ -1,6 +1,6 @@
-//! What a session is beside its messages, and how each entry changes it.
+//! State of a session other than its messages, and the effect of each entry on it.
 //!
-//! One reducer for every store, so that they cannot disagree about what an entry means.
+//! There is one reducer for all stores, so that they agree on the meaning of an entry.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use nanobot_types::{Map, MessageId, Timestamp};
 
 use crate::{Entry, Seq};
 
-/// How many ended turns are remembered by the messages they answered.
+/// Maximum number of ended turns whose inbound messages are remembered.
 const ANSWERED_TURNS: usize = 16;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,21 +17,22 @@ pub(crate) struct State {
     pub(crate) updated_at: Option<Timestamp>,
     pub(crate) metadata: Map,
     pub(crate) cursor: Seq,
-    /// The file also names the cursor as v0.3 does, which reads that name first.
+    /// Set if the file also has the cursor under the name of v0.3, which reads that name first.
     pub(crate) cursor_renamed: bool,
-    /// Journal ids per ended turn, the newest turn last.
+    /// Journal ids of each ended turn, the newest turn last.
     pub(crate) answered: VecDeque<Vec<MessageId>>,
-    /// What other programs keep on their metadata lines.
+    /// Fields of other programs on their metadata lines.
     pub(crate) extra: Map,
 }
 
 impl State {
-    /// Takes in an entry that is appended behind `head` messages.
+    /// Applies an entry that is appended after `head` messages.
     pub(crate) fn apply(&mut self, entry: &Entry, head: Seq) {
         match entry {
             Entry::Message(_) | Entry::Rewound { .. } => {}
             Entry::TurnEnded(end) => self.remember(end.inbound.clone()),
-            // Never backwards: a consolidation that began before a reset must not undo it.
+            // Never move the cursor back: a consolidation that started before a reset must not undo
+            // it.
             Entry::Consolidated { upto } => self.cursor = self.cursor.max((*upto).min(head)),
             Entry::Reset => self.cursor = head,
             Entry::Metadata(changes) => {
@@ -46,13 +47,13 @@ impl State {
         }
     }
 
-    /// Notes an append at `now`.
+    /// Records an append at `now`.
     pub(crate) fn touch(&mut self, now: Timestamp) {
         self.created_at.get_or_insert(now);
         self.updated_at = Some(now);
     }
 
-    /// [`State::answered`] without the grouping.
+    /// Returns [`State::answered`] without the grouping by turn.
     pub(crate) fn answered_ids(&self) -> Vec<MessageId> {
         self.answered.iter().flatten().cloned().collect()
     }

@@ -5,16 +5,17 @@ use nanobot_types::{Map, SessionKey, Timestamp};
 
 use crate::{Entry, Record, Seq, SessionError};
 
-/// Where to begin reading.
+/// Position at which a read begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadFrom {
-    /// At the cursor: what is still sent to the model. The cost depends on what lies behind the
-    /// cursor, never on what lies before it. A store of files leaves the oldest messages out where
-    /// more than a few megabytes are there ([`SessionView::is_partial`]): no model takes as much.
+    /// The cursor: the messages that are still sent to the model. The cost depends on what comes
+    /// after the cursor, never on what comes before it. A file store omits the oldest messages if
+    /// there are more than a few megabytes ([`SessionView::is_partial`]), because no model accepts
+    /// that much.
     Cursor,
-    /// At a position.
+    /// A position.
     Seq(Seq),
-    /// At a position, and only so many messages of it; rewinds after these are there, too.
+    /// A range of messages. Rewinds after the range are included.
     Range {
         /// The first message.
         from: Seq,
@@ -23,24 +24,24 @@ pub enum ReadFrom {
     },
 }
 
-/// A session as read at one moment. The default is one that does not exist.
+/// Snapshot of a session. The default is a session that does not exist.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionView {
-    /// Messages in the session; what [`SessionStore::append`] wants as `head`.
+    /// Number of messages in the session; the `head` that [`SessionStore::append`] expects.
     pub head: Seq,
-    /// Messages before this are not sent to the model.
+    /// Messages before this position are not sent to the model.
     pub cursor: Seq,
-    /// What is known about the session beside its messages.
+    /// The session's metadata.
     pub metadata: Map,
-    /// Journal ids of inbound messages whose turns ended lately, the newest last, also when
-    /// those turns lie before the cursor. Bounded.
+    /// Journal ids of inbound messages whose turns ended recently, the newest last. It includes
+    /// turns before the cursor and is bounded.
     pub answered: Vec<nanobot_types::MessageId>,
-    /// Every entry with at least the wanted number of messages before it, in order.
+    /// Every entry at or after the requested position, in order.
     pub records: Vec<Record>,
 }
 
 impl SessionView {
-    /// `true` if messages at the cursor were left out of a read with [`ReadFrom::Cursor`].
+    /// `true` if messages after the cursor were omitted by a read with [`ReadFrom::Cursor`].
     #[must_use]
     pub fn is_partial(&self) -> bool {
         let first = self
@@ -51,16 +52,16 @@ impl SessionView {
     }
 }
 
-/// A line of a session list.
+/// Summary of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionInfo {
     /// The session.
     pub key: SessionKey,
-    /// When it began, where the file says so.
+    /// Time at which it was created, if the file has it.
     pub created_at: Option<Timestamp>,
-    /// When it was last written to.
+    /// Time of the last write.
     pub updated_at: Option<Timestamp>,
-    /// Messages in it.
+    /// Number of messages.
     pub messages: u64,
     /// Its metadata.
     pub metadata: Map,
@@ -69,14 +70,15 @@ pub struct SessionInfo {
 /// Append-only session logs.
 #[async_trait]
 pub trait SessionStore: Send + Sync + std::fmt::Debug {
-    /// Appends entries behind `head` and returns the new head. When it returns `Ok`, the entries
-    /// survive a crash of the process and of the machine, all of them or a prefix of them. A
-    /// session that does not exist begins here, with head 0. Without entries only the head is
-    /// checked.
+    /// Appends entries after `head` and returns the new head. When it returns `Ok`, the entries
+    /// survive a crash of the process and of the machine. If it is interrupted, either all entries
+    /// or a prefix of them are there. A session that does not exist is created, with head 0. If
+    /// there are no entries, only the head is checked.
     ///
     /// # Errors
-    /// [`SessionError::Moved`] when `head` is not the head; nothing is appended then.
-    /// [`SessionError::Io`] when it could not be made durable; read again to see what is there.
+    /// Returns [`SessionError::Moved`] if `head` is not the actual head; nothing is appended then.
+    /// Returns [`SessionError::Io`] if the entries could not be made durable; read the session
+    /// again to see which entries are there.
     async fn append(
         &self,
         key: &SessionKey,
@@ -84,16 +86,16 @@ pub trait SessionStore: Send + Sync + std::fmt::Debug {
         entries: Vec<Entry>,
     ) -> Result<Seq, SessionError>;
 
-    /// Reads a session. One that does not exist is empty. What is damaged is passed over and
-    /// kept; it never makes the rest unreadable.
+    /// Reads a session. A session that does not exist is empty. Damaged lines are skipped and kept;
+    /// they never make the rest unreadable.
     ///
     /// # Errors
-    /// [`SessionError::Io`].
+    /// Returns [`SessionError::Io`] if the session cannot be read.
     async fn read(&self, key: &SessionKey, from: ReadFrom) -> Result<SessionView, SessionError>;
 
-    /// All sessions, the latest first.
+    /// Returns all sessions, the latest first. A session that cannot be read is listed too.
     ///
     /// # Errors
-    /// [`SessionError::Io`] when the store itself cannot be read; a broken session is listed.
+    /// Returns [`SessionError::Store`] if the store as a whole cannot be read.
     async fn list(&self) -> Result<Vec<SessionInfo>, SessionError>;
 }

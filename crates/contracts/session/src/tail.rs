@@ -1,6 +1,6 @@
-//! The lines of a file from its end backwards, read in blocks.
+//! Iterates over the lines of a file from its end backwards, read in blocks.
 //!
-//! Memory holds one block and one line; a line longer than [`LINE_LIMIT`] is passed over without
+//! It holds one block and one line in memory; a line longer than [`LINE_LIMIT`] is skipped without
 //! being held.
 
 use std::io;
@@ -10,27 +10,27 @@ use nanobot_disk::{DiskFile, read_some};
 
 const BLOCK: u64 = 32 * 1024;
 
-/// The longest line that is read, in bytes.
+/// Maximum length of a line, in bytes.
 const LINE_LIMIT: usize = 64 * 1024 * 1024;
 
-/// An iterator over lines without their newlines. The first is what stands behind the last
-/// newline: empty in a file that was written in good order.
+/// Iterator over lines without their newlines. The first item is the text after the last newline:
+/// empty in a file that was written completely.
 #[derive(Debug)]
 pub(crate) struct LinesBackwards<'a> {
     file: &'a dyn DiskFile,
     bytes_read: &'a AtomicU64,
-    /// Where the bytes begin that were not read yet.
+    /// Offset at which the unread bytes end.
     position: u64,
     /// Bytes before the current line.
     block: Vec<u8>,
-    /// The current line so far, its last piece first.
+    /// The pieces of the current line so far, the last piece first.
     pieces: Vec<Vec<u8>>,
     length: usize,
     at_start: bool,
 }
 
 impl<'a> LinesBackwards<'a> {
-    /// Begins at `length`. Every byte read is added to `bytes_read`.
+    /// Starts at `length`. Every byte read is added to `bytes_read`.
     pub(crate) fn new(file: &'a dyn DiskFile, length: u64, bytes_read: &'a AtomicU64) -> Self {
         Self {
             file,
@@ -43,7 +43,7 @@ impl<'a> LinesBackwards<'a> {
         }
     }
 
-    /// Offset of the line that came last.
+    /// Returns the offset of the last line returned.
     pub(crate) fn offset(&self) -> u64 {
         if self.at_start {
             0
@@ -84,12 +84,12 @@ impl<'a> LinesBackwards<'a> {
     }
 }
 
-/// A line, or the fact that there was one.
+/// A line, or the length of a line that is too long.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum RawLine {
     /// The line.
     Bytes(Vec<u8>),
-    /// Its length in bytes.
+    /// Length of the skipped line, in bytes.
     TooLong(usize),
 }
 

@@ -1,19 +1,20 @@
-//! Moments as session files spell them: ISO 8601 in local time, without an offset, in microseconds.
+//! Timestamps in session files: ISO 8601 in local time with microseconds and without an offset.
 //!
-//! The format is the Python program's. It loses the offset, so an hour that daylight saving
-//! repeats is read as the first of the two; nothing orders messages by these times.
+//! This is the format of the Python program. It loses the offset, so a time in the hour that
+//! daylight saving repeats is read as the first of the two. Messages are never ordered by these
+//! times.
 
 use chrono::{DateTime, Local, NaiveDateTime, TimeZone as _};
 use nanobot_types::Timestamp;
 
-/// The moment in local time.
+/// Formats the time in local time.
 pub(crate) fn render(at: &Timestamp) -> String {
     at.with_timezone(&Local)
         .format("%Y-%m-%dT%H:%M:%S%.6f")
         .to_string()
 }
 
-/// Reads what [`render`] wrote, and what others write: any fraction, or an offset.
+/// Parses the format of [`render`] and those of other programs: any fraction, or an offset.
 pub(crate) fn parse(text: &str) -> Option<Timestamp> {
     if let Ok(at) = DateTime::parse_from_rfc3339(text) {
         return Some(at);

@@ -1,4 +1,4 @@
-//! What session stores and replay do, against the contract, the corpus and crashes.
+//! Tests of session stores and replay, against the contract, the corpus and crashes.
 
 #![expect(
     clippy::unwrap_used,

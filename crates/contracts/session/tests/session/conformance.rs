@@ -41,7 +41,7 @@ async fn jsonl_in_an_external_store() {
     session_store(make).await.unwrap();
 }
 
-/// Two stores over the same files stand for two processes.
+/// Two stores over the same files act as two processes.
 #[tokio::test]
 async fn two_processes_on_one_folder_see_each_others_entries() {
     let home = Home::new();

@@ -1,4 +1,4 @@
-//! Sessions of the Python program, in every place it ever kept them.
+//! Sessions of the Python program, in every location it has used.
 
 use nanobot_session::{Entry, JsonlStore, ReadFrom, Seq, SessionPaths, SessionStore as _, replay};
 use nanobot_types::ChatMessage;
@@ -20,7 +20,8 @@ const MARCH: &str = concat!(
     "\n",
 );
 
-/// The lines of a file as the Python program reads them: messages, and the last metadata line.
+/// Returns the lines of a file as the Python program reads them: messages, and the last metadata
+/// line.
 fn as_python_reads(bytes: &[u8]) -> (Vec<Value>, Value) {
     let mut messages = Vec::new();
     let mut metadata = Value::Null;
@@ -134,7 +135,7 @@ async fn a_new_file_begins_as_the_python_program_begins_one() {
     );
 }
 
-/// Python rewrites the file without our metadata lines; what it keeps must still make sense.
+/// Python rewrites the file without our metadata lines; the result must still be valid.
 #[tokio::test]
 async fn a_file_that_the_python_program_saved_again_is_read_anew() {
     let home = Home::new();

@@ -51,7 +51,7 @@ async fn holds(row: &Row, log: &crate::support::Log) {
         "{}: every message is there",
         row.id
     );
-    // The one row whose cursor can be believed.
+    // The only row with a valid cursor.
     let cursor = u64::from(row.id == "sd-s-015");
     assert_eq!(
         before.cursor.0, cursor,
@@ -78,7 +78,7 @@ async fn holds(row: &Row, log: &crate::support::Log) {
                 );
             }
             "request_valid" => assert_valid(&replay(&before), &row.id),
-            // They hold below: what was there is there byte for byte, before and after the append.
+            // Checked below: the original bytes are kept, before and after the append.
             "original_kept_until_repaired_copy_is_durable" | "unknown_records_preserved" => {}
             "unknown_fields_preserved" => {
                 assert!(!messages(&before)[0].extra.is_empty(), "{}", row.id)

@@ -1,5 +1,5 @@
-//! A process may die at any instant: whatever part of the bytes reached the disk must load, and
-//! make a valid request.
+//! A process may die at any instant: whatever part of the bytes reached the disk must load and make
+//! a valid request.
 
 use nanobot_session::{Entry, Recorded, Seq, SessionStore as _, replay};
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use crate::support::{
     Home, assert_valid, assistant, call, calls, end, key, result, texts, user, user_of, whole,
 };
 
-/// A turn of every shape, step by step as the engine journals them.
+/// Turns of every shape, step by step as the engine journals them.
 fn journal() -> Vec<Vec<Entry>> {
     vec![
         vec![user_of("telegram:1:1", "first 界")],
@@ -29,8 +29,8 @@ fn journal() -> Vec<Vec<Entry>> {
     ]
 }
 
-/// Cuts a log at `length` and checks that it loads; `resumed`, also that it goes on from there as
-/// the engine goes on.
+/// Truncates a log to `length` and checks that it loads. With `resumed`, also checks that it
+/// continues in the same way as the engine.
 async fn survives(bytes: &[u8], length: usize, resumed: bool) {
     let home = Home::with_file(&bytes[..length]);
     let store = home.store();
@@ -77,7 +77,7 @@ async fn survives(bytes: &[u8], length: usize, resumed: bool) {
         assert_eq!(
             kept,
             [torn.to_vec()],
-            "cut at {length}: torn bytes are kept aside"
+            "cut at {length}: torn bytes are copied to a file of their own"
         );
     }
 }
@@ -96,14 +96,15 @@ async fn written(steps: Vec<Vec<Entry>>) -> Vec<u8> {
 async fn a_log_cut_at_any_byte_loads_and_goes_on() {
     let bytes = written(journal()).await;
     for length in 0..=bytes.len() {
-        // Going on costs several syncs: it is tried around the ends of lines and now and then.
+        // Resuming costs several syncs, so it is tested around line ends and at some other offsets
+        // only.
         let around =
             bytes[length.saturating_sub(2)..(length + 2).min(bytes.len())].contains(&b'\n');
         survives(&bytes, length, around || length % 23 == 0).await;
     }
 }
 
-/// Between any two steps the log says exactly where the turn stands.
+/// Between any two steps the log shows the exact progress of the turn.
 #[tokio::test]
 async fn a_turn_is_resumed_where_it_was_interrupted() {
     let store = nanobot_session::InMemoryStore::new();
@@ -219,7 +220,7 @@ proptest! {
 }
 
 /// A power cut may keep the end of an append and lose its beginning, which then reads as NULs. A
-/// line that somebody damaged takes nothing with it.
+/// line that was damaged by an edit does not affect other lines.
 #[tokio::test]
 async fn the_end_of_an_append_is_not_believed_behind_a_hole() {
     let first = "{\"role\":\"user\",\"content\":\"a\"}\n";

@@ -1,4 +1,5 @@
-//! Forks and rewinds: the copy is the same conversation, what is undone is not sent, nothing is lost.
+//! Forks and rewinds: a fork is the same conversation, undone messages are not sent, and nothing is
+//! lost.
 
 use nanobot_session::{
     Entry, InMemoryStore, ReadFrom, Seq, SessionError, SessionStore, SessionView, branch, fork,
@@ -23,7 +24,7 @@ async fn current(store: &impl SessionStore, key: &SessionKey) -> SessionView {
     store.read(key, ReadFrom::Cursor).await.unwrap()
 }
 
-/// What is sent, byte for byte.
+/// Returns the messages that are sent, byte for byte.
 fn sent(view: &SessionView) -> String {
     serde_json::to_string(replay(view).transcript.messages()).unwrap()
 }
@@ -67,7 +68,7 @@ async fn what_was_undone_is_not_sent_and_stays_in_the_log() {
         assert_eq!(
             view.answered.len(),
             2,
-            "what was answered is not answered again"
+            "answered messages are still known as answered"
         );
     }
     let store = home.store();
@@ -77,7 +78,7 @@ async fn what_was_undone_is_not_sent_and_stays_in_the_log() {
     assert_eq!(
         replay(&view).open_turn,
         None,
-        "what was left open there is history"
+        "the turn left open there is history"
     );
     rewind(&store, &key(), view.head).await.unwrap();
     assert_eq!(
@@ -170,7 +171,8 @@ async fn a_fork_goes_on_by_itself() {
     assert_eq!(current(&store, &copies[1]).await.head, Seq(4));
 }
 
-/// The Python program moves the cursor without an entry, and a damaged line moves what is behind it.
+/// The Python program moves the cursor without an entry, and a damaged line shifts the messages
+/// after it.
 #[tokio::test]
 async fn a_file_of_another_program_is_forked_as_it_is_sent() {
     let home = Home::with_file(
@@ -255,7 +257,7 @@ proptest! {
             let store = holding(entries.clone()).await;
             let head = current(&store, &key()).await.head;
             let at = at.index(usize::try_from(head.0).unwrap() + 1);
-            // Up to the message, and the ends of turns right behind it.
+            // Up to the message, and the ends of turns directly after it.
             let mut seen = 0;
             let then: Vec<Entry> = entries.into_iter().take_while(|entry| {
                 let goes_on = seen < at || matches!(entry, Entry::TurnEnded(_));

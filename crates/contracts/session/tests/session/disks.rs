@@ -1,8 +1,8 @@
-//! Every operation of the disk fails, in every way, and the power goes out at every one of them.
+//! Every disk operation fails in every way, and the power is cut at every operation.
 //!
-//! A scripted life of three sessions runs over a disk in memory: one that begins, one that is
-//! brought from its old place, one whose last line was torn. What was acknowledged must be there
-//! afterwards, in order; what was refused may be there from its beginning up to anywhere.
+//! A scripted run of three sessions uses a disk in memory: a new session, one that is moved from
+//! its legacy location, and one whose last line is torn. Acknowledged entries must be there
+//! afterwards, in order. Of a refused append, any prefix may be there.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -86,7 +86,7 @@ fn label(entry: &Entry) -> String {
     }
 }
 
-/// What was tried with each session, and whether it was acknowledged.
+/// The attempted appends of each session, and whether each was acknowledged.
 struct History(BTreeMap<&'static str, Vec<(bool, Vec<String>)>>);
 
 impl History {
@@ -117,7 +117,7 @@ impl History {
         appended.is_ok()
     }
 
-    /// What can be read is always what was tried.
+    /// Reads a session and checks that its entries are explained by the attempts.
     async fn read(
         &self,
         store: &JsonlStore,
@@ -145,7 +145,8 @@ impl History {
     }
 }
 
-/// Whether this is every acknowledged append whole, and each of the others up to somewhere.
+/// `true` if `found` consists of every acknowledged append in full and a prefix of each other
+/// append.
 fn explained(found: &[String], attempts: &[(bool, Vec<String>)]) -> bool {
     let Some(((acknowledged, labels), later)) = attempts.split_first() else {
         return found.is_empty();
@@ -161,7 +162,7 @@ fn explained(found: &[String], attempts: &[(bool, Vec<String>)]) -> bool {
         .any(|taken| explained(&found[taken..], later))
 }
 
-/// The life; each step is tried again once when it fails.
+/// Runs the script; each failed step is retried once.
 async fn live(store: &JsonlStore) -> History {
     let mut history = History::new();
     for (number, (key, entries)) in script().into_iter().enumerate() {
@@ -198,7 +199,7 @@ fn files_named(disk: &MemoryDisk, mark: &str) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// One life with a fault in it, and what comes after.
+/// One run with a fault, and the recovery after it.
 async fn survives(fault: Fault, from: u64, count: u64) {
     let memory = disk();
     let faulty = FaultyDisk::new(Arc::new(memory.clone()));
@@ -229,7 +230,7 @@ async fn survives(fault: Fault, from: u64, count: u64) {
     let kept = files_named(&memory, ".torn-");
     assert!(
         kept.iter().any(|bytes| bytes == TORN_TAIL),
-        "the torn line is kept aside"
+        "the torn line is copied to a file of its own"
     );
     assert!(
         kept.len() + files_named(&memory, ".draft").len() <= 6,
@@ -324,8 +325,8 @@ async fn whenever_the_power_goes_out_nothing_acknowledged_is_lost() {
     }
 }
 
-/// What a power cut without syncs may take: blocks that were appended, in any order. What is left
-/// is in order and was said, and what was there before it is there still.
+/// A power cut without syncs may lose appended blocks, in any order. The remaining entries are in
+/// order and valid, and data from before the run is still there.
 #[tokio::test]
 async fn without_syncs_the_power_takes_what_was_appended_and_nothing_else() {
     let whole_life = FaultyDisk::new(Arc::new(disk()));
@@ -338,7 +339,7 @@ async fn without_syncs_the_power_takes_what_was_appended_and_nothing_else() {
         let faulty = FaultyDisk::new(Arc::new(memory.clone()));
         faulty.fail(Fault::Broken, at, u64::MAX);
         let mut history = live(&store(faulty).with_durability(Durability::Os)).await;
-        // Every append may be missing; what was on the disk at the beginning may not.
+        // Every append may be missing, but not the data that was on the disk at the start.
         for (key, attempts) in &mut history.0 {
             let before = usize::from(*key != NEW);
             attempts
@@ -357,7 +358,7 @@ async fn without_syncs_the_power_takes_what_was_appended_and_nothing_else() {
                 for key in [NEW, OLD, TORN] {
                     assert!(
                         history.append(&left, key, &[user("on")]).await,
-                        "{key}: it goes on"
+                        "{key}: it can be appended to"
                     );
                 }
                 history.check_all(&left).await;

@@ -1,4 +1,4 @@
-//! Disks that are full, folders that cannot be read, clients that go away.
+//! Full disks, unreadable folders, and callers that go away.
 
 use nanobot_session::{ReadFrom, Seq, SessionError, SessionStore as _};
 
@@ -67,7 +67,7 @@ async fn a_torn_line_is_kept_aside_once_and_said_so() {
     let kept = home.beside(".torn-");
     assert_eq!(kept.len(), 1);
     assert_eq!(std::fs::read(&kept[0]).unwrap(), b"{\"role\":\"us");
-    assert_eq!(log.count(&home.file(), "kept aside"), 1);
+    assert_eq!(log.count(&home.file(), "torn line"), 1);
 }
 
 #[tokio::test]

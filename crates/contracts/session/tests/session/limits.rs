@@ -1,4 +1,4 @@
-//! Disks that really are full, and processes that may not write more.
+//! Disks that are really full, and processes with a file size limit.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,7 @@ use crate::support::{assert_valid, user};
 
 const FOLDER: &str = "NANOBOT_LIMITED_FOLDER";
 
-/// A file system of 4 MB that is gone with it.
+/// A file system of 4 MB that is unmounted when dropped.
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
@@ -30,7 +30,8 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Lazily: a process that another test is just starting may still have a file of it open.
+        // A lazy unmount, because a process that another test is starting may still have one of its
+        // files open.
         let unmounted = Command::new("umount")
             .arg("-l")
             .arg(self.0.path())
@@ -48,7 +49,7 @@ fn message(number: u64) -> String {
     format!("{number} {}", "x".repeat(20_000))
 }
 
-/// Appends until that fails; how many were acknowledged, and why no more.
+/// Appends until it fails; returns the number of acknowledged messages and the error.
 async fn fill(store: &JsonlStore, key: &SessionKey) -> (u64, SessionError) {
     let mut head = Seq(0);
     loop {
@@ -59,7 +60,7 @@ async fn fill(store: &JsonlStore, key: &SessionKey) -> (u64, SessionError) {
     }
 }
 
-/// At least the acknowledged messages are there, in order, and at most one more.
+/// Checks that at least the acknowledged messages are there, in order, and at most one more.
 async fn check(store: &JsonlStore, key: &SessionKey, acknowledged: u64) -> Seq {
     let view = store.read(key, ReadFrom::Seq(Seq(0))).await.unwrap();
     assert!(
@@ -105,7 +106,7 @@ async fn a_disk_that_is_full_loses_nothing_and_works_again_with_room() {
     assert_eq!(
         check(&store_here, &big, acknowledged).await,
         Seq(acknowledged),
-        "what was refused is taken back"
+        "the refused append is removed again"
     );
     check(&store(folder), &big, acknowledged).await;
     check(&store(folder), &small, 1).await;
@@ -119,8 +120,8 @@ async fn a_disk_that_is_full_loses_nothing_and_works_again_with_room() {
     }
 }
 
-/// Runs [`limited`] in a process that may write files of some 32 or 64 KB, and returns how much
-/// was acknowledged there and whether the process lived on.
+/// Runs [`limited`] in a process with a file size limit of some 32 or 64 KB. Returns the number of
+/// acknowledged appends and whether the process survived.
 fn run_limited(folder: &Path, before: &str) -> (u64, bool) {
     let script =
         format!("{before} ulimit -f 64; exec \"$0\" --ignored --exact limits::limited --nocapture");

@@ -1,4 +1,4 @@
-//! What is sent of a log: byte for byte what was sent before, and always valid.
+//! The messages that a replay sends: always valid, and the same bytes as before.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! What a turn reads must not depend on what lies before the cursor. Bytes are counted, not time.
+//! The cost of a turn must not depend on the messages before the cursor. Bytes are counted, not
+//! time.
 
 use nanobot_session::{Entry, JsonlStore, ReadFrom, Seq, SessionStore as _};
 
@@ -6,7 +7,8 @@ use crate::support::{Home, assistant, end, key, messages, user, whole};
 
 const LINE: &str = "{\"role\": \"user\", \"content\": \"some words that were said\", \"timestamp\": \"2026-03-15T14:30:00\"}\n";
 
-/// A session of the Python program with `count` messages, of which the last ten are not consolidated.
+/// Creates a session of the Python program with `count` messages, of which the last ten are not
+/// consolidated.
 fn python_file(count: usize) -> Home {
     let mut text = format!(
         "{{\"_type\": \"metadata\", \"key\": \"telegram:1\", \"created_at\": \"2026-03-01T10:00:00\", \"updated_at\": \"2026-03-15T14:30:00\", \"metadata\": {{}}, \"last_consolidated\": {}}}\n",
@@ -55,7 +57,7 @@ async fn a_turn_on_100_000_messages_reads_what_one_on_ten_reads() {
         costs.push((cold, warm));
     }
     let (small, large) = (costs[0], costs[1]);
-    // Reading goes by blocks: the large file may cost one block more for each pass.
+    // Files are read in blocks: the large file may cost one more block in each pass.
     assert!(large.0 <= small.0 + 2 * 32 * 1024, "cold: {costs:?}");
     assert!(large.1 <= small.1 + 32 * 1024, "warm: {costs:?}");
 }
@@ -81,7 +83,7 @@ async fn an_append_reads_nothing_of_a_file_that_is_as_it_was_left() {
     assert_eq!(
         whole(&store).await.head,
         Seq(52),
-        "what somebody else wrote is seen"
+        "lines of another writer are seen"
     );
 }
 

@@ -1,4 +1,4 @@
-//! What the tests share: a store in a folder of its own, and short ways to say things.
+//! Helpers of the tests: a store in a folder of its own, and short constructors of entries.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use nanobot_session::{
 };
 use nanobot_types::{AssistantMessage, ChatMessage, SessionKey, ToolCall, Transcript};
 
-/// A folder of sessions that disappears with it.
+/// A folder of sessions that is removed when dropped.
 pub(crate) struct Home {
     root: tempfile::TempDir,
 }
@@ -21,7 +21,7 @@ impl Home {
         }
     }
 
-    /// With one session file as another program, or a crash, left it.
+    /// Creates a folder with one session file, as another program or a crash left it.
     pub(crate) fn with_file(bytes: &[u8]) -> Self {
         let home = Self::new();
         std::fs::write(home.file(), bytes).unwrap();
@@ -32,7 +32,7 @@ impl Home {
         self.root.path()
     }
 
-    /// The file of [`key`].
+    /// Returns the file of [`key`].
     pub(crate) fn file(&self) -> PathBuf {
         self.path().join("telegram_1.jsonl")
     }
@@ -45,7 +45,7 @@ impl Home {
         std::fs::read(self.file()).unwrap()
     }
 
-    /// Files whose name contains `mark`, by name.
+    /// Returns the files whose name contains `mark`, sorted by name.
     pub(crate) fn beside(&self, mark: &str) -> Vec<PathBuf> {
         let mut files: Vec<PathBuf> = std::fs::read_dir(self.path())
             .unwrap()
@@ -130,7 +130,8 @@ pub(crate) fn roles(transcript: &Transcript) -> Vec<&'static str> {
         .collect()
 }
 
-/// Every call has exactly one result, right behind it, and nothing else is a result.
+/// Asserts that every call is directly followed by exactly one result, and that there are no other
+/// results.
 pub(crate) fn assert_valid(replay: &Replay, what: &str) {
     let mut open: Vec<ToolCall> = Vec::new();
     for message in replay.transcript.messages() {
@@ -155,7 +156,7 @@ pub(crate) fn assert_valid(replay: &Replay, what: &str) {
     assert_eq!(open, [], "{what}: calls without results at the end");
 }
 
-/// Everything that was logged, as text lines.
+/// Returns everything that was logged, as lines of text.
 pub(crate) fn log() -> &'static Log {
     static LOG: std::sync::OnceLock<Log> = std::sync::OnceLock::new();
     LOG.get_or_init(|| {
@@ -173,7 +174,7 @@ pub(crate) fn log() -> &'static Log {
 pub(crate) struct Log(Arc<std::sync::Mutex<Vec<u8>>>);
 
 impl Log {
-    /// Lines that mention a path and a phrase.
+    /// Returns the number of lines that contain a path and a phrase.
     pub(crate) fn count(&self, path: &Path, phrase: &str) -> usize {
         let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
         text.lines()
