@@ -1,9 +1,9 @@
-//! Differences of versions, as a person reads them.
+//! Differences between versions, for people to read.
 //!
-//! Decision: time and memory are limited for any texts. The lines at both ends that did not change
-//! are left out before lines are compared, and what is left is not shown when it is too long. The
-//! diff crate's cleanup of its results is not used: it puts them out of order, and the spans of
-//! hunks would be wrong.
+//! Decision: time and memory are limited for all inputs. Unchanged lines at both ends are removed
+//! before lines are compared, and the rest is not shown if it is too long. The diff crate's cleanup
+//! of its results is not used, because it reorders them, which would make the line ranges of the
+//! hunks wrong.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -13,18 +13,18 @@ use similar::{Algorithm, DiffOp, DiffTag, group_diff_ops};
 
 use crate::VersionText;
 
-/// Limit for finding the smallest difference; then a larger one is shown.
+/// Time limit of the search for the smallest difference; after it, a larger one is shown.
 const TIME_LIMIT: Duration = Duration::from_millis(500);
 
-/// Lines around a change.
+/// Number of context lines around a change.
 const CONTEXT: usize = 3;
 
-/// Most lines between the first and the last change, of both texts, that are shown.
+/// Maximum number of lines shown between the first and the last change, counted over both texts.
 const MOST_LINES: usize = 200_000;
 
 impl VersionText {
-    /// The changed lines as a unified diff with three lines of context, or a sentence where they are
-    /// too many; `None` if the text is the same as before.
+    /// Returns the changed lines as a unified diff with three lines of context, or a sentence if
+    /// there are too many; `None` if the text is unchanged.
     #[must_use]
     pub fn difference(&self) -> Option<String> {
         let Self {
@@ -55,7 +55,7 @@ impl VersionText {
     }
 }
 
-/// The lines between the first and the last change, with those around them.
+/// The lines between the first and the last change, with their context.
 #[derive(Debug)]
 struct Changed {
     old: Range<usize>,
@@ -125,7 +125,7 @@ fn lines(text: &str) -> impl DoubleEndedIterator<Item = &str> {
     text.split_inclusive('\n')
 }
 
-/// The smallest difference that is found in time.
+/// Returns the smallest difference that is found within [`TIME_LIMIT`].
 fn operations(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
     let mut found = Replace::new(Capture::new());
     let deadline = Some(Instant::now() + TIME_LIMIT);
@@ -143,7 +143,7 @@ fn operations(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
     }
 }
 
-/// A range of lines as diffs write it.
+/// Formats a range of lines as unified diffs do.
 fn span(before: usize, lines: Range<usize>) -> String {
     let start = before + lines.start;
     match lines.len() {
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(difference("a", "a"), None);
     }
 
-    /// A cleanup of repeated lines moved changes to places that were out of order.
+    /// Regression test: a cleanup of repeated lines moved changes out of order.
     #[test]
     fn spans_are_those_of_the_lines_that_are_shown() {
         for (old, new) in (1..5).flat_map(|old| (1..5).map(move |new| (old, new))) {

@@ -1,4 +1,4 @@
-//! The few things done to files here: a bounded read, an append, a replacement. Each write is
+//! File operations of this crate: a bounded read, an append and a replacement. Each write is
 //! durable when it returns.
 
 use std::io;
@@ -8,21 +8,21 @@ use nanobot_disk::{Access, Disk, DiskFile, Stamp, read_some, read_to_end, write_
 
 use crate::MemoryError;
 
-/// How much of a file is read, in bytes.
+/// Maximum size that is read of a file, in bytes.
 pub(crate) const READ_LIMIT: u64 = 5 * 1024 * 1024;
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// A file as it was read.
+/// The content of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Text {
     pub(crate) text: String,
-    /// Of its bytes and its length.
+    /// Fingerprint of the bytes that were read and of the length.
     pub(crate) fingerprint: u64,
-    /// In bytes; the text may be less, see [`READ_LIMIT`].
+    /// Length of the file, in bytes; the text may be shorter, see [`READ_LIMIT`].
     pub(crate) length: u64,
 }
 
-/// The error of an action on a path.
+/// Returns a function that makes an I/O error of an action on a path.
 pub(crate) fn failed(
     action: &'static str,
     path: &Path,
@@ -35,9 +35,9 @@ pub(crate) fn failed(
     }
 }
 
-/// Reads text; `None` when there is no such file. A byte order mark is not part of it. Bytes that
-/// are no text are replaced by marks, what lies behind [`READ_LIMIT`] is left out; both are
-/// reported.
+/// Reads text; `None` if there is no such file. A byte order mark is removed. Invalid UTF-8 is
+/// replaced by replacement characters, and everything after [`READ_LIMIT`] is left out; both are
+/// logged.
 pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Text>, MemoryError> {
     let failed = || failed("read", path);
     let file = match disk.open(path, Access::Read) {
@@ -47,11 +47,11 @@ pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Text>, MemoryE
     let length = file.stamp().map_err(failed())?.length;
     let bytes = read_to_end(&*file, 0, READ_LIMIT).map_err(failed())?;
     if length > READ_LIMIT {
-        tracing::warn!(path = %path.display(), length, limit = READ_LIMIT, "memory file is too long, its beginning is used");
+        tracing::warn!(path = %path.display(), length, limit = READ_LIMIT, "memory file is too long, using its beginning");
     }
     let fingerprint = fingerprint(&bytes, length);
     let mut text = String::from_utf8(bytes).unwrap_or_else(|error| {
-        tracing::warn!(path = %path.display(), "memory file holds bytes that are no text");
+        tracing::warn!(path = %path.display(), "memory file is not valid UTF-8, replacing the invalid bytes");
         String::from_utf8_lossy(error.as_bytes()).into_owned()
     });
     if text.starts_with(BYTE_ORDER_MARK) {
@@ -64,7 +64,7 @@ pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Text>, MemoryE
     }))
 }
 
-/// How a file is now; `None` when there is none.
+/// Returns the stamp of a file; `None` if there is no such file.
 pub(crate) fn stamp(disk: &dyn Disk, path: &Path) -> Result<Option<Stamp>, MemoryError> {
     let stamp = match disk.open(path, Access::Read) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -73,8 +73,8 @@ pub(crate) fn stamp(disk: &dyn Disk, path: &Path) -> Result<Option<Stamp>, Memor
     stamp.map(Some).map_err(failed("read", path))
 }
 
-/// FNV-1a: stable over programs and versions, which `std`'s hasher is not. Nothing at all is 0,
-/// like a file that is not there.
+/// FNV-1a: stable across programs and versions, unlike the hasher of `std`. The fingerprint of an
+/// empty file is 0, like that of a file that does not exist.
 pub(crate) fn fingerprint(bytes: &[u8], length: u64) -> u64 {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     if length == 0 {
@@ -88,14 +88,15 @@ pub(crate) fn fingerprint(bytes: &[u8], length: u64) -> u64 {
     }
 }
 
-/// Appends in one write, behind a blank line if the file does not end a line.
+/// Appends in one write, after a blank line if the file does not end with a newline.
 pub(crate) fn append(disk: &dyn Disk, path: &Path, text: &str) -> Result<(), MemoryError> {
     let written = || -> io::Result<()> {
         let mut file = disk.open(path, Access::Append)?;
         file.lock()?;
         let length = file.stamp()?.length;
         if length == 0 {
-            // Before anything is in it, so that a file with something in it has a durable name.
+            // Sync the name before anything is written, so that a file with content has a durable
+            // name.
             sync_names(disk, path)?;
         }
         let separator = if ends_a_line(&*file, length)? {
@@ -117,7 +118,7 @@ fn ends_a_line(file: &dyn DiskFile, length: u64) -> io::Result<bool> {
     Ok(byte == *b"\n")
 }
 
-/// Replaces a file: old or new, never a mixture. A link is followed, so that it stays one.
+/// Replaces a file atomically. A symbolic link is followed, so that it stays a link.
 pub(crate) fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), MemoryError> {
     let target = match disk.resolve(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
@@ -126,7 +127,7 @@ pub(crate) fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), 
     write(disk, &target, bytes)
 }
 
-/// Writes a file by rename.
+/// Writes a file atomically, by rename.
 pub(crate) fn write(disk: &dyn Disk, target: &Path, bytes: &[u8]) -> Result<(), MemoryError> {
     let written = put(disk, target, |file| {
         write_all(file, bytes)?;
@@ -135,7 +136,7 @@ pub(crate) fn write(disk: &dyn Disk, target: &Path, bytes: &[u8]) -> Result<(), 
     written.map_err(failed("write", target))
 }
 
-/// Writes a file by rename; `fill` writes what is in it, and syncs that.
+/// Writes a file atomically, by rename; `fill` writes the content and syncs it.
 pub(crate) fn put(
     disk: &dyn Disk,
     target: &Path,

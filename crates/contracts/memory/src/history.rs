@@ -1,5 +1,5 @@
-//! The history: `HISTORY.md` for people, and `history.jsonl` beside it where a v0.3 program left
-//! one, so that going back to that program loses nothing.
+//! The history: `HISTORY.md` for people, and a mirror in `history.jsonl` if a v0.3 program left
+//! such a file, so that going back to that program loses nothing.
 
 use std::io;
 use std::path::Path;
@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{MemoryError, file};
 
-/// How far back the last number of the mirror, and an entry that may be there already, are looked
-/// for. An entry of v0.3 has at most 64,000 characters.
+/// Size of the end of a file that is searched for the last number of the mirror, and for an entry
+/// that may already be there, in bytes. An entry of v0.3 has at most 64,000 characters.
 const TAIL: u64 = 512 * 1024;
 
 #[derive(Serialize)]
@@ -27,8 +27,8 @@ struct MirrorNumber {
     cursor: u64,
 }
 
-/// Appends an entry. `HISTORY.md` is what counts: that the mirror cannot be written is reported
-/// and is no failure, or trying again would write the entry twice.
+/// Appends an entry. Success depends on `HISTORY.md` only. A failure to write the mirror is logged
+/// but not returned, because a retry would write the entry twice.
 pub(crate) fn append(
     disk: &dyn Disk,
     folder: &Path,
@@ -37,7 +37,7 @@ pub(crate) fn append(
 ) -> Result<(), MemoryError> {
     file::append(disk, &folder.join("HISTORY.md"), &format!("{entry}\n\n"))?;
     if let Err(error) = mirror(disk, folder, at, entry) {
-        tracing::warn!(folder = %folder.display(), %error, "history.jsonl is behind HISTORY.md");
+        tracing::warn!(folder = %folder.display(), %error, "history.jsonl could not be updated to match HISTORY.md");
     }
     Ok(())
 }
@@ -68,7 +68,7 @@ fn mirror(disk: &dyn Disk, folder: &Path, at: &Timestamp, entry: &str) -> Result
     file::write(disk, &counter, cursor.to_string().as_bytes())
 }
 
-/// Whether one of the last entries is this one.
+/// `true` if the entry is one of the last entries.
 pub(crate) fn holds(disk: &dyn Disk, folder: &Path, entry: &str) -> Result<bool, MemoryError> {
     let path = folder.join("HISTORY.md");
     let text = format!("{entry}\n\n");
@@ -86,7 +86,7 @@ fn ends_with_entry(disk: &dyn Disk, path: &Path, text: &str) -> io::Result<bool>
     Ok(tail.starts_with(text) || tail.contains(&format!("\n{text}")))
 }
 
-/// The number of the last readable line; `None` when there is no mirror or it is empty.
+/// Returns the number on the last readable line; `None` if there is no mirror or it is empty.
 fn last_number(disk: &dyn Disk, path: &Path) -> io::Result<Option<u64>> {
     let file = match disk.open(path, Access::Read) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -1,9 +1,9 @@
-//! Long-term memory: facts, a history and day notes, in files a person can read.
+//! Long-term memory: facts, a history and day notes, in files that people can read.
 //!
-//! Decision: memory is Markdown. `MEMORY.md` holds facts and is replaced whole against a
-//! revision, `HISTORY.md` is only appended to, and a day note is a file per day that a person or
-//! the assistant writes. Who may see what is a [`Scope`], and every change of what is replaced or
-//! removed is a [`Version`] that can be reviewed and brought back.
+//! Decision: memory is Markdown. `MEMORY.md` holds facts and is replaced as a whole, against a
+//! revision. `HISTORY.md` is only appended to. A day note is one file per day, written by a person
+//! or the assistant. A [`Scope`] defines who may see a memory. Every replacement or removal is
+//! recorded as a [`Version`], which can be reviewed and restored.
 
 mod difference;
 mod error;

@@ -1,14 +1,14 @@
-//! Whether a rewrite of the facts loses too much to be believed.
+//! Checks whether a rewrite of the facts loses too much.
 //!
-//! Decision: what is counted are letters and digits, because Markdown, indentation and line ends
-//! may come and go without anything being lost. A small file may be rewritten freely: half of
-//! three lines is no evidence.
+//! Decision: only letters and digits are counted, because Markdown, indentation and line ends may
+//! change without any loss. A small file may be rewritten freely: half of three lines is no
+//! evidence.
 
-/// Letters and digits up to which facts may be rewritten freely.
+/// Number of letters and digits up to which facts may be rewritten freely.
 const SMALL: usize = 200;
 
-/// Whether `new` has less than half of what `old` says. The caller refuses such a rewrite and
-/// keeps what it wanted to say elsewhere.
+/// `true` if `new` has less than half of the letters and digits of `old`. The caller refuses such a
+/// rewrite and keeps the new text elsewhere.
 #[must_use]
 pub fn loses_too_much(old: &str, new: &str) -> bool {
     let before = informative(old);

@@ -1,9 +1,9 @@
-//! Memory as Markdown files in folders, as the Python program keeps it.
+//! Memory as Markdown files in folders, compatible with the Python program.
 //!
-//! Decision: a scope is a folder of [`MemoryFolders`], and a scope that has none is refused rather
-//! than answered with what everybody may see. `MEMORY.md` is replaced by rename behind its
-//! [`Versions`], `HISTORY.md` is appended to and never renamed, and day notes are only read, and
-//! put together or removed when the settings say so.
+//! Decision: a scope is a folder of [`MemoryFolders`]. A scope without a folder is refused instead
+//! of falling back to shared memory. `MEMORY.md` is replaced by rename, after its [`Versions`] are
+//! recorded. `HISTORY.md` is appended to and never renamed. Day notes are only read, except that
+//! old ones are rolled up or removed if the settings say so.
 
 use std::collections::HashMap;
 use std::io;
@@ -24,11 +24,11 @@ use crate::{
 
 const FACTS: &str = "MEMORY.md";
 
-/// Files below one folder.
+/// Memory in Markdown files below one folder.
 #[derive(Debug)]
 pub struct MarkdownStore {
     shared: Arc<Shared>,
-    /// Held by those who write.
+    /// Held while writing.
     writing: Arc<Mutex<NewFolders>>,
 }
 
@@ -37,11 +37,11 @@ struct Shared {
     disk: Arc<dyn Disk>,
     folders: MemoryFolders,
     settings: MemorySettings,
-    /// Files as they were when their newest version was known to say what is in them.
+    /// Stamps of files whose newest version was known to match their content.
     seen: std::sync::Mutex<HashMap<PathBuf, Option<Stamp>>>,
 }
 
-/// The file work in the folder of one scope.
+/// File operations in the folder of one scope.
 struct Work<'a> {
     shared: &'a Shared,
     disk: &'a dyn Disk,
@@ -49,18 +49,18 @@ struct Work<'a> {
 }
 
 impl MarkdownStore {
-    /// A store of what is everybody's over `<workspace>/memory`. Folders are made when something
-    /// is written.
+    /// Creates a store of shared memory in `<workspace>/memory`. Folders are created on the first
+    /// write.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self::on(Arc::new(LocalDisk), folder)
     }
 
-    /// The same on another disk.
+    /// Creates a store of shared memory on another disk.
     pub fn on(disk: Arc<dyn Disk>, folder: impl Into<PathBuf>) -> Self {
         Self::made(disk, folder.into(), MemorySettings::default())
     }
 
-    /// The same with other settings.
+    /// Replaces the settings.
     #[must_use]
     pub fn with_settings(self, settings: MemorySettings) -> Self {
         Self::made(
@@ -84,17 +84,18 @@ impl MarkdownStore {
         }
     }
 
-    /// Where it keeps what.
+    /// Returns the folders in which the store keeps memory.
     #[must_use]
     pub fn folders(&self) -> &MemoryFolders {
         &self.shared.folders
     }
 
-    /// Does with the old day notes of all scopes what the settings say. Without such settings
-    /// nothing is looked at.
+    /// Applies the retention settings to the old day notes of all scopes. Does nothing if the
+    /// settings keep all notes.
     ///
     /// # Errors
-    /// [`MemoryError::Io`]; every line is in one place at least then, and doing it again is safe.
+    /// Returns [`MemoryError::Io`] if a file cannot be read or written. Every line is still in at
+    /// least one file then, and retrying is safe.
     pub async fn tend(&self, today: NaiveDate) -> Result<Tended, MemoryError> {
         let settings = self.shared.settings;
         let mut sum = Tended::default();
@@ -135,8 +136,8 @@ impl MarkdownStore {
             .map_err(|error| file::failed("reach", &folder)(io::Error::other(error)))?
     }
 
-    /// Like [`Self::reading`], with no other writer beside it, in this process or another. What
-    /// was begun is finished, also when nobody waits for it any more.
+    /// Like [`Self::reading`], but excludes all other writers, in this process and in others. Work
+    /// that was started is finished, even if the caller no longer waits for it.
     async fn writing<T: Send + 'static>(
         &self,
         scope: &Scope,
@@ -191,7 +192,8 @@ impl Work<'_> {
         Ok(self.facts()?.revision)
     }
 
-    /// Gives a file another content, as a version behind one of what is there.
+    /// Replaces the content of a file. Before that, a version of the current content is recorded if
+    /// there is none yet, and a version of the new content.
     fn put(&self, name: &str, bytes: &[u8], reason: &Reason) -> Result<Version, MemoryError> {
         let versions = self.versions();
         versions.notice(name, &Reason::Found)?;
@@ -226,7 +228,8 @@ impl Work<'_> {
         })
     }
 
-    /// The names of files that are looked after: the facts and the notes around today.
+    /// Returns the names of the files that are watched for changes: the facts and the notes of
+    /// today and yesterday.
     fn watched() -> Vec<String> {
         let today = Local::now().date_naive();
         let days = [Some(today), today.pred_opt()];
@@ -235,7 +238,7 @@ impl Work<'_> {
             .collect()
     }
 
-    /// Those of [`Self::watched`] that are not as they were last seen.
+    /// Returns the [watched](Self::watched) files that changed since they were last seen.
     fn touched(&self) -> Result<Vec<String>, MemoryError> {
         let mut touched = Vec::new();
         for name in Self::watched() {
@@ -247,7 +250,7 @@ impl Work<'_> {
             let current = file::read(self.disk, &path)?;
             if self.versions().is_known(&name, current.as_ref())? {
                 let mut seen = self.seen();
-                // Yesterday's yesterday is nobody's concern any more.
+                // Stamps of old notes are not needed any more.
                 if seen.len() > MOST_SEEN {
                     seen.clear();
                 }
@@ -267,7 +270,7 @@ impl Work<'_> {
     }
 }
 
-/// How many files are remembered as they were seen.
+/// Maximum number of files whose stamps are remembered.
 const MOST_SEEN: usize = 1024;
 
 #[async_trait]

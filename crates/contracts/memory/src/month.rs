@@ -1,14 +1,15 @@
-//! The file of a month: its day notes, one below the other.
+//! The file of a month, which holds its day notes one after the other.
 //!
-//! Decision: the file is written first and the notes are removed then. A note whose section stands
-//! in the file already is not added again, so that whatever interrupts this, doing it again ends
-//! the same; a note that was changed in between gets a second section, and no line is lost.
+//! Decision: the file is written first, and then the notes are removed. A note whose section is
+//! already in the file is not added again, so a retry after any interruption has the same result. A
+//! note that was changed in the meantime gets a second section, so no line is lost.
 
 use chrono::NaiveDate;
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// The section of a day: a heading and the note byte by byte, with a line end behind it.
+/// Returns the section of a day: a heading and the unchanged bytes of the note, with a final
+/// newline.
 fn section(date: NaiveDate, note: &[u8]) -> Vec<u8> {
     let note = note.strip_prefix(BYTE_ORDER_MARK).unwrap_or(note);
     let mut section = format!("## {date}\n\n").into_bytes();
@@ -19,7 +20,8 @@ fn section(date: NaiveDate, note: &[u8]) -> Vec<u8> {
     section
 }
 
-/// The file of a month with these notes in it, which are in the order of their days.
+/// Returns the file of a month with these notes added. The notes must be in the order of their
+/// days.
 pub(crate) fn merged(month: &[u8], notes: &[(NaiveDate, Vec<u8>)]) -> Vec<u8> {
     let mut merged = month.to_vec();
     for (date, note) in notes {
@@ -39,8 +41,8 @@ pub(crate) fn merged(month: &[u8], notes: &[(NaiveDate, Vec<u8>)]) -> Vec<u8> {
     merged
 }
 
-/// Whether a section stands in the file, from the beginning of a line to the next heading of a
-/// day or the end.
+/// `true` if a section is in the file: it begins at the beginning of a line and ends at the next
+/// heading of a day or at the end.
 fn holds(month: &[u8], section: &[u8]) -> bool {
     let starts = std::iter::once(0).chain(
         month

@@ -1,8 +1,9 @@
-//! Day notes: `2026-03-15.md`, written by a person or the assistant, and what becomes of old ones.
+//! Day notes (`2026-03-15.md`), written by a person or the assistant, and the retention of old
+//! ones.
 //!
-//! Decision: only files named exactly like that are notes; everything else in the folder is left
-//! alone, whatever it is called. Nothing old is touched unless the settings say so, and what is
-//! removed is a version first.
+//! Decision: only files with exactly such a name are notes; all other files in the folder are left
+//! alone. Old notes are changed only if the settings say so, and a version is recorded before
+//! anything is removed.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,21 +15,21 @@ use nanobot_disk::{Access, Disk, read_to_end};
 use crate::versions::{Content, Versions};
 use crate::{DayNote, MemoryError, MemorySettings, Reason, file, month};
 
-/// Notes of this many days stay as they are, whatever the settings say.
+/// Number of days for which notes are never changed, whatever the settings are.
 const RECENT: u64 = 7;
-/// The file in which expired notes can be found among the versions.
+/// File name under which expired notes are recorded as versions.
 const EXPIRED: &str = "expired-notes.md";
 
-/// What became of old day notes.
+/// Result of applying the retention settings to old day notes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tended {
-    /// Notes that stand in the file of their month now.
+    /// Number of notes that were moved to the file of their month.
     pub rolled_up: usize,
-    /// Notes that were kept long enough and are gone.
+    /// Number of notes that were removed after their retention period.
     pub expired: usize,
 }
 
-/// The name of a note.
+/// Returns the file name of a note.
 pub(crate) fn name(date: NaiveDate) -> String {
     date.format("%Y-%m-%d.md").to_string()
 }
@@ -45,7 +46,7 @@ pub(crate) fn note(
     }))
 }
 
-/// The days with a note between `first` and `last`, the newest first.
+/// Returns the days from `first` to `last` that have a note, the newest first.
 pub(crate) fn noted_days(
     disk: &dyn Disk,
     folder: &Path,
@@ -67,8 +68,8 @@ pub(crate) fn noted_days(
     Ok(days)
 }
 
-/// Does with notes that were kept long enough what the settings say: months that are over are
-/// rolled up, or single notes removed.
+/// Applies the retention settings to notes that are old enough: rolls up past months, or removes
+/// single notes.
 pub(crate) fn tend(
     disk: &dyn Disk,
     folder: &Path,
@@ -101,7 +102,7 @@ pub(crate) fn tend(
     Ok(tended)
 }
 
-/// Whether the month of a day ended before another day.
+/// `true` if the month of `day` ended before `other`.
 fn ends_before(day: NaiveDate, other: NaiveDate) -> bool {
     let next = day
         .with_day(1)
@@ -153,7 +154,8 @@ fn expire(
     Ok(notes.len())
 }
 
-/// The whole notes of some days. One that is a folder, or too long to be read whole, is left alone.
+/// Returns the complete notes of some days. A note that is a folder, or too long to be read
+/// completely, is skipped.
 fn texts(
     disk: &dyn Disk,
     folder: &Path,
@@ -165,7 +167,7 @@ fn texts(
             Ok(Some(text)) => texts.push((*day, text)),
             Ok(None) => {}
             Err(error) if is_no_note(&error) => {
-                tracing::warn!(%day, error = &error as &dyn std::error::Error, "an old note is left alone");
+                tracing::warn!(%day, error = &error as &dyn std::error::Error, "skipped an old note that cannot be read");
             }
             Err(error) => return Err(error),
         }
@@ -181,7 +183,7 @@ fn is_no_note(error: &MemoryError) -> bool {
     }
 }
 
-/// All of a file; `None` when there is none.
+/// Returns the complete content of a file; `None` if there is no such file.
 fn whole(disk: &dyn Disk, path: &Path) -> Result<Option<Vec<u8>>, MemoryError> {
     let file = match disk.open(path, Access::Read) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -215,5 +217,5 @@ fn remove(
         }
     }
     disk.sync_folder(folder)
-        .map_err(file::failed("tidy", folder))
+        .map_err(file::failed("sync", folder))
 }

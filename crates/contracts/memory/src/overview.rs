@@ -1,14 +1,15 @@
-//! What a person who asks `/memory` is told.
+//! The overview of memory that `/memory` shows.
 
 use chrono::NaiveDate;
 
 use crate::{MemoryError, MemoryStore, Scope};
 
-/// How many changes are shown.
+/// Maximum number of changes shown.
 const CHANGES: usize = 5;
 
-/// A few lines about what is kept for `scopes`: how much the facts say, whether today has a note,
-/// what changed lately and how to look closer. What cannot be read is said in its place.
+/// Returns a few lines about the memory of `scopes`: the size of the facts, the size of today's
+/// note, the latest changes, and the commands that show more. If a scope cannot be read, the line
+/// of the scope says so.
 pub async fn overview(memory: &dyn MemoryStore, scopes: &[Scope], today: NaiveDate) -> String {
     let mut lines = vec!["🧠 Memory".to_owned()];
     for scope in scopes {

@@ -1,11 +1,11 @@
-//! Why memory was changed: what a review of its versions begins with.
+//! Reasons for changes of memory, as shown in a review of its versions.
 
 use std::fmt;
 
 use nanobot_types::{SessionKey, TraceId};
 use serde::{Deserialize, Serialize};
 
-/// Who or what changed memory.
+/// Reason for a change of memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Reason {
@@ -14,23 +14,24 @@ pub enum Reason {
         /// The conversation.
         session: SessionKey,
     },
-    /// A tool of a turn wrote it, or somebody else while that turn ran.
+    /// Written by a tool of a turn, or by another program while the turn ran.
     Turn {
         /// The conversation.
         session: SessionKey,
         /// The turn.
         turn: TraceId,
     },
-    /// A person brought an earlier version back.
+    /// A person restored an earlier version.
     Restored {
         /// The number of that version.
         version: u64,
     },
     /// Day notes were merged into the file of their month.
     RolledUp,
-    /// Day notes were kept as long as the settings say.
+    /// The retention period of day notes ended.
     Expired,
-    /// It was found changed: by hand, by another program, or by a change that a crash cut short.
+    /// The change was found: made by hand, by another program, or by a write that a crash
+    /// interrupted.
     Found,
 }
 
@@ -41,7 +42,7 @@ impl fmt::Display for Reason {
             Self::Turn { session, turn } => write!(f, "written in a turn of {session} ({turn})"),
             Self::Restored { version } => write!(f, "version {version} brought back"),
             Self::RolledUp => f.write_str("day notes merged into their month"),
-            Self::Expired => f.write_str("day notes that were kept long enough"),
+            Self::Expired => f.write_str("expired day notes"),
             Self::Found => f.write_str("found changed by hand or by another program"),
         }
     }

@@ -1,8 +1,8 @@
-//! Whose memory it is, who is listening, and in which folder a scope is kept.
+//! Scopes of memory, audiences of conversations, and the folder of each scope.
 //!
-//! Decision: a scope is a folder, and a name never meets another one's folder: ids are escaped
-//! byte by byte in a way that can be undone, also where file systems ignore case. An id too long
-//! for a file name has no memory of its own rather than a shortened one.
+//! Decision: a scope is a folder, and no two ids share a folder. Ids are escaped byte by byte in a
+//! reversible way that also works on case-insensitive file systems. An id that is too long for a
+//! file name has no memory; it is never shortened.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,20 +12,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::MemoryError;
 
-/// The longest escaped id, in bytes.
+/// Maximum length of an escaped id, in bytes.
 const NAME_LIMIT: usize = 200;
 const PEOPLE: &str = "people";
 const ROOMS: &str = "rooms";
 
-/// Whose memory it is.
+/// Owner of a memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Scope {
-    /// Everybody's.
+    /// Shared by everyone.
     #[default]
     Shared,
-    /// One person's; never shown in a group.
+    /// Belongs to one person; never shown in a group.
     Person(SenderId),
-    /// One group's.
+    /// Belongs to one group.
     Room(SessionKey),
 }
 
@@ -39,21 +39,21 @@ impl fmt::Display for Scope {
     }
 }
 
-/// Who hears what is said in a conversation, and so what may be told there.
+/// Audience of a conversation, which determines the memory that may be disclosed in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "of", rename_all = "snake_case")]
 pub enum Audience {
-    /// Memory is not divided: everything is everybody's.
+    /// Memory is not divided: all of it is shared.
     #[default]
     Undivided,
-    /// One person alone.
+    /// One person.
     Person(SenderId),
-    /// Several people, or nobody knows.
+    /// Several people, or an unknown audience.
     Room(SessionKey),
 }
 
 impl Audience {
-    /// The scopes that may be told: everybody's, and that of this audience.
+    /// Returns the scopes that may be disclosed: the shared one and that of this audience.
     #[must_use]
     pub fn scopes(&self) -> Vec<Scope> {
         match self {
@@ -62,7 +62,7 @@ impl Audience {
         }
     }
 
-    /// The scope that is learned into: what is said here belongs to those who hear it.
+    /// Returns the scope for new memory: what is said here belongs to those who hear it.
     #[must_use]
     pub fn home(&self) -> Scope {
         match self {
@@ -81,7 +81,8 @@ pub struct MemoryFolders {
 }
 
 impl MemoryFolders {
-    /// `<workspace>/memory`; `divided` when people and rooms have memory of their own below it.
+    /// Creates the folders of memory below `<workspace>/memory`; `divided` if people and rooms have
+    /// memory of their own.
     pub fn new(root: impl Into<PathBuf>, divided: bool) -> Self {
         Self {
             root: root.into(),
@@ -89,36 +90,36 @@ impl MemoryFolders {
         }
     }
 
-    /// The folder of what is everybody's.
+    /// Returns the folder of shared memory.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Whether people and rooms have memory of their own.
+    /// `true` if people and rooms have memory of their own.
     #[must_use]
     pub fn is_divided(&self) -> bool {
         self.divided
     }
 
-    /// The folders of all people and all rooms, which need not exist: what no file tool may read
-    /// where memory is divided.
+    /// Returns the folders of all people and of all rooms, which need not exist. If memory is
+    /// divided, no file tool may read them.
     #[must_use]
     pub fn private(&self) -> [PathBuf; 2] {
         [self.root.join(PEOPLE), self.root.join(ROOMS)]
     }
 
-    /// The folder of the versions of shared memory, which only the store writes.
+    /// Returns the folder of the versions of shared memory, which only the store writes.
     #[must_use]
     pub fn versions(&self) -> PathBuf {
         self.root.join(crate::versions::FOLDER)
     }
 
-    /// The folder of a scope.
+    /// Returns the folder of a scope.
     ///
     /// # Errors
-    /// [`MemoryError::Unsupported`] for a person or room where memory is not divided, and for an
-    /// id that cannot be a file name.
+    /// Returns [`MemoryError::Unsupported`] for a person or room if memory is not divided, and for
+    /// an id that cannot be a file name.
     pub fn of(&self, scope: &Scope) -> Result<PathBuf, MemoryError> {
         let (kind, id) = match scope {
             Scope::Shared => return Ok(self.root.clone()),
@@ -134,7 +135,8 @@ impl MemoryFolders {
         Ok(self.root.join(kind).join(name))
     }
 
-    /// Every scope that has a folder, everybody's first. What cannot be listed has none.
+    /// Returns every scope that has a folder, the shared one first. Folders that cannot be listed
+    /// are left out.
     #[must_use]
     pub fn existing(&self) -> Vec<Scope> {
         let mut scopes = vec![Scope::Shared];
@@ -163,7 +165,8 @@ fn ids(folder: &Path) -> Vec<String> {
     ids
 }
 
-/// Small letters, digits and `-` stay, every other byte is `_` and two hexadecimal digits.
+/// Escapes an id: lower-case letters, digits and `-` are kept, and every other byte becomes `_` and
+/// two hexadecimal digits.
 fn escaped(id: &str) -> String {
     let mut name = String::with_capacity(id.len());
     for byte in id.bytes() {

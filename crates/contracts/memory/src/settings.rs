@@ -1,20 +1,20 @@
-//! How memory is kept.
+//! Settings of memory.
 
 use serde::{Deserialize, Serialize};
 
-/// `memory`.
+/// The `memory` section of the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MemorySettings {
-    /// Whether people and rooms have memory of their own, which is told nowhere else.
+    /// `true` if people and rooms have memory of their own, which is never disclosed elsewhere.
     pub scopes: bool,
-    /// Days that day notes are kept, at least 7; 0 keeps them for ever, or until their month is
+    /// Retention of day notes, in days, at least 7. 0 keeps them for ever, or until their month is
     /// rolled up.
     pub keep_daily_notes_days: u32,
-    /// Whether day notes that were kept so long stay in one file a month, `YYYY-MM.md`, instead of
-    /// being removed. A month is put together when all of it is that old.
+    /// `true` if day notes at the end of their retention are merged into one file per month,
+    /// `YYYY-MM.md`, instead of being removed. A month is merged once all of its days are that old.
     pub roll_up_monthly: bool,
-    /// Versions of memory that are kept to be reviewed and brought back; at least one.
+    /// Number of versions of memory that are kept for review and restore; at least one.
     pub keep_versions: u32,
 }
 

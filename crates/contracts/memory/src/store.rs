@@ -10,16 +10,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::{MemoryError, Reason, Scope};
 
-/// A fingerprint of the facts as they were read.
+/// Fingerprint of the facts at the time when they were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Revision(pub u64);
 
 /// The facts and their revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// Markdown; empty when there are none.
+    /// The facts as Markdown; empty if there are none.
     pub text: String,
-    /// What [`MemoryStore::replace_facts`] wants as `base`.
+    /// The revision that [`MemoryStore::replace_facts`] expects as `base`.
     pub revision: Revision,
 }
 
@@ -28,18 +28,18 @@ pub struct Facts {
 pub struct DayNote {
     /// The day.
     pub date: NaiveDate,
-    /// Markdown.
+    /// The note as Markdown.
     pub text: String,
 }
 
-/// A place where something was found.
+/// A match of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryHit {
     /// The file.
     pub path: PathBuf,
-    /// The line, from 1.
+    /// Line number in the file, from 1.
     pub line: u32,
-    /// The text around it.
+    /// The text around the match.
     pub excerpt: String,
     /// Higher is better; comparable within one search only.
     pub score: f64,
@@ -48,18 +48,19 @@ pub struct MemoryHit {
 /// Facts, history and day notes.
 #[async_trait]
 pub trait MemoryStore: Send + Sync + fmt::Debug {
-    /// The facts. None yet is an empty text.
+    /// Returns the facts; the text is empty if there are none yet.
     ///
     /// # Errors
-    /// [`MemoryError::Io`] and [`MemoryError::Unsupported`].
+    /// Returns [`MemoryError::Io`] if they cannot be read, and [`MemoryError::Unsupported`] if the
+    /// store keeps no memory for the scope.
     async fn facts(&self, scope: &Scope) -> Result<Facts, MemoryError>;
 
-    /// Replaces the facts if they are still those of `base`: old or new, never a mixture, also
-    /// after a crash. What was there and what is there now are versions before this returns.
+    /// Replaces the facts if their revision is still `base`. The replacement is atomic, also in a
+    /// crash. Both the old and the new facts are recorded as versions before this returns.
     ///
     /// # Errors
-    /// [`MemoryError::Changed`] when they are not those of `base`, [`MemoryError::TooLong`] when
-    /// there is more than what was read.
+    /// Returns [`MemoryError::Changed`] if the revision is not `base`, and [`MemoryError::TooLong`]
+    /// if the facts are longer than the part that is read.
     async fn replace_facts(
         &self,
         scope: &Scope,
@@ -71,7 +72,7 @@ pub trait MemoryStore: Send + Sync + fmt::Debug {
     /// Appends an entry and a blank line to the history.
     ///
     /// # Errors
-    /// [`MemoryError::Io`].
+    /// Returns [`MemoryError::Io`] if the entry cannot be written.
     async fn append_history(
         &self,
         scope: &Scope,
@@ -79,114 +80,115 @@ pub trait MemoryStore: Send + Sync + fmt::Debug {
         entry: &str,
     ) -> Result<(), MemoryError>;
 
-    /// Whether an entry is among the last ones of the history: how one finds out after a crash
-    /// what became of an append. White space at its end does not count.
+    /// `true` if the entry is among the last ones of the history. Used after a crash to find out
+    /// whether an append was done. Trailing white space is ignored.
     ///
     /// # Errors
-    /// [`MemoryError::Io`].
+    /// Returns [`MemoryError::Io`] if the history cannot be read.
     async fn has_history(&self, scope: &Scope, entry: &str) -> Result<bool, MemoryError>;
 
-    /// The note of a day, if there is one. Notes are never created by reading.
+    /// Returns the note of a day, if there is one. Reading never creates a note.
     ///
     /// # Errors
-    /// [`MemoryError::Io`].
+    /// Returns [`MemoryError::Io`] if the note cannot be read.
     async fn day_note(
         &self,
         scope: &Scope,
         date: NaiveDate,
     ) -> Result<Option<DayNote>, MemoryError>;
 
-    /// The notes of the last `days` days that exist, the newest first.
+    /// Returns the existing notes of the last `days` days, the newest first.
     ///
     /// # Errors
-    /// [`MemoryError::Io`].
+    /// Returns [`MemoryError::Io`] if a note cannot be read.
     async fn recent(&self, scope: &Scope, days: u32) -> Result<Vec<DayNote>, MemoryError>;
 
-    /// Whether people and rooms have memory of their own here. Elsewhere every scope but
+    /// `true` if people and rooms have memory of their own. Otherwise every scope other than
     /// [`Scope::Shared`] is refused.
     fn is_divided(&self) -> bool {
         false
     }
 
-    /// The versions of what is kept, where there are any.
+    /// Returns the versions of the memory, if the store keeps any.
     fn versions(&self) -> Option<&dyn MemoryVersions> {
         None
     }
 }
 
-/// A change of a file of memory, which stands at what the file was behind it.
+/// Record of a change of a memory file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
-    /// Its number in its scope, from 1.
+    /// Number of the version in its scope, from 1.
     pub number: u64,
-    /// When it was noticed or made.
+    /// Time at which the change was made or found.
     pub at: Timestamp,
-    /// The file's name in the folder of the scope.
+    /// Name of the file in the folder of the scope.
     pub file: String,
-    /// Why.
+    /// Reason for the change.
     pub reason: Reason,
-    /// The length of the file behind the change, in bytes.
+    /// Length of the file after the change, in bytes.
     pub bytes: u64,
-    /// A fingerprint of it, in hexadecimal digits.
+    /// Fingerprint of the file after the change, in hexadecimal digits.
     pub digest: String,
-    /// The version of the same file before this one, while it is kept.
+    /// The previous version of the same file, if it is still kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<u64>,
-    /// Whether the file was removed.
+    /// `true` if the file was removed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub removed: bool,
 }
 
-/// A version with what the file was before and behind it.
+/// A version with the text of the file before and after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionText {
     /// The version.
     pub version: Version,
-    /// The text before it; empty when that is not kept.
+    /// The text before the change; empty if it is not kept.
     pub before: String,
-    /// The text behind it.
+    /// The text after the change.
     pub text: String,
 }
 
-/// What memory was, to be reviewed and brought back. How many versions are kept is a setting;
-/// the newest of each file always is.
+/// Earlier versions of memory, for review and restore. The number of versions kept is a setting;
+/// the newest version of each file is always kept.
 #[async_trait]
 pub trait MemoryVersions: Send + Sync + fmt::Debug {
-    /// All versions of a scope, the newest first.
+    /// Returns all versions of a scope, the newest first.
     ///
     /// # Errors
-    /// [`MemoryError::Io`].
+    /// Returns [`MemoryError::Io`] if they cannot be read.
     async fn log(&self, scope: &Scope) -> Result<Vec<Version>, MemoryError>;
 
-    /// One version.
+    /// Returns one version.
     ///
     /// # Errors
-    /// [`MemoryError::NoVersion`].
+    /// Returns [`MemoryError::NoVersion`] if there is no version with this number.
     async fn version(&self, scope: &Scope, number: u64) -> Result<VersionText, MemoryError>;
 
-    /// Brings a file back to what it was behind a version, byte by byte. That is a version of its
-    /// own, as is what was there before.
+    /// Restores the exact bytes that a file had after a version. The restored content is recorded
+    /// as a version of its own, and so is the content that it replaces.
     ///
     /// # Errors
-    /// [`MemoryError::NoVersion`].
+    /// Returns [`MemoryError::NoVersion`] if there is no version with this number, or if it is the
+    /// removal of a file.
     async fn restore(&self, scope: &Scope, number: u64) -> Result<Version, MemoryError>;
 
-    /// Looks whether the facts and the newest notes are as they were last seen, and keeps a
-    /// version of each that is not. Costs next to nothing when they are.
+    /// Checks whether the facts and the newest notes changed since they were last seen, and records
+    /// a version of each file that did. Very cheap if nothing changed.
     ///
     /// # Errors
-    /// [`MemoryError::Io`].
+    /// Returns [`MemoryError::Io`] if a file cannot be read or a version cannot be written.
     async fn notice(&self, scope: &Scope, reason: &Reason) -> Result<Vec<Version>, MemoryError>;
 }
 
-/// Search over what a memory store holds.
+/// Search over the content of a memory store.
 #[async_trait]
 pub trait MemorySearch: Send + Sync + fmt::Debug {
-    /// The best `limit` places for `query` in the files of `scopes` and nowhere else, the best
-    /// first.
+    /// Returns the best `limit` matches for `query`, the best first, in the files of `scopes` only.
     ///
     /// # Errors
-    /// [`MemoryError::Search`] and [`MemoryError::Unsupported`].
+    /// Returns [`MemoryError::Search`] if the search is not available, and
+    /// [`MemoryError::Unsupported`] if a scope has no memory.
     async fn search(
         &self,
         scopes: &[Scope],

@@ -1,10 +1,10 @@
-//! The versions of the files of one folder: what was replaced or removed, and why.
+//! Versions of the files of one folder: the content after each change, and its reason.
 //!
-//! Decision: a version is one file in `.versions`, numbered, with what is known of it on its first
-//! line (a comment, as Markdown sees it) and the whole text, byte by byte, behind it. It is there
-//! or not, also after a power cut, and needs no log that could disagree with it. A version stands
-//! before the change is made: one that could not be recorded is not made. Versions are as long as
-//! files are, which is why how many are kept is bounded, in number and in bytes.
+//! Decision: a version is one numbered file in `.versions`. Its first line holds the metadata, in a
+//! Markdown comment; the complete content follows, byte by byte. The file is written atomically and
+//! durably, and there is no separate log that could disagree with it. A version is recorded before
+//! the change is made, so a change that cannot be recorded is not made. As versions are as long as
+//! the files, their total number and size are limited.
 
 use std::collections::HashSet;
 use std::io;
@@ -16,19 +16,19 @@ use nanobot_disk::{Access, Disk, DiskFile, NewFolders, copy, read_to_end, write_
 use crate::file::{self, Text};
 use crate::{MemoryError, Reason, Version};
 
-/// The folder of versions in the folder of a scope.
+/// Name of the folder of versions within the folder of a scope.
 pub(crate) const FOLDER: &str = ".versions";
 const HEAD_OPEN: &str = "<!-- nanobot ";
 const HEAD_CLOSE: &str = " -->";
-/// How long a first line may be, in bytes.
+/// Maximum length of the first line, in bytes.
 const HEAD_LIMIT: u64 = 16 * 1024;
-/// What all versions of a folder may take, in bytes.
+/// Maximum total size of the versions of a folder, in bytes.
 const SPACE: u64 = 64 * 1024 * 1024;
 
-/// What a file is behind a change.
+/// Content of a file after a change.
 pub(crate) enum Content<'a> {
     Bytes(&'a [u8]),
-    /// What is in the file now, of which this was read.
+    /// The current content of the file, of which this part was read.
     Current(&'a Text),
     Removed,
 }
@@ -50,7 +50,8 @@ impl<'a> Versions<'a> {
         }
     }
 
-    /// Waits until no other process writes to this folder, which is made first if need be.
+    /// Waits for exclusive write access to this folder, across processes. Creates the folder if
+    /// needed.
     pub(crate) fn lock(&self, folders: &NewFolders) -> Result<Box<dyn DiskFile>, MemoryError> {
         let folder = self.folder();
         folders
@@ -64,7 +65,8 @@ impl<'a> Versions<'a> {
         locked.map_err(file::failed("lock", &path))
     }
 
-    /// All of them, the newest first. One that cannot be read is left out and reported.
+    /// Returns all versions, the newest first. A version that cannot be read is left out and
+    /// logged.
     pub(crate) fn all(&self) -> Result<Vec<Version>, MemoryError> {
         let mut all: Vec<Version> = self
             .numbers()?
@@ -75,7 +77,7 @@ impl<'a> Versions<'a> {
         Ok(all)
     }
 
-    /// The bytes of a version.
+    /// Returns the content of a version.
     pub(crate) fn bytes(&self, version: &Version) -> Result<Vec<u8>, MemoryError> {
         let path = self.path(version.number);
         let read = || {
@@ -90,7 +92,7 @@ impl<'a> Versions<'a> {
         read().map_err(file::failed("read", &path))
     }
 
-    /// The version of that number with a text.
+    /// Returns the version with this number.
     pub(crate) fn find(&self, number: u64) -> Result<Version, MemoryError> {
         let found = self
             .numbers()?
@@ -100,7 +102,7 @@ impl<'a> Versions<'a> {
         found.ok_or(MemoryError::NoVersion { number })
     }
 
-    /// Records a change of a file.
+    /// Records a change of a file as a new version.
     pub(crate) fn commit(
         &self,
         name: &str,
@@ -108,7 +110,7 @@ impl<'a> Versions<'a> {
         reason: &Reason,
     ) -> Result<Version, MemoryError> {
         let all = self.all()?;
-        // Numbers of versions that cannot be read are not given again.
+        // Do not reuse the numbers of versions that cannot be read.
         let last = self.numbers()?.into_iter().max().unwrap_or(0);
         let (bytes, digest) = match content {
             Content::Bytes(bytes) => (
@@ -162,15 +164,15 @@ impl<'a> Versions<'a> {
         })
     }
 
-    /// Takes back a version whose change was not made.
+    /// Removes a version whose change was not made.
     pub(crate) fn withdraw(&self, version: &Version) {
         let path = self.path(version.number);
         if let Err(error) = self.disk.remove(&path) {
-            tracing::warn!(path = %path.display(), %error, "a version stays whose change could not be made");
+            tracing::warn!(path = %path.display(), %error, "cannot remove the version of a change that was not made");
         }
     }
 
-    /// Records that a file is not as its newest version says, if so.
+    /// Records a new version of a file if its content differs from its newest version.
     pub(crate) fn notice(
         &self,
         name: &str,
@@ -184,7 +186,7 @@ impl<'a> Versions<'a> {
         self.commit(name, &content, reason).map(Some)
     }
 
-    /// Whether the newest version of a file is what it is now.
+    /// `true` if the newest version of a file matches its current content.
     pub(crate) fn is_known(&self, name: &str, current: Option<&Text>) -> Result<bool, MemoryError> {
         let mut numbers = self.numbers()?;
         numbers.sort_unstable_by(|a, b| b.cmp(a));
@@ -203,7 +205,8 @@ impl<'a> Versions<'a> {
         })
     }
 
-    /// Removes what is too old or too much; never the newest of a file.
+    /// Removes versions beyond the limits of number and size, but never the newest version of a
+    /// file.
     fn prune(&self, newest: &Version, older: &[Version]) {
         let mut files = HashSet::new();
         let mut space: u64 = 0;

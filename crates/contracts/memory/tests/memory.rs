@@ -1,4 +1,4 @@
-//! Memory in files: the contract, the Python program's formats, damaged files.
+//! Memory in files: the contract, the formats of the Python program, and damaged files.
 
 #![expect(clippy::unwrap_used, reason = "a failing test may panic anywhere")]
 
@@ -125,7 +125,7 @@ async fn damaged_and_huge_files_are_read_as_far_as_they_can_be() {
     assert_eq!(
         read(root.path(), "MEMORY.md"),
         huge,
-        "all of it, not what is read of it"
+        "the whole file, not only the part that is read"
     );
     std::fs::remove_file(root.path().join("MEMORY.md")).unwrap();
     std::fs::create_dir(root.path().join("MEMORY.md")).unwrap();
@@ -200,7 +200,7 @@ async fn history_is_appended_and_mirrored_only_where_a_mirror_is() {
 
 #[tokio::test]
 async fn notes_of_the_last_days_come_newest_first() {
-    // A day that ends while it is looked at is another one afterwards.
+    // Try again if the day ended during the check.
     let mut today = Local::now().date_naive();
     let mut seen = recent_notes(today).await;
     while today != Local::now().date_naive() {
@@ -224,7 +224,7 @@ fn note(today: NaiveDate, back: u64) -> DayNote {
     }
 }
 
-/// The notes of so many days, on a day with notes around it.
+/// Returns the notes of several ranges of days, on a day with notes around it.
 async fn recent_notes(today: NaiveDate) -> Vec<(u32, Vec<DayNote>)> {
     let root = tempfile::tempdir().unwrap();
     let store = MarkdownStore::new(root.path());

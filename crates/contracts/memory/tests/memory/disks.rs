@@ -1,4 +1,4 @@
-//! Every operation of the disk fails, in every way, and the power goes out at every one of them.
+//! Every disk operation fails in every way, and the power is cut at every operation.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ fn store(disk: impl Disk + 'static) -> MarkdownStore {
     MarkdownStore::on(Arc::new(disk), FOLDER)
 }
 
-/// What was tried: no text twice.
+/// The attempted writes; no text is used twice.
 #[derive(Default)]
 struct Tried {
     count: u32,
-    /// What the facts may be: what was acknowledged last, and what was refused since.
+    /// Possible facts: the last acknowledged ones, and those refused since.
     facts: Vec<String>,
-    /// Entries of the history, and whether they were acknowledged.
+    /// Entries of the history, and whether each was acknowledged.
     history: Vec<(bool, String)>,
 }
 

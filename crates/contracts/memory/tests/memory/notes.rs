@@ -1,4 +1,4 @@
-//! Old day notes are rolled up and expire, when the settings say so, without losing a line.
+//! Old day notes are rolled up or expire if the settings say so, without losing a line.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ fn store(
     MarkdownStore::on(Arc::new(disk), FOLDER).with_settings(settings)
 }
 
-/// Names and texts of what is in the folder itself.
+/// Returns the names and texts of the files directly in the folder.
 fn files(disk: &MemoryDisk) -> Vec<(String, String)> {
     let files = disk
         .files()
@@ -145,7 +145,7 @@ async fn notes_expire_and_can_be_brought_back() {
     );
 }
 
-/// That every line of every note is somewhere.
+/// Asserts that every line of every note is in some file.
 fn assert_whole(disk: &MemoryDisk, what: &str) {
     let files = disk.files();
     for (_, text) in NOTES {
@@ -185,7 +185,7 @@ async fn go_wrong_everywhere(settings: (u32, bool)) {
                 if fault == Fault::Broken { u64::MAX } else { 1 },
             );
             let store = store(faulty.clone(), settings.0, settings.1);
-            // Whether it says so or not: what counts is what is there.
+            // The result does not matter here, only the files.
             drop(store.tend(today).await);
             assert_whole(&memory, &format!("after {fault:?} at {from}"));
             for cut in 0..4 {

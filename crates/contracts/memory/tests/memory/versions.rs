@@ -1,4 +1,4 @@
-//! What is replaced, written by others or removed can be reviewed and brought back.
+//! Content that is replaced, changed by others or removed can be reviewed and restored.
 
 use nanobot_memory::{
     MarkdownStore, MemoryError, MemorySettings, MemoryStore as _, MemoryVersions as _, Reason,
@@ -21,9 +21,9 @@ async fn every_change_is_a_version_with_its_reason() {
     assert_eq!(
         store.notice(&SHARED, &Reason::Found).await.unwrap(),
         vec![],
-        "nothing is nothing new"
+        "no file is no change"
     );
-    assert_eq!(names(root.path()), [""; 0], "looking makes no folder");
+    assert_eq!(names(root.path()), [""; 0], "checking creates no folder");
 
     std::fs::write(&memory, "by hand").unwrap();
     let base = store.facts(&SHARED).await.unwrap().revision;
@@ -130,7 +130,7 @@ async fn how_many_are_kept_is_bounded_and_damage_hides_no_others() {
     assert_eq!(
         log.iter().map(|version| version.number).collect::<Vec<_>>(),
         [7, 6, 3],
-        "what was there is found first"
+        "the existing content is recorded first"
     );
     assert_eq!(store.version(&SHARED, 7).await.unwrap().before, "5");
 }
