@@ -8,13 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
-use futures_util::stream;
-use nanobot_agent_core::{DirectRequest, Signal};
-use nanobot_provider::{ChatRequest, ChatStream, Provider, ProviderError, StreamEvent};
-use nanobot_testkit::provider::last_user_text;
-use nanobot_tool::Registry;
-use nanobot_types::{FinishReason, ProviderName, Usage};
+use nanobot_sdk::prelude::*;
 
 /// Says what it hears, word by word, in capitals.
 #[derive(Debug)]
@@ -37,27 +31,18 @@ impl Provider for Shouting {
                 message: "still waking up".to_owned(),
             });
         }
-        // Behind the first line stand the clock and the chat, which are not to be repeated.
-        let heard = last_user_text(&request);
+        // The first line is what the user wrote; the clock and the chat follow it.
+        let heard = request.last_user_text();
         let line = heard.lines().next().unwrap_or_default().to_uppercase();
-        let words: Vec<StreamEvent> = line
-            .split_inclusive(' ')
-            .map(|word| StreamEvent::Text(word.to_owned()))
-            .collect();
-        let written = u64::try_from(words.len()).unwrap_or(u64::MAX);
-        let usage = Usage {
+        let words = line.split_inclusive(' ').map(str::to_owned);
+        let mut events: Vec<StreamEvent> = words.map(StreamEvent::Text).collect();
+        events.push(StreamEvent::Usage(Usage {
             prompt_tokens: 10,
-            completion_tokens: written,
+            completion_tokens: u64::try_from(events.len()).unwrap_or(u64::MAX),
             ..Usage::default()
-        };
-        // Without `Finished` the answer counts as cut off.
-        let ending = [
-            StreamEvent::Usage(usage),
-            StreamEvent::Finished(FinishReason::Stop),
-        ];
-        Ok(Box::pin(stream::iter(
-            words.into_iter().chain(ending).map(Ok),
-        )))
+        }));
+        // It ends with `Finished`: an answer without it counts as cut off.
+        Ok(complete_answer(events))
     }
 }
 
@@ -75,7 +60,7 @@ async fn main() -> anyhow::Result<()> {
         name: "shouting".into(),
         is_up: AtomicBool::new(false),
     };
-    let agent = nanobot_examples::agent(Arc::new(provider), Registry::new());
+    let agent = embedded_agent(Arc::new(provider), Registry::new(), ".");
     let request = DirectRequest::new("good morning to you").watched_by(Arc::new(show));
     let report = agent.process_direct(request).await?;
     println!("reply: {}", report.visible.unwrap_or_default());

@@ -6,10 +6,8 @@
 
 use std::sync::Arc;
 
-use nanobot_agent_core::DirectRequest;
+use nanobot_sdk::prelude::*;
 use nanobot_testkit::{Reply, ScriptedProvider};
-use nanobot_tool::{Registry, Tool as _, ToolContext, ToolError, Typed, TypedTool};
-use nanobot_types::Effect;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -46,7 +44,7 @@ impl TypedTool for ConvertTemperature {
 /// Stands in for a model.
 fn model() -> ScriptedProvider {
     ScriptedProvider::answering(|request| {
-        let unit = match nanobot_testkit::provider::tool_results(request).pop() {
+        let unit = match request.tool_results().pop() {
             None => "rankine",
             Some(result) if result.contains("use fahrenheit") => "fahrenheit",
             Some(result) => return Reply::text(format!("Water boils at {result}.")),
@@ -64,7 +62,7 @@ async fn main() -> anyhow::Result<()> {
     println!("schema: {}", tool.spec().parameters);
     let registry = Registry::new();
     registry.register(Arc::new(tool))?;
-    let agent = nanobot_examples::agent(Arc::new(model()), registry);
+    let agent = embedded_agent(Arc::new(model()), registry, ".");
     let report = agent
         .process_direct(DirectRequest::new("When does water boil?"))
         .await?;

@@ -60,7 +60,7 @@ async fn jobs_are_set_listed_paused_and_removed_without_a_gateway() {
     for (arguments, part) in [
         (["--cron", "61 * * * *"], "is not a valid minute"),
         (["--at", "2020-01-01T00:00"], "would never run"),
-        (["--at", "soon"], "is no time"),
+        (["--at", "soon"], "is not a time"),
         (["--every", "0"], "at least one second"),
         (["--every", "-5"], "at least one second"),
     ] {

@@ -157,7 +157,7 @@ async fn a_skill_is_installed_with_consent_loses_its_place_when_it_changes_and_i
     assert_says(&checked.stdout, &remarks);
     let refused = home.run(&["skills", "install", from, "--yes"]).await;
     assert_eq!(refused.code, 1);
-    assert_says(&refused.stderr, &["changes of its own"]);
+    assert_says(&refused.stderr, &["was not installed or has changed"]);
     let in_place = home.workspace().join("skills/receipts");
     let again = home
         .run(&["skills", "install", in_place.to_str().unwrap(), "--yes"])

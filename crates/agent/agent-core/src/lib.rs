@@ -8,6 +8,43 @@
 //!
 //! [`replay_session`] runs all of this over a recorded session, offline, and reports where this
 //! program diverges from the record.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use nanobot_agent_core::{Agent, AgentParts, AgentSettings, DirectRequest};
+//! use nanobot_bus::EventFeed;
+//! use nanobot_context::{ContextBuilder, ContextSettings};
+//! use nanobot_memory::MarkdownStore;
+//! use nanobot_provider::{Candidate, Generation, ProviderRouter, RetryPolicy};
+//! use nanobot_session::InMemoryStore;
+//! use nanobot_tool::Registry;
+//! # use nanobot_testkit::{Reply, ScriptedProvider};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let workspace = folder.path();
+//! # let my_provider = ScriptedProvider::answering(|_| Reply::text("Hello, Ann."));
+//! let candidate = Candidate {
+//!     provider: Arc::new(my_provider),
+//!     model: "any".into(),
+//!     generation: Generation::default(),
+//! };
+//! let memory = Arc::new(MarkdownStore::new(workspace.join("memory")));
+//! let parts = AgentParts {
+//!     router: Arc::new(ProviderRouter::new([candidate], RetryPolicy::default())),
+//!     registry: Arc::new(Registry::new()),
+//!     sessions: Arc::new(InMemoryStore::new()),
+//!     context: Arc::new(ContextBuilder::new(ContextSettings::new(workspace), memory)),
+//!     events: EventFeed::new(),
+//! };
+//! let agent = Agent::new(parts, AgentSettings::default());
+//! let report = agent.process_direct(DirectRequest::new("I am Ann.")).await?;
+//! assert_eq!(report.visible.as_deref(), Some("Hello, Ann."));
+//! # Ok(())
+//! # }
+//! ```
 
 mod agent;
 mod agent_loop;

@@ -8,6 +8,25 @@
 //! hands the [`Runtime`] to a [`Gateway`] or a [`Terminal`]. Four rooms, each using those before
 //! it: `assembly` makes the parts, `gateway` runs them, `operator` looks after a home from outside,
 //! `terminal` is the conversation at a prompt.
+//!
+//! ```
+//! use nanobot_runtime::{LoadOptions, Runtime, Status};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # nanobot_runtime::install_tls();
+//! # let folder = tempfile::tempdir()?;
+//! let file = folder.path().join("config.json");
+//! std::fs::write(&file, r#"{"channels": {"websocket": {"enabled": false}}}"#)?;
+//! let options = LoadOptions { config: Some(file), ..LoadOptions::default() };
+//! let runtime = Runtime::builder(options)
+//!     .observer(|event| println!("{event:?}"))
+//!     .build()?;
+//! let status = Status::of(&runtime, false).await?;
+//! assert_eq!(status.channels.len(), 1);
+//! # Ok(())
+//! # }
+//! ```
 
 mod assembly;
 mod error;

@@ -8,6 +8,21 @@
 //! Next to the traits there are three parts for implementers, so that the subtle rules are written
 //! once: [`Standing`] (the state machine of an entry), [`Queued`] (message identity) and
 //! [`Consumers`] (one live consumer, wake-ups, and interleaved lossy messages).
+//!
+//! ```
+//! use nanobot_bus::{Bus, MemoryBus, Settle};
+//! use nanobot_types::InboundMessage;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let bus = MemoryBus::new();
+//! bus.publish_inbound(InboundMessage::text("cli", "ann", "direct", "hello")).await?;
+//! let delivery = bus.inbound().await?.next().await.ok_or("no message")?;
+//! assert_eq!(delivery.message.content, "hello");
+//! delivery.settle(Settle::Ack).await?;
+//! # Ok(())
+//! # }
+//! ```
 
 mod claims;
 mod consumer;

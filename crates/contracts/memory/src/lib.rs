@@ -4,6 +4,21 @@
 //! revision. `HISTORY.md` is only appended to. A day note is one file per day, written by a person
 //! or the assistant. A [`Scope`] defines who may see a memory. Every replacement or removal is
 //! recorded as a [`Version`], which can be reviewed and restored.
+//!
+//! ```
+//! use nanobot_memory::{MarkdownStore, MemoryStore, Reason, Scope};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let store = MarkdownStore::new(folder.path());
+//! let facts = store.facts(&Scope::Shared).await?;
+//! let text = "- Ann drinks tea.\n".to_owned();
+//! store.replace_facts(&Scope::Shared, text, facts.revision, &Reason::Found).await?;
+//! assert!(std::fs::read_to_string(folder.path().join("MEMORY.md"))?.contains("tea"));
+//! # Ok(())
+//! # }
+//! ```
 
 mod difference;
 mod error;

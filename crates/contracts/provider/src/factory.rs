@@ -49,3 +49,58 @@ pub struct ProviderConfigError {
     /// What is wrong with it and what to write instead.
     pub message: String,
 }
+
+/// Makes a factory of a function, for a provider that needs no type of its own: `default_config`
+/// is the section of a new configuration.
+#[must_use]
+pub fn provider_factory<F>(
+    name: &'static str,
+    default_config: Value,
+    create: F,
+) -> impl ProviderFactory
+where
+    F: Fn(&RawProviderConfig) -> Result<Arc<dyn Provider>, ProviderConfigError>
+        + Send
+        + Sync
+        + 'static,
+{
+    FactoryFn {
+        name,
+        default_config,
+        create,
+    }
+}
+
+struct FactoryFn<F> {
+    name: &'static str,
+    default_config: Value,
+    create: F,
+}
+
+impl<F> std::fmt::Debug for FactoryFn<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FactoryFn")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<F> ProviderFactory for FactoryFn<F>
+where
+    F: Fn(&RawProviderConfig) -> Result<Arc<dyn Provider>, ProviderConfigError>
+        + Send
+        + Sync
+        + 'static,
+{
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn default_config(&self) -> Value {
+        self.default_config.clone()
+    }
+
+    fn create(&self, config: &RawProviderConfig) -> Result<Arc<dyn Provider>, ProviderConfigError> {
+        (self.create)(config)
+    }
+}

@@ -3,6 +3,58 @@
 //! Decision: [`Provider::stream`] is the only method with logic to write, and the complete response
 //! is derived from it. A provider never retries and never fails over: it reports a
 //! [`ProviderError`], and only [`ProviderRouter`] decides what follows.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use async_trait::async_trait;
+//! use nanobot_provider::{
+//!     CallContext, Candidate, ChatRequest, ChatStream, Generation, Provider, ProviderError,
+//!     ProviderRouter, RetryPolicy, StreamEvent, ToolChoice, complete_answer,
+//! };
+//! use nanobot_types::{ChatMessage, ProviderName, Transcript};
+//!
+//! #[derive(Debug)]
+//! struct Echo(ProviderName);
+//!
+//! #[async_trait]
+//! impl Provider for Echo {
+//!     fn name(&self) -> &ProviderName {
+//!         &self.0
+//!     }
+//!
+//!     async fn stream(&self, request: ChatRequest) -> Result<ChatStream, ProviderError> {
+//!         Ok(complete_answer(vec![StreamEvent::Text(request.last_user_text())]))
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let candidate = Candidate {
+//!     provider: Arc::new(Echo("echo".into())),
+//!     model: "echo".into(),
+//!     generation: Generation::default(),
+//! };
+//! let router = ProviderRouter::new([candidate], RetryPolicy::default());
+//! let hello = Arc::new(ChatMessage::user("hello"));
+//! let request = ChatRequest {
+//!     model: "echo".into(),
+//!     system: "".into(),
+//!     transcript: Transcript::repair([hello]).transcript,
+//!     tools: Arc::new([]),
+//!     tool_choice: ToolChoice::None,
+//!     generation: Generation::default(),
+//!     cache_key: None,
+//! };
+//! let context = CallContext {
+//!     trace: "example".into(),
+//!     deltas: None,
+//!     cancel: tokio_util::sync::CancellationToken::new(),
+//! };
+//! let response = router.chat_with_failover(request, &context).await;
+//! assert_eq!(response.content.as_deref(), Some("hello"));
+//! # }
+//! ```
 
 mod arguments;
 mod error;
@@ -18,12 +70,12 @@ use async_trait::async_trait;
 use nanobot_types::ProviderName;
 
 pub use error::{ProviderError, Recovery};
-pub use factory::{ProviderConfigError, ProviderFactory, RawProviderConfig};
+pub use factory::{ProviderConfigError, ProviderFactory, RawProviderConfig, provider_factory};
 pub use fold::{Fold, Folded};
 pub use handover::handed_over;
 pub use request::{ChatRequest, Generation, ToolChoice};
 pub use router::{CallContext, Candidate, Delta, DeltaSink, ProviderRouter, RetryPolicy};
-pub use stream::{ChatStream, StreamEvent};
+pub use stream::{ChatStream, StreamEvent, complete_answer};
 
 /// A model vendor, or a service with a compatible interface.
 #[async_trait]

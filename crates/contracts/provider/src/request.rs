@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nanobot_types::{ModelId, ToolName, ToolSpec, Transcript};
+use nanobot_types::{ChatMessage, ModelId, ToolName, ToolSpec, Transcript};
 
 /// Controls whether the model may, must or must not call tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,4 +57,30 @@ pub struct ChatRequest {
     /// Key under which the requests of one session share the prompt cache, if the vendor supports
     /// one.
     pub cache_key: Option<String>,
+}
+
+impl ChatRequest {
+    /// Returns the text of the newest user message, with the context that is stored after its
+    /// words; empty if there is no user message.
+    #[must_use]
+    pub fn last_user_text(&self) -> String {
+        let mut newest_first = self.transcript.messages().iter().rev();
+        let user = newest_first.find(|message| matches!(***message, ChatMessage::User(_)));
+        user.map(|message| message.text()).unwrap_or_default()
+    }
+
+    /// Returns the outputs of the tools that the newest assistant message called, in order; empty
+    /// if the request opens a turn.
+    #[must_use]
+    pub fn tool_results(&self) -> Vec<String> {
+        let is_assistant =
+            |message: &Arc<ChatMessage>| matches!(**message, ChatMessage::Assistant(_));
+        let newest = self.transcript.messages().rsplit(is_assistant).next();
+        newest
+            .unwrap_or_default()
+            .iter()
+            .filter(|message| matches!(***message, ChatMessage::Tool(_)))
+            .map(|message| message.text())
+            .collect()
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use futures_util::Stream;
+use futures_util::{Stream, stream};
 use nanobot_types::{FinishReason, Map, Usage};
 
 use crate::ProviderError;
@@ -39,3 +39,30 @@ pub enum StreamEvent {
 
 /// Stream of the events of one answer.
 pub type ChatStream = Pin<Box<dyn Stream<Item = Result<StreamEvent, ProviderError>> + Send>>;
+
+impl StreamEvent {
+    /// Returns a call of `tool` in one piece: the first call of its answer.
+    #[must_use]
+    pub fn call(tool: &str, arguments: &serde_json::Value) -> Self {
+        Self::ToolCall {
+            index: 0,
+            id: None,
+            name: Some(tool.to_owned()),
+            arguments: arguments.to_string(),
+            extra: Map::new(),
+            function_extra: Map::new(),
+        }
+    }
+}
+
+/// Returns an answer that is known as a whole: `events`, and the end that fits them.
+#[must_use]
+pub fn complete_answer(events: Vec<StreamEvent>) -> ChatStream {
+    let is_call = |event: &StreamEvent| matches!(event, StreamEvent::ToolCall { .. });
+    let reason = match events.iter().any(is_call) {
+        true => FinishReason::ToolCalls,
+        false => FinishReason::Stop,
+    };
+    let finished = StreamEvent::Finished(reason);
+    Box::pin(stream::iter(events.into_iter().chain([finished]).map(Ok)))
+}

@@ -5,6 +5,23 @@
 //! repair appends the missing results, and a rewind appends an entry that undoes messages. A
 //! [`Seq`] counts message lines only, so it is the same number that the Python program calls
 //! `last_consolidated`.
+//!
+//! ```
+//! use nanobot_session::{Entry, InMemoryStore, MessageEntry, ReadFrom, Seq, SessionStore};
+//! use nanobot_types::ChatMessage;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let (store, key) = (InMemoryStore::new(), "cli:direct".into());
+//! let hello = Entry::Message(MessageEntry::new(ChatMessage::user("hello")));
+//! let head = store.append(&key, Seq(0), vec![hello]).await?;
+//! assert_eq!(head, Seq(1));
+//! assert_eq!(store.read(&key, ReadFrom::Cursor).await?.records.len(), 1);
+//! // The head has moved on: a second writer is refused and changes nothing.
+//! assert!(store.append(&key, Seq(0), vec![]).await.is_err());
+//! # Ok(())
+//! # }
+//! ```
 
 mod display;
 mod durability;

@@ -3,6 +3,44 @@
 //! Decision: a tool never returns `Err`. Every failure is a [`ToolResult`] that the model reads and
 //! can react to. [`Registry::run`] is the only way to execute a call: it casts and validates the
 //! arguments along the schema, so a tool receives only arguments that fit.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use nanobot_tool::{Registry, ToolContext, ToolError, Typed, TypedTool};
+//! use nanobot_types::{Effect, ToolCall};
+//!
+//! struct Double;
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Number {
+//!     /// The number to double.
+//!     value: i64,
+//! }
+//!
+//! impl TypedTool for Double {
+//!     type Args = Number;
+//!     const NAME: &'static str = "double";
+//!     const DESCRIPTION: &'static str = "Double a number.";
+//!     const EFFECT: Effect = Effect::Pure;
+//!
+//!     async fn call(&self, number: Number, _: &ToolContext) -> Result<String, ToolError> {
+//!         let doubled = number.value.checked_mul(2).ok_or("the number is too large")?;
+//!         Ok(doubled.to_string())
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let registry = Registry::new();
+//! registry.register(Arc::new(Typed::new(Double)))?;
+//! // Models send numbers as text; the registry casts them along the schema.
+//! let call = ToolCall::new("1", "double", r#"{"value": "21"}"#);
+//! let result = registry.run(&call, &ToolContext::detached("cli:direct")).await;
+//! assert_eq!(result.output, "42");
+//! # Ok(())
+//! # }
+//! ```
 
 mod cast;
 mod context;

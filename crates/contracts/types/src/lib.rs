@@ -3,6 +3,13 @@
 //! Decision: data only. Nothing here does I/O or needs an async runtime, so a channel, a tool or an
 //! embedding program pays only for serde and chrono. Behaviour lives in the contract crates one
 //! layer up (`bus`, `session`, `memory`, `tool`, `provider`, `channel`).
+//!
+//! ```
+//! use nanobot_types::{InboundMessage, SessionKey};
+//!
+//! let message = InboundMessage::text("telegram", "ann", "42", "hello");
+//! assert_eq!(message.session_key(), SessionKey::from("telegram:42"));
+//! ```
 
 mod chat;
 mod command;

@@ -3,13 +3,12 @@
 //! It records every [`ChatRequest`] and answers in the vocabulary of [`Reply`]. Delays run on tokio's
 //! clock, so tests may pause it. What only a wire can show (raw bytes) is a malformed answer here.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
 use nanobot_provider::{ChatRequest, ChatStream, Provider, ProviderError, StreamEvent};
-use nanobot_types::{ChatMessage, FinishReason, Map, ProviderName};
+use nanobot_types::{FinishReason, Map, ProviderName};
 use serde_json::json;
 
 use crate::TestkitError;
@@ -124,31 +123,6 @@ impl Provider for ScriptedProvider {
             Shape::Answer(answer) => Ok(play(number, &answer)),
         }
     }
-}
-
-/// The text of the newest user message; empty when there is none. For rules.
-#[must_use]
-pub fn last_user_text(request: &ChatRequest) -> String {
-    let mut newest_first = request.transcript.messages().iter().rev();
-    let user = newest_first.find(|message| matches!(***message, ChatMessage::User(_)));
-    user.map(|message| message.text()).unwrap_or_default()
-}
-
-/// The outputs of the tools called by the newest assistant message, in order; empty when the request
-/// opens a turn. For rules that call a tool first and then say what it found.
-#[must_use]
-pub fn tool_results(request: &ChatRequest) -> Vec<String> {
-    let is_assistant = |message: &Arc<ChatMessage>| matches!(**message, ChatMessage::Assistant(_));
-    let newest = request
-        .transcript
-        .messages()
-        .rsplit(is_assistant)
-        .next()
-        .unwrap_or_default();
-    let results = newest
-        .iter()
-        .filter(|message| matches!(***message, ChatMessage::Tool(_)));
-    results.map(|message| message.text()).collect()
 }
 
 fn play(number: usize, answer: &Answer) -> ChatStream {

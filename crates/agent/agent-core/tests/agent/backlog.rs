@@ -12,7 +12,6 @@ use nanobot_session::{
     Entry, JsonlStore, ReadFrom, Seq, SessionError, SessionInfo, SessionPaths, SessionStore,
     SessionView,
 };
-use nanobot_testkit::provider::last_user_text;
 use nanobot_testkit::{Reply, ScriptedProvider};
 use nanobot_types::{InboundMessage, SessionKey};
 use tokio_util::sync::CancellationToken;
@@ -108,7 +107,7 @@ async fn a_backlog_is_summarised_in_bounded_reads() {
         .into_iter()
         .find(|request| !is_summary(request))
         .unwrap();
-    assert!(last_user_text(&asked).contains("hello"));
+    assert!(asked.last_user_text().contains("hello"));
     assert!(
         asked.transcript.messages().len() > 10,
         "the newest of the conversation is sent"
@@ -118,7 +117,7 @@ async fn a_backlog_is_summarised_in_bounded_reads() {
     let summaries = home.summaries();
     let mut shown: Vec<usize> = Vec::new();
     for summary in &summaries {
-        let text = last_user_text(summary);
+        let text = summary.last_user_text();
         let numbers = text.lines().filter_map(|line| {
             line.split_once("]")?
                 .1
@@ -313,7 +312,11 @@ async fn written(home: &Home, text: &str) {
 async fn a_conversation_that_is_left_goes_into_memory_without_another_word() {
     for command in ["/new", "/reset", "/clear"] {
         let home = Home::new(summing_up(|request| {
-            assert!(last_user_text(request).contains("USER: I have a cat called Minka"));
+            assert!(
+                request
+                    .last_user_text()
+                    .contains("USER: I have a cat called Minka")
+            );
             save(&entry("has a cat called Minka"))
         }));
         let messages = [said("1", "I have a cat called Minka"), said("2", command)];

@@ -15,7 +15,6 @@ use nanobot_provider::{
     Candidate, ChatRequest, Generation, ProviderRouter, RetryPolicy, ToolChoice,
 };
 use nanobot_session::{Entry, InMemoryStore, ReadFrom, Seq, SessionStore, SessionView};
-use nanobot_testkit::provider::last_user_text;
 use nanobot_testkit::{Reply, ScriptedProvider};
 use nanobot_tool::Registry;
 use nanobot_types::{ChatMessage, SessionKey, Transcript};
@@ -214,7 +213,8 @@ async fn what_outgrows_the_window_is_summarised_and_the_rest_stays() {
     let asked = &home.summaries()[0];
     assert_eq!(asked.tool_choice, ToolChoice::Tool("save_memory".into()));
     assert!(
-        last_user_text(asked).contains("USER: hello") && last_user_text(asked).contains("(empty)")
+        asked.last_user_text().contains("USER: hello")
+            && asked.last_user_text().contains("(empty)")
     );
     let newest = home
         .provider
@@ -411,7 +411,7 @@ async fn facts_that_change_meanwhile_are_merged_again() {
         if let Some(file) = written.lock().unwrap().take() {
             std::fs::write(file, "- has a dog\n").unwrap();
         }
-        let known = if last_user_text(request).contains("has a dog") {
+        let known = if request.last_user_text().contains("has a dog") {
             "- has a dog\n- likes tea"
         } else {
             "- likes tea"
@@ -535,7 +535,7 @@ async fn a_conversation_that_was_left_is_archived_also_after_a_restart() {
     let [asked] = &home.summaries()[..] else {
         panic!("asked {} times", home.summaries().len())
     };
-    let text = last_user_text(asked);
+    let text = asked.last_user_text();
     assert!(
         text.contains("4711") && !text.contains("hello again"),
         "{text}"
@@ -559,7 +559,7 @@ async fn a_conversation_that_was_left_is_archived_also_after_a_restart() {
 #[tokio::test]
 async fn one_message_that_is_longer_than_the_window_is_cut_and_later_summarised_in_parts() {
     let home = Home::new(summing_up(|request| {
-        let text = last_user_text(request);
+        let text = request.last_user_text();
         let seen: Vec<&str> = ["ALPHA", "OMEGA"]
             .into_iter()
             .filter(|word| text.contains(word))

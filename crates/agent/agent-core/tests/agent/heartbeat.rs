@@ -5,7 +5,6 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use nanobot_agent_core::{AgentLoop, CommandTable, Judge, LoopSettings};
 use nanobot_bus::{Bus as _, Ledger as _, LedgerFilter, MemoryBus, Queue, Settle};
-use nanobot_testkit::provider::{last_user_text, tool_results};
 use nanobot_testkit::{Reply, ScriptedProvider, WAIT_LIMIT};
 use nanobot_types::{
     HEARTBEAT_SESSION, InboundMessage, Origin, OutboundKind, OutboundMessage, SessionKey,
@@ -127,7 +126,7 @@ async fn where_nobody_reads_nothing_is_sent() {
 #[tokio::test]
 async fn a_heartbeat_writes_to_nobody_by_the_message_tool() {
     let world = World::new(ScriptedProvider::answering(|request| {
-        match tool_results(request).as_slice() {
+        match request.tool_results().as_slice() {
             [] if format!("{:?}", request.transcript).contains("the end") => Reply::text("end"),
             [] => Reply::call("message", &json!({"content": "hello"})),
             results => Reply::text(format!("news: {}", results.join("+"))),
@@ -148,7 +147,7 @@ async fn a_heartbeat_writes_to_nobody_by_the_message_tool() {
 #[tokio::test]
 async fn a_heartbeat_sees_the_newest_of_the_earlier_ones_only() {
     let world = World::new(ScriptedProvider::answering(|request| {
-        let last = last_user_text(request);
+        let last = request.last_user_text();
         if last.contains("the end") {
             return Reply::text("end");
         }

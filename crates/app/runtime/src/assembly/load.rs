@@ -221,7 +221,7 @@ mod tests {
         let mut hidden = Vec::new();
         hidden_below(
             "",
-            &in_environment(environment, options).config().clone().show(),
+            &in_environment(environment, options).config().show(),
             &mut hidden,
         );
         hidden.sort_unstable();
@@ -301,7 +301,10 @@ mod tests {
             (Some("disk"), Durability::Disk),
             (Some("os"), Durability::Os),
         ] {
-            let sessions = load(word).config().section::<SessionsConfig>("sessions").unwrap();
+            let sessions = load(word)
+                .config()
+                .section::<SessionsConfig>("sessions")
+                .unwrap();
             assert_eq!(sessions, SessionsConfig { durability });
             let store = format!("{:?}", crate::session_store(load(word).config()).unwrap());
             assert!(

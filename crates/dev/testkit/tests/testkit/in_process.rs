@@ -14,7 +14,6 @@ use nanobot_provider::{
     ChatRequest, Generation, Provider as _, ProviderError, StreamEvent, ToolChoice,
 };
 use nanobot_testkit::channel::{SendFault, single_part};
-use nanobot_testkit::provider::{last_user_text, tool_results};
 use nanobot_testkit::{
     Gate, NoteBook, RecordingChannel, Reply, ScriptedCall, ScriptedProvider, WebSocketClient,
 };
@@ -172,8 +171,8 @@ async fn a_gate_holds_the_rest_of_an_answer_back() {
 
 #[tokio::test]
 async fn a_rule_sees_the_request() {
-    let provider = ScriptedProvider::answering(|request| match tool_results(request).as_slice() {
-        [] => Reply::call("echo", &json!({"text": last_user_text(request)})),
+    let provider = ScriptedProvider::answering(|request| match request.tool_results().as_slice() {
+        [] => Reply::call("echo", &json!({"text": request.last_user_text()})),
         results => Reply::text(results.join("+")),
     });
     let event = events(&provider).await.swap_remove(0);

@@ -1,8 +1,6 @@
-//! What the examples about one part of an assistant share: the rest of it.
-//!
-//! `embed-agent` shows this wiring itself and is the one to begin with.
+//! An agent with the parts that most embedding programs want.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use nanobot_agent_core::{Agent, AgentParts, AgentSettings};
@@ -13,23 +11,27 @@ use nanobot_provider::{Candidate, Generation, Provider, ProviderRouter, RetryPol
 use nanobot_session::InMemoryStore;
 use nanobot_tool::Registry;
 
-/// An assistant in the current folder that asks `provider`, may call the tools of `registry`, and
-/// forgets its sessions with the process.
+/// Makes an agent that asks `provider` (the model is named after it), may call the tools of
+/// `registry`, keeps its memory in `workspace`, and forgets its sessions with the process. Build
+/// [`AgentParts`] to choose more.
 #[must_use]
-pub fn agent(provider: Arc<dyn Provider>, registry: Registry) -> Agent {
+pub fn embedded_agent(
+    provider: Arc<dyn Provider>,
+    registry: Registry,
+    workspace: impl Into<PathBuf>,
+) -> Agent {
+    let workspace = workspace.into();
     let candidate = Candidate {
+        model: provider.name().as_str().into(),
         provider,
-        model: "example".into(),
         generation: Generation::default(),
     };
+    let memory = Arc::new(MarkdownStore::new(workspace.join("memory")));
     let parts = AgentParts {
         router: Arc::new(ProviderRouter::new([candidate], RetryPolicy::default())),
         registry: Arc::new(registry),
         sessions: Arc::new(InMemoryStore::new()),
-        context: Arc::new(ContextBuilder::new(
-            ContextSettings::new(Path::new(".")),
-            Arc::new(MarkdownStore::new("memory")),
-        )),
+        context: Arc::new(ContextBuilder::new(ContextSettings::new(workspace), memory)),
         events: EventFeed::new(),
     };
     Agent::new(parts, AgentSettings::default())
