@@ -15,8 +15,9 @@ const FREE: [&str; 6] = [
 ];
 /// The channel of a third party among the examples: it has no row, because it needs none.
 const THIRD_PARTY_CHANNEL: &str = "custom-channel";
-/// The most third-party crates that an embedding program pulls in with `agent-core`.
-const EMBEDDED_CRATES: usize = 80;
+/// Maximum number of third-party crates that a program pulls in with `agent-core`, and a channel with
+/// its contract.
+const MOST_CRATES: [(&str, usize); 2] = [("nanobot-agent-core", 80), ("nanobot-channel", 30)];
 
 struct Row {
     layer: u32,
@@ -185,13 +186,12 @@ fn third_party(package: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn embedding_the_agent_pulls_few_crates() {
-    let crates = third_party("nanobot-agent-core");
-    assert!(
-        crates.len() <= EMBEDDED_CRATES,
-        "{} crates: {crates:?}",
-        crates.len()
-    );
+fn contracts_pull_few_crates() {
+    for (package, limit) in MOST_CRATES {
+        let crates = third_party(package);
+        let count = crates.len();
+        assert!(count <= limit, "{package}: {count} crates: {crates:?}");
+    }
 }
 
 #[test]

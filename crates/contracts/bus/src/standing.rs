@@ -79,11 +79,11 @@ impl Standing {
             Settle::RetryIn(_) | Settle::PutOff(_) => self.state = EntryState::Pending,
             Settle::Ack => self.end(queue, EntryState::Answered, EntryState::Sent, None),
             Settle::Uncertain(why) => {
-                self.end(queue, EntryState::Failed, EntryState::Uncertain, Some(why))
+                self.end(queue, EntryState::Failed, EntryState::Uncertain, Some(why));
             }
             Settle::Fail(why) => self.end(queue, EntryState::Failed, EntryState::Failed, Some(why)),
             Settle::Discard(why) => {
-                self.end(queue, EntryState::Dropped, EntryState::Expired, Some(why))
+                self.end(queue, EntryState::Dropped, EntryState::Expired, Some(why));
             }
         }
         true
