@@ -1,4 +1,4 @@
-//! What is built from the operations of a disk.
+//! Durable file operations built on [`Disk`] and [`DiskFile`].
 
 use std::collections::BTreeSet;
 use std::io;
@@ -9,10 +9,10 @@ use crate::{Disk, DiskFile};
 
 const BLOCK: usize = 64 * 1024;
 
-/// Writes all of it behind the end.
+/// Appends all of `bytes` to the file.
 ///
 /// # Errors
-/// The platform's; some of it may be written then.
+/// Returns the platform's error. Part of `bytes` may have been written.
 pub fn write_all(file: &mut dyn DiskFile, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write(bytes) {
@@ -25,11 +25,11 @@ pub fn write_all(file: &mut dyn DiskFile, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes behind the end, which is at `length`, and syncs once. What is written of it when that
-/// fails is taken back, if the disk lets it.
+/// Appends `bytes` to a file that is `length` bytes long, and syncs once. If that fails, the file
+/// is truncated to `length` again, provided the disk allows it.
 ///
 /// # Errors
-/// The platform's.
+/// Returns the platform's error.
 pub fn append(file: &mut dyn DiskFile, bytes: &[u8], length: u64) -> io::Result<()> {
     write_all(file, bytes)
         .and_then(|()| file.sync())
@@ -42,10 +42,11 @@ pub fn append(file: &mut dyn DiskFile, bytes: &[u8], length: u64) -> io::Result<
         })
 }
 
-/// Reads into `buffer` from a position until it is full or the file ends: how many bytes.
+/// Reads into `buffer` from `position` until it is full or the file ends, and returns the number of
+/// bytes read.
 ///
 /// # Errors
-/// The platform's.
+/// Returns the platform's error.
 pub fn read_some(file: &dyn DiskFile, position: u64, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -59,10 +60,10 @@ pub fn read_some(file: &dyn DiskFile, position: u64, buffer: &mut [u8]) -> io::R
     Ok(filled)
 }
 
-/// What lies between `position` and the end, at most `limit` bytes.
+/// Returns the bytes from `position` to the end of the file, at most `limit` of them.
 ///
 /// # Errors
-/// The platform's.
+/// Returns the platform's error.
 pub fn read_to_end(file: &dyn DiskFile, position: u64, limit: u64) -> io::Result<Vec<u8>> {
     let length = file.stamp()?.length.saturating_sub(position).min(limit);
     let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
@@ -71,10 +72,10 @@ pub fn read_to_end(file: &dyn DiskFile, position: u64, limit: u64) -> io::Result
     Ok(bytes)
 }
 
-/// Appends what lies behind `position` in a file to another, and syncs that.
+/// Appends the content of `from`, starting at `position`, to the file `to`, and syncs `to`.
 ///
 /// # Errors
-/// The platform's; the other file holds some of it then.
+/// Returns the platform's error. `to` may then hold part of the content.
 pub fn copy(from: &dyn DiskFile, mut position: u64, to: &mut dyn DiskFile) -> io::Result<()> {
     let mut block = vec![0; BLOCK];
     loop {
@@ -87,19 +88,19 @@ pub fn copy(from: &dyn DiskFile, mut position: u64, to: &mut dyn DiskFile) -> io
     }
 }
 
-/// Makes folders, and remembers which of their names are not durable yet.
+/// Creates folders and tracks which of their names are not durable yet.
 #[derive(Debug, Default)]
 pub struct NewFolders {
-    /// Folders in which one was made since they were synced.
+    /// Folders that have gained a subfolder since they were last synced.
     unsynced: Mutex<BTreeSet<PathBuf>>,
 }
 
 impl NewFolders {
-    /// Makes a folder and everything above it. When it returns, the names of all folders that it
-    /// made are durable, also of those that it made earlier before it failed.
+    /// Creates a folder and all missing parents. When this returns, the names of all folders it
+    /// created are durable, including those from earlier calls that failed.
     ///
     /// # Errors
-    /// The platform's.
+    /// Returns the platform's error.
     pub fn ensure(&self, disk: &dyn Disk, folder: &Path) -> io::Result<()> {
         self.create(disk, folder)?;
         let unsynced = self.unsynced().clone();
@@ -120,7 +121,7 @@ impl NewFolders {
         self.create(disk, parent)?;
         self.unsynced().insert(parent.to_owned());
         match disk.create_folder(folder) {
-            // Somebody else was faster.
+            // Another task or process created it first.
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
             _ => Ok(()),
         }

@@ -1,9 +1,9 @@
-//! What stores do to files, behind a trait, so that faults can be injected.
+//! File operations of the stores as a trait, so that tests can inject faults.
 //!
-//! Decision: [`Disk`] has the operations that stores of people's data need to append, to replace
-//! and to find, and no more; each can fail, and each says what survives a power cut. Programs use
-//! [`LocalDisk`]; tests use disks that fail or forget. What is built from the operations (a durable
-//! append, a folder with a durable name) is here too, so that every store does it the same way.
+//! Decision: [`Disk`] has only the operations that stores of user data need to append, to replace
+//! and to find files. Each can fail, and each documents what survives a power cut. Programs use
+//! [`LocalDisk`]; tests use disks that fail or forget. Operations built on these (a durable append,
+//! a folder with a durable name) are here too, so that every store does them the same way.
 
 mod durable;
 mod local;
@@ -16,119 +16,123 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// How a file is opened.
+/// Mode in which a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access<'a> {
-    /// To read it.
+    /// Open for reading.
     Read,
-    /// To read it and write behind its end. It is made first if need be, for its owner alone.
+    /// Open for reading and appending. The file is created if it is missing, readable by its owner
+    /// only.
     Append,
-    /// To write a file that must not exist yet, for its owner alone.
+    /// Create for writing; the file must not exist yet. It is readable by its owner only.
     New,
-    /// To write a file from its beginning that will replace another and has its permissions, where
-    /// that other exists.
+    /// Create or truncate a file that will replace another. It gets the permissions of the other
+    /// file if that exists.
     DraftOf(&'a Path),
 }
 
-/// What tells that a file is not the one that was last seen, or not as it was.
+/// Metadata to detect that a file was replaced or changed since it was last seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// Its length in bytes.
+    /// Length in bytes.
     pub length: u64,
-    /// When it was written to, where the platform says so.
+    /// Time of the last write, if the platform reports it.
     pub modified: Option<SystemTime>,
-    /// Which file it is, where the platform says so; else 0.
+    /// Identity of the file (on Unix its inode number); 0 if the platform does not report one.
     pub identity: u64,
 }
 
-/// Files and folders. Every method fails with what the platform says.
+/// Files and folders. Every method fails with the platform's error.
 pub trait Disk: Send + Sync + fmt::Debug {
     /// Opens a file. A new file's name is durable after [`Disk::sync_folder`].
     ///
     /// # Errors
-    /// The platform's.
+    /// Returns the platform's error.
     fn open(&self, path: &Path, access: Access<'_>) -> io::Result<Box<dyn DiskFile>>;
 
-    /// Whether there is something at `path`, links followed.
+    /// Returns `true` if there is something at `path`, following links.
     ///
     /// # Errors
-    /// When that cannot be told.
+    /// Returns the platform's error if that cannot be determined.
     fn exists(&self, path: &Path) -> io::Result<bool>;
 
-    /// What is in a folder, in no order.
+    /// Lists the entries of a folder, in no particular order.
     ///
     /// # Errors
-    /// The platform's; [`io::ErrorKind::NotFound`] when there is no such folder.
+    /// Returns the platform's error; [`io::ErrorKind::NotFound`] if there is no such folder.
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>>;
 
-    /// Makes one folder in a folder that exists.
+    /// Creates one folder. Its parent must exist.
     ///
     /// # Errors
-    /// The platform's; [`io::ErrorKind::AlreadyExists`] when the name is taken.
+    /// Returns the platform's error; [`io::ErrorKind::AlreadyExists`] if the name is taken.
     fn create_folder(&self, folder: &Path) -> io::Result<()>;
 
-    /// Gives a file another name in the same file system, in place of what has that name: at
-    /// every moment, and after a power cut, that name stands for the one or the other.
+    /// Renames a file within its file system, atomically replacing a file that has the new name. At
+    /// every moment, and after a power cut, the name refers to either the old or the new file.
     ///
     /// # Errors
-    /// The platform's.
+    /// Returns the platform's error.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Removes a file.
     ///
     /// # Errors
-    /// The platform's.
+    /// Returns the platform's error.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Makes the names in a folder durable, where the platform can.
+    /// Makes the names in a folder durable, if the platform supports it.
     ///
     /// # Errors
-    /// The platform's.
+    /// Returns the platform's error.
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
 
-    /// The path with its links followed.
+    /// Returns the canonical path, with links resolved.
     ///
     /// # Errors
-    /// The platform's; [`io::ErrorKind::NotFound`] when nothing is there.
+    /// Returns the platform's error; [`io::ErrorKind::NotFound`] if nothing is there.
     fn resolve(&self, path: &Path) -> io::Result<PathBuf>;
 }
 
-/// An open file. Closed when it is dropped, which gives its lock up.
+/// An open file. Dropping it closes the file and releases its lock.
 pub trait DiskFile: Send + fmt::Debug {
-    /// How it is now.
+    /// Returns the current metadata.
     ///
     /// # Errors
-    /// The platform's.
+    /// Returns the platform's error.
     fn stamp(&self) -> io::Result<Stamp>;
 
-    /// Waits until nobody else holds its lock, and holds it until it is closed. A file system that
-    /// knows no locks gives none.
+    /// Waits for the exclusive lock and holds it until the file is closed. Does nothing on file
+    /// systems without locks.
     ///
     /// # Errors
-    /// The platform's.
+    /// Returns the platform's error.
     fn lock(&self) -> io::Result<()>;
 
-    /// Reads from a position: how many bytes, 0 at the end. May read fewer than there are.
+    /// Reads from `position` and returns the number of bytes read, 0 at the end. May read fewer
+    /// bytes than there are.
     ///
     /// # Errors
-    /// The platform's.
+    /// Returns the platform's error.
     fn read_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Writes behind the end: how many bytes. May write fewer than given.
+    /// Appends to the file and returns the number of bytes written. May write fewer bytes than
+    /// given.
     ///
     /// # Errors
-    /// The platform's.
+    /// Returns the platform's error.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Takes away what lies behind `length`.
+    /// Truncates the file to `length` bytes.
     ///
     /// # Errors
-    /// The platform's.
+    /// Returns the platform's error.
     fn truncate(&mut self, length: u64) -> io::Result<()>;
 
-    /// Makes its content durable; its name is not thereby.
+    /// Makes the file's content durable, but not its name.
     ///
     /// # Errors
-    /// The platform's. What was written since the last time may or may not be durable then.
+    /// Returns the platform's error. Bytes written since the last sync may or may not be durable
+    /// then.
     fn sync(&mut self) -> io::Result<()>;
 }

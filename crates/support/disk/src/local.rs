@@ -1,4 +1,4 @@
-//! The file systems of this machine.
+//! [`Disk`] on the file systems of this machine.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -57,7 +57,7 @@ impl Disk for LocalDisk {
         } else {
             folder
         };
-        // Elsewhere a folder cannot be opened, and names are durable when their file is.
+        // On other platforms a folder cannot be opened, and names are durable once their file is.
         if cfg!(unix) {
             File::open(folder)?.sync_all()
         } else {
