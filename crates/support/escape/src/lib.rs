@@ -1,28 +1,29 @@
-//! Makes directional and invisible characters visible, and drops what steers a terminal.
+//! Escapes directional and invisible characters, and drops control characters that steer a
+//! terminal.
 //!
-//! Decision: a character that reorders text (bidi controls) or cannot be seen (zero-width, tag and
-//! filler characters) is written as `\u{202e}`, so that what a person reads is what a file, a
-//! command or an approval says. Three uses stay as they are, because ordinary text looks wrong
-//! without them and they can hide nothing: joiners and variation selectors inside emoji, joiners
+//! Decision: a character that reorders text (bidi controls) or is invisible (zero-width, tag and
+//! filler characters) is written as `\u{202e}`, so that the text a person reads is the content of
+//! the file, command or approval. Three uses are kept, because ordinary text looks wrong without
+//! them and they cannot hide anything: joiners and variation selectors inside emoji, joiners
 //! between letters of Arabic and Indic scripts, and one variation selector after an ideograph. The
-//! flags of England, Scotland and Wales are the only tag sequences. All else is escaped, right-to-left
-//! marks too: a terminal orders letters without them.
+//! only tag sequences that are kept are the flags of England, Scotland and Wales. Everything else
+//! is escaped, including right-to-left marks, which a terminal does not need to order letters.
 
 mod marks;
 
 use marks::{Keep, is_hidden};
 
-/// The notation of escaped characters.
+/// Notation for escaped characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Notation {
     /// `\u{202e}`.
     Text,
-    /// `\u202e`, which a JSON reader turns back.
+    /// `\u202e`, which a JSON parser decodes.
     Json,
 }
 
-/// Text for a person: without the control characters that steer a terminal (line feed and tab stay),
-/// and with hidden characters escaped.
+/// Sanitizes text for display to a person: drops control characters (except line feed and tab) and
+/// escapes hidden characters.
 #[must_use]
 pub fn harmless(text: &str) -> String {
     let mut escaper = Escaper::default();
@@ -31,8 +32,8 @@ pub fn harmless(text: &str) -> String {
     shown
 }
 
-/// Text with hidden characters escaped. Control characters stay: for text with styles of our own,
-/// and for logs, whose writer has escaped them.
+/// Escapes hidden characters and keeps control characters. For text that contains our own terminal
+/// styles, and for logs, whose writer has already escaped control characters.
 #[must_use]
 pub fn visible(text: &str) -> String {
     let mut keep = Keep::default();
@@ -44,7 +45,7 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// JSON whose strings hold hidden characters as JSON escapes. It is the same value.
+/// Replaces hidden characters in JSON by JSON escapes. The parsed value is unchanged.
 #[must_use]
 pub fn visible_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
@@ -58,14 +59,15 @@ pub fn visible_json(json: &str) -> String {
     shown
 }
 
-/// [`harmless`] for text that comes in pieces: a sequence may be spread over several of them.
+/// Streaming form of [`harmless`], for text that arrives in pieces. A sequence may span several
+/// pieces.
 #[derive(Debug, Default)]
 pub struct Escaper {
     keep: Keep,
 }
 
 impl Escaper {
-    /// The next piece. A joiner at its end is held back until its neighbour is known.
+    /// Sanitizes the next piece. A joiner at its end is held back until its neighbour is known.
     #[must_use]
     pub fn push(&mut self, piece: &str) -> String {
         let mut shown = String::with_capacity(piece.len());
@@ -77,7 +79,7 @@ impl Escaper {
         shown
     }
 
-    /// The rest, after the last piece.
+    /// Returns the held-back rest, after the last piece.
     #[must_use]
     pub fn finish(&mut self) -> String {
         let mut shown = String::new();
@@ -143,7 +145,7 @@ mod tests {
         ];
         for text in table {
             assert_eq!(harmless(text), text);
-            // However it is cut.
+            // The result does not depend on how the text is split.
             let mut escaper = Escaper::default();
             let mut shown: String = text
                 .chars()

@@ -1,4 +1,4 @@
-//! Which characters hide or reorder text, and where they are harmless.
+//! Tables of characters that hide or reorder text, and the contexts in which they are harmless.
 
 use crate::{Notation, escape};
 
@@ -8,11 +8,12 @@ const BLACK_FLAG: char = '🏴';
 /// Tag sequences of flags, in ASCII; the last character is U+E007F.
 const FLAGS: [&str; 3] = ["gbeng\u{7f}", "gbsct\u{7f}", "gbwls\u{7f}"];
 
-/// `true` for a character that is not seen, or that changes the order of others.
+/// Returns `true` for a character that is invisible or changes the order of others.
 pub(crate) fn is_hidden(character: char) -> bool {
     matches!(
         u32::from(character),
-        // Soft hyphen, grapheme joiner, Arabic letter mark, Hangul and Khmer fillers, Mongolian selectors.
+        // Soft hyphen, grapheme joiner, Arabic letter mark, Hangul and Khmer fillers, Mongolian
+        // selectors.
         0xAD | 0x34F | 0x61C | 0x115F | 0x1160 | 0x17B4 | 0x17B5 | 0x180B..=0x180F
             // Zero-width characters and direction marks; separators, embeddings, overrides.
             | 0x200B..=0x200F | 0x2028..=0x202E
@@ -25,12 +26,12 @@ pub(crate) fn is_hidden(character: char) -> bool {
     )
 }
 
-/// Passes characters on, hidden ones as escapes unless their neighbours make them harmless.
+/// Copies characters, escaping hidden ones unless their neighbours make them harmless.
 #[derive(Debug, Default)]
 pub(crate) struct Keep {
-    /// The last character passed on, as it was.
+    /// The last character that was copied, unescaped.
     last: Option<char>,
-    /// A joiner whose right neighbour is not known, or the tags after a flag.
+    /// A joiner whose right neighbour is not known yet, or the tags after a flag.
     held: String,
 }
 
@@ -65,7 +66,7 @@ impl Keep {
         self.last = None;
     }
 
-    /// `true` if what follows may show that the character belongs here.
+    /// Returns `true` if the next characters may show that this one is harmless.
     fn may_be_kept(&self, character: char) -> bool {
         match (character, self.last) {
             (ZERO_WIDTH_JOINER, Some(last)) => {
@@ -77,7 +78,7 @@ impl Keep {
         }
     }
 
-    /// Decides about what is held. `true` if the character is dealt with.
+    /// Copies or escapes the held characters. Returns `true` if `character` has been consumed, too.
     fn continues(&mut self, character: char, into: &mut String) -> bool {
         if self.last == Some(BLACK_FLAG) && !self.held.starts_with(ZERO_WIDTH_JOINER) {
             let longer = format!("{}{character}", self.held);
@@ -105,7 +106,7 @@ impl Keep {
     }
 }
 
-/// `true` if the tags are the beginning of a flag that there is.
+/// Returns `true` if the tags are a prefix of a known flag.
 fn begins_flag(tags: &str) -> bool {
     let letters: Option<String> = tags
         .chars()
@@ -114,7 +115,7 @@ fn begins_flag(tags: &str) -> bool {
     letters.is_some_and(|letters| FLAGS.iter().any(|flag| flag.starts_with(&letters)))
 }
 
-/// `true` if a variation selector means something after a character.
+/// Returns `true` if a variation selector is meaningful after `last`.
 fn selects(last: char, selector: char) -> bool {
     match u32::from(selector) {
         0xFE0E | 0xFE0F => is_emoji(last) || matches!(last, '#' | '*' | '0'..='9' | '©' | '®'),
@@ -127,8 +128,7 @@ fn is_emoji(character: char) -> bool {
     matches!(u32::from(character), 0x203C | 0x2049 | 0x2122..=0x2BFF | 0x3030 | 0x303D | 0x3297 | 0x3299 | 0x1F000..=0x1FAFF)
 }
 
-/// `true` for letters of scripts that need joiners: Arabic, Syriac, and those of India and its
-/// neighbours.
+/// Returns `true` for letters of scripts that need joiners: Arabic, Syriac, and the Indic scripts.
 fn is_joining(character: char) -> bool {
     matches!(u32::from(character), 0x620..=0x6FF | 0x700..=0x74F | 0x750..=0x77F | 0x8A0..=0x8FF | 0x900..=0xDFF)
 }
