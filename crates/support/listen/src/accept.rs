@@ -1,4 +1,4 @@
-//! A TCP listener whose connections hold seats.
+//! A TCP listener with a limited number of connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::{Seat, SeatLimits, Seats};
 
-/// The least time between two log lines about refused connections.
+/// Minimum interval between two log messages about refused connections.
 const QUIET: Duration = Duration::from_mins(1);
 
 /// A listener with limits.
@@ -31,11 +31,11 @@ impl Listener {
         }
     }
 
-    /// The next connection that got a seat. Those that get none are closed. Cancel-safe.
+    /// Accepts the next connection that gets a seat, and closes those that get none. Cancel-safe.
     ///
     /// # Errors
-    /// As the system says, for example when the process has too many open files. The caller has to
-    /// pause before it tries again.
+    /// Returns the system's error, for example if the process has too many open files. The caller
+    /// has to pause before it tries again.
     pub async fn accept(&self) -> io::Result<(TcpStream, Seat)> {
         loop {
             let (stream, address) = self.listener.accept().await?;
@@ -51,7 +51,7 @@ impl Listener {
         }
     }
 
-    /// Logs a refusal, but lets strangers fill no log.
+    /// Logs a refusal, throttled so that strangers cannot fill the log.
     fn warn(&self, address: SocketAddr) {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
         if warned.is_none_or(|last| last.elapsed() >= QUIET) {

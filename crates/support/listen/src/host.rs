@@ -1,13 +1,14 @@
-//! Names of this machine in `Host` and `Origin` headers.
+//! Checks that `Host` and `Origin` headers name this machine.
 //!
 //! Decision: a web page can point its own name at a loopback address (DNS rebinding), and its
-//! visitor's browser then sends that name. A server that checks no token accepts its own names only.
+//! visitor's browser then sends that name. A server that checks no token therefore accepts only its
+//! own names.
 
 use std::net::IpAddr;
 
 use url::{Host, Url};
 
-/// The host of a `Host` header, which may have a port.
+/// Returns the host of a `Host` header, which may have a port.
 #[must_use]
 pub fn of_header(header: &str) -> Option<Host<String>> {
     Url::parse(&format!("http://{header}/"))
@@ -16,7 +17,7 @@ pub fn of_header(header: &str) -> Option<Host<String>> {
         .map(|host| host.to_owned())
 }
 
-/// `true` for `localhost`, its subdomains, and loopback addresses.
+/// Returns `true` for `localhost`, its subdomains, and loopback addresses.
 #[must_use]
 pub fn is_this_machine<S: AsRef<str>>(host: &Host<S>) -> bool {
     match host {

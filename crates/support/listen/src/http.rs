@@ -1,4 +1,4 @@
-//! HTTP/1 within limits.
+//! Serves HTTP/1 within limits.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,24 +18,24 @@ use tower::ServiceExt as _;
 
 use crate::{Listener, Seat, SeatLimits};
 
-/// The time for a request's head, also on a connection that is kept open for another one.
+/// Timeout for a request's head, also on a kept-alive connection that waits for its next request.
 const HEADER_WITHIN: Duration = Duration::from_secs(10);
-/// The largest head, in bytes.
+/// Maximum size of a request's head, in bytes.
 const LARGEST_HEADER: usize = 16 << 10;
-/// The most headers of a request.
+/// Maximum number of headers of a request.
 const HEADERS: usize = 64;
-/// The time for a request's body.
+/// Timeout for a request's body.
 const BODY_WITHIN: Duration = Duration::from_secs(10);
-/// The age at which a connection gets no further request.
+/// Age after which a connection accepts no further request.
 const LONGEST_CONNECTION: Duration = Duration::from_mins(10);
-/// The time for the last request of such a connection.
+/// Timeout for the last request of such a connection.
 const LAST_REQUEST: Duration = Duration::from_mins(1);
-/// The time that connections have when the server ends.
+/// Grace period for open connections at shutdown.
 const LINGER: Duration = Duration::from_secs(1);
-/// The pause after the system refused a connection.
+/// Pause after the system failed to accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// Serves until `end` fires. Requests under way then have one second.
+/// Serves until `end` is cancelled. Requests in progress then have one second to finish.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -49,7 +49,7 @@ pub async fn serve(
                 connections.spawn(converse(stream, seat, router.clone(), end.clone()));
             }
             Err(error) => {
-                tracing::warn!(%error, "the HTTP listener gets no connection");
+                tracing::warn!(%error, "the HTTP listener cannot accept a connection");
                 end.run_until_cancelled(tokio::time::sleep(ACCEPT_PAUSE))
                     .await;
             }
@@ -104,7 +104,7 @@ fn log(outcome: Result<(), hyper::Error>) {
     }
 }
 
-/// Keeps the seat of a connection while a request is answered.
+/// Marks a connection's seat as busy while a request is processed.
 struct Busy(Arc<Seat>);
 
 impl Busy {
@@ -123,7 +123,7 @@ impl Drop for Busy {
 /// Reads a body of at most `limit` bytes within 10 seconds.
 ///
 /// # Errors
-/// The status to answer with: 413 or 408.
+/// Returns the status to respond with: 413 or 408.
 pub async fn read_body(body: Body, limit: usize) -> Result<Bytes, StatusCode> {
     match tokio::time::timeout(BODY_WITHIN, to_bytes(body, limit)).await {
         Ok(Ok(bytes)) => Ok(bytes),

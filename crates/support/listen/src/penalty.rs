@@ -1,8 +1,8 @@
-//! A growing delay for addresses that show wrong credentials.
+//! A growing delay for addresses that send wrong credentials.
 //!
-//! Decision: the delay comes before the credentials are looked at. A delay of refusals alone would
-//! slow no one who guesses on several connections. No address is locked out: behind a proxy it may
-//! be everybody's.
+//! Decision: the delay comes before the credentials are checked. Delaying only the refusals would
+//! not slow down a client that guesses on several connections. No address is locked out, because
+//! all users may share the address of a reverse proxy.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,25 +11,25 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Failures without a delay.
+/// Number of failures that cause no delay.
 const FREE: u32 = 3;
-/// The delay after the first failure that has one. It doubles with each further one.
+/// Delay after the first failure beyond [`FREE`]. It doubles with each further failure.
 const FIRST: Duration = Duration::from_millis(250);
-/// The longest delay.
+/// Maximum delay.
 const LONGEST: Duration = Duration::from_secs(4);
-/// Failures are forgotten after such a time without another one.
+/// Period without failures after which an address is forgotten.
 const MEMORY: Duration = Duration::from_mins(10);
-/// The most addresses that are remembered.
+/// Maximum number of addresses that are remembered.
 const ADDRESSES: usize = 1024;
 
-/// Failures of addresses.
+/// Authentication failures by address.
 #[derive(Debug, Default)]
 pub struct Penalties {
     failures: Mutex<HashMap<IpAddr, (u32, Instant)>>,
 }
 
 impl Penalties {
-    /// The delay before credentials of this address are checked.
+    /// Returns the delay to apply before credentials from this address are checked.
     #[must_use]
     pub fn delay(&self, address: IpAddr) -> Duration {
         let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,7 +42,7 @@ impl Penalties {
         }
     }
 
-    /// Counts wrong credentials of an address.
+    /// Counts a failed authentication of an address.
     pub fn failed(&self, address: IpAddr) {
         let now = Instant::now();
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Seats for connections, in all and for each address.
+//! Limits on concurrent connections, in total and per address.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-/// The number of connections at a time.
+/// Maximum numbers of concurrent connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeatLimits {
-    /// Of the listener.
+    /// Limit for the listener.
     pub total: usize,
-    /// Of one address; of one /64 network in IPv6. Equal to `total` where a proxy is expected, since
-    /// all connections come from its address then.
+    /// Limit for one address, or for one /64 network in IPv6. Set it to `total` if a reverse proxy
+    /// is expected, because all connections then come from its address.
     pub per_address: usize,
 }
 
@@ -25,7 +25,7 @@ pub struct Seats {
 
 #[derive(Debug, Default)]
 struct Taken {
-    /// By age, oldest first.
+    /// Holders by seat number, oldest first.
     seats: BTreeMap<u64, Holder>,
     next: u64,
 }
@@ -37,7 +37,7 @@ struct Holder {
     evicted: CancellationToken,
 }
 
-/// The seat of one connection, until it is dropped.
+/// The seat of one connection. Dropping it frees the seat.
 #[derive(Debug)]
 pub struct Seat {
     taken: Arc<Mutex<Taken>>,
@@ -47,7 +47,7 @@ pub struct Seat {
 }
 
 impl Seats {
-    /// Empty seats.
+    /// Creates seats that are all free.
     #[must_use]
     pub fn new(limits: SeatLimits) -> Self {
         Self {
@@ -56,9 +56,9 @@ impl Seats {
         }
     }
 
-    /// Takes a seat. Where none is free, the oldest idle connection loses its own: one of the same
-    /// address if that has all of its seats, otherwise one of the address with the most. `None` when
-    /// every such connection is busy.
+    /// Takes a seat. If none is free, evicts the oldest idle connection: one of the same address if
+    /// that address has used up its limit, otherwise one of the address with the most idle
+    /// connections. Returns `None` if every candidate is busy.
     #[must_use]
     pub fn take(&self, address: IpAddr) -> Option<Seat> {
         let address = network(address);
@@ -98,7 +98,7 @@ impl Taken {
             .count()
     }
 
-    /// The address with the most idle connections.
+    /// Returns the address with the most idle connections.
     fn most_crowded(&self) -> Option<IpAddr> {
         let mut idle: HashMap<IpAddr, usize> = HashMap::new();
         for holder in self.seats.values().filter(|holder| !holder.is_busy) {
@@ -110,7 +110,7 @@ impl Taken {
             .map(|(address, _)| address)
     }
 
-    /// Ends the oldest idle connection of an address.
+    /// Evicts the oldest idle connection of an address.
     fn evict(&mut self, address: IpAddr) -> Option<()> {
         let is_meant = |holder: &Holder| holder.address == address && !holder.is_busy;
         let oldest = self
@@ -125,7 +125,8 @@ impl Taken {
 }
 
 impl Seat {
-    /// Returns when the seat went to another connection. The holder has to close its connection.
+    /// Waits until the seat is given to another connection. The holder then has to close its
+    /// connection.
     pub async fn evicted(&self) {
         self.evicted.cancelled().await;
     }
@@ -137,7 +138,7 @@ impl Seat {
         }
     }
 
-    /// The address that the seat counts for.
+    /// Returns the address that the seat is counted for.
     #[must_use]
     pub fn address(&self) -> IpAddr {
         self.address
@@ -154,7 +155,8 @@ fn lock(taken: &Mutex<Taken>) -> MutexGuard<'_, Taken> {
     taken.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An address as it is counted: a person has one IPv4 address, or an IPv6 network of 64 bits.
+/// Returns the address used for counting: a user is assumed to have one IPv4 address, or one /64
+/// network in IPv6.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64)),
