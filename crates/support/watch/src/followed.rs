@@ -1,4 +1,4 @@
-//! The files that are followed, as the system's notifications find them.
+//! The watched files, and the dispatch of the system's notifications to them.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -11,12 +11,12 @@ use tokio::sync::Notify;
 
 use crate::place::{Place, is_folder, places_of};
 
-/// A file that somebody follows.
+/// A watched file.
 #[derive(Debug)]
 pub(crate) struct Followed {
     file: PathBuf,
     places: Mutex<Vec<Place>>,
-    /// Holds one notification until it is taken.
+    /// Holds at most one pending notification.
     pub(crate) news: Notify,
 }
 
@@ -41,11 +41,11 @@ impl Followed {
     }
 }
 
-/// All of them.
+/// All watched files.
 #[derive(Debug, Default)]
 pub(crate) struct Following {
     files: Mutex<Vec<Weak<Followed>>>,
-    /// Whether the system may watch what is not there any more.
+    /// `true` if a watched folder may have been removed or replaced.
     is_stale: AtomicBool,
 }
 
@@ -60,7 +60,7 @@ impl Following {
         followed
     }
 
-    /// Finds out where the files are now: their folders.
+    /// Updates the folders that each file depends on, and returns all of them.
     pub(crate) fn look(&self) -> BTreeSet<PathBuf> {
         let mut folders = BTreeSet::new();
         for followed in self.all() {
@@ -70,16 +70,16 @@ impl Following {
         folders
     }
 
-    /// Whether folders went since this was asked last.
+    /// Returns `true` if a folder may have been removed or replaced since the last call.
     pub(crate) fn was_stale(&self) -> bool {
         self.is_stale.swap(false, Ordering::SeqCst)
     }
 
-    /// Takes what the system tells, on the system's thread.
+    /// Handles a notification, on the notifier's thread.
     pub(crate) fn hear(&self, told: notify::Result<Event>) {
         let event = match told {
             Ok(event) if !event.need_rescan() => event,
-            // Something was not told: everything may be.
+            // Notifications were lost, so every file may have changed.
             lost => {
                 tracing::debug!(?lost, "the system lost track of files");
                 self.is_stale.store(true, Ordering::SeqCst);

@@ -1,10 +1,11 @@
-//! Tells when files may have changed, without looking at them all the time.
+//! Reports when files may have changed, without constant polling.
 //!
-//! Decision: the system is asked to tell of the folders that files are in, because editors, and our
-//! own stores, put a new file in the place of the old one. What is told is only that a look is worth
-//! it: whoever follows a file compares it with what they know. So a notification too many costs a
-//! look, and one that is lost only time, because a look is worth it every half minute anyway: some
-//! file systems tell nothing. Where the system tells nothing at all, it is one twice a second.
+//! Decision: the system's notifier watches the folders that contain the files, because editors, and
+//! our own stores, replace a file by renaming a new one over it. A notification only means that the
+//! file may have changed; the caller compares its content with the last known one. A superfluous
+//! notification therefore costs one read. A lost one costs only time, because every file is also
+//! reported every 30 seconds: some file systems send no notifications. If the system cannot watch a
+//! folder at all, the interval is half a second.
 
 mod followed;
 mod place;

@@ -1,21 +1,23 @@
-//! Where something happens when a file changes.
+//! Folders in which an event can change a watched file.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A folder, and what in it matters.
+/// A folder to watch, and the entries in it that are relevant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) folder: PathBuf,
-    /// Whose content matters.
+    /// Name of the entry whose content is relevant.
     pub(crate) name: OsString,
-    /// Whether whatever comes, goes or is renamed there matters, too: a link may lead through it.
+    /// `true` if any creation, removal or renaming in the folder is relevant, because a link may
+    /// lead through it.
     pub(crate) is_passage: bool,
 }
 
 impl Place {
-    /// Whether something that happened to `path` matters; `is_content` where no name came or went.
+    /// Returns `true` if an event on `path` is relevant. `is_content` is set for events that change
+    /// content but no names.
     pub(crate) fn is_meant(&self, path: &Path, is_content: bool) -> bool {
         let name = path.file_name();
         name == Some(&self.name)
@@ -23,15 +25,16 @@ impl Place {
     }
 }
 
-/// Whether a notification is of the folder itself. The system may know it by another path.
+/// Returns `true` if an event on `path` concerns the folder itself. Only names are compared,
+/// because the system may know the folder by another path.
 pub(crate) fn is_folder(folder: &Path, path: &Path) -> bool {
     folder
         .file_name()
         .is_some_and(|name| path.file_name() == Some(name))
 }
 
-/// The places of a file: its folder, or while that is missing the nearest one there is, and the
-/// folder of what it links to.
+/// Returns the folders to watch for a file: its parent, or the nearest existing ancestor while that
+/// is missing, and the parent of the link's target if the file is a link.
 pub(crate) fn places_of(file: &Path) -> Vec<Place> {
     let is_link = fs::symlink_metadata(file).is_ok_and(|metadata| metadata.is_symlink());
     let mut places = Vec::from_iter(nearest(file, is_link));

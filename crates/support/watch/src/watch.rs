@@ -1,4 +1,4 @@
-//! Following files.
+//! Watches files through the system's notifier, with polling as the fallback.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use tokio::time::Instant;
 
 use crate::followed::{Followed, Following, lock};
 
-/// How often a look is worth it where the system tells of changes.
+/// Poll interval for folders that the system watches.
 const SLOW_LOOK: Duration = Duration::from_secs(30);
-/// How often where it does not.
+/// Poll interval for folders that the system does not watch.
 const QUICK_LOOK: Duration = Duration::from_millis(500);
 
-/// Watches folders for everybody who follows a file. Cheap to clone.
+/// Watches folders on behalf of all callers that follow a file. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct FileWatch {
     shared: Arc<Shared>,
@@ -28,15 +28,15 @@ struct Shared {
     slow_look: Duration,
 }
 
-/// What the system watches.
+/// The system's notifier and the folders it watches.
 #[derive(Debug)]
 struct System {
-    /// `None` where it cannot.
+    /// `None` if the system has no notifier.
     watcher: Option<RecommendedWatcher>,
     folders: BTreeSet<PathBuf>,
 }
 
-/// Tells when one file may have changed.
+/// A stream of notifications that one file may have changed.
 #[derive(Debug)]
 pub struct FileChanges {
     followed: Arc<Followed>,
@@ -45,20 +45,21 @@ pub struct FileChanges {
 }
 
 impl FileWatch {
-    /// Watches nothing yet. A look is worth it every half minute, whatever the system tells.
+    /// Creates a watcher without files. Every file is reported at least every 30 seconds, even
+    /// without a notification.
     #[must_use]
     pub fn new() -> Self {
         Self::looking_every(SLOW_LOOK)
     }
 
-    /// The same with another pause between looks that the system did not ask for.
+    /// Like [`FileWatch::new`], with another interval between reports without a notification.
     #[must_use]
     pub fn looking_every(slow_look: Duration) -> Self {
         let following = Arc::new(Following::default());
         let hears = following.clone();
         let watcher = notify::recommended_watcher(move |told| hears.hear(told));
         if let Err(error) = &watcher {
-            tracing::warn!(%error, "the system does not tell of changed files; they are looked at twice a second");
+            tracing::warn!(%error, "file notifications are unavailable; files are polled twice a second");
         }
         let system = Mutex::new(System {
             watcher: watcher.ok(),
@@ -73,8 +74,8 @@ impl FileWatch {
         }
     }
 
-    /// Follows a file, which need not exist; nor need its folder. What changes from now on is told,
-    /// so look at it once after this.
+    /// Follows a file. Neither the file nor its folder has to exist. Only changes after this call
+    /// are reported, so the caller reads the file once after it.
     #[must_use]
     pub fn follow(&self, file: &Path) -> FileChanges {
         let followed = self.shared.following.add(file.to_owned());
@@ -95,8 +96,8 @@ impl Default for FileWatch {
 }
 
 impl FileChanges {
-    /// Returns when a look at the file is worth it: something happened to it since this returned
-    /// last, or nobody looked for long. May be dropped at any time without losing anything.
+    /// Waits until the file may have changed since the last call, or until the poll interval has
+    /// elapsed. Cancel-safe.
     pub async fn changed(&mut self) {
         let is_told = tokio::select! {
             biased;
@@ -106,7 +107,7 @@ impl FileChanges {
         self.watch_on(!is_told);
     }
 
-    /// Watches where the file is now.
+    /// Updates the watched folders to the file's current location.
     fn watch_on(&mut self, again: bool) {
         self.watch.shared.watch(again);
         let is_watched = self.watch.shared.watches(&self.followed);
@@ -120,8 +121,8 @@ impl FileChanges {
 }
 
 impl Shared {
-    /// Has the system watch the folders of all files; with `again` also those that it should watch
-    /// already: another folder may have taken the place of one.
+    /// Watches the folders of all files. With `again`, folders that are already watched are
+    /// registered again, because another folder may have replaced one of them.
     fn watch(&self, again: bool) {
         let again = self.following.was_stale() || again;
         let mut system = lock(&self.system);
@@ -132,7 +133,7 @@ impl Shared {
             if now == wanted {
                 return;
             }
-            // A folder came before the one around it was watched: nobody told of it.
+            // A folder was created before its parent was watched, so there was no notification.
             wanted = now;
         }
     }
@@ -153,7 +154,7 @@ impl System {
             return;
         };
         for folder in folders.difference(wanted) {
-            // It is gone by itself where the folder is.
+            // If the folder is gone, its watch is gone too and this fails.
             drop(watcher.unwatch(folder));
         }
         folders.retain(|folder| wanted.contains(folder));
@@ -166,7 +167,7 @@ impl System {
                     folders.insert(folder.clone());
                 }
                 Err(error) => {
-                    tracing::debug!(folder = %folder.display(), %error, "changes in a folder are not told");
+                    tracing::debug!(folder = %folder.display(), %error, "cannot watch a folder");
                     folders.remove(folder);
                 }
             }

@@ -1,4 +1,4 @@
-//! Files that change, and who is told.
+//! Notifications about changed files.
 #![expect(clippy::expect_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use nanobot_watch::{FileChanges, FileWatch};
 
-/// Nothing is looked at by itself here: what is told comes from the system.
+/// Disables polling, so that every notification comes from the system.
 const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Waits until something is told after which the state is this. Whoever is not told does not look.
+/// Waits for a notification after which `is_so` holds. The condition is checked only after a
+/// notification.
 async fn told(changes: &mut FileChanges, is_so: impl Fn() -> bool) {
     let told = async {
         changes.changed().await;
@@ -20,10 +21,10 @@ async fn told(changes: &mut FileChanges, is_so: impl Fn() -> bool) {
     };
     tokio::time::timeout(Duration::from_secs(60), told)
         .await
-        .expect("nobody told of the change");
+        .expect("no notification of the change");
 }
 
-/// Waits until the file is told to have this content.
+/// Waits for a notification after which the file has this content.
 async fn becomes(changes: &mut FileChanges, file: &Path, content: &str) {
     told(changes, || {
         fs::read_to_string(file).ok().as_deref() == Some(content)
@@ -63,7 +64,7 @@ async fn folders_come_and_go() {
         fs::remove_dir_all(home.path().join("data")).unwrap();
         told(&mut changes, || !home.path().join("data").exists()).await;
     }
-    // Another folder in its place.
+    // Replace the folder by another one.
     fs::create_dir_all(home.path().join("new/cron")).unwrap();
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(&file, "old").unwrap();
@@ -102,7 +103,7 @@ async fn what_nobody_tells_of_is_looked_at_now_and_then() {
     let home = tempfile::tempdir().unwrap();
     let mut changes = FileWatch::new().follow(&home.path().join("config.json"));
     let began = tokio::time::Instant::now();
-    // A system may tell of the folder, which was just made, late.
+    // The system may report the creation of the folder late.
     while began.elapsed() < Duration::from_secs(60) {
         changes.changed().await;
     }
