@@ -1,4 +1,4 @@
-//! Which addresses belong to the public internet.
+//! Classifies addresses as public, internal or metadata services.
 //!
 //! The decision is made on the *canonical* address: IPv6 forms that carry an IPv4 address (mapped,
 //! compatible, translated, NAT64, 6to4) are judged by what they carry. The table is the IANA
@@ -21,7 +21,7 @@ const fn v6(high: [u16; 4], prefix: u8) -> IpNet {
     ))
 }
 
-/// Everything that is not the public internet.
+/// Networks that are not part of the public internet.
 const SPECIAL: [IpNet; 26] = [
     v4(0, 0, 0, 0, 8),             // this host
     v4(10, 0, 0, 0, 8),            // private
@@ -51,7 +51,7 @@ const SPECIAL: [IpNet; 26] = [
     v6([0xff00, 0, 0, 0], 8),      // multicast
 ];
 
-/// Metadata and credential services of clouds; two of them sit on public addresses.
+/// Metadata and credential services of cloud providers; two of them have public addresses.
 const METADATA: [IpNet; 7] = [
     v4(169, 254, 169, 0, 24),
     v4(169, 254, 170, 0, 24),
@@ -62,8 +62,9 @@ const METADATA: [IpNet; 7] = [
     v6([0xfd20, 0xce, 0, 0], 64),
 ];
 
-/// The address that a packet to `address` is really for: an IPv4 address carried in an IPv6 form
-/// (mapped, compatible, translated, NAT64, 6to4) is unwrapped, any other is returned as it is.
+/// Returns the effective destination of `address`: an IPv4 address embedded in an IPv6 form
+/// (mapped, compatible, translated, NAT64, 6to4) is extracted; any other address is returned
+/// unchanged.
 #[must_use]
 pub fn canonical(address: IpAddr) -> IpAddr {
     let IpAddr::V6(six) = address else {
@@ -83,20 +84,20 @@ pub fn canonical(address: IpAddr) -> IpAddr {
     })
 }
 
-/// Whether `address` is a metadata service, in whatever form it is written.
+/// Returns `true` if `address` is a metadata service, in any of its notations.
 #[must_use]
 pub fn is_metadata(address: IpAddr) -> bool {
     contained(&METADATA, canonical(address))
 }
 
-/// Whether `address` belongs to the public internet, in whatever form it is written.
+/// Returns `true` if `address` belongs to the public internet, in any of its notations.
 #[must_use]
 pub fn is_public(address: IpAddr) -> bool {
     let address = canonical(address);
     !contained(&SPECIAL, address) && !contained(&METADATA, address)
 }
 
-/// Whether one of `nets` holds `address`.
+/// Returns `true` if one of `nets` contains `address`.
 pub(crate) fn contained(nets: &[IpNet], address: IpAddr) -> bool {
     nets.iter().any(|net| net.contains(&address))
 }

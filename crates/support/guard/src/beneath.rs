@@ -1,10 +1,10 @@
-//! Opening exactly what was checked.
+//! Opens exactly the file that was checked.
 //!
-//! A [`ResolvedPath`] holds no links, so on Unix it is walked folder by folder with `openat` and
-//! `O_NOFOLLOW`: any link met on the way was put there after the check, and ends the walk. That is
-//! what Linux' `openat2` does with `RESOLVE_NO_SYMLINKS`, for the price of a system call per
-//! component and without needing a second path for kernels and containers that refuse it.
-//! Elsewhere the standard library opens the path and the race remains.
+//! A [`ResolvedPath`] contains no links, so on Unix it is walked folder by folder with `openat` and
+//! `O_NOFOLLOW`. Any link found on the way was created after the check and is an error. This is
+//! equivalent to Linux's `openat2` with `RESOLVE_NO_SYMLINKS`. It costs a system call per
+//! component, but needs no fallback for kernels and containers that refuse `openat2`. On other
+//! platforms the standard library opens the path by name and the race remains.
 //!
 //! All calls block; an async caller moves them off its runtime.
 
@@ -21,12 +21,12 @@ use crate::{denied::PathDenied, links::FileId, path::PathPolicy};
 #[cfg_attr(not(unix), path = "beneath/portable.rs")]
 mod platform;
 
-/// A path that a [`PathPolicy`](crate::PathPolicy) let pass: absolute and free of links.
+/// A path accepted by a [`PathPolicy`](crate::PathPolicy): absolute and free of links.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct ResolvedPath {
     path: PathBuf,
-    /// The policy that let it pass, for what only the opened file tells.
+    /// The policy that accepted the path, for checks that need the opened file.
     policy: PathPolicy,
 }
 
@@ -35,9 +35,9 @@ pub struct ResolvedPath {
 pub struct Entry {
     /// Its name in the folder.
     pub name: OsString,
-    /// Whether it is a folder itself; a link to a folder is not.
+    /// `true` if the entry itself is a folder; `false` for a link to a folder.
     pub is_dir: bool,
-    /// Whether it is a link.
+    /// `true` if the entry is a link.
     pub is_link: bool,
 }
 
@@ -46,18 +46,18 @@ impl ResolvedPath {
         Self { path, policy }
     }
 
-    /// The path for messages and for programs that are started; opening it by name again gives up
-    /// what [`open`](Self::open) guarantees.
+    /// Returns the path for messages and for child processes. Opening it by name loses the
+    /// guarantee of [`open`](Self::open).
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Opens the file for reading, without waiting and without following links.
+    /// Opens the file for reading, without blocking and without following links.
     ///
     /// # Errors
-    /// Errors of the file system; `IsADirectory` for a folder, `InvalidInput` for anything else
-    /// that is not a regular file, `PermissionDenied` for another name of a secret file.
+    /// Returns the file system's error; `IsADirectory` for a folder, `InvalidInput` for anything
+    /// else that is not a regular file, `PermissionDenied` for a hard link to a secret file.
     pub fn open(&self) -> io::Result<File> {
         let file = platform::open(&self.path)?;
         let metadata = file.metadata()?;
@@ -79,32 +79,33 @@ impl ResolvedPath {
         Ok(file)
     }
 
-    /// The entries of the folder, in no order.
+    /// Lists the entries of the folder, in no particular order.
     ///
     /// # Errors
-    /// What the file system says; `NotADirectory` for a file.
+    /// Returns the file system's error; `NotADirectory` for a file.
     pub fn entries(&self) -> io::Result<Vec<Entry>> {
         platform::entries(&self.path)
     }
 
-    /// Makes the folder and those above it, where they are missing.
+    /// Creates the folder and its missing parents.
     ///
     /// # Errors
-    /// What the file system says; `NotADirectory` if something else is there.
+    /// Returns the file system's error; `NotADirectory` if something else is there.
     pub(crate) fn create_folder(&self) -> io::Result<()> {
         platform::create_folder(&self.path)
     }
 
-    /// Makes `contents` the whole content of the file, creating it and its parents if need be.
+    /// Replaces the whole content of the file by `contents`, creating it and its parents if
+    /// necessary.
     ///
-    /// The new content is durable when this returns. It appears in one step (a temporary file in the
-    /// same folder, synced and renamed; mode and owner are kept), and other names of the old file keep
-    /// the old content. Only where a rename is impossible, as on a file that is mounted by itself, is
-    /// it written in place, and never if it has more than one name.
+    /// The new content is durable when this returns. It appears atomically (a temporary file in the
+    /// same folder is synced and renamed; mode and owner are kept), and hard links to the old file
+    /// keep the old content. If a rename is impossible, as on a file that is a mount point, the
+    /// file is written in place, but never if it has more than one name.
     ///
     /// # Errors
-    /// What the file system says; `InvalidInput` if something that is not a regular file is there,
-    /// `PermissionDenied` for another name of a secret or protected file.
+    /// Returns the file system's error; `InvalidInput` if something that is not a regular file is
+    /// there, `PermissionDenied` for a hard link to a secret or protected file.
     pub fn replace(&self, contents: &[u8]) -> io::Result<()> {
         platform::replace(&self.path, contents, &|shared| {
             self.policy

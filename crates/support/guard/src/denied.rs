@@ -1,11 +1,12 @@
-//! Why a guard said no.
+//! Reasons why a guard refuses access.
 //!
-//! Two errors rather than one, because no caller ever handles both: a URL is refused with
-//! [`UrlDenied`], a path with [`PathDenied`]. Their texts are written for the model that asked.
+//! There are two errors rather than one, because no caller handles both: a URL is refused with
+//! [`UrlDenied`], a path with [`PathDenied`]. Their texts are written for the model that made the
+//! call.
 
 use std::{io, net::IpAddr, path::PathBuf};
 
-/// Why a URL may not be fetched. The text never repeats credentials of the URL.
+/// Reason why a URL may not be fetched. The text never repeats credentials of the URL.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UrlDenied {
@@ -40,7 +41,7 @@ pub enum UrlDenied {
     Unresolved {
         /// The host as the URL names it.
         host: String,
-        /// What the resolver said.
+        /// Error of the resolver.
         #[source]
         source: io::Error,
     },
@@ -50,21 +51,22 @@ pub enum UrlDenied {
 }
 
 impl UrlDenied {
-    /// Whether the answer may be another one later: only a name that did not resolve.
+    /// Returns `true` if a later check may succeed, which is only the case for a name that did not
+    /// resolve.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Unresolved { .. })
     }
 }
 
-/// Why a tool may not touch a path. `path` is always the path as it was given.
+/// Reason why a tool may not access a path. `path` is always the path as given.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathDenied {
     /// The path is empty or holds a NUL byte.
     #[error("the path is empty or contains a NUL byte")]
     Malformed,
-    /// It leads out of the workspace and of every other folder that is open to tools.
+    /// It leads out of the workspace and of all other open folders.
     #[error("Path {path} is outside allowed directory {allowed}")]
     Outside {
         /// The path as given.
@@ -72,19 +74,21 @@ pub enum PathDenied {
         /// The workspace.
         allowed: PathBuf,
     },
-    /// It is, lies in, or (for a removal) holds a protected path, which may be read and not changed.
+    /// It is, lies in, or (for a removal) contains a protected path, which may be read but not
+    /// changed.
     #[error("Path {path} is protected: it can be read but not changed")]
     Protected {
         /// The path as given.
         path: String,
     },
-    /// It is, lies in, or (for a removal) holds a secret path, which tools neither read nor change.
+    /// It is, lies in, or (for a removal) contains a secret path, which tools neither read nor
+    /// change.
     #[error("Path {path} holds secrets and is closed to tools")]
     Secret {
         /// The path as given.
         path: String,
     },
-    /// It is a folder with files of several people, which are read by their full names only.
+    /// It is a folder with files of several people, which can only be read by their full names.
     #[error(
         "Path {path} holds files of several people and is not listed: name a file that you were given"
     )]
@@ -109,7 +113,7 @@ pub enum PathDenied {
     Unresolvable {
         /// The path as given.
         path: String,
-        /// What the file system said.
+        /// Error of the file system.
         source: io::Error,
     },
 }

@@ -1,11 +1,12 @@
-//! What every sink asks first: the URL guard and the path policy.
+//! The URL guard and the path policy, checked before every network and file access of tools.
 //!
-//! One guard per kind of effect, called by everything that causes the effect. [`UrlGuard`] answers
-//! "may this program open a connection there?" and hands out the addresses that it checked;
-//! [`PathPolicy`] answers "may a tool touch this file?" and hands out a [`ResolvedPath`], which is
-//! the only way to open it, so that what was checked is what is opened.
+//! There is one guard per kind of effect, called by all code that causes the effect. [`UrlGuard`]
+//! decides which connections this program may open and returns the addresses that it checked.
+//! [`PathPolicy`] decides which files a tool may access and returns a [`ResolvedPath`], which is
+//! the only way to open the file, so that the checked file is the opened one.
 //!
 //! Neither knows HTTP, tools or configuration files, and neither confines a child process: that is
+//! the task of an operating-system sandbox.
 //! the work of an operating-system sandbox.
 
 mod address;

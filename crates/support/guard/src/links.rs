@@ -1,21 +1,21 @@
-//! Files with more than one name.
+//! Detects hard links to secret and protected files.
 //!
 //! A hard link has no target to resolve: the second name of a secret file looks like a file of the
 //! workspace. So a file whose link count is above one is compared, by device and inode, with every
-//! file below the roots that fence it off. The count is read from the descriptor that is used, and
-//! a file with one name costs nothing. Only Unix says how many names a file has through the
-//! standard library; elsewhere every file counts as one with a single name.
+//! file below the denied roots. The count is read from the descriptor that is used, and a file with
+//! one name costs nothing. Through the standard library only Unix reports the link count; on other
+//! platforms every file is treated as having a single name.
 
 use std::{
     fs::Metadata,
     path::{Path, PathBuf},
 };
 
-/// Entries that are compared with one file. Beyond it the file counts as found.
+/// Maximum number of entries compared with one file. If there are more, the file counts as found.
 #[cfg(unix)]
 const MAX_COMPARED: usize = 200_000;
 
-/// A file, under whichever name.
+/// Identity of a file, independent of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileId {
     #[cfg(unix)]
@@ -25,12 +25,13 @@ pub(crate) struct FileId {
 }
 
 impl FileId {
-    /// The file at `path` itself, if it is one with more than one name.
+    /// Returns the identity of the file at `path`, if it is a regular file with more than one name.
     pub(crate) fn of_shared(path: &Path) -> Option<Self> {
         Self::if_shared(&path.symlink_metadata().ok()?)
     }
 
-    /// The file that `metadata` describes, if it is one with more than one name.
+    /// Returns the identity of the file described by `metadata`, if it is a regular file with more
+    /// than one name.
     #[cfg(unix)]
     pub(crate) fn if_shared(metadata: &Metadata) -> Option<Self> {
         use std::os::unix::fs::MetadataExt as _;
@@ -47,8 +48,8 @@ impl FileId {
     }
 }
 
-/// `true` if `file` is one of `roots` or lies below one in folders that `enter` lets pass, or if
-/// there is too much to compare.
+/// Returns `true` if `file` is one of `roots` or lies below one, in folders accepted by `enter`, or
+/// if there are too many entries to compare.
 #[cfg(unix)]
 pub(crate) fn is_below(file: FileId, roots: &[PathBuf], enter: impl Fn(&Path) -> bool) -> bool {
     use std::os::unix::fs::{DirEntryExt as _, MetadataExt as _};
@@ -58,7 +59,8 @@ pub(crate) fn is_below(file: FileId, roots: &[PathBuf], enter: impl Fn(&Path) ->
         let Ok(metadata) = root.symlink_metadata() else {
             continue;
         };
-        // A hard link never leaves its file system; a mount below a root is looked at all the same.
+        // A hard link never leaves its file system, but mounts below a root are searched all the
+        // same.
         if metadata.is_dir() {
             folders.push(root.clone());
         } else if (metadata.dev(), metadata.ino()) == (file.device, file.inode) {

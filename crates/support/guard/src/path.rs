@@ -1,15 +1,16 @@
 //! The path policy: which files tools may read, change and remove.
 //!
-//! Links are resolved first and the *result* is judged, component by component. Five kinds of roots
-//! exist: the workspace and `allowed_paths` are open; `read_only_roots` are open for reading;
-//! `protected_paths` can be read and never changed, with tools confined or not; `secret_paths` can
-//! be neither; `closed_roots` are secret except where an open root lies in them. Roots are resolved
-//! at every question, because they may be created, or turned into links, while the program runs.
+//! Links are resolved first and the *result* is checked, component by component. There are five
+//! kinds of roots: the workspace and `allowed_paths` are open; `read_only_roots` are open for
+//! reading; `protected_paths` can be read but never changed, even if tools are not confined;
+//! `secret_paths` can be neither read nor changed; `closed_roots` are secret except where an open
+//! root lies in them. Roots are resolved at every check, because they may be created, or turned
+//! into links, while the program runs.
 //!
-//! The answer is a [`ResolvedPath`], which opens the file without following any link, so that a link
-//! swapped in after the check is an error and not an escape. A file with more than one name (a hard
-//! link) is compared by device and inode with all secret and protected files. A program that a tool
-//! starts is not bound by this policy; see the sandbox.
+//! The result is a [`ResolvedPath`], which opens the file without following any link, so that a
+//! link swapped in after the check is an error and not an escape. A file with more than one name (a
+//! hard link) is compared by device and inode with all secret and protected files. A program
+//! started by a tool is not bound by this policy; see the sandbox.
 
 use std::{
     path::{Path, PathBuf},
@@ -24,7 +25,7 @@ use crate::{
     work,
 };
 
-/// Where programs keep credentials, below the home folder: for [`PathRules::secret_paths`].
+/// Common locations of credentials below the home folder, for [`PathRules::secret_paths`].
 pub const CREDENTIAL_PATHS: [&str; 14] = [
     "~/.ssh",
     "~/.gnupg",
@@ -42,38 +43,39 @@ pub const CREDENTIAL_PATHS: [&str; 14] = [
     "~/.local/share/oauth-cli-kit",
 ];
 
-/// What a [`PathPolicy`] is made from. Relative paths in it are taken from the workspace, and `~` is
-/// the home folder.
+/// Rules of a [`PathPolicy`]. Relative paths are resolved against the workspace, and `~` is the
+/// home folder.
 #[derive(Debug, Clone)]
 pub struct PathRules {
-    /// The folder that relative paths start from, unless a conversation has one of its own.
+    /// The folder that relative paths are resolved against, unless a conversation has its own.
     pub workspace: PathBuf,
-    /// The home folder that `~` stands for; without one, `~` is an ordinary name.
+    /// The home folder, which replaces `~`. If `None`, `~` is an ordinary name.
     pub home: Option<PathBuf>,
-    /// The folder of the working folders of conversations; without one, all of them work in the
+    /// Parent of the conversations' working folders. If `None`, all conversations work in the
     /// workspace.
     pub work_folders: Option<PathBuf>,
-    /// Whether tools are confined to the workspace and the other open roots.
+    /// `true` if tools are confined to the workspace and the other open roots.
     pub restrict: bool,
-    /// Further roots to read and write when `restrict` holds.
+    /// Further roots to read and write if `restrict` is set.
     pub allowed_paths: Vec<PathBuf>,
-    /// Further roots to read when `restrict` holds; never written, in either case.
+    /// Further roots to read if `restrict` is set; never written, in either case.
     pub read_only_roots: Vec<PathBuf>,
-    /// Folders whose files are read by their full names only: neither they nor folders in them are
-    /// listed or searched.
+    /// Folders whose files can only be read by their full names: neither they nor folders in them
+    /// can be listed or searched.
     pub unlisted_roots: Vec<PathBuf>,
-    /// Files and folders that can be read and never changed.
+    /// Files and folders that can be read but never changed.
     pub protected_paths: Vec<PathBuf>,
-    /// Files and folders that are neither read nor changed.
+    /// Files and folders that can be neither read nor changed.
     pub secret_paths: Vec<PathBuf>,
-    /// Folders that are neither read nor changed, except below an open root that lies in one: the
-    /// workspace, `allowed_paths` or `read_only_roots`. An open root that is, or holds, a closed
+    /// Folders that can be neither read nor changed, except below an open root inside one: the
+    /// workspace, `allowed_paths` or `read_only_roots`. An open root that is, or contains, a closed
     /// folder does not open it.
     pub closed_roots: Vec<PathBuf>,
 }
 
 impl PathRules {
-    /// Confined to `workspace`, nothing protected, the home folder of this process.
+    /// Creates rules that confine tools to `workspace`, protect nothing, and use the home folder of
+    /// this process.
     #[must_use]
     pub fn new(workspace: impl Into<PathBuf>) -> Self {
         Self {
@@ -91,15 +93,15 @@ impl PathRules {
     }
 }
 
-/// Decides which paths tools may touch.
+/// Decides which paths tools may access.
 #[derive(Debug, Clone)]
 pub struct PathPolicy {
     rules: Arc<PathRules>,
-    /// Folder in which relative paths start, if not the workspace.
+    /// Folder that relative paths are resolved against, if not the workspace.
     base: Option<Arc<Path>>,
 }
 
-/// The roots of one kind that concern one question, resolved.
+/// The resolved roots of one kind.
 struct Roots(Vec<PathBuf>);
 
 impl Roots {
@@ -116,14 +118,14 @@ impl Roots {
     }
 }
 
-/// The closed folders and what is open in them, resolved.
+/// The closed folders and the open roots inside them, resolved.
 struct Closures {
     closed: Vec<PathBuf>,
     open: Vec<PathBuf>,
 }
 
 impl Closures {
-    /// `true` if `path` lies in a closed folder and in no open root deeper than that.
+    /// Returns `true` if `path` lies in a closed folder and in no deeper open root.
     fn close(&self, path: &Path) -> bool {
         let depth = |root: &PathBuf| root.components().count();
         let closed = self
@@ -143,7 +145,7 @@ impl Closures {
 }
 
 impl PathPolicy {
-    /// A policy by `rules`. A relative workspace is taken from the current folder.
+    /// Creates a policy from `rules`. A relative workspace is resolved against the current folder.
     #[must_use]
     pub fn new(rules: PathRules) -> Self {
         let workspace = expand(&rules.workspace, rules.home.as_deref());
@@ -154,7 +156,7 @@ impl PathPolicy {
         }
     }
 
-    /// The same policy with tools confined to the open roots, whatever this one says.
+    /// Returns the same policy with tools confined to the open roots.
     #[must_use]
     pub fn confined(&self) -> Self {
         Self {
@@ -166,12 +168,13 @@ impl PathPolicy {
         }
     }
 
-    /// The same policy for a conversation: where conversations have working folders, its relative
-    /// paths start in its own, which is made if it is missing. Touches the disk then.
+    /// Returns the same policy for a conversation. If conversations have working folders, relative
+    /// paths are resolved against the conversation's own, which is created if it is missing. This
+    /// accesses the disk.
     ///
     /// # Errors
-    /// The rule that closes the folder to tools, or [`PathDenied::Unresolvable`] where it cannot be
-    /// made. It has to lie in an open root even where tools are not confined.
+    /// Returns the rule that closes the folder to tools, or [`PathDenied::Unresolvable`] if it
+    /// cannot be created. The folder has to lie in an open root even if tools are not confined.
     pub fn within(&self, conversation: &str) -> Result<Self, PathDenied> {
         let Some(folders) = &self.rules.work_folders else {
             return Ok(self.clone());
@@ -189,35 +192,35 @@ impl PathPolicy {
         })
     }
 
-    /// The folder of everything, as configured: absolute, links not resolved.
+    /// Returns the workspace as configured: absolute, with links not resolved.
     #[must_use]
     pub fn workspace(&self) -> &Path {
         &self.rules.workspace
     }
 
-    /// The folder that relative paths start from: the workspace, or the working folder of a
-    /// conversation.
+    /// Returns the folder that relative paths are resolved against: the workspace, or the working
+    /// folder of a conversation.
     #[must_use]
     pub fn base(&self) -> &Path {
         self.base.as_deref().unwrap_or(&self.rules.workspace)
     }
 
-    /// The home folder that `~` stands for.
+    /// Returns the home folder, which replaces `~`.
     #[must_use]
     pub fn home(&self) -> Option<&Path> {
         self.rules.home.as_deref()
     }
 
-    /// Whether tools are confined to the open roots.
+    /// Returns `true` if tools are confined to the open roots.
     #[must_use]
     pub fn is_restricted(&self) -> bool {
         self.rules.restrict
     }
 
-    /// May a tool read or list `path`?
+    /// Checks that a tool may read or list `path`.
     ///
     /// # Errors
-    /// The rule that says no. That nothing is there is not a reason: opening says so.
+    /// Returns the rule that denies it. A missing file is no error here, but when it is opened.
     pub fn read(&self, path: impl AsRef<Path>) -> Result<ResolvedPath, PathDenied> {
         let given = path.as_ref();
         let resolved = self.locate(given)?;
@@ -233,10 +236,10 @@ impl PathPolicy {
         Ok(ResolvedPath::new(resolved, self.clone()))
     }
 
-    /// May a tool create or change `path`?
+    /// Checks that a tool may create or change `path`.
     ///
     /// # Errors
-    /// The rule that says no.
+    /// Returns the rule that denies it.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<ResolvedPath, PathDenied> {
         let given = path.as_ref();
         let resolved = self.locate(given)?;
@@ -247,12 +250,12 @@ impl PathPolicy {
         Ok(ResolvedPath::new(resolved, self.clone()))
     }
 
-    /// May a tool remove or rename `path`, with everything in it? Unlike [`write`](Self::write) this
-    /// is about the entry itself when it is a link, and it is refused where a protected or secret
-    /// path, or the workspace, lies in it.
+    /// Checks that a tool may remove or rename `path`, with everything in it. Unlike
+    /// [`write`](Self::write) this applies to the link itself if the entry is one. It is denied if
+    /// the entry contains a protected or secret path, or the workspace.
     ///
     /// # Errors
-    /// The rule that says no.
+    /// Returns the rule that denies it.
     pub fn remove(&self, path: impl AsRef<Path>) -> Result<ResolvedPath, PathDenied> {
         let given = path.as_ref();
         let entry = self.locate_entry(given)?;
@@ -301,10 +304,10 @@ impl PathPolicy {
         Ok(())
     }
 
-    /// Refuses `file`, a file with several names, if one of them is secret.
+    /// Refuses `file`, which has several names, if one of them is secret.
     ///
     /// # Errors
-    /// [`PathDenied::Secret`], also where there are too many files to compare.
+    /// Returns [`PathDenied::Secret`], also if there are too many files to compare.
     pub(crate) fn reveals_no_secret(&self, given: &Path, file: FileId) -> Result<(), PathDenied> {
         let closures = self.closures();
         let secret = links::is_below(file, &self.roots(&self.rules.secret_paths).0, |_| true)
@@ -318,11 +321,11 @@ impl PathPolicy {
         }
     }
 
-    /// Refuses `file`, a file with several names, if one of them is secret or protected.
+    /// Refuses `file`, which has several names, if one of them is secret or protected.
     ///
     /// # Errors
-    /// [`PathDenied::Secret`] or [`PathDenied::Protected`], also where there are too many files to
-    /// compare.
+    /// Returns [`PathDenied::Secret`] or [`PathDenied::Protected`], also if there are too many
+    /// files to compare.
     pub(crate) fn changes_nothing_fenced(
         &self,
         given: &Path,
@@ -339,7 +342,7 @@ impl PathPolicy {
         }
     }
 
-    /// The closed folders, and the open roots that lie in them.
+    /// Returns the closed folders, and the open roots inside them.
     fn closures(&self) -> Closures {
         let closed = self.roots(&self.rules.closed_roots).0;
         if closed.is_empty() {
@@ -348,8 +351,8 @@ impl PathPolicy {
                 open: Vec::new(),
             };
         }
-        // Only the operator moves the workspace. Any other root has to be written as one inside a
-        // closed folder, so that no link elsewhere opens a part of it.
+        // Only the operator moves the workspace. Any other root must lie in the closed folder as it
+        // is written, before links are resolved, so that no link elsewhere opens a part of it.
         let lies_inside = |root: &&PathBuf| {
             let written = self.written(root);
             closed.iter().any(|folder| beneath_denied(&written, folder))
@@ -376,7 +379,7 @@ impl PathPolicy {
         }
     }
 
-    /// Where `given` leads, if it is a place where files can be.
+    /// Resolves `given`, and refuses devices and kernel interfaces.
     fn locate(&self, given: &Path) -> Result<PathBuf, PathDenied> {
         let absolute = self.absolute(given)?;
         let path = || given.display().to_string();
@@ -390,7 +393,7 @@ impl PathPolicy {
         Ok(resolved.path)
     }
 
-    /// Where the entry named `given` is, its own link not followed.
+    /// Resolves the parent of `given`, without following the entry's own link.
     fn locate_entry(&self, given: &Path) -> Result<PathBuf, PathDenied> {
         let absolute = self.absolute(given)?;
         match (absolute.parent(), absolute.file_name()) {
@@ -413,7 +416,8 @@ impl PathPolicy {
         self.roots(std::slice::from_ref(&self.rules.workspace))
     }
 
-    /// Each root as it is written and as it resolves: a link that is protected is so at both ends.
+    /// Returns each root both as written and as resolved, so that a protected link is protected at
+    /// both ends.
     fn roots(&self, rules: &[PathBuf]) -> Roots {
         let mut roots = Vec::with_capacity(rules.len() * 2);
         for root in rules.iter().filter(|root| !root.as_os_str().is_empty()) {
@@ -426,7 +430,7 @@ impl PathPolicy {
         Roots(roots)
     }
 
-    /// A root of the rules as an absolute path.
+    /// Returns a root of the rules as an absolute path, with links not resolved.
     fn written(&self, root: &Path) -> PathBuf {
         self.rules
             .workspace
@@ -434,7 +438,7 @@ impl PathPolicy {
     }
 }
 
-/// `path` with a leading `~` replaced by the home folder.
+/// Replaces a leading `~` by the home folder.
 fn expand(path: &Path, home: Option<&Path>) -> PathBuf {
     match (path.strip_prefix("~"), home) {
         (Ok(rest), Some(home)) => home.join(rest),
@@ -442,7 +446,8 @@ fn expand(path: &Path, home: Option<&Path>) -> PathBuf {
     }
 }
 
-/// Whether something other than a file or folder is at `path`, or the whole place is not for files.
+/// Returns `true` if something other than a file or folder is at `path`, or if it lies below
+/// `/dev`.
 fn is_special(path: &Path) -> bool {
     let device = cfg!(unix) && path.starts_with("/dev") && !path.starts_with("/dev/shm");
     let odd = path
@@ -451,7 +456,8 @@ fn is_special(path: &Path) -> bool {
     device || odd
 }
 
-/// Whether a component has a second spelling on Windows: a stream (`a:b`), a trailing dot or space.
+/// Returns `true` if a component has a second spelling on Windows: a stream (`a:b`), or a trailing
+/// dot or space.
 fn has_windows_alias(path: &Path) -> bool {
     path.components().any(|component| match component {
         std::path::Component::Normal(name) => {

@@ -1,4 +1,4 @@
-//! Names to addresses, as a seam: tests script the answers, production asks the system.
+//! Host name lookup as a trait: tests script the results, production uses the system's resolver.
 
 use std::{io, net::IpAddr};
 
@@ -7,11 +7,11 @@ use async_trait::async_trait;
 /// Looks up the addresses of a host name.
 #[async_trait]
 pub trait Resolver: Send + Sync + std::fmt::Debug {
-    /// All addresses of `host`, which is a name and never an address. An empty answer means that
-    /// the name exists without addresses.
+    /// Returns all addresses of `host`, which is a name and never an address. An empty list means
+    /// that the name exists but has no addresses.
     ///
     /// # Errors
-    /// Whatever the lookup failed with; a name that does not exist is an error.
+    /// Returns the error of the lookup; a name that does not exist is an error.
     async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 

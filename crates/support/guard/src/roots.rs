@@ -1,9 +1,9 @@
-//! Resolving a path the way the kernel would, for paths that need not exist yet.
+//! Resolves a path as the kernel would, including paths that do not exist yet.
 //!
-//! `std::fs::canonicalize` refuses what does not exist, and a tool has to be told where a *new* file
-//! would end up. So links are followed here, component by component; what is missing is taken as
-//! written, and a `..` after it goes back up. The comparison is by component, never by text: `/ws2`
-//! is not beneath `/ws`.
+//! `std::fs::canonicalize` refuses missing files, but a check before creating a file needs to know
+//! where the *new* file would be. So links are followed here, component by component. Missing
+//! components are kept as written, and a `..` after one removes it. Paths are compared by
+//! component, never as text: `/ws2` is not beneath `/ws`.
 
 use std::{
     collections::VecDeque,
@@ -12,18 +12,19 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// As many links as Linux follows.
+/// Maximum number of links followed, as on Linux.
 const MAX_LINKS: usize = 40;
 
-/// Where an absolute path leads.
+/// A path with its links resolved.
 pub(crate) struct Resolved {
     /// The path without links, `.` and `..`.
     pub(crate) path: PathBuf,
-    /// Whether the way there led through `/proc` or `/sys`, whose links are not what they seem.
+    /// `true` if the path led through `/proc` or `/sys`, whose links do not behave as ordinary
+    /// links.
     pub(crate) through_kernel: bool,
 }
 
-/// One step still to take.
+/// One component that is still to be resolved.
 enum Step {
     Anchor(OsString),
     Parent,
@@ -41,7 +42,7 @@ fn steps(path: &Path) -> impl DoubleEndedIterator<Item = Step> {
     })
 }
 
-/// Follows every link of the absolute path `path`.
+/// Resolves all links of the absolute path `path`.
 pub(crate) fn resolve(path: &Path) -> io::Result<Resolved> {
     let mut pending: VecDeque<Step> = steps(path).collect();
     let mut resolved = Resolved {
@@ -76,7 +77,7 @@ pub(crate) fn resolve(path: &Path) -> io::Result<Resolved> {
     Ok(resolved)
 }
 
-/// The target of `path` if it is a link; nothing if it is anything else or missing.
+/// Returns the target of `path` if it is a link; `None` if it is anything else or missing.
 fn link_target(path: &Path) -> io::Result<Option<PathBuf>> {
     match path.symlink_metadata() {
         Ok(metadata) if metadata.is_symlink() => path.read_link().map(Some),
@@ -97,8 +98,8 @@ fn is_kernel(path: &Path) -> bool {
     cfg!(unix) && ["/proc", "/sys"].iter().any(|root| path.starts_with(root))
 }
 
-/// Whether `path` is `root` or lies beneath it, for rules that *deny*: where the file system
-/// usually ignores case, so does this.
+/// Returns `true` if `path` is `root` or lies beneath it, for rules that *deny*: case is ignored on
+/// platforms whose file systems usually ignore it.
 pub(crate) fn beneath_denied(path: &Path, root: &Path) -> bool {
     if !cfg!(any(windows, target_os = "macos")) {
         return path.starts_with(root);
@@ -118,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// Wherever the kernel has an answer, it is ours.
+    /// If the kernel can resolve a path, our result is the same.
     #[test]
     fn resolution_agrees_with_the_kernel() {
         let root = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
-//! Copies of checked files, for what is read later.
+//! Snapshots of checked files, for later use.
 //!
-//! A path that is stored and opened again by name may lead elsewhere by then. So a file that leaves
-//! the program later is opened once, when the policy lets it pass, and copied to a folder that no
-//! tool writes to; the copy is what is read from then on.
+//! A path that is stored and later opened by name may lead elsewhere by then. So a file that is
+//! sent later is opened once, when the policy accepts it, and copied to a folder that no tool can
+//! write to. The copy is used from then on.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -14,17 +14,17 @@ use std::{
 
 use crate::beneath::ResolvedPath;
 
-/// Distinguishes copies that one process makes in the same instant.
+/// Distinguishes copies made by one process at the same instant.
 static COPY: AtomicU64 = AtomicU64::new(0);
 
 impl ResolvedPath {
-    /// Copies the file, opened as by [`open`](Self::open), below `folder`: into a new folder of its
-    /// own, under its own name. The copy is durable when this returns, and only its owner may read
-    /// it. Nothing is left where this fails.
+    /// Copies the file, opened as by [`open`](Self::open), into a new folder below `folder`, under
+    /// its own name. The copy is durable when this returns, and only its owner may read it. A
+    /// failed copy is removed.
     ///
     /// # Errors
-    /// As [`open`](Self::open), `FileTooLarge` above `limit` bytes, and what the file system says
-    /// about the copy.
+    /// Returns the errors of [`open`](Self::open), `FileTooLarge` above `limit` bytes, and the file
+    /// system's error about the copy.
     pub fn snapshot(&self, folder: &Path, limit: u64) -> io::Result<PathBuf> {
         let file = self.open()?;
         if file.metadata()?.len() > limit {
@@ -53,7 +53,7 @@ fn too_large(limit: u64) -> io::Error {
     )
 }
 
-/// Makes a folder below `folder` that was not there before.
+/// Creates a new, unique folder below `folder`.
 fn new_folder(folder: &Path) -> io::Result<PathBuf> {
     let mut builder = DirBuilder::new();
     #[cfg(unix)]
@@ -87,7 +87,7 @@ fn fill(file: File, copy: &Path, limit: u64) -> io::Result<()> {
     target.sync_all()
 }
 
-/// Makes the entries of a folder durable, where folders can be opened.
+/// Makes the entries of a folder durable, on platforms where folders can be opened.
 fn sync(folder: &Path) -> io::Result<()> {
     if cfg!(unix) {
         File::open(folder)?.sync_all()

@@ -1,13 +1,14 @@
-//! The one URL guard.
+//! The URL guard.
 //!
-//! A URL is parsed once by the WHATWG rules, so that `0x7f000001` or `①②⑦.0.0.1` is the address that
-//! a browser would connect to; its host is resolved once; *every* answer has to be public. What
-//! passes is a [`CheckedUrl`] with the addresses that were checked, and a caller connects to those
-//! or asks [`UrlGuard::addresses`] at the moment of connecting; a second unchecked lookup would be
-//! the DNS rebinding hole. Redirects are new checks and are counted here, for every sink alike.
+//! A URL is parsed once by the WHATWG rules, so that `0x7f000001` or `①②⑦.0.0.1` is the address
+//! that a browser would connect to. Its host is resolved once, and *every* resolved address has to
+//! be public. The result is a [`CheckedUrl`] with the addresses that were checked. A caller
+//! connects to those or calls [`UrlGuard::addresses`] at the moment of connecting; a second
+//! unchecked lookup would allow DNS rebinding. Each redirect is checked again, and redirects are
+//! counted here for all callers.
 //!
 //! URLs that the operator wrote into the configuration (a model server on this machine, say) are
-//! not asked about: the guard is for URLs that a model, a message or a page supplied.
+//! not checked: the guard is for URLs supplied by a model, a message or a page.
 
 use std::{
     io,
@@ -24,10 +25,10 @@ use crate::{
     resolver::{Resolver, SystemResolver},
 };
 
-/// How many redirects a [`CheckedUrl`] may go through.
+/// Maximum number of redirects of a [`CheckedUrl`].
 pub const MAX_REDIRECTS: u8 = 5;
 
-/// Names under which clouds serve metadata, whatever they resolve to.
+/// Names of cloud metadata services, whatever they resolve to.
 const METADATA_NAMES: [&str; 4] = [
     "metadata",
     "metadata.google.internal",
@@ -35,8 +36,8 @@ const METADATA_NAMES: [&str; 4] = [
     "instance-data.ec2.internal",
 ];
 
-/// Ports on which something listens that is not a web server: the list of the Fetch standard, and
-/// the usual data stores and container daemons.
+/// Ports of services that are not web servers: the list of the Fetch standard, and common data
+/// stores and container daemons.
 const CLOSED_PORTS: [u16; 94] = [
     1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102,
     103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465,
@@ -56,13 +57,13 @@ pub struct CheckedUrl {
 }
 
 impl CheckedUrl {
-    /// The URL in its normal form.
+    /// Returns the URL in its normalized form.
     #[must_use]
     pub const fn url(&self) -> &Url {
         &self.url
     }
 
-    /// The addresses to connect to: at least one, each of them checked.
+    /// Returns the addresses to connect to: at least one, each of them checked.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
@@ -77,15 +78,15 @@ pub struct UrlGuard {
 }
 
 impl Default for UrlGuard {
-    /// The public internet by the system's resolver.
+    /// Allows the public internet, with the system's resolver.
     fn default() -> Self {
         Self::new(Arc::new(SystemResolver), Vec::new())
     }
 }
 
 impl UrlGuard {
-    /// A guard that asks `resolver` and lets through, besides the public internet, the networks in
-    /// `opened`. Metadata services stay closed even there.
+    /// Creates a guard that uses `resolver` and allows the networks in `opened` in addition to the
+    /// public internet. Metadata services stay closed even there.
     #[must_use]
     pub fn new(resolver: Arc<dyn Resolver>, opened: Vec<IpNet>) -> Self {
         Self { resolver, opened }
@@ -94,16 +95,17 @@ impl UrlGuard {
     /// Parses, resolves and checks `url`.
     ///
     /// # Errors
-    /// The first rule that the URL breaks.
+    /// Returns the first rule that the URL violates.
     pub async fn check(&self, url: &str) -> Result<CheckedUrl, UrlDenied> {
         self.check_hop(Url::parse(url).map_err(UrlDenied::Malformed)?, 0)
             .await
     }
 
-    /// Checks the target of a redirect: `location` as the answer to `from` gave it, relative or not.
+    /// Checks the target of a redirect: the `location` of the response to `from`, absolute or
+    /// relative.
     ///
     /// # Errors
-    /// The first rule that the target breaks, or [`UrlDenied::TooManyRedirects`] after
+    /// Returns the first rule that the target violates, or [`UrlDenied::TooManyRedirects`] after
     /// [`MAX_REDIRECTS`] hops.
     pub async fn redirect(
         &self,
@@ -118,11 +120,11 @@ impl UrlGuard {
             .await
     }
 
-    /// Resolves `host` and returns its addresses if *all* of them may be connected to. This is the
-    /// question to ask at the moment of connecting.
+    /// Resolves `host` and returns its addresses if *all* of them may be connected to. Call this at
+    /// the moment of connecting.
     ///
     /// # Errors
-    /// [`UrlDenied::Private`], [`UrlDenied::Metadata`] or [`UrlDenied::Unresolved`].
+    /// Returns [`UrlDenied::Private`], [`UrlDenied::Metadata`] or [`UrlDenied::Unresolved`].
     pub async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, UrlDenied> {
         if METADATA_NAMES.contains(&host.trim_end_matches('.')) {
             return Err(UrlDenied::Metadata(host.to_owned()));

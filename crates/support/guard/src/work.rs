@@ -1,14 +1,15 @@
-//! Names of working folders.
+//! Names of the conversations' working folders.
 //!
 //! Decision: the name of a conversation is escaped so that no two share a folder and none leads out
-//! of its place. Very long names become folders in folders, because file systems limit each name.
+//! of the parent folder. Very long names become nested folders, because file systems limit the
+//! length of each name.
 
 use std::path::PathBuf;
 
-/// The longest name of one folder, in bytes.
+/// Maximum length of one folder name, in bytes.
 const NAME_LIMIT: usize = 200;
 
-/// The relative path of the folder of a conversation: `telegram_42` for `telegram:42`.
+/// Returns the relative path of a conversation's folder: `telegram_42` for `telegram:42`.
 pub(crate) fn folder_name(conversation: &str) -> PathBuf {
     let mut names = vec![String::new()];
     for byte in conversation.bytes() {

@@ -17,7 +17,7 @@ fn rows<T: serde::de::DeserializeOwned>(text: &str) -> Vec<T> {
         .collect()
 }
 
-/// Fails with every id that `failed` collected.
+/// Fails with all collected ids.
 fn no_failures(failed: &[String]) {
     assert!(
         failed.is_empty(),

@@ -1,4 +1,4 @@
-//! The same by name, where the platform offers no walk; see the parent module.
+//! Opens files by path, for platforms without `openat`; see the parent module.
 
 use std::{
     fs::{self, File},
@@ -10,7 +10,7 @@ use std::{
 use super::Entry;
 use crate::links::FileId;
 
-/// Tells temporary files of this process apart.
+/// Distinguishes temporary files of this process.
 static TEMPORARY: AtomicU64 = AtomicU64::new(0);
 
 pub(super) fn open(path: &Path) -> io::Result<File> {

@@ -1,4 +1,4 @@
-//! The walk with `openat`; see the parent module.
+//! Walks paths with `openat`; see the parent module.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -26,7 +26,8 @@ use nix::{
 use super::Entry;
 use crate::links::FileId;
 
-/// A folder on the way: nothing is read from it. `O_PATH` spares the read permission where it exists.
+/// Flags for an intermediate folder, which is not read. `O_PATH`, where it exists, needs no read
+/// permission.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const WAY: OFlag = OFlag::O_PATH.union(FOLDER);
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -35,12 +36,12 @@ const WAY: OFlag = FOLDER;
 const FOLDER: OFlag = OFlag::O_DIRECTORY
     .union(OFlag::O_NOFOLLOW)
     .union(OFlag::O_CLOEXEC);
-/// Without waiting, so that a pipe swapped in cannot hang the caller.
+/// Non-blocking, so that a pipe swapped in cannot hang the caller.
 const FILE: OFlag = OFlag::O_NOFOLLOW
     .union(OFlag::O_CLOEXEC)
     .union(OFlag::O_NONBLOCK);
 
-/// Tells temporary files of this process apart.
+/// Distinguishes temporary files of this process.
 static TEMPORARY: AtomicU64 = AtomicU64::new(0);
 
 pub(super) fn open(path: &Path) -> io::Result<File> {
@@ -66,7 +67,7 @@ pub(super) fn entries(path: &Path) -> io::Result<Vec<Entry>> {
         let name = OsStr::from_bytes(name);
         let (is_dir, is_link) = match entry.file_type() {
             Some(kind) => (kind == Type::Directory, kind == Type::Symlink),
-            // Some file systems do not say.
+            // Some file systems do not report the type.
             None => path
                 .join(name)
                 .symlink_metadata()
@@ -84,11 +85,11 @@ pub(super) fn entries(path: &Path) -> io::Result<Vec<Entry>> {
 }
 
 pub(super) fn create_folder(path: &Path) -> io::Result<()> {
-    // The parent of anything in it.
+    // `parent` creates the folder that contains the last component.
     parent(&path.join("x"), true).map(drop)
 }
 
-/// Replaces the content of a file; `judge` is asked about one that has more than one name.
+/// Replaces the content of a file. `judge` decides about a file with more than one name.
 pub(super) fn replace(
     path: &Path,
     contents: &[u8],
@@ -107,7 +108,7 @@ pub(super) fn replace(
     }
 }
 
-/// What is there now, if it may be replaced.
+/// Returns the metadata of the existing file, or an error if it must not be replaced.
 fn existing(folder: &OwnedFd, name: &OsStr) -> io::Result<Option<Metadata>> {
     let file = match openat(folder, name, FILE | OFlag::O_WRONLY, Mode::empty()) {
         Ok(file) => File::from(file),
@@ -145,7 +146,7 @@ fn by_rename(
         unlinkat(folder, temporary.as_os_str(), UnlinkatFlags::NoRemoveDir)?;
         return renamed;
     }
-    // The folder descriptor may be a mere path, which cannot be synced.
+    // The folder descriptor may be opened with `O_PATH`, which cannot be synced.
     File::from(openat(
         folder,
         ".",
@@ -155,7 +156,7 @@ fn by_rename(
     .sync_all()
 }
 
-/// Writes the new file, with owner and mode of the one that it is to replace.
+/// Writes the new file, with the owner and mode of the one that it replaces.
 fn fill(file: &mut File, existing: Option<&Metadata>, contents: &[u8]) -> io::Result<()> {
     if let Some(existing) = existing {
         let new = file.metadata()?;
@@ -168,7 +169,8 @@ fn fill(file: &mut File, existing: Option<&Metadata>, contents: &[u8]) -> io::Re
     file.sync_all()
 }
 
-/// No right to create or rename in the folder, to give the file away, or a mount point in the way.
+/// Returns `true` for a missing permission to create or rename in the folder or to change the
+/// owner, and for a mount point.
 fn rename_is_impossible(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -182,7 +184,8 @@ fn rename_is_impossible(error: &io::Error) -> bool {
 fn in_place(folder: &OwnedFd, name: &OsStr, contents: &[u8]) -> io::Result<()> {
     let mut file = File::from(openat(folder, name, FILE | OFlag::O_WRONLY, Mode::empty())?);
     let metadata = file.metadata()?;
-    // Another file may be there by now, and one with another name would change under that, too.
+    // The file may have been replaced since the check. A file with another name must not change
+    // under that name, too.
     if !metadata.is_file() || metadata.nlink() > 1 {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
@@ -194,7 +197,8 @@ fn in_place(folder: &OwnedFd, name: &OsStr, contents: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Opens the folder that `path` is in, creating what is missing if `create`, and names the rest.
+/// Opens the parent folder of `path`, creating missing folders if `create`, and returns the last
+/// component's name.
 fn parent(path: &Path, create: bool) -> io::Result<(OwnedFd, &OsStr)> {
     let mut folder = open_path("/", WAY, Mode::empty())?;
     let mut name = OsStr::new(".");

@@ -1,4 +1,4 @@
-//! The path policy over `path_access.jsonl`, its races and its modes.
+//! The path policy against `path_access.jsonl`, its races and its modes.
 
 use std::{
     fs,
@@ -103,7 +103,7 @@ impl Fixture {
         }
     }
 
-    /// Every file outside the workspace and every protected one, with its text.
+    /// Returns every file outside the workspace and every protected one, with its content.
     fn untouchable(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut found = Vec::new();
         for folder in [
@@ -128,7 +128,7 @@ impl Fixture {
     }
 }
 
-/// What a file tool does, reduced to the guard.
+/// Performs the operation of a file tool, reduced to its use of the guard.
 fn perform(policy: &PathPolicy, op: &str, path: &str) -> Result<String, String> {
     let denied = |error: PathDenied| error.to_string();
     let failed = |error: io::Error| error.to_string();
@@ -284,8 +284,8 @@ fn replacing_keeps_the_mode_and_leaves_nothing_behind() {
     assert_eq!(left.count(), 0);
 }
 
-/// A folder and a link to the outside change places between the check and the opening, as fast as
-/// the machine can.
+/// A folder and a link to the outside are swapped between the check and the opening, as fast as
+/// possible.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_link_swapped_in_after_the_check_is_never_followed() {
@@ -307,7 +307,8 @@ fn a_link_swapped_in_after_the_check_is_never_followed() {
             if let Ok(text) = perform(&policy, "read", "d/canary.txt") {
                 assert_eq!(text, "inside");
             }
-            // An error is as good as a success here; what counts is where it did not go.
+            // An error is as good as a success here; it only matters that nothing outside is
+            // written.
             drop(perform(&policy, "write", "d/new.txt"));
         }
     });
@@ -352,7 +353,7 @@ fn a_closed_folder_is_closed_but_for_the_open_roots_in_it() {
     }
     assert!(inside.read(fixture.path("outside/canary.txt")).is_ok());
     assert!(inside.remove(closed.parent().unwrap()).is_err());
-    // A workspace that is the folder, or holds it, opens nothing.
+    // A workspace that is, or contains, the closed folder opens nothing.
     for workspace in [closed.clone(), fixture.path(""), closed.join(".")] {
         let outer = policy(
             workspace,
@@ -370,7 +371,7 @@ fn a_closed_folder_is_closed_but_for_the_open_roots_in_it() {
     }
 }
 
-/// A folder that tools may change is no way to open a part of a closed one.
+/// A tool cannot open part of a closed folder by turning an open root into a link.
 #[cfg(unix)]
 #[test]
 fn a_root_that_became_a_link_opens_nothing_in_a_closed_folder() {
@@ -393,7 +394,7 @@ fn a_root_that_became_a_link_opens_nothing_in_a_closed_folder() {
     }
 }
 
-/// A file under a second name is what it is under its first.
+/// A hard link has the same permissions as the file's first name.
 #[cfg(unix)]
 #[test]
 fn hard_links_are_judged_by_the_file() {
@@ -435,9 +436,9 @@ fn hard_links_are_judged_by_the_file() {
         let outcome = (policy.read(name).is_ok(), policy.write(name).is_ok());
         assert_eq!(outcome, (read, written), "{name}");
     }
-    // A file of the closed folder may have a name in an open root of it, and is still of that folder.
+    // A file of the closed folder with a hard link in an open root of it is still closed.
     assert!(policy.read(fixture.path("outside/work/open")).is_err());
-    // Where there are two names of a harmless file, the other one keeps what it had.
+    // Replacing a harmless file with two names leaves the content under the other name unchanged.
     policy.write("twin").unwrap().replace(b"new").unwrap();
     assert_eq!(
         fs::read_to_string(fixture.path("ws/notes.txt")).unwrap(),
@@ -446,7 +447,7 @@ fn hard_links_are_judged_by_the_file() {
     assert_eq!(fs::read_to_string(fixture.path("ws/twin")).unwrap(), "new");
 }
 
-/// Between the check and the opening the file is exchanged for a second name of another.
+/// Between the check and the opening, the file is replaced by a hard link to another.
 #[cfg(unix)]
 #[test]
 fn a_hard_link_made_after_the_check_is_seen_when_the_file_is_opened() {
@@ -477,7 +478,7 @@ fn a_hard_link_made_after_the_check_is_seen_when_the_file_is_opened() {
     );
 }
 
-/// A full name reads the file; no listing gives the name.
+/// A file can be read by its full name, but its folder cannot be listed.
 #[test]
 fn unlisted_folders_are_read_by_full_names_only() {
     let fixture = Fixture::new();
@@ -502,7 +503,7 @@ fn unlisted_folders_are_read_by_full_names_only() {
     }
 }
 
-/// A snapshot copies the file that was checked, and a failed copy leaves nothing.
+/// A snapshot copies the file that was checked, and a failed copy leaves no files.
 #[cfg(unix)]
 #[test]
 fn a_snapshot_is_of_the_file_that_was_checked() {

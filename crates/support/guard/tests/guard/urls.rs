@@ -1,4 +1,4 @@
-//! The URL guard over `ssrf.jsonl`, redirects and scripted resolver answers included.
+//! The URL guard against `ssrf.jsonl`, including redirects and scripted resolver results.
 
 use std::{
     collections::HashMap,
@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use nanobot_guard::{CheckedUrl, MAX_REDIRECTS, Resolver, UrlDenied, UrlGuard, is_public};
 use serde::Deserialize;
 
-/// Rows that are not a question to the guard.
+/// Rows that the guard does not decide.
 const NOT_ASKED: [(&str, &str); 1] = [(
     "ss-s-135",
     "providers connect to what the operator configured, without asking",
@@ -42,7 +42,7 @@ struct Config {
     ssrf_allow: Vec<String>,
 }
 
-/// Answers by script: one list per lookup, the last one repeats; `*` is any name.
+/// Scripted lookup results: one list per lookup, of which the last repeats; `*` matches any name.
 #[derive(Debug)]
 struct Script(Mutex<HashMap<String, Vec<Vec<IpAddr>>>>);
 
@@ -79,7 +79,7 @@ fn scripted(dns: HashMap<String, Vec<Vec<IpAddr>>>, opened: &[impl AsRef<str>]) 
     UrlGuard::new(Arc::new(Script(Mutex::new(dns))), opened)
 }
 
-/// Follows the scripted redirects of a row to their end.
+/// Follows the scripted redirects of a row to the end.
 async fn follow(guard: &UrlGuard, row: &Row) -> Result<CheckedUrl, UrlDenied> {
     let mut target = guard.check(&row.url).await?;
     while let Some(location) = row
@@ -203,10 +203,11 @@ async fn denials_say_what_is_wrong_without_repeating_credentials() {
 }
 
 proptest::proptest! {
-    /// However an address is written, the verdict is that of the address.
+    /// All notations of an address get the same verdict.
     #[test]
     fn every_notation_of_an_address_is_judged_alike(bits: u32, local: bool) {
-        // Half of the addresses are drawn from a loopback network, or hardly any would be denied.
+        // Half of the addresses are drawn from a loopback network; otherwise hardly any would be
+        // denied.
         let bits = if local { 0x7f00_0000 | bits >> 8 } else { bits };
         let address = std::net::Ipv4Addr::from_bits(bits);
         let [a, b, c, d] = address.octets();
