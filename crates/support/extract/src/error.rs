@@ -1,52 +1,53 @@
-//! Reasons why a document has no text.
+//! Reasons why a document could not be read.
 
 use std::io;
 
-/// A document that was not read.
+/// Error of reading a document.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtractError {
-    /// The program did not call [`enter`](crate::enter), so that starting it once more would not start a helper.
+    /// The program's `main` does not call [`enter`](crate::enter), so starting the program again
+    /// would not start a helper.
     #[error("this program has no reader: its main does not call nanobot_extract::enter")]
     NotSetUp,
     /// The helper could not be started.
     #[error("the reader could not be started")]
     Start(#[source] io::Error),
-    /// The document is larger than the helper takes.
+    /// The document is larger than the helper accepts.
     #[error("{bytes} bytes are more than the {limit} that are read")]
     TooLarge {
         /// Size of the document.
         bytes: usize,
-        /// Largest size that is read.
+        /// Maximum size that is accepted.
         limit: usize,
     },
     /// The helper reached its limit on memory or on the stack.
     #[error("the reader ran out of memory or stack")]
     OutOfMemory,
-    /// The helper reached its limit on processor time.
+    /// The helper reached its limit on CPU time.
     #[error("the reader ran out of time")]
     OutOfTime,
-    /// No answer came in time, though the helper did not use up its processor time.
+    /// No response came in time, although the helper did not use up its CPU time.
     #[error("the reader did not answer in time")]
     TimedOut,
-    /// The parser failed in a way that it should not.
+    /// The parser panicked or crashed.
     #[error("the reader broke over it")]
     Broken,
-    /// The answer is larger than the document can account for.
+    /// The response is larger than the document can account for.
     #[error("the reader found more than fits into an answer")]
     TooMuch,
-    /// The answer makes no sense.
+    /// The response is malformed.
     #[error("the reader gave an answer that makes no sense")]
     Garbled,
-    /// Something other than its limits ended the helper.
+    /// The helper ended for a reason other than its limits.
     #[error("the reader was ended ({0})")]
     Ended(String),
-    /// The document is not of a kind that has text.
+    /// The document is of a kind that has no text.
     #[error("{0}")]
     Unreadable(String),
 }
 
 impl ExtractError {
-    /// `true` if the document is the cause, so that it would fail again.
+    /// Returns `true` if the document is the cause, so that a retry would fail again.
     #[must_use]
     pub const fn blames_input(&self) -> bool {
         match self {

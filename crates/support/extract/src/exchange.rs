@@ -1,6 +1,7 @@
-//! Requests and answers, and how they become parts of a frame.
+//! Requests and responses, and their encoding as the parts of a frame.
 //!
-//! Decision: facts travel as JSON in the first part, documents and files as bytes in the others.
+//! Decision: metadata is encoded as JSON in the first part, documents and files as bytes in the
+//! others.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -42,30 +43,30 @@ pub enum TextMode {
     Text,
 }
 
-/// An answer, of the kind of its request.
+/// A response, of the kind of its request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Of a page.
+    /// The content of a page.
     Page(PageText),
-    /// Of the header of a mail.
+    /// The header of a mail.
     MailHeader(MailHeader),
-    /// Of a mail.
+    /// The content of a mail.
     Mail(MailText),
 }
 
 /// The content of a page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageText {
-    /// The text; see `extractor`.
+    /// The text, as found by `extractor`.
     #[serde(skip)]
     pub text: String,
-    /// Method that found it.
+    /// Method that extracted the text.
     pub extractor: Extractor,
-    /// `true` if there was more text than an answer takes.
+    /// `true` if the text was truncated to the maximum size of a response.
     pub cut: bool,
 }
 
-/// Method that found the text of a page.
+/// Method that extracted the text of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Extractor {
@@ -73,12 +74,12 @@ pub enum Extractor {
     Json,
     /// The main content of a page.
     Readability,
-    /// The body as it is, or without its tags.
+    /// The body unchanged, or with its tags removed.
     Raw,
 }
 
 impl Extractor {
-    /// The name that `web_fetch` shows.
+    /// Returns the name that `web_fetch` shows.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -89,25 +90,26 @@ impl Extractor {
     }
 }
 
-/// Facts of the header of a mail.
+/// Fields of the header of a mail.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MailHeader {
-    /// Mailboxes in `From`, at most two; empty if there are none, or a group.
+    /// Mailboxes in `From`, at most two; empty if the field is missing or is a group.
     pub from: Vec<Mailbox>,
     /// `Subject`, decoded.
     pub subject: Option<String>,
     /// `Message-ID` without brackets.
     pub message_id: Option<String>,
-    /// Ids in `In-Reply-To` without brackets; the first ones only.
+    /// Ids in `In-Reply-To` without brackets; only the first ones.
     pub in_reply_to: Vec<String>,
-    /// Ids in `References` without brackets, oldest first; of many the first and the last ones.
+    /// Ids in `References` without brackets, oldest first. A long list is reduced to the first and
+    /// the last ids.
     pub references: Vec<String>,
-    /// Names and values of all fields as they were written, the uppermost first.
+    /// Names and values of all fields, undecoded, the topmost first.
     pub fields: Vec<(String, String)>,
 }
 
 impl MailHeader {
-    /// Values of a field as they were written, the uppermost first.
+    /// Returns the undecoded values of a field, the topmost first.
     pub fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.fields
             .iter()
@@ -121,14 +123,14 @@ impl MailHeader {
 pub struct Mailbox {
     /// Display name, decoded.
     pub name: Option<String>,
-    /// The address as it was written.
+    /// The address, undecoded.
     pub address: Option<String>,
 }
 
 /// The text of a mail and its files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MailText {
-    /// Lines end with `\n`; empty when there is no text.
+    /// The text, with `\n` line ends; empty if there is none.
     #[serde(skip)]
     pub text: String,
     /// The files, at most [`MailText::MAX_FILES`].
@@ -136,23 +138,23 @@ pub struct MailText {
 }
 
 impl MailText {
-    /// The most files of a mail that an answer names.
+    /// Maximum number of files in a response.
     pub const MAX_FILES: usize = 1000;
 }
 
 /// A file in a mail.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MailFile {
-    /// The name that the sender gave it.
+    /// File name given by the sender.
     pub name: String,
-    /// The type that the mail names, in lower case.
+    /// Media type stated by the mail, in lower case.
     pub mime: Option<String>,
     /// The content, decoded.
     #[serde(skip)]
     pub bytes: Vec<u8>,
 }
 
-/// A frame before it is written: facts, then documents.
+/// The unencoded parts of a frame: metadata, then documents.
 pub(crate) type Parts = Vec<Vec<u8>>;
 
 #[derive(Serialize, Deserialize)]
@@ -172,7 +174,7 @@ enum AnswerFacts {
 }
 
 impl Request {
-    /// Size of the document in bytes.
+    /// Returns the size of the document in bytes.
     #[must_use]
     pub const fn size(&self) -> usize {
         match self {
@@ -207,7 +209,7 @@ impl Request {
     }
 }
 
-/// Writes down what the helper found.
+/// Encodes a response of the helper.
 pub(crate) fn answer_parts(answer: Result<Answer, ExtractError>) -> Result<Parts, ExtractError> {
     let mut documents = Vec::new();
     let facts = match answer {
@@ -233,7 +235,7 @@ pub(crate) fn answer_parts(answer: Result<Answer, ExtractError>) -> Result<Parts
     Ok(parts)
 }
 
-/// Reads what the helper wrote down.
+/// Decodes a response of the helper.
 pub(crate) fn answer_of(parts: Parts) -> Result<Answer, ExtractError> {
     let (facts, mut documents) = taken_apart(parts)?;
     let mut document = || documents.next().ok_or(ExtractError::Garbled);

@@ -1,8 +1,8 @@
 //! Frames on the pipes: the number of parts, the length of each, and their bytes.
 //!
 //! Decision: numbers are four bytes, little-endian. Lengths are checked against the limit before
-//! anything is read for them, and memory grows with the bytes that arrive, never with a length that
-//! was announced.
+//! anything is read for them, and memory grows with the bytes received, never with an announced
+//! length.
 
 use std::io::{self, Read, Write};
 
@@ -10,22 +10,23 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use crate::exchange::{MailText, Parts};
 
-/// The most parts of a frame: facts, a text, and the files of a mail.
+/// Maximum number of parts in a frame: metadata, a text, and the files of a mail.
 const MAX_PARTS: usize = MailText::MAX_FILES + 2;
 const NUMBER: usize = 4;
 
-/// Problem with a frame.
+/// Error of reading or writing a frame.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FrameError {
-    /// The pipe ended, or never began.
+    /// The pipe is closed, or was closed within a frame.
     #[error("the pipe is closed")]
     Closed,
-    /// It announces more than is allowed.
+    /// The frame announces more parts or bytes than allowed.
     #[error("the frame is too large")]
     TooLarge,
 }
 
-/// Reads a frame whose parts have at most `limit` bytes together. `None` at the end of the pipe.
+/// Reads a frame whose parts have at most `limit` bytes in total. Returns `None` at the end of the
+/// pipe.
 pub(crate) fn read(from: &mut impl Read, limit: usize) -> io::Result<Option<Parts>> {
     let mut count = Vec::new();
     from.by_ref().take(NUMBER as u64).read_to_end(&mut count)?;
@@ -44,7 +45,7 @@ pub(crate) fn read(from: &mut impl Read, limit: usize) -> io::Result<Option<Part
     Ok(Some(parts))
 }
 
-/// The same for the other end of the pipe, where its end is an error.
+/// Async version of [`read`], in which the end of the pipe is an error.
 pub(crate) async fn receive(
     from: &mut (impl AsyncRead + Unpin),
     limit: usize,
@@ -72,7 +73,7 @@ pub(crate) fn write(to: &mut impl Write, parts: &Parts) -> io::Result<()> {
     to.flush()
 }
 
-/// The same for the other end of the pipe.
+/// Async version of [`write`].
 pub(crate) async fn send(to: &mut (impl AsyncWrite + Unpin), parts: &Parts) -> io::Result<()> {
     to.write_all(&preamble(parts)?).await?;
     for part in parts {
@@ -98,7 +99,7 @@ fn number(value: usize) -> io::Result<[u8; NUMBER]> {
         .map_err(|_too_large| too_large())
 }
 
-/// Bytes of the length fields.
+/// Decodes the number of parts and returns the total size of their length fields, in bytes.
 fn part_count(bytes: &[u8]) -> io::Result<usize> {
     let bytes = <[u8; NUMBER]>::try_from(bytes).map_err(|_short| closed())?;
     let count = u32::from_le_bytes(bytes) as usize;

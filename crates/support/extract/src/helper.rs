@@ -1,4 +1,4 @@
-//! The helper process: how it is started and asked, and its own side.
+//! The helper process: the parent's side and the helper's own.
 
 mod limits;
 mod pool;
@@ -13,21 +13,23 @@ use std::{
 
 pub use self::pool::HelperProcess;
 
-/// The hidden argument under which a program is its own helper.
+/// Hidden argument that makes a program run as its own helper.
 const ARGUMENT: &str = "__read-documents";
 
-/// The largest document, in bytes.
+/// Maximum size of a document, in bytes.
 const MAX_DOCUMENT: usize = 64 << 20;
-/// Room for the facts of a request or an answer, in bytes.
+/// Maximum size of the metadata of a request or response, in bytes.
 const MAX_FACTS: usize = 2 << 20;
 
-/// `true` once [`enter`] was called: then starting this program again starts a helper, and without
-/// it would start the whole program a second time. It is a fact about `main`, so it is global.
+/// Set by [`enter`]. Without that call, starting this program again would not start a helper but
+/// run the whole program a second time. This is global because it is a property of `main`.
 static HAS_ENTRY: AtomicBool = AtomicBool::new(false);
 
-/// Call this first in `main`, before arguments are parsed and threads started. In a helper process it
-/// serves until the pipe is closed and returns the exit code, which `main` then returns. Anywhere
-/// else it returns `None`.
+/// Runs the helper if this process was started as one. Call this first in `main`, before arguments
+/// are parsed and threads are started.
+///
+/// In a helper process this serves requests until the pipe is closed, and returns the exit code
+/// that `main` has to return. In any other process it returns `None`.
 #[must_use]
 pub fn enter() -> Option<ExitCode> {
     let mut arguments = env::args_os().skip(1);

@@ -1,17 +1,17 @@
-//! Reads strangers' formats in a helper process.
+//! Parses untrusted documents in a resource-limited helper process.
 //!
-//! Decision: web pages, JSON documents and mails are written by anyone, and their parsers recurse as
-//! deep and run as long as the input says. A stack that overflows or memory that runs out ends the
-//! whole process, so the parsers run in a process of their own: the same program under a hidden
-//! argument, with no environment, two pipes, and limits on memory, processor time, files and
-//! processes. It answers with text and parts or it dies, and a death is an [`ExtractError`].
+//! Decision: web pages, JSON documents and mails can be written by anyone, and the input determines
+//! how deep their parsers recurse and how long they run. A stack overflow or a failed allocation
+//! ends the whole process, so the parsers run in a process of their own: the same program under a
+//! hidden argument, with an empty environment, two pipes, and limits on memory, CPU time, files and
+//! processes. A crash of the helper becomes an [`ExtractError`].
 //!
 //! A program that uses [`HelperProcess`] calls [`enter`] first in its `main`. The helper is started
-//! on demand, kept warm for a few seconds, and ended.
+//! on demand, kept for a few idle seconds, and then ended.
 //!
-//! Memory, processor time, files and processes are limited on Linux. macOS does not enforce the
-//! limit on memory. On Windows only the time, the size of the answer and the two pipes are limited.
-//! The helper is no sandbox: a parser that is taken over can read what the user can read.
+//! Memory, CPU time, files and processes are limited on Linux. macOS does not enforce the limit on
+//! memory. On Windows only the time, the size of the response and the two pipes are limited. The
+//! helper is not a sandbox: a compromised parser can read whatever the user can read.
 
 mod error;
 mod exchange;
@@ -33,27 +33,28 @@ pub use crate::{
     plain::plain,
 };
 
-/// Reads what strangers wrote.
+/// Parses untrusted documents.
 #[async_trait]
 pub trait Extract: std::fmt::Debug + Send + Sync {
-    /// Gets ready for a document that is about to come. Returns at once, and is worth calling when a
-    /// download begins; nothing depends on it.
+    /// Prepares for a document that is about to arrive, for example when a download begins. Returns
+    /// at once. This is only an optimization.
     fn prepare(&self) {}
 
-    /// Reads one document. The answer is of the kind of the request.
+    /// Parses one document. The response is of the kind of the request.
     ///
-    /// Dropping the future ends the work.
+    /// Dropping the future cancels the work.
     ///
     /// # Errors
-    /// [`ExtractError`]; ask [`ExtractError::blames_input`] whether the same document would fail again.
+    /// Returns [`ExtractError`]; [`ExtractError::blames_input`] is `true` if the same document
+    /// would fail again.
     async fn extract(&self, request: Request) -> Result<Answer, ExtractError>;
 }
 
 impl dyn Extract {
-    /// Reads a page or a document that was downloaded.
+    /// Parses a downloaded page or document.
     ///
     /// # Errors
-    /// As [`Extract::extract`].
+    /// Returns the errors of [`Extract::extract`].
     pub async fn page(&self, page: PageRequest) -> Result<PageText, ExtractError> {
         match self.extract(Request::Page(page)).await? {
             Answer::Page(text) => Ok(text),
@@ -61,10 +62,10 @@ impl dyn Extract {
         }
     }
 
-    /// Reads the header of a mail.
+    /// Parses the header of a mail.
     ///
     /// # Errors
-    /// As [`Extract::extract`].
+    /// Returns the errors of [`Extract::extract`].
     pub async fn mail_header(&self, header: Vec<u8>) -> Result<MailHeader, ExtractError> {
         match self.extract(Request::MailHeader(header)).await? {
             Answer::MailHeader(header) => Ok(header),
@@ -72,10 +73,10 @@ impl dyn Extract {
         }
     }
 
-    /// Reads a mail, or its beginning.
+    /// Parses a mail, which may be truncated.
     ///
     /// # Errors
-    /// As [`Extract::extract`].
+    /// Returns the errors of [`Extract::extract`].
     pub async fn mail(&self, mail: Vec<u8>) -> Result<MailText, ExtractError> {
         match self.extract(Request::Mail(mail)).await? {
             Answer::Mail(text) => Ok(text),
@@ -84,10 +85,10 @@ impl dyn Extract {
     }
 }
 
-/// Reads one document in this process, without any limit: the work of the helper, and of tests.
+/// Parses one document in this process, without limits. Called by the helper and by tests.
 ///
 /// # Errors
-/// [`ExtractError::Unreadable`].
+/// Returns [`ExtractError::Unreadable`] if the document has no text.
 pub fn read(request: Request) -> Result<Answer, ExtractError> {
     match request {
         Request::Page(page) => page::read(&page).map(Answer::Page),

@@ -1,6 +1,6 @@
-//! Mails: the facts of a header, and a mail's text and files.
+//! Parses mails: the fields of a header, and a mail's text and files.
 //!
-//! Decision: plain text before HTML.
+//! Decision: plain text is preferred to HTML.
 
 use std::borrow::Cow;
 
@@ -10,21 +10,21 @@ use mail_parser::{Address, HeaderValue, Message, MessageParser, MessagePart, Mim
 
 use crate::{ExtractError, MailFile, MailHeader, MailText, Mailbox};
 
-/// The family of types that replaces `message`.
+/// Type that replaces `message` in a nested mail.
 const OPAQUE: &str = "unknown";
-/// Addresses that are passed on: one is answered, and two are too many.
+/// Maximum number of `From` addresses returned: one is used, and two are an error.
 const ADDRESSES: usize = 2;
-/// The beginning and the end of a quotation in HTML.
+/// Tags that begin and end a quotation in HTML, and the words that mark them.
 const QUOTE_TAGS: [(&str, &str); 2] = [
     ("<blockquote", "[quoted:]"),
     ("</blockquote", "[end of the quotation]"),
 ];
-/// Ends of quotations that are marked; more are more than a person would read.
+/// Maximum number of quotation marks inserted, more than a person would read.
 const MARKED_QUOTES: usize = 200;
-/// Ids that are passed on from the end of a list, besides its first one.
+/// Number of ids returned from the end of a list, in addition to the first one.
 const IDS: usize = 100;
 
-/// Reads a header.
+/// Parses a header.
 pub(crate) fn header(header: &[u8]) -> Result<MailHeader, ExtractError> {
     let message = MessageParser::default()
         .parse_headers(header)
@@ -68,7 +68,7 @@ fn ids(value: &HeaderValue<'_>) -> Vec<String> {
     }
 }
 
-/// Reads a mail, or its beginning.
+/// Parses a mail, which may be truncated.
 pub(crate) fn text(mut mail: Vec<u8>) -> Result<MailText, ExtractError> {
     flatten(&mut mail);
     let message = MessageParser::default().parse(&mail).ok_or_else(no_mail)?;
@@ -108,9 +108,9 @@ fn file(part: &MessagePart<'_>) -> MailFile {
     }
 }
 
-/// Makes mails within the mail opaque. The parser would keep them as values within values, as deep as
-/// a stranger likes, and dropping such a value overflows the stack. Headers that are written so that
-/// this does not find them end the helper.
+/// Makes nested mails opaque. The parser would keep them as nested values of any depth, and
+/// dropping such a value overflows the stack. Headers written so that this function does not find
+/// them can still crash the helper.
 fn flatten(mail: &mut [u8]) {
     const HEADER: &[u8] = b"content-type";
     let mut in_type = false;
@@ -124,13 +124,13 @@ fn flatten(mail: &mut [u8]) {
             || is_folded && in_type;
         if in_type {
             disguise(line, b"message", OPAQUE.as_bytes());
-            // Its parts are mails where nothing else is said.
+            // The parts of a digest are mails by default.
             disguise(line, b"digest", b"shadow");
         }
     }
 }
 
-/// Replaces a word in the type that a line names. Both words have one length.
+/// Replaces a word in the media type on a header line. Both words have the same length.
 fn disguise(line: &mut [u8], word: &[u8], other: &[u8]) {
     let type_ends = line
         .iter()
@@ -150,7 +150,7 @@ fn written(message: &Message<'_>) -> String {
         let part = u32::try_from(index)
             .ok()
             .and_then(|index| message.text_part(index));
-        // Where a mail has no plain text, its HTML is listed here, too.
+        // If a mail has no plain text, its HTML is listed here, too.
         if let Some(html) = part
             .filter(|part| part.is_text_html())
             .and_then(|part| part.text_contents())
@@ -174,7 +174,7 @@ fn written(message: &Message<'_>) -> String {
         .join("\n")
 }
 
-/// Marks the quotations of an HTML text in words, because plain text shows none of them.
+/// Marks the quotations of an HTML text in words, because the plain text does not show them.
 fn with_quotes_marked(html: &str) -> String {
     let mut marked = String::with_capacity(html.len());
     let mut rest = html;
@@ -196,7 +196,7 @@ fn with_quotes_marked(html: &str) -> String {
     marked
 }
 
-/// The tag of a quotation that a text begins with, and its words.
+/// Returns the quotation tag that `text` begins with, and its words.
 fn quote_tag(text: &str) -> Option<(&'static str, &'static str)> {
     QUOTE_TAGS.into_iter().find(|(tag, _)| {
         text.get(..tag.len())
@@ -204,7 +204,7 @@ fn quote_tag(text: &str) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// `true` if a part claims to be ASCII, as some programs do for any text.
+/// Returns `true` if a part claims to be ASCII, as some programs do for any text.
 fn says_ascii(part: &MessagePart<'_>) -> bool {
     let charset = part
         .content_type()
@@ -216,8 +216,8 @@ fn says_ascii(part: &MessagePart<'_>) -> bool {
     })
 }
 
-/// Decodes such a part once more where it is not ASCII: it was read as Windows-1252, and is UTF-8 if it
-/// is valid as that.
+/// Decodes such a part again if it is not ASCII: the parser read it as Windows-1252, but it is
+/// UTF-8 if it is valid as that.
 fn as_meant(text: Cow<'_, str>) -> Cow<'_, str> {
     if text.is_ascii() {
         return text;
@@ -229,7 +229,7 @@ fn as_meant(text: Cow<'_, str>) -> Cow<'_, str> {
     }
 }
 
-/// The text with plain line ends, without control characters and repeated blank lines.
+/// Normalizes line ends, and removes control characters and repeated blank lines.
 fn clean(text: &str) -> String {
     let text = text
         .replace("\r\n", "\n")
@@ -263,7 +263,7 @@ mod tests {
             (b"Content-Type: text/plain; charset=iso-8859-1\r\n\r\nGr\xfc\xdfe", "Grüße"),
             (b"Content-Type: text/plain; charset=gb2312\r\n\r\n\xc4\xe3\xba\xc3", "你好"),
             (b"Content-Type: text/plain; charset=iso-2022-jp\r\n\r\n\x1b$B4A;z\x1b(B", "漢字"),
-            // What is said of the letters is missing, misspelt, or wrong.
+            // The charset is missing, misspelt, or wrong.
             (b"Subject: x\r\n\r\nGr\xc3\xbc\xc3\x9fe", "Gr\u{fc}\u{df}e"),
             (b"Content-Type: text/plain; charset=us-ascii\r\n\r\nGr\xc3\xbc\xc3\x9fe", "Gr\u{fc}\u{df}e"),
             (b"Content-Type: text/plain; charset=US-ASCII\r\n\r\nGr\xfc\xdfe", "Gr\u{fc}\u{df}e"),

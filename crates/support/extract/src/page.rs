@@ -1,4 +1,4 @@
-//! The content of a body that a web server sent, as text for a model.
+//! Extracts the text of a web page or another HTTP body.
 
 mod encoding;
 
@@ -9,10 +9,10 @@ use dom_smoothie::{Config, Readability, TextMode as Form};
 use self::encoding::decoded;
 use crate::{ExtractError, Extractor, PageRequest, PageText, TextMode, plain};
 
-/// Pages with more elements than this are not worth the time.
+/// Maximum number of elements of a page that is parsed.
 const MAX_ELEMENTS: usize = 50_000;
 
-/// The most text of a page, in bytes.
+/// Maximum size of the extracted text, in bytes.
 pub(crate) const MAX_TEXT: usize = 8 << 20;
 
 /// Extracts the content of a body.
@@ -65,8 +65,8 @@ fn looks_like_html(body: &str) -> bool {
     start.starts_with("<!doctype html") || start.starts_with("<html")
 }
 
-/// A JSON document on readable lines, written while it is read: a tree of it would take a hundred
-/// times its size. `None` if it is none, or if indented it is too long.
+/// Pretty-prints a JSON document while it is parsed, because a tree of it would take a hundred
+/// times its size. Returns `None` if it is not valid JSON, or too long when indented.
 fn indented(body: &str) -> Option<String> {
     let mut out = Bounded(Vec::new());
     let mut from = serde_json::Deserializer::from_str(body);
@@ -75,7 +75,7 @@ fn indented(body: &str) -> Option<String> {
     String::from_utf8(out.0).ok()
 }
 
-/// Bytes that refuse to become more than [`MAX_TEXT`].
+/// A buffer that refuses to grow beyond [`MAX_TEXT`].
 struct Bounded(Vec<u8>);
 
 impl Write for Bounded {
@@ -92,7 +92,7 @@ impl Write for Bounded {
     }
 }
 
-/// The main content of a page, after its title.
+/// Returns the main content of a page, with its title as the heading.
 fn readable(body: &str, url: &str, mode: TextMode) -> Option<String> {
     let config = Config {
         text_mode: match mode {

@@ -1,15 +1,15 @@
-//! HTML without its tags, in one pass.
+//! Strips HTML tags in one pass.
 //!
-//! Decision: time is linear in the length, whatever the input. A `<script` without an end hides the
-//! rest, as it does in browsers, and is looked for once only.
+//! Decision: the time is linear in the length for every input. A `<script` without an end hides the
+//! rest, as it does in browsers, and is searched for only once.
 
-/// Elements whose content is no text.
+/// Elements whose content is not visible text.
 const INVISIBLE: [&str; 4] = ["script", "style", "noscript", "template"];
 
-/// The longest name of a character reference, in bytes.
+/// Maximum length of a character reference's name, in bytes.
 const LONGEST_NAME: usize = 8;
 
-/// `html` without tags, comments and scripts, character references decoded, white space collapsed.
+/// Removes tags, comments and scripts, decodes character references, and collapses white space.
 #[must_use]
 pub fn plain(html: &str) -> String {
     decoded(&without_tags(html))
@@ -29,7 +29,7 @@ fn without_tags(html: &str) -> String {
             (None, Some(element)) => after_element(after, element).unwrap_or_default(),
             (None, None) => match after_text(after, ">") {
                 Some(next) => next,
-                // No tag at all: a comparison, or the end of what was downloaded.
+                // Not a tag: a comparison, or the end of a truncated download.
                 None => {
                     out.push('<');
                     out.push_str(after);
@@ -59,7 +59,7 @@ fn after_text<'a>(text: &'a str, end: &str) -> Option<&'a str> {
     text.split_once(end).map(|(_, rest)| rest)
 }
 
-/// The text after the end tag of an element.
+/// Returns the text after the end tag of an element.
 fn after_element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut rest = text;
     while let Some((_, after)) = rest.split_once("</") {
@@ -71,7 +71,7 @@ fn after_element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     None
 }
 
-/// `text` with the character references that occur in titles and snippets decoded.
+/// Decodes the character references that are common in titles and snippets.
 fn decoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -151,7 +151,7 @@ mod tests {
         }
     }
 
-    /// A pattern that looks for each end from each beginning reads 4 MB half a million times.
+    /// Searching for each end from each beginning would read 4 MB half a million times.
     #[test]
     fn text_without_an_end_is_read_once() {
         for piece in ["<script>", "<script></scrip>", "<!--", "</", "<", "&"] {

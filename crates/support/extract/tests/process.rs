@@ -1,4 +1,4 @@
-//! The helper process against documents that were written to stop it.
+//! The helper process against hostile documents.
 
 #![expect(clippy::unwrap_used, reason = "tests stop at the first surprise")]
 
@@ -76,7 +76,7 @@ async fn pages_that_overflow_stacks_and_take_minutes_are_errors_and_the_next_pag
     }
 }
 
-/// The parser keeps mails within mails as values within values, and dropping them recurses.
+/// The parser keeps nested mails as nested values, and dropping them recurses.
 #[tokio::test]
 async fn a_stack_that_overflows_ends_the_helper_alone() {
     let helper = helper();
@@ -219,7 +219,7 @@ async fn large_attachments_arrive_whole() {
     );
 }
 
-/// The test runner does not call `enter`: started again, it would run the tests again.
+/// The test runner does not call `enter`, so starting it again would run the tests again.
 #[tokio::test]
 async fn a_program_without_an_entry_is_not_started_again() {
     let own = HelperProcess::of_this_program();
@@ -246,7 +246,7 @@ mod linux {
 
     use super::*;
 
-    /// Process ids of the helpers that this process has.
+    /// Returns the process ids of this process's helpers.
     fn helpers() -> Vec<String> {
         let own = std::process::id().to_string();
         let is_child = |stat: &str| {
@@ -273,7 +273,7 @@ mod linux {
             .env_clear()
             .spawn()
             .unwrap();
-        // Its first answer comes after it has set its limits.
+        // The first response comes after the limits are set.
         let facts = br#""Mail""#;
         let document = b"\r\n\r\nx";
         let mut frame = Vec::new();
@@ -326,7 +326,8 @@ mod linux {
         fs::set_permissions(&program, Permissions::from_mode(0o700)).unwrap();
         let helper: Arc<dyn Extract> = Arc::new(HelperProcess::at(program));
         while !starts.exists() {
-            // Only the first starts one, unless the script is still held open by another test's child.
+            // Only the first call starts a helper, unless a child of another test still holds the
+            // script open.
             helper.prepare();
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -334,7 +335,8 @@ mod linux {
         assert_eq!(fs::read_to_string(starts).unwrap(), "started\n");
     }
 
-    /// A file that the parent left open is closed before anything is read: its other end notices.
+    /// A file that the parent left open is closed before anything is read, which its other end
+    /// notices.
     #[test]
     fn inherited_files_are_closed() {
         let mut shell = Command::new("sh");
@@ -350,7 +352,7 @@ mod linux {
             .spawn()
             .unwrap();
         let mut rest = Vec::new();
-        // This ends while the helper waits for a request.
+        // This returns while the helper waits for a request.
         child
             .stdout
             .as_mut()
@@ -369,7 +371,7 @@ mod linux {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        // Other tests have helpers in this process.
+        // Other tests may have helpers in this process.
         if helpers().is_empty() {
             let helper = helper();
             still_reads(&helper).await;
@@ -380,7 +382,7 @@ mod linux {
         }
     }
 
-    /// A helper that is killed while it waits is replaced.
+    /// A helper that is killed while idle is replaced.
     #[tokio::test]
     async fn a_helper_that_was_killed_while_idle_is_replaced() {
         let own: Arc<dyn Extract> = Arc::new(HelperProcess::at(PROGRAM.into()));

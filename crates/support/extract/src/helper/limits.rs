@@ -1,16 +1,17 @@
-//! Limits that the helper sets on itself.
+//! Resource limits that the helper sets on itself.
 //!
-//! Decision: processor time and memory have a limit for each document, which the helper raises anew,
-//! and a limit for its life, which it cannot raise. There is no other thread left to start and no
-//! file to open once they are set.
+//! Decision: CPU time and memory have a soft limit, which the helper raises for each document, and
+//! a hard limit for its whole life, which it cannot raise. After the limits are set, no thread has
+//! to be started and no file has to be opened.
 
-/// Processor time for a document, in seconds.
+/// CPU time for one document, in seconds.
 const SECONDS: u64 = 5;
-/// After so much processor time a helper takes no more documents.
+/// CPU time after which a helper accepts no more documents, in seconds.
 const WORN_OUT: u64 = 30;
-/// Address space beside the document, in bytes: the program, the stack, and the work on a small document.
+/// Address space in addition to that of the document, in bytes: the program, the stack, and the
+/// work on a small document.
 const MEMORY: usize = 512 << 20;
-/// Address space for each byte of a document.
+/// Address space for each byte of a document, in bytes.
 const MEMORY_FOR_BYTE: usize = 6;
 
 #[cfg(unix)]
@@ -20,10 +21,10 @@ mod unix {
     use super::{MEMORY, MEMORY_FOR_BYTE, SECONDS, WORN_OUT};
     use crate::helper::MAX_DOCUMENT;
 
-    /// Files that are open: the two pipes and the null device.
+    /// Maximum number of open files: the two pipes and the null device.
     const FILES: rlim_t = 3;
 
-    /// Closes what was inherited besides the standard streams.
+    /// Closes all inherited descriptors except the standard streams.
     pub(crate) fn close_inherited() {
         let folder = if cfg!(target_os = "linux") {
             "/proc/self/fd"
@@ -37,12 +38,12 @@ mod unix {
             entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
         let inherited: Vec<i32> = names.filter(|number| *number > 2).collect();
         for number in inherited {
-            // The folder itself was one of them and is closed already.
+            // One of them belongs to the listing of the folder itself and is already closed.
             nix::unistd::close(number).ok();
         }
     }
 
-    /// Sets what holds for the whole life of the process.
+    /// Sets the limits for the whole life of the process.
     pub(crate) fn begin() -> nix::Result<()> {
         #[cfg(target_os = "linux")]
         {
@@ -60,7 +61,7 @@ mod unix {
         begin_document(0)
     }
 
-    /// Sets what holds for a document of this size.
+    /// Sets the limits for a document of `size` bytes.
     pub(crate) fn begin_document(size: usize) -> nix::Result<()> {
         setrlimit(
             Resource::RLIMIT_CPU,
@@ -70,7 +71,7 @@ mod unix {
         let memory =
             |size: usize| number(MEMORY.saturating_add(size.saturating_mul(MEMORY_FOR_BYTE)));
         let limited = setrlimit(Resource::RLIMIT_AS, memory(size), memory(MAX_DOCUMENT));
-        // Elsewhere a process begins with more address space than that.
+        // On other platforms a process starts with more address space than the limit.
         if cfg!(target_os = "linux") {
             limited
         } else {
@@ -78,12 +79,12 @@ mod unix {
         }
     }
 
-    /// `true` if the process has to be replaced.
+    /// Returns `true` if the process has used up its CPU time and must be replaced.
     pub(crate) fn is_worn_out() -> bool {
         used() >= WORN_OUT
     }
 
-    /// Seconds of processor time so far.
+    /// Returns the CPU time used so far, in seconds.
     fn used() -> u64 {
         let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else {
             return WORN_OUT;
@@ -102,7 +103,8 @@ pub(super) use unix::{begin, begin_document, close_inherited, is_worn_out};
 
 #[cfg(not(unix))]
 mod other {
-    //! Without limits of the system the parent's own remain: the time and the size of the answer.
+    //! Platforms without resource limits. Only the parent's limits apply: the timeout and the size
+    //! of the response.
 
     use std::io;
 

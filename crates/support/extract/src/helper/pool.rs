@@ -1,4 +1,4 @@
-//! Helpers: a few at most, started on demand, ended when they were idle for a while.
+//! A small pool of helper processes, started on demand and ended when idle.
 
 use std::{
     env, fmt,
@@ -23,18 +23,18 @@ use super::{
 };
 use crate::{Answer, Extract, ExtractError, Request, exchange::answer_of};
 
-/// The most helpers at once.
+/// Maximum number of helpers at once.
 const HELPERS: usize = 2;
 /// Idle time after which a helper ends.
 const WARM: Duration = Duration::from_secs(5);
-/// Limit for an answer by the clock, for a machine too busy to use up the processor time.
+/// Timeout for a response in wall-clock time, for a machine too busy to use up the CPU time.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Reads documents in helper processes.
 ///
-/// Holds no process while it is not used, and none after it is dropped.
+/// No process exists before the first use, after a few idle seconds, or after this is dropped.
 pub struct HelperProcess {
-    /// `None` for this program, which is its own helper.
+    /// Path of the helper; `None` if this program is its own helper.
     program: Option<PathBuf>,
     seats: Semaphore,
     idle: Idle,
@@ -58,14 +58,15 @@ impl Default for HelperProcess {
 }
 
 impl HelperProcess {
-    /// Helpers that are this program once more. Its `main` has to call [`enter`](crate::enter) first,
-    /// else every request fails with [`ExtractError::NotSetUp`]. Starts nothing yet.
+    /// Creates a pool that uses this program as the helper. Its `main` has to call
+    /// [`enter`](crate::enter) first; otherwise every request fails with
+    /// [`ExtractError::NotSetUp`]. No process is started yet.
     #[must_use]
     pub fn of_this_program() -> Self {
         Self::of(None)
     }
 
-    /// Helpers that are another program, whose `main` calls [`enter`](crate::enter) first.
+    /// Creates a pool that uses another program, whose `main` calls [`enter`](crate::enter) first.
     #[must_use]
     pub fn at(program: PathBuf) -> Self {
         Self::of(Some(program))
@@ -90,7 +91,7 @@ impl HelperProcess {
         if !HAS_ENTRY.load(Ordering::Relaxed) {
             return Err(ExtractError::NotSetUp);
         }
-        // By its name it might be a newer version by now.
+        // The file at the program's path may have been updated since this process started.
         if cfg!(target_os = "linux") {
             Ok("/proc/self/exe".into())
         } else {
@@ -102,12 +103,12 @@ impl HelperProcess {
         Helper::start(&self.program()?).map_err(ExtractError::Start)
     }
 
-    /// A seat, which is never taken away: the semaphore is not closed.
+    /// Waits for a free slot. Never returns `None`, because the semaphore is not closed.
     async fn seat(&self) -> Option<SemaphorePermit<'_>> {
         self.seats.acquire().await.ok()
     }
 
-    /// Keeps a helper for a while.
+    /// Returns a helper to the pool, and ends it if it stays idle.
     fn keep(&self, helper: Helper) {
         let number = self.idle.add(helper);
         let (idle, stopped) = (self.idle.clone(), self.stopped.clone());
@@ -131,7 +132,7 @@ impl Extract for HelperProcess {
         }
         match self.start() {
             Ok(helper) => self.keep(helper),
-            Err(error) => tracing::debug!(%error, "no reader can be started ahead"),
+            Err(error) => tracing::debug!(%error, "cannot start a reader in advance"),
         }
     }
 
@@ -159,7 +160,7 @@ impl Extract for HelperProcess {
                 }
                 Ok(Err(Failed::Retired)) if is_warm => {}
                 Ok(Err(Failed::Retired)) => {
-                    return Err(ExtractError::Ended("it answers nothing".to_owned()));
+                    return Err(ExtractError::Ended("it sent no response".to_owned()));
                 }
                 Ok(Err(Failed::For(error))) => return Err(error),
                 Err(_elapsed) => {
@@ -171,7 +172,7 @@ impl Extract for HelperProcess {
     }
 }
 
-/// Helpers without work, each under a number of its own.
+/// The idle helpers, each with a unique number.
 #[derive(Clone, Debug, Default)]
 struct Idle(Arc<Mutex<Waiting>>);
 
@@ -204,7 +205,7 @@ impl Idle {
         })
     }
 
-    /// `true` if one that runs has no work.
+    /// Returns `true` if a live helper is idle.
     fn is_any(&self) -> bool {
         self.with(|waiting| {
             waiting
@@ -214,7 +215,7 @@ impl Idle {
         })
     }
 
-    /// The one that was idle for the shortest time, of those that still run.
+    /// Removes and returns the live helper that has been idle for the shortest time.
     fn newest(&self) -> Option<Helper> {
         self.with(|waiting| {
             waiting.helpers.retain_mut(|(_, helper)| helper.is_alive());

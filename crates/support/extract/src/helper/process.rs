@@ -1,4 +1,4 @@
-//! One helper, seen by its parent.
+//! The parent's side of one helper process.
 
 use std::{
     io,
@@ -15,24 +15,24 @@ use tokio::{
 use super::{ARGUMENT, MAX_FACTS};
 use crate::{ExtractError, exchange::Parts, frame, page::MAX_TEXT};
 
-/// Limit for the end of a killed process.
+/// Timeout for the exit of a killed process.
 const END: Duration = Duration::from_secs(2);
 
-/// A process that waits for a request or works on one. It ends with this value.
+/// A helper that waits for a request or processes one. Dropping it kills the process.
 #[derive(Debug)]
 pub(super) struct Helper {
-    /// Dropped before the process, while its number is still its own.
+    /// Declared before `child`, so that it is dropped while the process id is still in use.
     group: group::Group,
     child: Child,
     input: ChildStdin,
     output: ChildStdout,
 }
 
-/// Reasons why a helper gave no answer.
+/// Reasons why a helper sent no response.
 pub(super) enum Failed {
-    /// It ended before it read the request, as one does that has worked enough.
+    /// It ended before it read the request, as a worn-out helper does.
     Retired,
-    /// It cannot be asked again.
+    /// It failed on this request and cannot be used again.
     For(ExtractError),
 }
 
@@ -62,15 +62,15 @@ impl Helper {
         })
     }
 
-    /// `true` if it still runs.
+    /// Returns `true` if the process is running.
     pub(super) fn is_alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Sends a request of `size` bytes and waits for the answer.
+    /// Sends a request of `size` bytes and waits for the response.
     pub(super) async fn ask(&mut self, request: &Parts, size: usize) -> Result<Parts, Failed> {
         let sent = frame::send(&mut self.input, request).await;
-        // One that died while it read may have said why, and its end says so in any case.
+        // A helper that died while reading is diagnosed by its exit status in either case.
         let limit = MAX_TEXT + MAX_FACTS + 2 * size;
         let received = match sent {
             Ok(()) => frame::receive(&mut self.output, limit).await,
@@ -85,21 +85,24 @@ impl Helper {
         }
     }
 
-    /// Ends it and whatever it started.
+    /// Kills the helper and its process group.
     pub(super) async fn end(mut self) {
         self.ended().await;
     }
 
-    /// Its end after the pipe was closed.
+    /// Returns the exit status after the pipe was closed.
     async fn ended(&mut self) -> Option<ExitStatus> {
-        // By closing its pipes it has its exit code already, unless it does not mean to end.
+        // A helper that closed its pipes on its own has its exit code already; any other is killed
+        // here.
         self.group.kill();
         timeout(END, self.child.wait()).await.ok()?.ok()
     }
 
     async fn reason(&mut self) -> Failed {
         let Some(status) = self.ended().await else {
-            return Failed::For(ExtractError::Ended("it does not end".to_owned()));
+            return Failed::For(ExtractError::Ended(
+                "it did not exit when killed".to_owned(),
+            ));
         };
         if status.success() {
             return Failed::Retired;
@@ -118,10 +121,10 @@ mod signal {
 
     use crate::ExtractError;
 
-    /// The limit that ended a process.
+    /// Maps the signal that ended a process to the limit that was exceeded.
     pub(super) fn reason(status: ExitStatus) -> Option<ExtractError> {
         match Signal::try_from(status.signal()?).ok()? {
-            // Rust aborts after both.
+            // Rust aborts on a stack overflow and on a failed allocation.
             Signal::SIGABRT | Signal::SIGSEGV | Signal::SIGBUS => Some(ExtractError::OutOfMemory),
             Signal::SIGXCPU => Some(ExtractError::OutOfTime),
             Signal::SIGILL | Signal::SIGTRAP | Signal::SIGFPE => Some(ExtractError::Broken),
@@ -136,7 +139,7 @@ mod signal {
 
     use crate::ExtractError;
 
-    /// The codes of Windows for a stack overflow and for an abort.
+    /// Windows exit codes for a stack overflow, an abort, and an access violation.
     const DEATHS: [u32; 3] = [0xC000_00FD, 0xC000_0409, 0xC000_0005];
 
     pub(super) fn reason(status: ExitStatus) -> Option<ExtractError> {
@@ -147,7 +150,7 @@ mod signal {
 
 #[cfg(unix)]
 mod group {
-    //! A process group: the helper, and whatever a parser that was taken over may have started.
+    //! Process group of the helper, including any process started by a compromised parser.
 
     use nix::{
         sys::signal::{Signal, killpg},
@@ -155,7 +158,7 @@ mod group {
     };
     use tokio::process::Child;
 
-    /// A group that does not outlive this value.
+    /// A process group that is killed when this value is dropped.
     #[derive(Debug)]
     pub(super) struct Group(Option<Pid>);
 
@@ -165,7 +168,7 @@ mod group {
             Self(leader.map(Pid::from_raw))
         }
 
-        /// Once only: afterwards the number may be another group's.
+        /// Kills the group, at most once: afterwards the id may belong to another group.
         pub(super) fn kill(&mut self) {
             if let Some(leader) = self.0.take()
                 && let Err(error) = killpg(leader, Signal::SIGKILL)
@@ -184,7 +187,8 @@ mod group {
 
 #[cfg(not(unix))]
 mod group {
-    //! Without groups only the helper itself is killed, when its handle is dropped.
+    //! Platforms without process groups: only the helper itself is killed, when its handle is
+    //! dropped.
 
     use tokio::process::Child;
 

@@ -1,7 +1,7 @@
 //! The helper's own side.
 //!
-//! Decision: one thread reads requests, and another works on them with a stack of known size. So the
-//! end of the pipe is noticed during the work, and a helper never outlives its parent.
+//! Decision: one thread reads requests, and another processes them on a stack of known size. So a
+//! closed pipe is noticed during the processing, and a helper never outlives its parent.
 
 use std::{
     io::{self, Write as _},
@@ -18,10 +18,10 @@ use crate::{
     frame, read,
 };
 
-/// Stack of the thread that parses, in bytes.
+/// Stack size of the parser thread, in bytes.
 const STACK: usize = 64 << 20;
 
-/// Serves requests from standard input until it ends.
+/// Serves requests from standard input until it is closed.
 pub(super) fn serve() -> ExitCode {
     limits::close_inherited();
     let (requests, work) = sync_channel(1);
@@ -52,7 +52,7 @@ fn answer_all(requests: &Receiver<Parts>) {
             break 1;
         }
         if limits::is_worn_out() {
-            // The next request finds the pipe closed and goes to another helper.
+            // The next request finds the pipe closed and is sent to another helper.
             break 0;
         }
     };

@@ -1,11 +1,12 @@
-//! Bodies as text, by the encoding that they name.
+//! Decodes bodies by their declared encoding.
 
 use encoding_rs::{Encoding, UTF_8};
 
-/// Bytes of a page in which its encoding may be named.
+/// Length of the beginning of a page that is searched for its encoding, in bytes.
 const PRELUDE: usize = 2048;
 
-/// A body as text: by the header, else by the page itself, else UTF-8. `header` is in lower case.
+/// Decodes a body by the encoding in the header, or in the page itself, or as UTF-8. `header` is in
+/// lower case.
 pub(super) fn decoded(body: &[u8], header: &str) -> String {
     let prelude = String::from_utf8_lossy(body.get(..PRELUDE).unwrap_or(body)).to_ascii_lowercase();
     let named = charset_in(header).or_else(|| charset_in(&prelude));
@@ -15,7 +16,7 @@ pub(super) fn decoded(body: &[u8], header: &str) -> String {
     encoding.decode(body).0.into_owned()
 }
 
-/// The value after `charset=`.
+/// Returns the value after `charset=`.
 fn charset_in(text: &str) -> Option<String> {
     let (_, after) = text.split_once("charset=")?;
     let name: String = after

@@ -1,4 +1,4 @@
-//! A program that is nothing but the helper.
+//! A program that only runs the helper.
 
 use std::process::ExitCode;
 
