@@ -1,12 +1,13 @@
-//! The exact values of the secrets that are in use, in every spelling they are likely to take.
+//! Redacts the exact values of the secrets that are in use, in all likely encodings.
 //!
-//! Decision: [`without_secrets`](crate::without_secrets) hides by name and look, which misses a password made of words
-//! and hides innocent hashes; for logs and bundles that is right. What a model reads and people
-//! are sent must stay intact otherwise, so there only exact values are searched for: as they are,
-//! inside JSON, in base64 at any alignment, in hexadecimal, percent-encoded, and reversed. One
-//! automaton finds all of them in one pass.
+//! Decision: [`without_secrets`](crate::without_secrets) redacts by name and pattern, which misses
+//! a password made of words and hides harmless hashes; that is right for logs and bundles. Text for
+//! models and users must otherwise stay intact, so here only exact values are searched for:
+//! unencoded, inside JSON, in base64 at any alignment, in hexadecimal, percent-encoded, and
+//! reversed. One automaton finds all of them in one pass.
 //!
-//! Values under [`SHORTEST`] characters are not searched for: they would hide ordinary words.
+//! Values shorter than [`SHORTEST`] characters are not searched for, because they would hide
+//! ordinary words.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -20,20 +21,20 @@ use serde_json::{Map, Value};
 
 use crate::HIDDEN;
 
-/// The fewest characters of a value that is searched for.
+/// Minimum length of a value that is searched for, in characters.
 pub const SHORTEST: usize = 8;
 
 /// The secrets of a running program. Clones share them.
 ///
-/// Grows only: a token that was replaced stays hidden until the program ends, because replies and
-/// results that hold it may still be under way.
+/// The set only grows: a replaced token stays redacted until the program ends, because pending
+/// replies and results may still contain it.
 #[derive(Clone, Default)]
 pub struct Secrets {
     known: Arc<RwLock<Arc<Known>>>,
 }
 
 impl Secrets {
-    /// These values; those under [`SHORTEST`] characters are left out.
+    /// Creates a set of secrets. Values shorter than [`SHORTEST`] characters are ignored.
     #[must_use]
     pub fn new(values: impl IntoIterator<Item = String>) -> Self {
         Self {
@@ -43,7 +44,7 @@ impl Secrets {
         }
     }
 
-    /// Adds values, for a configuration that is followed and tokens that are refreshed.
+    /// Adds values, after a configuration reload or a token refresh.
     pub fn learn(&self, values: impl IntoIterator<Item = String>) {
         let values: BTreeSet<String> = long_enough(values).collect();
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
@@ -52,19 +53,19 @@ impl Secrets {
         }
     }
 
-    /// The text with every secret replaced by [`HIDDEN`].
+    /// Replaces every secret in `text` by [`HIDDEN`].
     #[must_use]
     pub fn hide<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.known().hide(text)
     }
 
-    /// The same for every text and every key of a value.
+    /// Redacts all strings and keys of a JSON value.
     #[must_use]
     pub fn hide_in(&self, value: &Value) -> Value {
         self.known().hide_in(value)
     }
 
-    /// A filter for a text that arrives in pieces.
+    /// Returns a filter for text that arrives in pieces.
     #[must_use]
     pub fn stream(&self) -> SecretStream {
         SecretStream {
@@ -82,7 +83,7 @@ impl Secrets {
 }
 
 impl fmt::Debug for Secrets {
-    /// Shows how many there are and no value.
+    /// Shows the number of values, but no value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Secrets")
             .field("values", &self.known().values.len())
@@ -95,15 +96,15 @@ fn long_enough(values: impl IntoIterator<Item = String>) -> impl Iterator<Item =
     trimmed.filter(|value| value.chars().count() >= SHORTEST)
 }
 
-/// Hides secrets in a text that arrives in pieces: the end of what came is held back while it may
-/// be the beginning of a secret.
+/// Redacts secrets in text that arrives in pieces. The end of the text so far is held back while it
+/// may be the beginning of a secret.
 pub struct SecretStream {
     known: Arc<Known>,
     held: String,
 }
 
 impl SecretStream {
-    /// The part of the text so far that is certain and was not returned before.
+    /// Adds a piece and returns the redacted text that has become certain.
     #[must_use]
     pub fn push(&mut self, piece: &str) -> String {
         self.held.push_str(piece);
@@ -115,7 +116,7 @@ impl SecretStream {
         shown
     }
 
-    /// The rest, when the text has ended.
+    /// Returns the held-back rest at the end of the text.
     #[must_use]
     pub fn finish(&mut self) -> String {
         let rest = std::mem::take(&mut self.held);
@@ -129,14 +130,14 @@ impl fmt::Debug for SecretStream {
     }
 }
 
-/// A set of values with all their spellings. Complete when built.
+/// A set of values with all their encodings. Immutable.
 #[derive(Default)]
 struct Known {
     values: BTreeSet<String>,
     /// Sorted.
     spellings: Vec<String>,
     longest: usize,
-    /// `None` where there is nothing to search for.
+    /// `None` if there is nothing to search for.
     search: Option<AhoCorasick>,
 }
 
@@ -149,7 +150,7 @@ impl Known {
         let search = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .build(&spellings);
-        // Fails only beyond 2^31 states.
+        // Building fails only beyond 2^31 states.
         let search = search.ok().filter(|_| !spellings.is_empty());
         Self {
             values,
@@ -181,7 +182,7 @@ impl Known {
         }
     }
 
-    /// The text before `end` with secrets hidden, and the place up to which it was read: `end`, or
+    /// Returns the redacted text before `end`, and the position up to which it was read: `end`, or
     /// the end of a secret that begins before it.
     fn hide_up_to(&self, text: &str, end: usize) -> (String, usize) {
         let mut shown = String::with_capacity(end);
@@ -201,8 +202,8 @@ impl Known {
         (shown, read)
     }
 
-    /// The place from which the text is the beginning of a spelling that has not ended; its length
-    /// where there is none.
+    /// Returns the position from which the text may be the beginning of an encoded secret, or its
+    /// length if there is none.
     fn undecided(&self, text: &str) -> usize {
         let first = text.len().saturating_sub(self.longest);
         let places = text
@@ -215,7 +216,7 @@ impl Known {
             .unwrap_or(text.len())
     }
 
-    /// `true` if `piece` begins a spelling that is longer.
+    /// Returns `true` if `piece` is a proper prefix of an encoded secret.
     fn begins(&self, piece: &str) -> bool {
         let at = self
             .spellings
@@ -226,7 +227,7 @@ impl Known {
     }
 }
 
-/// Every form of a value that is searched for.
+/// Returns all encodings of a value that are searched for.
 fn spellings(value: &str) -> Vec<String> {
     let bytes = value.as_bytes();
     let mut forms = vec![
@@ -252,7 +253,7 @@ fn spellings(value: &str) -> Vec<String> {
     forms
 }
 
-/// The value between the quotes of a JSON text.
+/// Returns the value as it is written between the quotes of a JSON string.
 fn in_json(value: &str) -> String {
     let quoted = Value::from(value).to_string();
     quoted
@@ -262,8 +263,8 @@ fn in_json(value: &str) -> String {
         .to_owned()
 }
 
-/// The digits of base64 that only the value decides when `before` bytes precede it in a longer
-/// text, modulo 3.
+/// Returns the base64 digits that depend only on the value if it follows `before` bytes (modulo 3)
+/// in a longer text.
 fn inside(kind: &impl base64::Engine, value: &[u8], before: usize) -> String {
     let text = kind.encode([&vec![0; before], value].concat());
     let first = (before * 8).div_ceil(6);
@@ -282,7 +283,7 @@ fn percent(bytes: &[u8], is_plain: impl Fn(u8) -> bool) -> String {
     bytes.iter().map(encode).collect()
 }
 
-/// The same with lower-case digits behind every percent sign.
+/// Converts the digits after every percent sign to lower case.
 fn lower_escapes(encoded: &str) -> String {
     let mut pieces = encoded.split('%');
     let mut lower = pieces.next().unwrap_or_default().to_owned();
@@ -301,7 +302,7 @@ mod tests {
 
     use super::*;
 
-    /// Words, marks that every encoding treats differently, and letters of several bytes.
+    /// Words, punctuation that every encoding treats differently, and multi-byte letters.
     const SECRET: &str = "correct/horse+\"battery\" ß";
 
     fn secrets() -> Secrets {

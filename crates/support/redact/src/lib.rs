@@ -1,7 +1,8 @@
-//! What looks like a secret, and texts and values without it.
+//! Redacts secrets in text and JSON values.
 //!
-//! Decision: one place knows, because configuration, bundles and logs have to agree on it. A secret
-//! is recognised by its name and its look, and [`Secrets`] by their exact values.
+//! Decision: the rules are in one crate, because configuration, bundles and logs have to agree on
+//! them. [`without_secrets`] recognizes a secret by its name and its pattern, [`Secrets`] by its
+//! exact value.
 
 mod exact;
 mod text;
@@ -11,5 +12,5 @@ pub use exact::{SHORTEST, SecretStream, Secrets};
 pub use text::{KEY_PREFIXES, is_secret_name, without_secrets};
 pub use value::{hidden, redacted};
 
-/// What stands in place of a secret.
+/// Placeholder for a redacted secret.
 pub const HIDDEN: &str = "***";

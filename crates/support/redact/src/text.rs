@@ -1,13 +1,13 @@
-//! Finds secrets in a text.
+//! Redacts secrets in text by name and pattern.
 //!
-//! Decision: deny by look. A value is hidden for the name it is given (`apiKey: …`,
-//! `Authorization: Bearer …`), for how issued keys begin, and for looking like something that only
-//! a machine writes: long, letters and digits mixed. Innocent hashes are hidden too. Hiding twice
-//! changes nothing.
+//! Decision: when in doubt, redact. A value is redacted because of its name (`apiKey: …`,
+//! `Authorization: Bearer …`), because of a prefix of issued keys, or because it looks
+//! machine-generated: long, with mixed letters and digits. Harmless hashes are redacted, too.
+//! Redaction is idempotent.
 
 use crate::HIDDEN;
 
-/// Names of secrets hold one of these words.
+/// Words that mark a name as that of a secret.
 const SECRET_WORDS: [&str; 9] = [
     "token",
     "secret",
@@ -20,7 +20,7 @@ const SECRET_WORDS: [&str; 9] = [
     "apikey",
 ];
 
-/// How issued keys begin. Case counts.
+/// Prefixes of issued keys, case-sensitive.
 pub const KEY_PREFIXES: [&str; 24] = [
     "sk-",
     "pk-",
@@ -48,27 +48,28 @@ pub const KEY_PREFIXES: [&str; 24] = [
     "eyJ",
 ];
 
-/// A key has at least this many characters behind its prefix.
+/// Minimum length of a key after its prefix, in characters.
 const KEY_LENGTH: usize = 8;
 
-/// A text this long with letters and digits in it is a token; with both cases, the shorter one.
+/// Minimum length of a token that has letters and digits. The shorter length applies to tokens with
+/// letters of both cases.
 const TOKEN_LENGTH: usize = 32;
 const MIXED_TOKEN_LENGTH: usize = 24;
 
-/// A word this long behind `Bearer` is none of a sentence.
+/// Minimum length of a word after `Bearer` that is taken for a token and not for prose.
 const BEARER_LENGTH: usize = 20;
 
-/// The most times that a text is searched. Twice is usual where there is a secret.
+/// Maximum number of passes over a text. Text with secrets usually takes two.
 const MOST_PASSES: usize = 8;
 
-/// Parts of addresses that are secrets as a whole: who knows them may write there.
+/// URL parts that make the whole URL a secret, because anyone who knows it can post there.
 const WEBHOOKS: [&str; 2] = ["hooks.slack.com/", "/api/webhooks/"];
 
-/// The text with every secret replaced by [`HIDDEN`]. A second time changes nothing.
+/// Replaces every secret in `text` by [`HIDDEN`]. Idempotent.
 #[must_use]
 pub fn without_secrets(text: &str) -> String {
     let mut before = text.to_owned();
-    // A key that is hidden may leave an address whose password can be seen as one.
+    // Redacting a key may expose the password of a URL to the next pass.
     for _ in 0..MOST_PASSES {
         let after = hide_in(&without_passwords(&without_private_keys(&before)));
         if after == before {
@@ -79,7 +80,8 @@ pub fn without_secrets(text: &str) -> String {
     before
 }
 
-/// Whether what bears this name is a secret. A number of tokens is none, nor is the key of a map.
+/// Returns `true` if `name` is that of a secret. A token count (`maxTokens`) and a bare `key` are
+/// not.
 #[must_use]
 pub fn is_secret_name(name: &str) -> bool {
     let flat: String = name
@@ -93,7 +95,7 @@ pub fn is_secret_name(name: &str) -> bool {
             || SECRET_WORDS.iter().any(|word| flat.contains(word)))
 }
 
-/// The text without whole private keys; one that is cut off is hidden to the end.
+/// Redacts private keys in PEM format. A truncated one is redacted to the end of the text.
 fn without_private_keys(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
@@ -118,7 +120,7 @@ fn without_private_keys(text: &str) -> String {
     kept
 }
 
-/// The text without what stands before the hosts of its addresses, but for the names of users.
+/// Redacts the passwords in URLs, but keeps the user names, and redacts webhook URLs as a whole.
 fn without_passwords(text: &str) -> String {
     let mut parts = text.split("://");
     let mut kept = parts.next().unwrap_or_default().to_owned();
@@ -150,7 +152,7 @@ fn without_passwords(text: &str) -> String {
     kept
 }
 
-/// Hides secrets word by word: a word is what stands between spaces, quotes and the like.
+/// Redacts secrets word by word. Words are separated by spaces, quotes and other punctuation.
 fn hide_in(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut reader = Reader {
@@ -164,22 +166,22 @@ fn hide_in(text: &str) -> String {
     kept
 }
 
-/// Whether a secret is expected.
+/// Expectation of a secret, after the text read so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Named {
     No,
-    /// The name alone.
+    /// After the name of a secret.
     Name,
-    /// The name and `:` or `=`: the next word is the secret.
+    /// After the name and `:` or `=`: the next word is the secret.
     Value,
-    /// `Bearer`, in a sentence or before a secret: the next word tells.
+    /// After `Bearer`, in prose or before a secret: the next word decides.
     Scheme,
 }
 
 struct Reader<'a> {
     rest: &'a str,
     named: Named,
-    /// What was read last is a backslash.
+    /// `true` if the last character was a backslash.
     is_escaped: bool,
 }
 
@@ -218,12 +220,12 @@ impl<'a> Reader<'a> {
     fn word(&mut self, word: &str) -> String {
         let is_scheme = matches!(word.to_ascii_lowercase().as_str(), "bearer" | "basic");
         match std::mem::replace(&mut self.named, Named::No) {
-            // `Authorization: Bearer …`: the scheme is none of it.
+            // In `Authorization: Bearer …` the scheme is not part of the secret.
             Named::Value if is_scheme => {
                 self.named = Named::Value;
                 word.to_owned()
             }
-            // The name of a variable gives nothing away.
+            // A reference to a variable is not secret.
             Named::Value if word.starts_with('$') && !word.contains(|c: char| c.is_lowercase()) => {
                 word.to_owned()
             }
@@ -244,8 +246,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The value of a name in quotes, whatever it is. Where the opening quote is escaped, the
-    /// text is JSON within a text, and so is the closing one.
+    /// Redacts a quoted value after the name of a secret. If the opening quote is escaped, the text
+    /// is JSON within a string, and the closing quote is escaped, too.
     fn quoted(&mut self, quote: char, is_escaped: bool) -> String {
         let mut inside = self.rest.chars();
         inside.next();
@@ -257,7 +259,7 @@ impl<'a> Reader<'a> {
         });
         let value = closing.and_then(|(place, _)| inside.as_str().split_at_checked(place));
         let Some((value, after)) = value else {
-            // Cut off: what is left are words.
+            // Truncated: read the rest as words.
             self.rest = inside.as_str();
             return quote.to_string();
         };
@@ -269,7 +271,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Letters, digits and what keys, addresses and paths are written with besides.
+/// Returns `true` for letters, digits and the punctuation of keys, URLs and paths.
 fn is_word(c: char) -> bool {
     c.is_alphanumeric()
         || matches!(
@@ -278,7 +280,7 @@ fn is_word(c: char) -> bool {
         )
 }
 
-/// The word without the secrets in it.
+/// Redacts the secrets in a word.
 fn hidden_word(word: &str) -> String {
     if looks_secret(word) {
         return HIDDEN.to_owned();
@@ -290,7 +292,7 @@ fn hidden_word(word: &str) -> String {
     pieces.join("/")
 }
 
-/// Ids of requests and turns look like this.
+/// Returns `true` for a UUID, the form of request and turn ids.
 fn is_uuid(word: &str) -> bool {
     let is_hex = |part: &str| part.chars().all(|c| c.is_ascii_hexdigit());
     word.split('-').map(str::len).eq([8, 4, 4, 4, 12]) && word.split('-').all(is_hex)
@@ -314,7 +316,7 @@ fn looks_secret(word: &str) -> bool {
     } else {
         TOKEN_LENGTH
     };
-    // Paths are long too, but made of short names.
+    // Paths are long too, but consist of short names.
     let pieces = word.split(['/', '.']).count();
     (lower || upper) && word.len() >= wanted && word.len() / pieces >= wanted.min(16)
 }

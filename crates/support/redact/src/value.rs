@@ -1,10 +1,10 @@
-//! Secrets in JSON.
+//! Redacts secrets in JSON.
 
 use serde_json::{Map, Value};
 
 use crate::{HIDDEN, is_secret_name};
 
-/// The value with `text` made of each of its texts; what stands under the name of a secret is
+/// Applies `text` to all strings of a value. Values under the name of a secret are replaced by
 /// [`hidden`].
 #[must_use]
 pub fn redacted(value: &Value, text: &impl Fn(&str) -> String) -> Value {
@@ -26,7 +26,7 @@ pub fn redacted(value: &Value, text: &impl Fn(&str) -> String) -> Value {
     }
 }
 
-/// The value with [`HIDDEN`] for every text that is not empty. Its shape stays.
+/// Replaces all non-empty strings of a value by [`HIDDEN`], keeping its shape.
 #[must_use]
 pub fn hidden(value: &Value) -> Value {
     match value {
