@@ -1,4 +1,4 @@
-//! The loaded configuration: four layers merged, each value knowing its layer.
+//! The loaded configuration: four merged layers with the origin of each value.
 
 use std::fmt;
 use std::fs;
@@ -21,7 +21,7 @@ use crate::{ConfigError, Environment, Finding, Origin, Paths, Schema, fold, migr
 
 const WORKSPACE_KEY: &str = "agents.defaults.workspace";
 
-/// Collects what a configuration is made of; [`Loader::load`] makes it.
+/// Collects the sources of a configuration; [`Loader::load`] reads and merges them.
 #[derive(Clone, Debug)]
 pub struct Loader {
     schema: Schema,
@@ -32,7 +32,7 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// A loader of `paths.config_file` for the sections of `schema`.
+    /// Creates a loader of `paths.config_file` for the sections of `schema`.
     #[must_use]
     pub fn new(schema: Schema, paths: Paths, environment: Environment) -> Self {
         Self {
@@ -45,15 +45,15 @@ impl Loader {
     }
 
     /// Adds a setting of the command line: a dotted key (any spelling) and its text, which is
-    /// read as the type of the key's default. Later ones win.
+    /// parsed as the type of the key's default. Later ones take precedence.
     #[must_use]
     pub fn with_override(mut self, key: impl Into<String>, text: impl Into<String>) -> Self {
         self.overrides.push((key.into(), text.into()));
         self
     }
 
-    /// Takes a file that was named explicitly and does not exist for an empty one: for whoever is
-    /// about to write it.
+    /// Treats a missing file as empty even if it was named explicitly, for callers that are about
+    /// to write it.
     #[must_use]
     pub fn may_be_missing(mut self) -> Self {
         self.may_be_missing = true;
@@ -62,13 +62,13 @@ impl Loader {
 
     /// Reads the file and merges defaults < file < environment < command line.
     ///
-    /// A file that does not exist means defaults, unless it was named explicitly and has to be
-    /// there. Nothing is written.
+    /// A missing file means defaults, unless it was named explicitly and has to exist. Nothing is
+    /// written.
     ///
     /// # Errors
-    /// When the file cannot be read, is not UTF-8 or not a JSON object, sets one key to two
-    /// values, or when an override names a key that does not exist. Types and `${…}` references
-    /// are checked by [`Config::section`].
+    /// Returns an error if the file cannot be read, is not UTF-8 or not a JSON object, or sets one
+    /// key to two values, or if an override names a key that does not exist. Types and `${…}`
+    /// references are checked by [`Config::section`].
     pub fn load(self) -> Result<Config, ConfigError> {
         let file = self.paths.config_file.clone();
         let mut shape = self.schema.into_root();
@@ -124,7 +124,7 @@ impl Loader {
     }
 }
 
-/// The content of a file; `None` if there is no such file.
+/// Returns the content of a file; `None` if there is no such file.
 pub(crate) fn read(file: &Path) -> Result<Option<Vec<u8>>, ConfigError> {
     match fs::read(file) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -144,12 +144,12 @@ fn file_start(file: &Path) -> Origin {
     }
 }
 
-/// A configuration, read once; hands out typed sections and says where every value is from.
+/// A configuration snapshot that provides typed sections and the origin of every value.
 ///
 /// `Debug` shows the paths and never a value.
 pub struct Config {
     pub(crate) shape: Shape,
-    /// Weakest first.
+    /// The layers, in order of increasing precedence.
     pub(crate) layers: Vec<Layer>,
     figment: Figment,
     pub(crate) merged: FigmentValue,
@@ -162,8 +162,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// What reads the same file with the same environment and command line, for whoever sees that
-    /// the file changed. A file that is gone by then is an error if it was there now.
+    /// Returns a loader with the same file, environment and command line, for reloading after the
+    /// file changed. If the file exists now, a file that is missing then is an error.
     #[must_use]
     pub fn loader(&self, schema: Schema) -> Loader {
         Loader {
@@ -175,23 +175,24 @@ impl Config {
         }
     }
 
-    /// The section at a dotted key, `${…}` references resolved; `T` is what was registered there
-    /// or any other struct with the fields that the caller needs. Nothing set and nothing
-    /// registered reads as an empty object.
+    /// Returns the section at a dotted key, with `${…}` references resolved. `T` is the registered
+    /// type or any other struct with the fields that the caller needs. A section that is neither
+    /// set nor registered is read as an empty object.
     ///
     /// # Errors
-    /// [`ConfigError::UnsetVariable`] for a reference without a variable, and
-    /// [`ConfigError::WrongType`] or [`ConfigError::Unacceptable`] for a value that `T` refuses,
+    /// Returns [`ConfigError::UnsetVariable`] for a reference to an unset variable, and
+    /// [`ConfigError::WrongType`] or [`ConfigError::Unacceptable`] for a value that `T` rejects,
     /// each with file, line and full key.
     pub fn section<T: DeserializeOwned>(&self, key: &str) -> Result<T, ConfigError> {
         self.extraction(key)?.into_typed()
     }
 
-    /// A section whose type is not known here, as JSON with canonical keys and references
-    /// resolved: what a channel's factory is given. `None` if there is nothing at that key.
+    /// Returns a section of unknown type as JSON, with canonical keys and resolved references, as a
+    /// channel's factory receives it. Returns `None` if there is nothing at that key.
     ///
     /// # Errors
-    /// As [`Config::section`]; a value is refused if its JSON type is not the default's.
+    /// Returns the errors of [`Config::section`]; a value is rejected if its JSON type differs from
+    /// that of its default.
     pub fn raw(&self, key: &str) -> Result<Option<Value>, ConfigError> {
         let path = self.path(key)?;
         if self.find(&path).is_none() {
@@ -202,11 +203,11 @@ impl Config {
         Ok(Some(value))
     }
 
-    /// The names of the sections directly under a key, in order: the configured channels,
-    /// providers, MCP servers.
+    /// Returns the sorted names of the sections directly below a key: the configured channels,
+    /// providers or MCP servers.
     ///
     /// # Errors
-    /// [`ConfigError::BadKey`] if `key` cannot be a key.
+    /// Returns [`ConfigError::BadKey`] if `key` is not a valid key.
     pub fn names(&self, key: &str) -> Result<Vec<String>, ConfigError> {
         let path = self.path(key)?;
         let children = self.find(&path).and_then(FigmentValue::as_dict);
@@ -218,52 +219,53 @@ impl Config {
             .collect())
     }
 
-    /// Who set a key: [`Origin::Default`] when nobody did. For a section it is the strongest
-    /// layer that says anything inside it.
+    /// Returns the origin of a key's value: [`Origin::Default`] if no layer sets it. For a section
+    /// it is the layer of highest precedence that sets anything inside it.
     ///
     /// # Errors
-    /// [`ConfigError::BadKey`] if `key` cannot be a key.
+    /// Returns [`ConfigError::BadKey`] if `key` is not a valid key.
     pub fn origin(&self, key: &str) -> Result<Origin, ConfigError> {
         let path = self.path(key)?;
         Ok(self.origin_of(&path))
     }
 
-    /// Whether any layer above the built-in defaults sets this key.
+    /// Returns `true` if any layer above the built-in defaults sets this key.
     ///
     /// # Errors
-    /// [`ConfigError::BadKey`] if `key` cannot be a key.
+    /// Returns [`ConfigError::BadKey`] if `key` is not a valid key.
     pub fn is_set(&self, key: &str) -> Result<bool, ConfigError> {
         Ok(self.origin(key)? != Origin::Default)
     }
 
-    /// What is worth saying about this configuration, in the order of the file.
+    /// Returns the findings about this configuration, in the order of the file.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
-    /// Where things are on disk.
+    /// Returns the paths of this instance.
     #[must_use]
     pub fn paths(&self) -> &Paths {
         &self.paths
     }
 
-    /// The environment that this was loaded with.
+    /// Returns the environment that this configuration was loaded with.
     #[must_use]
     pub fn environment(&self) -> &Environment {
         &self.environment
     }
 
-    /// Whether the configuration file exists.
+    /// Returns `true` if the configuration file exists.
     #[must_use]
     pub fn has_file(&self) -> bool {
         self.original.is_some()
     }
 
-    /// The workspace, absolute: `agents.defaults.workspace`, else the home's own.
+    /// Returns the absolute path of the workspace: `agents.defaults.workspace`, or the home's
+    /// default.
     ///
     /// # Errors
-    /// When the setting is not text, or refers to a variable that is not set.
+    /// Returns an error if the setting is not text, or refers to a variable that is not set.
     pub fn workspace(&self) -> Result<PathBuf, ConfigError> {
         let path = KeyPath::parse(WORKSPACE_KEY)?;
         if self.find(&path).is_none() {
@@ -273,8 +275,8 @@ impl Config {
         Ok(self.paths.expand(&text))
     }
 
-    /// The file's own content, to be changed and saved: older keys migrated, references as
-    /// written, nothing from the environment or the command line.
+    /// Returns an editable draft of the file's own content: with older keys migrated, references
+    /// unresolved, and nothing from the environment or the command line.
     #[must_use]
     pub fn draft(&self) -> Draft {
         Draft::new(
@@ -285,18 +287,19 @@ impl Config {
         )
     }
 
-    /// Copies the configuration file as it was read to `<name>.bak-<time>` beside it, readable by
-    /// its owner only and on disk when this returns; `None` if there is no file. A save does this
-    /// by itself; this is for whoever is about to write elsewhere in somebody's home.
+    /// Copies the configuration file as it was read to `<name>.bak-<time>` in the same folder,
+    /// readable by its owner only and durable when this returns. Returns `None` if there is no
+    /// file. A save makes this copy itself; other callers use it before they write elsewhere in a
+    /// user's home.
     ///
     /// # Errors
-    /// [`ConfigError::Write`] from the system.
+    /// Returns [`ConfigError::Write`] if the system fails.
     pub fn back_up(&self, now: DateTime<Utc>) -> Result<Option<PathBuf>, ConfigError> {
         draft::back_up(&self.paths.config_file, self.original.as_deref(), now)
     }
 
-    /// Whether somebody's configuration is here and this program never kept state beside it: the
-    /// moment for an [`ImportReport`](crate::ImportReport).
+    /// Returns `true` if there is a configuration file but this program has no state next to it
+    /// yet: the time for an [`ImportReport`](crate::ImportReport).
     #[must_use]
     pub fn is_first_run(&self) -> bool {
         self.has_file() && !self.paths.state_db.exists()
@@ -333,7 +336,7 @@ impl Config {
             .unwrap_or(Source::Defaults)
     }
 
-    /// The origin of a path, which may lead into a list.
+    /// Returns the origin of a path, which may lead into a list.
     pub(crate) fn origin_of(&self, path: &KeyPath) -> Origin {
         let mut here = Some(path.clone());
         while let Some(key) = here {

@@ -1,9 +1,9 @@
-//! Values and types in words, for messages.
+//! Describes values and types in words, for messages.
 
 use figment::error::Actual;
 use serde_json::Value;
 
-/// What a value is; `hidden` keeps its content out.
+/// Describes a value; `hidden` omits its content.
 pub(crate) fn json(value: &Value, hidden: bool) -> String {
     match value {
         Value::Null => "null".to_owned(),
@@ -22,7 +22,7 @@ fn text_found(text: &str) -> String {
     format!("the text \"{short}{rest}\"")
 }
 
-/// What figment met while it looked for something else.
+/// Describes the value that figment found instead of the expected one.
 pub(crate) fn actual(actual: &Actual, hidden: bool) -> String {
     match actual {
         Actual::Str(_) if hidden => "text".to_owned(),
@@ -39,7 +39,7 @@ pub(crate) fn actual(actual: &Actual, hidden: bool) -> String {
     }
 }
 
-/// What serde expected, in a person's words.
+/// Describes the type that serde expected.
 pub(crate) fn wanted(expected: &str) -> String {
     let range = |low: String, high: String| format!("a whole number from {low} to {high}");
     match expected {
@@ -59,7 +59,7 @@ pub(crate) fn wanted(expected: &str) -> String {
     }
 }
 
-/// What a default of this kind asks for.
+/// Describes the type of a default.
 pub(crate) fn wanted_like(default: &Value) -> &'static str {
     match default {
         Value::Null => "anything",

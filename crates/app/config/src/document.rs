@@ -1,8 +1,8 @@
-//! A JSON file as it is written: order, spelling and places included.
+//! A JSON file as it is written, with order, spelling and positions.
 //!
-//! `serde_json` decides what is valid; a small scanner then walks the text once more and notes
-//! where each key stands and how each number and string was spelled, so that messages have lines
-//! and a save changes nothing that nobody asked to change. No comments, no trailing commas.
+//! `serde_json` decides what is valid. A small scanner then walks the text again and records the
+//! position of each key and the spelling of each number and string, so that messages have lines and
+//! a save changes nothing else. No comments, no trailing commas.
 
 use std::iter::Peekable;
 use std::path::Path;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::ConfigError;
 
-/// A place in the text, counted from 1, columns in characters.
+/// A position in the text, counted from 1, columns in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) line: u32,
@@ -22,7 +22,7 @@ pub(crate) struct Place {
 /// A value of the file.
 #[derive(Debug, Clone)]
 pub(crate) enum Node {
-    /// Anything without parts; `token` is its spelling.
+    /// A value without parts; `token` is its spelling.
     Scalar {
         value: Value,
         token: String,
@@ -36,16 +36,16 @@ pub(crate) enum Node {
 pub(crate) struct Member {
     /// The canonical name, equal to `written` until the document is folded.
     pub(crate) name: String,
-    /// The key as the file has it.
+    /// The key as it is written in the file.
     pub(crate) written: String,
-    /// Whether `name` is a key that the schema knows, so that a save uses it.
+    /// `true` if `name` is a key of the schema, so that a save uses it.
     pub(crate) known: bool,
     pub(crate) place: Place,
     pub(crate) value: Node,
 }
 
 impl Member {
-    /// The key that a save writes.
+    /// Returns the key that a save writes.
     pub(crate) fn saved_name(&self) -> &str {
         if self.known {
             &self.name
@@ -91,8 +91,8 @@ impl Node {
         }
     }
 
-    /// Puts a value at a path, making the objects above it; `false`, and nothing changed, if
-    /// something that is not an object is in the way.
+    /// Sets the value at a path, creating the objects above it. Returns `false`, with nothing
+    /// changed, if a parent is not an object.
     pub(crate) fn put(&mut self, path: &[String], place: Place, value: Self) -> bool {
         let Some((name, rest)) = path.split_first() else {
             *self = value;
@@ -123,7 +123,7 @@ impl Node {
         put
     }
 
-    /// Takes a key out of the object at a path.
+    /// Removes and returns the key at a path.
     pub(crate) fn take(&mut self, path: &[String]) -> Option<Member> {
         let (name, rest) = path.split_first()?;
         if !rest.is_empty() {
@@ -151,7 +151,7 @@ impl Node {
         })
     }
 
-    /// `null` and `""`, which count as not being there.
+    /// Returns `true` for `null` and `""`, which count as absent.
     pub(crate) fn is_blank(&self) -> bool {
         match self {
             Self::Scalar { value, .. } => value.is_null() || self.is_empty_text(),
@@ -159,7 +159,7 @@ impl Node {
         }
     }
 
-    /// `false`, which switches a key off.
+    /// Returns `true` for `false`, which disables a key.
     pub(crate) fn is_false(&self) -> bool {
         matches!(
             self,
@@ -170,12 +170,12 @@ impl Node {
         )
     }
 
-    /// `""`, which is a value for a few keys.
+    /// Returns `true` for `""`, which is a value for a few keys.
     pub(crate) fn is_empty_text(&self) -> bool {
         matches!(self, Self::Scalar { value, .. } if value.as_str() == Some(""))
     }
 
-    /// The value with canonical names, blanks included.
+    /// Returns the value with canonical names, blank values included.
     pub(crate) fn to_value(&self) -> Value {
         match self {
             Self::Scalar { value, .. } => value.clone(),
@@ -189,8 +189,8 @@ impl Node {
         }
     }
 
-    /// The text of the file: two spaces of indentation, order and spellings kept, one newline at
-    /// the end.
+    /// Renders the file with two spaces of indentation, order and spellings kept, and one newline
+    /// at the end.
     pub(crate) fn render(&self) -> String {
         let mut text = String::new();
         self.write(&mut text, 0);
@@ -235,14 +235,14 @@ impl Node {
     }
 }
 
-/// What a file turned out to hold.
+/// Content of a file.
 pub(crate) enum Document {
-    /// Nothing but white space.
+    /// White space only.
     Empty,
     Object(Node),
 }
 
-/// Reads the bytes of a file; a byte order mark is accepted.
+/// Parses the bytes of a file, with or without a byte order mark.
 pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Document, ConfigError> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
@@ -273,7 +273,7 @@ pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Document, ConfigError> 
     }
 }
 
-/// Reads one JSON value.
+/// Parses one JSON value.
 pub(crate) fn scan(text: &str) -> Result<Node, (Place, String)> {
     serde_json::from_str::<Value>(text).map_err(|error| {
         let message = error.to_string();
@@ -316,7 +316,8 @@ impl Place {
     }
 }
 
-/// Walks text that is known to be valid JSON (so its depth is bounded too); `None` if it is not.
+/// Walks text that is known to be valid JSON (so its depth is bounded too). Its methods return
+/// `None` if it is not.
 struct Scanner<'a> {
     rest: Peekable<Chars<'a>>,
     place: Place,
@@ -329,7 +330,7 @@ impl Scanner<'_> {
         Some(letter)
     }
 
-    /// The next character that is not white space, left where it is.
+    /// Skips white space and returns the next character without consuming it.
     fn peek(&mut self) -> Option<char> {
         while self.rest.peek()?.is_ascii_whitespace() {
             self.next();

@@ -1,10 +1,11 @@
-//! Changing the file without losing anything in it.
+//! Edits the file without losing anything in it.
 //!
-//! A draft is the file's own content. What nobody changes is written back in its order and, for
-//! unknown keys and all values, in its spelling; known keys become camelCase. The write is atomic
-//! and durable (temporary file, sync, rename, sync of the directory), leaves the file readable by
-//! its owner only, and is preceded by a copy of the old file beside it. There is no lock: a file
-//! that somebody else changed meanwhile is left alone and reported.
+//! A draft is the file's own content. Everything that is not edited is written back in its order
+//! and, for unknown keys and all values, in its spelling; known keys become camelCase. The write is
+//! atomic and durable (temporary file, sync, rename, sync of the directory), leaves the file
+//! readable by its owner only, and is preceded by a backup copy in the same folder. There is no
+//! lock: if the file has been changed by another program, it is left alone and the conflict is
+//! reported.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -26,15 +27,15 @@ pub struct Draft {
     shape: Shape,
 }
 
-/// What a save did.
+/// Result of a save.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Saved {
-    /// The file already said the same, byte for byte; nothing was written.
+    /// The file already had this content, byte for byte; nothing was written.
     Unchanged,
     /// The file was written.
     Written {
-        /// The copy of the file as it was, if there was one.
+        /// The backup of the old file, if there was one.
         backup: Option<PathBuf>,
     },
 }
@@ -51,10 +52,10 @@ impl Draft {
         }
     }
 
-    /// Sets a key, in place if it is there. The key may be in any spelling.
+    /// Sets a key, in place if it exists. The key may be in any spelling.
     ///
     /// # Errors
-    /// [`ConfigError::BadKey`] if `key` cannot be a key, or leads through something that is not
+    /// Returns [`ConfigError::BadKey`] if `key` is not a valid key, or if one of its parents is not
     /// an object.
     pub fn set(&mut self, key: &str, value: &Value) -> Result<(), ConfigError> {
         let path = self.path(key)?;
@@ -72,10 +73,10 @@ impl Draft {
         })
     }
 
-    /// Adds what is not there yet, at any depth; what is there stays, blank or not.
+    /// Adds the keys that are missing, at any depth. Existing keys are kept, blank or not.
     ///
     /// # Errors
-    /// As [`Draft::set`].
+    /// Returns the errors of [`Draft::set`].
     pub fn fill(&mut self, key: &str, value: &Value) -> Result<(), ConfigError> {
         let path = self.path(key)?;
         self.fill_at(&path, value)
@@ -91,27 +92,28 @@ impl Draft {
         }
     }
 
-    /// Removes a key; `false` if it is not in the file.
+    /// Removes a key; returns `false` if it is not in the file.
     ///
     /// # Errors
-    /// [`ConfigError::BadKey`] if `key` cannot be a key.
+    /// Returns [`ConfigError::BadKey`] if `key` is not a valid key.
     pub fn remove(&mut self, key: &str) -> Result<bool, ConfigError> {
         let path = self.path(key)?;
         Ok(self.root.take(path.parts()).is_some())
     }
 
-    /// The text that a save writes, secrets included.
+    /// Returns the text that a save writes, secrets included.
     #[must_use]
     pub fn text(&self) -> String {
         self.root.render()
     }
 
-    /// Writes the file, after copying the old one to `<name>.bak-<time>` beside it. A link is
-    /// followed, so that the file it points to is replaced.
+    /// Writes the file, after copying the old one to `<name>.bak-<time>` in the same folder. A link
+    /// is followed, so that its target is replaced.
     ///
     /// # Errors
-    /// [`ConfigError::ChangedOnDisk`] if the file is not what was read; [`ConfigError::Read`] and
-    /// [`ConfigError::Write`] from the system. The old file is complete in every case.
+    /// Returns [`ConfigError::ChangedOnDisk`] if the file is no longer what was read, and
+    /// [`ConfigError::Read`] or [`ConfigError::Write`] if the system fails. The old file is intact
+    /// in every case.
     pub fn save(&self, now: DateTime<Utc>) -> Result<Saved, ConfigError> {
         let file = fs::canonicalize(&self.file).unwrap_or_else(|_| self.file.clone());
         if crate::config::read(&file)? != self.original {
@@ -146,7 +148,8 @@ impl std::fmt::Debug for Draft {
     }
 }
 
-/// Copies what a file held to a name beside it; `None` if there was no file.
+/// Copies the old content of a file to a backup in the same folder; returns `None` if there was no
+/// file.
 pub(crate) fn back_up(
     file: &Path,
     content: Option<&[u8]>,
@@ -162,7 +165,7 @@ pub(crate) fn back_up(
     })
 }
 
-/// Writes the old content under a name that nobody has; it is on disk when this returns.
+/// Writes the old content under an unused name. It is durable when this returns.
 fn write_backup(file: &Path, bytes: &[u8], now: DateTime<Utc>) -> io::Result<PathBuf> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let stamp = now.format("%Y%m%dT%H%M%SZ");
@@ -201,7 +204,8 @@ fn private_file() -> OpenOptions {
     OpenOptions::new()
 }
 
-/// A temporary file is private to its owner from the start, and so is what it becomes.
+/// Replaces the file atomically. The temporary file is private to its owner from the start, so the
+/// new file is, too.
 fn replace(directory: &Path, file: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut temporary = tempfile::Builder::new()
         .prefix(".config-")

@@ -1,10 +1,10 @@
-//! The environment as a value, so that nothing here reads the process behind a caller's back.
+//! The process environment as a value, so that this crate never reads the process itself.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Variables, home directory and working directory, read once by whoever starts the program.
+/// Variables, home directory and working directory, read once at program start.
 ///
 /// `Debug` names the variables and hides their values.
 #[derive(Clone, Default)]
@@ -15,7 +15,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// The environment of this process. Variables that are not Unicode are left out.
+    /// Reads the environment of this process. Variables that are not Unicode are omitted.
     #[must_use]
     pub fn of_process() -> Self {
         let variables = std::env::vars_os()
@@ -28,7 +28,7 @@ impl Environment {
         }
     }
 
-    /// An environment made of the given parts: relative paths are taken from `current_dir`.
+    /// Creates an environment from its parts. Relative paths are resolved against `current_dir`.
     #[must_use]
     pub fn new(
         variables: impl IntoIterator<Item = (String, String)>,
@@ -42,26 +42,26 @@ impl Environment {
         }
     }
 
-    /// The value of a variable that is set, even if it is empty.
+    /// Returns the value of a variable if it is set, even if it is empty.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str)
     }
 
-    /// All variables, in the order of their names.
+    /// Returns all variables, sorted by name.
     pub fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
         self.variables
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The person's home directory, if it is known.
+    /// Returns the user's home directory, if it is known.
     #[must_use]
     pub fn user_home(&self) -> Option<&Path> {
         self.user_home.as_deref()
     }
 
-    /// The directory that relative paths start from.
+    /// Returns the directory that relative paths are resolved against.
     #[must_use]
     pub fn current_dir(&self) -> &Path {
         &self.current_dir

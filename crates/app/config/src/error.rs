@@ -1,32 +1,32 @@
-//! What stops a configuration from being used or written.
+//! Errors of loading and saving a configuration.
 //!
-//! Every message says what failed and where; [`ConfigError::remedy`] says what to try. No message
-//! holds the value of a secret.
+//! Every message names the problem and its location; [`ConfigError::remedy`] suggests a solution.
+//! No message contains the value of a secret.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::Origin;
 
-/// Why the configuration cannot be used or written. The file on disk is as it was before.
+/// Error of loading or saving the configuration. The file on disk is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// A file was named explicitly and is not there.
+    /// A file that was named explicitly does not exist.
     #[error("{}: there is no such file", path.display())]
     Missing {
-        /// The file that was asked for.
+        /// The requested file.
         path: PathBuf,
     },
-    /// Neither `NANOBOT_HOME` nor the person's home directory is known.
+    /// Neither `NANOBOT_HOME` nor the user's home directory is known.
     #[error("no home directory: neither NANOBOT_HOME nor HOME is set")]
     NoHome,
-    /// The file is there but cannot be read.
+    /// The file exists but cannot be read.
     #[error("{}: cannot be read", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// The file is not UTF-8 text.
@@ -48,18 +48,18 @@ pub enum ConfigError {
         line: u32,
         /// Column, from 1.
         column: u32,
-        /// What the parser said.
+        /// Error of the parser.
         reason: String,
     },
-    /// The file holds a list or a single value.
+    /// The file contains a list or a single value.
     #[error("{}: the file holds {found}, but an object {{…}} is wanted", path.display())]
     NotAnObject {
         /// The file.
         path: PathBuf,
-        /// What it holds.
+        /// Description of its content.
         found: String,
     },
-    /// One key is said twice, and not with the same value.
+    /// One key is set twice, with different values.
     #[error(
         "{}: `{key}` is set twice with different values: `{first}` in line {first_line} and `{second}` in line {second_line}",
         path.display()
@@ -78,26 +78,26 @@ pub enum ConfigError {
         /// Line of the second, from 1.
         second_line: u32,
     },
-    /// A value does not have the type that its section wants.
+    /// A value does not have the type that its section expects.
     #[error("{origin}: `{key}` is {found}, but {wanted} is wanted")]
     WrongType {
         /// Full path of the key.
         key: String,
-        /// Who said it.
+        /// Origin of the value.
         origin: Origin,
-        /// What was found (never a secret).
+        /// Description of the value (never a secret).
         found: String,
-        /// What is wanted.
+        /// Description of the expected type.
         wanted: String,
     },
-    /// A section refuses a value for a reason of its own.
+    /// A section rejects a value for another reason.
     #[error("{origin}: `{key}` is not acceptable: {reason}")]
     Unacceptable {
         /// Full path of the key.
         key: String,
-        /// Who said it.
+        /// Origin of the value.
         origin: Origin,
-        /// What the section says.
+        /// Error of the section.
         reason: String,
     },
     /// A reference inside a reference.
@@ -117,10 +117,10 @@ pub enum ConfigError {
         variable: String,
         /// Full path of the key.
         key: String,
-        /// Who refers to it.
+        /// Origin of the reference.
         origin: Origin,
     },
-    /// A key that was asked for by name does not exist.
+    /// A key that was requested by name does not exist.
     #[error("there is no key `{key}`{}", crate::error::meant(nearest.as_deref()))]
     UnknownKey {
         /// The key.
@@ -128,20 +128,21 @@ pub enum ConfigError {
         /// The existing key that was most likely meant.
         nearest: Option<String>,
     },
-    /// Text that cannot be a path of keys.
+    /// The text is not a valid key path.
     #[error("`{key}` is not a key: {reason}")]
     BadKey {
         /// The text.
         key: String,
-        /// What is wrong with it.
+        /// Problem with the text.
         reason: &'static str,
     },
-    /// A section registered defaults that no configuration can hold: a mistake in the program.
+    /// The defaults registered for a section cannot be represented in a configuration, which is a
+    /// bug in the program.
     #[error("the defaults of section `{section}` are unusable: {reason}")]
     Defaults {
         /// The section.
         section: String,
-        /// Why.
+        /// Problem with the defaults.
         reason: String,
     },
     /// The file changed on disk since it was read; writing would lose that change.
@@ -155,13 +156,13 @@ pub enum ConfigError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
 }
 
 impl ConfigError {
-    /// What a person can try, as one sentence.
+    /// Returns a suggested solution for the user, as one sentence.
     #[must_use]
     pub fn remedy(&self) -> String {
         match self {
@@ -198,7 +199,7 @@ impl ConfigError {
     }
 }
 
-/// The tail of a message about a key that does not exist.
+/// Returns the end of a message about a key that does not exist.
 pub(crate) fn meant(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |nearest| {
         format!("; did you mean `{nearest}`?")

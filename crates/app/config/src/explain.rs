@@ -1,4 +1,4 @@
-//! What is in force and why, fit to be shown: secrets are hidden everywhere here.
+//! Explains effective values and their origins for display. All secrets are redacted.
 
 use std::fmt;
 
@@ -8,32 +8,33 @@ use crate::key::KeyPath;
 use crate::redact::redacted;
 use crate::{Config, ConfigError, Origin};
 
-/// What one layer says about a key.
+/// The value that one layer sets for a key.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Statement {
-    /// The layer and the place in it.
+    /// The layer, and the position in it.
     pub origin: Origin,
-    /// What it says, secrets hidden; `None` if the key is there but blank (`""` or `null`), which
+    /// The value with secrets redacted; `None` if the key is set but blank (`""` or `null`), which
     /// counts as absent.
     pub value: Option<Value>,
 }
 
-/// Why a key has the value that it has. `Display` is a few lines for a terminal.
+/// Explanation of a key's value. `Display` writes a few lines for a terminal.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Explanation {
     /// The canonical key.
     pub key: String,
-    /// The value in force, secrets hidden, references as written; `None` if there is none.
+    /// The effective value, with secrets redacted and references unresolved; `None` if there is
+    /// none.
     pub value: Option<Value>,
-    /// Who set it.
+    /// Origin of the effective value.
     pub origin: Origin,
     /// The built-in value, if there is one.
     pub default: Option<Value>,
     /// Every layer that mentions the key, strongest first; the defaults come last.
     pub statements: Vec<Statement>,
-    /// Whether the key is accepted and kept but not read by this version.
+    /// `true` if the key is accepted and kept but not read by this version.
     pub not_read: bool,
 }
 
@@ -64,7 +65,7 @@ impl Config {
     /// Explains a key, or every value below it if it is a section.
     ///
     /// # Errors
-    /// [`ConfigError::UnknownKey`] if neither a section nor any layer has it.
+    /// Returns [`ConfigError::UnknownKey`] if neither a section nor any layer has the key.
     pub fn explain(&self, key: &str) -> Result<Vec<Explanation>, ConfigError> {
         let path = self.path(key)?;
         let mut leaves = Vec::new();
@@ -87,7 +88,7 @@ impl Config {
         Ok(leaves.iter().map(|leaf| self.explain_leaf(leaf)).collect())
     }
 
-    /// The whole configuration in force, secrets hidden and references as written.
+    /// Returns the whole effective configuration, with secrets redacted and references unresolved.
     #[must_use]
     pub fn show(&self) -> Value {
         let all = self.json_at(&KeyPath::default());
@@ -132,7 +133,7 @@ impl Config {
         }
     }
 
-    /// Whether a section has this key, or it is data inside one.
+    /// Returns `true` if a section has this key, or if it is part of user data inside a section.
     pub(crate) fn is_read(&self, path: &KeyPath) -> bool {
         let mut shape = Some(&self.shape);
         for part in path.parts() {

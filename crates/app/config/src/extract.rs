@@ -1,7 +1,8 @@
-//! From merged values to a typed section.
+//! Deserializes merged values into a typed section.
 //!
-//! References are resolved here, so a section that nobody asks for cannot fail. Text of the
-//! environment, the command line or a lone `${VARIABLE}` has no type of its own: where a section
+//! References are resolved here, so a section that is never requested cannot fail. Text from the
+//! environment, the command line or a lone `${VARIABLE}` has no type of its own: if a section
+//! rejects it as text, it is parsed once as JSON. Text in the file always stays text.
 //! refuses it as text, it is tried once as JSON. Text of the file is text, always.
 
 use std::collections::BTreeSet;
@@ -18,13 +19,13 @@ use crate::reference::{BadReference, is_sole_reference, substitute};
 use crate::schema::Shape;
 use crate::{Config, ConfigError, Origin, describe};
 
-/// A section's values with everything resolved, and which of them are untyped text.
+/// A section's values with all references resolved, and the paths of those that are untyped text.
 pub(crate) struct Extraction<'a> {
     config: &'a Config,
     path: KeyPath,
     value: FigmentValue,
     texts: BTreeSet<KeyPath>,
-    /// What came out of references, and so is never repeated in a message.
+    /// Paths of values that contained references and are therefore never shown in a message.
     resolved: BTreeSet<KeyPath>,
 }
 
@@ -125,7 +126,7 @@ impl<'a> Extraction<'a> {
         FigmentValue::serialize(value).map_err(|error| self.refusal(&error, path))
     }
 
-    /// The section as `T`.
+    /// Deserializes the section.
     pub(crate) fn into_typed<T: DeserializeOwned>(mut self) -> Result<T, ConfigError> {
         loop {
             let error = match T::deserialize(&self.value) {
@@ -143,7 +144,7 @@ impl<'a> Extraction<'a> {
         }
     }
 
-    /// Reads the text at a path below this section as JSON; `false` if it is not JSON.
+    /// Parses the text at a path below this section as JSON; returns `false` if it is not JSON.
     fn read_as_json(&mut self, below: &[String]) -> Result<bool, ConfigError> {
         let path = self.path.join(below);
         let found = below.iter().try_fold(&mut self.value, step);
@@ -209,8 +210,8 @@ fn step<'v>(value: &'v mut FigmentValue, part: &String) -> Option<&'v mut Figmen
     }
 }
 
-/// Refuses values whose JSON type is not that of their default: all that can be checked of a
-/// section whose type is not known. A default of `null` allows everything.
+/// Rejects values whose JSON type differs from that of their default. No more can be checked for a
+/// section whose type is not known. A default of `null` allows every type.
 pub(crate) fn check_classes(
     config: &Config,
     path: &KeyPath,

@@ -1,34 +1,34 @@
-//! What is worth saying about a configuration that is usable all the same.
+//! Remarks about a configuration that is nevertheless usable.
 
 use std::fmt;
 
 use crate::Origin;
 
-/// How much a finding matters.
+/// Importance of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// For reports: nothing to do.
+    /// Shown only in reports; no action is needed.
     Note,
-    /// To be shown at every start: something probably does not work as its writer thinks.
+    /// Shown at every start: something probably does not work as the user expects.
     Warning,
-    /// To be shown at every start: a protection that its writer relies on is missing.
+    /// Shown at every start: a protection that the user relies on is missing.
     Fault,
 }
 
-/// One remark about a configuration; `Display` is a full sentence with the place.
+/// A remark about a configuration. `Display` writes a full sentence with the position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Finding {
-    /// The file is empty; the defaults hold.
+    /// The file is empty; the defaults are used.
     EmptyFile {
         /// The file.
         origin: Origin,
     },
-    /// Nobody knows this key. It is kept.
+    /// The key is unknown. It is kept.
     UnknownKey {
-        /// Full path, last part as written.
+        /// Full path, with the last part as written.
         key: String,
-        /// Where.
+        /// Position of the key.
         origin: Origin,
         /// The known key that was most likely meant.
         nearest: Option<String>,
@@ -37,14 +37,14 @@ pub enum Finding {
     NotRead {
         /// Full path.
         key: String,
-        /// Where.
+        /// Position of the key.
         origin: Origin,
     },
-    /// A key that switches on a protection which this version does not have.
+    /// A key that enables a protection which this version does not have.
     Unprotected {
         /// Full path.
         key: String,
-        /// Where.
+        /// Position of the key.
         origin: Origin,
     },
     /// An older key, read as its successor.
@@ -53,34 +53,34 @@ pub enum Finding {
         from: String,
         /// The key that it is read as.
         to: String,
-        /// Where.
+        /// Position of the older key.
         origin: Origin,
     },
     /// An older key without effect: its successor is set too, or it has none.
     Superseded {
         /// The older key.
         key: String,
-        /// The key that counts.
+        /// The key that takes precedence.
         by: String,
-        /// Where.
+        /// Position of the older key.
         origin: Origin,
-        /// Whether the key that counts is set as well.
+        /// `true` if the key that takes precedence is set as well.
         successor_set: bool,
     },
-    /// An older key that is read while the one that replaces it is not set.
+    /// An older key that is read as long as its replacement is not set.
     Outdated {
         /// The older key.
         key: String,
-        /// The key that is better set.
+        /// The key to set instead.
         by: String,
-        /// Where.
+        /// Position of the older key.
         origin: Origin,
     },
     /// One key written twice, with the same value.
     Repeated {
         /// Full path.
         key: String,
-        /// Where the second one is.
+        /// Position of the second one.
         origin: Origin,
         /// Line of the first one.
         first_line: u32,
@@ -88,7 +88,8 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// Whether people should see this at every start or only in reports.
+    /// Returns the severity, which decides whether the finding is shown at every start or only in
+    /// reports.
     #[must_use]
     pub fn severity(&self) -> Severity {
         match self {

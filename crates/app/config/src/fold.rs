@@ -1,4 +1,4 @@
-//! A document seen through the schema: canonical names first, then remarks, then plain values.
+//! Normalizes a document by the schema: canonical names first, then findings, then plain values.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,10 +11,10 @@ use crate::schema::{Shape, Standing};
 use crate::upstream::PROTECTIONS;
 use crate::{ConfigError, Finding, Origin};
 
-/// Gives every key of the document its canonical name; entries of maps become known to `shape`.
+/// Gives every key of the document its canonical name; entries of maps are added to `shape`.
 ///
-/// Two spellings of one key are a finding when they say the same and an error when they do not;
-/// keys that nobody knows keep their spelling where folding would make two of them one.
+/// Two spellings of one key are a finding if their values are equal and an error if they differ.
+/// Unknown keys keep their spelling if folding would merge two of them.
 pub(crate) fn fold(
     node: &mut Node,
     shape: &mut Shape,
@@ -62,7 +62,7 @@ impl Folding<'_> {
         }
     }
 
-    /// Leaves one member per name.
+    /// Removes repeated members, leaving one per name.
     fn merge_repeated(
         &mut self,
         members: &mut Vec<Member>,
@@ -122,8 +122,8 @@ fn name_members(members: &mut [Member], mut shape: Option<&mut Shape>) {
     }
 }
 
-/// Reports keys that nobody knows and keys that nobody reads yet. Blank values are nobody's
-/// intention and are passed over.
+/// Reports unknown keys and keys that are not read yet. Blank values have no effect and are
+/// ignored.
 pub(crate) fn review(node: &Node, shape: &Shape, file: &Path, findings: &mut Vec<Finding>) {
     review_below(node, shape, file, &KeyPath::default(), findings);
 }
@@ -175,17 +175,17 @@ fn review_below(
     }
 }
 
-/// The values of a document, and where each of them stands.
+/// The values of a document, and the position of each.
 #[derive(Debug, Default)]
 pub(crate) struct Values {
     pub(crate) tree: Map<String, Value>,
     pub(crate) places: BTreeMap<KeyPath, Place>,
-    /// Keys that are there but blank, and so count as absent.
+    /// Keys that are present but blank, and so count as absent.
     pub(crate) blanks: BTreeMap<KeyPath, Place>,
 }
 
-/// The document as plain values without its blanks; people's data keeps them, and so does a key for
-/// which an empty text is a value.
+/// Returns the document as plain values without blank ones. User data keeps them, and so does a key
+/// for which an empty text is a value.
 pub(crate) fn values(node: &Node, shape: &Shape) -> Values {
     let mut values = Values::default();
     values.tree = values.object(node, Some(shape), &KeyPath::default());

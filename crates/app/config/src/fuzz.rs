@@ -1,15 +1,16 @@
-//! A door to the reader of `config.json` for fuzzing and for tests of its bounds. No part of the API.
+//! Access to the parser of `config.json` for fuzzing and for tests of its bounds. Not part of the
+//! API.
 
 use std::path::Path;
 
 use crate::document;
 
-/// Reads a file and, when it is one, renders it and reads that again.
+/// Parses a file and returns `true` if it is valid.
 pub fn document(bytes: &[u8]) -> bool {
     document::parse(Path::new("config.json"), bytes).is_ok()
 }
 
-/// Reads and renders a text as the editor of the file does.
+/// Parses and renders a text as a save does, and checks that the result can be parsed again.
 pub fn scan(text: &str) {
     let Ok(node) = document::scan(text) else {
         return;
@@ -17,6 +18,6 @@ pub fn scan(text: &str) {
     let rendered = node.render();
     assert!(
         document::scan(&rendered).is_ok(),
-        "what was rendered cannot be read"
+        "rendered text cannot be parsed"
     );
 }

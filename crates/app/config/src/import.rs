@@ -1,6 +1,6 @@
-//! What a home of the Python program holds, said before the first write into it.
+//! Reports what a home of the Python program contains, before the first write into it.
 //!
-//! A look, nothing more: directory entries are counted and only the job store is opened.
+//! This only inspects: directory entries are counted, and only the job store is opened.
 
 use std::fmt;
 use std::fs;
@@ -11,26 +11,26 @@ use serde_json::Value;
 use crate::fold::Values;
 use crate::{Config, ConfigError, Finding, Paths, fold};
 
-/// What was found in the data directory and the workspace.
+/// Content of the data directory and the workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HomeContents {
-    /// The workspace that was looked at.
+    /// The inspected workspace.
     pub workspace: PathBuf,
     /// Session files of the workspace.
     pub sessions: usize,
-    /// Session files in the two other places that releases of the Python program used.
+    /// Session files in the two other locations that releases of the Python program used.
     pub older_sessions: usize,
     /// Names of the files in the workspace's `memory` directory, sorted.
     pub memory: Vec<String>,
     /// Names of the workspace's skills, sorted.
     pub skills: Vec<String>,
-    /// Scheduled jobs; `None` if a job store is there and cannot be read.
+    /// Number of scheduled jobs; `None` if there is a job store that cannot be read.
     pub cron_jobs: Option<usize>,
 }
 
 impl HomeContents {
-    /// Looks at a home. What cannot be read counts as not there, except the job store.
+    /// Inspects a home. Anything that cannot be read counts as missing, except the job store.
     #[must_use]
     pub fn look(paths: &Paths, workspace: &Path) -> Self {
         let is_session = |path: &Path| path.extension().is_some_and(|ending| ending == "jsonl");
@@ -85,32 +85,32 @@ fn jobs_in(store: &Path) -> Option<usize> {
     Some(store.get("jobs")?.as_array()?.len())
 }
 
-/// What becomes of everything in a configuration and its home. `Display` is the report itself.
+/// Report on the import of a configuration and its home. `Display` writes the report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImportReport {
     /// The configuration file.
     pub config_file: PathBuf,
-    /// Keys that are in the file and in force.
+    /// Keys that are in the file and take effect.
     pub read: Vec<String>,
-    /// Keys that nobody knows: they stay in the file.
+    /// Unknown keys, which stay in the file.
     pub kept: Vec<String>,
-    /// Keys of the Python program that have no effect here; they stay in the file, unless the
-    /// key that counts instead is named in `findings`.
+    /// Keys of the Python program that have no effect here. They stay in the file, unless
+    /// `findings` names the key that replaces them.
     pub ignored: Vec<String>,
-    /// Older keys and the keys that they are read as.
+    /// Older keys, each with the key that it is read as.
     pub migrated: Vec<(String, String)>,
-    /// Everything remarked about the file, with lines.
+    /// All findings about the file, with lines.
     pub findings: Vec<Finding>,
     /// Sessions, memory, skills and jobs.
     pub contents: HomeContents,
 }
 
 impl ImportReport {
-    /// The report for a loaded configuration and the home around it.
+    /// Creates the report for a loaded configuration and its home.
     ///
     /// # Errors
-    /// When the workspace setting cannot be read.
+    /// Returns an error if the workspace setting cannot be read.
     pub fn new(config: &Config) -> Result<Self, ConfigError> {
         let mut report = Self {
             config_file: config.paths().config_file.clone(),

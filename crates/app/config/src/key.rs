@@ -1,20 +1,20 @@
 //! Key paths and the spelling of keys.
 //!
-//! One key may be written in camelCase, snake_case or kebab-case; camelCase is canonical.
-//! Only text that reads as one of these three is folded, so that names which happen to sit where
-//! a key could (`!room:server`, `X-Api-Key`, `PATH_EXTRA`) are left alone. Which keys are names
-//! rather than keys is not decided here but by the [`Schema`](crate::Schema).
+//! A key may be written in camelCase, snake_case or kebab-case; camelCase is canonical. Only text
+//! in one of these three forms is folded, so that names in the position of a key (`!room:server`,
+//! `X-Api-Key`, `PATH_EXTRA`) are left alone. The [`Schema`](crate::Schema), not this module,
+//! decides which keys are names.
 
 use std::fmt;
 
 use crate::ConfigError;
 
-/// The place of a value: the keys from the root down; an element of a list is its index.
+/// The path of a value: the keys from the root down. An element of a list is denoted by its index.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct KeyPath(Vec<String>);
 
 impl KeyPath {
-    /// Reads `a.b.c`; a part that itself has dots is written in double quotes: `a."b.c".d`.
+    /// Parses `a.b.c`; a part that itself contains dots is written in double quotes: `a."b.c".d`.
     pub(crate) fn parse(text: &str) -> Result<Self, ConfigError> {
         let bad = |reason| ConfigError::BadKey {
             key: text.to_owned(),
@@ -88,8 +88,8 @@ impl fmt::Display for KeyPath {
     }
 }
 
-/// The canonical spelling of a key: `max_tokens` and `max-tokens` become `maxTokens`; anything
-/// that is not a key in one of the three spellings comes back as it was.
+/// Returns the canonical spelling of a key: `max_tokens` and `max-tokens` become `maxTokens`.
+/// Anything that is not a key in one of the three spellings is returned unchanged.
 pub(crate) fn camel(key: &str) -> String {
     let is_key = key.starts_with(|first: char| first.is_ascii_lowercase())
         && key
@@ -112,7 +112,7 @@ pub(crate) fn camel(key: &str) -> String {
     folded
 }
 
-/// What two spellings have in common when case is lost, as in names of environment variables.
+/// Normalizes a key for comparison where case is lost, as in names of environment variables.
 pub(crate) fn flat(key: &str) -> String {
     key.chars()
         .filter(|letter| !matches!(letter, '_' | '-'))
@@ -120,14 +120,14 @@ pub(crate) fn flat(key: &str) -> String {
         .collect()
 }
 
-/// The candidate that was most likely meant, if any is near enough to say so.
+/// Returns the candidate that was most likely meant, if any is similar enough.
 pub(crate) fn nearest<'a>(
     written: &str,
     candidates: impl Iterator<Item = &'a str>,
 ) -> Option<String> {
     let flat_written = flat(written);
     candidates
-        // What is written so already cannot be meant instead: something else is wrong with it.
+        // An identical candidate is no suggestion: the key is wrong for another reason.
         .filter(|candidate| *candidate != written)
         .map(|candidate| {
             (

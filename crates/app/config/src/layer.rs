@@ -1,9 +1,9 @@
-//! One source of settings: a tree of values, and who said each of them.
+//! One source of settings: a tree of values and their origins.
 //!
-//! The file's values arrive typed. The environment and the command line only have text, and text
-//! is read by what the section's default is: a default of `true` makes `false` a flag, a default
-//! of `""` keeps `123` text. Where there is no default to go by, a JSON list or object is one, and
-//! other text stays text until a section asks for something else (see `extract`).
+//! The file's values are typed. The environment and the command line only have text, which is
+//! parsed by the type of the key's default: a default of `true` makes `false` a flag, a default of
+//! `""` keeps `123` text. Without a default, a JSON list or object is parsed, and any other text
+//! stays text until a section asks for another type (see `extract`).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::{ConfigError, Environment, Finding, Origin};
 
 const PREFIX: &str = "NANOBOT_";
 
-/// The sources, weakest first.
+/// The sources, in order of increasing precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     Defaults,
@@ -39,7 +39,7 @@ impl Source {
         }
     }
 
-    /// Whether values came as text, whatever they mean.
+    /// Returns `true` if all values of this source are text, whatever their meaning.
     pub(crate) fn is_text(self) -> bool {
         matches!(self, Self::Environment | Self::CommandLine)
     }
@@ -63,7 +63,8 @@ impl Layer {
         }
     }
 
-    /// The built-in values; last to be made, when all entries of maps are known.
+    /// Creates the layer of built-in values. It is created last, when all entries of maps are
+    /// known.
     pub(crate) fn defaults(shape: &Shape) -> Self {
         let mut layer = Self::new(Source::Defaults);
         if let Some(Value::Object(tree)) = shape.defaults() {
@@ -87,7 +88,7 @@ impl Layer {
         }
     }
 
-    /// `NANOBOT_A__B_C=…` sets `a.bC`. A variable without `__` is a setting only if its name is
+    /// Reads `NANOBOT_A__B_C=…` as `a.bC`. A variable without `__` is a setting only if its name is
     /// a section and its value a JSON object.
     pub(crate) fn environment(
         environment: &Environment,
@@ -124,7 +125,7 @@ impl Layer {
         Ok(layer)
     }
 
-    /// Dotted keys and their texts, later ones over earlier ones.
+    /// Reads dotted keys and their texts; later ones override earlier ones.
     pub(crate) fn command_line(
         overrides: &[(String, String)],
         shape: &mut Shape,
@@ -174,7 +175,8 @@ impl Layer {
         Ok(())
     }
 
-    /// Who said the value at this path, or the object that it is in, or the first part of it.
+    /// Returns the origin of the value at a path: of the value itself, of the nearest object around
+    /// it, or of the first value inside it.
     pub(crate) fn origin(&self, path: &KeyPath) -> Origin {
         let mut here = Some(path.clone());
         while let Some(key) = here {
@@ -195,7 +197,7 @@ impl Layer {
     }
 }
 
-/// The value at a path of keys.
+/// Returns the value at a path of keys.
 pub(crate) fn value_at<'a>(tree: &'a Map<String, Value>, path: &[String]) -> Option<&'a Value> {
     let (first, rest) = path.split_first()?;
     rest.iter()
@@ -215,7 +217,7 @@ impl Provider for Layer {
     }
 }
 
-/// Text read as what its key's default is; text that does not fit stays text.
+/// Parses text by the type of its key's default; text that does not fit stays text.
 pub(crate) fn typed(text: &str, hint: Option<&Value>) -> Value {
     let json = || serde_json::from_str::<Value>(text).ok();
     let read = match hint {
@@ -237,7 +239,7 @@ fn flag(text: &str) -> Option<bool> {
     }
 }
 
-/// A key as somebody said it outside the file, found in the schema.
+/// A key from the environment or the command line, resolved in the schema.
 struct Spoken {
     key: KeyPath,
     unknown: bool,

@@ -1,24 +1,24 @@
 //! Layered configuration with provenance.
 //!
-//! Built-in defaults < `config.json` < environment (`NANOBOT_A__B`) < command line. The crate
-//! knows no section's type: a program describes its sections with a [`Schema`] (their serialised
-//! defaults), loads with a [`Loader`], and asks the [`Config`] for any section as any
-//! `Deserialize` type. Every value knows who set it, down to the line of the file, so every
-//! message does too. The other order of file and environment, which the Python program has, is
-//! deliberately not kept: there the file that `onboard` wrote hid every variable.
+//! Built-in defaults < `config.json` < environment (`NANOBOT_A__B`) < command line. The crate does
+//! not know the types of sections: a program describes its sections with a [`Schema`] (their
+//! serialized defaults), loads with a [`Loader`], and requests any section from the [`Config`] as
+//! any `Deserialize` type. Every value has an origin, down to the line of the file, which every
+//! message includes. The Python program gives the file precedence over the environment; this is
+//! deliberately not kept, because there the file written by `onboard` hid every variable.
 //!
 //! Decisions that are easy to trip over:
 //!
-//! - `""` and `null` count as absent, except in people's own data (see [`Schema`] for what that
-//!   is and for how keys are spelled).
-//! - Two spellings of one key in one object are an error that names both lines when their values
-//!   differ, and a finding when they do not.
+//! - `""` and `null` count as absent, except in user data (see [`Schema`] for what that is and for
+//!   how keys are spelled).
+//! - Two spellings of one key in one object are an error that names both lines if their values
+//!   differ, and a finding if they are equal.
 //! - Types are strict: text in the file is never a number or a flag. Text that has no type of its
-//!   own (environment, command line, a lone `${VARIABLE}`) is read as what the section wants; for
-//!   a flag that is true/false, yes/no, on/off or 1/0.
-//! - `${VARIABLE}` is resolved when a section is asked for, in values of the file and the command
-//!   line, and is never written back. A value of the environment is taken as it is.
-//! - An empty file means defaults, with a finding; a broken one stops. Loading never writes.
+//!   own (environment, command line, a lone `${VARIABLE}`) is parsed as the type that the section
+//!   expects; for a flag that is true/false, yes/no, on/off or 1/0.
+//! - `${VARIABLE}` is resolved when a section is requested, in values of the file and the command
+//!   line, and is never written back. References in values of the environment are not resolved.
+//! - An empty file means defaults, with a finding; a broken one is an error. Loading never writes.
 //!
 //! It does not watch the file, lock it, or create directories other than the file's own on save.
 //!

@@ -1,4 +1,4 @@
-//! Older keys read as today's, in memory; a file changes only when it is saved.
+//! Migrates older keys to current ones in memory; the file changes only when it is saved.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use crate::document::Node;
 use crate::fold::in_file;
 use crate::upstream::{OUTDATED, RENAMED};
 
-/// Moves every older key of the document to its successor and says so.
+/// Moves every older key of the document to its successor and adds a finding.
 ///
-/// A successor that is set counts, and the older key goes. An older key stays where it is when
-/// something that is not an object sits where its successor belongs; that is reported elsewhere.
+/// If the successor is set, it takes precedence and the older key is removed. If the parent of the
+/// successor is not an object, the older key stays where it is; that is reported elsewhere.
 pub(crate) fn migrate(root: &mut Node, file: &Path, findings: &mut Vec<Finding>) {
     for renamed in RENAMED {
         let (from, to) = (parts(renamed.from), parts(renamed.to));

@@ -1,13 +1,13 @@
-//! Where a value comes from.
+//! Origins of values.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// The layer that said something and the place inside it, for people: `config.json:12:5`.
+/// The layer that set a value and the position in it. `Display` is for users: `config.json:12:5`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Origin {
-    /// Nobody said anything; the value is built in.
+    /// No layer sets the value; it is built in.
     Default,
     /// The configuration file; line and column count from 1 and point at the key.
     File {

@@ -1,10 +1,10 @@
-//! Where things are on disk.
+//! Locations of files and directories.
 //!
-//! Two directories matter. The *home* (`~/.nanobot`, or `NANOBOT_HOME`) is one per person. The
-//! *data directory* is the parent of the configuration file in use, so `--config` makes a second
-//! instance with its own state, logs and media. They are the same unless `--config` says
-//! otherwise. The workspace follows neither: it is a setting ([`Config::workspace`](crate::Config::workspace)).
-//! Nothing is created here.
+//! There are two base directories. The *home* (`~/.nanobot`, or `NANOBOT_HOME`) is one per user.
+//! The *data directory* is the parent of the configuration file in use, so `--config` creates a
+//! second instance with its own state, logs and media. They are the same unless `--config` is
+//! given. The workspace depends on neither: it is a setting
+//! ([`Config::workspace`](crate::Config::workspace)). Nothing is created here.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -17,27 +17,27 @@ const HOME_NAME: &str = ".nanobot";
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Paths {
-    /// `NANOBOT_HOME`, else `~/.nanobot`.
+    /// `NANOBOT_HOME`, or `~/.nanobot`.
     pub home: PathBuf,
-    /// The configuration file in use; it need not exist.
+    /// The configuration file in use; it may not exist.
     pub config_file: PathBuf,
     /// Parent of `config_file`.
     pub data_dir: PathBuf,
-    /// Used when no workspace is set.
+    /// Workspace to use if none is set.
     pub default_workspace: PathBuf,
     /// Log files.
     pub logs: PathBuf,
-    /// Media that channels received, one directory per channel.
+    /// Media received by channels, one directory per channel.
     pub media: PathBuf,
-    /// What channels keep for themselves over restarts, one directory per channel.
+    /// State that channels persist across restarts, one directory per channel.
     pub channel_notes: PathBuf,
-    /// The database of what only machines need.
+    /// The SQLite database of machine-readable state.
     pub state_db: PathBuf,
     /// The Python program's job store in the data directory.
     pub cron_store: PathBuf,
-    /// Lines typed at the prompt; always under the home.
+    /// History of lines typed at the prompt; always in the home.
     pub history: PathBuf,
-    /// Where the oldest releases of the Python program kept sessions; always under the home.
+    /// Session directory of the oldest releases of the Python program; always in the home.
     pub legacy_sessions: PathBuf,
     explicit: bool,
     user_home: Option<PathBuf>,
@@ -45,11 +45,11 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Paths for the given `--config` (relative to the working directory, `~` understood), or for
-    /// the home's own `config.json`.
+    /// Resolves the paths for the given `--config` (relative to the working directory, `~`
+    /// understood), or for the home's own `config.json`.
     ///
     /// # Errors
-    /// [`ConfigError::NoHome`] when neither `NANOBOT_HOME` nor a home directory is known.
+    /// Returns [`ConfigError::NoHome`] if neither `NANOBOT_HOME` nor a home directory is known.
     pub fn resolve(environment: &Environment, config: Option<&Path>) -> Result<Self, ConfigError> {
         let user_home = environment.user_home().map(Path::to_path_buf);
         let absolute = |path: &Path| {
@@ -86,14 +86,15 @@ impl Paths {
         })
     }
 
-    /// Whether the configuration file was named by the caller, so that it has to exist.
+    /// Returns `true` if the caller named the configuration file, so that it has to exist.
     #[must_use]
     pub fn is_explicit(&self) -> bool {
         self.explicit
     }
 
-    /// A path from a setting: `~` is the person's home, `~/.nanobot` is [`Paths::home`] even when
-    /// `NANOBOT_HOME` moved it, and relative paths start from the working directory.
+    /// Expands a path from a setting: `~` is the user's home directory, `~/.nanobot` is
+    /// [`Paths::home`] even if `NANOBOT_HOME` moved it, and relative paths are resolved against the
+    /// working directory.
     #[must_use]
     pub fn expand(&self, text: &str) -> PathBuf {
         let path = Path::new(text);
@@ -115,7 +116,7 @@ fn tilde(path: &Path, user_home: Option<&Path>) -> PathBuf {
     }
 }
 
-/// Drops `.` parts and what an empty tail leaves behind; `..` stays, links may be in the way.
+/// Removes `.` parts and trailing separators. `..` is kept, because links may be on the way.
 fn without_dots(path: &Path) -> PathBuf {
     path.components()
         .filter(|part| !matches!(part, Component::CurDir))

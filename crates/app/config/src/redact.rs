@@ -1,11 +1,11 @@
-//! Which values are never shown.
+//! Redacts secrets in configuration values.
 //!
-//! A value is hidden for the name of its key, for sitting among headers or a child's
-//! environment, or for what it looks like (a password in a URL, an argument after `--token`).
-//! Numbers and flags are always shown: `maxTokens` is not a secret. A lone `${VARIABLE}` is shown;
-//! the name of a variable says where to look and gives nothing away, and so do the address from
-//! which tokens come (`oauthTokenUrl`) and the file that they are in. What people call their channels
-//! and providers decides nothing: `channels.monkey` is no key.
+//! A value is redacted because of the name of its key, because it is a header or a variable of a
+//! child's environment, or because of its form (a password in a URL, an argument after `--token`).
+//! Numbers and flags are always shown: `maxTokens` is not a secret. A lone `${VARIABLE}` is shown,
+//! because the name of a variable reveals nothing; so are the URL that issues tokens
+//! (`oauthTokenUrl`) and the path of a file that contains them. The names that users give to
+//! channels and providers are ignored: `channels.monkey` is no key.
 
 use nanobot_redact::{HIDDEN, KEY_PREFIXES};
 use serde_json::Value;
@@ -13,15 +13,16 @@ use serde_json::Value;
 use crate::key::flat;
 use crate::reference::is_sole_reference;
 
-/// Maps whose values are hidden whatever their keys are.
+/// Maps whose values are redacted whatever their keys are.
 const SECRET_MAPS: &[&str] = &["env", "headers", "extraheaders", "extraquery", "extrabody"];
 
-/// Names that end so say where something is, or which variable holds it.
+/// Suffixes of names whose value is a location, or the name of a variable.
 const WHERE: &[&str] = &[
     "url", "uri", "endpoint", "path", "file", "envkey", "envkeys",
 ];
 
-/// Stricter than for texts: a list of tokens holds tokens, and numbers of them are shown anyway.
+/// Stricter than the check for text: a list of tokens contains tokens, and numbers of tokens are
+/// shown anyway.
 fn is_secret_name(name: &str) -> bool {
     let flat = flat(name);
     let ends = |ends: &[&str]| ends.iter().any(|end| flat.ends_with(end));
@@ -31,7 +32,7 @@ fn is_secret_name(name: &str) -> bool {
             || nanobot_redact::is_secret_name(&flat))
 }
 
-/// Whether what is at this path is hidden for its keys.
+/// Returns `true` if the value at this path is redacted because of its keys.
 pub(crate) fn is_secret(path: &[String]) -> bool {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     let path = below_chosen_names(&path);
@@ -42,7 +43,7 @@ pub(crate) fn is_secret(path: &[String]) -> bool {
             .any(|part| SECRET_MAPS.contains(&flat(part).as_str()))
 }
 
-/// The path below the name that somebody chose for a channel, a provider and the like.
+/// Returns the path below a user-chosen name of a channel, provider or the like.
 fn below_chosen_names<'a>(path: &'a [&'a str]) -> &'a [&'a str] {
     match path {
         ["channels", _, "groups", _, below @ ..]
@@ -56,7 +57,7 @@ fn below_chosen_names<'a>(path: &'a [&'a str]) -> &'a [&'a str] {
     }
 }
 
-/// The value with every secret replaced by [`HIDDEN`]; `path` is where it stands.
+/// Replaces every secret in a value by [`HIDDEN`]; `path` is the location of the value.
 pub(crate) fn redacted(path: &[String], value: &Value) -> Value {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
@@ -88,16 +89,16 @@ pub(crate) fn redacted(path: &[String], value: &Value) -> Value {
     }
 }
 
-/// The parts of a text of the configuration that are secrets; nothing for most texts. `after_flag`
-/// says that the text follows `--token` or the like in a list of arguments.
+/// Returns the secrets in a string of the configuration; empty for most strings. `after_flag` is
+/// set if the string follows `--token` or the like in a list of arguments.
 ///
-/// Narrower than [`redacted`], because these values are searched for in everything that is shown:
-/// of headers and of a child's environment only those that are named or look like secrets.
+/// Narrower than [`redacted`], because these values are searched for in all output: headers and
+/// variables of a child's environment count only if their name or form is that of a secret.
 pub(crate) fn secrets_in(path: &[String], text: &str, after_flag: bool) -> Vec<String> {
     let is_issued = KEY_PREFIXES.iter().any(|start| text.starts_with(start)) || is_secret(path);
     let looks_secret = is_issued && nanobot_redact::without_secrets(text) == HIDDEN;
     if looks_secret || after_flag || is_named_secret(path) {
-        // `Authorization: Bearer …`: the token alone is the secret, too.
+        // In `Authorization: Bearer …` the token alone is a secret, too.
         let credential = text
             .split_once(' ')
             .map(|(_, credential)| credential.trim());
@@ -116,12 +117,12 @@ pub(crate) fn secrets_in(path: &[String], text: &str, after_flag: bool) -> Vec<S
     secrets_of_address(text)
 }
 
-/// `true` if the value after this argument is a secret.
+/// Returns `true` if the argument after this one is a secret.
 pub(crate) fn is_secret_flag(text: &str) -> bool {
     text.starts_with('-') && !text.contains('=') && is_secret_name(text)
 }
 
-/// `true` if a key's own name marks its value as a secret; being among headers is not enough.
+/// Returns `true` if a key's own name marks its value as a secret; being a header is not enough.
 fn is_named_secret(path: &[String]) -> bool {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     let path = below_chosen_names(&path);
@@ -134,7 +135,7 @@ fn is_named_secret(path: &[String]) -> bool {
     }
 }
 
-/// The password and the secret parameters of an address, as written and decoded.
+/// Returns the password and the secret parameters of a URL, both as written and decoded.
 fn secrets_of_address(text: &str) -> Vec<String> {
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -159,7 +160,7 @@ fn secrets_of_address(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Percent-decoded; what is no encoding stays.
+/// Percent-decodes a text; invalid escapes are kept.
 fn decoded(text: &str) -> String {
     let mut pieces = text.split('%');
     let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
@@ -191,7 +192,7 @@ fn redacted_text(path: &[String], text: &str) -> String {
     if is_secret(path) || looks_secret {
         return hide(text);
     }
-    // The scheme of a proxy may be left out, and then it looks like no URL.
+    // The scheme of a proxy may be omitted, and then the value does not look like a URL.
     let is_proxy = path.last().is_some_and(|name| flat(name) == "proxy") && !text.contains("://");
     match text.rsplit_once('@') {
         Some((_, host)) if is_proxy => format!("{HIDDEN}@{host}"),
@@ -199,7 +200,7 @@ fn redacted_text(path: &[String], text: &str) -> String {
     }
 }
 
-/// `--api-key=abc` without its value.
+/// Redacts the value of `--api-key=abc`.
 fn redacted_argument(text: &str) -> String {
     match text.split_once('=') {
         Some((name, value)) if is_secret_name(name) => format!("{name}={}", hide(value)),
@@ -207,7 +208,7 @@ fn redacted_argument(text: &str) -> String {
     }
 }
 
-/// A URL without the password and without secret parameters.
+/// Redacts the password and secret parameters of a URL.
 fn redacted_url(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else {
         return text.to_owned();

@@ -1,10 +1,10 @@
-//! `${VARIABLE}` inside text.
+//! Resolves `${VARIABLE}` inside text.
 //!
-//! Only an identifier between the braces is a reference; everything else that has a dollar sign
-//! is text. What a variable holds is not looked at again, and a reference inside a reference is
-//! refused: its result would be half a name.
+//! Only an identifier between the braces is a reference; any other text with a dollar sign is left
+//! alone. The value of a variable is not expanded again. A nested reference is an error, because
+//! its inner part would be taken for part of a name.
 
-/// The first reference of a text that cannot be replaced.
+/// The first reference of a text that cannot be resolved.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BadReference {
     /// The variable is not set.
@@ -13,7 +13,7 @@ pub(crate) enum BadReference {
     Nested(String),
 }
 
-/// Returns the text with its references replaced.
+/// Replaces the references in a text.
 pub(crate) fn substitute<'a>(
     text: &str,
     lookup: impl Fn(&str) -> Option<&'a str>,
@@ -40,7 +40,7 @@ pub(crate) fn substitute<'a>(
     Ok(result)
 }
 
-/// The variables that a text refers to, in order.
+/// Returns the names of the variables that a text refers to, in order.
 pub(crate) fn references(text: &str) -> impl Iterator<Item = &str> {
     let pieces = text.split("${").skip(1);
     pieces.filter_map(|piece| {
@@ -51,14 +51,14 @@ pub(crate) fn references(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether the text is one reference and nothing else, so that it holds no secret of its own.
+/// Returns `true` if the text is a single reference and so contains no secret of its own.
 pub(crate) fn is_sole_reference(text: &str) -> bool {
     text.strip_prefix("${")
         .and_then(|rest| rest.strip_suffix('}'))
         .is_some_and(is_identifier)
 }
 
-/// `true` if another reference begins where a name should go on or end.
+/// Returns `true` if another reference begins inside the name of a variable.
 fn is_nested(name: &str) -> bool {
     name.split_once("${")
         .is_some_and(|(outer, _)| outer.is_empty() || is_identifier(outer))

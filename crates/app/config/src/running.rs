@@ -1,7 +1,7 @@
-//! Whether the Python program seems to be at work on a home.
+//! Detects a running Python program that uses the same home.
 //!
-//! Best effort, for a warning: it reads process tables as Linux shows them under `/proc`. Where
-//! there is no such directory nothing is found.
+//! Best effort, for a warning: it reads Linux's process table in `/proc`. Without that directory
+//! nothing is found.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,15 +15,15 @@ use crate::Paths;
 pub struct RunningProgram {
     /// Its process id.
     pub pid: u32,
-    /// What it runs: `gateway` or `agent`.
+    /// Its subcommand: `gateway` or `agent`.
     pub command: String,
 }
 
-/// A process under `proc_root` (`/proc`) that runs the Python program's `gateway` or `agent` on
-/// the home of `paths`, other than process `own_pid`.
+/// Finds a process under `proc_root` (`/proc`) that runs the Python program's `gateway` or `agent`
+/// on the home of `paths`, other than process `own_pid`.
 ///
-/// A process that names another configuration file, or whose home directory is known and is
-/// another one, does not count; one whose home cannot be read does.
+/// A process that names another configuration file, or whose home directory is known and differs,
+/// does not count; one whose home directory cannot be read does.
 #[must_use]
 pub fn running_python_program(
     proc_root: &Path,
@@ -50,7 +50,7 @@ pub fn running_python_program(
     })
 }
 
-/// The strings of a file in which each ends with a zero byte.
+/// Reads the NUL-terminated strings of a file.
 fn texts(file: &Path) -> Option<Vec<String>> {
     let bytes = fs::read(file).ok()?;
     let texts = bytes.split(|byte| *byte == 0);
@@ -61,7 +61,7 @@ fn texts(file: &Path) -> Option<Vec<String>> {
     )
 }
 
-/// The subcommand, if these are the arguments of a Python interpreter that runs nanobot.
+/// Returns the subcommand, if these are the arguments of a Python interpreter that runs nanobot.
 fn python_command(arguments: &[String]) -> Option<&str> {
     let (interpreter, rest) = arguments.split_first()?;
     let name = |text: &str| {

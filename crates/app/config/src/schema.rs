@@ -1,14 +1,14 @@
-//! What the loader is told about keys: their names and defaults, never their types.
+//! The names and defaults of keys, but not their types.
 //!
-//! Whoever owns a section registers its defaults as serialised (`Default` of the section's
-//! struct); the keys of the defaults are the known keys. The rule for spelling follows from that:
+//! The owner of a section registers its serialized defaults (`Default` of the section's struct);
+//! the keys of the defaults are the known keys. This gives the rule for spelling:
 //!
 //! - Every key is folded to camelCase, at every level.
-//! - Below [`Schema::map`] and [`Schema::variants`] the *names* of the entries are people's own
-//!   words and are kept as written (except spellings of the names given with [`Schema::names`]);
-//!   the keys inside an entry are folded again.
-//! - Everything below [`Schema::verbatim`], and below a default that is an empty object, is
-//!   people's data: kept as written, empty values included, never reported as unknown.
+//! - Below [`Schema::map`] and [`Schema::variants`] the *names* of the entries are chosen by users
+//!   and are kept as written (except spellings of the names given with [`Schema::names`]); the keys
+//!   inside an entry are folded again.
+//! - Everything below [`Schema::verbatim`], and below a default that is an empty object, is user
+//!   data: kept as written, empty values included, never reported as unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,10 +20,10 @@ use crate::{ConfigError, upstream};
 
 const ANY: &str = "*";
 
-/// The sections of a program: known keys, defaults, and which keys are names.
+/// The sections of a program: known keys, defaults, and user-chosen names.
 ///
-/// Keys of the Python program that nothing registers are known from the start as "kept but not
-/// read"; registering a section that has them makes them read.
+/// Keys of the Python program that no section registers are predefined as "kept but not read";
+/// registering a section that has them makes them read.
 #[derive(Debug, Clone)]
 pub struct Schema {
     root: Shape,
@@ -36,7 +36,7 @@ impl Default for Schema {
 }
 
 impl Schema {
-    /// A schema without sections.
+    /// Creates a schema without sections.
     #[must_use]
     pub fn new() -> Self {
         let mut root = Shape::default();
@@ -50,21 +50,21 @@ impl Schema {
     }
 
     /// Registers a section: `defaults` is the default of its struct, with camelCase keys.
-    /// Registering a path again, or a path inside another section, adds to what is there.
+    /// Registering a path again, or a path inside another section, adds to the existing keys.
     ///
     /// # Errors
-    /// [`ConfigError::Defaults`] if `defaults` is not an object of JSON values.
+    /// Returns [`ConfigError::Defaults`] if `defaults` is not an object of JSON values.
     pub fn section(mut self, path: &str, defaults: &impl Serialize) -> Result<Self, ConfigError> {
         let shape = Shape::of(path, defaults)?;
         self.read_at(path).merge(shape);
         Ok(self)
     }
 
-    /// Declares that the keys directly under `path` are names that people choose, each for a
-    /// section with these `defaults`: `tools.mcpServers`, `modelPresets`.
+    /// Declares that the keys directly below `path` are user-chosen names, each of a section with
+    /// these `defaults`: `tools.mcpServers`, `modelPresets`.
     ///
     /// # Errors
-    /// [`ConfigError::Defaults`] if `defaults` is not an object of JSON values.
+    /// Returns [`ConfigError::Defaults`] if `defaults` is not an object of JSON values.
     pub fn map(mut self, path: &str, defaults: &impl Serialize) -> Result<Self, ConfigError> {
         let shape = Shape::of(path, defaults)?;
         let entries = self.read_at(path).entries();
@@ -73,12 +73,12 @@ impl Schema {
         Ok(self)
     }
 
-    /// Like [`Schema::map`] for entries of several kinds: an entry is of the kind that its key
-    /// `discriminator` (one lower-case word) says, else of the kind that it is named after. An
-    /// entry of no known kind is kept and reported. Further calls add kinds.
+    /// Like [`Schema::map`] for entries of several kinds. The kind of an entry is the value of its
+    /// key `discriminator` (one lower-case word), or else its name. An entry of unknown kind is
+    /// kept and reported. Further calls add kinds.
     ///
     /// # Errors
-    /// [`ConfigError::Defaults`] if the defaults of a kind are not an object.
+    /// Returns [`ConfigError::Defaults`] if the defaults of a kind are not an object.
     pub fn variants<'a>(
         mut self,
         path: &str,
@@ -99,7 +99,8 @@ impl Schema {
             };
             let known = level.entries().kinds.entry(kind.to_owned()).or_default();
             known.merge(shape);
-            // Keys of the kind that are kept and not read stay so, unless it reads them.
+            // Keys of the kind that are kept but not read stay so, unless the new defaults have
+            // them.
             for (name, child) in not_read {
                 known.children.entry(name).or_insert(child);
             }
@@ -107,7 +108,7 @@ impl Schema {
         Ok(self)
     }
 
-    /// Names under a map that are spelled in camelCase and understood in every spelling:
+    /// Declares names below a map that are spelled in camelCase and recognized in every spelling:
     /// the built-in providers.
     #[must_use]
     pub fn names<'a>(mut self, path: &str, names: impl IntoIterator<Item = &'a str>) -> Self {
@@ -116,7 +117,7 @@ impl Schema {
         self
     }
 
-    /// Declares everything below `path` as people's data; `*` stands for any entry of a map:
+    /// Declares everything below `path` as user data; `*` is any entry of a map:
     /// `tools.mcpServers.*.env`.
     #[must_use]
     pub fn verbatim(mut self, path: &str) -> Self {
@@ -124,9 +125,9 @@ impl Schema {
         self
     }
 
-    /// Declares that an empty text at this key, which must be registered, says something and does
-    /// not count as absent when it is written in the file: `tools.web.proxy`, `channels.*.proxy`.
-    /// Where a kind of entries has no such key, nothing changes.
+    /// Declares that an empty text at this registered key is a value and does not count as absent
+    /// when it is written in the file: `tools.web.proxy`, `channels.*.proxy`. Kinds of entries
+    /// without the key are unaffected.
     #[must_use]
     pub fn empty_counts(mut self, path: &str) -> Self {
         let parts: Vec<&str> = path.split('.').collect();
@@ -134,7 +135,8 @@ impl Schema {
         self
     }
 
-    /// Declares a key that is accepted and kept but not read; a registered section wins.
+    /// Declares a key that is accepted and kept but not read; a registered section takes
+    /// precedence.
     #[must_use]
     pub fn not_read(mut self, path: &str) -> Self {
         let shape = self.root.at_pattern(path.split('.'));
@@ -142,7 +144,7 @@ impl Schema {
         self
     }
 
-    /// The place of something that is read, so that nothing above it is "not read".
+    /// Returns the shape at the path of a section that is read, clearing "not read" on its parents.
     fn read_at(&mut self, path: &str) -> &mut Shape {
         let mut shape = &mut self.root;
         for part in path.split('.') {
@@ -157,7 +159,7 @@ impl Schema {
     }
 }
 
-/// What is known at one place of the tree.
+/// The known keys at one position of the tree.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shape {
     children: BTreeMap<String, Self>,
@@ -165,29 +167,29 @@ pub(crate) struct Shape {
     entries: Option<Box<Entries>>,
     verbatim: bool,
     later: bool,
-    /// Whether an empty text is a value.
+    /// `true` if an empty text is a value.
     empty_counts: bool,
-    /// Whether its name is somebody's own word, to be matched exactly.
+    /// `true` if its name is chosen by the user and must match exactly.
     is_entry: bool,
 }
 
-/// How names under a map become sections.
+/// Rules for the entries of a map.
 #[derive(Debug, Clone, Default)]
 struct Entries {
     template: Shape,
-    /// Whether an entry of no known kind is as good as any other.
+    /// `true` if an entry of unknown kind is accepted.
     open: bool,
     discriminator: Option<String>,
     kinds: BTreeMap<String, Shape>,
     names: BTreeSet<String>,
 }
 
-/// How a key of a file relates to the schema.
+/// Result of looking up a key in the schema.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// A key of a section, or the name of an entry.
     Known(String),
-    /// No section has it.
+    /// The key is in no section.
     Unknown(String),
 }
 
@@ -299,12 +301,12 @@ impl Shape {
         self.default.as_ref()
     }
 
-    /// Whether an empty text here is a value.
+    /// Returns `true` if an empty text is a value here.
     pub(crate) fn empty_is_a_value(&self) -> bool {
         self.empty_counts
     }
 
-    /// Whether what is below is people's data.
+    /// Returns `true` if everything below is user data.
     pub(crate) fn is_data(&self) -> bool {
         let empty_map = self
             .default
@@ -318,12 +320,12 @@ impl Shape {
         self.later
     }
 
-    /// Whether this is a section, so that a key it does not have is worth a word.
+    /// Returns `true` if this is a section, so that an unknown key in it is reported.
     pub(crate) fn is_section(&self) -> bool {
         !self.later && (!self.children.is_empty() || self.entries.is_some())
     }
 
-    /// The canonical name of a key found here; `value` is what it holds if that is an object.
+    /// Returns the canonical name of a key found here; `value` is its value if that is an object.
     /// The name of a map's entry becomes a child with the entry's own shape.
     pub(crate) fn admit(&mut self, written: &str, value: Option<&Value>) -> Standing {
         let folded = camel(written);
@@ -354,7 +356,7 @@ impl Shape {
         }
     }
 
-    /// The name that an environment variable's part stands for, case being lost.
+    /// Returns the name that a part of an environment variable refers to, ignoring case.
     pub(crate) fn name_from_variable(&self, part: &str) -> String {
         let wanted = crate::key::flat(part);
         let names = self.entries.iter().flat_map(|entries| &entries.names);
@@ -366,7 +368,7 @@ impl Shape {
             .unwrap_or_else(|| part.to_lowercase())
     }
 
-    /// The known key that was most likely meant.
+    /// Returns the known key that was most likely meant.
     pub(crate) fn nearest(&self, written: &str) -> Option<String> {
         let kinds = self.entries.iter().flat_map(|entries| entries.kinds.keys());
         crate::key::nearest(
@@ -375,7 +377,7 @@ impl Shape {
         )
     }
 
-    /// All defaults from here down, as one value; `None` if there are none.
+    /// Returns all defaults from here down, as one value; `None` if there are none.
     pub(crate) fn defaults(&self) -> Option<Value> {
         let children: Map<String, Value> = self
             .children
@@ -389,7 +391,7 @@ impl Shape {
         }
     }
 
-    /// The full path of `path` with every part in its canonical spelling, nothing added.
+    /// Returns `path` with every part in its canonical spelling. Nothing is added to the schema.
     pub(crate) fn canonical(&self, path: &KeyPath) -> KeyPath {
         let mut shape = Some(self);
         let mut parts = Vec::new();
@@ -411,7 +413,7 @@ impl Shape {
         parts.into()
     }
 
-    /// What is, or would be, known under a name.
+    /// Returns the shape under a name, or the one that a new entry of that name would get.
     fn below(&self, name: &str) -> Option<&Self> {
         let entry = || {
             let entries = self.entries.as_deref()?;

@@ -11,12 +11,12 @@ use crate::layer::Source;
 use crate::redact::{is_secret_flag, secrets_in};
 use crate::reference::{references, substitute};
 
-/// A secret of the configuration. `Debug` shows its key alone.
+/// A secret of the configuration. `Debug` shows only its key.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SecretValue {
     /// The key that holds it, in canonical spelling.
     pub key: String,
-    /// The value, `${VARIABLE}` replaced.
+    /// The value, with `${VARIABLE}` resolved.
     pub value: String,
 }
 
@@ -29,10 +29,9 @@ impl fmt::Debug for SecretValue {
 }
 
 impl Config {
-    /// The secrets in the merged configuration, references resolved: values under the names of
-    /// secrets, what looks like an issued key, passwords in addresses, and arguments after
-    /// `--token`. A reference to a variable that is not set counts as empty; a reader of the
-    /// section reports it.
+    /// Returns the secrets in the merged configuration, with references resolved: values under the
+    /// names of secrets, issued keys, passwords in URLs, and arguments after `--token`. A reference
+    /// to an unset variable counts as empty; reading the section reports it.
     #[must_use]
     pub fn secrets(&self) -> Vec<SecretValue> {
         let mut found = BTreeSet::new();

@@ -1,10 +1,10 @@
-//! What is known about the Python program's keys beyond the sections that this program reads.
+//! Tables of the Python program's keys that this program does not read itself.
 //!
-//! Two tables of names: keys of its later releases that are accepted and kept, and older keys
-//! with their successors. Tables and not code, so that a new section only has to be registered.
+//! There are two kinds: keys of its later releases that are accepted and kept, and older keys with
+//! their successors. They are tables and not code, so that a new section only has to be registered.
 
-/// Keys that are kept and not reported as unknown; a registered section takes precedence.
-/// `*` stands for any entry of a map.
+/// Keys that are kept and not reported as unknown; a registered section takes precedence. `*` is
+/// any entry of a map.
 pub(crate) const NOT_READ: &[&str] = &[
     "agents.defaults.modelPreset",
     "agents.defaults.contextBlockLimit",
@@ -87,10 +87,10 @@ pub(crate) const NOT_READ: &[&str] = &[
     "tools.mcpServers.*.cwd",
 ];
 
-/// Keys of [`NOT_READ`] whose writers rely on a protection. They are reported at every start.
+/// Keys of [`NOT_READ`] that enable a protection. They are reported at every start.
 pub(crate) const PROTECTIONS: &[&str] = &["tools.exec.sandbox"];
 
-/// Where people's own keys sit inside sections of the Python program.
+/// Paths of user data inside sections of the Python program.
 pub(crate) const VERBATIM: &[&str] = &[
     "providers.*.extraHeaders",
     "providers.*.extraBody",
@@ -106,7 +106,7 @@ pub(crate) struct Renamed {
     pub(crate) to: &'static str,
 }
 
-/// Older keys in the order in which they are looked for.
+/// Older keys, in the order in which they are migrated.
 pub(crate) const RENAMED: &[Renamed] = &[
     Renamed {
         from: "tools.exec.restrictToWorkspace",

@@ -1,4 +1,4 @@
-//! The configuration rows of the corpus of stored data.
+//! The configuration rows of the stored-data corpus.
 
 use std::fs;
 use std::path::Path;

@@ -128,7 +128,7 @@ pub(crate) fn schema() -> Schema {
         .unwrap()
 }
 
-/// A home directory that goes away with the test.
+/// A home directory that is removed with the test.
 pub(crate) struct Home {
     pub(crate) directory: tempfile::TempDir,
     variables: Vec<(String, String)>,
@@ -189,7 +189,7 @@ impl Home {
             .load()
     }
 
-    /// Text in which this home is written `~`.
+    /// Replaces this home in a text by `~`.
     pub(crate) fn tilde(&self, text: &impl ToString) -> String {
         let home = self.directory.path().to_string_lossy().into_owned();
         text.to_string().replace(&home, "~")

@@ -1,4 +1,4 @@
-//! Which layer wins, how text gets its type, and what is said about it.
+//! Precedence of layers, types of text values, and messages about them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ fn a_stronger_layer_wins_and_is_named() {
     let file = r#"{"gateway": {"port": 1}}"#;
     let variable = ("NANOBOT_GATEWAY__PORT", "2");
     let option = ("gateway.port", "3");
-    // file, environment, command line; the port in force; who set it
+    // file, environment, command line; the effective port; its origin
     let table = [
         (false, false, false, 18790, "built-in default"),
         (true, false, false, 1, "~/config.json:1:14"),

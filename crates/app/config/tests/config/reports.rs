@@ -1,4 +1,4 @@
-//! What is said before the first write into a home of the Python program.
+//! Reports before the first write into a home of the Python program.
 
 use std::fs;
 use std::path::Path;

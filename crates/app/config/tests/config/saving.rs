@@ -1,4 +1,4 @@
-//! Saving loses nothing, and never half a file.
+//! A save loses nothing and never leaves a partial file.
 
 use std::fs;
 

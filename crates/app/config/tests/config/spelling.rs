@@ -1,4 +1,4 @@
-//! Which keys are one key, which are people's own words, and which nobody knows.
+//! Equivalent spellings of keys, user-chosen names, and unknown keys.
 
 use std::collections::BTreeMap;
 
