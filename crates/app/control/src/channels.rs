@@ -1,7 +1,7 @@
-//! How a gateway's channels are, and messages that try them.
+//! Channel states, and test messages through a channel.
 //!
-//! Decision: a test message goes through the gateway's own ledger and worker, so that what is tried is
-//! the way that replies go.
+//! Decision: a test message goes through the gateway's own ledger and worker, so that it tests the
+//! path that replies take.
 
 use std::time::Duration;
 
@@ -10,35 +10,35 @@ use nanobot_types::{ChannelName, OutboundMessage, Timestamp};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-/// How long a test message is waited for.
+/// Timeout for the delivery of a test message.
 const LONGEST_TEST: Duration = Duration::from_secs(30);
-/// How often the ledger is looked at meanwhile.
+/// Poll interval of the ledger during a test.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Among how many of the newest messages it is looked for.
+/// Number of newest ledger entries searched for the test message.
 const NEWEST: usize = 256;
 
-/// How one channel is.
+/// State of one channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelState {
     /// Its name.
     pub name: ChannelName,
     /// `starting`, `running`, `degraded` or `failed`.
     pub state: String,
-    /// Why, where it is not well.
+    /// Reason why the channel is not healthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// Since when it is not well, where that is known.
+    /// Time since which the channel has not been healthy, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
 }
 
-/// Knows how channels are.
+/// Provides the states of channels.
 pub trait Channels: Send + Sync + std::fmt::Debug {
-    /// How all channels are that run, or should.
+    /// Returns the states of all channels that run or should run.
     fn states(&self) -> Vec<ChannelState>;
 }
 
-/// Publishes a message and says how it stands once it is settled, or after half a minute.
+/// Publishes a message and returns its ledger entry once it is settled, or after 30 seconds.
 pub(crate) async fn send_and_watch(
     bus: &dyn Bus,
     ledger: &dyn Ledger,

@@ -1,4 +1,4 @@
-//! The side of a command.
+//! The client's side of the control socket.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,11 +15,11 @@ use crate::socket::{Stream, connect};
 use crate::terminals::said;
 use crate::{About, Answer, ChannelState, ControlError, CutError, Cuts, Request, TerminalEvent};
 
-/// The time for a gateway to introduce itself. The caller decides what silence means; a gateway that
-/// owns the home's lock is there even if it does not answer.
+/// Timeout for the handshake. The caller decides what a timeout means: a gateway that owns the
+/// home's lock is running even if it does not answer.
 const INTRODUCTION: Duration = Duration::from_secs(5);
 
-/// A gateway that runs. A connection is made for every request.
+/// Client of a running gateway. Each request opens a connection of its own.
 #[derive(Clone, Debug)]
 pub struct ControlClient {
     path: PathBuf,
@@ -55,11 +55,12 @@ impl Line {
 }
 
 impl ControlClient {
-    /// Finds the gateway that listens on `path`.
+    /// Connects to the gateway that listens on `path`.
     ///
     /// # Errors
-    /// [`ControlError::Unreachable`] when none does, [`ControlError::Broken`] when it does not
-    /// answer within 5 seconds, [`ControlError::Unsupported`].
+    /// Returns [`ControlError::Unreachable`] if no gateway listens, [`ControlError::Broken`] if it
+    /// does not answer within 5 seconds, and [`ControlError::Unsupported`] on systems without Unix
+    /// sockets.
     pub async fn reach(path: &Path) -> Result<Self, ControlError> {
         let introduced = async {
             let mut line = Line::open(path).await?;
@@ -78,7 +79,7 @@ impl ControlClient {
             .map_err(late)?
     }
 
-    /// Who answers.
+    /// Returns the gateway's description of itself.
     #[must_use]
     pub fn about(&self) -> &About {
         &self.about
@@ -87,7 +88,7 @@ impl ControlClient {
     /// Joins one of the gateway's sessions.
     ///
     /// # Errors
-    /// [`ControlError::Unreachable`].
+    /// Returns [`ControlError::Unreachable`] if no gateway listens any more.
     pub async fn converse(&self, session: impl Into<String>) -> Result<Conversation, ControlError> {
         Ok(Conversation {
             line: Line::open(&self.path).await?,
@@ -95,10 +96,10 @@ impl ControlClient {
         })
     }
 
-    /// How the gateway's channels are, in the order of their names.
+    /// Returns the states of the gateway's channels, sorted by name.
     ///
     /// # Errors
-    /// [`ControlError::Broken`], also where the gateway is too old to know.
+    /// Returns [`ControlError::Broken`], also if the gateway is too old to support the request.
     pub async fn channels(&self) -> Result<Vec<ChannelState>, ControlError> {
         let mut line = Line::open(&self.path).await?;
         line.ask(&Request::Channels).await?;
@@ -108,11 +109,11 @@ impl ControlClient {
         }
     }
 
-    /// Tells the gateway to end in order, to begin again if that is wanted. It ends later, when its
-    /// turns have had their grace.
+    /// Requests an orderly shutdown, or a restart if `again` is set. This returns before the
+    /// gateway ends, which it does after the grace period of its turns.
     ///
     /// # Errors
-    /// [`ControlError::Broken`], also where the gateway is too old to know.
+    /// Returns [`ControlError::Broken`], also if the gateway is too old to support the request.
     pub async fn end(&self, again: bool) -> Result<(), ControlError> {
         let mut line = Line::open(&self.path).await?;
         line.ask(&Request::End { again }).await?;
@@ -122,11 +123,12 @@ impl ControlClient {
         }
     }
 
-    /// Sends a message by one of the gateway's channels, and says where it stands once it is
-    /// settled, or after half a minute.
+    /// Sends a message through one of the gateway's channels, and returns its ledger entry once it
+    /// is settled, or after 30 seconds.
     ///
     /// # Errors
-    /// [`BusError::Unknown`] for a channel that the gateway does not run, [`BusError::Store`].
+    /// Returns [`BusError::Unknown`] for a channel that the gateway does not run, and
+    /// [`BusError::Store`] if the request fails.
     pub async fn test_channel(
         &self,
         channel: &ChannelName,
@@ -281,21 +283,21 @@ impl Cuts for ControlClient {
     }
 }
 
-/// What a conversation tells.
+/// An update of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// Something to show.
+    /// An event to show.
     Event {
-        /// What.
+        /// The event.
         event: TerminalEvent,
-        /// It is the turn's own reply, or the refusal of what was said.
+        /// `true` for the turn's own reply, and for the refusal of a message.
         is_answer: bool,
     },
-    /// A turn ended.
+    /// A turn has finished.
     TurnFinished,
 }
 
-/// A session of a gateway, from a terminal.
+/// A terminal's conversation in a session of a gateway.
 #[derive(Debug)]
 pub struct Conversation {
     line: Line,
@@ -303,11 +305,11 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Says something: a message or a command, also while a turn runs. Returns the name of the turn
-    /// that answers it. What keeps it from being taken is told by [`Conversation::next`].
+    /// Sends a message or a command, also while a turn is running. Returns the id of the turn that
+    /// will process it. A refusal of the message is returned by [`Conversation::next`].
     ///
     /// # Errors
-    /// [`ControlError::Broken`] when the gateway is gone.
+    /// Returns [`ControlError::Broken`] if the gateway is gone.
     pub async fn say(&mut self, text: &str) -> Result<TraceId, ControlError> {
         let message = said(
             &self.session,
@@ -326,10 +328,10 @@ impl Conversation {
         Ok(turn)
     }
 
-    /// The next that happens. Cancel-safe.
+    /// Waits for the next update. Cancel-safe.
     ///
     /// # Errors
-    /// [`ControlError::Broken`] when the gateway is gone.
+    /// Returns [`ControlError::Broken`] if the gateway is gone.
     pub async fn next(&mut self) -> Result<Told, ControlError> {
         match self.line.next().await? {
             Answer::Event { position, event } => {
@@ -354,7 +356,7 @@ impl Conversation {
 }
 
 fn unexpected(answer: &Answer) -> ControlError {
-    tracing::debug!(?answer, "the gateway answered something else");
+    tracing::debug!(?answer, "unexpected response from the gateway");
     ControlError::Broken(io::Error::new(
         io::ErrorKind::InvalidData,
         "it answered something else",

@@ -1,7 +1,8 @@
-//! One connection: reads requests, answers them, and shows the replies it waits for.
+//! One client connection: reads requests, responds, and forwards the replies of its session.
 //!
-//! Decision: one task reads and writes, so that a client that does not read is not read from
-//! either. What it was told meanwhile is bounded; one that lets too much of it wait is left behind.
+//! Decision: one task both reads and writes, so that backpressure applies: a client that does not
+//! read its responses is not read from either. The queue of pending events is bounded; a client
+//! that lets it fill up is disconnected.
 
 use std::io;
 use std::sync::Arc;
@@ -26,14 +27,14 @@ use crate::socket::Stream;
 use crate::terminals::said;
 use crate::{Answer, Request, TerminalEvent};
 
-/// How many answers may wait for a client.
+/// Capacity of a client's queue of pending responses.
 const WAITING: usize = 1024;
-/// Limit for a client to read a line.
+/// Timeout for writing one line to a client.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The most ledger entries of one list.
+/// Maximum number of ledger entries in one list.
 const LONGEST_LIST: usize = 10_000;
 
-/// A client that is connected.
+/// A connected client.
 pub(crate) struct Connection {
     shared: Arc<Shared>,
     number: u64,
@@ -41,17 +42,17 @@ pub(crate) struct Connection {
     seat: Seat,
 }
 
-/// What is talked about on a connection.
+/// The session that a connection takes part in.
 struct Talk {
     session: String,
-    /// How much of what was said there has no reply yet.
+    /// Number of messages from this client that have no reply yet.
     unanswered: u32,
-    /// What happens there; ends when too much of it waits.
+    /// Events of the session; closed if the client falls too far behind.
     answers: mpsc::Receiver<Answer>,
 }
 
 impl Connection {
-    /// Serves a client until it hangs up, `end` fires, or its seat is taken.
+    /// Serves a client until it disconnects, `end` is cancelled, or its seat is taken.
     pub(crate) async fn serve(shared: Arc<Shared>, stream: Stream, seat: Seat) {
         let number = shared.terminals.number();
         let end = seat.end.clone();
@@ -62,7 +63,7 @@ impl Connection {
             seat,
         };
         if let Some(Err(error)) = end.run_until_cancelled(connection.converse(stream)).await {
-            tracing::debug!(%error, "a client of the socket is gone");
+            tracing::debug!(%error, "a client disconnected from the control socket");
         }
         connection.leave().await;
     }
@@ -71,7 +72,8 @@ impl Connection {
         let (reader, mut writer) = tokio::io::split(stream);
         let mut requests = LineReader::new(reader, REQUEST_LIMIT);
         loop {
-            // A conversation waits for its turn, everything else is over with its answer.
+            // A conversation waits for its turn; every other request is complete once it is
+            // answered.
             self.seat
                 .is_idle
                 .store(self.talk.is_none(), Ordering::Relaxed);
@@ -83,7 +85,7 @@ impl Connection {
                     }
                     Ok(None) => return Ok(()),
                     Err(error) => {
-                        // What follows a line that cannot be read cannot be told apart from it.
+                        // After an unreadable line, the start of the next one cannot be found.
                         write(&mut writer, &refused(&error)).await?;
                         return Err(error);
                     }
@@ -246,8 +248,8 @@ impl Connection {
         }
     }
 
-    /// A terminal that goes before its reply came stops the turn, as Ctrl-C does, unless somebody
-    /// else watches it.
+    /// Stops the turn, as Ctrl-C does, if a terminal disconnects before its reply arrived, unless
+    /// another client watches the session.
     async fn leave(self) {
         let is_last = self.shared.terminals.leave(self.number);
         let Some(Talk {
@@ -268,12 +270,13 @@ impl Connection {
             .publish_inbound(said(&session, "/stop", None))
             .await
         {
-            tracing::warn!(%error, "the turn of a terminal that is gone goes on");
+            tracing::warn!(%error, "cannot stop the turn of a disconnected terminal");
         }
     }
 }
 
-/// Writes an answer. A client that does not read it in time is gone: what waits for it is memory.
+/// Writes a response. A client that does not read it in time is disconnected, because pending
+/// responses use memory.
 async fn write<W: AsyncWrite + Unpin>(writer: &mut W, answer: &Answer) -> io::Result<()> {
     let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the client does not read");
     tokio::time::timeout(PATIENCE, lines::write(writer, answer))
@@ -281,7 +284,7 @@ async fn write<W: AsyncWrite + Unpin>(writer: &mut W, answer: &Answer) -> io::Re
         .map_err(late)?
 }
 
-/// The next that happens where the client talks. Cancel-safe.
+/// Waits for the next event of the session. Cancel-safe.
 async fn next(talk: &mut Option<Talk>) -> Option<Answer> {
     match talk {
         Some(talk) => talk.answers.recv().await,

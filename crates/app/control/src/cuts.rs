@@ -1,42 +1,42 @@
-//! Conversations cut by a command: copied, or gone back in.
+//! Forking and rewinding conversations on request of a command.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::ControlError;
 
-/// Why a conversation was not cut.
+/// Reason why a conversation was not forked or rewound.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum CutError {
-    /// A turn is at work in it.
+    /// A turn is running in it.
     #[error("a turn is at work in {session}")]
     AtWork {
         /// The conversation.
         session: String,
     },
-    /// It cannot be cut there.
+    /// The position is out of range.
     #[error("session {session} cannot be cut at {position}, only from {first} to {last}")]
     OutOfReach {
         /// The conversation.
         session: String,
-        /// Where it was to be cut.
+        /// The requested position.
         position: u64,
-        /// The first position where it can be.
+        /// The first valid position.
         first: u64,
-        /// The last one.
+        /// The last valid position.
         last: u64,
     },
-    /// The copy has messages already.
+    /// The target of the copy already has messages.
     #[error("there is a conversation {session} already")]
     Taken {
-        /// The key that the copy was to have.
+        /// The requested key of the copy.
         session: String,
     },
-    /// It could not be read or written, or the gateway is gone.
+    /// The conversation could not be read or written, or the gateway is gone.
     #[error("{why}")]
     Failed {
-        /// What failed, with what led to it.
+        /// The error with its causes.
         why: String,
     },
 }
@@ -50,14 +50,14 @@ impl From<ControlError> for CutError {
     }
 }
 
-/// Cuts conversations for other commands.
+/// Forks and rewinds conversations for other commands.
 #[async_trait]
 pub trait Cuts: Send + Sync + std::fmt::Debug {
-    /// Copies a conversation, all of it or up to a message, to `to` or to the first free name; the
-    /// key of the copy.
+    /// Copies a conversation, entirely or up to message `at`, to `to` or to the first free name.
+    /// Returns the key of the copy.
     ///
     /// # Errors
-    /// [`CutError`]; a copy that was begun is shorter.
+    /// Returns [`CutError`]; an incomplete copy may remain.
     async fn fork(
         &self,
         session: &str,
@@ -65,9 +65,9 @@ pub trait Cuts: Send + Sync + std::fmt::Debug {
         to: Option<&str>,
     ) -> Result<String, CutError>;
 
-    /// Undoes everything behind message `to`. Not beside a turn.
+    /// Undoes everything after message `to`. Not possible while a turn is running.
     ///
     /// # Errors
-    /// [`CutError`]; nothing is undone then.
+    /// Returns [`CutError`]; nothing is undone then.
     async fn rewind(&self, session: &str, to: u64) -> Result<(), CutError>;
 }

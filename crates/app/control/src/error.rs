@@ -1,38 +1,38 @@
-//! What can go wrong with the socket.
+//! Errors of the control socket.
 
 use std::io;
 use std::path::PathBuf;
 
 use nanobot_bus::BusError;
 
-/// An error of the socket.
+/// Error of the control socket.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// There are no such sockets on this system.
+    /// This system has no Unix sockets.
     #[error("this system has no local sockets")]
     Unsupported,
-    /// The socket cannot be made: something else is there, or the path is too long for one.
+    /// The socket cannot be created: another file is there, or the path is too long for a socket.
     #[error("cannot listen on {}", path.display())]
     Bind {
         /// The socket.
         path: PathBuf,
-        /// What failed.
+        /// Error of the system.
         #[source]
         source: io::Error,
     },
-    /// Nobody listens there.
+    /// No gateway listens on the socket.
     #[error("no gateway listens on {}", path.display())]
     Unreachable {
         /// The socket.
         path: PathBuf,
-        /// What failed.
+        /// Error of the system.
         #[source]
         source: io::Error,
     },
-    /// The connection broke, or what came is no answer.
+    /// The connection broke, or the response is invalid.
     #[error("the gateway did not answer")]
     Broken(#[source] io::Error),
-    /// The queue of the terminal's replies cannot be had.
+    /// The subscription to terminal replies failed.
     #[error("replies to terminals cannot be received")]
     Bus(#[from] BusError),
 }

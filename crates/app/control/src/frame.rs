@@ -1,8 +1,8 @@
-//! What the lines say.
+//! Requests, responses and events on the control socket.
 //!
-//! Decision: events are what a terminal shows, not what the bus carries, so that a client needs to
-//! know nothing of turns. A field that is added later is optional; a request that a gateway does
-//! not know is refused, never ignored.
+//! Decision: events describe what a terminal shows, not what the bus carries, so that a client
+//! needs no knowledge of turns. Fields that are added later are optional; a gateway refuses an
+//! unknown request and never ignores it.
 
 use std::path::PathBuf;
 
@@ -14,27 +14,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ChannelState, CutError};
 
-/// The longest line of a client, in bytes.
+/// Maximum length of a request line, in bytes.
 pub(crate) const REQUEST_LIMIT: usize = 1 << 20;
-/// The longest line of a gateway, in bytes.
+/// Maximum length of a response line, in bytes.
 pub(crate) const ANSWER_LIMIT: usize = 16 << 20;
 
-/// What a client asks.
+/// Request of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
 pub enum Request {
-    /// Who is there? Answered by [`Answer::Pong`].
+    /// Asks for the gateway's description: [`Answer::Pong`].
     Ping,
-    /// Ledger entries, newest first: [`Answer::Entry`] each, then [`Answer::Done`].
+    /// Lists ledger entries, newest first: [`Answer::Entry`] for each, then [`Answer::Done`].
     InboxList {
-        /// Which queue.
+        /// Queue to list.
         queue: Queue,
-        /// Which of its entries.
+        /// Filter of its entries.
         filter: LedgerFilter,
-        /// At most so many.
+        /// Maximum number of entries.
         limit: usize,
     },
-    /// One ledger entry: [`Answer::Entry`].
+    /// Shows one ledger entry: [`Answer::Entry`].
     InboxShow {
         /// Its id.
         entry: String,
@@ -49,73 +49,74 @@ pub enum Request {
         /// Its id.
         entry: String,
     },
-    /// Copies a conversation: [`Answer::Copied`].
+    /// Forks a conversation: [`Answer::Copied`].
     SessionFork {
         /// Its key.
         session: String,
-        /// Up to this message, otherwise everything.
+        /// Last message to copy; all of them if `None`.
         at: Option<u64>,
-        /// The key of the copy, otherwise the first free one.
+        /// Key of the copy; the first free one if `None`.
         to: Option<String>,
     },
-    /// Goes back in a conversation that no turn is at work in: [`Answer::Done`].
+    /// Rewinds a conversation in which no turn is running: [`Answer::Done`].
     SessionRewind {
         /// Its key.
         session: String,
-        /// The last message that stands.
+        /// The last message to keep.
         to: u64,
     },
-    /// How are the channels? Answered by [`Answer::Channels`].
+    /// Asks for the states of the channels: [`Answer::Channels`].
     Channels,
-    /// Sends a message by a channel, and waits for what comes of it: [`Answer::Entry`].
+    /// Sends a message through a channel and waits for the outcome: [`Answer::Entry`].
     ChannelTest {
         /// The channel.
         channel: ChannelName,
         /// The chat.
         chat: ChatId,
-        /// What to say there.
+        /// Text of the message.
         text: String,
     },
-    /// Ends the gateway in order: [`Answer::Done`] before it does.
+    /// Requests an orderly shutdown: [`Answer::Done`] before it begins.
     End {
-        /// It begins again.
+        /// `true` to restart.
         again: bool,
     },
-    /// Says something in a session. No answer of its own unless it is refused; from now on this
-    /// connection gets the session's events.
+    /// Sends a message to a session. It has no response of its own unless it is refused. From then
+    /// on this connection receives the session's events.
     Say {
         /// The session, as `channel:chat`; a name without a colon is a chat of the terminal's own
         /// channel.
         session: String,
         /// A message, or a command.
         text: String,
-        /// The client's name for it; said twice under one name it counts once.
+        /// Idempotency key chosen by the client: a message sent twice with the same id is processed
+        /// once.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<MessageId>,
     },
 }
 
-/// What a gateway answers.
+/// Response of a gateway.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Answer {
-    /// Who is there.
+    /// The gateway's description.
     Pong(About),
-    /// How the channels are.
+    /// The states of the channels.
     Channels {
-        /// All of them, in the order of their names.
+        /// All channels, sorted by name.
         channels: Vec<ChannelState>,
     },
     /// A ledger entry.
     Entry(Box<LedgerEntry>),
-    /// It is done, or the list is at its end.
+    /// The request is done, or the list is complete.
     Done,
     /// There is no such ledger entry.
     Unknown {
-        /// The id asked for.
+        /// The requested id.
         id: String,
     },
-    /// The entry is in a state that does not allow this.
+    /// The entry's state does not allow the request.
     Conflict {
         /// The entry.
         id: String,
@@ -127,73 +128,73 @@ pub enum Answer {
         /// The key of the copy.
         session: String,
     },
-    /// A conversation was not cut: why, for a program to tell apart.
+    /// A conversation was not forked or rewound; the reason is machine-readable.
     NotCut(CutError),
-    /// It was not done.
+    /// The request was refused.
     Refused {
-        /// Why.
+        /// Reason for the user.
         why: String,
     },
-    /// Something to show in the session that this connection talks in.
+    /// An event of the session that this connection takes part in.
     Event {
-        /// Its place among the messages of its turn; 0 is the turn's own reply.
+        /// Position among the messages of its turn; 0 is the turn's own reply.
         position: u32,
-        /// What to show.
+        /// Event to show.
         event: TerminalEvent,
     },
-    /// A turn of that session ended. Its own reply may still be on the way; there is none when the
-    /// turn answered by a message of its own (an event at another position than 0).
+    /// A turn of that session has finished. Its own reply may still follow. There is none if the
+    /// turn replied with a message of its own (an event at another position than 0).
     TurnFinished,
 }
 
-/// A gateway, as it introduces itself.
+/// A gateway's description of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
-    /// Its version.
+    /// Version of the program.
     pub version: String,
-    /// Its process.
+    /// Process id.
     pub pid: u32,
-    /// Who answers, for people.
+    /// Display name of the model.
     pub model: String,
     /// The workspace it works in.
     pub workspace: PathBuf,
-    /// When it began, where it says so.
+    /// Start time, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
 }
 
-/// Something to show at a terminal.
+/// An event to show at a terminal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", content = "data", rename_all = "snake_case")]
 pub enum TerminalEvent {
-    /// A piece of a reply as it is written.
+    /// A piece of a streamed reply.
     Delta(String),
-    /// A run of pieces ended.
+    /// A run of pieces has ended.
     StreamEnd {
-        /// Tools run now and another run follows.
+        /// `true` if tools run now and another run follows.
         resuming: bool,
     },
-    /// A thought or a notice on the way.
+    /// A thought or a notice during the turn.
     Progress(String),
-    /// Which tools run.
+    /// The tools that are running.
     ToolHint(String),
-    /// News of the program itself, such as a restart; shown in any case.
+    /// A notice of the program itself, such as a restart; always shown.
     News(String),
-    /// The turn of this name is over, whether or not it said anything. Nothing to show.
+    /// The turn has ended, with or without a reply. Nothing to show.
     TurnEnd {
         /// The turn.
         turn: TraceId,
-        /// How many subagents of the session are not done with.
+        /// Number of the session's subagents that have not finished.
         #[serde(default)]
         unfinished: u32,
     },
-    /// A whole reply.
+    /// A complete reply.
     Reply {
-        /// Its Markdown.
+        /// The text, in Markdown.
         text: String,
-        /// Its pieces were shown before.
+        /// `true` if it has been streamed before.
         streamed: bool,
-        /// It is what was asked for, not the report of a failure.
+        /// `true` for a reply, `false` for the report of a failure.
         ok: bool,
     },
 }
@@ -204,7 +205,7 @@ impl From<OutboundMessage> for TerminalEvent {
         match message.kind {
             OutboundKind::Delta { .. } => Self::Delta(text),
             OutboundKind::StreamEnd { resuming, .. } => Self::StreamEnd { resuming },
-            // What was printed stays printed.
+            // Printed text cannot be withdrawn.
             OutboundKind::Withdrawn { .. } => Self::StreamEnd { resuming: true },
             OutboundKind::Progress => Self::Progress(text),
             OutboundKind::ToolHint => Self::ToolHint(text),

@@ -1,15 +1,16 @@
-//! The local socket of a gateway: how other commands of the same person work beside it.
+//! The control socket of a gateway, through which other commands of the same user work with it.
 //!
-//! Decision: JSON lines over a Unix socket in the home, a request a line, answers in the order of
-//! their requests with events in between. Who may talk is decided by the system: the socket is its
-//! owner's, and a peer of another user is hung up on before a byte is read. So there is no token to
-//! keep, and nothing listens on the network. A gateway owns its home's ledger and sessions; what
-//! others want of them they ask it ([`ControlClient`] is a [`nanobot_bus::Ledger`], and a
-//! [`Conversation`] is one of the gateway's own sessions).
+//! Decision: JSON lines over a Unix socket in the home. Each line is a request; responses come in
+//! the order of their requests, with events in between. The operating system controls access: only
+//! the owner can open the socket, and a peer of another user is disconnected before a byte is read.
+//! So there is no token to keep, and nothing listens on the network. A gateway owns its home's
+//! ledger and sessions, and other commands access them through it ([`ControlClient`] is a
+//! [`nanobot_bus::Ledger`], and a [`Conversation`] is one of the gateway's own sessions).
 //!
-//! Where there are no Unix sockets, [`ControlServer::bind`] and [`ControlClient::reach`] say so,
-//! and commands work on the files. It takes no home and reads no configuration: a caller that finds
-//! no answer has to look at the home's lock before it touches a file.
+//! On systems without Unix sockets, [`ControlServer::bind`] and [`ControlClient::reach`] return
+//! [`ControlError::Unsupported`], and commands work on the files. This crate does not lock the home
+//! and reads no configuration: a caller that gets no response has to check the home's lock before
+//! it touches a file.
 
 mod channels;
 mod client;
@@ -23,7 +24,7 @@ mod server;
 mod socket;
 mod terminals;
 
-/// The socket's name in the folder of a home's data.
+/// Name of the socket in the home's data directory.
 pub const SOCKET: &str = "gateway.sock";
 
 pub use channels::{ChannelState, Channels};

@@ -1,4 +1,4 @@
-//! Lines of JSON with a bound.
+//! JSON lines of bounded length.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 
-/// Reads lines of JSON, none longer than a limit.
+/// Reads JSON lines up to a maximum length.
 #[derive(Debug)]
 pub(crate) struct LineReader<R> {
     reader: BufReader<R>,
@@ -16,7 +16,7 @@ pub(crate) struct LineReader<R> {
 }
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
-    /// Reads from `reader`.
+    /// Creates a reader of lines with at most `limit` bytes.
     pub(crate) fn new(reader: R, limit: usize) -> Self {
         Self {
             reader: BufReader::new(reader),
@@ -25,11 +25,11 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// The next value; `None` when the other side hung up. Cancel-safe.
+    /// Reads the next value; returns `None` if the peer disconnected. Cancel-safe.
     ///
     /// # Errors
-    /// As the system says; [`io::ErrorKind::InvalidData`] for a line that is too long, cut off or
-    /// no such value.
+    /// Returns the system's error; [`io::ErrorKind::InvalidData`] for a line that is too long,
+    /// truncated or not such a value.
     pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         let line = self.next_line().await?;
         line.map(|line| serde_json::from_slice(&line))
@@ -37,7 +37,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             .map_err(io::Error::from)
     }
 
-    /// The same for a value of a client that is not trusted: of bounded depth and size.
+    /// Like [`next`](Self::next) for an untrusted client's value: its depth and size are limited.
     pub(crate) async fn next_bounded<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         let line = self.next_line().await?;
         let invalid = |error: serde_json::Error| io::Error::new(io::ErrorKind::InvalidData, error);
@@ -79,7 +79,7 @@ fn invalid(why: &'static str) -> io::Error {
 /// Writes a value as a line.
 ///
 /// # Errors
-/// As the system says.
+/// Returns the system's error.
 pub(crate) async fn write<W: AsyncWrite + Unpin>(
     writer: &mut W,
     value: &impl Serialize,

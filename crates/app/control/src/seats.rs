@@ -1,7 +1,8 @@
-//! Seats of connected clients.
+//! Limits the number of connected clients.
 //!
-//! Decision: where all are taken, the oldest client that neither asks nor converses is hung up on. A
-//! program of this user that holds connections could otherwise keep every command away from its gateway.
+//! Decision: if all seats are taken, the oldest client that has neither a pending request nor a
+//! conversation is disconnected. Otherwise a program of the same user could lock all commands out
+//! of the gateway by holding connections.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,15 +11,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-/// Most clients at a time. Each may hold a line of a request.
+/// Maximum number of clients. Each may buffer one request line.
 const CLIENTS: usize = 32;
 
-/// A place for one client, free again when dropped.
+/// A seat of one client, freed when dropped.
 #[derive(Debug)]
 pub(crate) struct Seat {
-    /// Fires when the client is to go.
+    /// Cancelled when the client has to disconnect.
     pub(crate) end: CancellationToken,
-    /// Nothing is lost if the client goes now.
+    /// `true` while the client can be disconnected without losing anything.
     pub(crate) is_idle: Arc<AtomicBool>,
     _permit: OwnedSemaphorePermit,
 }
@@ -27,13 +28,13 @@ pub(crate) struct Seat {
 #[derive(Debug)]
 pub(crate) struct Seats {
     free: Arc<Semaphore>,
-    /// The clients, the oldest first.
+    /// The clients, oldest first.
     taken: Mutex<VecDeque<(CancellationToken, Arc<AtomicBool>)>>,
     end: CancellationToken,
 }
 
 impl Seats {
-    /// Free seats whose clients all go when `end` fires.
+    /// Creates free seats. All clients are disconnected when `end` is cancelled.
     pub(crate) fn new(end: CancellationToken) -> Self {
         Self {
             free: Arc::new(Semaphore::new(CLIENTS)),
@@ -42,7 +43,7 @@ impl Seats {
         }
     }
 
-    /// Takes a seat, where needed from a client that is idle. `None` if no client is.
+    /// Takes a seat, evicting an idle client if necessary. Returns `None` if no client is idle.
     pub(crate) async fn take(&self) -> Option<Seat> {
         let permit = match Arc::clone(&self.free).try_acquire_owned() {
             Ok(permit) => permit,
@@ -56,7 +57,7 @@ impl Seats {
         };
         let (end, is_idle) = (self.end.child_token(), Arc::new(AtomicBool::new(true)));
         let mut taken = self.taken();
-        // The state of a client that went is known here alone.
+        // A client has gone if this is the only reference to its state.
         taken.retain(|(_, is_idle)| Arc::strong_count(is_idle) > 1);
         taken.push_back((end.clone(), Arc::clone(&is_idle)));
         drop(taken);
@@ -67,7 +68,7 @@ impl Seats {
         })
     }
 
-    /// Has the oldest idle client go.
+    /// Evicts the oldest idle client.
     fn evict(&self) -> Option<()> {
         let mut taken = self.taken();
         taken.retain(|(_, is_idle)| Arc::strong_count(is_idle) > 1);
@@ -80,7 +81,7 @@ impl Seats {
                 end.cancel();
                 Some(())
             }
-            // One of them went between the two looks.
+            // A client has gone since the first check.
             None => (taken.len() < CLIENTS).then_some(()),
         }
     }

@@ -1,4 +1,4 @@
-//! The gateway's side.
+//! The gateway's side of the control socket.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,44 +16,44 @@ use crate::socket::Listener;
 use crate::terminals::Terminals;
 use crate::{About, Channels, ControlError, Cuts, TERMINAL_CHANNEL};
 
-/// How long to rest when the system gives no connection.
+/// Pause after the system failed to accept a connection.
 const REST: Duration = Duration::from_millis(200);
 
-/// What clients are served with.
+/// Services that requests use.
 #[derive(Clone, Debug)]
 pub struct ControlParts {
-    /// Where what is said goes, and where replies come from.
+    /// Receives the messages of terminals, and delivers the replies.
     pub bus: Arc<dyn Bus>,
-    /// What `inbox` requests see.
+    /// The ledger of `inbox` requests.
     pub ledger: Arc<dyn Ledger>,
-    /// Who knows how channels are.
+    /// The states of channels.
     pub channels: Arc<dyn Channels>,
-    /// Who cuts conversations.
+    /// Forks and rewinds conversations.
     pub cuts: Arc<dyn Cuts>,
-    /// Tells when turns end.
+    /// Reports the ends of turns.
     pub events: EventFeed,
-    /// How it is ended.
+    /// Tokens to stop or restart the gateway.
     pub ending: Ending,
-    /// Who this is.
+    /// The gateway's description of itself.
     pub about: About,
 }
 
-/// How a gateway is told to end.
+/// Tokens that end a gateway.
 #[derive(Clone, Debug)]
 pub struct Ending {
-    /// For good.
+    /// Cancelled to stop.
     pub stop: CancellationToken,
-    /// To begin again.
+    /// Cancelled to restart.
     pub restart: CancellationToken,
 }
 
-/// A socket that nobody is served on yet. The file goes when this goes.
+/// A bound socket that does not serve clients yet. Dropping it removes the socket file.
 #[derive(Debug)]
 pub struct ControlServer {
     listener: Listener,
 }
 
-/// A socket that is ready to serve: replies to terminals are its to deliver.
+/// A socket that is ready to serve and owns the subscription to terminal replies.
 #[derive(Debug)]
 pub struct RunningControl {
     listener: Listener,
@@ -62,31 +62,31 @@ pub struct RunningControl {
     events: broadcast::Receiver<Event>,
 }
 
-/// What connections share.
+/// State shared by connections.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) parts: ControlParts,
     pub(crate) terminals: Terminals,
-    /// Fires when nothing new is taken.
+    /// Cancelled when no new messages are accepted.
     pub(crate) closing: CancellationToken,
 }
 
 impl ControlServer {
-    /// Listens on `path`, for this user only. The caller owns the home, so a socket that was left
-    /// behind there is replaced.
+    /// Listens on `path`, for this user only. The caller owns the home, so a stale socket is
+    /// replaced.
     ///
     /// # Errors
-    /// [`ControlError::Bind`], [`ControlError::Unsupported`].
+    /// Returns [`ControlError::Bind`] or [`ControlError::Unsupported`].
     pub async fn bind(path: &Path) -> Result<Self, ControlError> {
         Ok(Self {
             listener: Listener::bind(path).await?,
         })
     }
 
-    /// Takes the queue of replies to terminals. Nothing said is taken after `closing` fires.
+    /// Subscribes to the replies to terminals. After `closing` is cancelled, messages are refused.
     ///
     /// # Errors
-    /// [`ControlError::Bus`].
+    /// Returns [`ControlError::Bus`] if the subscription fails.
     pub async fn prepare(
         self,
         parts: ControlParts,
@@ -112,7 +112,7 @@ impl ControlServer {
 }
 
 impl RunningControl {
-    /// Serves clients until `end` fires; returns when every connection is closed.
+    /// Serves clients until `end` is cancelled; returns when every connection is closed.
     pub async fn run(self, end: CancellationToken) {
         let Self {
             listener,
@@ -142,13 +142,15 @@ async fn accept(
         match accepted {
             Ok(stream) => {
                 let Some(seat) = seats.take().await else {
-                    tracing::warn!("too many clients on the gateway's socket: one is hung up on");
+                    tracing::warn!(
+                        "too many clients on the control socket: a new one was disconnected"
+                    );
                     continue;
                 };
                 clients.spawn(Connection::serve(Arc::clone(shared), stream, seat));
             }
             Err(error) => {
-                tracing::warn!(%error, "the gateway's socket gives no connection");
+                tracing::warn!(%error, "the control socket cannot accept a connection");
                 tokio::time::sleep(REST).await;
             }
         }

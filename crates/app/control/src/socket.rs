@@ -1,4 +1,4 @@
-//! The socket itself: made private, replaced when it is stale, closed to other users.
+//! The Unix socket: private to its owner, and replaced if it is stale.
 
 #[cfg(unix)]
 pub(crate) use unix::{Listener, Stream, connect};
@@ -21,7 +21,7 @@ mod unix {
     /// A connection.
     pub(crate) type Stream = tokio::net::UnixStream;
 
-    /// A socket that listens. The file goes when this goes.
+    /// A listening socket. Dropping it removes the socket file.
     #[derive(Debug)]
     pub(crate) struct Listener {
         listener: UnixListener,
@@ -30,8 +30,7 @@ mod unix {
     }
 
     impl Listener {
-        /// Listens on `path`. A socket that nobody listens on any more is replaced; anything else
-        /// that is there is left alone.
+        /// Listens on `path`. A stale socket is replaced; any other file is left alone.
         pub(crate) async fn bind(path: &Path) -> Result<Self, ControlError> {
             let fault = |source| ControlError::Bind {
                 path: path.to_owned(),
@@ -41,7 +40,7 @@ mod unix {
             let listener = Reachable::of(path)
                 .and_then(|socket| UnixListener::bind(&socket.path))
                 .map_err(fault)?;
-            // Who connects before this is done is still told apart by the user.
+            // A peer that connects before this takes effect is still checked by its user id.
             std::fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(fault)?;
             let owner = std::fs::metadata(path).map_err(fault)?.uid();
             Ok(Self {
@@ -51,7 +50,7 @@ mod unix {
             })
         }
 
-        /// The next connection of the socket's owner. Others are hung up on.
+        /// Accepts the next connection from the socket's owner. Others are disconnected.
         pub(crate) async fn accept(&self) -> io::Result<Stream> {
             loop {
                 let (stream, _) = self.listener.accept().await?;
@@ -66,7 +65,7 @@ mod unix {
 
     impl Drop for Listener {
         fn drop(&mut self) {
-            // Best effort: a socket that stays behind is recognised as stale.
+            // Best effort: a socket file that remains is recognized as stale.
             drop(std::fs::remove_file(&self.path));
         }
     }
@@ -105,12 +104,12 @@ mod unix {
         })
     }
 
-    /// The longest path that every system takes for a socket (`sun_path` is 104 bytes on macOS, 108
+    /// Longest path that every system accepts for a socket (`sun_path` is 104 bytes on macOS, 108
     /// on Linux).
     const LONGEST_PATH: usize = 100;
 
-    /// A path under which the system takes a socket. Deep homes have longer ones: on Linux those are
-    /// reached through their folder, which is kept open meanwhile. Elsewhere they are refused.
+    /// A path that is short enough for a socket. On Linux a longer path is reached through its
+    /// folder, which is kept open meanwhile. On other systems it is refused.
     struct Reachable {
         path: PathBuf,
         _folder: Option<File>,

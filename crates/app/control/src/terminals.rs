@@ -1,8 +1,9 @@
-//! Which connection sees which replies.
+//! Routes replies to the connections that wait for them.
 //!
 //! Decision: terminals are one channel of the bus, and a session is a chat of it. A session that
-//! belongs to another channel keeps its key and is talked to from here: its replies come to the
-//! terminal, not to that chat. What is said while nobody is at the terminal stays in the session.
+//! belongs to another channel keeps its key, but replies to messages from a terminal go to the
+//! terminal, not to that chat. A reply that arrives while no terminal is connected is kept in the
+//! session only.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,11 +19,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Answer;
 
-/// The channel of terminals.
+/// Name of the terminals' channel.
 pub const TERMINAL_CHANNEL: &str = "cli";
 
-/// A message from a terminal, to the session it names: `channel:chat`, or a chat of the terminal's
-/// own channel.
+/// Creates a message from a terminal to the named session: `channel:chat`, or a chat of the
+/// terminal's own channel.
 #[must_use]
 pub fn said(session: &str, text: &str, id: Option<MessageId>) -> InboundMessage {
     let own = match session.split_once(':') {
@@ -32,7 +33,7 @@ pub fn said(session: &str, text: &str, id: Option<MessageId>) -> InboundMessage 
     };
     let message = InboundMessage::text(TERMINAL_CHANNEL, "user", own.unwrap_or(session), text);
     let session_key_override = own.is_none().then(|| SessionKey::from(session));
-    // At a terminal sits one person; who else hears a session of another channel is not known here.
+    // One person uses a terminal, but the participants of another channel's session are not known.
     let chat = own.is_some().then_some(ChatKind::Direct);
     InboundMessage {
         id,
@@ -57,12 +58,13 @@ struct Watcher {
 }
 
 impl Terminals {
-    /// The number of a new connection.
+    /// Returns an id for a new connection.
     pub(crate) fn number(&self) -> u64 {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Lets a connection see the replies to what `message` belongs to, and no others.
+    /// Subscribes a connection to the replies to `message`'s chat and session, replacing its
+    /// earlier subscription.
     pub(crate) fn watch(
         &self,
         connection: u64,
@@ -77,7 +79,7 @@ impl Terminals {
         self.lock().insert(connection, watcher);
     }
 
-    /// Forgets a connection; whether nobody else sees the same chat.
+    /// Removes a connection. Returns `true` if no other connection watches the same chat.
     pub(crate) fn leave(&self, connection: u64) -> bool {
         let mut watchers = self.lock();
         let Some(gone) = watchers.remove(&connection) else {
@@ -86,7 +88,7 @@ impl Terminals {
         !watchers.values().any(|watcher| watcher.chat == gone.chat)
     }
 
-    /// Passes on what comes, until `end` fires or the bus closes.
+    /// Forwards replies and events until `end` is cancelled or the bus closes.
     pub(crate) async fn run(
         &self,
         mut replies: Subscription<OutboundMessage>,
@@ -130,8 +132,8 @@ impl Terminals {
         }
     }
 
-    /// Tells those who are meant; how many that were. One that does not read is left behind: it
-    /// must not keep the others waiting.
+    /// Sends `answer` to all matching watchers and returns their number. A watcher whose queue is
+    /// full is removed, because it must not block the others.
     fn tell(&self, is_meant: impl Fn(&Watcher) -> bool, answer: &Answer) -> usize {
         let mut told: usize = 0;
         self.lock().retain(|_, watcher| {

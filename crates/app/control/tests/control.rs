@@ -1,4 +1,4 @@
-//! A gateway's socket and the commands that use it.
+//! The control socket of a gateway, and the commands that use it.
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -32,7 +32,7 @@ struct Gateway {
     ending: Ending,
 }
 
-/// Knows two sessions: one to copy and one where a turn is at work.
+/// A fake with fixed results for each session key.
 #[derive(Debug)]
 struct Scissors;
 
@@ -68,7 +68,7 @@ impl Cuts for Scissors {
     }
 }
 
-/// Knows two channels, of which one is not well.
+/// Two channels, one of which is degraded.
 #[derive(Debug)]
 struct TwoChannels;
 
@@ -88,7 +88,7 @@ impl Channels for TwoChannels {
     }
 }
 
-/// A folder whose path leaves room for sockets that these tests make and reach by themselves.
+/// A folder with a short path, for the sockets that these tests create and connect to directly.
 fn short_folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/tmp")
         .or_else(|_| tempfile::tempdir())
@@ -155,7 +155,7 @@ impl Gateway {
         ControlClient::reach(&self.socket()).await.unwrap()
     }
 
-    /// The next message that was said, settled.
+    /// Receives and settles the next message.
     async fn heard(&mut self) -> InboundMessage {
         let delivery = self.inbound.next().await.unwrap();
         delivery.settle(Settle::Ack).await.unwrap();
@@ -166,7 +166,10 @@ impl Gateway {
         self.end.cancel();
         self.tasks.close();
         self.tasks.wait().await;
-        assert!(!self.socket().exists(), "the socket goes with its gateway");
+        assert!(
+            !self.socket().exists(),
+            "the socket file is removed with its gateway"
+        );
     }
 }
 
@@ -311,7 +314,7 @@ async fn a_terminal_that_goes_before_its_reply_stops_the_turn() {
     };
     assert_eq!(entry.state, EntryState::Expired);
 
-    // One that has its reply goes without a word.
+    // If the reply has arrived, no stop is sent.
     let mut conversation = say(&client, "cli:direct", "quick").await;
     let said = gateway.heard().await;
     gateway
@@ -444,7 +447,7 @@ async fn the_socket_is_private_and_replaced_only_when_nobody_listens() {
             ControlServer::bind(&socket).await,
             Err(ControlError::Bind { .. })
         ),
-        "somebody listens"
+        "the socket is in use"
     );
     gateway.client().await;
     gateway.stop().await;
@@ -466,7 +469,7 @@ async fn the_socket_is_private_and_replaced_only_when_nobody_listens() {
     assert_eq!(std::fs::read_to_string(&stale).unwrap(), "mine");
 }
 
-/// What an address of a socket can hold is shorter than paths may be.
+/// The address of a socket is shorter than the longest path.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_home_with_a_long_path_has_a_socket_too() {
@@ -481,7 +484,7 @@ async fn a_home_with_a_long_path_has_a_socket_too() {
             ControlServer::bind(&socket).await,
             Err(ControlError::Bind { .. })
         ),
-        "somebody listens"
+        "the socket is in use"
     );
     drop(server);
     assert!(!socket.exists());
@@ -500,7 +503,7 @@ async fn what_is_no_request_is_refused_and_ends_the_connection() {
         vec![b'x'; 2 << 20],
     ] {
         let mut stream = UnixStream::connect(gateway.socket()).await.unwrap();
-        // A line that is too long is hung up on before it ends.
+        // The gateway disconnects before a line that is too long ends.
         drop(stream.write_all(&bad).await);
         let mut answer = String::new();
         drop(stream.read_to_string(&mut answer).await);
@@ -555,7 +558,7 @@ async fn conversations_are_cut_by_the_gateway_and_refusals_come_back_as_they_are
     ));
 }
 
-/// Programs of the same user that connect and say nothing, or never end their line.
+/// Programs of the same user that connect and send nothing, or never end their line.
 #[tokio::test]
 async fn silent_clients_keep_no_command_away() {
     let gateway = Gateway::start().await;
@@ -567,16 +570,16 @@ async fn silent_clients_keep_no_command_away() {
         }
         silent.push(stream);
     }
-    // Every client that does something is served, while the silent ones hold what they have.
+    // Every active client is served while the silent ones keep their connections.
     for _ in 0..3 {
         ControlClient::reach(&gateway.socket()).await.unwrap();
     }
-    // The first that came was the first to go.
+    // The oldest connection was evicted first.
     assert_eq!(silent[1].read(&mut [0; 16]).await.unwrap(), 0);
     gateway.stop().await;
 }
 
-/// Lines as long as they may be, and values as many as fit.
+/// Lines of maximum length, with as many values as fit.
 #[test]
 fn lines_of_clients_are_read_in_bounded_memory() {
     let units = ["[],", "{},", "0,", "{\"\":0},", "[[[[", "{\"a\":"];
@@ -603,7 +606,7 @@ fn lines_of_clients_are_read_in_bounded_memory() {
                     clients.push(stream);
                 }
                 for stream in &mut clients {
-                    // Refused, or hung up on: then writing fails as well.
+                    // The line is refused, or the connection is closed: then writing fails as well.
                     drop(stream.write_all(b"0]}\n").await);
                     drop(stream.read(&mut [0; 1024]).await);
                 }
