@@ -1,36 +1,36 @@
-//! What the endpoint shows.
+//! The health report.
 
 use std::collections::BTreeMap;
 
 use nanobot_types::{ChannelName, Timestamp};
 use serde::Serialize;
 
-/// How one channel does.
+/// Health of one channel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ChannelHealth {
     /// `starting`, `running`, `degraded` or `failed`.
     pub state: String,
-    /// Why, where it is not running.
+    /// Reason why it is not running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// Since when it is in that state.
+    /// Time since which it has been in this state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
 }
 
-/// How the gateway does.
+/// Health of the gateway.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HealthReport {
-    /// Its version.
+    /// Version of the program.
     pub version: String,
-    /// Seconds since it started.
+    /// Uptime in seconds.
     pub uptime_s: u64,
-    /// Its channels.
+    /// The channels by name.
     pub channels: BTreeMap<ChannelName, ChannelHealth>,
 }
 
 impl HealthReport {
-    /// Whether every channel works at least in part.
+    /// Returns `true` if no channel has failed.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         self.channels
@@ -39,8 +39,8 @@ impl HealthReport {
     }
 }
 
-/// Knows how the gateway does.
+/// Provides the health report.
 pub trait HealthSource: Send + Sync {
-    /// How it does now. Called per request; must not block.
+    /// Returns the current report. Called for each request; must not block.
     fn health(&self) -> HealthReport;
 }

@@ -1,8 +1,8 @@
-//! The HTTP endpoint of the gateway: is it alive, and are its channels?
+//! The HTTP health endpoint of the gateway.
 //!
-//! Decision: what is shown comes through [`HealthSource`], so that this crate knows no channel
-//! and no agent. An address that others can reach needs a token; without one the server binds
-//! loopback and says so, because a forgotten `0.0.0.0` must not publish anything.
+//! Decision: the report comes through [`HealthSource`], so that this crate knows no channel and no
+//! agent. An address that others can reach requires a token. Without one the server binds loopback
+//! and logs a warning, because a forgotten `0.0.0.0` must not publish anything.
 
 mod health;
 mod listen;

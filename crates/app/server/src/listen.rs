@@ -1,4 +1,4 @@
-//! The listening side.
+//! The HTTP server of the health endpoint.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{HealthReport, HealthSource};
 
-/// Monitors are few; what listens is not to use up the files of the process.
+/// Few monitors connect, and connections must not use up the descriptors of the process.
 const SEATS: SeatLimits = SeatLimits {
     total: 64,
     per_address: 32,
 };
 
-/// The length of a token below which it is warned about.
+/// Length below which a token is considered guessable, in characters.
 const SHORT_TOKEN: usize = 16;
 
-/// Where the endpoint listens.
+/// Address and token of the endpoint.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServerConfig {
-    /// An IP address or `localhost`.
+    /// An IP address, or `localhost`.
     pub host: String,
-    /// A port; 0 takes a free one.
+    /// Port to listen on; 0 chooses a free one.
     pub port: u16,
-    /// What others have to present as `Authorization: Bearer …`. Needed to bind anything but
+    /// Token that clients send as `Authorization: Bearer …`. Required to bind any address but
     /// loopback.
     pub token: String,
 }
@@ -56,21 +56,21 @@ impl std::fmt::Debug for ServerConfig {
     }
 }
 
-/// Why the endpoint cannot listen.
+/// Reason why the endpoint cannot listen.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// The host is no address.
+    /// The host is not an IP address.
     #[error("gateway.host: {host:?} is not an IP address; write 127.0.0.1 or 0.0.0.0")]
     Host {
-        /// What was configured.
+        /// The configured host.
         host: String,
     },
-    /// The address is taken or not ours.
+    /// The address is in use, or does not belong to this machine.
     #[error("cannot listen on {address}; choose another gateway.port or stop what uses it")]
     Bind {
         /// The address.
         address: SocketAddr,
-        /// What failed.
+        /// Error of the system.
         #[source]
         source: std::io::Error,
     },
@@ -91,10 +91,11 @@ struct Shared {
 }
 
 impl HealthServer {
-    /// Binds. A host that others can reach is replaced by loopback when there is no token.
+    /// Binds the address. A host that others can reach is replaced by loopback if there is no
+    /// token.
     ///
     /// # Errors
-    /// [`ServerError`].
+    /// Returns [`ServerError`] if the host is invalid or cannot be bound.
     pub async fn bind(config: &ServerConfig) -> Result<Self, ServerError> {
         let token = (!config.token.is_empty()).then(|| Arc::from(config.token.as_str()));
         let mut host = parse_host(&config.host)?;
@@ -113,19 +114,19 @@ impl HealthServer {
         })
     }
 
-    /// Where it listens.
+    /// Returns the bound address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// `true` for a token that can be guessed. No token at all is another matter.
+    /// Returns `true` for a token that is short enough to guess, but `false` for no token at all.
     #[must_use]
     pub fn has_short_token(config: &ServerConfig) -> bool {
         !config.token.is_empty() && config.token.chars().count() < SHORT_TOKEN
     }
 
-    /// Answers until `cancel` fires. Requests under way then have one second.
+    /// Serves until `cancel` is cancelled. Requests in progress then have one second to finish.
     pub async fn serve(self, source: Arc<dyn HealthSource>, cancel: CancellationToken) {
         if self
             .token
@@ -187,8 +188,8 @@ fn may_read(shared: &Shared, headers: &HeaderMap) -> bool {
         .is_some_and(|given| same(given.as_bytes(), token.as_bytes()))
 }
 
-/// `true` if the request is for a name of this machine. A page of the web can point its own name at
-/// it (DNS rebinding); where there is a token, that is what keeps such a page out.
+/// Returns `true` if the request names this machine. A web page can point its own name at it (DNS
+/// rebinding). If there is a token, that keeps such a page out.
 fn names_this_machine(headers: &HeaderMap) -> bool {
     let mut names = headers.get_all(header::HOST).iter();
     let (Some(name), None) = (names.next(), names.next()) else {
@@ -200,7 +201,7 @@ fn names_this_machine(headers: &HeaderMap) -> bool {
         .is_some_and(|host| host::is_this_machine(&host))
 }
 
-/// Compares in a time that depends on the lengths only.
+/// Compares in constant time for values of equal length.
 fn same(given: &[u8], wanted: &[u8]) -> bool {
     given.len() == wanted.len()
         && given

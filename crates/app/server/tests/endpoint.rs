@@ -1,4 +1,4 @@
-//! The endpoint against strangers, over real sockets.
+//! The endpoint against hostile clients, over real sockets.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// A limit for what should happen at once, or after the 10 seconds that a header may take.
+/// Timeout for results that come at once, or after the 10 seconds that a header may take.
 const WAIT: Duration = Duration::from_secs(120);
 
 struct Well;
@@ -55,7 +55,7 @@ async fn start(token: &str) -> Endpoint {
 }
 
 impl Endpoint {
-    /// A connection on which this was sent.
+    /// Opens a connection and sends `text` on it.
     async fn send(&self, text: &str) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(text.as_bytes()).await.unwrap();
@@ -72,10 +72,10 @@ impl Endpoint {
     }
 }
 
-/// All that the server says until it hangs up.
+/// Reads everything until the server closes the connection.
 async fn rest(mut stream: TcpStream) -> String {
     let mut said = Vec::new();
-    // A server that hangs up on what it has not read resets the connection.
+    // A server that closes a connection with unread input resets it.
     let read = tokio::time::timeout(WAIT, stream.read_to_end(&mut said)).await;
     drop(read.expect("the server hangs up"));
     String::from_utf8_lossy(&said).into_owned()
@@ -149,7 +149,7 @@ async fn partial_requests_do_not_keep_it_from_ending() {
     let body = endpoint
         .send("POST /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nx")
         .await;
-    // It serves others meanwhile, and has accepted those two before.
+    // The server accepted those two connections first, and still serves others.
     assert!(endpoint.ask("Host: localhost\r\n").await.contains("200 OK"));
     endpoint.cancel.cancel();
     tokio::time::timeout(WAIT, endpoint.serving)
@@ -167,7 +167,7 @@ async fn silent_connections_keep_no_one_out() {
         silent.push(TcpStream::connect(endpoint.address).await.unwrap());
     }
     assert!(endpoint.ask("Host: localhost\r\n").await.contains("200 OK"));
-    // The oldest have lost their seats.
+    // The oldest connections have been evicted.
     let mut oldest = silent.remove(0);
     assert_eq!(
         tokio::time::timeout(WAIT, oldest.read(&mut [0]))
