@@ -1,10 +1,10 @@
-//! Copying homes.
+//! Copies and removes homes.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Copies a folder with everything in it. What disappears meanwhile is passed over.
+/// Copies a folder recursively. Files that disappear meanwhile are skipped.
 pub(crate) fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -20,12 +20,12 @@ pub(crate) fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Copies a file into a folder if it is there.
+/// Copies a file if it exists.
 pub(crate) fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     ignore_missing(fs::copy(from, to).map(drop))
 }
 
-/// Removes a folder if it is there.
+/// Removes a folder if it exists.
 pub(crate) fn remove_folder(folder: &Path) -> io::Result<()> {
     ignore_missing(fs::remove_dir_all(folder))
 }

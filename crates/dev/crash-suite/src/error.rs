@@ -1,22 +1,22 @@
-//! Why a round could not be run. A broken promise is no error: it is a [`crate::Failure`].
+//! Errors of running a round. A broken property is not an error but a [`crate::Failure`].
 
 use std::io;
 use std::path::PathBuf;
 
 use nanobot_testkit::TestkitError;
 
-/// What kept the suite from working.
+/// Error of running the suite.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SuiteError {
     /// A file of the suite, or of a home, could not be read or written.
     #[error("cannot {action} {}", path.display())]
     File {
-        /// What was being done.
+        /// The operation that failed.
         action: &'static str,
-        /// With what.
+        /// The file or folder.
         path: PathBuf,
-        /// Why not.
+        /// Error of the system.
         #[source]
         source: io::Error,
     },
@@ -25,30 +25,30 @@ pub enum SuiteError {
     Spawn {
         /// The program.
         program: PathBuf,
-        /// Why not.
+        /// Error of the system.
         #[source]
         source: io::Error,
     },
-    /// The program does not work before anything was killed.
+    /// The program fails on a fresh home, before anything was killed.
     #[error("the program does not work on a fresh home: {what}")]
     Unfit {
-        /// What it did.
+        /// Description of the failure.
         what: String,
     },
-    /// The system gives no threads.
+    /// The system cannot start threads.
     #[error("cannot start threads for the fakes")]
     Threads(#[source] io::Error),
     /// A fake could not be started.
     #[error("a fake of the outside world failed")]
     World(#[from] TestkitError),
-    /// A line of a history or progress file is not what it should be.
+    /// A line of a history or progress file is malformed.
     #[error("line {line} of {} cannot be read", path.display())]
     Line {
         /// The file.
         path: PathBuf,
-        /// The line, from 1.
+        /// The line number, from 1.
         line: usize,
-        /// Why not.
+        /// Error of the parser.
         #[source]
         source: serde_json::Error,
     },
@@ -59,7 +59,7 @@ pub enum SuiteError {
         path: PathBuf,
         /// Its seed.
         found: u64,
-        /// The seed asked for.
+        /// The requested seed.
         wanted: u64,
     },
     /// A round ended without a result.
@@ -71,7 +71,7 @@ pub enum SuiteError {
 }
 
 impl SuiteError {
-    /// For `map_err`: a file that cannot be dealt with.
+    /// Returns a closure for `map_err` that wraps an error of accessing a file.
     pub(crate) fn file(
         action: &'static str,
         path: impl Into<PathBuf>,

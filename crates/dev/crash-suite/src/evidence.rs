@@ -1,4 +1,4 @@
-//! What the checker judges: a history, and what was on disk after every kill.
+//! The input of the checker: a history, and the state on disk after every kill.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,15 +7,15 @@ use crate::SuiteError;
 use crate::history::{Event, read_history};
 use crate::system::{Checkpoint, System};
 
-/// The name of the history in the folder of a round.
+/// Name of the history in the folder of a round.
 pub(crate) const HISTORY: &str = "history.jsonl";
 
-/// Everything known about a round.
+/// Everything recorded about a round.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
-    /// What happened, in order.
+    /// All events, in order.
     pub events: Vec<Event>,
-    /// What was on disk at the end of each life; the last one after everything came to rest.
+    /// State on disk at the end of each life. The last one was saved after all work was finished.
     pub checkpoints: BTreeMap<u32, Checkpoint>,
 }
 
@@ -23,7 +23,8 @@ impl Evidence {
     /// Reads the folder of a round.
     ///
     /// # Errors
-    /// [`SuiteError::File`], [`SuiteError::Line`]. What is wrong with a checkpoint is in it.
+    /// Returns [`SuiteError::File`] or [`SuiteError::Line`]. Problems of a checkpoint are recorded
+    /// in the checkpoint.
     pub async fn read(system: &dyn System, folder: &Path) -> Result<Self, SuiteError> {
         let events = read_history(&folder.join(HISTORY))?;
         let mut checkpoints = BTreeMap::new();
@@ -38,7 +39,7 @@ impl Evidence {
         })
     }
 
-    /// The last checkpoint; an empty one when there is none.
+    /// Returns the last checkpoint, or an empty one if there is none.
     #[must_use]
     pub fn end(&self) -> Checkpoint {
         self.checkpoints

@@ -1,8 +1,8 @@
-//! What becomes of copies of a home that a kill left behind.
+//! Continues copies of a home after a kill.
 //!
-//! Decision: copies run one after the other in the place of the original, because the path of the
-//! workspace is part of the prompt. Each has a world of its own, so the original's is untouched;
-//! afterwards the original is put back.
+//! Decision: copies run one after the other at the path of the original, because the path of the
+//! workspace is part of the prompt. Each has a world of its own, so that the original's is
+//! unaffected. Afterwards the original is restored.
 
 use std::fs;
 use std::path::Path;
@@ -19,8 +19,8 @@ use crate::world::World;
 
 const COPIES: usize = 2;
 
-/// Lets copies of the home go on until they rest. Nobody may run on it. `chats` are those that
-/// people have written in.
+/// Runs copies of the home until all their work is finished. No process may run on the home.
+/// `chats` are those in which users have written.
 pub(crate) async fn fork(
     stage: &Stage,
     system: &Arc<dyn System>,

@@ -1,8 +1,8 @@
-//! The history of a round: every external event, one JSON line each, in the order seen.
+//! The history of a round: every external event as one JSON line, in the order observed.
 //!
-//! Decision: a line is written as soon as its event is seen, so that the file of a round that the
-//! suite did not survive is still worth reading. What the fakes only tell when they are asked (what
-//! was sent, what was acknowledged) is asked after every kill and belongs to the life before it.
+//! Decision: a line is written as soon as its event is observed, so that the history is useful even
+//! if the suite crashes during the round. Facts that the fakes only report on request (messages
+//! sent, updates acknowledged) are queried after every kill and belong to the life before it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 use crate::SuiteError;
 use crate::system::Step;
 
-/// Something that happened outside the program, or to it.
+/// An event outside the program, or one that happened to it.
 ///
-/// A *life* is what lies between a start and a kill, counted from 0.
+/// A *life* is the time between a start and a kill, counted from 0.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
@@ -28,75 +28,76 @@ pub enum Event {
         /// The number of the round.
         round: u64,
     },
-    /// Turns were measured: a kill falls within this time after a message.
+    /// Turns were measured. A kill comes within this time after a message.
     Span {
         /// In microseconds.
         micros: u64,
     },
-    /// Processes were started on the home, and these became its owner.
+    /// Processes were started on the home. `owners` are those that got it.
     Started {
         /// The life.
         life: u32,
-        /// How many were started.
+        /// Number of processes started.
         racers: usize,
-        /// The process ids of those that said they own the home. Empty when the start was not awaited.
+        /// Process ids of those that reported owning the home. Empty if the suite did not wait for
+        /// the start.
         owners: Vec<u32>,
     },
-    /// A process ended by itself at its start.
+    /// A process exited by itself at its start.
     Refused {
         /// The life.
         life: u32,
         /// Its exit code.
         code: Option<i32>,
-        /// Whether it named the process that owns the home.
+        /// `true` if it named the process that owns the home.
         names_owner: bool,
-        /// What it said.
+        /// Its standard error.
         said: String,
     },
-    /// A person sent a message.
+    /// A user sent a message.
     Pushed {
         /// The life.
         life: u32,
-        /// The marker in it.
+        /// Marker of the message.
         marker: String,
         /// The chat.
         chat: i64,
-        /// The number of the platform's update.
+        /// Id of the platform's update.
         update: i64,
         /// The text.
         text: String,
     },
-    /// The program asked the model.
+    /// The program sent a request to the model.
     Asked {
         /// The life.
         life: u32,
-        /// The chat it is about.
+        /// Chat of the request.
         chat: i64,
-        /// The body, byte for byte.
+        /// Body of the request, byte for byte.
         body: String,
     },
-    /// A vendor would have refused a request.
+    /// A real model vendor would have refused a request.
     Violation {
         /// The life.
         life: u32,
-        /// Why.
+        /// Reason for the refusal.
         what: String,
     },
     /// The process was killed.
     Killed {
         /// The life.
         life: u32,
-        /// How long after the message, or after the start, in microseconds.
+        /// Time since the message or the start, in microseconds.
         micros: u64,
     },
-    /// Updates below this were acknowledged when the life ended.
+    /// Updates below this offset had been acknowledged at the end of the life.
     Acknowledged {
         /// The life.
         life: u32,
         /// The offset.
         offset: i64,
     },
-    /// The platform had this message from the program when the life ended, and not before it.
+    /// The platform received this message from the program during the life.
     Sent {
         /// The life.
         life: u32,
@@ -105,40 +106,40 @@ pub enum Event {
         /// The text.
         text: String,
     },
-    /// A line that a tool appended was there when the life ended, and not before it.
+    /// A tool appended this line during the life.
     Effect {
         /// The life.
         life: u32,
         /// The line.
         token: String,
     },
-    /// What was on disk when the life ended was saved.
+    /// The state on disk at the end of the life was saved.
     Checkpoint {
         /// The life.
         life: u32,
-        /// The folder, beside the history.
+        /// Its folder, next to the history.
         folder: String,
     },
-    /// A copy of the home of this life went on by itself.
+    /// Copies of the home of this life were continued separately.
     Forked {
         /// The life whose end was copied.
         life: u32,
-        /// What came of the copies.
+        /// Results of the copies.
         copies: Vec<Continuation>,
     },
-    /// The program did not come to rest in time.
+    /// The program did not finish its work in time.
     Stuck {
         /// The life.
         life: u32,
-        /// What was left.
+        /// Description of the unfinished work.
         what: String,
     },
 }
 
-/// What a copy of a home did until it came to rest.
+/// Everything that a copy of a home did until its work was finished.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Continuation {
-    /// Bodies of the requests to the model, by chat. Keys are texts, because JSON has no others.
+    /// Bodies of the requests to the model, by chat. Keys are strings because JSON has no others.
     pub asked: BTreeMap<String, Vec<String>>,
     /// The messages sent, by chat.
     pub sent: BTreeMap<String, Vec<String>>,
@@ -146,7 +147,7 @@ pub struct Continuation {
     pub sessions: BTreeMap<String, Vec<Step>>,
     /// All lines appended by tools.
     pub effects: Vec<String>,
-    /// Why it never came to rest.
+    /// Reason why the work was never finished.
     pub stuck: Option<String>,
 }
 
@@ -176,7 +177,7 @@ impl History {
         })
     }
 
-    /// Sets the life that events of the fakes belong to.
+    /// Sets the life to which events of the fakes belong.
     pub(crate) fn enter(&self, life: u32) {
         self.inner
             .lock()
@@ -184,7 +185,7 @@ impl History {
             .life = life;
     }
 
-    /// Adds the event that `make` makes of the current life.
+    /// Appends the event that `make` creates for the current life.
     pub(crate) fn add(&self, make: impl FnOnce(u32) -> Event) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let event = make(inner.life);
@@ -199,7 +200,7 @@ impl History {
         }
     }
 
-    /// Whether everything is in the file.
+    /// Returns the first write error, if any.
     pub(crate) fn finish(&self, path: &Path) -> Result<(), SuiteError> {
         let fault = self
             .inner
@@ -214,7 +215,7 @@ impl History {
 /// Reads a history file.
 ///
 /// # Errors
-/// [`SuiteError::File`], [`SuiteError::Line`].
+/// Returns [`SuiteError::File`] or [`SuiteError::Line`].
 pub fn read_history(path: &Path) -> Result<Vec<Event>, SuiteError> {
     read_lines(path)
 }

@@ -1,16 +1,16 @@
-//! Kills an assistant at random moments, and checks what is left.
+//! Kills an assistant at random moments, and checks the state that is left.
 //!
-//! Decision: the program under test is a real process that is killed with SIGKILL; the chat
-//! platform and the model are fakes in this process, so they outlive it and remember everything.
-//! What they see goes into one history file per round, and the properties are checked afterwards
-//! from that file and from copies of what was on disk after each kill. The checker shares no code
-//! with the program it judges but the reader of its session files.
+//! Decision: the program under test is a real process that is killed with SIGKILL. The chat
+//! platform and the model are fakes in this process, so they outlive it and record everything.
+//! Their observations go into one history file per round. The properties are checked afterwards
+//! from that file and from copies of the state on disk after each kill. The only code that the
+//! checker shares with the program under test is the reader of its session files.
 //!
-//! A run is a number of *rounds*. A round is a throw-away home, a seed, and some kills; it is
-//! decided by the seed as far as the timing of processes allows. Other programs are put under the
-//! same test by implementing [`System`].
+//! A run is a number of *rounds*. A round is a throw-away home, a seed, and some kills; the seed
+//! determines it as far as the timing of processes allows. Other programs can be tested the same
+//! way by implementing [`System`].
 //!
-//! It does not model the loss of power: what a killed process wrote is still in the page cache.
+//! Power loss is not modelled: data written by a killed process is still in the page cache.
 
 mod check;
 mod disk;

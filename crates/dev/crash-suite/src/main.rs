@@ -14,32 +14,32 @@ use nanobot_crash_suite::{Nanobot, Options, Report, run};
 #[derive(Debug, Parser)]
 #[command(name = "nanobot-crash-suite")]
 struct Arguments {
-    /// How often to kill
+    /// Number of kills
     #[arg(long, default_value_t = 200)]
     kills: u32,
-    /// What decides the rounds
+    /// Seed of the rounds
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Homes at the same time
+    /// Number of homes to run in parallel
     #[arg(long, default_value_t = 1)]
     jobs: usize,
-    /// Note finished rounds in this file, and go on from it
+    /// Record finished rounds in this file, and resume from it
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
-    /// The program, instead of the `nanobot` beside this one
+    /// Path of the program; by default the `nanobot` next to this one
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
-    /// Where homes are made; those of failed rounds stay there
+    /// Folder for homes; those of failed rounds are kept
     #[arg(long, value_name = "DIR")]
     homes: Option<PathBuf>,
-    /// Keep the homes of clean rounds too
+    /// Keep the homes of successful rounds, too
     #[arg(long)]
     keep: bool,
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
-    // Rounds read and copy files where they stand; the fakes must not wait for that.
+    // Rounds do blocking file I/O on these threads; the fakes must not wait for it.
     let workers = arguments.jobs.saturating_mul(2).saturating_add(4);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
@@ -50,9 +50,9 @@ fn main() -> anyhow::Result<ExitCode> {
 
 async fn suite(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let binary = arguments.binary.or_else(Nanobot::beside_this_program).context(
-        "there is no nanobot beside this program: build it with `cargo build -p nanobot`, or name it with --binary",
+        "there is no nanobot next to this program: build it with `cargo build -p nanobot`, or name it with --binary",
     )?;
-    ensure!(binary.is_file(), "{} is not there", binary.display());
+    ensure!(binary.is_file(), "{} does not exist", binary.display());
     let folder = arguments
         .homes
         .unwrap_or_else(|| std::env::temp_dir().join("nanobot-crash-suite"));
@@ -92,7 +92,7 @@ async fn suite(arguments: Arguments) -> anyhow::Result<ExitCode> {
 fn progress(report: &Report, begun: Instant) {
     let seconds = begun.elapsed().as_secs_f64();
     let (kills, failures) = (report.tally.kills, report.failures.len());
-    // Nobody has to read it.
+    // Progress output is best effort.
     drop(writeln!(
         io::stderr().lock(),
         "{kills} kills in {seconds:.1} s, {failures} failures"

@@ -21,7 +21,8 @@ use crate::system::{Checkpoint, Deed, Endpoints, Row, SessionLog, Standing, Step
 const EFFECTS: &str = "effects.log";
 const LOOKED_AT: &str = "looked-at.txt";
 const DATABASE: [&str; 2] = ["state.db", "state.db-wal"];
-/// Marks results of calls that were interrupted: in a turn that went on, and in one that did not.
+/// Texts in the results of interrupted calls: in a turn that was continued, and in one that was
+/// not.
 const UNKNOWN: [&str; 2] = [
     "outcome unknown after restart",
     "interrupted before a result was recorded",
@@ -34,7 +35,7 @@ pub struct Nanobot {
 }
 
 impl Nanobot {
-    /// The gateway in this executable.
+    /// Creates a system that runs the gateway of this executable.
     #[must_use]
     pub fn new(binary: impl Into<PathBuf>) -> Self {
         Self {
@@ -42,7 +43,7 @@ impl Nanobot {
         }
     }
 
-    /// The executable that Cargo builds beside the one that runs now, if it was built.
+    /// Returns the `nanobot` executable that Cargo builds next to this one, if it was built.
     #[must_use]
     pub fn beside_this_program() -> Option<PathBuf> {
         let this = std::env::current_exe().ok()?;
@@ -170,7 +171,7 @@ impl System for Nanobot {
     }
 
     fn ledger(&self, home: &Path) -> Vec<Row> {
-        // While the gateway starts or ends, the file may be locked or not be there.
+        // While the gateway starts or ends, the file may be locked or missing.
         let connection =
             Connection::open_with_flags(home.join("state.db"), OpenFlags::SQLITE_OPEN_READ_ONLY);
         connection
@@ -179,7 +180,7 @@ impl System for Nanobot {
     }
 }
 
-/// Every session file of a folder, read as the program reads it.
+/// Reads every session file of a folder with the program's own store.
 async fn sessions(folder: &Path) -> BTreeMap<String, SessionLog> {
     let mut logs = BTreeMap::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -211,7 +212,8 @@ async fn sessions(folder: &Path) -> BTreeMap<String, SessionLog> {
     logs
 }
 
-/// Every line but the last one is JSON, or was cut off by a kill and ended afterwards.
+/// Checks that every line but the last one is valid JSON, or was truncated by a kill and terminated
+/// afterwards.
 fn broken_lines(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
     let is_broken = |line: &&str| serde_json::from_str::<serde_json::Value>(line).is_err();
@@ -221,11 +223,11 @@ fn broken_lines(bytes: &[u8]) -> Option<String> {
         .filter(is_broken)
         .count();
     let torn = usize::from(!text.ends_with('\n'));
-    // A process that is killed does not tear a write of a few bytes, but it may.
+    // A kill does not usually tear a write of a few bytes, but it may.
     (broken > torn).then(|| format!("{broken} lines cannot be read"))
 }
 
-/// Whether the conversation that is sent has a call without a result, or a result without a call.
+/// Reports a call without a result, or a result without a call, in the conversation as it is sent.
 fn unpaired(view: &SessionView) -> Option<String> {
     let mut open: Vec<String> = Vec::new();
     let replayed = replay(view);
@@ -273,7 +275,7 @@ fn steps(view: &SessionView) -> Vec<Step> {
         Entry::TurnEnded(end) => Some(Step::Ended(
             end.inbound.iter().map(ToString::to_string).collect(),
         )),
-        // Cursors and metadata are no steps of a turn.
+        // Cursors and metadata are not steps of a turn.
         _ => None,
     };
     view.records
@@ -282,7 +284,7 @@ fn steps(view: &SessionView) -> Vec<Step> {
         .collect()
 }
 
-/// Opens a copy of the database as a program does after a crash, and checks all of it.
+/// Opens a copy of the database as a program does after a crash, and checks its integrity.
 fn audit(path: &Path) -> Result<Vec<Row>, String> {
     let look = || -> rusqlite::Result<(String, Vec<Row>)> {
         let connection = Connection::open(path)?;
@@ -297,7 +299,7 @@ fn audit(path: &Path) -> Result<Vec<Row>, String> {
 }
 
 fn rows(connection: &Connection) -> rusqlite::Result<Vec<Row>> {
-    // A home whose first process was killed early has a file without tables.
+    // If the first process was killed early, the file has no tables.
     let tables: u32 = connection.query_row(
         "SELECT count(*) FROM sqlite_schema WHERE name = 'ledger'",
         [],

@@ -1,4 +1,4 @@
-//! A process under test: started, awaited, killed.
+//! A process under test: spawns it, waits for it, kills it.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use tokio::process::{Child, ChildStdout, Command};
 
 use crate::{SuiteError, System};
 
-/// How long a process may take to become ready or to refuse.
+/// Timeout for a process to become ready or to exit.
 const START_LIMIT: Duration = Duration::from_secs(120);
 
-/// A process that runs. It dies when dropped.
+/// A running process. It is killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
@@ -22,11 +22,11 @@ pub(crate) struct Process {
     stderr: PathBuf,
 }
 
-/// How a start went.
+/// Outcome of a start.
 #[derive(Debug)]
 pub(crate) enum Start {
     Ready,
-    /// It ended, or said nothing in time.
+    /// It exited, or was not ready in time.
     Refused {
         code: Option<i32>,
         said: String,
@@ -34,7 +34,7 @@ pub(crate) enum Start {
 }
 
 impl Process {
-    /// Starts the program; its standard error goes to a file.
+    /// Starts the program with its standard error redirected to a file.
     pub(crate) fn spawn(
         system: &dyn System,
         home: &Path,
@@ -71,7 +71,7 @@ impl Process {
         self.pid
     }
 
-    /// Waits until it is ready or gone.
+    /// Waits until the process is ready or has exited.
     pub(crate) async fn wait_ready(&mut self, system: &dyn System) -> Start {
         let ready = async {
             while let Ok(Some(line)) = self.stdout.next_line().await {
@@ -102,9 +102,9 @@ impl Process {
         }
     }
 
-    /// SIGKILL; returns when it is gone.
+    /// Kills the process with SIGKILL and waits for its exit.
     pub(crate) async fn kill(&mut self) {
-        // An error means that it is gone already.
+        // An error means that it has already exited.
         drop(self.child.kill().await);
     }
 

@@ -18,7 +18,7 @@ struct Line {
     report: Report,
 }
 
-/// Rounds that were finished, here or in an earlier run.
+/// Rounds finished in this or an earlier run.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     file: Option<PathBuf>,
@@ -27,7 +27,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Goes on from a file if there is one.
+    /// Resumes from a file if it exists.
     pub(crate) fn open(file: Option<&Path>, seed: u64) -> Result<Self, SuiteError> {
         let mut progress = Self {
             file: file.map(Path::to_owned),
@@ -55,7 +55,7 @@ impl Progress {
         self.done.contains_key(&round)
     }
 
-    /// Notes a finished round, on disk first.
+    /// Records a finished round, first in the file.
     pub(crate) fn finish(&mut self, round: u64, report: Report) -> Result<(), SuiteError> {
         let line = Line {
             seed: self.seed,
@@ -78,7 +78,7 @@ impl Progress {
         Ok(())
     }
 
-    /// Everything so far, in the order of rounds.
+    /// Returns the merged reports of all finished rounds.
     pub(crate) fn report(&self) -> Report {
         let mut sum = Report::default();
         self.done

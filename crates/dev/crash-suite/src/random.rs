@@ -1,16 +1,16 @@
-//! Chance that a seed decides.
+//! A seeded random number generator.
 //!
 //! Decision: SplitMix64 (Steele, Lea, Flood 2014), because it is ten lines and every seed is good;
 //! nothing here has to be secret.
 
 use std::time::Duration;
 
-/// A generator of numbers.
+/// A random number generator.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// The generator of one round of a run.
+    /// Creates the generator of one round of a run.
     pub(crate) fn of_round(seed: u64, round: u64) -> Self {
         Self(Self(Self(seed).next().wrapping_add(round)).next())
     }
@@ -22,18 +22,18 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`; 0 when that is 0.
+    /// Returns a number below `bound`, or 0 if `bound` is 0.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         // The bias is below bound / 2^64.
         self.next().checked_rem(bound).unwrap_or_default()
     }
 
-    /// True once in `n`.
+    /// Returns `true` with probability 1/`n`.
     pub(crate) fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 
-    /// A moment within `span`, to the microsecond.
+    /// Returns a duration of at most `span`, with microsecond resolution.
     pub(crate) fn within(&mut self, span: Duration) -> Duration {
         let micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
         Duration::from_micros(self.below(micros.saturating_add(1)))

@@ -1,31 +1,31 @@
-//! What a check found, and how it is shown.
+//! The results of checks, and their display.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What is promised.
+/// A property that is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Property {
-    /// What was recorded is a prefix of what follows, on disk and in requests.
+    /// Earlier records are a prefix of later ones, on disk and in requests.
     PrefixContinuation,
-    /// A recorded effect is never repeated; one without a record is said to be unknown.
+    /// A recorded effect is never repeated; one without a record is reported as unknown.
     EffectOnce,
-    /// Processes that race for a home go on with a turn once.
+    /// If processes race for a home, a turn is still processed once.
     ConsumeOnce,
     /// Everything on disk loads, and the request built from it is valid.
     CheckpointValidity,
-    /// The same files give the same next request, byte for byte.
+    /// The same files lead to the same next request, byte for byte.
     RecoveryDeterminism,
-    /// Copies of a home go on by themselves, all in the same way.
+    /// Copies of a home all continue identically.
     ForkDeterminism,
     /// Every acknowledged message is recorded once and ends visibly, or is listed with a reason.
     NothingLost,
 }
 
 impl Property {
-    /// All of them, in the order of the table.
+    /// All properties, in the order of the table.
     pub const ALL: [Self; 7] = [
         Self::PrefixContinuation,
         Self::EffectOnce,
@@ -51,37 +51,37 @@ impl fmt::Display for Property {
     }
 }
 
-/// A promise that was broken.
+/// A property that was violated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// Which.
+    /// The violated property.
     pub property: Property,
     /// The round.
     pub round: u64,
-    /// The kill in it after which it showed, from 0.
+    /// The kill in that round after which it was detected, from 0.
     pub kill: u32,
-    /// What was found.
+    /// Description of the violation.
     pub what: String,
 }
 
-/// What is counted beside the properties.
+/// Counts in addition to the properties.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Processes killed.
     pub kills: u64,
-    /// Messages of people.
+    /// Messages from users.
     pub messages: u64,
     /// Requests to the model.
     pub requests: u64,
     /// Calls whose outcome was reported as unknown.
     pub unknown_outcomes: u64,
-    /// Kills between the begin of a send and its record.
+    /// Kills between the beginning of a send and its record.
     pub kills_in_send: u64,
-    /// Messages seen twice, each of them killed inside the first send.
+    /// Messages seen twice, each after a kill during its first send.
     pub duplicates: u64,
     /// Messages listed as uncertain.
     pub uncertain: u64,
-    /// Messages of people listed as failed.
+    /// Messages from users listed as failed.
     pub given_up: u64,
 }
 
@@ -98,25 +98,25 @@ impl Tally {
     }
 }
 
-/// The outcome of a check, of one round or of many.
+/// Result of checking one or more rounds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// How often each property was checked, in the order of [`Property::ALL`].
+    /// Number of checks of each property, in the order of [`Property::ALL`].
     pub checked: [u64; Property::ALL.len()],
-    /// What was broken, in order.
+    /// All violations, in order.
     pub failures: Vec<Failure>,
-    /// What else was counted.
+    /// Other counts.
     pub tally: Tally,
 }
 
 impl Report {
-    /// Whether every promise was kept.
+    /// Returns `true` if there are no failures.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.failures.is_empty()
     }
 
-    /// How often a property was checked.
+    /// Returns the number of checks of a property.
     #[must_use]
     pub fn checked(&self, property: Property) -> u64 {
         Property::ALL
@@ -126,14 +126,14 @@ impl Report {
             .map_or(0, |(_, count)| count)
     }
 
-    /// What was found broken of a property.
+    /// Returns the violations of a property.
     pub fn failures_of(&self, property: Property) -> impl Iterator<Item = &Failure> {
         self.failures
             .iter()
             .filter(move |failure| failure.property == property)
     }
 
-    /// Adds what another check found.
+    /// Adds the results of another check.
     pub fn merge(&mut self, other: Self) {
         for (count, more) in self.checked.iter_mut().zip(other.checked) {
             *count += more;

@@ -20,37 +20,37 @@ use crate::stage::Stage;
 use crate::system::{Row, Standing, System};
 use crate::world::World;
 
-/// How long everything may take to come to rest.
+/// Timeout for the program to finish all its work.
 pub(crate) const REST_LIMIT: Duration = Duration::from_secs(120);
-/// How often the ledger is looked at meanwhile.
+/// Poll interval of the ledger meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// The chats of a round.
 const CHATS: std::ops::Range<i64> = 101..107;
-/// Turns that are measured before the first kill.
+/// Number of turns measured before the first kill.
 const MEASURED: u32 = 3;
-/// Processes that race for a home.
+/// Number of processes that race for a home.
 const RACERS: usize = 3;
-/// One kill in so many falls into the start of the process.
+/// One in this many kills comes during the start of the process.
 const IN_START: u64 = 5;
-/// One life in so many is given no time to finish what earlier ones left.
+/// One in this many lives gets no time to finish the work of earlier ones.
 const IN_RECOVERY: u64 = 3;
-/// One start in so many is a race.
+/// One in this many starts is a race.
 const RACE: u64 = 6;
-/// One message in so many is followed by another one at once.
+/// One in this many messages is immediately followed by another one.
 const PAIR: u64 = 5;
-/// One kill in so many is followed by a fork, when there is something to go on with.
+/// One in this many kills is followed by a fork, if there is unfinished work.
 const FORK: u64 = 10;
 
-/// What a round is.
+/// Parameters of a round.
 #[derive(Clone, Debug)]
 pub(crate) struct RoundPlan {
     /// The seed of the run.
     pub(crate) seed: u64,
     /// Its number.
     pub(crate) number: u64,
-    /// How often to kill.
+    /// Number of kills.
     pub(crate) kills: u32,
-    /// An empty folder for home, history and checkpoints.
+    /// An empty folder for the home, the history and the checkpoints.
     pub(crate) folder: PathBuf,
 }
 
@@ -82,7 +82,7 @@ struct Round {
     start_span: Duration,
     pushed: u32,
     last_update: i64,
-    /// Markers that are not settled, as far as known, and their chats.
+    /// Markers that are not known to be settled, and their chats.
     open: BTreeMap<String, i64>,
 }
 
@@ -119,7 +119,7 @@ impl Round {
         })
     }
 
-    /// The first life: how long do a start and a turn take?
+    /// Runs the first life, which measures how long a start and a turn take.
     async fn measure(&mut self) -> Result<(), SuiteError> {
         let begun = Instant::now();
         let mut process = self.start(1).await?.ok_or_else(|| SuiteError::Unfit {
@@ -136,14 +136,14 @@ impl Round {
             }
             self.span = self.span.max(begun.elapsed());
         }
-        // A kill right behind the end of a turn is worth as much as one within.
+        // A kill just after the end of a turn is as valuable as one within it.
         self.span += self.span / 5;
         let micros = u64::try_from(self.span.as_micros()).unwrap_or(u64::MAX);
         self.history.add(|_| Event::Span { micros });
         self.kill(&mut process, Instant::now()).await
     }
 
-    /// Starts the program, gives it work, kills it.
+    /// Starts the program, sends it messages, and kills it.
     async fn live_and_die(&mut self) -> Result<(), SuiteError> {
         let begun = Instant::now();
         if self.random.one_in(IN_START) {
@@ -170,7 +170,7 @@ impl Round {
         self.kill(&mut process, begun).await
     }
 
-    /// The last life: everything that is left is finished.
+    /// Runs the last life, in which all remaining work is finished.
     async fn come_to_rest(&mut self) -> Result<(), SuiteError> {
         let begun = Instant::now();
         if let Some(mut process) = self.start(1).await? {
@@ -206,7 +206,7 @@ impl Round {
         fs::read_to_string(self.stderr(0)).unwrap_or_default()
     }
 
-    /// Starts that many processes at the same time; the one that owns the home is returned.
+    /// Starts `racers` processes at the same time and returns the one that owns the home.
     async fn start(&mut self, racers: usize) -> Result<Option<Process>, SuiteError> {
         let mut processes = (0..racers)
             .map(|number| self.spawn(number))
@@ -242,7 +242,7 @@ impl Round {
                 });
             }
         }
-        // Should there be two, the second one dies here, when it is dropped.
+        // If there should be two owners, the second one is killed here when it is dropped.
         Ok(processes
             .into_iter()
             .find(|process| Some(process.pid()) == owner))
@@ -271,7 +271,7 @@ impl Round {
         self.pushed += 1;
         let marker = marker(self.pushed);
         let text = order(&marker, chat, plan);
-        // In the history first: the program may be faster than this process.
+        // Recorded before the program can react to it.
         let update = self.world.push(chat, &text).update_id.unwrap_or_default();
         self.last_update = update;
         self.open.insert(marker.clone(), chat);
@@ -284,7 +284,7 @@ impl Round {
         });
     }
 
-    /// Waits until everything that was said is settled.
+    /// Waits until all messages are settled.
     async fn wait_for_rest(&mut self) -> bool {
         let open: Vec<&String> = self.open.keys().collect();
         let rests = || {
@@ -302,12 +302,12 @@ impl Round {
         process.kill().await;
         let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.history.add(|life| Event::Killed { life, micros });
-        // What it had sent before it died belongs to its life.
+        // Data that it had sent before it was killed belongs to its life.
         self.world.settled().await?;
         self.end_life().await
     }
 
-    /// Notes what a life left behind, and lets copies of it go on now and then.
+    /// Saves the state at the end of a life, and sometimes continues copies of it.
     async fn end_life(&mut self) -> Result<(), SuiteError> {
         let name = format!("checkpoint-{:04}", self.life);
         let saved = self.folder.join(&name);
@@ -327,7 +327,7 @@ impl Round {
         Ok(())
     }
 
-    /// The ledger of a checkpoint, read from a copy of it, because reading changes its files.
+    /// Returns the ledger of a checkpoint, read from a copy because reading modifies the files.
     fn ledger_of(&self, saved: &Path) -> Vec<Row> {
         let copy = self.folder.join("looked-at");
         let ledger = crate::disk::copy_folder(saved, &copy)
@@ -342,7 +342,7 @@ fn is_open(row: &Row) -> bool {
     matches!(row.standing, Standing::Open | Standing::Sending)
 }
 
-/// Whether the ledger knows all these markers and has nothing left to do.
+/// Returns `true` if the ledger contains all these markers and has no open entries.
 pub(crate) fn is_at_rest(ledger: &[Row], known: &[&String]) -> bool {
     !ledger.is_empty()
         && !ledger.iter().any(is_open)
@@ -361,7 +361,7 @@ fn is_settled(ledger: &[Row], marker: &String) -> bool {
     rows.peek().is_some() && rows.all(|row| !is_open(row))
 }
 
-/// Asks again and again until the answer is yes.
+/// Polls until `probe` returns `true` or `limit` has elapsed.
 pub(crate) async fn wait_until(limit: Duration, mut probe: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     while !probe() {

@@ -1,10 +1,10 @@
-//! What people say and what the model does about it.
+//! The users' messages and the model's responses.
 //!
 //! Decision: the model is a pure function of the request, so that a request that is repeated after
-//! a kill gets the same answer. A person's text carries a marker and the number of a plan; the
-//! model follows the plan of the first marker it has not answered yet, one stage per request, and
-//! ends with a text that names every marker it has not answered. Ids of calls are made of marker,
-//! stage and place: they are unique, and they are the tokens that effects leave behind.
+//! a kill gets the same response. A user's text carries a marker and the number of a plan. The
+//! model follows the plan of the first unanswered marker, one stage per request, and ends with a
+//! text that names every unanswered marker. A call id consists of marker, stage and position. It is
+//! unique, and it is the token that the call's effect leaves.
 
 use nanobot_testkit::Reply;
 use nanobot_testkit::model_server::ModelRequest;
@@ -12,29 +12,29 @@ use serde_json::Value;
 
 use crate::{Deed, System};
 
-/// The chat that plans write to besides their own.
+/// The chat that plans write to in addition to their own.
 pub(crate) const SINK: i64 = 900;
-/// Begins the model's last word.
+/// Prefix of the model's final text.
 const DONE: &str = "done";
-/// Begins what the model sends to the chat it is asked in, in the middle of a turn.
+/// Prefix of a message to the requesting chat in the middle of a turn.
 const TOLD: &str = "told";
-/// Begins what the model sends to [`SINK`].
+/// Prefix of a message to [`SINK`].
 const NOTE: &str = "note";
 
-/// One thing that a plan does.
+/// One action of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     Look,
     Fetch,
     Put,
     Append,
-    /// Tell the chat that asked.
+    /// Send a message to the requesting chat.
     TellHere,
-    /// Tell another chat.
+    /// Send a message to another chat.
     TellSink,
 }
 
-/// The plans: stages of acts. The first one is run to measure how long a turn takes.
+/// The plans: stages of actions. The first one is used to measure the duration of a turn.
 const PLANS: [&[&[Act]]; 5] = [
     &[
         &[Act::Look, Act::Fetch],
@@ -47,20 +47,20 @@ const PLANS: [&[&[Act]]; 5] = [
     &[&[Act::Append], &[Act::Append], &[Act::Put, Act::TellSink]],
 ];
 
-/// How many plans there are.
+/// Number of plans.
 pub(crate) const PLAN_COUNT: u64 = PLANS.len() as u64;
 
-/// What a person writes.
+/// Returns the text of a user's message.
 pub(crate) fn order(marker: &str, chat: i64, plan: u64) -> String {
     format!("{marker} from {chat}: follow plan {plan}")
 }
 
-/// The marker of the n-th message of a round.
+/// Returns the marker of the n-th message of a round.
 pub(crate) fn marker(number: u32) -> String {
     format!("mark-{number:04}")
 }
 
-/// All markers in a text, in order.
+/// Returns all markers in a text, in order.
 pub(crate) fn markers(text: &str) -> Vec<String> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
         .filter(|word| {
@@ -71,7 +71,7 @@ pub(crate) fn markers(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The chat that an order came from.
+/// Returns the chat that an order came from.
 pub(crate) fn chat_of(order: &str) -> Option<i64> {
     order
         .split_once(" from ")?
@@ -91,16 +91,16 @@ fn plan_of(order: &str) -> Option<&'static [&'static [Act]]> {
     PLANS.get(number.parse::<usize>().ok()?).copied()
 }
 
-/// What a visible message is.
+/// Kind of a visible message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Visible {
-    /// The last word of a turn, with the markers it answers.
+    /// The final text of a turn, with the markers it answers.
     Done(Vec<String>),
-    /// A word in the middle of the turn of this marker.
+    /// A message in the middle of the turn of this marker.
     Told(String),
     /// A note to the sink, with its token.
     Note(String),
-    /// What the program says of itself.
+    /// A message of the program itself.
     Other,
 }
 
@@ -116,14 +116,14 @@ impl Visible {
     }
 }
 
-/// The chat that a request belongs to: the one of its first order.
+/// Returns the chat of a request, which is that of its first order.
 pub(crate) fn chat_of_request(request: &ModelRequest) -> Option<i64> {
     orders(request.messages())
         .first()
         .and_then(|order| chat_of(order))
 }
 
-/// The model's answer to a request. `page` is the address of the page that it reads.
+/// Returns the model's response to a request. `page` is the URL of the page that it reads.
 pub(crate) fn answer(system: &dyn System, page: &str, request: &ModelRequest) -> Reply {
     let messages = request.messages();
     let answered = messages
@@ -166,17 +166,17 @@ pub(crate) fn answer(system: &dyn System, page: &str, request: &ModelRequest) ->
     }))
 }
 
-/// Whether the call with this id appends a line, which cannot be done twice unseen.
+/// Returns `true` if the call with this id appends a line, which is visible if it happens twice.
 pub(crate) fn is_append(call: &str, order: &str) -> bool {
     act_of(call, order) == Some(Act::Append)
 }
 
-/// Whether the call with this id writes to the chat that it was asked for in.
+/// Returns `true` if the call with this id writes to the requesting chat.
 pub(crate) fn is_answer(call: &str, order: &str) -> bool {
     act_of(call, order) == Some(Act::TellHere)
 }
 
-/// `true` if the call with this id reads the page.
+/// Returns `true` if the call with this id reads the page.
 pub(crate) fn is_fetch(call: &str, order: &str) -> bool {
     act_of(call, order) == Some(Act::Fetch)
 }
@@ -188,7 +188,7 @@ fn act_of(call: &str, order: &str) -> Option<Act> {
     plan_of(order)?.get(stage)?.get(place).copied()
 }
 
-/// The marker whose plan made this call.
+/// Returns the marker whose plan contains this call.
 pub(crate) fn marker_of_call(call: &str) -> Option<String> {
     let number = call.strip_prefix("call-")?.split('-').next()?;
     Some(format!("mark-{number}"))

@@ -1,4 +1,4 @@
-//! Parts shared by all worlds of a run: the threads of their fakes, and a web page.
+//! Resources shared by all worlds of a run: the threads of their fakes, and a web page.
 
 use std::io;
 
@@ -12,8 +12,8 @@ use crate::SuiteError;
 /// Text of the page.
 pub(crate) const ON_PAGE: &str = "Pour the water over the leaves and wait";
 
-/// Threads and page. The address of the page is part of the conversations, so that copies of a home
-/// have to find it where the original does.
+/// Threads and page. The URL of the page is part of the conversations, so it must be the same for
+/// copies of a home.
 #[derive(Debug)]
 pub(crate) struct Stage {
     threads: Threads,
@@ -35,12 +35,12 @@ impl Stage {
         Ok(Self { threads, page })
     }
 
-    /// The address of a page whose content never changes.
+    /// Returns the URL of a page whose content never changes.
     pub(crate) fn page(&self) -> String {
         format!("{}/tea", self.page.url())
     }
 
-    /// Runs something on the threads, with everything that it starts.
+    /// Runs a future, and everything it spawns, on these threads.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         act: impl Future<Output = Result<T, TestkitError>> + Send + 'static,
@@ -56,8 +56,8 @@ fn page() -> String {
     )
 }
 
-/// Threads that the fakes have for themselves: what a process sent before it died is read before
-/// the next one speaks, whatever else the suite is busy with.
+/// Dedicated threads for the fakes. Data that a process sent before it died is read before the next
+/// process connects, however busy the suite is.
 #[derive(Debug)]
 struct Threads(Option<Runtime>);
 
@@ -76,7 +76,7 @@ impl Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        // It may be dropped where nothing may block.
+        // It may be dropped in an async context, which must not block.
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
         }

@@ -1,4 +1,4 @@
-//! A run: rounds side by side, each checked when it is over.
+//! A run: executes rounds in parallel and checks each when it is over.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,30 +18,31 @@ use crate::round::{RoundPlan, run_round};
 use crate::stage::Stage;
 use crate::system::System;
 
-/// Kills in one home. More of them make sessions longer, fewer make runs spread better.
+/// Kills per home. More kills make sessions longer; fewer make rounds more diverse.
 const KILLS_PER_ROUND: u32 = 25;
 
-/// What to run.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How often to kill, over all rounds.
+    /// Number of kills over all rounds.
     pub kills: u32,
-    /// What decides the rounds.
+    /// Seed of the rounds.
     pub seed: u64,
-    /// Rounds at the same time.
+    /// Number of rounds in parallel.
     pub jobs: usize,
-    /// A file to note finished rounds in and to go on from.
+    /// A file in which finished rounds are recorded and from which the run resumes.
     pub resume: Option<PathBuf>,
-    /// Where the folders of rounds are made.
+    /// Parent of the rounds' folders.
     pub folder: PathBuf,
-    /// Whether the folders of clean rounds stay there too.
+    /// `true` to keep the folders of successful rounds, too.
     pub keep: bool,
 }
 
-/// Runs rounds until there were enough kills. `tell` hears how it stands after every round.
+/// Runs rounds until the number of kills is reached, and calls `tell` with the report so far after
+/// every round.
 ///
 /// # Errors
-/// What kept a round from being run. Broken promises are in the report.
+/// Returns the error that prevented a round from running. Violated properties are in the report.
 pub async fn run(
     system: Arc<dyn System>,
     options: &Options,
@@ -75,8 +76,8 @@ pub async fn run(
     Ok(progress.report())
 }
 
-/// The rounds of a run; the same for the same seed, and the first ones do not depend on how many
-/// there are.
+/// Returns the rounds of a run. They depend only on the seed, and the first ones do not depend on
+/// the number of rounds.
 fn plans(options: &Options) -> impl Iterator<Item = RoundPlan> + '_ {
     let rounds = options.kills.div_ceil(KILLS_PER_ROUND);
     (0..rounds).map(move |number| {

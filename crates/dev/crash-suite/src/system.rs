@@ -1,8 +1,8 @@
-//! The program under test, as the suite sees it.
+//! The interface to the program under test.
 //!
-//! Decision: a driver says how the program is configured, started and recognised as ready, and
-//! reads what it has on disk into a small vocabulary that the checker understands. Starting and
-//! killing is the same for every program: a process, SIGKILL.
+//! Decision: a driver defines how the program is configured, started and recognized as ready, and
+//! converts its state on disk to a small vocabulary for the checker. Starting and killing is the
+//! same for every program: a process, SIGKILL.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::SuiteError;
 
-/// Where the program finds the world outside.
+/// Addresses of the fakes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoints {
     /// The server of the Telegram Bot API, without a final slash.
@@ -26,21 +26,21 @@ pub struct Endpoints {
     pub model: String,
 }
 
-/// What the scripted model asks the program to do.
+/// An action that the scripted model asks the program to perform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deed<'a> {
-    /// Read something that never changes.
+    /// Read a file that never changes.
     Look,
-    /// Read a web page, whose content never changes and is HTML.
+    /// Read an HTML page, whose content never changes.
     Fetch {
-        /// Its address, which is of this machine.
+        /// URL of the page, which is on this machine.
         page: &'a str,
     },
-    /// Write a file named after the token whose content is the token; doing it again changes nothing.
+    /// Write a file named after the token, with the token as its content. Idempotent.
     Put,
-    /// Append the token as a line of its own to a file: doing it twice shows.
+    /// Append the token as a line to a file. Doing it twice is visible.
     Append,
-    /// Send this text to a chat.
+    /// Send a text to a chat.
     Tell {
         /// The chat.
         chat: i64,
@@ -49,49 +49,49 @@ pub enum Deed<'a> {
     },
 }
 
-/// One recorded step of a session, in order of recording.
+/// One recorded step of a session, in the order of recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// A person said this.
+    /// A user's message.
     Said(String),
-    /// The model called tools; the ids of its calls.
+    /// The model called tools with these call ids.
     Called(Vec<String>),
-    /// A call has its result.
+    /// A call returned its result.
     Returned {
         /// The call's id.
         call: String,
-        /// What the model reads.
+        /// Text of the result, as the model reads it.
         text: String,
     },
-    /// The model said this and called nothing.
+    /// The model replied with this text and called nothing.
     Answered(String),
-    /// A turn ended that had taken in these messages.
+    /// A turn that processed these messages ended.
     Ended(Vec<String>),
 }
 
-/// A session as it is on disk.
+/// A session as it is stored on disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionLog {
-    /// The file's bytes.
+    /// Content of the file.
     pub bytes: Vec<u8>,
-    /// What they say.
+    /// The parsed steps.
     pub steps: Vec<Step>,
-    /// Why it cannot be read, or why no valid request can be made of it.
+    /// Reason why it cannot be read, or why no valid request can be built from it.
     pub problem: Option<String>,
 }
 
-/// Where a message stands in the program's ledger.
+/// State of a message in the program's ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
     /// Waiting.
     Open,
-    /// A send was begun and has not ended.
+    /// A send began and has not ended.
     Sending,
     /// Answered, or sent.
     Done,
-    /// Nobody knows whether it was sent.
+    /// It is unknown whether it was sent.
     Uncertain,
     /// Given up, with a reason.
     Failed,
@@ -100,67 +100,70 @@ pub enum Standing {
 /// An entry of the program's ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
-    /// Whether it came from a person.
+    /// `true` if it came from a user.
     pub inbound: bool,
-    /// What makes it the same message after a restart.
+    /// Id that identifies the message across restarts.
     pub name: String,
     /// Its text.
     pub text: String,
-    /// Where it stands.
+    /// Its state.
     pub standing: Standing,
 }
 
-/// Everything durable at one moment.
+/// All durable state at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checkpoint {
     /// The sessions by file name.
     pub sessions: BTreeMap<String, SessionLog>,
     /// The ledger.
     pub ledger: Vec<Row>,
-    /// What is wrong with it beyond a single session.
+    /// Problem with the state that is not specific to one session.
     pub problem: Option<String>,
 }
 
 /// A program that answers Telegram messages with a model's help.
 #[async_trait]
 pub trait System: Send + Sync + fmt::Debug {
-    /// Makes `home` ready for a start: configuration, and the file that [`Deed::Look`] reads.
-    /// Called again for a home that was used, to point it to other endpoints.
+    /// Prepares `home` for a start: configuration, and the file that [`Deed::Look`] reads. Called
+    /// again for a used home, to change the endpoints.
     ///
     /// # Errors
-    /// [`SuiteError::File`].
+    /// Returns [`SuiteError::File`].
     fn prepare(&self, home: &Path, endpoints: &Endpoints) -> Result<(), SuiteError>;
 
-    /// How the program is started on a home.
+    /// Returns the command that starts the program on a home.
     fn command(&self, home: &Path) -> Command;
 
-    /// Whether this line of its standard output says that it owns the home and runs.
+    /// Returns `true` if this line of standard output reports that the program owns the home and
+    /// runs.
     fn is_ready(&self, line: &str) -> bool;
 
-    /// Whether standard error of a process that ended says that the process `owner` has the home.
+    /// Returns `true` if the standard error of an exited process names `owner` as the owner of the
+    /// home.
     fn names_owner(&self, stderr: &str, owner: u32) -> bool;
 
-    /// The tool call that does a deed. `token` is unique.
+    /// Returns the tool call that performs a deed. `token` is unique.
     fn call(&self, deed: Deed<'_>, token: &str) -> ScriptedCall;
 
-    /// Whether the result of a call says that nobody knows whether it ran.
+    /// Returns `true` if the result of a call says that it is unknown whether the call ran.
     fn is_unknown_outcome(&self, result: &str) -> bool;
 
-    /// Whether the result of [`Deed::Append`] says that it was done.
+    /// Returns `true` if the result of [`Deed::Append`] reports success.
     fn is_success(&self, result: &str) -> bool;
 
-    /// The lines that [`Deed::Append`] has written, in order.
+    /// Returns the lines that [`Deed::Append`] has written, in order.
     fn effects(&self, home: &Path) -> Vec<String>;
 
-    /// Copies what is durable to an empty folder, from a home that nobody runs on.
+    /// Copies the durable state of a home, on which no process runs, to an empty folder.
     ///
     /// # Errors
-    /// [`SuiteError::File`].
+    /// Returns [`SuiteError::File`].
     fn save(&self, home: &Path, into: &Path) -> Result<(), SuiteError>;
 
-    /// Reads a folder that [`System::save`] made. What is wrong with it is in the checkpoint.
+    /// Reads a folder written by [`System::save`]. Problems are recorded in the checkpoint.
     async fn load(&self, saved: &Path) -> Checkpoint;
 
-    /// The ledger of a home, also while the program runs on it; empty when it cannot be read now.
+    /// Returns the ledger of a home, also while the program runs on it; empty if it cannot be read
+    /// at the moment.
     fn ledger(&self, home: &Path) -> Vec<Row>;
 }

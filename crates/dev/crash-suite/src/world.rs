@@ -1,4 +1,4 @@
-//! The world outside the program: a chat platform and a model that outlive it.
+//! The outside world: fakes of a chat platform and a model that outlive the program.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,7 +25,7 @@ pub(crate) struct World {
     seen: Mutex<Seen>,
 }
 
-/// What of the fakes is in the history already.
+/// Numbers of observations that are already in the history.
 #[derive(Debug, Default)]
 struct Seen {
     sent: usize,
@@ -34,7 +34,7 @@ struct Seen {
 }
 
 impl World {
-    /// Starts both; what they see goes into the history if there is one.
+    /// Starts both fakes. Their observations go into the history if there is one.
     pub(crate) async fn start(
         stage: &Stage,
         system: Arc<dyn System>,
@@ -86,8 +86,8 @@ impl World {
         }
     }
 
-    /// Makes chats known without anything to be answered in them: their first message is
-    /// acknowledged before the program starts.
+    /// Creates chats with nothing to answer in them: their first messages are acknowledged before
+    /// the program starts.
     pub(crate) async fn open_chats(
         &self,
         chats: impl IntoIterator<Item = i64>,
@@ -105,12 +105,12 @@ impl World {
             .map_err(TestkitError::Listen)
     }
 
-    /// A person sends a text.
+    /// Sends a text as a user.
     pub(crate) fn push(&self, chat: i64, text: &str) -> Pushed {
         self.telegram.push(Incoming::private(&person(chat), text))
     }
 
-    /// Waits until everything is taken in that a process had sent before it died.
+    /// Waits until the fakes have processed everything that a process had sent before it died.
     pub(crate) async fn settled(&self) -> Result<(), TestkitError> {
         self.telegram.server().settled().await?;
         self.model.server().settled().await
@@ -120,7 +120,7 @@ impl World {
         self.telegram.acknowledged_offset()
     }
 
-    /// Puts what the fakes saw since the last time into the history.
+    /// Adds the fakes' new observations to the history.
     pub(crate) fn observe(&self, effects: &[String]) {
         let Some(history) = &self.history else { return };
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -155,7 +155,7 @@ impl World {
         });
     }
 
-    /// All messages sent so far, by chat.
+    /// Returns all messages sent so far, by chat.
     pub(crate) fn sent(&self) -> BTreeMap<String, Vec<String>> {
         let mut chats = BTreeMap::<String, Vec<String>>::new();
         for message in self.telegram.sent() {
@@ -167,7 +167,7 @@ impl World {
         chats
     }
 
-    /// All requests so far, by chat, when there is no history.
+    /// Returns all requests so far, by chat, if there is no history.
     pub(crate) fn asked(&self) -> BTreeMap<String, Vec<String>> {
         self.asked
             .lock()
@@ -180,7 +180,7 @@ fn person(chat: i64) -> Person {
     Person::new(chat, format!("Person {chat}"), format!("person{chat}"))
 }
 
-/// Confirms every update below an offset, as a poll of the bot does.
+/// Confirms every update below an offset, as a poll by the bot does.
 async fn confirm_updates(address: SocketAddr, offset: i64) -> io::Result<()> {
     let mut stream = TcpStream::connect(address).await?;
     let request = format!(

@@ -1,11 +1,11 @@
-//! Thirty kills of the real gateway.
+//! Kills the real gateway thirty times.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use nanobot_crash_suite::{Nanobot, Options, Property, run};
 
-/// Names the executable when it is not where Cargo builds it.
+/// Path of the executable, if it is not where Cargo builds it.
 const BINARY: &str = "NANOBOT_CRASH_BINARY";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 6)]
@@ -44,7 +44,7 @@ async fn thirty_kills_lose_nothing() {
             .all(|property| report.checked(property) > 0),
         "{report}"
     );
-    // What is done is not done again.
+    // Finished rounds are not repeated.
     let again = run(system, &options, |_| {})
         .await
         .expect("the suite works");

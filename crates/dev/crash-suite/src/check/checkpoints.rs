@@ -1,4 +1,5 @@
-//! Whatever a kill leaves loads again, and what is sent of it is valid.
+//! Checks that every state left by a kill loads again, and that the requests built from it are
+//! valid.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +36,8 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
     }
 }
 
-/// A call is recorded before its result, has one at most, and only the newest ones have none.
+/// Checks that every call is recorded before its result, has at most one result, and that only the
+/// newest calls have none.
 fn disorder(steps: &[Step]) -> Option<String> {
     let mut open = BTreeSet::new();
     let mut known = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! However many processes want a home, one gets it, and a turn happens once.
+//! Checks that of all processes racing for a home exactly one gets it, and that a turn runs once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +48,7 @@ fn races(facts: &Facts<'_>, findings: &mut Findings) {
     }
 }
 
-/// A message ends one turn.
+/// Checks that a message ends one turn.
 fn endings(facts: &Facts<'_>, findings: &mut Findings) {
     let mut ended = BTreeMap::<&str, u32>::new();
     for step in steps(&facts.end) {
@@ -65,7 +65,7 @@ fn endings(facts: &Facts<'_>, findings: &mut Findings) {
     }
 }
 
-/// Within a life nobody asks the model the same thing twice.
+/// Checks that no request to the model is repeated within a life.
 fn repeated_requests(facts: &Facts<'_>, findings: &mut Findings) {
     let mut seen = BTreeSet::new();
     for asked in &facts.asked {

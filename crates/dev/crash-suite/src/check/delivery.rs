@@ -1,4 +1,4 @@
-//! Every message that was acknowledged is in a session once and ends visibly once, or stands in the
+//! Checks that every acknowledged message is in a session once and ends visibly once, or is in the
 //! ledger with a reason.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
     }
 }
 
-/// What the platform was told is taken was in the ledger by then.
+/// Checks that a message was in the ledger before it was acknowledged to the platform.
 fn accepted_before_acknowledged(facts: &Facts<'_>, findings: &mut Findings) {
     for (life, checkpoint) in facts.checkpoints {
         let offset = facts.acknowledged.get(life).copied().unwrap_or_default();
@@ -105,8 +105,9 @@ fn answered(facts: &Facts<'_>, findings: &mut Findings) {
     }
 }
 
-/// The markers that were waiting in a chat when the turn of one of them wrote to it, by that one: a
-/// turn that has written to its chat since the last of them was said owes no other reply.
+/// Returns, for each turn that wrote to its own chat, the markers that were waiting in the chat at
+/// the time. A turn that has written to its chat since the last of them arrived owes no other
+/// reply.
 fn told(facts: &Facts<'_>) -> BTreeMap<String, Vec<String>> {
     let mut told = BTreeMap::new();
     for log in facts.end.sessions.values() {
@@ -138,7 +139,8 @@ fn has_reason(row: &Row) -> bool {
     matches!(row.standing, Standing::Uncertain | Standing::Failed)
 }
 
-/// A text is seen twice only if a kill fell inside its first send, and what counts as sent was seen.
+/// Checks that a text is seen twice only if a kill interrupted its first send, and that every text
+/// recorded as sent was seen.
 fn repeated_sends(facts: &Facts<'_>, findings: &mut Findings) {
     let mut first = BTreeMap::<(i64, &str), u32>::new();
     for (life, chat, text) in facts
@@ -183,7 +185,7 @@ fn is_sending(ledger: &[Row], text: &str) -> bool {
         .any(|row| !row.inbound && row.standing == Standing::Sending && row.text == text)
 }
 
-/// Uncertain is only what a kill interrupted.
+/// Checks that only sends interrupted by a kill are uncertain.
 fn uncertain(facts: &Facts<'_>, findings: &mut Findings) {
     let mut interrupted = BTreeSet::new();
     for (life, checkpoint) in facts.checkpoints {

@@ -1,5 +1,5 @@
-//! A recorded effect is never repeated; one that was begun and not recorded is said to be unknown.
-//! A call without effect is done again and has its result: the page that was being fetched.
+//! Checks that a recorded effect is never repeated, and that one that began without being recorded
+//! is reported as unknown. A call without effects (fetching a page) is repeated and has its result.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -78,7 +78,7 @@ pub(super) fn check(system: &dyn System, facts: &Facts<'_>, findings: &mut Findi
     }
 }
 
-/// `true` if a call of an order does this.
+/// Returns `true` if `act` holds for a call and the order that caused it.
 fn does(facts: &Facts<'_>, call: &str, act: impl Fn(&str, &str) -> bool) -> bool {
     facts
         .order_of_call(call)
@@ -103,7 +103,7 @@ fn results(checkpoint: &Checkpoint) -> BTreeMap<&str, Vec<&str>> {
     results
 }
 
-/// Calls that a kill found without a result, and the first such kill.
+/// Returns the calls that a kill left without a result, each with the first such kill.
 fn interrupted<'a>(facts: &Facts<'a>) -> BTreeMap<&'a str, u32> {
     let mut interrupted = BTreeMap::new();
     for (life, checkpoint) in facts

@@ -1,8 +1,8 @@
-//! Copies of a home go on in the same way: the next request is the same, byte for byte, and so is
-//! all that follows.
+//! Checks that copies of a home continue identically: the next request is the same, byte for byte,
+//! and so is everything after it.
 //!
-//! A chat is compared where one message was waiting in it: with two of them it is a matter of time
-//! whether the second one still reaches the turn of the first.
+//! A chat is compared only if one message was waiting in it. With two messages it depends on timing
+//! whether the second one still joins the turn of the first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,7 +51,8 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
     }
 }
 
-/// The chats in which exactly one message was waiting when a life ended, acknowledged or not.
+/// Returns the chats in which exactly one message was waiting when a life ended, acknowledged or
+/// not.
 fn comparable(facts: &Facts<'_>, life: u32) -> BTreeSet<i64> {
     let Some(checkpoint) = facts.checkpoints.get(&life) else {
         return BTreeSet::new();
@@ -66,7 +67,7 @@ fn comparable(facts: &Facts<'_>, life: u32) -> BTreeSet<i64> {
         .filter(|(row, _)| !is_open(row))
         .flat_map(|(_, (_, markers))| markers)
         .collect();
-    // What the original gave up later, it did not go on with.
+    // Messages that the original gave up later were not continued there.
     let given_up = facts.given_up();
     let mut waiting = BTreeMap::<i64, u32>::new();
     for pushed in facts
@@ -114,7 +115,7 @@ fn difference(first: &Continuation, other: &Continuation, chat: i64) -> Option<S
         .then(|| format!("chat {chat}: the sessions of two copies differ"))
 }
 
-/// An effect that a copy had twice.
+/// Reports an effect that happened twice in a copy.
 fn repeated(copy: &Continuation) -> Option<String> {
     let mut seen = BTreeSet::new();
     let twice = copy.effects.iter().find(|token| !seen.insert(*token));

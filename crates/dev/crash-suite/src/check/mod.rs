@@ -1,7 +1,7 @@
 //! The checker: a pure function of the evidence.
 //!
-//! Decision: every property is a file of its own and looks at the evidence from scratch; what they
-//! share is [`Facts`], the history sorted by what it is about.
+//! Decision: each property has a file of its own and evaluates the evidence independently. They
+//! share only [`Facts`], the history grouped by subject.
 
 mod checkpoints;
 mod consuming;
@@ -20,7 +20,7 @@ use crate::report::{Failure, Property, Report};
 use crate::script::{chat_of, marker_of_call, markers};
 use crate::system::{Checkpoint, Row, Standing, Step, System};
 
-/// Judges a round.
+/// Checks a round.
 #[must_use]
 pub fn check(system: &dyn System, evidence: &Evidence) -> Report {
     let facts = Facts::of(evidence);
@@ -40,14 +40,14 @@ pub fn check(system: &dyn System, evidence: &Evidence) -> Report {
     findings.report
 }
 
-/// Collects what is found.
+/// Collects the results of checks.
 struct Findings {
     round: u64,
     report: Report,
 }
 
 impl Findings {
-    /// Counts a check, and its failure if there is a problem.
+    /// Counts a check, and a failure if there is a problem.
     fn judge(&mut self, property: Property, kill: u32, problem: Option<String>) {
         self.report.count(property);
         self.report.failures.extend(problem.map(|what| Failure {
@@ -58,7 +58,7 @@ impl Findings {
         }));
     }
 
-    /// Counts a check, and its failure unless it holds.
+    /// Counts a check, and a failure unless it holds.
     fn expect(
         &mut self,
         property: Property,
@@ -70,7 +70,7 @@ impl Findings {
     }
 }
 
-/// A message of a person.
+/// A message from a user.
 struct Pushed<'a> {
     life: u32,
     marker: &'a str,
@@ -86,17 +86,17 @@ struct Asked<'a> {
     body: &'a str,
 }
 
-/// The history, sorted.
+/// The history, grouped by kind of event.
 struct Facts<'a> {
     round: u64,
     kills: u64,
     pushed: Vec<Pushed<'a>>,
     asked: Vec<Asked<'a>>,
-    /// What the platform got: life, chat, text.
+    /// Messages received by the platform: life, chat, text.
     sent: Vec<(u32, i64, &'a str)>,
-    /// Lines that tools appended.
+    /// Lines appended by tools.
     effects: Vec<(u32, &'a str)>,
-    /// Acknowledged offsets at the ends of lives.
+    /// Acknowledged offset at the end of each life.
     acknowledged: BTreeMap<u32, i64>,
     forks: Vec<(u32, &'a [Continuation])>,
     events: &'a [Event],
@@ -167,7 +167,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The order whose plan made a call.
+    /// Returns the order whose plan contains a call.
     fn order_of_call(&self, call: &str) -> Option<&'a str> {
         let marker = marker_of_call(call)?;
         self.pushed
@@ -176,7 +176,7 @@ impl<'a> Facts<'a> {
             .map(|pushed| pushed.text)
     }
 
-    /// Markers of messages that were given up for good.
+    /// Returns the markers of messages that were given up for good.
     fn given_up(&self) -> BTreeSet<String> {
         let rows = self
             .end
@@ -187,7 +187,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// All steps of all sessions.
+/// Returns all steps of all sessions.
 fn steps(checkpoint: &Checkpoint) -> impl Iterator<Item = &Step> {
     checkpoint.sessions.values().flat_map(|log| &log.steps)
 }
@@ -196,7 +196,7 @@ fn is_open(row: &Row) -> bool {
     matches!(row.standing, Standing::Open | Standing::Sending)
 }
 
-/// The chat of an inbound row and its markers.
+/// Returns the chat and the markers of an inbound row.
 fn order_of(row: &Row) -> Option<(i64, Vec<String>)> {
     row.inbound
         .then(|| chat_of(&row.text))
@@ -204,7 +204,7 @@ fn order_of(row: &Row) -> Option<(i64, Vec<String>)> {
         .map(|chat| (chat, markers(&row.text)))
 }
 
-/// A text short enough for a report.
+/// Truncates a text for a report.
 fn brief(text: &str) -> String {
     const LENGTH: usize = 300;
     match text.char_indices().nth(LENGTH) {

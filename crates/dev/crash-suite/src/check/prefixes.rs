@@ -1,5 +1,5 @@
-//! What was recorded is a prefix of what follows: of session files, byte for byte, over kills; and
-//! of requests to the model, element for element, over everything.
+//! Checks that earlier records are a prefix of later ones: session files byte for byte across
+//! kills, and requests to the model element for element across everything.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,8 @@ fn requests(facts: &Facts<'_>, findings: &mut Findings) {
     }
 }
 
-/// What a prompt cache covers: tools, then messages, as they stand in the body.
+/// Returns the part of a request that a prompt cache covers: tools, then messages, as written in
+/// the body.
 fn prompt(body: &str) -> Vec<&str> {
     #[derive(Deserialize)]
     struct Body<'a> {

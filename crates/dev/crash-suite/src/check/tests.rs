@@ -1,5 +1,5 @@
-//! A round that went well, and every way in which it could have gone wrong: the checker has to see
-//! each of them, and nothing else.
+//! A successful round, and one variant for each possible failure: the checker has to detect each of
+//! them, and nothing else.
 
 use nanobot_testkit::ScriptedCall;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::SuiteError;
 use crate::stage::ON_PAGE;
 use crate::system::{Deed, Endpoints, SessionLog};
 
-/// Knows no program, only what results mean.
+/// A system of which only the interpretation of results is implemented.
 #[derive(Debug)]
 struct Words;
 
@@ -99,7 +99,7 @@ fn log(bytes: &str, steps: Vec<Step>) -> SessionLog {
     }
 }
 
-/// Killed while the first of two appends ran; a copy goes on as the original does.
+/// A round that was killed while the first of two appends ran; a copy continues like the original.
 fn good() -> Evidence {
     let called = Step::Called(CALLS.map(str::to_owned).to_vec());
     let begun = vec![Step::Said(ORDER.to_owned()), called];
@@ -219,7 +219,7 @@ fn add(evidence: &mut Evidence, event: Event) {
     evidence.events.push(event);
 }
 
-/// What is changed, which property breaks, and in what words.
+/// A change, the property that it breaks, and words of the failure.
 const WRONG: [(Change, Property, &str); 26] = [
     (
         |e| session(e, 1).bytes = b"a\nB\nc\n".to_vec(),
