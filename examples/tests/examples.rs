@@ -1,10 +1,10 @@
-//! Runs every example and reads what it prints.
+//! Runs every example and checks its output.
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
 use std::process::Command;
 
-/// What a program prints when it is run in a folder.
+/// Runs a program in a folder and returns its output.
 fn output(program: &str, arguments: &[&str], folder: &Path) -> String {
     let run = Command::new(program)
         .args(arguments)

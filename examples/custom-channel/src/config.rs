@@ -1,4 +1,4 @@
-//! The relay's section of the configuration.
+//! Configuration section of the relay channel.
 
 use std::fmt;
 
@@ -6,20 +6,20 @@ use nanobot_channel::{ChannelError, Value};
 use serde::Deserialize;
 use serde_json::json;
 
-/// Where the relay is and how to be let in.
+/// Address and token of the relay.
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RelayConfig {
     /// `host:port`.
     #[serde(default)]
     pub(crate) server: String,
-    /// Never shown.
+    /// Secret; never shown.
     #[serde(default)]
     pub(crate) token: String,
 }
 
 impl RelayConfig {
-    /// What a new configuration gets.
+    /// Returns the section of a new configuration.
     pub(crate) fn template() -> Value {
         json!({"enabled": false, "server": "", "token": ""})
     }

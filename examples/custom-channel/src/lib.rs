@@ -1,16 +1,16 @@
 //! A chat platform of a third party, written against `nanobot-channel` alone.
 //!
-//! The platform is made up, the work is real: the relay is a server that speaks one JSON object a
-//! line. The channel says `{"token": …}` first. Then the relay sends a person's messages,
-//! `{"id": …, "sender": …, "text": …}`, and sends them again until it reads `{"ack": id}`; and the
-//! channel sends `{"to": …, "key": …, "text": …}`, which the relay answers with `{"taken": key}` or
-//! `{"refused": key, "why": …}` and shows once per key, however often it is sent. From time
-//! to time the relay says `{"ping": number}`; one that does not know the token says
+//! The platform is made up, but the channel is complete. The relay is a server that speaks one JSON
+//! object per line. The channel first sends `{"token": …}`. The relay then sends a user's messages,
+//! `{"id": …, "sender": …, "text": …}`, and repeats each until it receives `{"ack": id}`. The
+//! channel sends `{"to": …, "key": …, "text": …}`. The relay answers with `{"taken": key}` or
+//! `{"refused": key, "why": …}` and shows the text once per key, however often it is sent. From
+//! time to time the relay sends `{"ping": number}`. If it does not accept the token, it sends
 //! `{"denied": why}`.
 //!
-//! Decision: one task owns the connection, and [`Channel::send`] hands it a line and waits for the
-//! relay's word. No lock is needed around the socket, and a connection that goes down answers all
-//! who wait.
+//! Decision: one task owns the connection. [`Channel::send`] hands it a line and waits for the
+//! relay's answer. No lock is needed around the socket, and a broken connection completes all
+//! pending sends.
 
 mod config;
 mod link;
@@ -27,7 +27,7 @@ use tokio::sync::{mpsc, oneshot};
 use config::RelayConfig;
 use link::{Link, Parcel};
 
-/// Parts that wait to be written. The assistant sends one at a time, so a few are plenty.
+/// Capacity of the queue of parts to write. The assistant sends one at a time, so a few are enough.
 const WAITING_PARTS: usize = 4;
 
 /// A connection to one relay.
@@ -35,7 +35,7 @@ const WAITING_PARTS: usize = 4;
 pub struct RelayChannel {
     name: ChannelName,
     config: RelayConfig,
-    /// Where parts go while there is a connection.
+    /// Sender of parts to the connection, while there is one.
     outgoing: Mutex<Option<mpsc::Sender<Parcel>>>,
 }
 
@@ -66,7 +66,7 @@ impl Channel for RelayChannel {
             self.connect_outgoing(Some(sender));
             link.run().await
         };
-        // `None` is the order to stop: not an error.
+        // `None` means that the channel was asked to stop, which is not an error.
         let ended = cancel.run_until_cancelled(working).await;
         self.connect_outgoing(None);
         ended.unwrap_or(Ok(()))
@@ -86,7 +86,7 @@ impl Channel for RelayChannel {
             .send(parcel)
             .await
             .map_err(|_parcel| not_connected())?;
-        // The connection went down with the part on its way: it may have arrived.
+        // If the connection broke after the part was sent, the part may have arrived.
         let lost = || ChannelError::Ambiguous("the connection to the relay broke".to_owned());
         answer.await.unwrap_or_else(|_| Err(lost()))
     }
@@ -104,7 +104,7 @@ impl Channel for RelayChannel {
     }
 }
 
-/// Makes relay channels.
+/// Creates relay channels.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RelayFactory;
 

@@ -1,4 +1,4 @@
-//! One connection to the relay, from the token to the end.
+//! One connection to the relay, from the token until it is closed.
 
 use std::collections::HashMap;
 
@@ -14,10 +14,10 @@ use tokio_util::codec::{Framed, LinesCodec};
 use crate::config::RelayConfig;
 use crate::wire::{FromRelay, ToRelay};
 
-/// The longest line the relay may send.
+/// Maximum length of a line from the relay, in bytes.
 const LONGEST_LINE: usize = 1 << 20;
 
-/// A part on its way and the one who waits for the relay's word.
+/// A part to send, and the channel for its result.
 #[derive(Debug)]
 pub(crate) struct Parcel {
     pub(crate) to: ChatId,
@@ -31,7 +31,7 @@ pub(crate) struct Link {
     context: ChannelContext,
     wire: Framed<TcpStream, LinesCodec>,
     parcels: mpsc::Receiver<Parcel>,
-    /// Parts the relay has not answered, by key.
+    /// Parts that the relay has not answered yet, by key.
     waiting: HashMap<String, oneshot::Sender<Result<Sent, ChannelError>>>,
 }
 
@@ -65,7 +65,7 @@ impl Link {
         Ok(link)
     }
 
-    /// Carries lines both ways until the connection ends.
+    /// Transfers lines in both directions until the connection is closed.
     pub(crate) async fn run(mut self) -> Result<(), ChannelError> {
         loop {
             tokio::select! {
@@ -90,7 +90,7 @@ impl Link {
                 .degraded("the relay sent a line that is not of its protocol");
             return Ok(());
         };
-        // The relay's word is a sign of life, whatever it says.
+        // Every line from the relay is a sign of life.
         self.context.progress.alive();
         match said {
             FromRelay::Message { id, sender, text } => self.receive(&id, &sender, text).await,
@@ -114,14 +114,14 @@ impl Link {
         }
     }
 
-    /// Every chat of the relay is one person's, so the sender names the chat.
+    /// Every chat of the relay belongs to one user, so the sender identifies the chat.
     async fn receive(&mut self, id: &str, sender: &str, text: String) -> Result<(), ChannelError> {
         let message = InboundMessage {
             id: Some(id.into()),
             ..InboundMessage::text(self.channel.clone(), sender, sender, text)
         };
         let arrival = Arrival::direct();
-        // First of all: nobody who may not talk shall notice anything.
+        // Access is checked first: a sender without access must not notice anything.
         match self
             .context
             .access
@@ -130,7 +130,7 @@ impl Link {
         {
             AccessDecision::Allowed => {
                 let admission = self.context.intake.deliver(message, &arrival).await;
-                // Without an acknowledgement the relay offers the message again.
+                // Without an acknowledgement the relay sends the message again.
                 if admission.acknowledges() {
                     self.write(&ToRelay::Ack { ack: id }).await
                 } else {
@@ -158,7 +158,7 @@ impl Link {
         if done.send(outcome).is_err() {
             self.context
                 .progress
-                .degraded("nobody waits any more for a part that the relay answered");
+                .degraded("the relay answered a part that is no longer pending");
         }
     }
 

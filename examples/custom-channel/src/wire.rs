@@ -2,36 +2,36 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What the relay says.
+/// Line from the relay.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum FromRelay {
-    /// A person wrote.
+    /// A user sent a message.
     Message {
         id: String,
         sender: String,
         text: String,
     },
-    /// It has a part.
+    /// The relay accepted a part.
     Taken { taken: String },
-    /// It will never take a part.
+    /// The relay rejected a part permanently.
     Refused { refused: String, why: String },
-    /// It is there, though it has no news.
+    /// Keep-alive.
     Ping {
         #[serde(rename = "ping")]
         _number: u64,
     },
-    /// It does not know the token.
+    /// The relay rejected the token.
     Denied { denied: String },
 }
 
-/// What the channel says.
+/// Line from the channel.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum ToRelay<'a> {
-    /// Who connects.
+    /// Authentication, sent first.
     Hello { token: &'a str },
-    /// A message may be forgotten.
+    /// Acknowledgement of a message.
     Ack { ack: &'a str },
     /// A part to show.
     Part {

@@ -1,7 +1,7 @@
-//! A model vendor of one's own: a stream of events is all there is to write.
+//! A custom model provider: it only has to implement a stream of events.
 //!
-//! Retries, time-outs, failover and the folding of the stream into an answer are the router's.
-//! This vendor is down at first, so that one sees it being asked again.
+//! The router does retries, timeouts, failover and the assembly of the stream into an answer. This
+//! provider fails the first request, which shows a retry.
 #![expect(clippy::print_stdout, reason = "the reply goes to the terminal")]
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use nanobot_sdk::prelude::*;
 
-/// Says what it hears, word by word, in capitals.
+/// Repeats the user's message in capitals, word by word.
 #[derive(Debug)]
 struct Shouting {
     name: ProviderName,
@@ -31,7 +31,7 @@ impl Provider for Shouting {
                 message: "still waking up".to_owned(),
             });
         }
-        // The first line is what the user wrote; the clock and the chat follow it.
+        // The first line is the user's text; the time and the chat follow it.
         let heard = request.last_user_text();
         let line = heard.lines().next().unwrap_or_default().to_uppercase();
         let words = line.split_inclusive(' ').map(str::to_owned);
@@ -41,7 +41,7 @@ impl Provider for Shouting {
             completion_tokens: u64::try_from(events.len()).unwrap_or(u64::MAX),
             ..Usage::default()
         }));
-        // It ends with `Finished`: an answer without it counts as cut off.
+        // Adds `Finished`: without it the answer counts as truncated.
         Ok(complete_answer(events))
     }
 }

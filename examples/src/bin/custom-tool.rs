@@ -1,7 +1,7 @@
-//! A tool written against a Rust type: its schema is derived, its arguments arrive checked.
+//! A tool defined by a Rust type: its schema is derived, and its arguments are validated.
 //!
-//! The model is a script that calls the tool twice, once with a unit that there is not: what goes
-//! wrong is read by the model, which does better the next time.
+//! The model is a script that calls the tool twice, the first time with an unknown unit. The model
+//! reads the error and corrects its call.
 #![expect(clippy::print_stdout, reason = "the reply goes to the terminal")]
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use serde_json::json;
 /// Converts temperatures.
 struct ConvertTemperature;
 
-/// What the model may pass. The comments of the fields are what it reads about them.
+/// Arguments of the tool. The model reads the comments of the fields.
 #[derive(Deserialize, JsonSchema)]
 struct Temperature {
     /// The temperature in degrees Celsius.
@@ -41,7 +41,7 @@ impl TypedTool for ConvertTemperature {
     }
 }
 
-/// Stands in for a model.
+/// Returns a scripted model.
 fn model() -> ScriptedProvider {
     ScriptedProvider::answering(|request| {
         let unit = match request.tool_results().pop() {

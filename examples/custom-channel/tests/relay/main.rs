@@ -1,4 +1,4 @@
-//! The channel against a relay on loopback, held to the public suite of all channels.
+//! The channel against a relay on loopback, with the public conformance suite of all channels.
 #![expect(clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod platform;

@@ -11,16 +11,16 @@ use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::codec::{Framed, LinesCodec};
 
-/// The one token that the relay knows.
+/// The only token that the relay accepts.
 pub(crate) const TOKEN: &str = "relay-token-5f1c";
 
-/// What the relay knows, and how it is.
+/// State of the relay.
 #[derive(Default)]
 pub(crate) struct Board {
-    /// Lines to the channel, in order. Messages have an id; a string stands for itself.
+    /// Lines for the channel, in order. Messages have an id; a string is sent unquoted.
     pub(crate) lines: Vec<Value>,
     acknowledged: BTreeSet<String>,
-    /// Parts by key: to whom, and what.
+    /// Parts shown: key, recipient, text.
     pub(crate) shown: Vec<(String, String, String)>,
     pub(crate) fault: Option<SendFault>,
     is_down: bool,
@@ -31,7 +31,7 @@ pub(crate) struct Board {
 }
 
 impl Board {
-    /// Whether a message was acknowledged.
+    /// Returns `true` if a message has been acknowledged.
     pub(crate) fn knows(&self, message: &Value) -> bool {
         message["id"]
             .as_str()
@@ -62,7 +62,7 @@ impl Relay {
         Ok(relay)
     }
 
-    /// The next line to the channel.
+    /// Queues a line for the channel.
     pub(crate) fn line(&self, line: Value) {
         self.board.change(|board| board.lines.push(line));
     }
@@ -72,7 +72,7 @@ impl Relay {
         self.board.change(|board| board.cuts += 1);
     }
 
-    /// Cuts the connection and takes no new ones.
+    /// Cuts the connection and accepts no new ones.
     pub(crate) async fn go_down(&self) -> Result<(), TestkitError> {
         self.board.change(|board| {
             board.is_down = true;
@@ -82,14 +82,14 @@ impl Relay {
             .await
     }
 
-    /// Takes connections again, at the same address.
+    /// Accepts connections again, at the same address.
     pub(crate) async fn come_back(&self) -> Result<(), TestkitError> {
         self.board.change(|board| board.is_down = false);
         self.wait_for("the relay to come back", |board| board.listens)
             .await
     }
 
-    /// Waits until the relay is like that.
+    /// Waits until the state of the relay satisfies `seen`.
     pub(crate) async fn wait_for(
         &self,
         what: &str,
@@ -143,7 +143,7 @@ async fn converse(stream: TcpStream, board: &Watched<Board>) -> anyhow::Result<(
             .await?);
     }
     let mut news = board.subscribe();
-    // What was not acknowledged on earlier connections comes again.
+    // Messages that were not acknowledged on earlier connections are sent again.
     let mut sent = 0;
     let earlier = board.read(|board| board.lines.len());
     loop {
