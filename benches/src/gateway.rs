@@ -1,4 +1,4 @@
-//! A running gateway, seen from outside.
+//! A running gateway, observed from outside.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::programs::Programs;
 const START_LIMIT: Duration = Duration::from_secs(20);
 const ATTEMPT: Duration = Duration::from_millis(20);
 
-/// A gateway with WebSocket on; killed when dropped.
+/// A gateway with the WebSocket channel enabled; killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Gateway {
     child: Child,
@@ -26,7 +26,7 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// The configuration of a gateway that listens on a port that was free just now.
+    /// Returns a free port and the configuration of a gateway that listens on it.
     pub(crate) async fn config() -> Result<(u16, Value)> {
         let port = TcpListener::bind("127.0.0.1:0").await?.local_addr()?.port();
         let websocket = json!({ "enabled": true, "port": port, "websocketRequiresToken": false, "allowFrom": ["*"] });
@@ -36,7 +36,7 @@ impl Gateway {
         ))
     }
 
-    /// Starts it and waits until it takes connections.
+    /// Starts the gateway and waits until it accepts connections.
     pub(crate) async fn start(programs: &Programs, home: &Home, port: u16) -> Result<Self> {
         let child = programs.gateway(home).spawn()?;
         let pid = child.id().context("the gateway ended at once")?;
@@ -56,7 +56,7 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// A client with a chat of that name.
+    /// Connects a client with a chat of that name.
     pub(crate) async fn connect(&self, chat: &str) -> Result<WebSocketClient> {
         let url = format!(
             "ws://127.0.0.1:{}/?client_id=measure&chat_id={chat}",
@@ -65,12 +65,13 @@ impl Gateway {
         Ok(WebSocketClient::connect(&url).await?)
     }
 
-    /// Time its threads spent on processors so far, those that are gone included.
+    /// Returns the CPU time of all threads so far, including those that have ended.
     pub(crate) fn cpu(&self) -> Result<Duration> {
         Ok(clock_getcpuclockid(self.pid)?.now()?.into())
     }
 
-    /// Its share of memory: what it has alone, and of what is shared its part, in KiB.
+    /// Returns the proportional set size (PSS): private memory plus its share of shared memory, in
+    /// KiB.
     pub(crate) fn pss_kib(&self) -> Result<u64> {
         let text = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid))?;
         let value = text
@@ -80,7 +81,7 @@ impl Gateway {
         Ok(value.trim().trim_end_matches("kB").trim().parse()?)
     }
 
-    /// Tells it to end and waits until it has.
+    /// Asks the gateway to end and waits until it has.
     pub(crate) async fn stop(mut self) -> Result<()> {
         kill(self.pid, Signal::SIGTERM)?;
         let status = self.child.wait().await?;

@@ -1,4 +1,4 @@
-//! A home with a configuration, made for one row and removed after it.
+//! A temporary home with a configuration, created for one row.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-/// How many messages are written at a time: what one append wrote is read together, so a question
-/// and its answer, as turns write them.
+/// Number of messages per append. Messages that were appended together are read together, so this
+/// is a question and its answer, as in a turn.
 const BATCH: usize = 2;
 
 /// A home of nanobot in a temporary folder.
@@ -20,9 +20,9 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    /// A home whose model is the server at `base`; the rest is merged into the configuration.
+    /// Creates a home whose model is the server at `base`; `rest` is merged into the configuration.
     pub(crate) fn new(base: &str, rest: impl IntoIterator<Item = Value>) -> Result<Self> {
-        // A path about as long as a user's: each request holds it seven times.
+        // The path is about as long as a user's, because each request contains it seven times.
         let folder = tempfile::Builder::new().prefix("nanobot-").tempdir()?;
         let mut config = json!({
             "agents": { "defaults": { "provider": "custom", "model": "scripted-model" } },
@@ -46,7 +46,7 @@ impl Home {
         self.path().join("workspace")
     }
 
-    /// Gives a program this home and nothing else of the environment.
+    /// Restricts a program's environment to this home and `PATH`.
     pub(crate) fn isolate<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         let path = std::env::var_os("PATH").unwrap_or_default();
         command
@@ -56,12 +56,12 @@ impl Home {
             .env("NANOBOT_HOME", self.path())
     }
 
-    /// Writes a session of `messages` messages of which the last ten are still sent.
+    /// Writes a session of `messages` messages, of which the last ten are still sent to the model.
     pub(crate) async fn store_session(&self, key: &str, messages: usize) -> Result<()> {
         self.store_session_sending(key, messages, 10).await
     }
 
-    /// The same with so many messages still sent.
+    /// Like `store_session`, with `sent` messages still sent to the model.
     pub(crate) async fn store_session_sending(
         &self,
         key: &str,
@@ -86,7 +86,8 @@ impl Home {
     }
 }
 
-/// A person and the assistant in turns, a line of a hundred characters each.
+/// Returns alternating messages of the user and the assistant, each about a hundred characters
+/// long.
 fn message(number: usize) -> ChatMessage {
     let text = format!("message {number}: {}", "word ".repeat(16));
     match number % 2 {

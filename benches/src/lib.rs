@@ -1,10 +1,10 @@
 //! Measurements against floor programs.
 //!
-//! Decision: the thing measured is the shipped binary, from outside, in turn with programs that do
-//! the same with nothing else (`floor-version`, `floor-turn`), so that a number means the same on
-//! every machine. Every process runs below `meter`, which reports what the kernel counted for it.
-//! The model and Telegram are `testkit`'s, in the process of the driver. Nothing is asserted: the
-//! driver prints a table, and people judge. `docs/performance.md` has the last one.
+//! Decision: the shipped binary is measured from outside, alternating with programs that do only
+//! the same work (`floor-version`, `floor-turn`), so that a ratio means the same on every machine.
+//! Every process runs below `meter`, which reports what the kernel counted for it. The model and
+//! Telegram are the fakes of `testkit`, in the driver's process. Nothing is asserted: the driver
+//! prints a table for people to judge. `docs/performance.md` has the latest one.
 //!
 //! Linux only: it reads `/proc`.
 

@@ -1,4 +1,4 @@
-//! The scripted model of the measurements.
+//! Scripted models for the measurements.
 
 use std::time::Duration;
 
@@ -7,19 +7,19 @@ use nanobot_testkit::model_server::ModelRequest;
 use nanobot_testkit::{ModelServer, Reply};
 use serde_json::{Value, json};
 
-/// What the model says in the end: a paragraph, in pieces as models send them.
+/// Number of words in the model's answer, each a streamed piece.
 const WORDS: usize = 60;
 
 fn answer() -> Reply {
     Reply::deltas((0..WORDS).map(|number| format!("word{number} ")))
 }
 
-/// A model that answers at once.
+/// Starts a model that answers at once.
 pub(crate) async fn prompt() -> Result<ModelServer> {
     Ok(ModelServer::answering(|_| answer()).await?)
 }
 
-/// A model that answers in one piece after a while.
+/// Starts a model that answers in one piece after a delay.
 pub(crate) async fn slow(pause: Duration) -> Result<ModelServer> {
     Ok(ModelServer::answering(move |_| {
         Reply::text("An answer that took its time.").with_delay(pause)
@@ -27,7 +27,8 @@ pub(crate) async fn slow(pause: Duration) -> Result<ModelServer> {
     .await?)
 }
 
-/// A model that reads that many pieces of `notes.txt`, one after the other, before it answers.
+/// Starts a model that reads `rounds` pieces of `notes.txt`, one after the other, before it
+/// answers.
 pub(crate) async fn reading(rounds: usize) -> Result<ModelServer> {
     let rule = move |request: &ModelRequest| {
         let done = request

@@ -1,4 +1,4 @@
-//! The programs that are measured, and how they are run.
+//! The measured programs, and how to run them.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -12,7 +12,7 @@ use tokio::process::Command;
 use crate::Usage;
 use crate::home::Home;
 
-/// Where the programs are.
+/// Paths of the programs.
 #[derive(Debug)]
 pub(crate) struct Programs {
     pub(crate) nanobot: PathBuf,
@@ -22,7 +22,8 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// The given nanobot, and the programs of this package where the driver itself is.
+    /// Finds the programs: the given nanobot, and the programs of this package in the driver's
+    /// folder.
     pub(crate) fn find(nanobot: Option<&Path>) -> Result<Self> {
         let driver = std::env::current_exe()?;
         let folder = driver.parent().context("the driver is in no folder")?;
@@ -48,10 +49,10 @@ impl Programs {
         Ok(programs)
     }
 
-    /// Runs a program to its end in a home and returns what it used.
+    /// Runs a program to its end in a home and returns its resource usage.
     ///
     /// # Errors
-    /// When it fails, with what it said.
+    /// Returns an error with the program's standard error if it fails.
     pub(crate) async fn run<A: AsRef<OsStr>>(
         &self,
         home: &Home,
@@ -73,12 +74,12 @@ impl Programs {
         Ok(usage)
     }
 
-    /// The same for nanobot.
+    /// Like [`run`](Self::run), for nanobot.
     pub(crate) async fn nanobot(&self, home: &Home, arguments: &[&str]) -> Result<Usage> {
         self.run(home, &self.nanobot, arguments).await
     }
 
-    /// One question in a session.
+    /// Asks one question in a session.
     pub(crate) async fn ask(&self, home: &Home, session: &str) -> Result<Usage> {
         self.nanobot(
             home,
@@ -93,7 +94,7 @@ impl Programs {
         .await
     }
 
-    /// A gateway, killed when dropped.
+    /// Returns the command of a gateway, which is killed when dropped.
     pub(crate) fn gateway(&self, home: &Home) -> Command {
         let mut command = Command::new(&self.nanobot);
         home.isolate(&mut command)
@@ -104,9 +105,9 @@ impl Programs {
     }
 }
 
-/// Takes a file out of the page cache, so that it comes back as a start after a boot would read it. How
-/// much of a program counts as resident depends on how large the cache's pieces are, and those of a
-/// file that was just written are the largest.
+/// Evicts a file from the page cache, so that it is read as after a boot. The resident size of a
+/// program depends on the size of the cache's folios, and those of a file that was just written are
+/// the largest.
 fn forget(path: &Path) -> Result<()> {
     let file = File::open(path)?;
     file.sync_all()?;

@@ -1,8 +1,8 @@
-//! The table that the driver prints.
+//! The table printed by the driver.
 
 use std::fmt;
 
-/// A measured value, what the least program needs, and what was promised.
+/// A measured value, the value of the floor program, and the target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     what: &'static str,
@@ -14,7 +14,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// A value that may be at most `most` times its floor.
+    /// Creates a row whose value may be at most `most` times its floor.
     pub(crate) fn ratio(
         what: &'static str,
         unit: Unit,
@@ -35,7 +35,7 @@ impl Row {
         }
     }
 
-    /// A value that may be at most `most`.
+    /// Creates a row whose value may be at most `most`.
     pub(crate) fn limit(
         what: &'static str,
         unit: Unit,
@@ -53,7 +53,7 @@ impl Row {
         }
     }
 
-    /// The same, with what the floor program needs beside it.
+    /// Adds the value of the floor program for comparison.
     pub(crate) fn beside(self, unit: Unit, value: f64, floor: f64) -> Self {
         Self {
             floor: Some(unit.show(floor)),
@@ -63,7 +63,7 @@ impl Row {
     }
 }
 
-/// What a number counts.
+/// Unit of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     Microseconds,

@@ -1,25 +1,25 @@
-//! What a process used, as `meter` writes it and the driver reads it.
+//! Resource usage of a process, as `meter` writes it and the driver reads it.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// What one process and everything it waited for used.
+/// Resource usage of one process and of all children it waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// The exit code; -1 after a signal.
+    /// Exit code; -1 after a signal.
     pub exit_code: i32,
-    /// Time on a processor, in the program and in the kernel for it, in microseconds.
+    /// CPU time in user and kernel mode, in microseconds.
     pub cpu_us: u64,
-    /// From before it was started until it was gone, in microseconds.
+    /// Wall-clock time from before the start until after the exit, in microseconds.
     pub wall_us: u64,
-    /// The most memory it held at one time, in KiB.
+    /// Peak memory use, in KiB.
     pub peak_rss_kib: u64,
-    /// Bytes that its reads returned, from files and from sockets.
+    /// Bytes returned by reads from files and sockets.
     pub read_bytes: u64,
 }
 
-/// Why a report cannot be read.
+/// Error of reading a report.
 #[derive(Debug)]
 pub struct ReadUsageError {
     path: PathBuf,
@@ -42,7 +42,7 @@ impl Usage {
     /// Writes a report.
     ///
     /// # Errors
-    /// As the system says.
+    /// Returns the system's error.
     pub fn write(&self, path: &Path) -> std::io::Result<()> {
         std::fs::write(path, serde_json::to_vec(self)?)
     }
@@ -50,7 +50,7 @@ impl Usage {
     /// Reads a report.
     ///
     /// # Errors
-    /// [`ReadUsageError`] when there is none.
+    /// Returns [`ReadUsageError`] if the report is missing or invalid.
     pub fn read(path: &Path) -> Result<Self, ReadUsageError> {
         let failed = |source| ReadUsageError {
             path: path.to_owned(),

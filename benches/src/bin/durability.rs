@@ -1,4 +1,4 @@
-//! Measures what durability costs, and memory under a flood; see `docs/performance.md`.
+//! Measures the cost of durability, and memory use under a flood; see `docs/performance.md`.
 #![expect(clippy::print_stdout, reason = "the table is the output")]
 
 #[cfg(target_os = "linux")]

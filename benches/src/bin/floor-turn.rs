@@ -1,8 +1,8 @@
-//! The floor of a turn: `floor-turn URL BODY LOG [ROUNDS]` posts a body, prints the streamed answer
-//! as it comes, and appends it to a file with one sync, as many times as there are rounds.
+//! Floor program of a turn: `floor-turn URL BODY LOG [ROUNDS]` posts a body, prints the streamed
+//! answer as it arrives, and appends it to a file with one sync. It repeats this for each round.
 //!
-//! Its client is as lean as one can be that talks to this machine: no certificates, no proxy, one
-//! thread.
+//! Its HTTP client is as lean as possible for a server on this machine: no certificates, no proxy,
+//! one thread.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! The floor of `--version`: a tokio program that prints a version.
+//! Floor program of `--version`: a tokio program that prints a version.
 #![expect(clippy::print_stdout, reason = "printing is all it does")]
 
 use anyhow::Result;

@@ -1,7 +1,8 @@
-//! `meter REPORT PROGRAM [ARGUMENT…]`: runs a program and writes what it used to a file.
+//! `meter REPORT PROGRAM [ARGUMENT…]`: runs a program and writes its resource usage to a file.
 //!
-//! Decision: a process of its own for each measured one, because the kernel adds up what children
-//! used and keeps the largest peak only. It is small, since a child begins as its copy.
+//! Decision: each program is measured by a process of its own, because the kernel sums up the usage
+//! of all children and keeps only the largest peak. The process is small, because a child starts as
+//! a copy of it.
 
 use std::process::ExitCode;
 
@@ -54,7 +55,7 @@ mod linux {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Bytes read by this process and by every child it has waited for.
+    /// Returns the bytes read by this process and by every child it has waited for.
     fn read_bytes() -> anyhow::Result<u64> {
         let text = std::fs::read_to_string("/proc/self/io")?;
         let value = text

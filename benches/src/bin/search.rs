@@ -1,8 +1,8 @@
-//! How long a search over 100,000 messages takes: `search [MESSAGES]` writes conversations into a
-//! temporary workspace, indexes them, and prints a row for each kind of query.
+//! Measures the latency of a search over 100,000 messages: `search [MESSAGES]` writes conversations
+//! into a temporary workspace, indexes them, and prints a row for each kind of query.
 //!
-//! The words follow a law of frequency as those of a language do, in two scripts, so that there are
-//! words that are everywhere, words that are somewhere and words that are in one place.
+//! The words have a frequency distribution like that of a language, in two scripts, so that there
+//! are frequent, occasional and unique words.
 
 use anyhow::Result;
 
@@ -30,7 +30,7 @@ mod linux {
 
     const SESSIONS: usize = 200;
     const RUNS: usize = 21;
-    /// A word that is said once.
+    /// A word that occurs once.
     const RARE: &str = "zanzibar";
 
     pub(crate) fn main() -> Result<()> {
@@ -101,11 +101,11 @@ mod linux {
         })
     }
 
-    /// A xorshift generator: the same text at every run.
+    /// A xorshift generator with a fixed seed, so that the text is the same in every run.
     struct Dice(u64);
 
     impl Dice {
-        /// A number below `count`, small ones far more often.
+        /// Returns a number below `count`, with small numbers far more frequent.
         fn roll(&mut self, count: usize) -> usize {
             self.0 ^= self.0 << 13;
             self.0 ^= self.0 >> 7;

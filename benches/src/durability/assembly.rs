@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 
 use super::model::InProcessModel;
 
-/// A bus with an agent behind it.
+/// A bus with an agent that consumes it.
 #[derive(Debug)]
 pub(super) struct Assembly {
     pub(super) bus: SqliteBus,
@@ -29,20 +29,20 @@ pub(super) struct Assembly {
     _home: TempDir,
 }
 
-/// What an assembly is like.
+/// Parameters of an assembly.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub(super) durability: Durability,
-    /// Sessions that are at work at one time.
+    /// Number of sessions that are active at the same time.
     pub(super) sessions: usize,
-    /// Turns that run at one time; 0 is no limit.
+    /// Maximum number of concurrent turns; 0 is no limit.
     pub(super) turns: usize,
-    /// How long the model takes.
+    /// Latency of the model.
     pub(super) model: Duration,
 }
 
 impl Assembly {
-    /// Puts the parts together in a new folder below `folder`.
+    /// Assembles the parts in a new folder below `folder`.
     pub(super) async fn start(folder: &Path, shape: Shape) -> Result<Self> {
         let home = tempfile::Builder::new()
             .prefix("nanobot-durability-")
@@ -95,7 +95,7 @@ impl Assembly {
         })
     }
 
-    /// Stops what runs, and closes the ledger.
+    /// Stops all tasks and closes the ledger.
     pub(super) async fn stop(self) -> Result<()> {
         self.cancel.cancel();
         self.running.await??;

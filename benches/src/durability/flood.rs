@@ -1,4 +1,5 @@
-//! More messages than a slow model can answer: what they cost in memory, and that none is lost.
+//! Floods the assistant with more messages than a slow model can answer: measures memory, and
+//! checks that none is lost.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -18,21 +19,21 @@ use tokio::time::MissedTickBehavior;
 use super::assembly::{Assembly, Shape};
 
 const CHANNEL: &str = "bench";
-/// How long the model takes for an answer.
+/// Latency of the model.
 const MODEL: Duration = Duration::from_secs(1);
-/// Turns at a time, as configured by default.
+/// Maximum number of concurrent turns, as configured by default.
 const TURNS: usize = 32;
-/// How often a bunch of messages comes, in a second.
+/// Number of message batches per second.
 const BUNCHES: u64 = 50;
-/// How long the last notices may take.
+/// Time allowed for the last notices.
 const REST: Duration = Duration::from_secs(3);
 
-/// What happened.
+/// Observations during the flood.
 #[derive(Debug, Default)]
 struct Seen {
     accepted: u64,
     replies: u64,
-    /// How often each chat was told that messages wait.
+    /// Number of waiting notices that each chat received.
     told: HashMap<ChatId, u32>,
     most_kib: u64,
 }
@@ -65,7 +66,7 @@ pub(super) async fn report(folder: &Path, seconds: u64, rate: u64, chats: u64) -
     );
     ensure!(
         waiting + answered == kept.len(),
-        "what is neither answered nor waits was dropped"
+        "a message is neither answered nor pending"
     );
     let told = format!(
         "{} of {chats}, most often {} times",
@@ -141,7 +142,7 @@ fn message(number: u64, chats: u64) -> InboundMessage {
     message
 }
 
-/// The share of memory of this process, in KiB.
+/// Returns the proportional set size (PSS) of this process, in KiB.
 fn pss_kib() -> Result<u64> {
     let text = std::fs::read_to_string("/proc/self/smaps_rollup")?;
     let value = text

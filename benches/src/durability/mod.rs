@@ -1,8 +1,9 @@
-//! What durability costs: turns a second beside syncs a second, and memory while messages flood in.
+//! Measures the cost of durability: turns per second compared with syncs per second, and memory use
+//! during a flood of messages.
 //!
-//! Decision: in process, with the parts that a gateway is made of (the ledger, session files, agent
-//! and loop) on a real disk, and a model that costs nothing, so that only our own work and the
-//! disk's are seen. The disk is measured in the same run, in the same folder.
+//! Decision: this runs in process, with the parts of a gateway (ledger, session files, agent and
+//! loop) on a real disk and a model that costs nothing, so that only our own work and the disk's
+//! are measured. The disk is measured in the same run, in the same folder.
 
 mod assembly;
 mod flood;
@@ -15,14 +16,14 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-/// What is measured.
+/// Options of the measurement.
 #[derive(Clone, Debug, Parser)]
 #[command(
     name = "durability",
     about = "Measures what durability costs, and memory under a flood"
 )]
 pub struct DurabilityPlan {
-    /// A folder on the disk that is measured; the working directory when absent
+    /// A folder on the disk to measure (default: the working directory)
     #[arg(long, global = true)]
     home: Option<PathBuf>,
     #[command(subcommand)]
@@ -31,33 +32,34 @@ pub struct DurabilityPlan {
 
 #[derive(Clone, Debug, Subcommand)]
 enum Task {
-    /// Turns a second with 1, 10, 100 and 1,000 sessions, with both settings of sessions.durability
+    /// Turns per second with 1, 10, 100 and 1,000 sessions, with both settings of
+    /// sessions.durability
     Throughput {
-        /// How long each cell of the table is measured
+        /// Seconds to measure each cell of the table
         #[arg(long, default_value_t = 5)]
         seconds: u64,
         /// Numbers of sessions
         #[arg(long, value_delimiter = ',', default_values_t = [1, 10, 100, 1_000])]
         sessions: Vec<usize>,
     },
-    /// Memory while more messages come than a slow model can answer
+    /// Memory use while more messages arrive than a slow model can answer
     Flood {
-        /// How long messages come
+        /// Seconds during which messages arrive
         #[arg(long, default_value_t = 60)]
         seconds: u64,
-        /// Messages a second
+        /// Messages per second
         #[arg(long, default_value_t = 1_000)]
         rate: u64,
-        /// Chats that they come from
+        /// Number of chats that send messages
         #[arg(long, default_value_t = 100)]
         chats: u64,
     },
 }
 
-/// Measures, and returns the table.
+/// Runs the measurement and returns the table.
 ///
 /// # Errors
-/// When the folder cannot be used, or something was lost.
+/// Returns an error if the folder cannot be used, or if a message was lost.
 pub async fn measure_durability(plan: &DurabilityPlan) -> Result<String> {
     let folder = match &plan.home {
         Some(folder) => {

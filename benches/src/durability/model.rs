@@ -1,4 +1,4 @@
-//! A model in process that answers with one piece, at once or after a while, and remembers nothing.
+//! A stateless in-process model that answers in one piece, at once or after a delay.
 
 use std::time::Duration;
 

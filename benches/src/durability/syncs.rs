@@ -1,4 +1,4 @@
-//! How many small appends a disk makes durable in a second, one after the other.
+//! Measures how many small sequential appends per second a disk makes durable.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-/// As many bytes as a short message is on disk.
+/// A line about as long as a short message on disk.
 const LINE: [u8; 256] = [b'x'; 256];
 
-/// Appends and syncs for a while, and returns how many there were in a second.
+/// Appends and syncs for `time`, and returns the number of appends per second.
 pub(super) fn per_second(folder: &Path, time: Duration) -> Result<f64> {
     let path = folder.join("syncs");
     let mut file = OpenOptions::new().append(true).create(true).open(&path)?;

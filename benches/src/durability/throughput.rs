@@ -1,4 +1,4 @@
-//! Turns a second, by the number of sessions and by what they survive.
+//! Turns per second, by the number of sessions and their durability.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -18,18 +18,18 @@ use tokio::sync::watch;
 use super::assembly::{Assembly, Shape};
 use super::syncs;
 
-/// What a turn records: the message accepted, the message in its session, the reply in its session,
-/// the reply in the ledger, the message settled, the reply settled.
+/// Durable writes of a turn: the message accepted, the message in its session, the reply in its
+/// session, the reply in the ledger, the message settled, the reply settled.
 const STEPS: f64 = 6.0;
-/// Turns of a session before a new one takes its place: conversations, as people have them, so that
-/// the length of a history is not what is measured.
+/// Turns of a session before it is replaced by a new one. Conversations have a realistic length, so
+/// that the length of the history is not what is measured.
 const CONVERSATION: u32 = 20;
 const CHANNEL: &str = "bench";
 
-/// What a cell of the table says.
+/// Values of one row of the table.
 struct Cell {
     turns_per_second: f64,
-    /// Processors that were busy, on average.
+    /// Average number of busy processors.
     processors: f64,
 }
 
@@ -85,7 +85,7 @@ async fn measure(
     let mut answers = people.answers.subscribe();
     let talking = tokio::select! {
         ended = people.talk(sessions, replies) => Err(ended.err().context("the replies ended")?),
-        // Files are made in the first turns.
+        // The first turns create files and are not measured.
         cell = async {
             answers.wait_for(|count| *count >= sessions as u64).await?;
             let (before, begun, worked) = (*answers.borrow(), Instant::now(), processor_time()?);
@@ -100,14 +100,14 @@ async fn measure(
     talking
 }
 
-/// Time that all threads of this process spent on processors.
+/// Returns the CPU time of all threads of this process.
 fn processor_time() -> Result<Duration> {
     let used = getrusage(UsageWho::RUSAGE_SELF)?;
     let micros = (used.user_time() + used.system_time()).num_microseconds();
     Ok(Duration::from_micros(u64::try_from(micros)?))
 }
 
-/// Everybody who talks to the assistant: each says the next thing when the last was answered.
+/// The users of all sessions. Each sends its next message when the last one was answered.
 struct People {
     bus: SqliteBus,
     answers: watch::Sender<u64>,
@@ -137,7 +137,7 @@ impl People {
         }
     }
 
-    /// Settles the last reply, then says something.
+    /// Settles the last reply, then sends a message.
     async fn ask(
         &self,
         reply: Option<Delivery<OutboundMessage>>,
@@ -158,13 +158,14 @@ impl People {
         let accepted = self.bus.publish_inbound(message).await?;
         ensure!(
             accepted == Accepted::New,
-            "turn {turn} of session {session} was there already"
+            "turn {turn} of session {session} is a duplicate"
         );
         Ok(())
     }
 }
 
-/// The session and the turn that a reply belongs to: the end of its journal id is the message's id.
+/// Returns the session and the turn that a reply belongs to. Its journal id ends with the id of the
+/// message.
 fn turn_of(reply: &OutboundMessage) -> Result<(usize, u32)> {
     let mut parts = reply.key.turn.as_str().rsplit('/');
     let (turn, session) = (

@@ -1,5 +1,5 @@
-//! What a request is made of for a long session: the end of the log, the prompt, the count of
-//! tokens. No model is asked.
+//! CPU time of building a request for a long session: reading the end of the log, building the
+//! prompt, counting tokens. No model is called.
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ use crate::table::{Row, Unit};
 
 const SESSION: &str = "cli:context";
 const MESSAGES: usize = 10_000;
-/// Messages of it that are still sent; the rest was summarised.
+/// Messages that are still sent; the others are summarized.
 const SENT: usize = 100;
-/// How often it is done; the clock of processes is too coarse for one.
+/// Number of repetitions, because the resolution of the CPU clock is too low for one.
 const TIMES: u32 = 200;
 
 pub(super) async fn rows() -> Result<Vec<Row>> {
@@ -66,7 +66,7 @@ pub(super) async fn rows() -> Result<Vec<Row>> {
     )])
 }
 
-/// Time on a processor of this process so far, in microseconds.
+/// Returns the CPU time of this process so far, in microseconds.
 fn cpu_us() -> Result<f64> {
     let usage: Usage = getrusage(UsageWho::RUSAGE_SELF)?;
     let of = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 * 1e6 + time.tv_usec() as f64;

@@ -1,4 +1,4 @@
-//! A hundred sessions that all ask at once, over WebSocket, of a model that takes its time.
+//! A hundred sessions that all ask a slow model at once, over WebSocket.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -17,7 +17,8 @@ use crate::table::{Row, Unit};
 
 const SESSIONS: usize = 100;
 const MODEL: Duration = Duration::from_millis(200);
-/// How often each session asks; the median counts, so that the first time, when files are made, does not.
+/// Number of questions per session. The median counts, which excludes the first one, when files are
+/// created.
 const TIMES: usize = 5;
 
 pub(super) async fn rows(programs: &Programs) -> Result<Vec<Row>> {
@@ -26,7 +27,7 @@ pub(super) async fn rows(programs: &Programs) -> Result<Vec<Row>> {
     let turns = json!({ "agents": { "defaults": { "maxConcurrentTurns": SESSIONS } } });
     let home = Home::new(&server.base_url(), [config, turns])?;
     let gateway = Gateway::start(programs, &home, port).await?;
-    // One after the other: the gateway gives an address few places for clients that have not introduced themselves.
+    // One after the other: the gateway allows few unauthenticated connections per address.
     let mut clients = Vec::with_capacity(SESSIONS);
     for number in 0..SESSIONS {
         clients.push(gateway.connect(&format!("chat-{number}")).await?);
@@ -56,7 +57,7 @@ pub(super) async fn rows(programs: &Programs) -> Result<Vec<Row>> {
     )])
 }
 
-/// From the first question until the last answer.
+/// Returns the time from the first question until the last answer.
 async fn ask_all(clients: &mut [WebSocketClient], time: usize) -> Result<Duration> {
     let begun = Instant::now();
     let question =
@@ -78,7 +79,7 @@ async fn ask(client: &mut WebSocketClient, question: &Value) -> Result<()> {
     }
 }
 
-/// The time of as many small appends, each synced, one after the other, where the sessions are.
+/// Returns the time of `SESSIONS` small sequential appends, each synced, in the workspace.
 fn syncs(home: &Home) -> Result<Duration> {
     let path = home.workspace().join("syncs");
     let mut file = OpenOptions::new().append(true).create(true).open(&path)?;

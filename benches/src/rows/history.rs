@@ -1,4 +1,4 @@
-//! A turn on a long session against one on a short session: the past must cost nothing.
+//! A turn in a long session compared with one in a short session: the history must cost nothing.
 
 use anyhow::Result;
 
@@ -14,7 +14,7 @@ pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
     programs.ask(&home, "cli:first").await?;
     home.store_session("cli:long", 100_000).await?;
     home.store_session("cli:short", 10).await?;
-    // Both grow by a turn each time, and the same is sent of them.
+    // Each run adds a turn to both, and the same number of messages is sent to the model.
     let (mut long, mut short) = (Runs::default(), Runs::default());
     for _ in 0..plan.runs {
         long.push(programs.ask(&home, "cli:long").await?);

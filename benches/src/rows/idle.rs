@@ -1,4 +1,4 @@
-//! A gateway with WebSocket and Telegram on and nothing to do.
+//! An idle gateway with WebSocket and Telegram enabled.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::model;
 use crate::programs::Programs;
 use crate::table::{Row, Unit};
 
-/// Until what only the start needs is over: idle threads end after ten seconds.
+/// Time until the effects of the start are over: idle threads end after ten seconds.
 const SETTLING: Duration = Duration::from_secs(15);
 
 pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {

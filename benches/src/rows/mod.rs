@@ -1,4 +1,4 @@
-//! The rows, a file each, and what they share.
+//! The rows, one file each, and their shared parts.
 
 mod context;
 mod crowd;
@@ -18,51 +18,51 @@ use crate::Usage;
 use crate::programs::Programs;
 use crate::table::{Row, Table};
 
-/// What is measured, and how.
+/// Options of the measurement.
 #[derive(Clone, Debug, Parser)]
 #[command(
     name = "measure",
     about = "Measures nanobot against floor programs and prints a table"
 )]
 pub struct Plan {
-    /// The binary to measure; the one beside this program when absent
+    /// The binary to measure; by default the `nanobot` next to this program
     pub nanobot: Option<PathBuf>,
-    /// Only these measurements
+    /// Run only these measurements
     #[arg(long, value_enum, value_delimiter = ',')]
     pub only: Vec<Measurement>,
-    /// How often each program is run
+    /// Number of runs of each program
     #[arg(long, default_value_t = 21)]
     pub runs: usize,
-    /// How long the idle gateway is watched
+    /// Seconds to observe the idle gateway
     #[arg(long, default_value_t = 60)]
     pub idle_seconds: u64,
 }
 
-/// One measurement; it gives one row or more.
+/// One measurement, which produces one or more rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Measurement {
     /// `--version` and `--help`
     Version,
     /// One question
     Turn,
-    /// What a further tool round costs
+    /// Cost of each further tool round
     Rounds,
-    /// A long session against a short one
+    /// A long session compared with a short one
     History,
-    /// What a request of a long session is made of
+    /// Building a request for a long session
     Context,
-    /// A web page in the process that reads strangers' formats
+    /// A web page in the process that parses untrusted documents
     Page,
-    /// A gateway with nothing to do
+    /// An idle gateway
     Idle,
-    /// A hundred sessions at a time
+    /// A hundred sessions at once
     Crowd,
 }
 
-/// Measures.
+/// Runs the measurements.
 ///
 /// # Errors
-/// When a program is missing or fails: then there is nothing to measure.
+/// Returns an error if a program is missing or fails.
 pub async fn measure(plan: &Plan) -> Result<Table> {
     let programs = Programs::find(plan.nanobot.as_deref())?;
     let mut table = Table::default();
@@ -87,7 +87,7 @@ async fn rows(measurement: Measurement, plan: &Plan, programs: &Programs) -> Res
     }
 }
 
-/// What several runs of one program used.
+/// Resource usage of several runs of one program.
 #[derive(Debug, Default)]
 struct Runs(Vec<Usage>);
 
@@ -117,7 +117,7 @@ impl Runs {
     }
 }
 
-/// The middle value, or the middle between two; not a number if there is none.
+/// Returns the middle value, or the mean of the two middle ones; NaN if there is none.
 fn median(values: impl Iterator<Item = u128>) -> f64 {
     let mut values: Vec<u128> = values.collect();
     values.sort_unstable();

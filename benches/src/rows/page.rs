@@ -1,4 +1,4 @@
-//! A web page of 50 KB: in the helper process that reads strangers' formats, and in this process.
+//! A web page of 50 KB, parsed in the helper process and in this process.
 
 use std::time::{Duration, Instant};
 
@@ -9,13 +9,13 @@ use super::{Plan, median};
 use crate::programs::Programs;
 use crate::table::{Row, Unit};
 
-/// Time of a download, during which `web_fetch` starts the helper.
+/// Duration of a download, during which `web_fetch` starts the helper.
 const DOWNLOAD: Duration = Duration::from_millis(20);
-/// The size of the page.
+/// Size of the page, in bytes.
 const BYTES: usize = 50_000;
-/// The most that a start and a page may take together.
+/// Maximum time for starting the helper and parsing a page, in microseconds.
 const COLD: f64 = 8_000.0;
-/// The most that a page in a helper that runs may take longer than in this process.
+/// Maximum overhead of a running helper over parsing in this process, in microseconds.
 const WARM: f64 = 3_000.0;
 
 pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
@@ -84,7 +84,7 @@ fn is_read(answer: &Answer) -> Result<()> {
     Ok(())
 }
 
-/// An article with headings, links, lists and emphasis.
+/// Returns an article with headings, links, lists and emphasis.
 fn page() -> Request {
     let mut body = String::from(
         "<!doctype html><html><head><title>An article</title></head><body><nav>Home</nav><article>",

@@ -1,4 +1,4 @@
-//! What each further tool round of a turn costs: twenty more of them, divided.
+//! Cost of each further tool round of a turn: that of twenty more rounds, divided by twenty.
 
 use anyhow::{Context as _, Result};
 

@@ -1,4 +1,4 @@
-//! One question, one answer: `agent -m` against a client that posts the very same bytes.
+//! One question and its answer: `agent -m` compared with a client that posts the same bytes.
 
 use anyhow::{Context as _, Result};
 
@@ -11,7 +11,7 @@ use crate::table::{Row, Unit};
 pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
     let server = model::prompt().await?;
     let home = Home::new(&server.base_url(), [])?;
-    // The first run makes the workspace; the very first request of a newcomer is the one that is weighed.
+    // The first run creates the workspace. The size of a new user's first request is measured.
     programs.ask(&home, "cli:first").await?;
     let requests = server.requests();
     let body = &requests

@@ -1,4 +1,4 @@
-//! Saying the version and helping: what it costs to be started.
+//! `--version` and `--help`: the cost of starting the program.
 
 use anyhow::Result;
 
