@@ -1,4 +1,4 @@
-//! Runs the target that `NANOBOT_FUZZ_TARGET` names under libFuzzer. One program holds all targets,
+//! Runs the target named by `NANOBOT_FUZZ_TARGET` under libFuzzer. All targets are in one program,
 //! so that they are built once.
 #![no_main]
 

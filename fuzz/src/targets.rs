@@ -1,6 +1,6 @@
-//! The fuzz targets: each takes any bytes and panics when a promise of its parser is broken.
+//! The fuzz targets: each takes any bytes and panics if its parser violates a property.
 //!
-//! Read by the fuzzer and, for the findings in `regressions/`, by an ordinary test.
+//! Used by the fuzzer, and by an ordinary test that replays the findings in `regressions/`.
 
 use std::io;
 use std::net::IpAddr;
@@ -23,7 +23,7 @@ use nanobot_tool::{Registry, Tool, ToolContext};
 use nanobot_types::{Effect, FinishReason, ToolCall, ToolResult, ToolSource, ToolSpec};
 use serde_json::Value;
 
-/// A target and its name, which is also the name of its folders.
+/// Name and function of a target. Its folders have the same name.
 type Target = (&'static str, fn(&[u8]));
 
 const TARGETS: &[Target] = &[
@@ -53,7 +53,7 @@ const TARGETS: &[Target] = &[
     ("websocket", websocket),
 ];
 
-/// The target of that name.
+/// Returns the target of that name.
 pub(crate) fn find(name: &str) -> Option<fn(&[u8])> {
     TARGETS
         .iter()
@@ -61,7 +61,7 @@ pub(crate) fn find(name: &str) -> Option<fn(&[u8])> {
         .map(|(_, run)| *run)
 }
 
-/// The names of all targets.
+/// Returns the names of all targets.
 pub(crate) fn names() -> Vec<&'static str> {
     TARGETS.iter().map(|(name, _)| *name).collect()
 }
@@ -126,7 +126,7 @@ fn websocket(data: &[u8]) {
     text(data, |text| drop(ClientFrame::parse(text)));
 }
 
-/// Any chunking of an answer gives the same result. The first byte says where it is cut.
+/// Checks that any chunking of an answer gives the same result. The first byte is the chunk size.
 fn answer(data: &[u8], is_anthropic: bool) {
     let Some((cut, body)) = data.split_first() else {
         return;
@@ -144,7 +144,7 @@ fn answer(data: &[u8], is_anthropic: bool) {
     drop(nanobot_providers::fuzz::refusal(400, body));
 }
 
-/// The answer without ids that are made up anew each time.
+/// Formats an answer without the ids that are generated anew each time.
 fn shown(folded: &nanobot_provider::Folded) -> String {
     match folded {
         nanobot_provider::Folded::Whole(answer) => format!(
@@ -162,7 +162,7 @@ fn shown(folded: &nanobot_provider::Folded) -> String {
     }
 }
 
-/// Arguments are the text of an object, or malformed.
+/// Checks that arguments are the text of an object, or malformed.
 fn arguments(data: &[u8]) {
     text(data, |text| {
         let mut fold = Fold::new();
@@ -193,7 +193,7 @@ fn config(data: &[u8]) {
     text(data, nanobot_config::fuzz::scan);
 }
 
-/// The next time is later, and no search goes on for long.
+/// Checks that the next time is later. A search that takes too long is a timeout of the fuzzer.
 fn cron(data: &[u8]) {
     text(data, |text| {
         let Some(now) = DateTime::<Utc>::from_timestamp(1_770_000_000, 0) else {
@@ -211,13 +211,14 @@ fn cron(data: &[u8]) {
                 continue;
             };
             if let Some(next) = schedule.next_after(now, now) {
-                assert!(next > now, "{expression:?} comes again at {next}");
+                assert!(next > now, "{expression:?} is next due at {next}");
             }
         }
     });
 }
 
-/// The difference of two texts, which a NUL parts, makes the second of the first, unless it is too large.
+/// Checks that the difference of two texts, separated by a NUL, turns the first into the second,
+/// unless it is too large.
 fn difference(data: &[u8]) {
     text(data, |text| {
         let (before, text) = text.split_once('\0').unwrap_or(("", text));
@@ -242,14 +243,14 @@ fn difference(data: &[u8]) {
             }
             Some(difference) => assert!(
                 patched(before, &difference).as_deref() == Some(text),
-                "it does not fit"
+                "the difference does not apply"
             ),
             None => assert_eq!(before, text),
         }
     });
 }
 
-/// The text after a unified diff, if that fits it.
+/// Applies a unified diff to a text; returns `None` if it does not apply.
 fn patched(before: &str, difference: &str) -> Option<String> {
     const UNENDED: &str = "\\ No newline at end of file\n";
     let mut old = before.split_inclusive('\n');
@@ -286,7 +287,7 @@ fn patched(before: &str, difference: &str) -> Option<String> {
     Some(new)
 }
 
-/// The lines before a span of a unified diff, and its length.
+/// Parses a span of a unified diff into the number of lines before it and its length.
 fn span(text: &str) -> Option<(usize, usize)> {
     let (start, length) = text.split_once(',').unwrap_or((text, "1"));
     let (start, length) = (start.parse::<usize>().ok()?, length.parse().ok()?);
@@ -300,14 +301,14 @@ fn edit(data: &[u8]) {
     });
 }
 
-/// Values within bounds are read as serde_json reads them.
+/// Checks that values within the limits are parsed as serde_json parses them.
 fn json(data: &[u8]) {
     let bounded = json::from_slice::<Value>(data).ok();
     let data = data.strip_prefix(b"\xef\xbb\xbf").unwrap_or(data);
     assert_eq!(bounded, serde_json::from_slice::<Value>(data).ok());
 }
 
-/// A mail has a bounded number of authors, ancestors and files.
+/// Checks that the numbers of authors, references and files of a mail are bounded.
 fn mail(data: &[u8]) {
     if let Ok(Answer::MailHeader(header)) =
         nanobot_extract::read(Request::MailHeader(data.to_vec()))
@@ -320,7 +321,7 @@ fn mail(data: &[u8]) {
     }
 }
 
-/// Every part fits.
+/// Checks that every part is within the limit.
 fn markdown(data: &[u8]) {
     text(data, |text| {
         for (dialect, measure, limit) in [
@@ -353,7 +354,7 @@ fn markdown(data: &[u8]) {
     });
 }
 
-/// The first byte chooses the form and the type of the content.
+/// Parses a page. The first byte selects the text mode and the content type.
 fn page(data: &[u8]) {
     let Some((first, body)) = data.split_first() else {
         return;
@@ -377,7 +378,7 @@ fn page(data: &[u8]) {
     drop(nanobot_extract::read(Request::Page(page)));
 }
 
-/// Redaction is idempotent.
+/// Checks that redaction is idempotent.
 fn redact(data: &[u8]) {
     text(data, |text| {
         let once = nanobot_redact::without_secrets(text);
@@ -385,7 +386,8 @@ fn redact(data: &[u8]) {
     });
 }
 
-/// A secret between other texts is hidden, however they are cut. The first byte says where.
+/// Checks that a secret between other texts is redacted with any chunking. The first byte is the
+/// chunk size.
 fn secrets(data: &[u8]) {
     let Some((cut, data)) = data.split_first() else {
         return;
@@ -396,7 +398,7 @@ fn secrets(data: &[u8]) {
             return;
         };
         let secret = secret.trim();
-        // The mark that replaces secrets could complete one of stars.
+        // The placeholder consists of asterisks and could complete a secret that contains them.
         if secret.chars().count() < nanobot_redact::SHORTEST || text.contains('*') {
             return;
         }
@@ -421,7 +423,8 @@ fn secrets(data: &[u8]) {
     });
 }
 
-/// A path of a text is inside what it may be in. Addresses are judged as what they stand for.
+/// Checks that a confined path leads into the workspace, and that addresses are judged by their
+/// canonical form.
 fn urls(data: &[u8]) {
     text(data, |text| {
         if let Ok(address) = text.parse() {
@@ -432,7 +435,8 @@ fn urls(data: &[u8]) {
         }
         let guard = UrlGuard::new(Arc::new(Anywhere), Vec::new());
         if let Some(Ok(checked)) = guard.check(text).now_or_never() {
-            // The client connects to the host and the port that this parser finds in the text, if any.
+            // The HTTP client connects to the host and port that this parser finds in the URL, if
+            // any.
             if let Ok(sent) = checked.url().as_str().parse::<http::Uri>() {
                 assert_eq!(sent.host(), checked.url().host_str());
                 assert_eq!(sent.port_u16(), checked.url().port());
@@ -464,7 +468,7 @@ fn urls(data: &[u8]) {
     });
 }
 
-/// Arguments of a call, after a NUL its schema. A tool gets what it would get again.
+/// Takes arguments of a call and, after a NUL, their schema. Checks that validation is idempotent.
 fn validation(data: &[u8]) {
     text(data, |text| {
         let Some((arguments, schema)) = text.split_once('\0') else {
@@ -495,7 +499,7 @@ fn validation(data: &[u8]) {
     });
 }
 
-/// The value of a text with 0 for fractions, whose last digit is not kept when they are read.
+/// Parses a text and replaces fractions by 0, because parsing does not preserve their last digit.
 fn without_fractions(text: &str) -> Value {
     fn of(value: Value) -> Value {
         match value {
@@ -521,7 +525,7 @@ fn spec(parameters: Value) -> ToolSpec {
     }
 }
 
-/// Answers with its arguments.
+/// A tool that returns its arguments.
 #[derive(Debug)]
 struct Echo(ToolSpec);
 
