@@ -1,10 +1,10 @@
-//! What a first request costs: every person pays for it at every first message.
+//! The size of a first request, which every user pays for with every first message.
 
 use nanobot_testkit::{ModelServer, Reply};
 
 use crate::world::{Said, World, say, vendor};
 
-/// The most bytes of the first request of a fresh workspace, with all tools.
+/// Maximum size of the first request of a fresh workspace with all tools, in bytes.
 const FIRST_REQUEST: usize = 6 * 1024;
 const TOOLS: [&str; 8] = [
     "edit_file",

@@ -46,7 +46,7 @@ async fn the_session_key_is_the_override_or_the_chat_and_never_metadata() {
     };
     assert_eq!(overridden.session_key().as_str(), "unified:ann");
 
-    // The same through the loop: that is where the messages are kept.
+    // The same through the loop, which is where the messages are stored.
     let world = World::new();
     let sessions = Arc::new(InMemoryStore::new());
     let provider = Arc::new(ScriptedProvider::answering(|_| Reply::text("ok")));
@@ -85,7 +85,7 @@ async fn the_session_key_is_the_override_or_the_chat_and_never_metadata() {
 
 // 2. Tool result.
 
-/// A tool that says of each of its calls what it is told to.
+/// A tool that returns a fixed result.
 #[derive(Debug)]
 struct Told {
     spec: ToolSpec,
@@ -191,7 +191,7 @@ async fn the_whole_tool_path_returns_a_tool_result() {
 
 // 3. Turn engine.
 
-/// Keeps what the engine records.
+/// Collects the records of the engine.
 #[derive(Default)]
 struct Journal(Vec<String>);
 
@@ -216,7 +216,7 @@ impl nanobot_agent_core::Steering for Nobody {
     }
 }
 
-/// One run of an engine: what it recorded, what came of it, and what the model was asked.
+/// One run of an engine: its records, its outcome, and its requests to the model.
 struct Ran {
     recorded: Vec<String>,
     outcome: TurnOutcome,
@@ -457,7 +457,7 @@ async fn the_engine_ends_what_goes_in_circles_and_what_goes_on_for_ever() {
     );
 }
 
-/// Fails the first times, and counts its runs.
+/// A tool that fails a number of times, and counts its runs.
 #[derive(Debug)]
 struct Flaky(ToolSpec, AtomicU32, u32);
 
@@ -640,7 +640,7 @@ fn the_agent_loop_knows_no_vendor_no_platform_and_no_storage_engine() {
     assert_eq!(ours, expected);
 }
 
-/// The loop's own files mention neither the router nor tools: a turn is the agent's.
+/// The loop's own files mention neither the router nor tools, which belong to the agent's turn.
 #[test]
 fn the_agent_loop_has_no_failover_and_no_turn_detail() {
     let folder =

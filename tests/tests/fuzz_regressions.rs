@@ -1,4 +1,4 @@
-//! Replays what the fuzzer has found, and its seeds.
+//! Replays the findings of the fuzzer, and its seeds.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ fn every_finding_stays_mended() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz");
     for folder in ["seeds", "regressions"] {
         for name in names() {
-            // A target of which nothing was found has no folder.
+            // A target without findings has no folder.
             let Ok(files) = fs::read_dir(root.join(folder).join(name)) else {
                 continue;
             };

@@ -1,8 +1,9 @@
-//! Promise 3 over thousands of random histories: a request begins with the one before it of its
-//! session, or the miss that was recorded names the event that broke it.
+//! Promise 3 over thousands of random histories: a request begins with the previous one of its
+//! session, or the recorded miss names the event that broke the prefix.
 //!
-//! No sockets here, so that there can be many: what a provider gets is rendered as both clients
-//! would send it. [`crate::prefix`] plays fewer histories through the clients themselves.
+//! There are no sockets here, so that many histories can be played: a provider's request is
+//! rendered as both clients would send it. [`crate::prefix`] plays fewer histories through the
+//! clients themselves.
 //!
 //! `NANOBOT_HISTORIES=10000` plays more, `NANOBOT_HISTORIES_SEED=7` others.
 
@@ -17,15 +18,15 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use play::{Counts, Play};
 use step::{habits, steps};
 
-/// Histories in an ordinary run.
+/// Number of histories in an ordinary run.
 const HISTORIES: u32 = 1000;
 
-/// A number that the environment gives.
+/// Returns the number in an environment variable, if it is set.
 fn number(name: &str) -> Option<u32> {
     std::env::var(name).ok().map(|text| text.parse().unwrap())
 }
 
-/// Plays the even or the odd half of the histories, so that two processors have something to do.
+/// Plays the even or the odd half of the histories, so that two processors can share the work.
 #[expect(
     clippy::print_stdout,
     reason = "who plays many histories wants to know what happened in them"
@@ -63,7 +64,7 @@ fn play_half(half: u32) {
     }
     let Counts { requests, misses } = told.into_inner();
     println!("{cases} histories, {requests} requests, misses {misses:?}");
-    // A rule that nothing tries to break would prove nothing. Few histories reset a session twice.
+    // A rule that no event tries to break would prove nothing. Few histories reset a session twice.
     let events: Vec<&str> = misses
         .keys()
         .map(String::as_str)

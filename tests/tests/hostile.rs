@@ -1,7 +1,8 @@
-//! Bytes from outside that were made to do harm: every parser stays within 64 MB of an idle process and
-//! two seconds for an input.
+//! Hostile input from outside: every parser uses at most 64 MB more than an idle process, and at
+//! most two seconds per input.
 //!
-//! The time is processor time of a process of its own, which other work on the machine hardly changes.
+//! The time is the CPU time of a process of its own, which other load on the machine hardly
+//! affects.
 
 use std::iter::once;
 
@@ -9,29 +10,29 @@ use nanobot_testkit::{HOSTILE_MARKDOWN, check_bounded};
 
 use crate::fuzz_targets::find;
 
-/// The most that a provider or a platform may send at once.
+/// Maximum size of a body from a provider or a platform, in bytes.
 const BODY: usize = 8 << 20;
 
-/// The most that is read of a page.
+/// Maximum size that is read of a page, in bytes.
 const PAGE: usize = 4 << 20;
 
-/// The most that is read of a file of memory.
+/// Maximum size that is read of a memory file, in bytes.
 const MEMORY: usize = 5 << 20;
 
-/// Has a target read each input, in a process whose memory and time are measured.
+/// Runs a target on each input in a process whose memory and time are measured.
 fn within_bounds(test: &str, target: &str, inputs: impl Iterator<Item = Vec<u8>>) {
     let run = find(target).unwrap();
     check_bounded(&format!("hostile::{test}"), inputs, |input| run(&input)).unwrap();
 }
 
-/// `unit` again and again, `size` bytes of it, between `before` and `after`.
+/// Returns `unit` repeated to `size` bytes, between `before` and `after`.
 fn filled(before: &str, unit: &str, after: &str, size: usize) -> Vec<u8> {
     [before, &unit.repeat(size / unit.len()), after]
         .concat()
         .into_bytes()
 }
 
-/// Small texts of JSON that are large as values, at each place of `template` that reads `@`.
+/// Returns JSON texts that are large when parsed, inserted at each `@` of `template`.
 fn values(template: &'static str, size: usize) -> impl Iterator<Item = Vec<u8>> {
     let units = [
         "[],",
@@ -247,8 +248,8 @@ fn edits_of_long_files() {
     );
 }
 
-/// Memory is read up to 5 MB. The time for the smallest difference is limited by the clock, so that what
-/// is shown of these differs from run to run.
+/// Memory is read up to 5 MB. The computation of the smallest difference has a time limit, so the
+/// output differs from run to run.
 #[test]
 fn differences_of_versions() {
     let lines = |lines: &mut dyn Iterator<Item = usize>| {
@@ -389,7 +390,7 @@ fn lines_of_sessions() {
     );
 }
 
-/// An archive with a directory of `count` entries, each with a name of `name` bytes.
+/// Returns an archive with a directory of `count` entries, each with a name of `name` bytes.
 fn archive(count: u32, name: u16, is_64: bool) -> Vec<u8> {
     let mut entry = b"PK\x01\x02".to_vec();
     entry.resize(46, 0);

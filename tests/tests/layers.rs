@@ -1,4 +1,4 @@
-//! The crate table of ARCHITECTURE.md against what Cargo says.
+//! Checks the crate table of ARCHITECTURE.md against Cargo's metadata.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ const FREE: [&str; 6] = [
     "tests",
     "benches",
 ];
-/// The channel of a third party among the examples: it has no row, because it needs none.
+/// The example of a third party's channel, which has no row because it needs none.
 const THIRD_PARTY_CHANNEL: &str = "custom-channel";
 /// Maximum number of third-party crates that a program pulls in with `agent-core`, and a channel with
 /// its contract.
@@ -44,7 +44,7 @@ fn row(line: &str) -> Option<(String, Row)> {
 
 fn metadata() -> Metadata {
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
-    // Our own manifests say it all. What other crates need on other systems may not be downloaded.
+    // Our own manifests are sufficient. Dependencies for other systems may not be downloaded.
     let offline = ["--offline".to_owned(), "--locked".to_owned()];
     MetadataCommand::new()
         .manifest_path(manifest)
@@ -148,7 +148,7 @@ fn the_table_lists_no_crate_that_is_gone() {
     assert_eq!(gone, Vec::<String>::new());
 }
 
-/// What `cargo tree` shows under a package, third-party crates only.
+/// Returns the third-party crates that `cargo tree` shows below a package.
 fn third_party(package: &str) -> BTreeSet<String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");

@@ -23,7 +23,7 @@ mod tokens;
 mod week;
 mod world;
 
-/// A file without its `mod` line would be compiled by nobody, and its tests would pass for ever.
+/// A file without a `mod` line would never be compiled, and its tests would never run.
 #[test]
 fn no_file_is_forgotten() {
     let source = include_str!("main.rs");

@@ -1,9 +1,9 @@
-//! What models answer when they misbehave, end to end: the corpus served byte for byte to the real
-//! client, an agent with the built-in tools behind it, and what came of it on disk and for the
-//! person.
+//! Faulty model answers, end to end: each row of the corpus is served byte for byte to the real
+//! client of an agent with the built-in tools. The test checks what is recorded on disk and what
+//! the user sees.
 //!
-//! The clients' own tests run the same rows up to the router. Here stands what only a turn can
-//! show: what ran, what was recorded, what was told, and that the next request is valid.
+//! The clients' own tests run the same rows up to the router. This file checks what only a turn can
+//! show: the tools that ran, the records, the reply, and that the next request is valid.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use serde_json::{Value, json};
 use crate::world::{KEY, Said, World, say, vendor};
 
 const SESSION: &str = "telegram:1";
-/// What the model says once it behaves.
+/// The model's answer once it works again.
 const RECOVERED: &str = "recovered";
 const NOTES: &str = "buy milk";
 
-/// Words of `must` that another test holds, and which.
+/// Words of `must` that are checked by another test, and that test.
 const HELD_ELSEWHERE: &[(&str, &str)] = &[
     (
         "memory_below_64MB",
@@ -37,19 +37,19 @@ const HELD_ELSEWHERE: &[(&str, &str)] = &[
     ),
 ];
 
-/// A turn in which the row was served, and the turn after it.
+/// A turn in which the row was served, and the next turn.
 struct Played {
     world: World,
     report: TurnReport,
     /// Requests of the first turn.
     requests: Vec<ModelRequest>,
     took: Duration,
-    /// What the person read after the second turn, in which the model behaves.
+    /// The user's reply in the second turn, in which the model works.
     next: Option<String>,
     violations: Vec<String>,
 }
 
-/// How often the row is served in the first turn.
+/// Number of times that the row is served in the first turn.
 #[derive(Clone, Copy, Debug)]
 enum Served {
     Always,
@@ -57,7 +57,7 @@ enum Served {
 }
 
 impl Played {
-    /// `prelude` is answered before the row comes.
+    /// Plays both turns. The replies of `prelude` are served before the row.
     async fn new(row: &Row, served: Served, prelude: Vec<Reply>) -> Self {
         let world = world_for(row);
         let left = Arc::new(AtomicUsize::new(match served {
@@ -104,7 +104,7 @@ impl Played {
         self.report.visible.as_deref().unwrap_or_default()
     }
 
-    /// The turn ended with an explanation.
+    /// Returns `true` if the turn ended with an explanation.
     fn is_told(&self) -> bool {
         self.report.ended == TurnOutcome::Failed && !self.visible().trim().is_empty()
     }
@@ -113,7 +113,7 @@ impl Played {
         self.report.ended == TurnOutcome::Replied && self.visible() == RECOVERED
     }
 
-    /// What the tools answered, as the model read it.
+    /// Returns the tool results as the model read them.
     fn results(&self) -> Vec<String> {
         self.requests
             .last()
@@ -121,7 +121,7 @@ impl Played {
             .unwrap_or_default()
     }
 
-    /// Ids of the calls in the last request, and of the results behind them.
+    /// Returns the ids of the calls in the last request, and those of the results after them.
     fn ids(&self) -> (Vec<String>, Vec<String>) {
         let (mut calls, mut results) = (Vec::new(), Vec::new());
         for message in self
@@ -137,7 +137,7 @@ impl Played {
         (calls, results)
     }
 
-    /// The messages in the session's file.
+    /// Returns the messages in the session's file.
     fn stored(&self) -> Vec<Value> {
         let text =
             std::fs::read_to_string(self.world.workspace().join("sessions/telegram_1.jsonl"))
@@ -160,7 +160,7 @@ fn world_for(row: &Row) -> World {
         total: Duration::from_secs(60),
     };
     match row.outcome() {
-        // One try is enough to see that a line of 10 MB is refused.
+        // One attempt is enough to see that a line of 10 MB is refused.
         "error_bounded" => world.policy.pauses.clear(),
         "timeout_then_retry" => world.policy.idle = Duration::from_secs(5),
         _ => {}
@@ -168,7 +168,7 @@ fn world_for(row: &Row) -> World {
     world
 }
 
-/// The turns that a row is judged by.
+/// Plays the turns that a row is checked by.
 async fn play(row: &Row) -> Vec<Played> {
     let plays: &[Served] = match row.outcome() {
         "tool_error_to_model" | "ok_run" | "ok" | "ok_or_retry" | "partial" | "retry" => {
@@ -180,7 +180,7 @@ async fn play(row: &Row) -> Vec<Played> {
     let mut played = Vec::new();
     for served in plays {
         let long = || Reply::call("read_file", &json!({"path": "long.txt", "limit": 300}));
-        // Something that can be left out, where the row asks for that.
+        // If the row needs it, a long message that compaction can drop.
         let prelude = if row.outcome() == "compact_and_retry_once" {
             vec![long(), long(), note(), note(), note(), note()]
         } else {
@@ -195,7 +195,7 @@ fn note() -> Reply {
     Reply::call("read_file", &json!({"path": "notes.txt"}))
 }
 
-/// What `outcome` promises of the turns; the first one is judged by the words too.
+/// Checks the `outcome` of a row. The first turn is also checked by the words.
 fn has_outcome(row: &Row, played: &[Played]) -> bool {
     let first = &played[0];
     let requests = first.requests.len();
@@ -226,7 +226,7 @@ fn has_outcome(row: &Row, played: &[Played]) -> bool {
         "retry_then_error" | "treated_as_stop" | "retry_or_error" => {
             first.is_told() && requests > 1 && is_recovered_later()
         }
-        // With a person watching, what was begun is not begun again.
+        // If the user has seen part of the answer, it is not started again.
         "retry_or_partial" | "timeout_then_retry" => {
             first.is_told()
                 && played
@@ -246,11 +246,11 @@ fn has_outcome(row: &Row, played: &[Played]) -> bool {
     }
 }
 
-/// Whether the turn keeps what one of the row's words promises.
+/// Returns `true` if the turn satisfies one of the row's words.
 fn keeps(word: &str, played: &Played) -> bool {
     let (calls, results) = played.ids();
     match word {
-        // Held by getting here, and by the outcome.
+        // Implied by getting here, and by the outcome.
         "no_panic" | "no_loop" => true,
         "tool_not_run" => played.world.runs.total() == 0,
         "one_result_per_call" => !calls.is_empty() && calls == results,
@@ -284,7 +284,7 @@ fn keeps(word: &str, played: &Played) -> bool {
         }
         "bad_frame_reported" => played.visible().contains("not JSON"),
         "idle_timeout" => played.visible().contains("no answer for"),
-        // Held for every row.
+        // Checked for every row.
         "key_not_shown" => true,
         _ if word.starts_with("text_is_") => {
             played.visible() == word.trim_start_matches("text_is_")
@@ -295,7 +295,7 @@ fn keeps(word: &str, played: &Played) -> bool {
     }
 }
 
-/// What every turn promises, whatever the model does.
+/// Checks the properties of every turn, whatever the model does.
 fn always_holds(played: &Played) -> Result<(), String> {
     let stored = played.stored();
     let shows_key = [played.visible().to_owned(), format!("{stored:?}")]

@@ -1,7 +1,7 @@
 //! Promise 3: rendered as tools, system, messages, a request is a prefix of the next one of its
-//! session, unless a named event says why not.
+//! session, unless a named event explains the difference.
 //!
-//! Random histories run through the real clients; what is compared is the bytes that arrived.
+//! Random histories run through the real clients, and the bytes received are compared.
 //! [`crate::histories`] plays many more of them, with more events, without clients.
 
 use std::collections::VecDeque;
@@ -22,40 +22,40 @@ use crate::world::{Dying, Said, World, say, today, vendor};
 
 const SESSIONS: [&str; 2] = ["telegram:1", "telegram:2"];
 const CASES: u32 = 24;
-/// The beginning of a PNG file: enough to be known as one.
+/// The beginning of a PNG file, enough to be recognized as one.
 const PIXEL: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90wS\xde";
 
-/// One thing that happens.
+/// One event of a history.
 #[derive(Clone, Debug)]
 enum Step {
-    /// A person says something, and the model answers after so many rounds of tools.
+    /// A user sends a message, and the model answers after `rounds` of tools.
     Turn {
         session: usize,
         rounds: Vec<Round>,
         thinks: bool,
         picture: bool,
     },
-    /// The process is killed after so many records of a turn; another one goes on with it.
+    /// The process is killed after `appends` records of a turn; another one continues it.
     Crash {
         session: usize,
         rounds: Vec<Round>,
         appends: usize,
     },
-    /// A person stops the turn while the model thinks.
+    /// A user stops the turn while the model is thinking.
     Stop { session: usize },
-    /// The model cannot be asked: the turn ends with an explanation, the message stays.
+    /// The model is unreachable: the turn ends with an explanation, and the message is kept.
     Failure { session: usize },
-    /// Memory is written by something else than a turn.
+    /// Memory is written outside a turn.
     Memory,
-    /// The note of today grows.
+    /// Today's note grows.
     DayNote,
-    /// The process ends and another one begins.
+    /// The process ends and another one starts.
     Restart,
     /// `/new`.
     New { session: usize },
 }
 
-/// One answer of the model that calls tools, and what the person says until the results are in.
+/// An answer of the model with tool calls, and a message that the user sends before their results.
 #[derive(Clone, Debug)]
 struct Round {
     calls: Vec<Call>,
@@ -69,7 +69,7 @@ enum Call {
     Remember,
     Malformed,
     Unknown,
-    /// Answers the chat itself, so that the reply is not shown any more.
+    /// Replies to the chat itself, so that the final reply is not shown.
     Message,
 }
 
@@ -128,27 +128,27 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What is known of a session between its requests.
+/// State of a session between its requests.
 #[derive(Default)]
 struct Known {
     last: Option<ModelRequest>,
-    /// Memory was written since its prompt was built.
+    /// `true` if memory was written since its prompt was built.
     remembered: bool,
-    /// `/new` was said: another conversation begins.
+    /// `true` if `/new` was sent, which starts another conversation.
     reset: bool,
 }
 
-/// Plays a history and watches its requests.
+/// Plays a history and compares its requests.
 struct Play {
     vendor: &'static str,
     world: World,
     server: ModelServer,
     replies: Arc<Mutex<VecDeque<Reply>>>,
     agent: Agent,
-    /// Requests that were compared.
+    /// Number of requests that have been compared.
     seen: usize,
     sessions: [Known; SESSIONS.len()],
-    /// Makes messages and facts distinct.
+    /// Counter that makes messages and facts distinct.
     turns: u32,
 }
 
@@ -173,7 +173,7 @@ impl Play {
         }
     }
 
-    /// What the model will say from now on.
+    /// Sets the model's next answers.
     fn script(&self, replies: impl IntoIterator<Item = Reply>) {
         *self.replies.lock().unwrap() = replies.into_iter().collect();
     }
@@ -277,7 +277,7 @@ impl Play {
         let ended = say(&agent, SESSIONS[session], message()).await;
         self.compare(session)?;
         self.remember(rounds);
-        // What the model said and nobody recorded it says again.
+        // The model repeats the answers that were not recorded.
         let recorded = self.answers(session).await - answered;
         self.script(answers(rounds, false).into_iter().skip(recorded));
         self.restart();
@@ -304,7 +304,7 @@ impl Play {
         self.compare(session)
     }
 
-    /// How many answers of the model the session holds.
+    /// Returns the number of the model's answers in the session.
     async fn answers(&self, session: usize) -> usize {
         let view = self
             .world
@@ -327,7 +327,7 @@ impl Play {
         }
     }
 
-    /// Holds the requests of the turn that just ended against those before them.
+    /// Compares the requests of the turn that just ended with the previous ones.
     fn compare(&mut self, session: usize) -> Result<(), TestCaseError> {
         let requests = self.server.requests();
         let known = &mut self.sessions[session];
@@ -340,7 +340,8 @@ impl Play {
                 .filter(|place| before.get(*place) != prompt.get(*place))
                 .collect();
             if known.reset {
-                // Of the old conversation nothing is left; tools are, and the prompt but for memory.
+                // Nothing of the old conversation is left. The tools are the same, and so is the
+                // prompt except for memory.
                 prop_assert!(
                     request
                         .messages()
@@ -360,7 +361,7 @@ impl Play {
     }
 }
 
-/// What the model says in a turn.
+/// Returns the model's answers of a turn.
 fn answers(rounds: &[Round], thinks: bool) -> Vec<Reply> {
     let calls = rounds
         .iter()
@@ -381,9 +382,9 @@ fn has_call(rounds: &[Round], wanted: impl Fn(&Call) -> bool) -> bool {
     rounds.iter().flat_map(|round| &round.calls).any(wanted)
 }
 
-/// `steered`: whether what people say meanwhile was said.
+/// Checks the end of a turn. `steered` is `true` if the messages during the turn were sent.
 fn check_end(report: &TurnReport, rounds: &[Round], steered: bool) -> Result<(), TestCaseError> {
-    // What a person says after the `message` tool wrote is not answered by it.
+    // A message that arrives after the `message` tool wrote is not answered by it.
     let is_answered = rounds.iter().fold(false, |before, round| {
         (before
             || has_call(std::slice::from_ref(round), |call| {
@@ -395,7 +396,7 @@ fn check_end(report: &TurnReport, rounds: &[Round], steered: bool) -> Result<(),
     Ok(())
 }
 
-/// A message as blocks, unparsed.
+/// A message as unparsed blocks.
 #[derive(Deserialize)]
 struct Blocks<'a> {
     role: &'a str,
@@ -403,8 +404,8 @@ struct Blocks<'a> {
     content: Vec<&'a RawValue>,
 }
 
-/// What a vendor's cache compares. At Anthropic, where messages of one role in a row are one
-/// message, that is blocks.
+/// Returns the elements that a vendor's cache compares. At Anthropic these are blocks, because
+/// consecutive messages of one role are merged.
 fn elements(request: &ModelRequest) -> Vec<String> {
     let prompt = request.prompt();
     match request.api {
@@ -423,7 +424,7 @@ fn blocks(element: String) -> Vec<String> {
     }
 }
 
-/// Where two prompts part.
+/// Describes the first difference between two prompts.
 fn difference(before: &[String], after: &[String]) -> String {
     let place = before
         .iter()
@@ -445,7 +446,7 @@ fn difference(before: &[String], after: &[String]) -> String {
 
 /// Plays random histories through the client of a vendor.
 fn histories_through(name: &'static str, cases: u32) {
-    // The same histories every time: a run that fails can be had again.
+    // The histories are the same in every run, so that a failure can be reproduced.
     let config = Config {
         rng_seed: RngSeed::Fixed(7),
         cases,

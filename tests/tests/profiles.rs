@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// The lines of each `[profile…]` table, without comments.
+/// Returns the lines of each `[profile…]` table, without comments.
 fn profiles() -> BTreeMap<&'static str, Vec<&'static str>> {
     let manifest = include_str!("../../Cargo.toml");
     let mut profiles: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -24,8 +24,8 @@ fn profiles() -> BTreeMap<&'static str, Vec<&'static str>> {
     profiles
 }
 
-/// A number from a platform or a model may be as large as it likes: a sum that overflows ends the task
-/// instead of going on with a wrong number. The parser of mails relies on wrapping.
+/// A number from a platform or a model may be arbitrarily large. An addition that overflows must
+/// end the task instead of continuing with a wrong number. The parser of mails relies on wrapping.
 #[test]
 fn shipped_builds_check_sums_in_all_code_but_the_parser_of_mails() {
     let profiles = profiles();

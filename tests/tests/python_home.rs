@@ -1,5 +1,5 @@
-//! Homes of the Python program: a session in any of the places it ever used goes on here, and that
-//! program can still read it.
+//! Homes of the Python program: a session in any of its former locations is continued here, and
+//! that program can still read it.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::world::{Said, World, say, vendor};
 
 const SESSION: &str = "telegram:1";
 
-/// A file as the program of March 2026 left it after a turn with an image and a command.
+/// A file as written by the program of March 2026 after a turn with an image and a command.
 const MARCH: &str = r#"{"_type": "metadata", "key": "telegram:1", "created_at": "2026-03-01T09:00:00.000001", "updated_at": "2026-03-02T10:00:00.000001", "metadata": {"lang": "de"}, "last_consolidated": 0}
 {"role": "user", "content": [{"type": "text", "text": "[image]"}, {"type": "text", "text": "grüß dich"}], "timestamp": "2026-03-02T10:00:00.000002"}
 {"role": "assistant", "content": "let me see", "tool_calls": [{"id": "abc123XYZ", "type": "function", "function": {"name": "exec", "arguments": "{\"command\": \"echo hi\"}"}}], "reasoning_content": "R", "timestamp": "2026-03-02T10:00:01.000001"}
@@ -20,7 +20,7 @@ const MARCH: &str = r#"{"_type": "metadata", "key": "telegram:1", "created_at": 
 {"role": "assistant", "content": "done", "reasoning_content": "R2", "timestamp": "2026-03-02T10:00:03.000001"}
 "#;
 
-/// What the Python program makes of a file: its messages, and the metadata line that it saw last.
+/// The Python program's view of a file: its messages, and the last metadata line.
 struct PythonView {
     messages: Vec<Value>,
     metadata: Value,
@@ -40,7 +40,7 @@ impl PythonView {
         Self { messages, metadata }
     }
 
-    /// Roles and contents, as it would send them.
+    /// Returns roles and contents, as it would send them.
     fn said(&self) -> Vec<(&str, &Value)> {
         self.messages
             .iter()
@@ -49,7 +49,7 @@ impl PythonView {
     }
 }
 
-/// A layout: where the old file is, and where the session is afterwards.
+/// A layout: the location of the old file, and that of the session afterwards.
 struct Layout {
     name: &'static str,
     old: PathBuf,
@@ -108,7 +108,7 @@ fn prepare(world: &World, layout: &Layout) {
     }
 }
 
-/// What is sent of the old messages: the exchange with the tool, paired as it was.
+/// Checks that the old messages are sent, with the tool call and its result paired as before.
 fn check_replay(request: &ModelRequest, name: &str) {
     let shown: Vec<Value> = request
         .messages()
@@ -162,7 +162,7 @@ async fn a_session_goes_on_in_every_layout() {
         .await
         .unwrap();
         assert_eq!(report.visible.as_deref(), Some("yes"), "{name}");
-        // A new process finds the session where the old one left it.
+        // A new process finds the session at the same place.
         let report = say(
             &world.agent([vendor("openai", &server)]),
             SESSION,

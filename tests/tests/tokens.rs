@@ -1,8 +1,8 @@
-//! What is estimated without a vocabulary, against a tokenizer with one.
+//! Checks token estimates without a vocabulary against a real tokenizer.
 
 use nanobot_context::estimate_tokens;
 
-/// How far an estimate may be off before anything was learned, in parts of what is counted.
+/// Maximum error of an initial estimate, as a fraction of the real count.
 const OFF: f64 = 0.3;
 
 #[test]

@@ -1,8 +1,8 @@
-//! A scripted week: five hundred turns in one conversation, three vendors, restarts and kills, and
-//! a model that sometimes fails to summarise. Whatever happens, what was said is found again, no
-//! request exceeds the window, and nothing is summarised twice.
+//! A scripted week: five hundred turns in one conversation, with three vendors, restarts, kills,
+//! and a model that sometimes fails to summarize. All facts are remembered, no request exceeds the
+//! window, and nothing is summarized twice.
 //!
-//! What a request takes is counted by a tokenizer that shares nothing with the program's own
+//! The tokens of a request are counted by a tokenizer that shares nothing with the program's own
 //! estimates, and reported by the servers as vendors do.
 
 use std::collections::HashMap;
@@ -28,12 +28,12 @@ use crate::world::{Said, World, say, today, vendor};
 const SESSION: &str = "telegram:7";
 const VENDORS: [&str; 3] = ["openai", "anthropic", "deepseek"];
 const TURNS: usize = 500;
-/// A fact is told every so many turns.
+/// Number of turns from one fact to the next.
 const EVERY: usize = 12;
 const WINDOW: usize = 8_000;
 const OUTPUT: usize = 1_000;
 
-/// What all vendors' servers share: they count, and answer as one and the same model would.
+/// State shared by the servers of all vendors: they count tokens, and answer as the same model.
 struct Model {
     tokenizer: CoreBPE,
     counted: HashMap<String, usize>,
@@ -85,7 +85,7 @@ impl Model {
         })
     }
 
-    /// Hands over all facts of the conversation; sometimes it has its own mind.
+    /// Returns a summary with all facts of the conversation. Sometimes it fails to.
     fn summarise(&mut self, text: &str) -> Reply {
         self.summaries += 1;
         if self.summaries.is_multiple_of(7) {
@@ -121,7 +121,7 @@ fn converse(request: &ModelRequest) -> Reply {
     }
 }
 
-/// `locker-12=Q0144;` and the like.
+/// Finds facts such as `locker-12=Q0144;`.
 fn facts_in(text: &str) -> Vec<String> {
     let ends: Vec<&str> = text
         .split("locker-")
@@ -137,7 +137,7 @@ fn fact(number: usize) -> String {
     format!("locker-{number}=Q{};", 1000 + number * 12)
 }
 
-/// What a person says in a turn.
+/// Returns the user's message in a turn.
 fn words(turn: usize) -> String {
     let prose = "We talked about the garden, the budget for spring and what Ann wrote from 上海 last week. "
         .repeat(1 + turn % 7);
@@ -209,7 +209,7 @@ async fn a_week_is_remembered_within_the_window_and_nothing_twice() {
     let mut agent = started(0);
     for turn in 0..TURNS {
         if turn % 37 == 36 {
-            // Killed while it summarises, or not.
+            // Killed, possibly during a summarization.
             agent.shut_down(Duration::ZERO).await;
             agent = started(turn / 37 + 1);
         }
@@ -255,7 +255,8 @@ async fn a_week_is_remembered_within_the_window_and_nothing_twice() {
     }
 }
 
-/// `largest` request and how often a summary was `asked` for, and what is on disk.
+/// Checks the size of the `largest` request, the number of summaries `asked` for, and the files on
+/// disk.
 async fn check(world: &World, largest: usize, asked: usize) {
     assert!(largest <= WINDOW - OUTPUT, "{largest} tokens in a request");
     let read =

@@ -1,4 +1,4 @@
-//! A whole assistant over a real client and a scripted model server: workspace, tools, sessions.
+//! A whole assistant with a real client and a scripted model server: workspace, tools, sessions.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -32,10 +32,10 @@ use nanobot_types::{
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-/// The key that every client sends. It must never be seen anywhere else.
+/// The key that every client sends. It must not appear anywhere else.
 pub(crate) const KEY: &str = "sk-canary-0123456789abcdef";
 
-/// How often each tool ran.
+/// Number of runs of each tool.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Runs(Arc<Mutex<BTreeMap<String, u32>>>);
 
@@ -49,7 +49,7 @@ impl Runs {
     }
 }
 
-/// A tool, and a count of how often it ran.
+/// A tool whose runs are counted.
 #[derive(Debug)]
 struct Counted {
     tool: Arc<dyn Tool>,
@@ -74,7 +74,7 @@ impl Tool for Counted {
     }
 }
 
-/// Takes what the `message` tool sends and forgets it.
+/// Discards the messages of the `message` tool.
 #[derive(Debug)]
 struct Nowhere;
 
@@ -85,7 +85,7 @@ impl Outbox for Nowhere {
     }
 }
 
-/// A home that goes away with the test: a workspace as a first start leaves it, and its sessions.
+/// A temporary home: a workspace as a first start creates it, and its sessions.
 pub(crate) struct World {
     root: tempfile::TempDir,
     pub(crate) options: TurnOptions,
@@ -117,7 +117,7 @@ impl World {
         self.root.path().join("workspace")
     }
 
-    /// Writes a file of the workspace.
+    /// Writes a file in the workspace.
     pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
         let path = self.workspace().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -125,7 +125,7 @@ impl World {
         path
     }
 
-    /// All built-in tools, counted.
+    /// Returns all built-in tools, with their runs counted.
     pub(crate) fn registry(&self) -> Registry {
         let config = ToolsConfig::default();
         let policy = Arc::new(PathPolicy::new(config.path_rules(self.workspace())));
@@ -157,12 +157,12 @@ impl World {
         registry
     }
 
-    /// An assistant as a new process would build it over what is on disk.
+    /// Builds an assistant from the files on disk, as a new process would.
     pub(crate) fn agent(&self, candidates: impl IntoIterator<Item = Candidate>) -> Agent {
         self.agent_over(candidates, Arc::new(self.sessions()))
     }
 
-    /// The sessions of this home.
+    /// Returns the store of this home's sessions.
     pub(crate) fn sessions(&self) -> JsonlStore {
         JsonlStore::new(SessionPaths::discover(
             &self.workspace(),
@@ -201,14 +201,14 @@ impl World {
     }
 }
 
-/// The day on which all this happens, so that no test runs over midnight.
+/// Returns a fixed date, so that no test depends on running over midnight.
 pub(crate) fn today() -> NaiveDate {
     NaiveDate::from_ymd_opt(2026, 11, 21).unwrap()
 }
 
-/// A real client of the vendor `name`, pointed at the server.
+/// Returns a real client of the vendor `name` that connects to `server`.
 pub(crate) fn vendor(name: &str, server: &ModelServer) -> Candidate {
-    // Whoever comes first installs it; the others find it there.
+    // The first test installs it; the others find it installed.
     let _installed_before = rustls::crypto::ring::default_provider().install_default();
     let selection = Selection {
         name: name.into(),
@@ -233,7 +233,7 @@ pub(crate) fn vendor(name: &str, server: &ModelServer) -> Candidate {
     }
 }
 
-/// A provider as the only candidate.
+/// Makes a provider the only candidate.
 pub(crate) fn candidate(provider: Arc<dyn Provider>) -> Candidate {
     Candidate {
         provider,
@@ -242,14 +242,14 @@ pub(crate) fn candidate(provider: Arc<dyn Provider>) -> Candidate {
     }
 }
 
-/// A message of a person in a session, and what they say while the turn runs.
+/// A user's message in a session, and the messages that follow while the turn runs.
 #[derive(Default)]
 pub(crate) struct Said {
     pub(crate) text: String,
     pub(crate) media: Vec<MediaRef>,
-    /// The message's id at the platform; with one, a turn that was interrupted goes on.
+    /// Id of the message at the platform. If it is set, an interrupted turn is continued.
     pub(crate) id: Option<String>,
-    /// What comes before the first, second, … model call.
+    /// Messages that arrive before the first, second, … model call.
     pub(crate) meanwhile: VecDeque<Vec<String>>,
     pub(crate) cancel: CancellationToken,
 }
@@ -318,7 +318,7 @@ impl Observer for Unseen {
     fn signal(&self, _: Signal) {}
 }
 
-/// What people say while a turn runs.
+/// The messages that arrive while a turn runs.
 struct Meanwhile<'a> {
     agent: &'a Agent,
     facts: TurnFacts,
@@ -336,7 +336,7 @@ impl Steering for Meanwhile<'_> {
     }
 }
 
-/// A store in a process that is killed: from some append on nothing is written any more.
+/// A store in a process that is killed: after a number of appends nothing is written any more.
 #[derive(Debug)]
 pub(crate) struct Dying {
     store: JsonlStore,

@@ -1,4 +1,4 @@
-//! Plays a history and holds every request against the one before it.
+//! Plays a history and compares every request with the previous one.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::path::PathBuf;
@@ -33,10 +33,10 @@ use crate::world::today;
 
 const NAMES: [&str; SESSIONS] = ["telegram:1", "telegram:2"];
 const MODELS: [&str; 2] = ["openai", "anthropic"];
-/// The beginning of a PNG file: enough to be known as one.
+/// The beginning of a PNG file, enough to be recognized as one.
 const PIXEL: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90wS\xde";
 
-/// How often each event broke a prefix, and how many requests there were.
+/// Number of prefix misses by event, and number of requests.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
     pub(super) requests: u64,
@@ -90,8 +90,8 @@ impl Seen {
                 .all(|(newer, older)| newer.starts_with(older))
     }
 
-    /// Bytes that two requests share at their beginning: tools, system, messages, one compact
-    /// JSON each.
+    /// Returns the number of leading bytes that two requests share: tools, system, messages, each
+    /// as compact JSON.
     fn shares(&self, older: &Self) -> u64 {
         let (newer, older) = (plain(&self.request), plain(&older.request));
         let blocks = newer.as_bytes().chunks(64).zip(older.as_bytes().chunks(64));
@@ -130,19 +130,19 @@ fn plain(request: &ChatRequest) -> String {
     tools.chain([system]).chain(messages).collect()
 }
 
-/// What is known of a session between its requests.
+/// State of a session between its requests.
 #[derive(Default)]
 struct Known {
     last: Option<Seen>,
-    /// What may have broken the prefix since.
+    /// Events since the last request that may break the prefix.
     causes: HashSet<MissEvent>,
-    /// The assistant does not know the last request, or not for sure.
+    /// `true` if the assistant does not, or may not, remember the last request.
     forgotten: bool,
-    /// Misses that this process had recorded.
+    /// Number of misses that this process has recorded.
     recorded: u64,
 }
 
-/// What an assistant is made of; most of it outlives a process.
+/// The parts of an assistant, most of which outlive a process.
 struct Parts {
     habits: Habits,
     root: tempfile::TempDir,
@@ -170,7 +170,7 @@ impl Parts {
         }
     }
 
-    /// An assistant as a new process would build it.
+    /// Builds an assistant as a new process would.
     fn agent(&self) -> Agent {
         let Habits {
             budget,
@@ -229,11 +229,11 @@ pub(super) struct Play {
     parts: Parts,
     agent: Agent,
     sessions: [Known; SESSIONS],
-    /// Hours that passed without a word.
+    /// Total duration of silences.
     silence: chrono::TimeDelta,
-    /// Conversations may have to be shortened: they have a budget, or a vendor has refused one.
+    /// `true` if conversations may be shortened: they have a budget, or a vendor has refused one.
     may_shorten: bool,
-    /// Makes messages, facts and pictures distinct.
+    /// Counter that makes messages, facts and pictures distinct.
     number: u32,
     pub(super) counts: Counts,
 }
@@ -277,7 +277,7 @@ impl Play {
         }
     }
 
-    /// Ends the process and begins another one.
+    /// Ends the process and starts another one.
     fn restart(&mut self, appends: usize, external: &[usize]) {
         self.parts.process = self.parts.process.next(appends);
         self.parts.registry = Arc::new(Registry::new());
@@ -300,7 +300,7 @@ impl Play {
     fn connect(&self, external: &[usize]) {
         for number in external {
             let tool = Small::new(&format!("mcp_{number}"), ToolSource::External, "external");
-            // One that is there stays.
+            // A tool that is already registered is kept.
             let _there_already = self.parts.registry.register(Arc::new(tool));
         }
     }
@@ -360,7 +360,7 @@ impl Play {
         }
     }
 
-    /// What happens outside of any session.
+    /// Applies a step that is not part of any session.
     fn happen(&mut self, step: &Step) {
         match step {
             Step::Memory => {
@@ -451,7 +451,7 @@ impl Play {
         let causes = self.sessions[session].causes.clone();
         self.compare(session).await?;
         if ended.is_err() {
-            // What the process knew of its requests is gone with it, so the causes are causes still.
+            // The process has lost its memory of the requests, so the causes still apply.
             self.sessions[session].causes.extend(causes);
             self.sessions[session].causes.insert(MissEvent::LostState);
             self.sessions[session].forgotten = true;
@@ -463,7 +463,7 @@ impl Play {
         self.compare(session).await
     }
 
-    /// How many answers of models a session holds.
+    /// Returns the number of the model's answers in a session.
     async fn answered(&self, session: usize) -> usize {
         let view = self
             .parts
@@ -518,7 +518,7 @@ impl Play {
         Ok(())
     }
 
-    /// What the model will say from now on.
+    /// Sets the model's next answers.
     fn tell(&self, answers: impl IntoIterator<Item = Answer>) {
         *self.parts.script.answers.lock().unwrap() = answers.into_iter().collect();
     }
@@ -640,7 +640,7 @@ impl Play {
         self.agent.run_turn(request).await
     }
 
-    /// Holds the requests of the turn that just ended against those before them.
+    /// Compares the requests of the turn that just ended with the previous ones.
     async fn compare(&mut self, session: usize) -> Result<(), TestCaseError> {
         let asked = std::mem::take(&mut *self.parts.script.asked.lock().unwrap());
         let report = self.agent.usage_report(&NAMES[session].into()).await;
@@ -709,7 +709,7 @@ impl Play {
     }
 }
 
-/// Where two requests part, as a vendor sees it.
+/// Describes the first difference between two requests, as a vendor sees it.
 fn parting(older: &Seen, newer: &Seen) -> String {
     let differs = |index: usize| {
         let (older, newer) = (&older.rendered[index], &newer.rendered[index]);
@@ -740,7 +740,7 @@ fn parting(older: &Seen, newer: &Seen) -> String {
     )
 }
 
-/// A message, and what is said while its turn runs.
+/// A message, and the messages that arrive while its turn runs.
 #[derive(Clone)]
 struct Turn {
     facts: TurnFacts,

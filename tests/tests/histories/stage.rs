@@ -1,5 +1,5 @@
-//! What an assistant without sockets is made of: models that answer as they are told, tools that
-//! do little, sessions and notes in memory, skills that can be added.
+//! The parts of an assistant without sockets: scripted models, trivial tools, sessions and notes in
+//! memory, and skills that can be added.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use nanobot_types::{
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-/// What a model does when it is asked.
+/// Scripted behaviour of a model for one request.
 #[derive(Clone, Debug)]
 pub(super) enum Answer {
     Text {
@@ -35,13 +35,13 @@ pub(super) enum Answer {
         thinks: bool,
     },
     Error(ProviderError),
-    /// Some text, then no more.
+    /// Some text, and then the stream breaks.
     BreaksOff,
-    /// Somebody stops the turn while the model thinks.
+    /// The turn is cancelled while the model is thinking.
     Stopped(CancellationToken),
 }
 
-/// A request that came to a model.
+/// A request received by a model.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) provider: ProviderName,
@@ -49,7 +49,7 @@ pub(super) struct Asked {
     pub(super) answered: bool,
 }
 
-/// What models are told, and what they were asked.
+/// The models' scripted answers, and the requests they received.
 #[derive(Debug, Default)]
 pub(super) struct Script {
     pub(super) answers: Mutex<VecDeque<Answer>>,
@@ -61,7 +61,7 @@ pub(super) struct Script {
 pub(super) struct Model {
     pub(super) name: ProviderName,
     pub(super) script: Arc<Script>,
-    /// It takes no images.
+    /// `true` if the model accepts no images.
     pub(super) blind: bool,
 }
 
@@ -168,7 +168,7 @@ fn has_images(request: &ChatRequest) -> bool {
         })
 }
 
-/// Memory that lives as long as the history.
+/// Memory that lasts as long as the history.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     pub(super) facts: Mutex<String>,
@@ -214,7 +214,7 @@ impl MemoryStore for Facts {
     }
 }
 
-/// A tool that changes memory, or says something.
+/// A tool that changes memory or returns a fixed text.
 #[derive(Debug)]
 pub(super) struct Small {
     spec: ToolSpec,
@@ -261,7 +261,7 @@ impl Tool for Small {
     }
 }
 
-/// Skills that a history adds.
+/// Skills that are added during a history.
 #[derive(Debug, Default)]
 pub(super) struct Skills(pub(super) AtomicUsize);
 
@@ -284,17 +284,17 @@ impl SkillSource for Skills {
     }
 }
 
-/// What prompts leave behind.
+/// Stored notes of prompts.
 type Notes = HashMap<(SessionKey, Note), Vec<u8>>;
 
-/// A process that may be killed: what it writes afterwards is not written.
+/// A process that may be killed: its later writes are discarded.
 #[derive(Clone, Debug)]
 pub(super) struct Process {
     alive: Arc<AtomicBool>,
-    /// What outlives it.
+    /// State that outlives the process.
     sessions: Arc<InMemoryStore>,
     notes: Arc<Mutex<Notes>>,
-    /// As many appends, and it is killed.
+    /// Number of appends until it is killed.
     appends_left: Arc<AtomicUsize>,
 }
 
@@ -308,7 +308,7 @@ impl Process {
         }
     }
 
-    /// Another one over what this one left.
+    /// Returns a new process with the state that this one left.
     pub(super) fn next(&self, appends: usize) -> Self {
         Self {
             alive: Arc::new(AtomicBool::new(true)),

@@ -1,22 +1,22 @@
-//! What may happen to an assistant.
+//! Events in the life of an assistant.
 
 use proptest::prelude::*;
 
-/// How many sessions there are.
+/// Number of sessions.
 pub(super) const SESSIONS: usize = 2;
-/// External tools that may be connected.
+/// Number of external tools that may be connected.
 pub(super) const EXTERNAL: usize = 4;
 
-/// How an assistant is, for the whole of a history.
+/// Properties of an assistant that hold for a whole history.
 #[derive(Clone, Debug)]
 pub(super) struct Habits {
-    /// Tokens of a request, so few that conversations have to be shortened; 0 is no limit.
+    /// Token budget of a request, so small that conversations have to be shortened; 0 is no limit.
     pub(super) budget: usize,
-    /// Images are not remembered from one request to the next.
+    /// `true` if images are not remembered from one request to the next.
     pub(super) forgets_images: bool,
-    /// The first model takes no images.
+    /// `true` if the first model accepts no images.
     pub(super) blind: bool,
-    /// Prompts of other sessions push a session's own out of memory.
+    /// `true` if prompts of other sessions evict a session's own from memory.
     pub(super) crowded: bool,
 }
 
@@ -36,10 +36,10 @@ pub(super) fn habits() -> impl Strategy<Value = Habits> {
         })
 }
 
-/// One thing that happens.
+/// One event of a history.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// Somebody, or a clock, says something.
+    /// A message arrives from a user, a cron job or the heartbeat.
     Turn {
         session: usize,
         from: From,
@@ -48,43 +48,43 @@ pub(super) enum Step {
         picture: bool,
         trouble: Trouble,
     },
-    /// The process is killed after so many records of a turn; another one goes on with it.
+    /// The process is killed after `appends` records of a turn; another one continues it.
     Crash {
         session: usize,
         rounds: Vec<Round>,
         appends: usize,
     },
-    /// A turn is stopped while the model thinks.
+    /// A turn is stopped while the model is thinking.
     Stop { session: usize },
-    /// Memory is written by something else than a turn.
+    /// Memory is written outside a turn.
     Memory,
-    /// The note of today grows.
+    /// Today's note grows.
     DayNote,
     /// A skill is added.
     Skill,
-    /// A file of the workspace is edited that shapes the assistant.
+    /// A workspace file that is part of the prompt is edited.
     Bootstrap,
-    /// External tools come, in this order; those that are there stay.
+    /// External tools are connected in this order; those that are connected already are kept.
     Connect(Vec<usize>),
-    /// An external tool goes.
+    /// An external tool is disconnected.
     Disconnect(usize),
-    /// A server of external tools goes and comes back before anybody says something.
+    /// A server of external tools disconnects and reconnects before the next message.
     Reconnect(Vec<usize>),
-    /// The process ends and another one begins.
+    /// The process ends and another one starts.
     Restart { what: Restart, external: Vec<usize> },
-    /// Nobody says anything for hours.
+    /// No message arrives for hours.
     Silence,
-    /// Pictures that were sent are deleted, or come back.
+    /// Pictures that were sent are deleted or restored.
     Pictures { there: bool },
     /// `/new`.
     New { session: usize },
-    /// The conversation but its last messages is summarised.
+    /// The conversation except its last messages is summarized.
     Consolidate { session: usize },
     /// The last messages are undone.
     Rewind { session: usize, messages: u64 },
 }
 
-/// Who makes a turn.
+/// Origin of a turn.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum From {
     Person,
@@ -92,33 +92,33 @@ pub(super) enum From {
     Heartbeat,
 }
 
-/// What goes wrong with the first model call of a turn.
+/// Failure of the first model call of a turn.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Trouble {
     None,
-    /// The first model refuses; the other one is asked.
+    /// The first model refuses, and the other one is called.
     Refused,
-    /// The first model's key is refused; it is left alone for a while.
+    /// The first model's key is rejected, which starts a cooldown.
     Locked,
     /// All models refuse.
     Down,
     /// The conversation is too long for both models.
     TooLong,
-    /// The answer breaks off in the middle.
+    /// The answer is cut off in the middle.
     BrokenOff,
 }
 
-/// What another process is like.
+/// Difference between a process and its successor.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Restart {
     Same,
-    /// The assistant has another name.
+    /// The assistant is renamed.
     Renamed,
-    /// What was kept of prompts is gone.
+    /// The stored notes of prompts are lost.
     Lost,
 }
 
-/// One answer of the model that calls tools, and what is said until the results are in.
+/// An answer of the model with tool calls, and a message that arrives before their results.
 #[derive(Clone, Debug)]
 pub(super) struct Round {
     pub(super) calls: Vec<Call>,
