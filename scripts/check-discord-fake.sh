@@ -1,4 +1,4 @@
 #!/bin/sh
-# Drives the Discord fake with discord.py, so that it is right by code we did not write.
+# Checks the Discord fake with discord.py, a client that we did not write.
 set -eu
 exec "$(dirname "$0")/drive-fake.sh" discord_fake discord 'discord.py==2.7.1'

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Lets Python's own mail clients talk to what the tests of e-mail talk to: to the fake, so that it is right by
-# code we did not write, and through real servers to a running gateway.
-# Needs cargo and what scripts/install-test-servers.sh installs; python3 with venv and a package index for that.
+# Checks e-mail with Python's own mail clients, which we did not write: against the fake, and
+# through real servers against a running gateway.
+# Needs cargo, and the programs that scripts/install-test-servers.sh installs; for those python3
+# with venv, and a package index.
 set -eu
 cd "$(dirname "$0")/.."
 CARGO=${CARGO:-cargo}

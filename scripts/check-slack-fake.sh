@@ -1,4 +1,4 @@
 #!/bin/sh
-# Drives the Slack fake with slack-sdk, so that it is right by code we did not write.
+# Checks the Slack fake with slack-sdk, a client that we did not write.
 set -eu
 exec "$(dirname "$0")/drive-fake.sh" slack_fake 'slack_sdk, aiohttp' 'slack-sdk==3.47.0' 'aiohttp>=3.9,<4'

@@ -1,4 +1,4 @@
-"""Drives the Discord fake through discord.py and checks what each side saw.
+"""Drives the Discord fake through discord.py and checks both sides' observations.
 
 usage: check_discord_fake.py PATH-TO-THE-EXAMPLE-BINARY
 """
@@ -29,12 +29,12 @@ class Fake(FakeProcess):
 
 
 class Bot(discord.Client):
-    """Keeps what comes, and has one command and one button."""
+    """Records incoming messages, and has one command and one button."""
 
     def __init__(self):
         intents = discord.Intents.none()
         intents.guilds = intents.guild_messages = intents.dm_messages = intents.message_content = True
-        # Longer than the pause that the library makes before a new session.
+        # Longer than the library's pause before a new session.
         super().__init__(intents=intents, heartbeat_timeout=8)
         self.tree = app_commands.CommandTree(self)
         self.inbox = asyncio.Queue()
@@ -56,7 +56,7 @@ class Bot(discord.Client):
 
 
 class Choice(discord.ui.View):
-    """A button that answers by taking itself away."""
+    """A button that removes itself when pressed."""
 
     @discord.ui.button(label="Yes", custom_id="yes")
     async def yes(self, interaction, _button):
@@ -64,7 +64,7 @@ class Choice(discord.ui.View):
 
 
 async def until(probe, what):
-    """Waits for something that the fake sees."""
+    """Waits until the probe returns a result from the fake."""
     for _ in range(LIMIT * 20):
         found = probe()
         if found:
@@ -141,7 +141,7 @@ async def check_sending(fake, bot, message):
 
 
 def once(text):
-    """A message with a nonce that is to be held to."""
+    """Returns a message with an enforced nonce."""
     payload = {"content": text, "nonce": "n-1", "enforce_nonce": True}
     return discord.http.MultipartParameters(payload=payload, multipart=None, files=None)
 

@@ -1,4 +1,4 @@
-"""Talks by imaplib and smtplib to the fake of mail servers, and through real ones to a gateway.
+"""Uses imaplib and smtplib with the mail fake, and with a gateway through real mail servers.
 
 usage: check_email.py FOLDER-OF-THE-BINARIES
 """
@@ -24,12 +24,12 @@ from pathlib import Path
 BOT = "bot@mail.test"
 ANN = "ann@mail.test"
 MALLORY = "mallory@mail.test"
-# How long anything may take.
+# Timeout for each operation, in seconds.
 LIMIT = 60
 
 
 class Helper:
-    """A program that says where it is, and then obeys."""
+    """A process that prints its addresses and then takes commands."""
 
     def __init__(self, *command):
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -47,7 +47,7 @@ class Helper:
 
 
 def refused(call, error, code):
-    """Expects an answer with that code."""
+    """Expects the call to fail with that code."""
     try:
         call()
     except error as problem:
@@ -103,7 +103,7 @@ def check_fake_sending(fake):
 
 
 def check_fake_tokens(fake):
-    """The server for access tokens, and logging in with what it gives."""
+    """Checks the token server, and logins with its tokens."""
     where = fake.where
     keys = ("client_id", "client_secret", "refresh_token")
     fields = {"grant_type": "refresh_token"} | {key: where[key] for key in keys}
@@ -140,7 +140,7 @@ def check_fake_tokens(fake):
 
 
 class Person:
-    """Somebody with a mailbox."""
+    """A person with a mailbox."""
 
     def __init__(self, where, address):
         self.where, self.address = where, address
@@ -185,7 +185,7 @@ class Person:
 
 
 class Gateway:
-    """The built program, with a home of its own."""
+    """The gateway, with a home of its own."""
 
     def __init__(self, binary, home, model, where):
         self.binary, self.home = binary, home
@@ -271,7 +271,7 @@ def check_others(where, _gateway):
 
 
 def check_restart(where, gateway):
-    """Killed, and written to meanwhile: everything is answered once."""
+    """Kills the gateway and sends mail meanwhile: each mail is answered once."""
     gateway.kill()
     Person(where, ANN).writes("while you were away")
     gateway.start()
@@ -281,7 +281,7 @@ def check_restart(where, gateway):
     assert "and now" in Person(where, ANN).waits_for(6)[5].get_body(["plain"]).get_content()
     give_up = time.monotonic() + LIMIT
     box = Person(where, BOT).mailbox()
-    # The one mail that was refused for its proof stays as it came, so that a person finds it.
+    # The mail that failed authentication stays unread, so that a person finds it.
     while len(unseen := box.search(None, "UNSEEN")[1][0].split()) != 1:
         assert time.monotonic() < give_up, f"{len(unseen)} mails are not marked"
         time.sleep(0.1)

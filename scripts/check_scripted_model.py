@@ -1,4 +1,4 @@
-"""Drives the scripted model through the vendors' clients and checks what they make of it.
+"""Drives the scripted model through the vendors' clients and checks their results.
 
 usage: check_scripted_model.py PATH-TO-THE-EXAMPLE-BINARY
 """
@@ -77,7 +77,7 @@ def main(binary):
     model.stdin.write("\n")
     model.stdin.flush()
     violations = json.loads(model.stdout.readline())
-    # Exactly the two requests that were meant to be refused.
+    # Exactly the two requests that should be refused.
     assert len(violations) == 2, violations
     model.stdin.close()
     assert model.wait(timeout=10) == 0

@@ -1,4 +1,4 @@
-"""Drives the Slack fake through slack-sdk, its web client and its Socket Mode client, and checks what each side saw.
+"""Drives the Slack fake through slack-sdk's web and Socket Mode clients, and checks both sides.
 
 usage: check_slack_fake.py PATH-TO-THE-EXAMPLE-BINARY
 """
@@ -23,7 +23,7 @@ class Fake(FakeProcess):
         return AsyncWebClient(token=token or self.where["bot_token"], base_url=self.where["api_base"] + "/")
 
     async def order(self, **order):
-        # Some orders wait for what the clients in this program do meanwhile.
+        # Some orders wait for actions of the clients in this process.
         return await asyncio.to_thread(super().order, **order)
 
     async def sent(self):
@@ -31,7 +31,7 @@ class Fake(FakeProcess):
 
 
 async def refused(call, code):
-    """Expects a call to fail with that word."""
+    """Expects a call to fail with that error code."""
     try:
         await call
     except SlackApiError as problem:
@@ -41,7 +41,7 @@ async def refused(call, code):
 
 
 class Socket:
-    """A Socket Mode client that collects requests, and acknowledges unless told otherwise."""
+    """A Socket Mode client that collects requests, and acknowledges unless disabled."""
 
     def __init__(self, fake):
         self.requests = asyncio.Queue()
@@ -86,7 +86,7 @@ async def check_events(fake, web):
     event = (await socket.next()).payload["event"]
     assert (event["thread_ts"], event["parent_user_id"]) == (mention["ts"], "U0ANN")
     await fake.order(acknowledged=answer["number"])
-    # What is not acknowledged comes again, in another envelope.
+    # An unacknowledged request is sent again, in another envelope.
     socket.acknowledges = False
     lost = await fake.order(text="lost")
     first = await socket.next()
@@ -101,7 +101,8 @@ async def check_events(fake, web):
     assert (request.type, request.accepts_response_payload) == ("slash_commands", True)
     assert (request.payload["command"], request.payload["text"]) == ("/nanobot", "new")
     await fake.order(acknowledged=slash["number"])
-    # After a farewell the client comes back by itself, and gets what was said meanwhile.
+    # After a disconnect request the client reconnects by itself, and gets the messages sent
+    # meanwhile.
     await fake.order(disconnect="refresh_requested")
     await fake.order(text="after the farewell")
     assert (await socket.next()).payload["event"]["text"] == "after the farewell"
@@ -126,7 +127,7 @@ async def check_messages(fake, web):
     root = history["messages"][0]
     assert (root["thread_ts"], root["reply_count"], root["latest_reply"]) == (ts, 1, replies["messages"][1]["ts"])
     assert replies["messages"][1]["parent_user_id"] == "U0BOT"
-    # What nobody was told of is in the history all the same, behind what was there before.
+    # A message without an event is in the history all the same, after the earlier ones.
     untold = await fake.order(text="nobody is told", channel=ROOM, untold=True)
     answer = await fake.order(text="of this neither", channel=ROOM, thread=ts, untold=True, file="content")
     later = await web.conversations_history(channel=ROOM, oldest=ts, limit=200)
@@ -208,7 +209,7 @@ async def check_faults(fake, web):
     await fake.order(fault="chat.postMessage", error="internal_error")
     await refused(web.chat_postMessage(channel=ROOM, text="x"), "internal_error")
     assert (await fake.order(sent=True))["complaints"] == []
-    # From here on things that no client should do.
+    # From here on: requests that no client should send.
     twice = [{"type": "section", "text": {"type": "mrkdwn", "text": "x" * 3001}}]
     await refused(web.chat_postMessage(channel=ROOM, text="x", blocks=twice), "invalid_blocks")
     await refused(web.chat_postMessage(channel=ROOM, text="x", no_such="argument"), "invalid_arguments")

@@ -1,4 +1,4 @@
-"""Drives the Telegram fake through python-telegram-bot and checks what each side saw.
+"""Drives the Telegram fake through python-telegram-bot and checks both sides' observations.
 
 usage: check_telegram_fake.py PATH-TO-THE-EXAMPLE-BINARY
 """
@@ -149,7 +149,8 @@ async def check_webhook(fake, bot):
     assert await bot.get_updates(offset=last.update_id + 1, timeout=0) == ()
     await refused(bot.set_webhook("http://bot.test/"), BadRequest, "HTTPS URL must be provided")
     await refused(bot.set_webhook("https://bot.test:4711/"), BadRequest, "only on ports")
-    # It stays bound, so that the system gives the port to nobody else; Linux lets the updater listen there.
+    # The socket stays bound, so that the system does not assign the port again. Linux lets the
+    # updater listen there.
     reserved = socket.socket()
     reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     reserved.bind(("127.0.0.1", 0))

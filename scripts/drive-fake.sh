@@ -1,9 +1,9 @@
 #!/bin/sh
-# Drives a fake by a client that we did not write: builds an example of the testkit, installs the client and
-# hands the example to the script of its name.
+# Drives a fake with a third-party client: builds an example of the testkit, installs the client,
+# and passes the example to the script of the same name.
 # usage: drive-fake.sh EXAMPLE MODULES REQUIREMENT...
-# MODULES are what the requirements bring, with commas. Needs cargo, python3 with venv, and a package index;
-# everything it installs stays below .cache/.
+# MODULES are the modules that the requirements provide, separated by commas. Needs cargo, python3
+# with venv, and a package index. Everything is installed below .cache/.
 set -eu
 example=$1
 modules=$2

@@ -1,11 +1,11 @@
-"""What the checks of the fakes have in common: the fake as a process, and calls that have to fail."""
+"""Shared parts of the fakes' checks: the fake as a process, and calls that must fail."""
 
 import json
 import subprocess
 
 
 class FakeProcess:
-    """The example binary: one order per line, one answer per line."""
+    """The example binary: one command per line, one response per line."""
 
     def __init__(self, binary):
         self.process = subprocess.Popen([binary], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Fuzzes the parsers of bytes from outside: scripts/fuzz.sh [TARGET|all] [SECONDS]
-# Without arguments lists the targets. Works with the stable toolchain: libFuzzer with the compiler's own coverage
-# counters and without sanitizers, which would need nightly. What is found is written to fuzz/regressions/TARGET,
-# where a test replays it.
+# Fuzzes the parsers of untrusted input: scripts/fuzz.sh [TARGET|all] [SECONDS]
+# Lists the targets if there are no arguments. Works with the stable toolchain: libFuzzer with the
+# compiler's own coverage counters and without sanitizers, which would need nightly. Findings are
+# written to fuzz/regressions/TARGET, where a test replays them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 host="$(rustc -vV | sed -n 's/^host: //p')"
 target_dir="${CARGO_TARGET_DIR:-$PWD/target}/fuzz"
 corpora="${NANOBOT_FUZZ_CORPUS:-$target_dir/corpus}"
-# The names stand in the table of the targets.
+# The names are read from the table of targets.
 mapfile -t targets < <(sed -n 's/^    ("\([a-z_]*\)", .*/\1/p' fuzz/src/targets.rs)
 
 if [[ $# -eq 0 ]]; then

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the mail servers that tests of e-mail talk to: dovecot from Debian, and aiosmtpd from PyPI into
-# .cache/. Asks nothing, and does nothing that is done already. Needs root or sudo for what is not there.
+# Installs the mail servers for e-mail tests: dovecot from Debian, and aiosmtpd from PyPI into
+# .cache/. Idempotent and non-interactive. Needs root or sudo to install missing packages.
 set -eu
 cd "$(dirname "$0")/.."
 venv=.cache/mail-venv

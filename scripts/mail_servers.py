@@ -1,10 +1,10 @@
 """Runs real mail servers on loopback: dovecot for IMAP, aiosmtpd for sending, which delivers into dovecot.
 
-Everybody at mail.test has a mailbox there and the password PASSWORD. Like a provider's, the server for
-sending takes mail from those who log in, and says in the header whether they are who they write they are.
-The assistant's mailbox also opens to access tokens, which a server of the same provider gives for a refresh token.
+Every address at mail.test has a mailbox with the password PASSWORD. Like a provider's, the submission
+server requires a login and adds a header with the authentication results of the sender. The assistant's
+mailbox also accepts access tokens, which the provider's token server issues for a refresh token.
 
-Prints one line of JSON with the ports and the certificate of its authority, and ends with its input.
+Prints one line of JSON with the ports and the certificate of its authority. Ends when its input is closed.
 """
 
 import asyncio
@@ -38,9 +38,9 @@ REFRESH_TOKEN = "refresh-token-of-mail.test"
 CLIENT_ID = "client-of-mail.test"
 BOT = "bot@mail.test"
 HOST = "localhost"
-# How long a server may take to start on a machine that is busy, in seconds.
+# Timeout for the start of a server on a busy machine, in seconds.
 PATIENCE = 60
-# Sockets that keep ports for the servers.
+# Sockets that reserve ports for the servers.
 RESERVED = []
 
 CONFIG = """
@@ -113,10 +113,10 @@ active_value = true
 
 
 def free_ports(count):
-    """Ports that the system gives to nobody else.
+    """Returns ports that the system does not assign to other processes.
 
-    They stay bound as long as this runs, which does not keep our own servers from listening there: Linux
-    allows that to sockets that all say so, if one of them only listens. Elsewhere they are free until then.
+    They stay bound while this runs, but our own servers can listen there: Linux allows several sockets
+    with SO_REUSEADDR to share a port, if only one of them listens. On other systems they are released.
     """
     sockets = [socket.socket() for _ in range(count)]
     for each in sockets:
@@ -132,7 +132,7 @@ def free_ports(count):
 
 
 def make_certificates(base):
-    """An authority of our own, and a certificate for this host."""
+    """Creates a certificate authority, and a certificate for this host."""
 
     def openssl(*arguments):
         subprocess.run(["openssl", *arguments], cwd=base, check=True, capture_output=True)
@@ -147,7 +147,7 @@ def make_certificates(base):
 
 
 class Dovecot:
-    """A mailbox server in the foreground."""
+    """A dovecot server in the foreground."""
 
     def __init__(self, base, provider):
         self.imap, self.imaps, self.lmtp = free_ports(3)
@@ -205,7 +205,7 @@ def _listens(port):
 
 
 class Provider(ThreadingHTTPServer):
-    """Gives access tokens for the assistant's mailbox, and tells servers whose they are."""
+    """Issues access tokens for the assistant's mailbox, and introspects them for the servers."""
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), ProviderHandler)
@@ -214,7 +214,7 @@ class Provider(ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def give(self):
-        """One that replaces those that were given before."""
+        """Issues a token that replaces the earlier ones."""
         self.given += 1
         token = f"access-token-{self.given}"
         self.valid = {token}
@@ -248,7 +248,7 @@ class ProviderHandler(BaseHTTPRequestHandler):
 
 
 class Deliver:
-    """Puts mails into the mailboxes of those they are for."""
+    """Delivers mails into the recipients' mailboxes."""
 
     def __init__(self, lmtp, provider):
         self.lmtp = lmtp
@@ -258,7 +258,7 @@ class Deliver:
         shown = base64.b64decode(arguments[1]).decode()
         if any(shown == f"user={BOT}\x01auth=Bearer {token}\x01\x01" for token in self.provider.valid):
             return AuthResult(success=True, auth_data=Login(AuthLogin(BOT.encode())))
-        # The reasons are acknowledged with nothing before the refusal itself.
+        # The client acknowledges the reasons with an empty line before the actual refusal.
         await server.challenge_auth(b'{"status": "401"}')
         return AuthResult(success=False, handled=False)
 
@@ -271,7 +271,7 @@ class Deliver:
         return "250 2.0.0 kept"
 
     def report(self, session, envelope):
-        """What a server of a provider says about the sender."""
+        """Returns a provider's authentication results for the sender."""
         written = parseaddr(BytesHeaderParser().parsebytes(envelope.content).get("From", ""))[1]
         known = session.auth_data.login.decode() if session.auth_data else ""
         outcome = "pass" if written == known == envelope.mail_from else "fail"
@@ -288,7 +288,7 @@ AuthLogin = namedtuple("AuthLogin", "login")
 
 
 class Login:
-    """What a login was made with."""
+    """The credentials of a login."""
 
     def __init__(self, data):
         self.login = data.login
@@ -301,7 +301,7 @@ def authenticate(_server, _session, _envelope, _mechanism, data):
 
 
 def smtp_server(lmtp, provider, context, implicit):
-    """One that begins encrypted, or one that has to be asked to."""
+    """Creates an SMTP server with implicit TLS, or with STARTTLS."""
     (port,) = free_ports(1)
     options = {
         "hostname": "127.0.0.1",
@@ -322,7 +322,7 @@ def smtp_server(lmtp, provider, context, implicit):
 
 
 def main():
-    # What clients do wrong here they do on purpose.
+    # Invalid use by the clients here is intentional.
     logging.getLogger("mail.log").setLevel(logging.CRITICAL)
     warnings.simplefilter("ignore")
     if shutil.which("dovecot") is None:
