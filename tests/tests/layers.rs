@@ -15,8 +15,8 @@ const FREE: [&str; 6] = [
 ];
 /// The example of a third party's channel, which has no row because it needs none.
 const THIRD_PARTY_CHANNEL: &str = "custom-channel";
-/// Maximum number of third-party crates that a program pulls in with `agent-core`, and a channel with
-/// its contract.
+/// Maximum number of third-party crates that a program pulls in with `agent-core`, and that a
+/// channel pulls in with its contract.
 const MOST_CRATES: [(&str, usize); 2] = [("nanobot-agent-core", 80), ("nanobot-channel", 30)];
 
 struct Row {

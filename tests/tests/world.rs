@@ -201,7 +201,7 @@ impl World {
     }
 }
 
-/// Returns a fixed date, so that no test depends on running over midnight.
+/// Returns a fixed date, so that the date never changes during a test.
 pub(crate) fn today() -> NaiveDate {
     NaiveDate::from_ymd_opt(2026, 11, 21).unwrap()
 }
