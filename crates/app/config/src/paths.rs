@@ -31,7 +31,7 @@ pub struct Paths {
     pub media: PathBuf,
     /// State that channels persist across restarts, one directory per channel.
     pub channel_notes: PathBuf,
-    /// The SQLite database of machine-readable state.
+    /// The SQLite database of internal state, which users do not edit.
     pub state_db: PathBuf,
     /// The Python program's job store in the data directory.
     pub cron_store: PathBuf,

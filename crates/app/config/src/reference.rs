@@ -2,7 +2,7 @@
 //!
 //! Only an identifier between the braces is a reference; any other text with a dollar sign is left
 //! alone. The value of a variable is not expanded again. A nested reference is an error, because
-//! its inner part would be taken for part of a name.
+//! the value of the inner one would be only part of a name.
 
 /// The first reference of a text that cannot be resolved.
 #[derive(Debug, PartialEq, Eq)]

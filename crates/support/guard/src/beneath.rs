@@ -53,7 +53,7 @@ impl ResolvedPath {
         &self.path
     }
 
-    /// Opens the file for reading, without blocking and without following links.
+    /// Opens the file for reading, without waiting on pipes and without following links.
     ///
     /// # Errors
     /// Returns the file system's error; `IsADirectory` for a folder, `InvalidInput` for anything
