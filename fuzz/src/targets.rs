@@ -311,11 +311,11 @@ fn json(data: &[u8]) {
 /// Checks that the numbers of authors, references and files of a mail are bounded.
 fn mail(data: &[u8]) {
     if let Ok(Answer::MailHeader(header)) =
-        nanobot_extract::read(Request::MailHeader(data.to_vec()))
+        nanobot_formats::read(Request::MailHeader(data.to_vec()))
     {
         assert!(header.from.len() <= 2, "{} authors", header.from.len());
     }
-    if let Ok(Answer::Mail(mail)) = nanobot_extract::read(Request::Mail(data.to_vec())) {
+    if let Ok(Answer::Mail(mail)) = nanobot_formats::read(Request::Mail(data.to_vec())) {
         assert!(mail.files.len() <= MailText::MAX_FILES);
         assert!(!mail.text.contains('\r'), "{:?}", mail.text);
     }
@@ -375,7 +375,7 @@ fn page(data: &[u8]) {
         },
         body: body.to_vec(),
     };
-    drop(nanobot_extract::read(Request::Page(page)));
+    drop(nanobot_formats::read(Request::Page(page)));
 }
 
 /// Checks that redaction is idempotent.

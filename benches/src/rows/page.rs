@@ -31,7 +31,7 @@ pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
         tokio::time::sleep(DOWNLOAD).await;
         ahead.push(timed(&helper, &page).await?);
         let began = Instant::now();
-        is_read(&nanobot_extract::read(page.clone())?)?;
+        is_read(&nanobot_formats::read(page.clone())?)?;
         here.push(began.elapsed());
     }
     let [cold, ahead, warm, here] =

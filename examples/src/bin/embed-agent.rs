@@ -11,7 +11,7 @@ use nanobot_sdk::tools::{DirectRunner, HttpClients, ToolsConfig, builtin};
 
 fn main() -> anyhow::Result<ExitCode> {
     // Web pages are parsed by this program in a second process, as its own helper.
-    if let Some(code) = extract::enter() {
+    if let Some(code) = extract::enter(extract::read_plain) {
         return Ok(code);
     }
     tokio::runtime::Builder::new_current_thread()

@@ -43,7 +43,7 @@ pub use assembly::memory::{memory_store, search_index};
 pub use assembly::model::{ModelChoice, ModelSource};
 pub use assembly::older_tasks::OlderTasks;
 pub use assembly::paths::{gateway_log, session_store};
-pub use assembly::process::{harden_process, tighten};
+pub use assembly::process::{enter, harden_process, tighten};
 pub use assembly::prompts::last_miss;
 pub use assembly::rotating_file::{LogSettings, RotatingFile};
 pub use assembly::runtime::{Runtime, RuntimeBuilder};
@@ -75,7 +75,6 @@ pub use nanobot_channels::{
 };
 pub use nanobot_control::{About, ChannelState, CutError, Cuts, TerminalEvent};
 pub use nanobot_cron as jobs;
-pub use nanobot_extract::enter;
 pub use nanobot_memory as memory;
 pub use nanobot_redact::Secrets;
 pub use nanobot_session as session;

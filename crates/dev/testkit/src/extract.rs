@@ -1,7 +1,8 @@
 //! Reading without a helper process, for documents that a test wrote itself.
 
 use async_trait::async_trait;
-use nanobot_extract::{Answer, Extract, ExtractError, Request, read};
+use nanobot_extract::{Answer, Extract, ExtractError, Request};
+use nanobot_formats::read;
 
 /// Reads in this process, without any limit.
 #[derive(Clone, Copy, Debug, Default)]

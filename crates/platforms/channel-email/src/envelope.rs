@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     fn parsed(header: String) -> MailHeader {
-        match nanobot_extract::read(Request::MailHeader(header.into_bytes())) {
+        match nanobot_formats::read(Request::MailHeader(header.into_bytes())) {
             Ok(Answer::MailHeader(header)) => header,
             other => unreachable!("{other:?}"),
         }

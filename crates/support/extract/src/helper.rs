@@ -12,6 +12,7 @@ use std::{
 };
 
 pub use self::pool::HelperProcess;
+use crate::Parser;
 
 /// Hidden argument that makes a program run as its own helper.
 const ARGUMENT: &str = "__read-documents";
@@ -31,14 +32,14 @@ static HAS_ENTRY: AtomicBool = AtomicBool::new(false);
 /// In a helper process this serves requests until the pipe is closed, and returns the exit code
 /// that `main` has to return. In any other process it returns `None`.
 #[must_use]
-pub fn enter() -> Option<ExitCode> {
+pub fn enter(parse: Parser) -> Option<ExitCode> {
     let mut arguments = env::args_os().skip(1);
     if arguments
         .next()
         .is_some_and(|argument| argument == ARGUMENT)
         && arguments.next().is_none()
     {
-        return Some(serving::serve());
+        return Some(serving::serve(parse));
     }
     HAS_ENTRY.store(true, Ordering::Relaxed);
     None

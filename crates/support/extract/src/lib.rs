@@ -17,7 +17,6 @@ mod error;
 mod exchange;
 mod frame;
 mod helper;
-mod mail;
 mod page;
 mod plain;
 
@@ -30,6 +29,7 @@ pub use crate::{
         TextMode,
     },
     helper::{HelperProcess, enter},
+    page::read_body,
     plain::plain,
 };
 
@@ -85,14 +85,19 @@ impl dyn Extract {
     }
 }
 
-/// Parses one document in this process, without limits. Called by the helper and by tests.
+/// Parses one document; the helper process calls it with limits on memory and time.
+pub type Parser = fn(Request) -> Result<Answer, ExtractError>;
+
+/// Parses a document without a parser for its format, for programs that are to stay small: pages
+/// without their tags, other text as it is.
 ///
 /// # Errors
-/// Returns [`ExtractError::Unreadable`] if the document has no text.
-pub fn read(request: Request) -> Result<Answer, ExtractError> {
+/// Returns [`ExtractError::Unreadable`] for a mail and for a body that is not text.
+pub fn read_plain(request: Request) -> Result<Answer, ExtractError> {
     match request {
-        Request::Page(page) => page::read(&page).map(Answer::Page),
-        Request::MailHeader(header) => mail::header(&header).map(Answer::MailHeader),
-        Request::Mail(mail) => mail::text(mail).map(Answer::Mail),
+        Request::Page(page) => read_body(&page, |_, _| None).map(Answer::Page),
+        Request::MailHeader(_) | Request::Mail(_) => Err(ExtractError::Unreadable(
+            "this program has no parser for mails".to_owned(),
+        )),
     }
 }

@@ -4,19 +4,21 @@ mod encoding;
 
 use std::io::{self, Write};
 
-use dom_smoothie::{Config, Readability, TextMode as Form};
-
 use self::encoding::decoded;
-use crate::{ExtractError, Extractor, PageRequest, PageText, TextMode, plain};
-
-/// Maximum number of elements of a page that is parsed.
-const MAX_ELEMENTS: usize = 50_000;
+use crate::{ExtractError, Extractor, PageRequest, PageText, plain};
 
 /// Maximum size of the extracted text, in bytes.
 pub(crate) const MAX_TEXT: usize = 8 << 20;
 
-/// Extracts the content of a body.
-pub(crate) fn read(page: &PageRequest) -> Result<PageText, ExtractError> {
+/// Extracts the text of a body: JSON indented, HTML by `main_content`, anything else as it is. If
+/// `main_content` finds nothing, the text of the whole page is returned without its tags.
+///
+/// # Errors
+/// Returns [`ExtractError::Unreadable`] if the body is not text.
+pub fn read_body(
+    page: &PageRequest,
+    main_content: impl Fn(&str, &PageRequest) -> Option<String>,
+) -> Result<PageText, ExtractError> {
     let header = page.content_type.to_ascii_lowercase();
     let kind = header.split(';').next().unwrap_or_default().trim();
     let body = decoded(&page.body, &header);
@@ -30,7 +32,7 @@ pub(crate) fn read(page: &PageRequest) -> Result<PageText, ExtractError> {
         });
     }
     if kind.contains("html") || looks_like_html(&body) {
-        let content = readable(&body, &page.url, page.mode);
+        let content = main_content(&body, page);
         let (text, extractor) = content.map_or_else(
             || (plain(&body), Extractor::Raw),
             |text| (text, Extractor::Readability),
@@ -92,33 +94,10 @@ impl Write for Bounded {
     }
 }
 
-/// Returns the main content of a page, with its title as the heading.
-fn readable(body: &str, url: &str, mode: TextMode) -> Option<String> {
-    let config = Config {
-        text_mode: match mode {
-            TextMode::Markdown => Form::Markdown,
-            TextMode::Text => Form::Formatted,
-        },
-        max_elements_to_parse: MAX_ELEMENTS,
-        ..Config::default()
-    };
-    let mut page = Readability::new(body, Some(url), Some(config)).ok()?;
-    let article = page.parse().ok()?;
-    let content = article.text_content.trim();
-    if content.is_empty() {
-        return None;
-    }
-    let title = article.title.trim();
-    Some(if title.is_empty() {
-        content.to_owned()
-    } else {
-        format!("# {title}\n\n{content}")
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TextMode;
 
     fn page(
         body: impl Into<Vec<u8>>,
@@ -126,12 +105,13 @@ mod tests {
         mode: TextMode,
     ) -> Result<PageText, ExtractError> {
         let (url, content_type) = ("http://x.example/a".to_owned(), content_type.to_owned());
-        read(&PageRequest {
+        let request = PageRequest {
             url,
             content_type,
             mode,
             body: body.into(),
-        })
+        };
+        read_body(&request, |_, _| None)
     }
 
     #[test]
@@ -162,19 +142,10 @@ mod tests {
                 }
             );
         }
-        let tea = format!(
-            "<html><head><title>Tea</title></head><body><article><h2>Water</h2><p>{}</p>\
-             <p>See <a href='/more'>more</a>.</p></article></body></html>",
-            "Boil it, let it cool a little, pour it over the leaves. ".repeat(12)
-        );
-        let found = page(tea, "text/html", TextMode::Markdown).unwrap();
-        assert_eq!(found.extractor, Extractor::Readability);
-        assert!(found.text.starts_with("# Tea\n\n"), "{}", found.text);
-        assert!(
-            found.text.contains("[more](http://x.example/more)"),
-            "{}",
-            found.text
-        );
+        let html = "<html><title>Tea</title><p>Boil <b>water</b>.</p></html>";
+        let found = page(html, "text/html", TextMode::Text).unwrap();
+        assert_eq!(found.extractor, Extractor::Raw);
+        assert!(!found.text.contains('<'), "{}", found.text);
         assert!(matches!(
             page("a\0b", "image/png", TextMode::Text),
             Err(ExtractError::Unreadable(_))

@@ -5,7 +5,17 @@
 //! tight home. A data folder that `--config` names may be a folder of other things, so its own mode
 //! is left alone.
 
+use std::process::ExitCode;
+
 use nanobot_config::Config;
+
+/// Serves as the parser of foreign formats if this process was started as one, until it is no
+/// longer needed; `main` then returns the code. Call it first in `main`. Returns `None` in any
+/// other process.
+#[must_use]
+pub fn enter() -> Option<ExitCode> {
+    nanobot_extract::enter(nanobot_formats::read)
+}
 
 /// Has new files readable by their owner alone, and memory by no other process of that owner's. For
 /// the start of a program, before it makes files or threads.

@@ -13,21 +13,21 @@ use std::{
 
 use super::{MAX_DOCUMENT, MAX_FACTS, limits};
 use crate::{
-    ExtractError, Request,
+    ExtractError, Parser, Request,
     exchange::{Parts, answer_parts},
-    frame, read,
+    frame,
 };
 
 /// Stack size of the parser thread, in bytes.
 const STACK: usize = 64 << 20;
 
 /// Serves requests from standard input until it is closed.
-pub(super) fn serve() -> ExitCode {
+pub(super) fn serve(parse: Parser) -> ExitCode {
     limits::close_inherited();
     let (requests, work) = sync_channel(1);
     if thread::Builder::new()
         .stack_size(STACK)
-        .spawn(move || answer_all(&work))
+        .spawn(move || answer_all(&work, parse))
         .is_err()
         || limits::begin().is_err()
     {
@@ -45,10 +45,10 @@ pub(super) fn serve() -> ExitCode {
     }
 }
 
-fn answer_all(requests: &Receiver<Parts>) {
+fn answer_all(requests: &Receiver<Parts>, parse: Parser) {
     let code = loop {
         let Ok(parts) = requests.recv() else { break 0 };
-        if answer(parts).is_err() {
+        if answer(parts, parse).is_err() {
             break 1;
         }
         if limits::is_worn_out() {
@@ -59,11 +59,11 @@ fn answer_all(requests: &Receiver<Parts>) {
     process::exit(code);
 }
 
-fn answer(parts: Parts) -> io::Result<()> {
+fn answer(parts: Parts, parse: Parser) -> io::Result<()> {
     let request = Request::from_parts(parts).map_err(io::Error::other)?;
     limits::begin_document(request.size()).map_err(io::Error::other)?;
     let answer =
-        catch_unwind(AssertUnwindSafe(|| read(request))).unwrap_or(Err(ExtractError::Broken));
+        catch_unwind(AssertUnwindSafe(|| parse(request))).unwrap_or(Err(ExtractError::Broken));
     let mut output = io::stdout().lock();
     frame::write(
         &mut output,

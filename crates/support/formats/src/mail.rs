@@ -8,7 +8,7 @@ use encoding_rs::WINDOWS_1252;
 use mail_parser::decoders::html::html_to_text;
 use mail_parser::{Address, HeaderValue, Message, MessageParser, MessagePart, MimeHeaders as _};
 
-use crate::{ExtractError, MailFile, MailHeader, MailText, Mailbox};
+use nanobot_extract::{ExtractError, MailFile, MailHeader, MailText, Mailbox};
 
 /// Type that replaces `message` in a nested mail.
 const OPAQUE: &str = "unknown";

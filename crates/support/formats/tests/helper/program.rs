@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    nanobot_extract::enter().unwrap_or(ExitCode::FAILURE)
+    nanobot_extract::enter(nanobot_formats::read).unwrap_or(ExitCode::FAILURE)
 }

@@ -1,0 +1,34 @@
+//! Parsers of web pages and mails.
+//!
+//! Decision: they are a crate of their own, because their dependencies are a quarter of what an
+//! embedding program would compile. They recurse as deep as their input says, so a program runs
+//! them in the helper process of `nanobot-extract`:
+//!
+//! ```no_run
+//! use std::process::ExitCode;
+//!
+//! fn main() -> ExitCode {
+//!     if let Some(code) = nanobot_extract::enter(nanobot_formats::read) {
+//!         return code;
+//!     }
+//!     // The program itself; its `HelperProcess` now parses pages and mails.
+//!     ExitCode::SUCCESS
+//! }
+//! ```
+
+mod mail;
+mod page;
+
+use nanobot_extract::{Answer, ExtractError, Request, read_body};
+
+/// Parses one document in this process, without limits.
+///
+/// # Errors
+/// Returns [`ExtractError::Unreadable`] if the document has no text.
+pub fn read(request: Request) -> Result<Answer, ExtractError> {
+    match request {
+        Request::Page(page) => read_body(&page, page::main_content).map(Answer::Page),
+        Request::MailHeader(header) => mail::header(&header).map(Answer::MailHeader),
+        Request::Mail(mail) => mail::text(mail).map(Answer::Mail),
+    }
+}
