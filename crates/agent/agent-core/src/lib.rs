@@ -6,7 +6,7 @@
 //! needs no bus, no configuration file and no channel. [`AgentLoop`] connects an agent to a bus: it
 //! routes messages into lanes, runs commands, and publishes replies.
 //!
-//! [`replay_session`] runs all of this over a recorded session, offline, and reports where this
+//! `nanobot-replay` runs all of this over a recorded session, offline, and reports where this
 //! program diverges from the record.
 //!
 //! ```
@@ -54,11 +54,11 @@ mod engine;
 mod error;
 mod evidence;
 mod locks;
+pub mod marks;
 mod message_tool;
 mod place;
 mod prefix;
 mod remember_tool;
-mod replay;
 mod search_tools;
 mod signal;
 mod subagent;
@@ -83,10 +83,6 @@ pub use message_tool::{MessageTool, Outbox, OutboxError};
 pub use place::SessionPlace;
 pub use prefix::{Miss, MissEvent, last_miss};
 pub use remember_tool::{RememberArguments, RememberTool};
-pub use replay::{
-    Bundle, BundleError, Difference, Divergence, Redactor, ReplayOptions, TurnChoice, TurnReplay,
-    replay_session,
-};
 pub use search_tools::{MemorySearchTool, SearchArguments, SessionSearchTool};
 pub use signal::{Observer, Signal};
 pub use subagent::{

@@ -111,7 +111,7 @@ fn show(user: &UserMessage, pictures: &HashMap<String, Picture>) -> UserMessage 
                 });
             }
             Some(Picture::TooLarge) => {
-                notes.push(format!("[image: {location} (larger than 5 MB, not shown)]"))
+                notes.push(format!("[image: {location} (larger than 5 MB, not shown)]"));
             }
             Some(Picture::Gone) => notes.push(format!("[image: {location} (no longer available)]")),
             // Skip the note: channels often name the file in the text already.

@@ -65,9 +65,7 @@ pub use operator::replay::replay_options;
 pub use operator::status::Status;
 pub use terminal::{Answer, Terminal, TerminalOptions, TerminalProgress, ask};
 
-pub use nanobot_agent_core::{
-    Bundle, Redactor, TurnChoice, TurnReplay, is_subagent_session, replay_session,
-};
+pub use nanobot_agent_core::is_subagent_session;
 pub use nanobot_bus as bus;
 pub use nanobot_channel::Credential;
 pub use nanobot_channels::{
@@ -77,6 +75,7 @@ pub use nanobot_control::{About, ChannelState, CutError, Cuts, TerminalEvent};
 pub use nanobot_cron as jobs;
 pub use nanobot_memory as memory;
 pub use nanobot_redact::Secrets;
+pub use nanobot_replay::{Bundle, Redactor, TurnChoice, TurnReplay, replay_session};
 pub use nanobot_session as session;
 pub use nanobot_skills::{
     Blocker, Change, Consent, ConsentPlan, Finding, Found, InstallPlan, Package, Skill,

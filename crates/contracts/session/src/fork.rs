@@ -81,11 +81,11 @@ fn copy(from: &SessionKey, view: &SessionView, at: Option<Seq>) -> Vec<Entry> {
         match &record.entry {
             Entry::Metadata(_) => {}
             Entry::Consolidated { upto } => {
-                entries.push(Entry::Consolidated { upto: moved(*upto) })
+                entries.push(Entry::Consolidated { upto: moved(*upto) });
             }
             Entry::Rewound { to } => entries.push(Entry::Rewound { to: moved(*to) }),
             Entry::Message(_) | Entry::TurnEnded(_) | Entry::Reset => {
-                entries.push(record.entry.clone())
+                entries.push(record.entry.clone());
             }
         }
     }

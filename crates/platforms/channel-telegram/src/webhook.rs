@@ -188,9 +188,9 @@ impl TelegramChannel {
             }
             for job in jobs(updates) {
                 if lanes.waiting() < QUEUE {
-                    lanes.add(job)
+                    lanes.add(job);
                 } else {
-                    desk.refuse(&job)
+                    desk.refuse(&job);
                 }
             }
         }

@@ -65,10 +65,10 @@ impl Doorkeeper {
         for notice in self.settings.borrow().access.notices(&self.channel) {
             match notice.weight {
                 Weight::Warning => {
-                    tracing::warn!(channel = %self.channel, notice = %notice, "look at who may talk")
+                    tracing::warn!(channel = %self.channel, notice = %notice, "look at who may talk");
                 }
                 Weight::Remark => {
-                    tracing::info!(channel = %self.channel, notice = %notice, "who may talk")
+                    tracing::info!(channel = %self.channel, notice = %notice, "who may talk");
                 }
             }
         }

@@ -334,10 +334,10 @@ impl OutboundWorker {
         let (channel, key) = (self.name(), &delivery.message.key);
         match &outcome {
             Settle::Fail(why) => {
-                tracing::error!(%channel, %key, why, "a message could not be sent")
+                tracing::error!(%channel, %key, why, "a message could not be sent");
             }
             Settle::Uncertain(why) => {
-                tracing::error!(%channel, %key, why, "nobody knows whether a message was sent")
+                tracing::error!(%channel, %key, why, "nobody knows whether a message was sent");
             }
             _ => {}
         }

@@ -51,9 +51,9 @@ pub fn visible_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for character in json.chars() {
         if is_hidden(character) {
-            escape(character, Notation::Json, &mut shown)
+            escape(character, Notation::Json, &mut shown);
         } else {
-            shown.push(character)
+            shown.push(character);
         }
     }
     shown

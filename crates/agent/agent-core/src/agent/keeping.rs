@@ -53,11 +53,11 @@ impl Agent {
             .await
         {
             Ok(view) if waits_in(&view.metadata) => {
-                self.consolidator.resume(session, Arc::new(Untold))
+                self.consolidator.resume(session, Arc::new(Untold));
             }
             Ok(_) => {}
             Err(error) => {
-                tracing::warn!(%error, %session, "could not read an unfinished summary")
+                tracing::warn!(%error, %session, "could not read an unfinished summary");
             }
         }
     }

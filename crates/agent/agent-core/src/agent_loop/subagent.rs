@@ -212,7 +212,7 @@ impl Shared {
         match held.delivery.settle(Settle::Ack).await {
             Ok(()) | Err(BusError::Conflict { .. } | BusError::Unknown { .. }) => {}
             Err(error) => {
-                tracing::error!(%error, subagent = task.id, "could not settle a task; it is redelivered")
+                tracing::error!(%error, subagent = task.id, "could not settle a task; it is redelivered");
             }
         }
         if !is_on_the_way {

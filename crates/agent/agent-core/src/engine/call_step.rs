@@ -14,13 +14,12 @@ use super::result_file::ResultFiles;
 use super::{TurnFacts, TurnOptions};
 
 /// Result of a call that may have run before a crash and must not run twice.
-pub(crate) const UNKNOWN_OUTCOME: &str =
-    "Error: outcome unknown after restart: inspect before repeating.";
+pub const UNKNOWN_OUTCOME: &str = "Error: outcome unknown after restart: inspect before repeating.";
 
 /// Appended to a failed result that has `should_retry` set.
 const RETRY_NOTE: &str = "\n\n[The same call may succeed later.]";
 /// Appended to a result that ends the turn.
-pub(crate) const FATAL_NOTE: &str = "\n\n[Going on makes no sense: the turn ends here.]";
+pub const FATAL_NOTE: &str = "\n\n[Going on makes no sense: the turn ends here.]";
 /// Backoff before a call with `should_retry` is run once more.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 

@@ -9,11 +9,11 @@ const CUT_NOTE: &str =
 const RUNAWAY_NOTE: &str = "[The model did not stop, so its answer was cut here. Ask for less at a time, or try \
      another model; agents.defaults.maxTokens decides how much is read.]";
 /// Key in the log that marks a truncated message, with the value `length` or `runaway`.
-pub(crate) const CUT_KEY: &str = "_finish";
+pub const CUT_KEY: &str = "_finish";
 
 /// The reason why a reply was truncated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cut {
+pub enum Cut {
     /// The model reached its token limit.
     Length,
     /// The model was cut off because it did not stop.
@@ -30,14 +30,16 @@ impl Cut {
     }
 
     /// Recognises the truncation note at the end of a reply.
-    pub(crate) fn of_reply(reply: &str) -> Option<Self> {
+    #[must_use]
+    pub fn of_reply(reply: &str) -> Option<Self> {
         [Self::Length, Self::Runaway]
             .into_iter()
             .find(|cut| reply.ends_with(cut.note()))
     }
 
     /// Reads the value of [`CUT_KEY`] in a stored message.
-    pub(crate) fn of_stored(value: &serde_json::Value) -> Self {
+    #[must_use]
+    pub fn of_stored(value: &serde_json::Value) -> Self {
         if value.as_str() == Some(Self::Runaway.name()) {
             Self::Runaway
         } else {
@@ -45,7 +47,9 @@ impl Cut {
         }
     }
 
-    pub(crate) fn reason(self) -> FinishReason {
+    /// Returns the finish reason that was recorded.
+    #[must_use]
+    pub fn reason(self) -> FinishReason {
         match self {
             Self::Length => FinishReason::Length,
             Self::Runaway => FinishReason::Runaway,

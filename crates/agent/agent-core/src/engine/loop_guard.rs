@@ -20,7 +20,8 @@ pub(crate) fn repetition_note(count: u32) -> String {
 }
 
 /// Returns a result without the note of [`repetition_note`].
-pub(crate) fn without_repetition_note(output: &str) -> &str {
+#[must_use]
+pub fn without_repetition_note(output: &str) -> &str {
     match output
         .strip_suffix(NOTE_ENDS)
         .and_then(|rest| rest.rsplit_once(NOTE_BEGINS))

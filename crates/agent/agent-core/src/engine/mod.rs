@@ -34,10 +34,10 @@ pub use options::TurnOptions;
 pub use turn::TurnEngine;
 pub use watch::{Answered, RequestWatch};
 
-pub(crate) use call_step::{FATAL_NOTE, UNKNOWN_OUTCOME};
-pub(crate) use cut::{CUT_KEY, Cut};
-pub(crate) use loop_guard::without_repetition_note;
-pub(crate) use result_file::CUT;
+pub use call_step::{FATAL_NOTE, UNKNOWN_OUTCOME};
+pub use cut::{CUT_KEY, Cut};
+pub use loop_guard::without_repetition_note;
+pub use result_file::CUT;
 pub(crate) use result_file::ResultFiles;
 
 use crate::{Observer, Step};

@@ -14,7 +14,7 @@ use nanobot_types::{ToolCall, WholeText};
 use super::readable::Readable;
 
 /// Appended to a result that was cut.
-pub(crate) const CUT: &str = "\n... (truncated)";
+pub const CUT: &str = "\n... (truncated)";
 /// The tool that reads files. Its results are lines of the form `N| text`.
 const READ_FILE: &str = "read_file";
 /// Maximum number of bytes of a result that are kept in a file.
@@ -95,7 +95,7 @@ impl ResultFiles {
         match kept.unwrap_or_else(|error| Err(io::Error::other(error))) {
             Ok(note) => text.push_str(&note),
             Err(error) => {
-                tracing::warn!(tool = %call.name, %error, "could not store a long result")
+                tracing::warn!(tool = %call.name, %error, "could not store a long result");
             }
         }
         text

@@ -151,7 +151,7 @@ impl PrefixWatch {
         }) {
             Ok(content) => self.notes.save(session, Note::Prefix, content).await,
             Err(error) => {
-                tracing::error!(%error, "could not save the prefix state of a session")
+                tracing::error!(%error, "could not save the prefix state of a session");
             }
         }
     }

@@ -4,9 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use nanobot_agent_core::{
-    Bundle, BundleError, Difference, DirectRequest, Redactor, ReplayOptions, TurnChoice,
-    TurnOptions, TurnReplay, replay_session,
+use nanobot_agent_core::{DirectRequest, TurnOptions};
+use nanobot_replay::{
+    Bundle, BundleError, Difference, Redactor, ReplayOptions, TurnChoice, TurnReplay,
+    replay_session,
 };
 use nanobot_session::{
     Entry, MessageEntry, ReadFrom, Record, Seq, SessionView, TurnEnd, TurnOutcome, rewind,

@@ -7,13 +7,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nanobot_agent_core::{
     Agent, AgentParts, AgentSettings, ConsolidationSettings, MessageTool, Outbox, OutboxError,
-    ReplayOptions, Signal, TurnOptions, TurnReplay, replay_session,
+    Signal, TurnOptions,
 };
 use nanobot_bus::EventFeed;
 use nanobot_context::{ContextBuilder, ContextSettings, Purpose};
 use nanobot_guard::{PathPolicy, PathRules};
 use nanobot_memory::MarkdownStore;
 use nanobot_provider::{Candidate, Generation, ProviderRouter, RetryPolicy};
+use nanobot_replay::{ReplayOptions, TurnReplay, replay_session};
 use nanobot_session::{InMemoryStore, ReadFrom, Seq, SessionStore};
 use nanobot_testkit::ScriptedProvider;
 use nanobot_tool::{Registry, Tool, ToolContext, Typed};

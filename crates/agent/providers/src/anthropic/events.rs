@@ -63,7 +63,7 @@ impl EventReader {
                 &mut events,
             ),
             "content_block_delta" => {
-                self.delta(event.get("delta").unwrap_or(&Value::Null), &mut events)
+                self.delta(event.get("delta").unwrap_or(&Value::Null), &mut events);
             }
             "content_block_stop" => self.stop(&mut events),
             "message_delta" => {

@@ -104,7 +104,7 @@ fn test(runtime: &Runtime, name: &str, to: Option<&str>) -> Result<ExitCode, Fai
         let test = ChannelTest::new(runtime, name).await?;
         match test.probe().await {
             Ok(Some(account)) => {
-                output::line(&format!("The platform answers: {}", harmless(&account)))?
+                output::line(&format!("The platform answers: {}", harmless(&account)))?;
             }
             Ok(None) => output::line("There is nothing to ask on this platform.")?,
             Err(error) => {
@@ -188,7 +188,7 @@ async fn set_up(
     if probe && !login.credentials().is_empty() {
         match login.probe().await {
             Ok(Some(account)) => {
-                output::line(&format!("The platform answers: {}", harmless(&account)))?
+                output::line(&format!("The platform answers: {}", harmless(&account)))?;
             }
             Ok(None) => {}
             Err(why) => {

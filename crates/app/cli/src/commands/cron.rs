@@ -260,7 +260,7 @@ fn hints(
     match gateway {
         Ok(Some(_)) => {}
         Ok(None) => {
-            hints.push("No gateway runs now. Jobs run while `nanobot gateway` does.".to_owned())
+            hints.push("No gateway runs now. Jobs run while `nanobot gateway` does.".to_owned());
         }
         Err(error) => hints.push(format!(
             "The job is written down, but {error}: `nanobot doctor` says what to do."

@@ -117,7 +117,7 @@ impl Renderer {
             }
             Event::TaskListMarker(done) => self.text(if done { "☑ " } else { "☐ " }),
             Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
-                self.text(&text)
+                self.text(&text);
             }
         }
     }
@@ -339,9 +339,9 @@ impl Renderer {
 
     fn push_prefix(&mut self, prefix: Prefix) {
         if self.prefixes.len() < DEEPEST {
-            self.prefixes.push(prefix)
+            self.prefixes.push(prefix);
         } else {
-            self.too_deep += 1
+            self.too_deep += 1;
         }
     }
 

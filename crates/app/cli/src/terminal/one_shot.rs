@@ -51,7 +51,7 @@ pub(crate) async fn ask_once(
     };
     let watched = Arc::clone(&screen);
     let asked = ask(runtime, options, text, on_start, move |event| {
-        lock(&watched, &event)
+        lock(&watched, &event);
     });
     let outcome = tokio::select! {
         outcome = asked => outcome,
@@ -120,7 +120,7 @@ impl Screen {
             self.clear();
             match piece {
                 Piece::Reply(text) if self.failed.is_none() => {
-                    self.failed = output::write_verbatim(&text).err()
+                    self.failed = output::write_verbatim(&text).err();
                 }
                 Piece::Reply(_) => {}
                 Piece::Note(text) => output::note(text.trim_end()),

@@ -129,7 +129,7 @@ impl ApprovalNotices {
                 );
             }
             Err(error) => {
-                tracing::error!(%error, "it was not noted that somebody was told that they were let in")
+                tracing::error!(%error, "it was not noted that somebody was told that they were let in");
             }
         }
     }

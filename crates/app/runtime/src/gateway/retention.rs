@@ -227,7 +227,7 @@ fn remove_older(root: &Path, age: Duration, is_ours: impl Fn(&Path) -> bool) {
         match std::fs::remove_file(path) {
             Ok(()) => removed = removed.saturating_add(1),
             Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "an old file could not be removed")
+                tracing::warn!(path = %path.display(), %error, "an old file could not be removed");
             }
         }
     });
@@ -241,7 +241,7 @@ fn remove_older(root: &Path, age: Duration, is_ours: impl Fn(&Path) -> bool) {
 pub(crate) fn size_of(root: &Path) -> u64 {
     let mut bytes: u64 = 0;
     let walked = walk(root, &mut |_, metadata| {
-        bytes = bytes.saturating_add(metadata.len())
+        bytes = bytes.saturating_add(metadata.len());
     });
     if let Err(error) = walked {
         tracing::debug!(folder = %root.display(), %error, "a folder could not be measured");

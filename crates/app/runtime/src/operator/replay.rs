@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nanobot_agent_core::{
-    Outbox, OutboxError, ReplayOptions, SpawnError, Spawner, Started, SubagentEnd,
-    SubagentSettings, SubagentTask, TurnChoice,
+    Outbox, OutboxError, SpawnError, Spawner, Started, SubagentEnd, SubagentSettings, SubagentTask,
 };
 use nanobot_redact::Secrets;
+use nanobot_replay::{ReplayOptions, TurnChoice};
 use nanobot_types::{OutboundMessage, SessionKey, ToolSpec};
 
 use crate::assembly::assistant::Tools;

@@ -29,7 +29,7 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
                 findings.judge(CheckpointValidity, *life, Some(what));
             }
             Event::Violation { life, what } => {
-                findings.judge(CheckpointValidity, *life, Some(what.clone()))
+                findings.judge(CheckpointValidity, *life, Some(what.clone()));
             }
             _ => {}
         }

@@ -265,7 +265,7 @@ impl Connection {
         self.state.change(|state| {
             state
                 .sessions
-                .retain(|known| Some(&known.id) != session.as_ref())
+                .retain(|known| Some(&known.id) != session.as_ref());
         });
     }
 

@@ -192,7 +192,7 @@ fn body_of(request: &Request) -> (Value, Vec<Upload>) {
                 });
             }
             None if part.field == "payload_json" => {
-                body = serde_json::from_slice(&part.bytes).unwrap_or_default()
+                body = serde_json::from_slice(&part.bytes).unwrap_or_default();
             }
             None => {}
         }

@@ -198,7 +198,7 @@ impl Node {
                 Change::Truncated { length } if luck.strikes() => left.truncate(*length),
                 Change::Truncated { .. } => break,
                 Change::Written { at, bytes } => {
-                    write_sectors(&mut left, *at, bytes, &mut lost, luck)
+                    write_sectors(&mut left, *at, bytes, &mut lost, luck);
                 }
             }
         }

@@ -72,7 +72,7 @@ pub(super) fn answer(state: &Watched<State>, request: &Request) -> Response {
         state.change(|state| {
             state
                 .violations
-                .push(format!("{} {}", request.method, request.target))
+                .push(format!("{} {}", request.method, request.target));
         });
         return Response::json(404, &json!({}));
     }

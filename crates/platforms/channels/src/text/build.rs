@@ -99,7 +99,7 @@ impl Builder {
                 self.finish();
             }
             Event::Html(html) | Event::InlineHtml(html) if is_line_break(&html) => {
-                self.line_break()
+                self.line_break();
             }
             Event::Html(html) | Event::InlineHtml(html) => self.write(&html),
             Event::SoftBreak | Event::HardBreak => self.line_break(),
@@ -110,7 +110,7 @@ impl Builder {
             }
             Event::TaskListMarker(done) => self.write(if done { "☑ " } else { "☐ " }),
             Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
-                self.write(&text)
+                self.write(&text);
             }
         }
     }

@@ -78,7 +78,7 @@ impl Writer {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
             Event::Html(html) | Event::InlineHtml(html) if is_line_break(&html) => {
-                self.html.push_str("<br>\n")
+                self.html.push_str("<br>\n");
             }
             Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => {
                 escape(&settle(&text), &mut self.html);
@@ -102,7 +102,7 @@ impl Writer {
         match tag {
             Tag::Paragraph => self.open_tag("<p>", "</p>\n"),
             Tag::Heading { level, .. } => {
-                self.open_tag(&format!("<{level}>"), &format!("</{level}>\n"))
+                self.open_tag(&format!("<{level}>"), &format!("</{level}>\n"));
             }
             Tag::BlockQuote(_) => self.open_tag(
                 &format!("<blockquote style=\"{QUOTE}\">\n"),
@@ -120,7 +120,7 @@ impl Writer {
             }
             Tag::List(None) => self.open_tag("<ul>\n", "</ul>\n"),
             Tag::List(Some(first)) => {
-                self.open_tag(&format!("<ol start=\"{first}\">\n"), "</ol>\n")
+                self.open_tag(&format!("<ol start=\"{first}\">\n"), "</ol>\n");
             }
             Tag::Item => self.open_tag("<li>", "</li>\n"),
             Tag::Table(alignments) => {
@@ -137,7 +137,7 @@ impl Writer {
             Tag::Strong => self.open_tag("<strong>", "</strong>"),
             Tag::Strikethrough => self.open_tag("<s>", "</s>"),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
-                self.link(&settle(&dest_url))
+                self.link(&settle(&dest_url));
             }
             _ => self.open_tag("", ""),
         }

@@ -21,7 +21,7 @@ pub(super) fn load_or_report(
                 "config.usable",
                 chain(&error),
                 error.remedy(),
-            )
+            );
         })
         .ok()
 }

@@ -139,7 +139,7 @@ async fn send_again(
         {
             Ok(_) => return Ok(()),
             Err((SendRecovery::Retry { after }, _)) => {
-                tokio::time::sleep(after.unwrap_or(pause())).await
+                tokio::time::sleep(after.unwrap_or(pause())).await;
             }
             Err((_, error)) => return Err(error).context("another try is taken"),
         }

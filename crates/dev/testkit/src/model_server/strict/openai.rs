@@ -87,7 +87,7 @@ fn check_assistant(place: &str, message: &Value, open: &mut OpenCalls, found: &m
 fn check_content(place: &str, message: &Value, found: &mut Problems) {
     match message.get("content") {
         Some(Value::String(content)) => {
-            found.require(!content.is_empty(), || format!("{place}: content is empty"))
+            found.require(!content.is_empty(), || format!("{place}: content is empty"));
         }
         Some(Value::Array(parts)) => {
             found.require(!parts.is_empty(), || {

@@ -14,27 +14,27 @@ use serde_json::Value;
 
 /// A recorded turn.
 #[derive(Debug)]
-pub(super) struct RecordedTurn<'a> {
+pub(crate) struct RecordedTurn<'a> {
     /// The records before it.
-    pub(super) before: &'a [Record],
+    pub(crate) before: &'a [Record],
     /// The indices of its records.
-    pub(super) range: Range<usize>,
+    pub(crate) range: Range<usize>,
     /// Its messages in order; results for calls of earlier turns come first.
-    pub(super) messages: Vec<&'a MessageEntry>,
+    pub(crate) messages: Vec<&'a MessageEntry>,
     /// Index of the message that began it, within its messages.
-    pub(super) opening: usize,
+    pub(crate) opening: usize,
     /// Its end, if it has one.
-    pub(super) end: Option<&'a TurnEnd>,
+    pub(crate) end: Option<&'a TurnEnd>,
 }
 
 impl RecordedTurn<'_> {
     /// Returns its id, which is recorded with its end.
-    pub(super) fn id(&self) -> Option<&TraceId> {
+    pub(crate) fn id(&self) -> Option<&TraceId> {
         self.end.map(|end| &end.turn)
     }
 
     /// Returns the conversation at the beginning of the turn: the entries from the cursor on.
-    pub(super) fn history(&self) -> Vec<Entry> {
+    pub(crate) fn history(&self) -> Vec<Entry> {
         let cursor = self.cursor();
         let known = self.before.iter().filter(|record| record.seq >= cursor);
         known
@@ -51,7 +51,7 @@ impl RecordedTurn<'_> {
     }
 
     /// Returns the index of the first record that the turn needs.
-    pub(super) fn first_known(&self) -> usize {
+    pub(crate) fn first_known(&self) -> usize {
         let cursor = self.cursor();
         // A turn's end is not needed without the turn.
         let is_known =
@@ -77,7 +77,7 @@ impl RecordedTurn<'_> {
 }
 
 /// Removes the attached files of an entry, because a replay reads none.
-pub(super) fn without_files(entry: &MessageEntry) -> MessageEntry {
+pub(crate) fn without_files(entry: &MessageEntry) -> MessageEntry {
     let mut entry = entry.clone();
     if let ChatMessage::User(user) = &*entry.message
         && !user.media.is_empty()
@@ -92,7 +92,7 @@ pub(super) fn without_files(entry: &MessageEntry) -> MessageEntry {
 }
 
 /// Returns the turns of a log, in order.
-pub(super) fn turns(records: &[Record]) -> Vec<RecordedTurn<'_>> {
+pub(crate) fn turns(records: &[Record]) -> Vec<RecordedTurn<'_>> {
     let mut reader = Reader {
         records,
         turns: Vec::new(),

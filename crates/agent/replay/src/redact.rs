@@ -60,7 +60,7 @@ impl Redactor {
     }
 
     /// Redacts a tool's schema, in which the name of a secret is only the name of a parameter.
-    pub(super) fn schema(&self, schema: &Value) -> Value {
+    pub(crate) fn schema(&self, schema: &Value) -> Value {
         match schema {
             Value::Object(map) => Value::Object(
                 map.iter()
@@ -72,7 +72,7 @@ impl Redactor {
         }
     }
 
-    pub(super) fn entry(&self, entry: &MessageEntry) -> MessageEntry {
+    pub(crate) fn entry(&self, entry: &MessageEntry) -> MessageEntry {
         MessageEntry {
             message: self.message(&entry.message).into(),
             inbound: entry.inbound.clone(),

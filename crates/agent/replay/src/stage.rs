@@ -24,16 +24,18 @@ use nanobot_types::{
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::ReplayOptions;
-use super::script::Script;
-use super::turns::{RecordedTurn, without_files};
-use crate::{Agent, AgentParts, AgentSettings, Signal, Steering, TurnFacts, TurnRequest};
+use crate::ReplayOptions;
+use crate::script::Script;
+use crate::turns::{RecordedTurn, without_files};
+use nanobot_agent_core::{
+    Agent, AgentParts, AgentSettings, Signal, Steering, TurnFacts, TurnRequest,
+};
 
 /// Name for turns whose end is not recorded.
 const UNNAMED: &str = "replay";
 
 /// Replays a turn and returns what it journaled.
-pub(super) async fn play(
+pub(crate) async fn play(
     turn: &RecordedTurn<'_>,
     options: &ReplayOptions,
     specs: &[ToolSpec],

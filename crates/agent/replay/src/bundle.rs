@@ -11,9 +11,9 @@ use nanobot_types::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::turns::turns;
-use super::{Redactor, ReplayOptions, TurnChoice, TurnReplay, replay_session};
-use crate::TurnOptions;
+use crate::turns::turns;
+use crate::{Redactor, ReplayOptions, TurnChoice, TurnReplay, replay_session};
+use nanobot_agent_core::TurnOptions;
 
 /// Version of the file format. Other versions are rejected.
 const FORMAT: u32 = 1;

@@ -13,16 +13,18 @@ use nanobot_types::{
     ToolSource, ToolSpec,
 };
 
-use super::turns::{RecordedTurn, without_files};
-use crate::TurnOptions;
-use crate::engine::{CUT, CUT_KEY, Cut, FATAL_NOTE, UNKNOWN_OUTCOME, without_repetition_note};
+use crate::turns::{RecordedTurn, without_files};
+use nanobot_agent_core::TurnOptions;
+use nanobot_agent_core::marks::{
+    CUT, CUT_KEY, Cut, FATAL_NOTE, UNKNOWN_OUTCOME, without_repetition_note,
+};
 
 /// An answer without visible text; such answers are not recorded.
 const SILENCE: &str = "<think></think>";
 
 /// A recorded turn as a script for model, tools and people.
 #[derive(Debug)]
-pub(super) struct Script {
+pub(crate) struct Script {
     answers: Vec<Vec<StreamEvent>>,
     /// The answer to model calls beyond the recorded ones; `None` if they fail.
     beyond: Option<Vec<StreamEvent>>,
@@ -44,7 +46,7 @@ struct Call {
 }
 
 impl Script {
-    pub(super) fn of(turn: &RecordedTurn<'_>) -> Self {
+    pub(crate) fn of(turn: &RecordedTurn<'_>) -> Self {
         let ended = turn.end.map(|end| end.outcome);
         let mut script = Self {
             answers: Vec::new(),
@@ -111,20 +113,20 @@ impl Script {
     }
 
     /// Returns the answer of the model after `given` answers; `None` if the call fails.
-    pub(super) fn answer(&self, given: usize) -> Option<&Vec<StreamEvent>> {
+    pub(crate) fn answer(&self, given: usize) -> Option<&Vec<StreamEvent>> {
         self.answers.get(given).or(self.beyond.as_ref())
     }
 
-    pub(super) fn steering(&self) -> &[(usize, MessageEntry)] {
+    pub(crate) fn steering(&self) -> &[(usize, MessageEntry)] {
         &self.steering
     }
 
-    pub(super) fn interruptions(&self) -> &[usize] {
+    pub(crate) fn interruptions(&self) -> &[usize] {
         &self.interruptions
     }
 
     /// Returns the options with the limits that the recorded turn had.
-    pub(super) fn options(&self, options: &TurnOptions) -> TurnOptions {
+    pub(crate) fn options(&self, options: &TurnOptions) -> TurnOptions {
         let answers = u32::try_from(self.answers.len()).unwrap_or(u32::MAX);
         TurnOptions {
             max_iterations: match self.is_limited {
@@ -139,7 +141,7 @@ impl Script {
     /// Returns the tools of the recorded turn, each with `true` if its arguments are checked. These
     /// are `specs` without the tools that were not found then, plus a tool that accepts any
     /// arguments for each one that ran and no longer exists.
-    pub(super) fn tools(&self, specs: &[ToolSpec]) -> Vec<(ToolSpec, bool)> {
+    pub(crate) fn tools(&self, specs: &[ToolSpec]) -> Vec<(ToolSpec, bool)> {
         let missing: HashSet<&ToolName> = self
             .calls
             .iter()
@@ -180,7 +182,7 @@ impl Script {
     }
 
     /// Returns the tool's own result for the call at `position` in the turn, from 1.
-    pub(super) fn result(&self, position: u32, is_checked: bool) -> ToolResult {
+    pub(crate) fn result(&self, position: u32, is_checked: bool) -> ToolResult {
         let call = usize::try_from(position)
             .ok()
             .and_then(|position| self.calls.get(position.checked_sub(1)?));

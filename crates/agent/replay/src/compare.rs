@@ -9,7 +9,7 @@ use std::fmt;
 use nanobot_session::{Entry, MessageEntry, TurnEnd, TurnOutcome as EndedAs};
 use nanobot_types::{CallId, ChatMessage};
 
-use super::turns::RecordedTurn;
+use crate::turns::RecordedTurn;
 
 /// Number of characters shown before the place where two texts diverge.
 const BEFORE: usize = 24;
@@ -97,7 +97,7 @@ fn excerpt(text: &str, start: usize) -> String {
 }
 
 /// Returns the first divergence between a recorded turn and the journal of its replay.
-pub(super) fn first_divergence(turn: &RecordedTurn<'_>, journal: &[Entry]) -> Option<Divergence> {
+pub(crate) fn first_divergence(turn: &RecordedTurn<'_>, journal: &[Entry]) -> Option<Divergence> {
     let mut recorded = Steps::default();
     turn.messages
         .iter()

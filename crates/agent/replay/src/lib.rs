@@ -1,6 +1,6 @@
 //! Replays the recorded turns of a session with this program's code, offline and without effects.
 //!
-//! Decision: the whole [`Agent`](crate::Agent) runs, with engine, registry and journal; only its
+//! Decision: the whole [`Agent`](nanobot_agent_core::Agent) runs, with engine, registry and journal; only its
 //! boundaries are replaced. The model gives the recorded answers, the tools give the recorded
 //! results, people send the same messages in the middle of a turn, and a turn that was stopped or
 //! interrupted is stopped or interrupted at the same step. The new journal is then compared with
@@ -28,7 +28,7 @@ pub use bundle::{Bundle, BundleError};
 pub use compare::{Difference, Divergence};
 pub use redact::Redactor;
 
-use crate::TurnOptions;
+use nanobot_agent_core::TurnOptions;
 use turns::RecordedTurn;
 
 /// The turns to replay.

@@ -1,0 +1,3 @@
+//! Marks that the engine leaves in recorded messages, for programs that read a session log back.
+
+pub use crate::engine::{CUT, CUT_KEY, Cut, FATAL_NOTE, UNKNOWN_OUTCOME, without_repetition_note};
