@@ -137,7 +137,7 @@ fn answer(data: &[u8], is_anthropic: bool) {
     let pieces = read(body.chunks(size).map(<[u8]>::to_vec).collect());
     match (whole, pieces) {
         (Ok(whole), Ok(pieces)) => {
-            assert_eq!(shown(&whole), shown(&pieces), "cut every {size} bytes")
+            assert_eq!(shown(&whole), shown(&pieces), "cut every {size} bytes");
         }
         (whole, pieces) => assert_eq!(whole.is_err(), pieces.is_err(), "cut every {size} bytes"),
     }

@@ -146,7 +146,7 @@ const FAULTS: [Planted; 35] = [
             set(
                 home,
                 &json!({"channels": {"websocket": {"enabled": true, "token": "fifteen-letters"}}}),
-            )
+            );
         },
         options: &[],
         id: "channels.token",
@@ -205,7 +205,7 @@ const FAULTS: [Planted; 35] = [
             set(
                 home,
                 &json!({"agents": {"defaults": {"provider": "opneai"}}}),
-            )
+            );
         },
         options: &[],
         id: "model.usable",
@@ -240,7 +240,7 @@ const FAULTS: [Planted; 35] = [
             home.write(
                 "state.db",
                 "this was a database once, before the disk failed",
-            )
+            );
         },
         options: &[],
         id: "state.whole",
@@ -263,7 +263,7 @@ const FAULTS: [Planted; 35] = [
             set(
                 home,
                 &json!({"channels": {"pigeon": {"enabled": true, "kind": "pigeon"}}}),
-            )
+            );
         },
         options: &[],
         id: "channels.usable",
@@ -310,7 +310,7 @@ const FAULTS: [Planted; 35] = [
             set(
                 home,
                 &json!({"channels": {"websocket": {"enabled": true, "token": "x", "port": 0}}}),
-            )
+            );
         },
         options: &[],
         id: "channels.exposed",
@@ -429,7 +429,7 @@ const FAULTS: [Planted; 35] = [
             set(
                 home,
                 &email(&json!({"verifyDkim": false, "verifySpf": false})),
-            )
+            );
         },
         options: &[],
         id: "channels.senders",

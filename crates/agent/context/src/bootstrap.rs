@@ -52,7 +52,7 @@ mod tests {
     fn files_come_in_order_and_trouble_is_said() {
         let directory = tempfile::tempdir().unwrap();
         let write = |name: &str, content: &[u8]| {
-            std::fs::write(directory.path().join(name), content).unwrap()
+            std::fs::write(directory.path().join(name), content).unwrap();
         };
         assert_eq!(bootstrap(directory.path()), "");
 

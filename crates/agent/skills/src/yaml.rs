@@ -287,7 +287,7 @@ mod tests {
         ] {
             match parse(text) {
                 Err(YamlError::Syntax { line: found, .. }) => {
-                    assert!(found >= line, "{text:?} line {found}")
+                    assert!(found >= line, "{text:?} line {found}");
                 }
                 other => panic!("{text:?}: {other:?}"),
             }

@@ -8,7 +8,7 @@
 
 use std::path::Path;
 
-use nanobot_config::{Config, Environment};
+use nanobot_config::Environment;
 use nanobot_runtime::{Ended, Gateway, LoadOptions, Runtime, RuntimeError, Secrets, install_tls};
 use nanobot_testkit::telegram::{Fault, Incoming, Person, TOKEN};
 use nanobot_testkit::{Gate, ModelServer, Reply, ReservedPort, TelegramFake, WebSocketClient};

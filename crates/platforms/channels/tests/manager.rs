@@ -640,7 +640,7 @@ async fn strangers_are_kept_out_and_a_change_of_the_list_works_at_once() {
     let allow = |list| {
         fixture
             .settings
-            .send_modify(|settings| settings.access.allow_from = list)
+            .send_modify(|settings| settings.access.allow_from = list);
     };
     let say = async |id: &str| {
         let mut message = InboundMessage::text("forged", "ann", "1", "hi");

@@ -216,7 +216,7 @@ impl World {
                 ]);
             }
             T::TelegramBroken => {
-                self.fail_telegram(&[telegram::Fault::bad_gateway(), telegram::Fault::Drop])
+                self.fail_telegram(&[telegram::Fault::bad_gateway(), telegram::Fault::Drop]);
             }
             T::TelegramCutsSends => self.fail_telegram(&[telegram::Fault::DropAfterEffect]),
             T::TelegramRepeats => self.repeats = true,

@@ -137,7 +137,7 @@ fn check_pairing(world: &World) {
                     open.extend(assistant.tool_calls.iter().map(|call| call.id.clone()));
                 }
                 ChatMessage::Tool(result) => {
-                    assert!(open.remove(&result.tool_call_id), "a result without a call")
+                    assert!(open.remove(&result.tool_call_id), "a result without a call");
                 }
                 _ => assert!(open.is_empty(), "a call without a result"),
             }

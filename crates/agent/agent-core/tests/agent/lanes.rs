@@ -425,7 +425,7 @@ async fn a_suppressed_reply_withdraws_the_draft_that_showed_it() {
         let message = &delivery.message;
         match &message.kind {
             OutboundKind::Delta { stream } => {
-                streams.push((stream.clone(), message.content.clone()))
+                streams.push((stream.clone(), message.content.clone()));
             }
             OutboundKind::Withdrawn { stream } => {
                 withdrawn.push((stream.clone(), streams.len()));

@@ -396,8 +396,8 @@ const CHANGES: [(&str, Change, u64, usize, Difference); 8] = [
         "another visible text",
         |log| {
             end(&mut log[4].entry, |end| {
-                end.visible = Some("It is red.".to_owned())
-            })
+                end.visible = Some("It is red.".to_owned());
+            });
         },
         1,
         5,
@@ -430,7 +430,7 @@ const CHANGES: [(&str, Change, u64, usize, Difference); 8] = [
             set_result(
                 &mut log[8].entry,
                 "Error: Invalid parameters for tool 'look': no",
-            )
+            );
         },
         2,
         4,
@@ -442,7 +442,7 @@ const CHANGES: [(&str, Change, u64, usize, Difference); 8] = [
             set_result(
                 &mut log[14].entry,
                 "Error: Invalid parameters for tool 'message': no",
-            )
+            );
         },
         3,
         3,

@@ -125,7 +125,7 @@ async fn check(row: &Row) -> Result<(), String> {
         )?,
         "error_to_user" => require(is_explained(&response) && requests == 1)?,
         "error_bounded" => {
-            require(is_explained(&response) && words(&response).contains("longer than"))?
+            require(is_explained(&response) && words(&response).contains("longer than"))?;
         }
         "compact_and_retry_once" => {
             require(response.finish_reason == FinishReason::ContextOverflow && requests == 1)?;

@@ -152,7 +152,7 @@ async fn with_files_that_may_not_grow() {
     let (_, most) = getrlimit(Resource::RLIMIT_FSIZE).unwrap();
     setrlimit(Resource::RLIMIT_FSIZE, 512 << 10, most).unwrap();
     outlive(bus, &database, || {
-        setrlimit(Resource::RLIMIT_FSIZE, most, most).unwrap()
+        setrlimit(Resource::RLIMIT_FSIZE, most, most).unwrap();
     })
     .await;
 }

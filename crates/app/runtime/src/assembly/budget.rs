@@ -68,7 +68,7 @@ mod tests {
         let config = runtime.config();
         let defaults: AgentDefaults = config.section("agents.defaults").unwrap();
         let choice = ModelChoice::of_gateway(model.to_owned());
-        let settings = consolidation(&config, &defaults, &choice).unwrap();
+        let settings = consolidation(config, &defaults, &choice).unwrap();
         (settings.window, settings.memory_window, settings.enabled)
     }
 

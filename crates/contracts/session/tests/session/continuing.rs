@@ -32,9 +32,9 @@ fn as_python_reads(bytes: &[u8]) -> (Vec<Value>, Value) {
     {
         let value: Value = serde_json::from_str(line).unwrap();
         if value["_type"] == "metadata" {
-            metadata = value
+            metadata = value;
         } else {
-            messages.push(value)
+            messages.push(value);
         }
     }
     (messages, metadata)

@@ -81,7 +81,7 @@ async fn holds(row: &Row, log: &crate::support::Log) {
             // Checked below: the original bytes are kept, before and after the append.
             "original_kept_until_repaired_copy_is_durable" | "unknown_records_preserved" => {}
             "unknown_fields_preserved" => {
-                assert!(!messages(&before)[0].extra.is_empty(), "{}", row.id)
+                assert!(!messages(&before)[0].extra.is_empty(), "{}", row.id);
             }
             "next_append_is_readable" => {
                 store

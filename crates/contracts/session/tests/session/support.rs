@@ -149,7 +149,7 @@ pub(crate) fn assert_valid(replay: &Replay, what: &str) {
                 open = assistant.tool_calls.clone();
             }
             ChatMessage::System { .. } | ChatMessage::User(_) => {
-                assert_eq!(open, [], "{what}: calls without results")
+                assert_eq!(open, [], "{what}: calls without results");
             }
         }
     }

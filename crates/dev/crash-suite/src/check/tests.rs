@@ -235,7 +235,7 @@ const WRONG: [(Change, Property, &str); 26] = [
                     chat: CHAT,
                     body: body(&["another", "results", "more"]),
                 },
-            )
+            );
         },
         Property::PrefixContinuation,
         "element 0 of the request",
@@ -249,7 +249,7 @@ const WRONG: [(Change, Property, &str); 26] = [
                     chat: CHAT,
                     body: body(&[ORDER]),
                 },
-            )
+            );
         },
         Property::PrefixContinuation,
         "element 1 of the request",
@@ -262,7 +262,7 @@ const WRONG: [(Change, Property, &str); 26] = [
                     life: 1,
                     token: CALLS[0].to_owned(),
                 },
-            )
+            );
         },
         Property::EffectOnce,
         "ran 2 times",
@@ -275,7 +275,7 @@ const WRONG: [(Change, Property, &str); 26] = [
                     life: 0,
                     token: "call-0009-0-0".to_owned(),
                 },
-            )
+            );
         },
         Property::EffectOnce,
         "before its call",
@@ -312,7 +312,7 @@ const WRONG: [(Change, Property, &str); 26] = [
                     racers: 3,
                     owners: vec![1, 2],
                 },
-            )
+            );
         },
         Property::ConsumeOnce,
         "2 of 3 processes own the home",
@@ -344,7 +344,7 @@ const WRONG: [(Change, Property, &str); 26] = [
         |e| {
             session(e, 1)
                 .steps
-                .push(Step::Ended(vec!["telegram/101/1".to_owned()]))
+                .push(Step::Ended(vec!["telegram/101/1".to_owned()]));
         },
         Property::ConsumeOnce,
         "ended 2 times",
@@ -358,7 +358,7 @@ const WRONG: [(Change, Property, &str); 26] = [
                     chat: CHAT,
                     body: body(&[ORDER, "results"]),
                 },
-            )
+            );
         },
         Property::ConsumeOnce,
         "the same request twice",
@@ -381,7 +381,7 @@ const WRONG: [(Change, Property, &str); 26] = [
                     life: 1,
                     what: "no result".to_owned(),
                 },
-            )
+            );
         },
         Property::CheckpointValidity,
         "no result",
@@ -420,7 +420,7 @@ const WRONG: [(Change, Property, &str); 26] = [
                 .asked
                 .insert(CHAT.to_string(), vec![body(&[ORDER, "other"])])
                 .unwrap_or_default()
-                .clear()
+                .clear();
         },
         Property::RecoveryDeterminism,
         "the next requests of two copies differ",
@@ -453,7 +453,7 @@ const WRONG: [(Change, Property, &str); 26] = [
     (
         |e| {
             e.events
-                .retain(|event| !matches!(event, Event::Sent { .. }))
+                .retain(|event| !matches!(event, Event::Sent { .. }));
         },
         Property::NothingLost,
         "was not answered, and nothing says why",
@@ -467,7 +467,7 @@ const WRONG: [(Change, Property, &str); 26] = [
                     chat: CHAT,
                     text: "done mark-0001".to_owned(),
                 },
-            )
+            );
         },
         Property::NothingLost,
         "was sent twice to 101",

@@ -44,7 +44,7 @@ async fn a_draft_grows_and_becomes_the_reply() {
     };
     drafts.close(&event(&inbound, end, "")).await.unwrap();
     let part = with(reply(&inbound, "**Once** for all"), |message| {
-        message.completes = Some("s".into())
+        message.completes = Some("s".into());
     });
     running.channel.send(&part).await.unwrap();
     running.channel.send(&part).await.unwrap();
@@ -69,7 +69,7 @@ async fn edits_keep_their_distance() {
         running.fake.wait_for_sent(1).await.unwrap();
     }
     let part = with(reply(&inbound, "abcde"), |message| {
-        message.completes = Some("s".into())
+        message.completes = Some("s".into());
     });
     running.channel.send(&part).await.unwrap();
     assert_eq!(running.fake.sent()[0].text, "abcde");
@@ -89,7 +89,7 @@ async fn a_draft_that_is_gone_or_never_was_leaves_the_reply_whole() {
     let draft = running.fake.wait_for_sent(1).await.unwrap().remove(0);
     running.fake.delete(draft.channel_id, draft.message_id);
     let part = with(reply(&inbound, "first"), |message| {
-        message.completes = Some("gone".into())
+        message.completes = Some("gone".into());
     });
     running.channel.send(&part).await.unwrap();
     running
@@ -105,7 +105,7 @@ async fn a_draft_that_is_gone_or_never_was_leaves_the_reply_whole() {
         .await
         .unwrap();
     let part = with(reply(&inbound, "second"), |message| {
-        message.completes = Some("never".into())
+        message.completes = Some("never".into());
     });
     running.channel.send(&part).await.unwrap();
     assert_eq!(running.fake.texts_in(draft.channel_id), ["first", "second"]);

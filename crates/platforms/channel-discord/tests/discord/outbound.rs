@@ -214,7 +214,7 @@ async fn a_place_that_is_none_and_one_that_is_closed_are_said() {
     let inbound = running.hello().await;
     for chat in ["general", "0", "12345"] {
         let part = with(reply(&inbound, "x"), |message| {
-            message.chat_id = chat.into()
+            message.chat_id = chat.into();
         });
         let error = running.channel.send(&part).await.unwrap_err();
         assert!(

@@ -351,7 +351,7 @@ async fn unread_mails_carry_a_keyword_and_large_ones_are_refused() {
         .set_len(2_000_000)
         .unwrap();
     let part = with(news(ANN, "see"), |message| {
-        message.media = vec![MediaRef::new(path.to_string_lossy())]
+        message.media = vec![MediaRef::new(path.to_string_lossy())];
     });
     let error = channel.send(&part).await.unwrap_err();
     assert!(matches!(error, ChannelError::TooLarge(_)), "{error:?}");

@@ -23,7 +23,7 @@ fn delta(inbound: &InboundMessage, stream: &str, text: &str) -> OutboundMessage 
 
 fn completing(inbound: &InboundMessage, stream: &str, text: &str) -> OutboundPart {
     with(reply(inbound, text), |message| {
-        message.completes = Some(StreamId::from(stream))
+        message.completes = Some(StreamId::from(stream));
     })
 }
 

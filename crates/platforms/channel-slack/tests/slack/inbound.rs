@@ -241,7 +241,7 @@ async fn a_pressed_button_is_a_message_and_can_be_pressed_once() {
         },
     ]];
     let question = with(reply(&inbound, "*really?*"), |message| {
-        message.buttons = rows
+        message.buttons = rows;
     });
     let asked = running
         .channel

@@ -110,7 +110,7 @@ async fn targets_are_found_by_what_people_call_them() {
     ];
     for (target, expected) in table {
         let part = with(reply(&hello, "there"), |message| {
-            message.chat_id = target.into()
+            message.chat_id = target.into();
         });
         let sent = running.channel.send(&part).await;
         let place = running.fake.sent().last().map(|sent| sent.channel.clone());
@@ -133,7 +133,7 @@ async fn buttons_stand_below_their_text() {
     let hello = running.hello().await;
     let rows = vec![vec![button("Yes"), button("<No>")]];
     let part = with(reply(&hello, "really?"), |message| {
-        message.buttons.clone_from(&rows)
+        message.buttons.clone_from(&rows);
     });
     running.channel.send(&part).await.unwrap();
     // What does not fit above buttons goes before them.
@@ -141,7 +141,7 @@ async fn buttons_stand_below_their_text() {
     running
         .channel
         .send(&with(reply(&hello, &long), |message| {
-            message.buttons.clone_from(&rows)
+            message.buttons.clone_from(&rows);
         }))
         .await
         .unwrap();
@@ -149,7 +149,7 @@ async fn buttons_stand_below_their_text() {
     let first = OutboundPart {
         count: 2,
         ..with(reply(&hello, "one"), |message| {
-            message.buttons.clone_from(&rows)
+            message.buttons.clone_from(&rows);
         })
     };
     running.channel.send(&first).await.unwrap();
@@ -243,7 +243,7 @@ async fn what_may_have_arrived_is_looked_for() {
         };
         running.fake.fail_next("chat.postMessage", fault);
         let part = with(reply(inbound, &format!("number {number}")), |message| {
-            message.key.position = number
+            message.key.position = number;
         });
         let sent = running.channel.send(&part).await.unwrap();
         assert_eq!(
@@ -279,7 +279,7 @@ async fn what_surely_did_not_arrive_is_sent_again() {
         .fake
         .fail_next("conversations.history", Fault::error("missing_scope"));
     let other = with(reply(&hello, "who knows"), |message| {
-        message.key.position = 1
+        message.key.position = 1;
     });
     let error = running.channel.send(&other).await.unwrap_err();
     assert_eq!(error.recovery(), SendRecovery::Uncertain, "{error}");

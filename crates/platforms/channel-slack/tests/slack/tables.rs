@@ -27,7 +27,7 @@ fn with_buttons(part: OutboundPart) -> OutboundPart {
     with(part, |message| {
         message.buttons = vec![vec![Button {
             label: "Yes".to_owned(),
-        }]]
+        }]];
     })
 }
 
@@ -97,7 +97,7 @@ async fn a_table_that_is_refused_is_sent_as_text() {
         running
             .channel
             .send(&with(with_table(&hello), |message| {
-                message.key.position = number
+                message.key.position = number;
             }))
             .await
             .unwrap();
@@ -108,7 +108,7 @@ async fn a_table_that_is_refused_is_sent_as_text() {
     running
         .channel
         .send(&with_buttons(with(with_table(&hello), |message| {
-            message.key.position = 3
+            message.key.position = 3;
         })))
         .await
         .unwrap();

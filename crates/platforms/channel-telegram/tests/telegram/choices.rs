@@ -22,7 +22,7 @@ async fn a_press_says_what_stands_on_the_button() {
     let inbound = running.hello().await;
     let long = "a label that is much too long for what a button carries along with it 字";
     let question = with(reply(&inbound, "Which?"), |message| {
-        message.buttons = rows(&[&["yes", "no"], &[long]])
+        message.buttons = rows(&[&["yes", "no"], &[long]]);
     });
     let sent = running
         .channel
@@ -75,7 +75,7 @@ async fn a_stranger_presses_in_vain() {
         .push(Incoming::group(GROUP, &ann(), "/new").in_topic(5));
     let inbound = running.assistant.message(1).await.unwrap();
     let question = with(reply(&inbound, "Which?"), |message| {
-        message.buttons = rows(&[&["yes"]])
+        message.buttons = rows(&[&["yes"]]);
     });
     running.channel.send(&question).await.unwrap();
     let sent = running.fake.sent()[0].message_id;
@@ -158,7 +158,7 @@ async fn choices_without_a_text_are_said() {
     let running = Running::start(json!({"inlineKeyboards": true})).await;
     let inbound = running.hello().await;
     let question = with(reply(&inbound, ""), |message| {
-        message.buttons = rows(&[&["yes", "no"]])
+        message.buttons = rows(&[&["yes", "no"]]);
     });
     running.channel.send(&question).await.unwrap();
     assert_eq!(running.fake.sent()[0].text, "[yes] [no]");

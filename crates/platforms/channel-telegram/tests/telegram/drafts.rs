@@ -50,7 +50,7 @@ async fn end(channel: &dyn Channel, inbound: &InboundMessage, name: &str, resumi
 
 fn completing(inbound: &InboundMessage, name: &str, text: &str) -> nanobot_channel::OutboundPart {
     with(reply(inbound, text), |message| {
-        message.completes = Some(stream(name))
+        message.completes = Some(stream(name));
     })
 }
 
@@ -172,7 +172,7 @@ async fn refused_markup_is_shown_plain_and_a_lost_draft_is_replaced() {
     delta(channel, &inbound, "a", "begun").await;
     shown(&running, "begun").await;
     let refused = with(reply(&inbound, "<h1>done</h1>"), |message| {
-        message.completes = Some(stream("a"))
+        message.completes = Some(stream("a"));
     });
     channel.send(&refused).await.unwrap();
     assert_eq!(running.fake.texts_in(7), ["<h1>done</h1>"]);

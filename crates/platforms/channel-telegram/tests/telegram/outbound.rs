@@ -84,7 +84,7 @@ async fn the_first_part_quotes_if_it_shall_also_what_is_gone() {
         .unwrap();
     running.channel.send(&second).await.unwrap();
     let gone = with(reply(&inbound, "three"), |message| {
-        message.delivery.reply_to = Some("4711".into())
+        message.delivery.reply_to = Some("4711".into());
     });
     running.channel.send(&gone).await.unwrap();
     let quoted: Vec<_> = running
@@ -116,7 +116,7 @@ async fn files_go_first_each_in_its_own_way() {
     running
         .channel
         .send(&with(reply(&inbound, "here"), |message| {
-            message.media = media
+            message.media = media;
         }))
         .await
         .unwrap();
@@ -269,7 +269,7 @@ async fn every_failure_says_what_follows_and_comes_at_once() {
         assert_eq!(error.recovery(), recovery, "{error}");
     }
     let nowhere = with(reply(&inbound, "x"), |message| {
-        message.chat_id = "Ann".into()
+        message.chat_id = "Ann".into();
     });
     let error = running.channel.send(&nowhere).await.unwrap_err();
     assert_eq!(
@@ -358,7 +358,7 @@ async fn files_of_one_kind_go_together() {
     let sent = running
         .channel
         .send(&with(reply(&inbound, "here"), |message| {
-            message.media = media
+            message.media = media;
         }))
         .await
         .unwrap();
@@ -539,7 +539,7 @@ async fn a_chat_that_moved_is_followed_and_one_that_blocks_is_not_reached() {
     running
         .channel
         .send(&with(reply(&inbound, "hello"), |message| {
-            message.media = media
+            message.media = media;
         }))
         .await
         .unwrap();

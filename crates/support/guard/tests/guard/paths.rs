@@ -146,7 +146,7 @@ fn perform(policy: &PathPolicy, op: &str, path: &str) -> Result<String, String> 
                     .map_err(denied)?
                     .entries()
                     .map_err(failed)?
-            )
+            );
         }
         "write" => policy
             .write(path)
@@ -163,7 +163,7 @@ fn perform(policy: &PathPolicy, op: &str, path: &str) -> Result<String, String> 
             target.replace(b"edited").map_err(failed)?;
         }
         "delete" => {
-            fs::remove_dir_all(policy.remove(path).map_err(denied)?.path()).map_err(failed)?
+            fs::remove_dir_all(policy.remove(path).map_err(denied)?.path()).map_err(failed)?;
         }
         other => unreachable!("{other}"),
     }
