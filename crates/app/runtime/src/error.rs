@@ -1,4 +1,4 @@
-//! What keeps the assistant from starting or running, and what to try.
+//! Errors that keep the assistant from starting or running, with their remedies.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use nanobot_server::ServerError;
 use nanobot_state::StateError;
 use nanobot_tools::ToolsError;
 
-/// An error for the person at the terminal.
+/// An error that is shown to the user at the terminal.
 #[derive(Debug, thiserror::Error)]
 pub enum RuntimeError {
     /// The configuration cannot be used.
@@ -24,7 +24,7 @@ pub enum RuntimeError {
     /// The configured model cannot be used.
     #[error("the model cannot be used")]
     Model(#[from] BuildError),
-    /// The configuration names a provider that there is not.
+    /// The configuration names an unknown provider.
     #[error("agents.defaults.provider")]
     Provider(#[from] SelectError),
     /// A plugged-in provider refuses its section.
@@ -42,7 +42,7 @@ pub enum RuntimeError {
         /// The name.
         name: &'static str,
     },
-    /// A key cannot be one.
+    /// An API key is malformed.
     #[error("providers.{section}.apiKey cannot be used")]
     Key {
         /// The section.
@@ -51,7 +51,7 @@ pub enum RuntimeError {
         #[source]
         source: KeyError,
     },
-    /// There is no such time zone.
+    /// The time zone is unknown.
     #[error("cron.timezone")]
     Zone(#[from] nanobot_cron::ScheduleError),
     /// The proxy cannot be used.
@@ -66,10 +66,10 @@ pub enum RuntimeError {
         #[source]
         source: std::io::Error,
     },
-    /// The files of the workspace cannot be made.
+    /// The files of the workspace cannot be created.
     #[error("the workspace cannot be prepared")]
     Context(#[from] ContextError),
-    /// The tools are configured wrongly.
+    /// The tools are misconfigured.
     #[error("the tools cannot be used")]
     Tools(#[from] ToolsError),
     /// The home is in use, or its state cannot be used.
@@ -78,10 +78,10 @@ pub enum RuntimeError {
     /// Two commands have one name.
     #[error(transparent)]
     Commands(#[from] DuplicateCommand),
-    /// The channels are configured wrongly.
+    /// The channels are misconfigured.
     #[error(transparent)]
     Channels(#[from] ChannelsError),
-    /// Who was approved cannot be told or changed.
+    /// The file of pairings cannot be read or changed.
     #[error(transparent)]
     Pairing(#[from] PairingError),
     /// The configuration has no such channel.
@@ -89,25 +89,25 @@ pub enum RuntimeError {
     NoChannel {
         /// The name.
         name: ChannelName,
-        /// Those there are.
+        /// The configured channels.
         known: String,
     },
     /// The health endpoint cannot listen.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// The gateway cannot do what was asked, or is gone.
+    /// The gateway refused the request, or is gone.
     #[error(transparent)]
     Control(#[from] ControlError),
     /// A process owns the home and does not answer.
     #[error("a gateway{} has this home and does not answer", process(*pid))]
     Silent {
-        /// Its process id, where it can be read.
+        /// Its process id, if it can be read.
         pid: Option<u32>,
         /// What failed.
         #[source]
         source: ControlError,
     },
-    /// The ledger does not allow it, or failed.
+    /// The ledger refused the operation, or failed.
     #[error(transparent)]
     Ledger(#[from] BusError),
     /// The assistant failed.
@@ -131,7 +131,7 @@ fn silent_remedy(pid: Option<u32>) -> String {
     )
 }
 
-/// An error with everything it stems from, in one line.
+/// Formats an error and its sources in one line.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -144,7 +144,7 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 }
 
 impl RuntimeError {
-    /// What to try.
+    /// Returns the remedy to suggest.
     #[must_use]
     pub fn remedy(&self) -> Option<String> {
         match self {
@@ -188,7 +188,7 @@ impl RuntimeError {
         }
     }
 
-    /// The exit code of a program that ends with this error: 2 when the configuration has to
+    /// Returns the exit code of a program that ends with this error: 2 if the configuration has to
     /// change, 1 otherwise.
     #[must_use]
     pub fn exit_code(&self) -> u8 {

@@ -5,9 +5,9 @@
 //! print; everything below it knows nothing of configuration files.
 //!
 //! A program starts with [`Runtime::builder`], adds its own channels, tools and providers, and
-//! hands the [`Runtime`] to a [`Gateway`] or a [`Terminal`]. Four rooms, each using those before
-//! it: `assembly` makes the parts, `gateway` runs them, `operator` looks after a home from outside,
-//! `terminal` is the conversation at a prompt.
+//! hands the [`Runtime`] to a [`Gateway`] or a [`Terminal`]. The crate has four modules, each using
+//! those before it: `assembly` makes the parts, `gateway` runs them, `operator` inspects and
+//! maintains a home from outside, and `terminal` is the conversation at a prompt.
 //!
 //! ```
 //! use nanobot_runtime::{LoadOptions, Runtime, Status};

@@ -1,4 +1,4 @@
-//! Who may talk to the assistant, as the configuration and the file of paired people have it.
+//! Access to the assistant, from the configuration and the file of paired people.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use nanobot_channels::{AccessRules, PairingStore, Person, Verdict};
 use crate::assembly::channels::wanted;
 use crate::{Runtime, RuntimeError};
 
-/// What became of somebody whose approval was taken back.
+/// Outcome of revoking an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Revoked {
-    /// They are not let in any more.
+    /// The person is no longer let in.
     Done,
-    /// They are, by the configuration.
+    /// The approval is removed, but the configuration still lets the person in.
     StillLetIn,
-    /// There was no approval.
+    /// The person was not approved.
     WasNotApproved,
 }
 
-/// Access to a home's assistant, always as it is written now.
+/// Access rules and pairings of a home. Reads the files again at every call, never from a cache.
 #[derive(Clone, Debug)]
 pub struct HomeAccess {
     store: PairingStore,
@@ -27,7 +27,7 @@ pub struct HomeAccess {
 }
 
 impl HomeAccess {
-    /// Access to the assistant of `runtime`; nothing is read yet.
+    /// Returns the access of the assistant of `runtime`; nothing is read yet.
     #[must_use]
     pub fn of(runtime: &Runtime) -> Self {
         Self {
@@ -36,16 +36,16 @@ impl HomeAccess {
         }
     }
 
-    /// Who was approved, and who waits for it. Its methods block.
+    /// Returns the approved people and the pending requests. Its methods block.
     #[must_use]
     pub fn pairing(&self) -> &PairingStore {
         &self.store
     }
 
-    /// The rules of every channel that can be used, by name. Reads the configuration again.
+    /// Reads the configuration again and returns the access rules of every usable channel, by name.
     ///
     /// # Errors
-    /// [`RuntimeError::Config`].
+    /// Returns [`RuntimeError::Config`] if the configuration cannot be used.
     pub fn rules(&self) -> Result<BTreeMap<ChannelName, AccessRules>, RuntimeError> {
         let settings = wanted(&self.runtime.reload()?)?.into_iter();
         let settings = settings.filter_map(|channel| {
@@ -59,11 +59,11 @@ impl HomeAccess {
             .collect())
     }
 
-    /// Whether the rules let somebody write in a direct chat who was approved, or was not; `None`
-    /// where they have no such channel.
+    /// Returns whether the rules let a person write in a direct chat, given whether the person is
+    /// approved; `None` if there is no such channel.
     ///
     /// # Errors
-    /// [`RuntimeError::Config`].
+    /// Returns [`RuntimeError::Config`] if the configuration cannot be used.
     pub fn is_let_in(&self, person: &Person, approved: bool) -> Result<Option<bool>, RuntimeError> {
         let chat = ChatId::from(person.sender.as_str());
         let rules = self.rules()?;
@@ -74,10 +74,11 @@ impl HomeAccess {
             .map(|rules| verdict(rules) == Verdict::Allowed))
     }
 
-    /// Takes an approval back.
+    /// Revokes an approval.
     ///
     /// # Errors
-    /// [`RuntimeError::Pairing`] and [`RuntimeError::Config`].
+    /// Returns [`RuntimeError::Pairing`] if the file of pairings cannot be used,
+    /// [`RuntimeError::Config`] if the configuration cannot be used.
     pub fn revoke(&self, person: &Person) -> Result<Revoked, RuntimeError> {
         let mut meant = self.store.revoke(person)?;
         let was_approved = !meant.is_empty();
@@ -94,8 +95,8 @@ impl HomeAccess {
         })
     }
 
-    /// Whether somebody may say who else is let in: the rules know who they are and let them in. Who
-    /// is let in only as everybody is, may not.
+    /// `true` if this sender may approve others: the sender is approved or named in the rules, and
+    /// is let in. A sender who is let in only by the wildcard may not approve.
     pub(crate) fn may_approve(
         &self,
         channel: &ChannelName,
@@ -202,7 +203,7 @@ mod tests {
             );
             assert!(
                 !access.may_approve(&"other".into(), &sender).unwrap(),
-                "of no other channel"
+                "an approver of one channel may not approve in another"
             );
         }
     }

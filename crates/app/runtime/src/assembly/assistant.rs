@@ -30,23 +30,23 @@ use crate::assembly::settings::AgentDefaults;
 use crate::assembly::skills;
 use crate::{ModelChoice, Runtime, RuntimeError, memory_store, session_store};
 
-/// The variable of the Python program for the number of turns at a time.
+/// Environment variable of the Python program: maximum number of concurrent turns.
 const CONCURRENCY_VARIABLE: &str = "NANOBOT_MAX_CONCURRENT_REQUESTS";
 
-/// An agent and what was learned while it was built.
+/// An agent, with what was found out while building it.
 #[derive(Debug)]
 pub(crate) struct Assistant {
     pub(crate) agent: Arc<Agent>,
     pub(crate) model: ModelChoice,
-    /// Who is asked.
+    /// Sends the requests to the model's provider.
     pub(crate) router: Arc<ProviderRouter>,
-    /// Files that were made in the workspace.
+    /// Files that were created in the workspace.
     pub(crate) created: Vec<PathBuf>,
 }
 
 impl Assistant {
-    /// Builds an agent whose `message` tool writes to `outbox`, and whose `spawn` tool gives tasks
-    /// to what `spawner` makes of its subagents.
+    /// Builds an agent. Its `message` tool writes to `outbox`; its `spawn` tool hands tasks to the
+    /// spawner that `spawner` makes of the subagents.
     pub(crate) fn build(
         runtime: &Runtime,
         model: ModelChoice,
@@ -116,17 +116,17 @@ impl Assistant {
     }
 }
 
-/// Where results of tools are kept that are too long for a prompt.
+/// Returns the folder of tool results that are too long for a prompt.
 pub(crate) fn results_folder(config: &Config) -> PathBuf {
     config.paths().data_dir.join("tool-results")
 }
 
-/// Folder of files of messages that are still to be sent.
+/// Returns the folder of attachments of messages that are still to be sent.
 pub(crate) fn outbox_folder(config: &Config) -> PathBuf {
     config.paths().data_dir.join("outbox")
 }
 
-/// Makes the workspace and what is missing in it.
+/// Creates the workspace and the files that are missing in it. Returns the created files.
 pub(crate) fn prepare(workspace: &Path) -> Result<Vec<PathBuf>, RuntimeError> {
     let unusable = |source| RuntimeError::Workspace {
         path: workspace.to_owned(),
@@ -147,7 +147,7 @@ fn concurrency(config: &Config, defaults: &AgentDefaults) -> usize {
     })
 }
 
-/// What prompts are built from.
+/// Sources of the prompts.
 struct Contexts {
     settings: ContextSettings,
     memory: Arc<MarkdownStore>,
@@ -205,12 +205,12 @@ impl Contexts {
 /// Tools that need no conversation: files, shell, web, and those that were plugged in.
 pub(crate) struct Tools {
     tools: Vec<Arc<dyn Tool>>,
-    /// Those that look things up, and the one that sets reminders.
+    /// Memory and session search, and the tool that sets reminders.
     lookups: Vec<Arc<dyn Tool>>,
     policy: Arc<PathPolicy>,
     audit: Arc<AuditLog>,
     secrets: Secrets,
-    /// Folder of attachments that wait to be sent.
+    /// Folder of attachments that are still to be sent.
     outbox: PathBuf,
 }
 
@@ -243,7 +243,7 @@ impl Tools {
         })
     }
 
-    /// These, and those with which an assistant remembers, talks to people and starts subagents.
+    /// Returns the tools of the main agent: these, search, reminders, `message` and `spawn`.
     pub(crate) fn for_assistant(
         &self,
         outbox: Arc<dyn Outbox>,
@@ -257,7 +257,7 @@ impl Tools {
         self.registry(self.lookups.iter().cloned().chain([message]).chain(spawn))
     }
 
-    /// These and no others: a subagent talks to nobody and starts no other.
+    /// Returns the tools of a subagent: it sends no messages and starts no subagents.
     fn for_subagents(&self) -> Arc<Registry> {
         self.registry([])
     }

@@ -1,9 +1,9 @@
-//! `logs/audit.log`: every run of a tool, a line of JSON each.
+//! The audit log, `logs/audit.log`: one line of JSON per tool run.
 //!
-//! Decision: a line is written before the turn goes on, so that what a tool did is on record
-//! before anything that follows from it; but a disk that is full, broken or slow costs the line
-//! and never the turn. Arguments are kept without secrets and cut; of what a tool answered only
-//! its digest and size are kept: the session has the rest.
+//! Decision: a line is written before the turn continues, so that a tool run is on record before
+//! anything that follows from it. A full, broken or slow disk loses the line, never the turn.
+//! Arguments are redacted and truncated. Of the output only the digest and the size are kept: the
+//! session has the text.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,24 +22,24 @@ use sha2::{Digest as _, Sha256};
 use crate::RuntimeError;
 use crate::assembly::rotating_file::RotatingFile;
 
-/// How long a turn waits for a line.
+/// Maximum time that a turn waits for a line to be written.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The most characters of one text among arguments.
+/// Maximum length of one string among the arguments, in characters.
 const TEXT_LIMIT: usize = 500;
-/// The most characters of all arguments.
+/// Maximum length of all arguments, in characters.
 const ARGUMENTS_LIMIT: usize = 4000;
 
-/// Writes down every run of a tool.
+/// Writes one line per tool run.
 #[derive(Debug)]
 pub(crate) struct AuditLog {
     file: Arc<Mutex<RotatingFile>>,
-    /// The last line was lost; said once until one is written again.
+    /// Set while lines are lost. A failure is logged once, until a line is written again.
     is_failing: AtomicBool,
     secrets: Secrets,
 }
 
 impl AuditLog {
-    /// The log of a home. Nothing is opened before the first line.
+    /// Returns the audit log of a home. The file is opened with the first line.
     pub(crate) fn of(config: &Config, secrets: Secrets) -> Result<Self, RuntimeError> {
         let file = RotatingFile::new(
             config.paths().logs.join("audit.log"),
@@ -94,7 +94,7 @@ impl ToolWatch for AuditLog {
     }
 }
 
-/// A line.
+/// A line of the log.
 #[derive(Serialize)]
 struct Record {
     time: String,
@@ -106,7 +106,7 @@ struct Record {
     sender: Option<SenderId>,
     origin: Origin,
     tool: ToolName,
-    /// `null` for a tool that there is not.
+    /// `null` if the tool does not exist.
     effect: Option<Effect>,
     arguments: Value,
     success: bool,
@@ -114,7 +114,7 @@ struct Record {
     output: Outcome,
 }
 
-/// What came of it.
+/// Size and digest of a tool's output.
 #[derive(Serialize)]
 struct Outcome {
     bytes: usize,
@@ -122,7 +122,7 @@ struct Outcome {
 }
 
 impl Record {
-    /// All but the arguments.
+    /// Returns the record without its arguments.
     fn of(run: &ToolRun<'_>) -> Self {
         let context = run.context;
         Self {
@@ -146,7 +146,7 @@ impl Record {
     }
 }
 
-/// SHA-256 in lower-case hexadecimal digits.
+/// Returns the SHA-256 as lower-case hexadecimal digits.
 fn digest(text: &str) -> String {
     Sha256::digest(text.as_bytes())
         .iter()
@@ -154,9 +154,9 @@ fn digest(text: &str) -> String {
         .collect()
 }
 
-/// Arguments without secrets, cut to a size that a log can hold; what is no JSON stays a text.
+/// Redacts and truncates arguments. Arguments that are not JSON become a string.
 fn bounded(arguments: &str, secrets: &Secrets) -> Value {
-    // Secrets first: half a secret no longer looks like one.
+    // Redact before truncating: half a secret is no longer recognised as one.
     let text = |plain: &str| cut(&without_secrets(&secrets.hide(plain)), TEXT_LIMIT);
     let Ok(value) = serde_json::from_str::<Value>(arguments) else {
         return text(arguments).into();
@@ -170,7 +170,7 @@ fn bounded(arguments: &str, secrets: &Secrets) -> Value {
     }
 }
 
-/// The beginning of a text, and how long it was.
+/// Truncates `text` to `limit` characters and appends its full length.
 fn cut(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         Some((end, _)) => {

@@ -1,4 +1,4 @@
-//! How much of a conversation fits: the window of the model, or what the configuration says of it.
+//! The token budget of a conversation: the model's context window, or what the configuration sets.
 
 use nanobot_agent_core::ConsolidationSettings;
 use nanobot_config::Config;
@@ -7,12 +7,12 @@ use nanobot_providers::context_window;
 use crate::assembly::settings::AgentDefaults;
 use crate::{ModelChoice, ModelSource, RuntimeError};
 
-/// The key that says how much fits.
+/// Configuration key of the context window.
 const WINDOW: &str = "agents.defaults.contextWindowTokens";
 
-/// When conversations with this model are summarised. What is configured counts; else what is
-/// known about the model, and for one that nobody knows the default. A window of messages counts
-/// beside that while no window of tokens is configured.
+/// Returns the settings of consolidation for this model. A configured window wins; otherwise the
+/// model's known window is used, and the default for an unknown model. `memoryWindow` (a number of
+/// messages) applies only while no token window is configured.
 pub(crate) fn consolidation(
     config: &Config,
     defaults: &AgentDefaults,
@@ -23,7 +23,7 @@ pub(crate) fn consolidation(
     let window = match context_window(&model.model).and_then(|window| usize::try_from(window).ok())
     {
         Some(window) if !is_configured => match model.source {
-            // Servers at home are started with less than the model was made for.
+            // Local servers are often started with a smaller window than the model's.
             ModelSource::Local { .. } => window.min(configured),
             _ => window,
         },
@@ -52,7 +52,7 @@ mod tests {
     /// Keys of `agents.defaults` and their values.
     type Keys<'a> = &'a [(&'a str, &'a str)];
 
-    /// Window, window of messages, and whether it is switched on.
+    /// Window in tokens, window in messages, and whether consolidation is on.
     type Read = (usize, Option<usize>, bool);
 
     fn settings(keys: Keys<'_>, model: &str) -> Read {

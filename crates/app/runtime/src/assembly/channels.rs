@@ -1,9 +1,10 @@
-//! Which channels a configuration asks for, and making them.
+//! Reads the channels of a configuration and makes them.
 //!
-//! Decision: two channels that receive for one account are refused by name, because a platform would
-//! give each message to one of the two, or to both. Across gateways of one person the same is held by
-//! a lock under `~/.cache/nanobot`, named by a digest of the account: there is one such folder whatever
-//! homes, containers aside, and a crash releases it. What runs elsewhere only the platform knows.
+//! Decision: two channels that receive for one account are refused by name, because a platform
+//! would give each message to one of the two, or to both. Across gateways of one user the same is
+//! ensured by a lock under `~/.cache/nanobot`, named by a digest of the account. That folder is the
+//! same for all homes of the user (containers aside), and a crash releases the lock. A receiver on
+//! another machine is known only to the platform.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -28,10 +29,10 @@ use super::noted_secrets::LearningNotes;
 use crate::Runtime;
 use crate::error::chain;
 
-/// The only section of `channels` that is no channel.
+/// The only key of `channels` that is not a channel.
 pub(crate) const LIFECYCLE_NOTICES: &str = "lifecycleNotices";
 
-/// What every channel's section has.
+/// Keys that every channel's section has.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Enabled {
@@ -47,18 +48,18 @@ pub(crate) struct Wanted {
     pub(crate) name: ChannelName,
     pub(crate) kind: String,
     pub(crate) is_enabled: bool,
-    /// What its platform's factory is given.
+    /// Input of the platform's factory.
     pub(crate) raw: RawConfig,
-    /// Settings of all channels, which its own section may override.
+    /// Defaults of `channels`, which the channel's own section may override.
     shared: DeliverySettings,
-    /// The lock of its account.
+    /// Path of the lock of the account.
     claim: Option<PathBuf>,
-    /// Who was approved.
+    /// Approved people.
     pairing: PairingStore,
     extensions: Arc<Extensions>,
 }
 
-/// The channels of a configuration, in the order of their names.
+/// Returns the channels of a configuration, ordered by name.
 pub(crate) fn wanted(runtime: &Runtime) -> Result<Vec<Wanted>, ConfigError> {
     let names = runtime.config().names("channels")?;
     names
@@ -68,7 +69,8 @@ pub(crate) fn wanted(runtime: &Runtime) -> Result<Vec<Wanted>, ConfigError> {
         .collect()
 }
 
-/// For whom a channel receives: a digest, because it is made of secrets.
+/// Returns an id of the account that a channel receives for. It is a digest, because it is made of
+/// secrets.
 fn account(extensions: &Extensions, kind: &str, raw: &RawConfig) -> Option<String> {
     let credentials = extensions.channels.factory(kind).ok()?.credentials();
     let mut digest = Sha256::new_with_prefix(kind);
@@ -98,20 +100,20 @@ fn account(extensions: &Extensions, kind: &str, raw: &RawConfig) -> Option<Strin
     is_known.then(|| format!("{kind}-{hex}"))
 }
 
-/// A channel that was made, and who changes its settings.
+/// A channel, and the sender that changes its settings while it runs.
 pub(crate) struct Made {
     pub(crate) managed: ManagedChannel,
     pub(crate) settings: watch::Sender<ChannelSettings>,
 }
 
 impl Wanted {
-    /// What a configuration says of a channel, whether or not it knows it.
+    /// Reads a channel's section. The configuration need not have one.
     pub(crate) fn read(runtime: &Runtime, name: &str) -> Result<Self, ConfigError> {
         let (config, extensions) = (runtime.config(), runtime.shared_extensions());
         let key = format!("channels.{name}");
         let Enabled { enabled, kind } = config.section(&key)?;
         let section = match config.raw(&key) {
-            // What is off may be as it likes.
+            // A disabled channel's section need not be valid.
             Err(_) if !enabled => Value::Null,
             section => section?.unwrap_or_default(),
         };
@@ -144,7 +146,7 @@ impl Wanted {
         })
     }
 
-    /// Adds tokens that the channel notes to `secrets`.
+    /// Makes tokens that the channel saves in its notes known to `secrets`.
     pub(crate) fn teaching(mut self, secrets: &Secrets) -> Self {
         let learning = |inner| {
             Arc::new(LearningNotes {
@@ -156,7 +158,7 @@ impl Wanted {
         self
     }
 
-    /// Makes the channel; opens nothing.
+    /// Makes the channel and opens no connection.
     pub(crate) fn make(&self) -> Result<Made, ChannelsError> {
         let (settings, receiver) = watch::channel(self.settings()?);
         let again = self.clone();
@@ -170,7 +172,8 @@ impl Wanted {
         Ok(Made { managed, settings })
     }
 
-    /// The channel by itself. None has the name of the terminal, whose word counts for all of them.
+    /// Makes the platform's channel. Refuses the name of the terminal: commands from that channel
+    /// apply to all channels.
     pub(crate) fn channel(&self) -> Result<Arc<dyn Channel>, ChannelsError> {
         if self.name.as_str() == TERMINAL_CHANNEL {
             let message = format!(
@@ -190,24 +193,24 @@ impl Wanted {
         channels.create(&self.kind, self.name.clone(), &self.raw)
     }
 
-    /// The same channel on another platform.
+    /// Returns the same channel on another platform.
     pub(crate) fn of_kind(self, kind: String) -> Self {
         Self { kind, ..self }
     }
 
-    /// `true` if this program knows its platform.
+    /// `true` if this build has the platform.
     pub(crate) fn is_known(&self) -> bool {
         self.extensions.channels.factory(&self.kind).is_ok()
     }
 
-    /// What whoever runs it has to know.
+    /// Returns the settings for the channel manager.
     pub(crate) fn settings(&self) -> Result<ChannelSettings, ChannelsError> {
         let channels = &self.extensions.channels;
         channels.settings(&self.kind, &self.name, &self.shared, &self.raw)
     }
 
-    /// Whether the channel of `other` would be another one. Settings that the channel does not read
-    /// itself are left out: they change while it runs.
+    /// `true` if `other` would make the same channel. Settings that the channel does not read
+    /// itself are ignored: they change while it runs.
     pub(crate) fn is_same_channel(&self, other: &Self) -> bool {
         self.kind == other.kind
             && self.raw.proxy == other.raw.proxy
@@ -215,7 +218,7 @@ impl Wanted {
     }
 }
 
-/// What of a section the channel itself reads.
+/// Returns the part of a section that the channel itself reads.
 fn own_part(raw: &RawConfig) -> Value {
     let mut section = raw.section.clone();
     if let Some(keys) = section.as_object_mut() {
@@ -226,7 +229,7 @@ fn own_part(raw: &RawConfig) -> Value {
     section
 }
 
-/// The keys that every channel's section may have. The channel itself reads none of them.
+/// Returns the keys that every channel's section may have. The channel itself reads none of them.
 pub(crate) fn shared_keys() -> Vec<String> {
     let delivery = serde_json::to_value(DeliverySettings::default()).unwrap_or_default();
     let delivery = delivery
@@ -240,11 +243,11 @@ pub(crate) fn shared_keys() -> Vec<String> {
     common.map(str::to_owned).chain(delivery).collect()
 }
 
-/// What became of the enabled channels of a configuration.
+/// The enabled channels of a configuration; the error text for each that could not be made.
 pub(crate) type Channels = BTreeMap<ChannelName, (Wanted, Result<Made, String>)>;
 
-/// Makes the enabled channels. One that cannot be made, or receives for the account of another one,
-/// says why.
+/// Makes the enabled channels. A channel that cannot be made, or that receives for the account of
+/// another one, has an error instead.
 pub(crate) fn make_all(wanted: Vec<Wanted>) -> Channels {
     let mut accounts: BTreeMap<PathBuf, ChannelName> = BTreeMap::new();
     let make = |wanted: Wanted| {
@@ -271,7 +274,8 @@ pub(crate) fn make_all(wanted: Vec<Wanted>) -> Channels {
         .collect()
 }
 
-/// It was made before, so only what changed on this computer keeps it from being made again.
+/// Converts the error of making a channel again. Its configuration was valid before, so any other
+/// error has a local cause.
 fn unmakeable(error: ChannelsError) -> ChannelError {
     match error {
         ChannelsError::Create { source, .. } => source,

@@ -1,7 +1,7 @@
-//! Jobs, as the configuration has them, and what becomes of their runs.
+//! Scheduled jobs as configured, and the outcomes of their runs.
 //!
-//! Decision: every command changes the file of jobs itself, under its lock; the system tells the
-//! gateway of that, so nobody needs to be asked. Only a gateway fires.
+//! Decision: every command edits the file of jobs itself, under its lock. The gateway notices
+//! through file events, so commands do not have to ask it. Only a gateway fires jobs.
 
 use std::sync::Arc;
 
@@ -21,18 +21,18 @@ use serde::{Deserialize, Serialize};
 use crate::RuntimeError;
 use crate::assembly::settings::AgentDefaults;
 
-/// More entries of the ledger than this are not looked through.
+/// Maximum number of ledger entries that are searched.
 const LOOKED_AT: usize = 10_000;
 
 /// `cron`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct CronConfig {
-    /// Whether a gateway runs jobs, and the assistant can set them.
+    /// Set when a gateway runs jobs and the assistant can create them.
     pub(crate) enabled: bool,
-    /// Where the assistant lives, as an IANA name; otherwise as this computer says.
+    /// The assistant's time zone, as an IANA name; the host's by default.
     pub(crate) timezone: Option<String>,
-    /// How jobs run.
+    /// Limits of jobs.
     #[serde(flatten)]
     pub(crate) settings: CronSettings,
 }
@@ -50,19 +50,20 @@ impl Default for CronConfig {
 /// The jobs of a configuration.
 #[derive(Clone, Debug)]
 pub struct Scheduling {
-    /// Where they are.
+    /// The file of jobs.
     pub store: JobStore,
-    /// Where the assistant lives.
+    /// The assistant's time zone.
     pub zone: Zone,
     enabled: bool,
     settings: CronSettings,
 }
 
 impl Scheduling {
-    /// The jobs of `config`; nothing is read yet.
+    /// Returns the jobs of `config`; nothing is read yet.
     ///
     /// # Errors
-    /// [`RuntimeError::Config`] when `cron` cannot be used, [`RuntimeError::Zone`] when its zone is none.
+    /// Returns [`RuntimeError::Config`] if `cron` cannot be used, [`RuntimeError::Zone`] if there
+    /// is no such time zone.
     pub fn of(config: &Config) -> Result<Self, RuntimeError> {
         let CronConfig {
             enabled,
@@ -84,7 +85,7 @@ impl Scheduling {
         })
     }
 
-    /// The tool that sets them, unless they are switched off.
+    /// Returns the `cron` tool; `None` if jobs are disabled.
     pub(crate) fn tool(&self, audiences: Audiences) -> Option<Arc<dyn Tool>> {
         let tool = CronTool::new(
             self.store.clone(),
@@ -97,7 +98,7 @@ impl Scheduling {
             .then(|| Arc::new(Typed::new(tool)) as Arc<dyn Tool>)
     }
 
-    /// What fires them, unless they are switched off.
+    /// Returns the service that fires jobs; `None` if jobs are disabled.
     pub(crate) fn service(
         self,
         bus: Arc<dyn Bus>,
@@ -123,7 +124,7 @@ impl Scheduling {
     }
 }
 
-/// Names owners by who hears their conversation.
+/// Identifies the owner of a job by the audience of its session.
 #[derive(Debug)]
 struct AudienceOwners(Audiences);
 
@@ -134,7 +135,7 @@ impl Owners for AudienceOwners {
     }
 }
 
-/// Tells from the ledger and the session log how a run ended.
+/// Reads from the ledger and the session log how a run ended.
 #[derive(Debug)]
 pub(crate) struct JobRuns {
     pub(crate) agent: Arc<Agent>,
@@ -143,7 +144,7 @@ pub(crate) struct JobRuns {
 }
 
 impl JobRuns {
-    /// The entry of a message among those that match.
+    /// Finds the entry of a message among those that match; `None` if the ledger cannot be read.
     async fn entry(
         &self,
         filter: LedgerFilter,
@@ -169,7 +170,8 @@ impl JobRuns {
 #[async_trait]
 impl Runs for JobRuns {
     async fn ended(&self, session: &SessionKey, message: &MessageId) -> Option<Result<(), String>> {
-        // Settled first: a turn that ends is recorded before that.
+        // Check the ledger before the session log: the end of a turn is recorded before its message
+        // is settled.
         let is_open = self.entry(LedgerFilter::Open, message).await?.is_some();
         let has_helpers = self
             .agent

@@ -1,4 +1,4 @@
-//! The first visit to a home that another program wrote.
+//! The first run on a home that another program wrote.
 
 use std::path::{Path, PathBuf};
 
@@ -8,14 +8,14 @@ use nanobot_state::StateDb;
 use crate::RuntimeError;
 use crate::assembly::older_tasks::OlderTasks;
 
-/// What was found in a home of the Python program before anything is written into it.
+/// Findings in a home of the Python program, made before anything is written into it.
 #[derive(Debug)]
 pub struct FirstRun {
     /// What is read, kept, ignored and changed.
     pub report: ImportReport,
     /// The copy of `config.json`.
     pub backup: Option<PathBuf>,
-    /// The jobs of an older layout.
+    /// Import of the jobs of an older layout.
     pub tasks: Option<OlderTasks>,
     /// The Python program, if it seems to run on this home.
     pub running: Option<RunningProgram>,
@@ -25,7 +25,7 @@ impl std::fmt::Display for FirstRun {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.report)?;
         if let Some(tasks) = &self.tasks {
-            // The report ends its last line.
+            // The report ends with a newline.
             writeln!(f, "  {tasks}")?;
         }
         if let Some(backup) = &self.backup {
@@ -44,8 +44,9 @@ impl std::fmt::Display for FirstRun {
 }
 
 impl FirstRun {
-    /// Reports a home and backs its configuration up, once: the state database that is left
-    /// behind makes the home ours. `None` in a home that is new or ours already.
+    /// Reports on a home and backs its configuration up. Does so once: it creates the state
+    /// database, which marks the home as ours. Returns `None` for a home that is new or already
+    /// ours.
     pub(crate) async fn perform(config: &Config) -> Result<Option<Self>, RuntimeError> {
         let paths = config.paths();
         if paths.state_db.exists() {

@@ -20,21 +20,21 @@ use crate::assembly::settings::{
 };
 use crate::assembly::transcription::TranscriptionConfig;
 
-/// What the command line says about the configuration.
+/// Options of the command line for the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct LoadOptions {
     /// `--config`.
     pub config: Option<PathBuf>,
     /// `--workspace`.
     pub workspace: Option<String>,
-    /// Further keys with their values, the strongest layer.
+    /// Further keys with their values, as the layer of highest precedence.
     pub overrides: Vec<(String, String)>,
-    /// A file named by `config` need not exist: it is about to be written.
+    /// Set when the file named by `config` may be missing because it is about to be written.
     pub may_be_missing: bool,
 }
 
-/// Makes ring the crypto library of this process. Call it once before anything connects; calling
-/// it again does nothing.
+/// Installs ring as the TLS crypto provider of this process. Call it once before anything connects;
+/// further calls do nothing.
 pub fn install_tls() {
     if rustls::crypto::ring::default_provider()
         .install_default()
@@ -64,8 +64,8 @@ pub(super) fn load(
     loader.load()
 }
 
-/// Keys of channels at which `""` means none: no proxy, not the one of the environment; no reaction, not
-/// the usual one.
+/// Keys of channels for which `""` means none: no proxy instead of the environment's, no reaction
+/// instead of the default one.
 const EMPTY_IS_NONE: [&str; 6] = [
     "proxy",
     "reactEmoji",
@@ -75,7 +75,7 @@ const EMPTY_IS_NONE: [&str; 6] = [
     "subjectPrefix",
 ];
 
-/// Sections of every part, the plugged-in ones included.
+/// Returns the sections of all parts, including those of extensions.
 pub(super) fn schema(extensions: &Extensions) -> Result<Schema, ConfigError> {
     let known_providers = nanobot_providers::TABLE.iter().map(|spec| spec.name);
     let schema = Schema::new()
@@ -108,7 +108,8 @@ pub(super) fn schema(extensions: &Extensions) -> Result<Schema, ConfigError> {
     }))
 }
 
-/// The sections of platforms with the keys that every channel has, so that these are known.
+/// Returns the sections of the platforms. Each includes the keys that every channel has, so that
+/// these count as known.
 fn channel_sections(extensions: &Extensions) -> Vec<(&'static str, Value)> {
     let mut sections = extensions.channel_defaults();
     for section in sections
@@ -117,7 +118,7 @@ fn channel_sections(extensions: &Extensions) -> Vec<(&'static str, Value)> {
     {
         for key in shared_keys() {
             let nothing = match key.as_str() {
-                // The ids of groups are people's own words.
+                // The keys of `groups` are group ids, so any key is allowed.
                 "groups" => json!({}),
                 "dm" => json!({ "enabled": null, "policy": null, "allowFrom": null }),
                 _ => Value::Null,
@@ -163,7 +164,7 @@ mod tests {
         );
     }
 
-    /// Every key that is known, as one value, with what `leaf` makes of its default.
+    /// Returns every known key as one value; `leaf` maps each default.
     fn every_key(leaf: &impl Fn(&Value) -> Value) -> Value {
         fn filled(value: &Value, leaf: &impl Fn(&Value) -> Value) -> Value {
             match value {

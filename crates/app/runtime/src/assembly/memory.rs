@@ -1,4 +1,4 @@
-//! Memory and the search over it, as the configuration has them.
+//! Memory and its search, as configured.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,23 +13,23 @@ use nanobot_tool::{Tool, Typed};
 use crate::assembly::prompts;
 use crate::{RuntimeError, session_store};
 
-/// The name of the search index in a home.
+/// File name of the search index, in the data folder.
 const INDEX: &str = "index.db";
 
-/// The memory of a configuration's workspace.
+/// Returns the memory of a configuration's workspace.
 ///
 /// # Errors
-/// [`RuntimeError::Config`] when the workspace cannot be told, or `memory` cannot be used.
+/// Returns [`RuntimeError::Config`] if the workspace or `memory` cannot be used.
 pub fn memory_store(config: &Config) -> Result<MarkdownStore, RuntimeError> {
     let settings: MemorySettings = config.section("memory")?;
     Ok(MarkdownStore::new(config.workspace()?.join("memory")).with_settings(settings))
 }
 
-/// The search over the memory and the sessions of a configuration's workspace. Nothing is opened
-/// before something is looked for.
+/// Returns the search over the memory and the sessions of a configuration's workspace. Nothing is
+/// opened before the first search.
 ///
 /// # Errors
-/// As [`memory_store`].
+/// Returns the errors of [`memory_store`].
 pub fn search_index(config: &Config) -> Result<SearchIndex, RuntimeError> {
     Ok(SearchIndex::new(
         index_file(config),
@@ -51,8 +51,8 @@ fn session_paths(config: &Config) -> Result<SessionPaths, RuntimeError> {
     ))
 }
 
-/// What no file tool may read: the words of everybody in the index, and, where memory is divided,
-/// what is kept for some people alone.
+/// Returns the paths that no file tool may read: the index, which has everyone's words, and, if
+/// memory is divided, what is kept for some people only.
 pub(crate) fn private_paths(config: &Config) -> Result<Vec<PathBuf>, RuntimeError> {
     let store = memory_store(config)?;
     let mut private = vec![index_file(config)];
@@ -60,16 +60,16 @@ pub(crate) fn private_paths(config: &Config) -> Result<Vec<PathBuf>, RuntimeErro
         private.extend(store.folders().private());
         private.extend(session_paths(config)?.searched());
         private.push(prompts::prompts_folder(config));
-        // It has what everyone's tools were called with.
+        // The logs hold the arguments of everyone's tool calls.
         private.push(config.paths().logs.clone());
     }
     Ok(private)
 }
 
-/// Audiences of sessions.
+/// Returns the audiences of sessions.
 ///
 /// # Errors
-/// As [`memory_store`].
+/// Returns the errors of [`memory_store`].
 pub(crate) fn audiences(config: &Config) -> Result<Audiences, RuntimeError> {
     Ok(Audiences::new(
         session_store(config)?,
@@ -77,7 +77,7 @@ pub(crate) fn audiences(config: &Config) -> Result<Audiences, RuntimeError> {
     ))
 }
 
-/// The tools that search, and where memory is divided the one that writes to it.
+/// Returns the search tools, and the `remember` tool if memory is divided.
 pub(crate) fn tools(config: &Config) -> Result<Vec<Arc<dyn Tool>>, RuntimeError> {
     let workspace = config.workspace()?;
     let memory = memory_store(config)?;
@@ -104,8 +104,8 @@ pub(crate) fn tools(config: &Config) -> Result<Vec<Arc<dyn Tool>>, RuntimeError>
     Ok(tools)
 }
 
-/// Does with old day notes what the settings say. What goes wrong is reported and tried again the
-/// next time.
+/// Rolls up and expires old day notes as configured. A failure is logged and tried again the next
+/// time.
 pub(crate) async fn tend(memory: &MarkdownStore) {
     match memory.tend(chrono::Local::now().date_naive()).await {
         Ok(tended) => tracing::debug!(
@@ -120,10 +120,10 @@ pub(crate) async fn tend(memory: &MarkdownStore) {
     }
 }
 
-/// The same for an assistant that runs without a gateway.
+/// Does the same as [`tend`] for an assistant that runs without a gateway.
 ///
 /// # Errors
-/// As [`memory_store`].
+/// Returns the errors of [`memory_store`].
 pub(crate) async fn look_after(config: &Config) -> Result<(), RuntimeError> {
     tend(&memory_store(config)?).await;
     Ok(())

@@ -1,4 +1,4 @@
-//! Which model answers: the configured one, one that runs on this machine, or the demo.
+//! Chooses the model: the configured one, one on a local server, or the demo.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,7 +20,7 @@ use crate::assembly::settings::AgentDefaults;
 use crate::operator::status::ProviderStatus;
 use crate::{Runtime, RuntimeError};
 
-/// Variables of the Python program for the patience with a model, in seconds.
+/// Environment variables of the Python program for the timeouts of a model call, in seconds.
 const TOTAL_VARIABLE: &str = "NANOBOT_LLM_TIMEOUT_S";
 const IDLE_VARIABLE: &str = "NANOBOT_STREAM_IDLE_TIMEOUT_S";
 
@@ -34,7 +34,7 @@ pub(crate) struct ProviderSection {
 }
 
 impl ProviderSection {
-    /// The section that the schema knows: headers are people's data.
+    /// Returns the section as the schema knows it. Headers are free-form.
     pub(crate) fn template() -> serde_json::Value {
         serde_json::json!({ "apiKey": "", "apiBase": null, "extraHeaders": {} })
     }
@@ -48,44 +48,44 @@ impl fmt::Debug for ProviderSection {
     }
 }
 
-/// Why this model.
+/// Reason for a choice of model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelSource {
-    /// The configuration says so.
+    /// The configuration names it.
     Configured,
     /// Nothing is configured, and a server on this machine answered.
     Local {
         /// Its address.
         base: String,
     },
-    /// The built-in demo: asked for, or because there is nothing else.
+    /// The built-in demo: requested, or used because there is nothing else.
     Demo {
-        /// Why it is taken.
+        /// Reason for using the demo.
         why: String,
     },
-    /// A gateway answers, with its own choice.
+    /// A running gateway answers, with its own model.
     Gateway,
-    /// Nobody answers; every message is told what to do.
+    /// There is no model; every message is answered with what to do.
     Nobody {
-        /// What to do.
+        /// The remedy.
         why: String,
     },
 }
 
-/// Who answers.
+/// The chosen model.
 #[derive(Clone, Debug)]
 pub struct ModelChoice {
     /// The provider.
     pub provider: String,
-    /// The model, in the provider's spelling.
+    /// The model, as the provider spells it.
     pub model: String,
-    /// Why this one.
+    /// The reason for this choice.
     pub source: ModelSource,
     connection: Option<Connection>,
 }
 
 impl ModelChoice {
-    /// What a gateway says of its model.
+    /// Wraps the description of a gateway's model.
     pub(crate) fn of_gateway(model: String) -> Self {
         Self {
             provider: "gateway".to_owned(),
@@ -114,7 +114,7 @@ impl fmt::Display for ModelChoice {
     }
 }
 
-/// Chooses for a terminal: what is configured, else a local server, else the demo.
+/// Chooses for a terminal: the configured model, else a local server, else the demo.
 pub(crate) async fn choose(runtime: &Runtime, demo: bool) -> Result<ModelChoice, RuntimeError> {
     let config = runtime.config();
     if demo {
@@ -126,7 +126,7 @@ pub(crate) async fn choose(runtime: &Runtime, demo: bool) -> Result<ModelChoice,
     }
 }
 
-/// Chooses for the gateway: the demo never answers in people's chats by itself.
+/// Chooses for the gateway, which never falls back to the demo: it would answer in real chats.
 pub(crate) async fn choose_for_gateway(runtime: &Runtime) -> Result<ModelChoice, RuntimeError> {
     Ok(choose_real(runtime)
         .await?
@@ -140,7 +140,7 @@ pub(crate) async fn choose_for_gateway(runtime: &Runtime) -> Result<ModelChoice,
         }))
 }
 
-/// What the configuration says about the model, without asking anybody.
+/// Describes the configured model without connecting to anything.
 pub(crate) fn describe(runtime: &Runtime) -> Result<String, RuntimeError> {
     let config = runtime.config();
     let defaults: AgentDefaults = config.section("agents.defaults")?;
@@ -159,7 +159,7 @@ pub(crate) fn describe(runtime: &Runtime) -> Result<String, RuntimeError> {
     })
 }
 
-/// Providers with something set, as `status` shows them.
+/// Returns the providers that have something configured, for `status`.
 pub(crate) fn providers(config: &Config) -> Result<Vec<ProviderStatus>, RuntimeError> {
     let sections = Sections::read(config)?;
     let shown = sections.entries.iter().filter_map(|entry| {
@@ -175,7 +175,7 @@ pub(crate) fn providers(config: &Config) -> Result<Vec<ProviderStatus>, RuntimeE
     Ok(shown.collect())
 }
 
-/// The router for a choice. Nothing is connected.
+/// Returns the router for a choice. Connects to nothing.
 pub(crate) fn router(
     config: &Config,
     defaults: &AgentDefaults,
@@ -224,7 +224,7 @@ async fn choose_real(runtime: &Runtime) -> Result<Result<ModelChoice, SelectErro
     }
 }
 
-/// Makes a provider that the program plugged in.
+/// Makes a provider that an extension added.
 fn plugged_in(
     config: &Config,
     factory: &dyn ProviderFactory,
@@ -250,7 +250,7 @@ fn plugged_in(
     })
 }
 
-/// The HTTP clients for vendors, through the configured proxy.
+/// Returns the HTTP clients for vendors, through the configured proxy.
 pub(crate) fn clients(config: &Config) -> Result<Arc<HttpClients>, RuntimeError> {
     let web: WebConfig = config.section("tools.web")?;
     Ok(Arc::new(HttpClients::new(web.proxy.as_deref())?))
@@ -318,7 +318,7 @@ fn demo_choice(config: &Config, why: String) -> Result<ModelChoice, RuntimeError
     })
 }
 
-/// Whether there is a key for a vendor.
+/// `true` if there is an API key for a vendor.
 pub(crate) fn has_key(config: &Config, vendor: &str) -> bool {
     let spec = ProviderSpec::find(vendor);
     let is_it =
@@ -327,7 +327,7 @@ pub(crate) fn has_key(config: &Config, vendor: &str) -> bool {
         && Sections::read(config).is_ok_and(|sections| sections.entries.iter().any(is_it))
 }
 
-/// What is configured for a provider, for other services of it than models.
+/// Returns the settings of a provider, for its services other than models.
 pub(crate) fn settings_of(
     config: &Config,
     vendor: &str,
@@ -341,8 +341,7 @@ pub(crate) fn settings_of(
     Ok((selection, settings))
 }
 
-/// The sections under `providers`, and keys that the environment holds under the vendors' own
-/// names.
+/// The sections under `providers`, and the API keys in the vendors' own environment variables.
 struct Sections {
     entries: Vec<SectionEntry>,
 }
@@ -354,8 +353,8 @@ struct SectionEntry {
 }
 
 impl Sections {
-    /// A section that cannot be read (a variable that is not set, say) is none: only the one that
-    /// is chosen has to be in order.
+    /// Reads all sections. One that cannot be read (for example because a variable is not set)
+    /// counts as empty: only the chosen one has to be valid.
     fn read(config: &Config) -> Result<Self, ConfigError> {
         let mut entries = Vec::new();
         for name in config.names("providers")? {
@@ -405,7 +404,7 @@ impl Sections {
         select(&defaults.model, &defaults.provider, &sections)
     }
 
-    /// What the configuration says about the chosen provider.
+    /// Returns the settings of the chosen provider.
     fn settings(config: &Config, selection: &Selection) -> Result<ProviderSettings, RuntimeError> {
         let names = config.names("providers")?;
         let same = |name: &&String| {
@@ -435,7 +434,7 @@ impl Sections {
     }
 }
 
-/// A key under the vendor's own name in the environment.
+/// Returns the API key in the vendor's own environment variable.
 fn environment_key(config: &Config, provider: &str) -> Option<ApiKey> {
     let spec = ProviderSpec::find(provider)?;
     let text = spec

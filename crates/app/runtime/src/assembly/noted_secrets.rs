@@ -1,4 +1,4 @@
-//! Notes of a channel, whose tokens become known as secrets when they are written.
+//! Notes of a channel that register tokens as secrets when they are written.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use nanobot_redact::Secrets;
 
 use crate::assembly::secrets::tokens_in;
 
-/// Passes everything on. A token is known before it is on disk.
+/// Passes everything on. Registers a token before it is written to disk.
 #[derive(Debug)]
 pub(super) struct LearningNotes {
     pub(super) inner: Arc<dyn Notes>,

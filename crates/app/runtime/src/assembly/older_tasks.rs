@@ -1,8 +1,8 @@
-//! `tasks.json`: the file of jobs of an older layout.
+//! Imports `tasks.json`, the file of jobs of an older layout.
 //!
-//! Decision: it is taken over on the first visit, once, and only if every entry is a job in the form
-//! of `cron/jobs.json`. No document says what else such a file held, so another form is named and
-//! left alone. The file itself is never changed.
+//! Decision: it is imported once, on the first run, and only if every entry is a job in the form of
+//! `cron/jobs.json`. No document says what else such a file held, so a file of another form is
+//! reported and left alone. The file itself is never changed.
 
 use std::fmt;
 use std::io;
@@ -14,29 +14,29 @@ use serde_json::Value;
 
 use crate::error::chain;
 
-/// The name of the file, in the data folder.
+/// File name, in the data folder.
 const FILE: &str = "tasks.json";
-/// The largest file that is read, in bytes.
+/// Maximum size of the file, in bytes.
 const LONGEST: u64 = 4 << 20;
 
-/// Plan for a `tasks.json`.
+/// Planned or completed import of a `tasks.json`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OlderTasks {
-    /// Its jobs would be imported.
+    /// The jobs can be imported.
     Importable {
-        /// New ones.
+        /// Number of new jobs.
         new: usize,
-        /// Those whose id is among the jobs.
+        /// Number of jobs whose id already exists.
         known: usize,
     },
-    /// Its jobs were imported.
+    /// The jobs were imported.
     Imported {
-        /// New ones.
+        /// Number of new jobs.
         new: usize,
-        /// Those whose id is among the jobs.
+        /// Number of jobs whose id already exists.
         known: usize,
     },
-    /// It is left alone, for this reason.
+    /// The file is not imported, for this reason.
     LeftAlone(String),
 }
 
@@ -76,7 +76,7 @@ impl fmt::Display for OlderTasks {
 }
 
 impl OlderTasks {
-    /// Returns the effect of an import; `None` where there is nothing to import.
+    /// Plans the import and changes nothing; `None` if there is nothing to import.
     pub(crate) fn look(config: &Config) -> Option<Self> {
         let (store, jobs) = match found(config) {
             Ok(found) => found?,
@@ -97,7 +97,7 @@ impl OlderTasks {
         }
     }
 
-    /// Adds its jobs to those there are.
+    /// Imports the jobs whose ids do not exist yet; `None` if there is nothing to import.
     pub(crate) fn import(config: &Config) -> Option<Self> {
         let (store, jobs) = match found(config) {
             Ok(found) => found?,
@@ -123,7 +123,7 @@ impl OlderTasks {
     }
 }
 
-/// The jobs of the file and the store that they belong in; `None` where there are none.
+/// Returns the jobs of the file and the store to import them into; `None` if there are none.
 fn found(config: &Config) -> Result<Option<(JobStore, Vec<Job>)>, String> {
     let jobs = match read(&config.paths().data_dir.join(FILE))? {
         Some(jobs) if !jobs.is_empty() => jobs,
@@ -176,7 +176,7 @@ fn entries(value: Value) -> Result<Vec<Value>, String> {
     }
 }
 
-/// An entry as a job that says when and what.
+/// Parses an entry. It needs a valid schedule and a message.
 fn job(entry: Value, number: usize) -> Result<Job, String> {
     let refused = |why: String| format!("entry {number} is no job: {why}");
     let job: Job = serde_json::from_value(entry).map_err(|error| refused(error.to_string()))?;

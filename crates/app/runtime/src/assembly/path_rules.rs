@@ -1,9 +1,9 @@
-//! Files of an installation that tools may read, change, or neither.
+//! Rules for the files of an installation that tools may read or change.
 //!
-//! Decision: the data folder is closed as a whole, and what tools work with is opened in it, so that
-//! a file that is added later (a copy of the configuration, a journal, a token) is closed without
-//! being named. Folders that only the program uses are secret besides, because a workspace may be
-//! put anywhere, also into one of them.
+//! Decision: the data folder is closed as a whole, and only what tools work with is opened in it. A
+//! file that is added later (a copy of the configuration, a journal, a token) is then closed
+//! without being listed. Folders that only the program uses are also secret, because a workspace
+//! may be anywhere, even inside one of them.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ const PRIVATE_FOLDERS: [&str; 6] = [
     "channels", "cron", "history", "outbox", "prompts", "sessions",
 ];
 
-/// The rules for file tools and for the command guard.
+/// Returns the rules for file tools and for the command guard.
 pub(crate) fn path_rules(
     runtime: &Runtime,
     tools: &ToolsConfig,
@@ -32,7 +32,7 @@ pub(crate) fn path_rules(
     let paths = config.paths();
     let skills = skills::skills(runtime)?;
     let folders = [&paths.data_dir, &paths.home];
-    // Its codes let people in.
+    // Its pairing codes grant access.
     let pairing = PairingStore::in_folder(&paths.data_dir).path().to_owned();
     let mut secret_paths = vec![
         paths.config_file.clone(),
@@ -55,7 +55,7 @@ pub(crate) fn path_rules(
     ]);
     read_only_roots.push(paths.logs.clone());
     let mut rules = tools.path_rules(workspace);
-    // A workspace that is or holds the data folder opens nothing in it but the usual place.
+    // A workspace that is or contains the data folder opens only the default workspace in it.
     let usual = paths.data_dir.join("workspace");
     if !rules.restrict || usual.starts_with(workspace) {
         rules.allowed_paths.push(usual);
@@ -65,8 +65,8 @@ pub(crate) fn path_rules(
     rules
         .protected_paths
         .push(memory_store(config)?.folders().versions());
-    // Their names are made of what is in them: who was given one may read the file, and no one else
-    // finds it.
+    // File names there are derived from the content. A session that was given a name may read the
+    // file; no other can find it.
     let unlisted_roots = match memory_store(config)?.is_divided() {
         true => vec![paths.media.clone(), results_folder(config)],
         false => Vec::new(),

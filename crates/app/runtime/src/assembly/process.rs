@@ -1,9 +1,9 @@
-//! Keeping other users of the machine out: modes of files, and of this process.
+//! Restricts access by other users of the machine: modes of files, and of this process.
 //!
 //! Only what the program wrote or owns is tightened: the home's own folder, the files in it, and
-//! the folders that no person works in. The workspace keeps its modes; no other user gets into a
-//! tight home. A data folder that `--config` names may be a folder of other things, so its own mode
-//! is left alone.
+//! the folders that no person works in. The workspace keeps its modes; other users cannot get into
+//! a tightened home. A data folder that `--config` names may hold other things, so its own mode is
+//! left alone.
 
 use std::process::ExitCode;
 
@@ -17,8 +17,9 @@ pub fn enter() -> Option<ExitCode> {
     nanobot_extract::enter(nanobot_formats::read)
 }
 
-/// Has new files readable by their owner alone, and memory by no other process of that owner's. For
-/// the start of a program, before it makes files or threads.
+/// Makes new files readable by their owner only, and the memory of this process unreadable by other
+/// processes of the same user. Call it at the start of a program, before it creates files or
+/// threads.
 pub fn harden_process() {
     #[cfg(unix)]
     nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
@@ -28,8 +29,8 @@ pub fn harden_process() {
     }
 }
 
-/// Takes away what other users may do to files of the installation. Returns a sentence for a person
-/// where something was too wide, which it is not at the next call.
+/// Removes the permissions of other users on files of the installation. Returns a message for the
+/// user if there were any; the next call finds none.
 #[must_use]
 #[cfg_attr(
     not(unix),
@@ -58,7 +59,8 @@ mod unix {
     use nanobot_config::Paths;
     use nix::fcntl::OFlag;
 
-    /// Folders of the data folder whose content is the program's own, with `logs` and `media`.
+    /// Folders in the data folder that hold only the program's own files; `logs` and `media` are
+    /// added to them.
     const OWN: [&str; 7] = [
         "channels",
         "cron",
@@ -69,10 +71,10 @@ mod unix {
         "tool-results",
     ];
 
-    /// Entries that are looked at; a home with more is left to `doctor`.
+    /// Maximum number of entries to check; a larger home is left to `doctor`.
     const MAX_ENTRIES: usize = 100_000;
 
-    /// Tightens the modes, and returns what was too wide.
+    /// Tightens the modes and returns the paths whose modes were too wide.
     pub(super) fn tighten(paths: &Paths) -> Vec<PathBuf> {
         let mut tightened = Vec::new();
         let mut left = MAX_ENTRIES;
@@ -94,7 +96,8 @@ mod unix {
             }
         }
         let own = OWN.map(|name| paths.data_dir.join(name));
-        // Below a tight home only what lies in it counts; elsewhere a folder may be another's.
+        // Inside a tightened home other users reach nothing; elsewhere a folder may belong to
+        // someone else.
         for folder in own
             .into_iter()
             .chain([paths.logs.clone(), paths.media.clone()])
@@ -141,7 +144,8 @@ mod unix {
         }
     }
 
-    /// Takes group and others their rights, on the opened file, so that no link is followed.
+    /// Removes the permissions of group and others. Works on the opened file, so that no link is
+    /// followed.
     fn without_others(path: &Path) -> io::Result<bool> {
         let metadata = path.symlink_metadata()?;
         if metadata.permissions().mode() & 0o077 == 0 || !(metadata.is_dir() || metadata.is_file())

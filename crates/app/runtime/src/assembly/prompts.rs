@@ -1,5 +1,4 @@
-//! What prompts leave behind in a home: which one each session has, and where its prefix broke
-//! last.
+//! Stored prompts of a home: the prompt of each session, and its last prompt-cache miss.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,18 +8,18 @@ use nanobot_config::Config;
 use nanobot_context::{PromptFiles, PromptStore};
 use nanobot_types::SessionKey;
 
-/// The folder of it.
+/// Returns the folder of stored prompts.
 pub(crate) fn prompts_folder(config: &Config) -> PathBuf {
     config.paths().data_dir.join("prompts")
 }
 
-/// What is kept of prompts in this home.
+/// Returns the prompt store of this home.
 pub(crate) fn prompt_notes(config: &Config) -> Arc<dyn PromptStore> {
     Arc::new(PromptFiles::new(prompts_folder(config)))
 }
 
-/// Where a request of a session last did not begin with the one before it, and why; `None` when
-/// none did, as far as this home remembers.
+/// Returns the last request of a session that did not extend the one before it, and why; `None` if
+/// no such request is recorded in this home.
 pub async fn last_miss(config: &Config, session: &SessionKey) -> Option<Miss> {
     nanobot_agent_core::last_miss(&*prompt_notes(config), session).await
 }

@@ -1,8 +1,8 @@
-//! Logs that are appended to and put aside when they are full.
+//! Log files that are rotated when they are full.
 //!
-//! Decision: written directly, without a thread: little is logged, and what was logged before a
-//! process died has to be there. Several processes of a home may write to one file; each looks
-//! before it writes whether the file is still the one of that name.
+//! Decision: lines are written directly, without a background thread: little is logged, and what
+//! was logged before a process died has to be on disk. Several processes of a home may write to one
+//! file. Before each write, each checks that its open file is still the one of that name.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -10,18 +10,18 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// `logs`: how much of each log is kept.
+/// `logs`: size and number of the log files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LogSettings {
-    /// A log of this many bytes is put aside; 0 never does that.
+    /// Size at which a log is rotated, in bytes; 0 disables rotation.
     pub max_bytes: u64,
-    /// How many that were put aside are kept of each log: `<name>.1` is the newest.
+    /// Number of rotated files that are kept of each log; `<name>.1` is the newest.
     pub keep_files: u32,
 }
 
 impl Default for LogSettings {
-    /// 10 MiB, 3 files.
+    /// Returns 10 MiB and 3 files.
     fn default() -> Self {
         Self {
             max_bytes: 10 << 20,
@@ -30,8 +30,8 @@ impl Default for LogSettings {
     }
 }
 
-/// A file for its owner's eyes only. Opened with the first line, so that a program that logs
-/// nothing leaves nothing.
+/// A rotating file that only its owner can read. It is created with the first line, so a program
+/// that logs nothing leaves no file.
 #[derive(Debug)]
 pub struct RotatingFile {
     path: PathBuf,
@@ -40,7 +40,7 @@ pub struct RotatingFile {
 }
 
 impl RotatingFile {
-    /// The log of this name. Nothing is opened yet.
+    /// Returns a log of this path. Nothing is opened yet.
     pub fn new(path: impl Into<PathBuf>, settings: LogSettings) -> Self {
         Self {
             path: path.into(),
@@ -49,18 +49,18 @@ impl RotatingFile {
         }
     }
 
-    /// Opens the log, to learn early that it cannot be.
+    /// Opens the log, to find out early if it cannot be.
     ///
     /// # Errors
-    /// Why not.
+    /// Returns the error of opening the file.
     pub fn open(&mut self) -> io::Result<()> {
         self.current().map(|_| ())
     }
 
-    /// Appends a line, its end included, in one write; puts the file aside before if it is full.
+    /// Appends a line, including its newline, in one write. Rotates a full file first.
     ///
     /// # Errors
-    /// Of the disk. The next line is tried anew.
+    /// Returns the error of rotating or writing. The next line is tried again.
     pub fn append(&mut self, line: &[u8]) -> io::Result<()> {
         let limit = self.settings.max_bytes;
         let size = self.current()?.metadata()?.len();
@@ -73,7 +73,7 @@ impl RotatingFile {
         self.current()?.write_all(line)
     }
 
-    /// The file of the name, opened again when another process put it aside.
+    /// Returns the open file; opens it again if another process rotated it.
     fn current(&mut self) -> io::Result<&mut File> {
         let kept = match self.file.take() {
             Some(file) if is_at(&file, &self.path) => file,
@@ -133,7 +133,7 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Whether the open file is still the one of that name.
+/// `true` if the open file is still the one of that name.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -144,7 +144,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     identity(open) == identity(named)
 }
 
-/// Elsewhere an open file cannot be put aside.
+/// On other systems an open file cannot be renamed.
 #[cfg(not(unix))]
 fn is_at(_: &File, path: &Path) -> bool {
     path.exists()

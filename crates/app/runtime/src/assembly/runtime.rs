@@ -1,4 +1,4 @@
-//! The door for other programs: a configuration with everything that is plugged in.
+//! Entry point for other programs: a configuration with everything that is plugged in.
 //!
 //! Decision: parts are collected before the configuration is read, because they declare its keys.
 //! The shipped binaries use the same builder and nothing else.
@@ -145,7 +145,7 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Place of the configuration, as the program was told.
+    /// Returns the location of the configuration and its overrides.
     #[must_use]
     pub fn load_options(&self) -> &LoadOptions {
         &self.load

@@ -1,4 +1,4 @@
-//! The secrets of a configuration, and writers that keep them out of logs.
+//! The secrets of a configuration, and a writer that redacts them in logs.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -7,20 +7,20 @@ use nanobot_config::Config;
 use nanobot_redact::{SHORTEST, Secrets, is_secret_name};
 use serde_json::Value;
 
-/// Notes of channels that are larger hold no token.
+/// Maximum size of a channel's note that is searched for tokens, in bytes; larger ones hold none.
 const LONGEST_NOTE: u64 = 256 << 10;
 
-/// Variables from which search takes a key where none is configured.
+/// Environment variables with API keys for search, used if none is configured.
 const SEARCH_KEYS: [&str; 3] = ["BRAVE_API_KEY", "TAVILY_API_KEY", "JINA_API_KEY"];
 
-/// The secrets that are in use with a configuration: its own values with references resolved, keys
-/// that vendors and search take from the environment, and tokens that channels noted.
+/// Returns the secrets in use with a configuration: its own values with references resolved, API
+/// keys of vendors and search from the environment, and tokens in the notes of channels.
 #[must_use]
 pub fn secrets(config: &Config) -> Secrets {
     Secrets::new(values(config))
 }
 
-/// Every value. Short ones are among them.
+/// Returns every value, including those too short to be redacted.
 pub(crate) fn values(config: &Config) -> Vec<String> {
     let mut values: Vec<String> = config
         .secrets()
@@ -38,11 +38,11 @@ pub(crate) fn values(config: &Config) -> Vec<String> {
     values
 }
 
-/// The keys of secrets that are too short to be searched for.
+/// Returns the keys of secrets that are too short to be redacted.
 pub(crate) fn too_short(config: &Config) -> Vec<String> {
     let secrets = config.secrets();
     let is_short = |value: &str| value.trim().chars().count() < SHORTEST;
-    // A long value may have a short part, such as an address with a short name in it.
+    // A key may have a long value and a short part of it, such as an address with a short name.
     let mut keys: Vec<String> = secrets
         .iter()
         .filter(|secret| is_short(&secret.value))
@@ -58,14 +58,14 @@ pub(crate) fn too_short(config: &Config) -> Vec<String> {
     keys
 }
 
-/// A warning for every such key.
+/// Returns the warning about such a key.
 pub(crate) fn short_warning(key: &str) -> String {
     format!(
         "{key} has fewer than {SHORTEST} characters: replies, results and logs are not searched for it"
     )
 }
 
-/// Tokens in the notes of channels: texts under the names of secrets.
+/// Adds tokens in the notes of channels: string values under secret names.
 fn noted(root: &Path, values: &mut Vec<String>) {
     let entries = |folder: &Path| {
         std::fs::read_dir(folder)
@@ -84,7 +84,7 @@ fn noted(root: &Path, values: &mut Vec<String>) {
     }
 }
 
-/// Texts under the names of secrets in a note.
+/// Returns the string values under secret names in a note.
 pub(crate) fn tokens_in(note: &str) -> Vec<String> {
     let Ok(Value::Object(note)) = serde_json::from_str(note) else {
         return Vec::new();
@@ -95,7 +95,7 @@ pub(crate) fn tokens_in(note: &str) -> Vec<String> {
         .collect()
 }
 
-/// A log without secrets. Each write has to be whole lines, as those of `tracing` are.
+/// Redacts secrets in a log. Each write has to be whole lines, as those of `tracing` are.
 #[derive(Debug)]
 pub struct RedactedWriter<W> {
     inner: W,
@@ -103,7 +103,7 @@ pub struct RedactedWriter<W> {
 }
 
 impl<W> RedactedWriter<W> {
-    /// Writes to `inner`.
+    /// Returns a writer that writes to `inner`.
     #[must_use]
     pub fn new(inner: W, secrets: Secrets) -> Self {
         Self { inner, secrets }

@@ -11,49 +11,49 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentDefaults {
-    /// The folder of everything a person owns; `~/.nanobot` is the home, wherever that is.
+    /// The user's folder. In the default, `~/.nanobot` means the home, wherever that is.
     pub workspace: String,
     /// The model.
     pub model: String,
     /// Its provider, or `auto`.
     pub provider: String,
-    /// Most tokens of one answer.
+    /// Maximum tokens of one response.
     pub max_tokens: u32,
-    /// Tokens that fit into the model's window; 0 is no limit. Where nothing is set, what is known
-    /// about the model counts.
+    /// Context window of the model, in tokens; 0 is no limit. If it is not set, the model's known
+    /// window is used.
     pub context_window_tokens: i64,
-    /// Messages beyond which a conversation is summarised, where no window of tokens is set.
+    /// Number of messages after which a conversation is summarised, if no token window is set.
     pub memory_window: Option<u32>,
-    /// Whether what does not fit into the window is summarised into memory.
+    /// Set when messages that do not fit into the window are summarised into memory.
     pub consolidate: bool,
-    /// Randomness.
+    /// Sampling temperature.
     pub temperature: f32,
-    /// Most model calls of one turn.
+    /// Maximum number of model calls in one turn.
     pub max_tool_iterations: u32,
-    /// `low`, `medium`, `high`, or nothing.
+    /// `low`, `medium`, `high`, or not set.
     pub reasoning_effort: Option<String>,
-    /// Most characters of a tool's result that the model reads.
+    /// Maximum characters of a tool result that the model reads.
     pub max_tool_result_chars: usize,
-    /// Turns that run at the same time; 0 is no limit.
+    /// Maximum number of concurrent turns; 0 is no limit.
     pub max_concurrent_turns: usize,
-    /// Subagents that work at the same time, those of all sessions together; 0 takes the tool away
-    /// that starts them.
+    /// Maximum number of concurrent subagents, over all sessions; 0 removes the `spawn` tool.
     pub max_concurrent_subagents: usize,
-    /// Most model calls of one subagent.
+    /// Maximum number of model calls of one subagent.
     pub max_subagent_iterations: u32,
-    /// Whether pure tools of one answer run beside each other.
+    /// Set when pure tools of one response run in parallel.
     pub parallel_tools: bool,
-    /// Whether calls that a model writes into its text are run.
+    /// Set when tool calls that a model writes into its text are run.
     pub parse_calls_from_text: bool,
-    /// The time zone of jobs where `cron.timezone` names none.
+    /// The time zone of jobs if `cron.timezone` is not set.
     pub timezone: Option<String>,
-    /// Puts the severity of a failed result before its text.
+    /// Set when the severity of a failed result is put before its text.
     pub include_severity: bool,
-    /// Leaves old results out of requests in the middle of a turn that outgrows its budget.
+    /// Set when old results are left out of requests in the middle of a turn that exceeds its
+    /// budget.
     pub compact_after_tools: bool,
-    /// What the assistant is called.
+    /// Name of the assistant.
     pub bot_name: String,
-    /// Skills that are not used; the same as `skills.disabled`.
+    /// Disabled skills; the same as `skills.disabled`.
     pub disabled_skills: Vec<String>,
 }
 
@@ -86,7 +86,7 @@ impl Default for AgentDefaults {
 }
 
 impl AgentDefaults {
-    /// How turns are run, but for what fits into a request.
+    /// Returns the options of turns, without the token budget.
     pub(crate) fn turn_options(&self) -> TurnOptions {
         TurnOptions {
             parse_calls_from_text: self.parse_calls_from_text,
@@ -99,7 +99,7 @@ impl AgentDefaults {
         }
     }
 
-    /// How turns of subagents are run.
+    /// Returns the options of turns of subagents, without the token budget.
     pub(crate) fn subagent_options(&self) -> TurnOptions {
         TurnOptions {
             max_iterations: self.max_subagent_iterations.max(1),
@@ -107,7 +107,7 @@ impl AgentDefaults {
         }
     }
 
-    /// How models generate.
+    /// Returns the parameters of generation.
     pub(crate) fn generation(&self) -> Generation {
         Generation {
             max_tokens: self.max_tokens.max(1),
@@ -121,8 +121,8 @@ impl AgentDefaults {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct SessionsConfig {
-    /// What an accepted message and a recorded step survive: `disk` a power cut, `os` a crash of the
-    /// process.
+    /// What an accepted message and a recorded step survive: with `disk` a power cut, with `os` a
+    /// crash of the process.
     pub durability: Durability,
 }
 
@@ -130,11 +130,11 @@ pub(crate) struct SessionsConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct SkillsConfig {
-    /// Read-only folders of skills beside the workspace's own.
+    /// Read-only folders of skills, in addition to the workspace's own.
     pub library_dirs: Vec<PathBuf>,
-    /// Skills of the workspace that may stand in every prompt.
+    /// Skills of the workspace that may be in every prompt.
     pub always: Vec<String>,
-    /// Skills that are not used, wherever they are.
+    /// Disabled skills, wherever they are.
     pub disabled: Vec<String>,
 }
 
@@ -159,11 +159,11 @@ impl Default for LifecycleNotices {
     }
 }
 
-/// `retention`: days after which things are removed; 0 keeps them for ever.
+/// `retention`: days after which data is removed; 0 keeps it for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RetentionSettings {
-    /// Settled messages in the ledger, which also recognise a repeated message.
+    /// Settled messages in the ledger, which also serve to recognise duplicates.
     pub ledger_days: u32,
     /// Files that came with messages.
     pub media_days: u32,
@@ -173,7 +173,8 @@ pub struct RetentionSettings {
     pub subagent_days: u32,
     /// Results of tools that were too long for a prompt.
     pub tool_result_days: u32,
-    /// Stored prompts of sessions; without its own, the next request of a session misses the cache.
+    /// Stored prompts of sessions. A session without its stored prompt misses the prompt cache
+    /// once.
     pub prompt_days: u32,
 }
 

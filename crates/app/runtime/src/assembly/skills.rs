@@ -7,11 +7,11 @@ use nanobot_skills::{Lock, SkillSettings, Skills};
 use crate::assembly::settings::{AgentDefaults, SkillsConfig};
 use crate::{Runtime, RuntimeError};
 
-/// The skills of a configuration's workspace, the built-in ones and those of its libraries.
-/// Touches no disk.
+/// Returns the skills of a configuration: those of the workspace, the built-in ones and those of
+/// the libraries. Reads nothing from disk.
 ///
 /// # Errors
-/// [`RuntimeError::Config`] when the workspace cannot be told, or a section cannot be used.
+/// Returns [`RuntimeError::Config`] if the workspace or a section cannot be used.
 pub fn skills(runtime: &Runtime) -> Result<Skills, RuntimeError> {
     let config = runtime.config();
     let section: SkillsConfig = config.section("skills")?;
@@ -34,10 +34,11 @@ pub fn skills(runtime: &Runtime) -> Result<Skills, RuntimeError> {
     }))
 }
 
-/// Skills that ask to stand in every prompt and may not, a line each that says how to agree.
+/// Returns the skills that ask to be in every prompt and may not: one line each, which says how to
+/// agree.
 #[must_use]
 pub fn unagreed_skills(runtime: &Runtime) -> Vec<String> {
-    // The start reports a section that cannot be read.
+    // The start of the program reports a section that cannot be read.
     let survey = skills(runtime)
         .map(|skills| skills.survey())
         .unwrap_or_default();
@@ -47,8 +48,8 @@ pub fn unagreed_skills(runtime: &Runtime) -> Vec<String> {
         .collect()
 }
 
-/// Writes the built-in skills to where file tools can read them. A disk that takes nothing leaves
-/// them out of reach and changes nothing else.
+/// Writes the built-in skills to a folder that file tools can read. If that fails, only file tools
+/// are affected.
 pub(crate) fn lay_out(skills: &Skills) {
     if let Err(error) = skills.lay_out() {
         let path = &skills.settings().built_in;
@@ -56,7 +57,7 @@ pub(crate) fn lay_out(skills: &Skills) {
     }
 }
 
-/// Folders of skills that tools may read and nobody writes to.
+/// Returns the folders of skills that tools may read but not write.
 pub(crate) fn read_only(skills: &Skills) -> Vec<PathBuf> {
     let settings = skills.settings();
     settings
@@ -67,7 +68,7 @@ pub(crate) fn read_only(skills: &Skills) -> Vec<PathBuf> {
         .collect()
 }
 
-/// What a person agreed to about skills, which no tool may change.
+/// Returns the record of the user's consent to skills, which no tool may change.
 pub(crate) fn protected(skills: &Skills) -> PathBuf {
     Lock::path(&skills.settings().workspace)
 }

@@ -1,9 +1,9 @@
 //! Speech to text for channels, as configured.
 //!
-//! Decision: who writes recordings down is a vendor like the others, with its key and address under
-//! `providers`; where none is named, the first is asked that has a key and is known to do it.
-//! Whatever is wrong with it is logged, and recordings are shown as files: nobody's messages wait
-//! for that.
+//! Decision: transcription uses a vendor like any other, with its key and address under
+//! `providers`. If none is named, the first vendor that supports it and has a key is used. Errors
+//! are logged, and recordings are then passed on as files: no message waits for a transcription
+//! that cannot be made.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,19 +21,19 @@ use crate::assembly::model;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct TranscriptionConfig {
-    /// Whether recordings are written down at all.
+    /// Set when recordings are transcribed.
     enabled: bool,
-    /// The vendor; the first with a key that is known to do it without.
+    /// The vendor; by default the first with a key that supports transcription.
     provider: Option<String>,
-    /// The model; the vendor's usual one without.
+    /// The model; by default the vendor's usual one.
     model: Option<String>,
-    /// The language that is spoken, as two or three letters; found out without.
+    /// The spoken language, as two or three letters; detected by default.
     language: Option<String>,
-    /// The address, where it is not that of the vendor's models.
+    /// The base URL, if it is not that of the vendor's models.
     api_base: Option<String>,
-    /// The longest recording that is written down, in seconds, from 1 to 600.
+    /// Maximum duration of a recording, in seconds, from 1 to 600.
     max_duration_sec: u32,
-    /// The largest, in MB, from 1 to 100.
+    /// Maximum size of a recording, in MB, from 1 to 100.
     max_upload_mb: u32,
 }
 
@@ -74,10 +74,10 @@ impl TranscriptionConfig {
     }
 }
 
-/// Who writes recordings down; `None` where nobody does.
+/// Returns the configured transcription service; `None` if there is none.
 ///
 /// # Errors
-/// [`RuntimeError::Config`] when the section cannot be read.
+/// Returns [`RuntimeError::Config`] if the section cannot be read.
 pub(crate) fn transcriber(config: &Config) -> Result<Option<Arc<dyn Transcriber>>, RuntimeError> {
     let section: TranscriptionConfig = config.section("transcription")?;
     if !section.enabled {
@@ -118,12 +118,12 @@ fn speech(
     )?)
 }
 
-/// An empty text says nothing.
+/// Treats a blank string as not set.
 fn said(text: Option<&String>) -> Option<&String> {
     text.filter(|text| !text.trim().is_empty())
 }
 
-/// A service in the channels' words.
+/// Adapts a speech service to the trait of channels.
 #[derive(Debug)]
 struct Scribe(Speech);
 
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(
             built(&[("transcription.provider", "openai")], &[key]),
             None,
-            "it has no key"
+            "openai has no key"
         );
         let own = built(
             &[
