@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Lets the system choose a port that nobody here has to know.
+/// Lets the system choose a port, for tests that do not need to know it.
 const ANY_PORT: u16 = 0;
 
 fn configure(home: &Path, config: &Value) -> Runtime {

@@ -1,9 +1,9 @@
-//! Tells people that they were let in, once, in the chat in which they were given their code.
+//! Notifies people of their approval, once, in the chat in which they got their pairing code.
 //!
-//! Decision: whoever approves leaves a note of it in the file of paired people, and the gateway
-//! follows that file. So it makes no difference which program approves, or whether a gateway runs
-//! then. What is said is a durable message with a name of its own: a kill in between neither loses
-//! nor repeats it.
+//! Decision: approving leaves a note in the file of paired people, and the gateway follows that
+//! file. So it makes no difference which program approves, or whether a gateway runs at that time.
+//! The notice is a durable message with an idempotency key: a kill in between neither loses nor
+//! repeats it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,19 +18,19 @@ use super::channel_reload::{Stamp, stamp};
 use crate::RuntimeError;
 use crate::assembly::access::HomeAccess;
 
-/// What they read.
+/// Text of the notice.
 const TEXT: &str = "You were let in: from now on you can talk to me here.";
 
-/// Who was approved, and whether the configuration lets them in.
+/// Approved people, and whether the configuration lets them in.
 type Approved = Vec<(Asker, Option<bool>)>;
 
-/// Follows the file of paired people.
+/// Follows the file of paired people and sends the notices.
 #[derive(Debug)]
 pub(crate) struct ApprovalNotices {
     access: HomeAccess,
     bus: Arc<dyn Bus>,
     stamp: Option<Stamp>,
-    /// Who had a code when the file was read last.
+    /// People with a code when the file was last read.
     waiting: Vec<Asker>,
 }
 
@@ -44,7 +44,7 @@ impl ApprovalNotices {
         }
     }
 
-    /// Follows it until it is cancelled.
+    /// Follows the file until `cancel` fires.
     pub(crate) async fn run(mut self, watch: FileWatch, cancel: CancellationToken) {
         let file: PathBuf = self.access.pairing().path().to_owned();
         let mut changes = watch.follow(&file);
@@ -79,9 +79,9 @@ impl ApprovalNotices {
         for (asker, is_let_in) in approved {
             let is_told = match is_let_in {
                 Some(true) => self.tell(&asker).await,
-                // The configuration keeps them out: there is nothing to tell.
+                // The configuration keeps them out: there is nothing to notify them of.
                 Some(false) => true,
-                // Their channel may be there again later.
+                // The channel may be configured again later.
                 None => false,
             };
             if is_told {
@@ -93,7 +93,7 @@ impl ApprovalNotices {
         }
     }
 
-    /// Whether it is certain that they will be told.
+    /// Publishes the notice; `true` if it is durable.
     async fn tell(&self, asker: &Asker) -> bool {
         let Person { channel, sender } = &asker.person;
         let place = InboundMessage {
@@ -135,7 +135,7 @@ impl ApprovalNotices {
     }
 }
 
-/// Who has to be told, and who waits now.
+/// Returns the people to notify, and those who wait now.
 fn read(access: &HomeAccess, waited: &[Asker]) -> Result<(Approved, Vec<Asker>), RuntimeError> {
     let Untold { approved, waiting } = access.pairing().untold(waited)?;
     let judged = approved.into_iter().map(|asker| {

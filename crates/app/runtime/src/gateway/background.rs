@@ -1,5 +1,4 @@
-//! What a gateway does beside turns: jobs, heartbeat, letting go of what is old, telling of outages
-//! and approvals.
+//! Background work of a gateway: jobs, heartbeat, retention, and notices of outages and approvals.
 
 use std::sync::Arc;
 
@@ -23,7 +22,7 @@ use crate::assembly::cron::{JobRuns, Scheduling};
 use crate::assembly::settings::LifecycleNotices;
 use crate::{Runtime, RuntimeError, session_store};
 
-/// What is done beside turns, as the configuration has it.
+/// The configured background work.
 #[derive(Debug)]
 pub(crate) struct Background {
     keeper: Keeper,
@@ -34,20 +33,20 @@ pub(crate) struct Background {
     access: HomeAccess,
 }
 
-/// What it works with.
+/// Parts of the gateway that the background work uses.
 pub(crate) struct Surroundings<'a> {
     pub(crate) bus: &'a SqliteBus,
     pub(crate) agent: &'a Arc<Agent>,
     pub(crate) health: &'a Health,
     pub(crate) watch: &'a FileWatch,
-    /// Fires when nothing new is begun.
+    /// Fires when no new work may begin.
     pub(crate) cancel: &'a CancellationToken,
-    /// Fires when everything ends.
+    /// Fires when all work has to end.
     pub(crate) end: &'a CancellationToken,
 }
 
 impl Background {
-    /// What `config` asks for; nothing is begun.
+    /// Returns the work that `config` asks for; nothing is started.
     pub(crate) fn of(
         runtime: &Runtime,
         bus: &SqliteBus,
@@ -64,12 +63,12 @@ impl Background {
         })
     }
 
-    /// Who decides what is told of heartbeats.
+    /// Returns the judge that decides which heartbeat replies are sent.
     pub(crate) fn judge(&self) -> Arc<dyn Judge> {
         self.heartbeat.judge()
     }
 
-    /// Begins all of it.
+    /// Starts all of it.
     pub(crate) fn start(self, tasks: &TaskTracker, surroundings: &Surroundings<'_>) {
         let Surroundings {
             bus,

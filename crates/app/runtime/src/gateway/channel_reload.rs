@@ -1,8 +1,8 @@
-//! Follows the configuration file while the gateway runs, as far as channels go.
+//! Reloads channels when the configuration file changes.
 //!
-//! Decision: the system tells when the file may have changed; then its stamp is looked at, and nothing
-//! is read unless that changed. A file that is still being written, is empty, or cannot be used changes
-//! nothing: what runs goes on as it is. Everything but channels is read at the next start.
+//! Decision: a file event only triggers a comparison of the file's stamp; the file is read if the
+//! stamp changed. A file that is still being written, is empty, or cannot be used changes nothing:
+//! running channels continue. All other sections are read at the next start.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -18,17 +18,17 @@ use crate::assembly::secrets;
 use crate::Runtime;
 use crate::assembly::channels::{Channels, Made, Wanted, make_all, wanted};
 
-/// How long it has to stay the same before it is read.
+/// Time that the file has to stay unchanged before it is read (debounce).
 const SETTLED: Duration = Duration::from_millis(100);
 
-/// What tells that a file changed.
+/// Modification time and length, which identify a version of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     modified: Option<SystemTime>,
     length: u64,
 }
 
-/// Follows the file of one configuration.
+/// Follows the configuration file.
 pub(crate) struct ChannelReload {
     file: PathBuf,
     runtime: Runtime,
@@ -38,9 +38,10 @@ pub(crate) struct ChannelReload {
 }
 
 impl ChannelReload {
-    /// Follows the file that `config` was read from; `channels` are what it asked for.
+    /// Returns a reload of the file that `runtime` was loaded from; `channels` are its channels.
     pub(crate) fn new(runtime: Runtime, channels: Channels, secrets: Secrets) -> Self {
-        // Without a stamp the first look reads it once more: it may have changed since it was read.
+        // Without a stamp the first check reads the file again: it may have changed since it was
+        // loaded.
         Self {
             stamp: None,
             file: runtime.config().paths().config_file.clone(),
@@ -50,12 +51,12 @@ impl ChannelReload {
         }
     }
 
-    /// What was made at the start.
+    /// Returns the channels as they are configured now.
     pub(crate) fn channels(&self) -> &Channels {
         &self.channels
     }
 
-    /// Those that run.
+    /// Returns the channels that run.
     pub(crate) fn made(&self) -> Vec<ManagedChannel> {
         self.channels
             .values()
@@ -64,7 +65,7 @@ impl ChannelReload {
             .collect()
     }
 
-    /// Those that cannot be made, and why.
+    /// Returns the channels that cannot be made, and why.
     pub(crate) fn refused(&self) -> Vec<(ChannelName, String)> {
         let refused = |(name, (_, made)): (&ChannelName, &(_, Result<Made, String>))| {
             made.as_ref().err().map(|why| (name.clone(), why.clone()))
@@ -72,7 +73,7 @@ impl ChannelReload {
         self.channels.iter().filter_map(refused).collect()
     }
 
-    /// Follows it without end.
+    /// Follows the file for ever.
     pub(crate) async fn run(mut self, manager: &ChannelManager, watch: &FileWatch) {
         let mut changes = watch.follow(&self.file);
         loop {
@@ -85,7 +86,7 @@ impl ChannelReload {
         if stamp(&self.file) == self.stamp {
             return;
         }
-        // A file that is gone may be about to be put back.
+        // A missing file may be in the middle of being replaced.
         let Some(stamp) = settled(&self.file).await else {
             return;
         };
@@ -115,7 +116,7 @@ impl ChannelReload {
             .collect())
     }
 
-    /// Brings the channels to where the configuration has them.
+    /// Stops, starts and updates channels to match the configuration.
     async fn follow(&mut self, wanted: Vec<Wanted>, manager: &ChannelManager) {
         let mut next = make_all(wanted);
         let gone: Vec<ChannelName> = self
@@ -129,7 +130,7 @@ impl ChannelReload {
             self.channels.remove(&name);
             manager.remove(&name).await;
         }
-        // Those first that give up an account which another one may take over.
+        // Refused channels first: one of them may give up an account that another takes over.
         let refused = next
             .extract_if(.., |_, (_, made)| made.is_err())
             .collect::<Channels>();
@@ -163,7 +164,7 @@ impl ChannelReload {
 }
 
 impl std::fmt::Debug for ChannelReload {
-    /// Channels hold secrets.
+    /// Omits the channels, which hold secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ChannelReload")
             .field("file", &self.file)
@@ -171,7 +172,7 @@ impl std::fmt::Debug for ChannelReload {
     }
 }
 
-/// The stamp of a file that nobody writes at this moment.
+/// Returns the stamp of a file once it stops changing; `None` if the file is missing.
 async fn settled(file: &Path) -> Option<Stamp> {
     let mut seen = stamp(file);
     loop {

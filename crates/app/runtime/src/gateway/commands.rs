@@ -10,7 +10,7 @@ use crate::assembly::access::HomeAccess;
 use crate::gateway::pairing::{self, PairingCommand};
 use crate::gateway::restart::{self, Restart};
 
-/// All of them.
+/// Returns the table of all commands.
 pub(crate) fn table(restart: &Restart, access: HomeAccess) -> Result<CommandTable, RuntimeError> {
     let more: [Arc<dyn Command>; 2] = [
         Arc::new(PairingCommand { access }),
@@ -19,7 +19,7 @@ pub(crate) fn table(restart: &Restart, access: HomeAccess) -> Result<CommandTabl
     Ok(CommandTable::built_in().with(more)?)
 }
 
-/// What people are told about each of them, for help and completion at a terminal.
+/// Returns the descriptions of all commands, for help and for completion at a terminal.
 #[must_use]
 pub fn command_infos() -> Vec<CommandInfo> {
     CommandTable::built_in()
@@ -28,7 +28,7 @@ pub fn command_infos() -> Vec<CommandInfo> {
         .collect()
 }
 
-/// Whether a line that a person typed is a command, known or not, and no message to the model.
+/// `true` if a line is a slash command, known or not, instead of a message to the model.
 #[must_use]
 pub fn is_command(line: &str) -> bool {
     CommandTable::built_in().takes(line)

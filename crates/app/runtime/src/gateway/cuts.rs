@@ -1,4 +1,4 @@
-//! Copies of conversations and ways back in them, next to the turns of an agent.
+//! Forks and rewinds of conversations of a running agent.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use nanobot_types::SessionKey;
 
 use crate::error::chain;
 
-/// Copies and rewinds conversations while an agent works on others.
+/// Forks and rewinds conversations while the agent works on others.
 #[derive(Debug)]
 pub(crate) struct AgentCuts {
     pub(crate) agent: Arc<Agent>,
@@ -18,7 +18,8 @@ pub(crate) struct AgentCuts {
 
 #[async_trait]
 impl Cuts for AgentCuts {
-    /// Works during a turn, too: the copy has its recorded steps and does not continue it.
+    /// Also works during a turn: the copy has the steps recorded so far and does not continue the
+    /// turn.
     async fn fork(
         &self,
         session: &str,
@@ -64,7 +65,7 @@ pub(crate) async fn fork(
     })
 }
 
-/// Error of a cut, from that of the store.
+/// Converts an error of the session store.
 pub(crate) fn cut_error(error: &SessionError) -> CutError {
     match error {
         SessionError::OutOfReach {

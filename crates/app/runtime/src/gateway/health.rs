@@ -1,4 +1,4 @@
-//! How the gateway's channels are, for the health endpoint and for other commands.
+//! State of the gateway's channels, for the health endpoint and for other commands.
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use nanobot_channels::{Health, HealthState};
 use nanobot_control::{ChannelState, Channels};
 use nanobot_server::{ChannelHealth, HealthReport, HealthSource};
 
-/// What a gateway knows of its channels.
+/// Source of the health of the gateway and its channels.
 #[derive(Clone, Debug)]
 pub(crate) struct GatewayHealth {
     pub(crate) channels: Health,

@@ -1,4 +1,4 @@
-//! The periodic check of `HEARTBEAT.md`, as the configuration has it.
+//! The periodic check of `HEARTBEAT.md`, as configured.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::RuntimeError;
 
-/// What a gateway's heartbeat is made of.
+/// Parts of a gateway's heartbeat.
 #[derive(Clone, Debug)]
 pub(crate) struct Heartbeat {
     settings: HeartbeatSettings,
@@ -25,7 +25,7 @@ pub(crate) struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// The heartbeat of `config`, which asks the models of `router`.
+    /// Returns the heartbeat of `config`, which uses the models of `router`.
     pub(crate) fn of(config: &Config, router: Arc<ProviderRouter>) -> Result<Self, RuntimeError> {
         Ok(Self {
             settings: config.section("gateway.heartbeat")?,
@@ -34,7 +34,7 @@ impl Heartbeat {
         })
     }
 
-    /// What beats.
+    /// Returns the service that runs the heartbeat.
     pub(crate) fn service(
         &self,
         bus: Arc<dyn Bus>,
@@ -51,7 +51,7 @@ impl Heartbeat {
         })
     }
 
-    /// Who decides what is told of it.
+    /// Returns the judge that decides which heartbeat replies are sent.
     pub(crate) fn judge(&self) -> Arc<dyn Judge> {
         Arc::new(HeartbeatJudge(Evaluator::new(
             self.router.clone(),
@@ -66,18 +66,18 @@ struct HeartbeatJudge(Evaluator);
 #[async_trait]
 impl Judge for HeartbeatJudge {
     async fn worth_telling(&self, task: &str, answer: &str) -> Option<String> {
-        // Who asks gives up by itself when the program goes down.
+        // The caller stops waiting by itself when the program shuts down.
         self.0
             .worth_telling(task, answer, &CancellationToken::new())
             .await
     }
 }
 
-/// Where people talk to the assistant, as its sessions tell.
+/// Finds the chats in which people talk to the assistant, from its sessions.
 #[derive(Debug)]
 pub(crate) struct SessionPlaces {
     pub(crate) sessions: Arc<dyn SessionStore>,
-    /// Which channels can be written to.
+    /// State of the channels: a failed one cannot be written to.
     pub(crate) channels: Health,
 }
 

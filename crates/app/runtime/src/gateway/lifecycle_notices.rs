@@ -1,8 +1,9 @@
-//! Telling people that a channel is down, by another one that is not: `channels.lifecycleNotices`.
+//! Notices that a channel is down, sent through another channel: `channels.lifecycleNotices`.
 //!
-//! Decision: off unless somebody names a chat. Short outages are not told, and every outage is told
-//! once when it has lasted long enough, and once when it is over. The notice has a name made of the
-//! channel and the time at which it went down, so that it is not told twice.
+//! Decision: off unless a chat is configured. Short outages are ignored. Every longer outage is
+//! reported once when it has lasted long enough, and once when it is over. The idempotency key of
+//! the notice is made of the channel and the time at which it went down, so that it is not sent
+//! twice.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,17 +18,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::assembly::settings::LifecycleNotices;
 
-/// An outage that goes on.
+/// An outage that has not ended.
 #[derive(Debug)]
 struct Outage {
     began: Instant,
-    /// Names it for ever.
+    /// Part of the idempotency keys of its notices.
     name: String,
     why: String,
     is_told: bool,
 }
 
-/// Watches the health of channels and tells of outages.
+/// Watches the health of channels and reports outages.
 pub(crate) struct Notices {
     pub(crate) settings: LifecycleNotices,
     pub(crate) health: Health,
@@ -35,7 +36,7 @@ pub(crate) struct Notices {
 }
 
 impl Notices {
-    /// Watches until it is cancelled.
+    /// Watches until `cancel` fires.
     pub(crate) async fn run(self, cancel: CancellationToken) {
         if !self.settings.tell.is_empty() {
             cancel.run_until_cancelled(self.watch()).await;
@@ -43,7 +44,7 @@ impl Notices {
     }
 
     async fn watch(&self) {
-        // Clocks cannot add just any number.
+        // Adding an unbounded duration to an `Instant` could overflow.
         let patience =
             Duration::from_secs(self.settings.after_minutes.saturating_mul(60)).min(LONGEST_DELAY);
         let mut changed = self.health.subscribe();
@@ -79,7 +80,7 @@ impl Notices {
         for channel in outages.keys() {
             match now.get(channel) {
                 Some(HealthState::Running) => over.push((channel.clone(), true)),
-                // Nobody wants it any more.
+                // The channel is not configured any more.
                 None => over.push((channel.clone(), false)),
                 Some(_) => {}
             }
@@ -117,7 +118,7 @@ impl Notices {
         }
     }
 
-    /// Tells every chat that another channel reaches.
+    /// Sends a notice to every configured chat that another channel reaches.
     async fn tell(
         &self,
         down: &ChannelName,
@@ -167,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    /// Starts channels of which one is to go down.
+    /// Starts two channels, one of which is to go down.
     fn manager(
         bus: &MemoryBus,
         health: &Health,
@@ -186,7 +187,7 @@ mod tests {
         .unwrap()
     }
 
-    /// The task would end if the clock could not add them.
+    /// The task would panic if the clock could not add the duration.
     #[tokio::test(start_paused = true)]
     async fn an_outage_is_waited_out_for_any_number_of_minutes() {
         for after_minutes in [u64::MAX, u64::MAX / 60, 1 << 50] {
@@ -240,7 +241,7 @@ mod tests {
         for channel in &channels {
             channel.wait_for_runs(1).await.unwrap();
         }
-        // A short one is not worth it.
+        // A short outage is not reported.
         down.crash(ChannelError::Unavailable("no route".to_owned()));
         tokio::time::sleep(Duration::from_mins(10)).await;
         assert_eq!(up.texts(), Vec::<String>::new());
@@ -248,7 +249,7 @@ mod tests {
         tokio::time::sleep(Duration::from_mins(50)).await;
         let outage = "The channel down has not been well for 5 minutes: the platform refuses the credentials: revoked";
         assert_eq!(up.texts(), [outage]);
-        // By then it was tried once more.
+        // By now the channel was started once more.
         tokio::time::sleep(Duration::from_mins(30)).await;
         let texts = up.texts();
         assert_eq!(texts.len(), 2, "{texts:?}");

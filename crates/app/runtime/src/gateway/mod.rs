@@ -1,4 +1,4 @@
-//! The assistant in people's chats: bus, agent, channels, health endpoint.
+//! The gateway, which serves chat platforms: bus, agent, channels, health endpoint.
 
 mod approval_notice;
 mod background;
@@ -49,31 +49,31 @@ use crate::assembly::secrets;
 use crate::assembly::transcription;
 use crate::{FirstRun, ModelChoice, Runtime, RuntimeError, control_socket, ledger_survives};
 
-/// Notes of the steps under way, in the home.
+/// File in the home that records the steps in progress.
 const STEPS_FILE: &str = "steps.jsonl";
 
-/// How long replies may still be sent after the last turn ended.
+/// Maximum time that replies may still be sent after the last turn ended.
 const FLUSH_GRACE: Duration = Duration::from_secs(5);
 
-/// How long what hangs may keep the ledger open.
+/// Maximum time that hanging tasks may keep the ledger open.
 const END_GRACE: Duration = Duration::from_secs(5);
 
-/// Why a gateway ended in order.
+/// Reason for an orderly end of the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It was told to.
+    /// It was asked to stop.
     Stopped,
-    /// A person wants it to begin again.
+    /// The user asked for a restart.
     ToRestart,
 }
 
-/// A gateway that owns its home and has not begun to run.
+/// A gateway that owns its home and does not run yet.
 #[derive(Debug)]
 pub struct Gateway {
     bus: SqliteBus,
     assistant: Assistant,
     events: EventFeed,
-    /// `None` where there can be none: other commands then refuse, since the home is taken.
+    /// `None` if the socket cannot be opened: other commands then refuse, since the home is taken.
     control: Option<ControlServer>,
     about: About,
     background: Background,
@@ -84,25 +84,25 @@ pub struct Gateway {
     notes: PathBuf,
     stickers: Stickers,
     transcriber: Option<Arc<dyn Transcriber>>,
-    /// Keys of secrets that are too short to be hidden.
+    /// Keys of secrets that are too short to be redacted.
     short_secrets: Vec<String>,
     first_run: Option<FirstRun>,
     restart: Restart,
     access: HomeAccess,
     data_dir: PathBuf,
     started: Instant,
-    /// Given back last, when the socket is gone.
+    /// Released last, after the socket is closed.
     _lock: HomeLock,
 }
 
 impl Gateway {
-    /// Takes the home, opens the ledger, builds the agent and the channels, and binds the health
-    /// endpoint. Nothing is received yet. `secrets` are those of `config`, and learn of new ones
-    /// while the configuration is followed.
+    /// Locks the home, opens the ledger, builds the agent and the channels, and binds the health
+    /// endpoint. Nothing is received yet. `secrets` are those of `runtime`; new ones are added when
+    /// the configuration is reloaded.
     ///
     /// # Errors
-    /// [`RuntimeError::State`] when another gateway has the home, and whatever else keeps it from
-    /// starting. A channel that cannot be made is no error: it is shown as failed.
+    /// Returns [`RuntimeError::State`] if another gateway has the home, and the error of any part
+    /// that cannot be made. A channel that cannot be made is no error: it is shown as failed.
     pub async fn start(runtime: &Runtime, secrets: Secrets) -> Result<Self, RuntimeError> {
         let config = runtime.config();
         let lock = HomeLock::acquire(&config.paths().data_dir)?;
@@ -168,7 +168,7 @@ impl Gateway {
         })
     }
 
-    /// What a person wants to know at the start, a line each.
+    /// Returns the summary to show at the start, one line each.
     #[must_use]
     pub fn summary(&self) -> Vec<String> {
         let mut lines = vec![
@@ -215,24 +215,26 @@ impl Gateway {
         lines
     }
 
-    /// Who answers.
+    /// Returns the model that answers.
     #[must_use]
     pub fn model(&self) -> &ModelChoice {
         &self.assistant.model
     }
 
-    /// What was found in a home of the Python program, on the first visit.
+    /// Returns the findings in a home of the Python program, on the first run.
     #[must_use]
     pub fn first_run(&self) -> Option<&FirstRun> {
         self.first_run.as_ref()
     }
 
-    /// Runs until `cancel` fires or a person wants a restart, then shuts down in order: nothing new
-    /// is taken, turns have their grace, replies are sent, channels end, the ledger is closed.
+    /// Runs until `cancel` fires or the user asks for a restart, then shuts down in order: it stops
+    /// receiving, gives running turns their grace period, sends replies, ends the channels and
+    /// closes the ledger.
     ///
     /// # Errors
-    /// [`RuntimeError::Channels`] when two channels have one name, [`RuntimeError::Agent`] when
-    /// the bus gives no messages.
+    /// Returns [`RuntimeError::Channels`] if two channels have one name,
+    /// [`RuntimeError::Commands`] if two commands have one name, [`RuntimeError::Agent`] if the
+    /// bus gives no messages.
     pub async fn run(self, cancel: CancellationToken) -> Result<Ended, RuntimeError> {
         let bus: Arc<dyn Bus> = Arc::new(self.bus.clone());
         let ledger: Arc<dyn Ledger> = Arc::new(self.bus.clone());
@@ -259,7 +261,7 @@ impl Gateway {
         let commands = commands::table(&self.restart, self.access)?;
         restart::tell(&self.data_dir, &*bus).await;
         let evidence = StepLog::open(self.data_dir.join(STEPS_FILE));
-        // Before the channels: what waits for terminals is nobody else's to look after.
+        // Before the channels start, so that they do not take messages that wait for terminals.
         let control = prepare(self.control, parts, cancel.clone()).await;
         let manager = ChannelManager::start(&ChannelManagerParts {
             bus: bus.clone(),
@@ -333,7 +335,7 @@ impl Gateway {
     }
 }
 
-/// The socket for other commands, where there can be one.
+/// Opens the socket for other commands; `None` if it cannot be opened.
 async fn listen(path: &Path) -> Option<ControlServer> {
     match ControlServer::bind(path).await {
         Ok(control) => Some(control),
@@ -348,7 +350,7 @@ async fn listen(path: &Path) -> Option<ControlServer> {
     }
 }
 
-/// Takes what is for terminals, if there is a socket.
+/// Claims the messages for terminals, if there is a socket.
 async fn prepare(
     server: Option<ControlServer>,
     parts: ControlParts,
@@ -363,7 +365,7 @@ async fn prepare(
     }
 }
 
-/// Sends the replies that are left, for as long as their grace lasts, and ends the channels.
+/// Sends the remaining replies, up to the grace period, and ends the channels.
 async fn stop_channels(manager: ChannelManager) {
     if !manager.flush(FLUSH_GRACE).await {
         tracing::warn!("some replies were not sent; they are kept for the next start");
@@ -371,7 +373,7 @@ async fn stop_channels(manager: ChannelManager) {
     manager.stop().await;
 }
 
-/// Ends everything else when the loop ends by itself.
+/// Cancels everything else when the agent loop ends.
 async fn end_with(
     turns: impl Future<Output = Result<(), AgentError>>,
     cancel: &CancellationToken,
@@ -381,7 +383,7 @@ async fn end_with(
     outcome
 }
 
-/// Pictures that messages name, within what tools may read.
+/// Returns the stickers of the workspace, restricted to files that tools may read.
 fn stickers(runtime: &Runtime) -> Result<Stickers, RuntimeError> {
     let config = runtime.config();
     let (tools, workspace): (ToolsConfig, _) = (config.section("tools")?, config.workspace()?);

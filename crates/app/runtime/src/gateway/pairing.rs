@@ -1,7 +1,8 @@
-//! `/pairing`: lets people in who were given a code, and takes that back.
+//! `/pairing`: approves people by their pairing code, and revokes approvals.
 //!
-//! Decision: in a chat it is for its own channel alone, in direct chats alone, and for people whom a
-//! list or an approval names; `*` is no trust. At a terminal it is for every channel.
+//! Decision: in a chat the command affects its own channel only. It works in direct chats only, for
+//! senders that a list or an approval names; `*` is not enough. At a terminal it affects every
+//! channel.
 
 use async_trait::async_trait;
 use chrono::Utc;
@@ -19,7 +20,7 @@ const USAGE: &str = "/pairing lists who waits and who was approved; /pairing app
 
 const FAILED: &str = "That went wrong; the log says why.";
 
-/// What people are told about the command.
+/// Description of the command.
 pub(crate) const INFO: CommandInfo = CommandInfo {
     name: "pairing",
     aliases: &[],
@@ -27,7 +28,7 @@ pub(crate) const INFO: CommandInfo = CommandInfo {
     usage: "[list|approve CODE|deny CODE|revoke ID]",
 };
 
-/// The command.
+/// The `/pairing` command.
 #[derive(Clone, Debug)]
 pub(crate) struct PairingCommand {
     pub(crate) access: HomeAccess,
@@ -56,7 +57,7 @@ fn answer(access: &HomeAccess, message: &InboundMessage, arguments: &str) -> Str
     if message.chat != Some(ChatKind::Direct) {
         return "I speak about that only with somebody who talks to me alone. Send me /pairing there.".to_owned();
     }
-    // A terminal is its owner's.
+    // The terminal belongs to the owner of the home.
     let only = (message.channel.as_str() != TERMINAL_CHANNEL).then_some(&message.channel);
     if only.is_some() {
         match access.may_approve(&message.channel, &message.sender_id) {
@@ -79,7 +80,7 @@ fn answer(access: &HomeAccess, message: &InboundMessage, arguments: &str) -> Str
     }
 }
 
-/// A chat is no place for the paths of files.
+/// Logs the error and answers without it: it may contain paths, which do not belong in a chat.
 fn failed(error: &RuntimeError) -> String {
     let error: &dyn std::error::Error = error;
     tracing::error!(error, "/pairing failed");
@@ -138,7 +139,7 @@ fn revoke(access: &HomeAccess, channel: &ChannelName, id: &str) -> Result<String
     })
 }
 
-/// An id that is shown as it is, whatever markup its owner chose as a name.
+/// Formats an id as code, so that markup in it is shown literally.
 fn literal(id: &str) -> String {
     format!(
         "`{}`",

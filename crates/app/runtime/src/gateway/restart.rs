@@ -1,9 +1,10 @@
-//! `/restart`: ends in order and begins again, with what is configured and installed by then.
+//! `/restart`: shuts down in order and starts again, with the configuration and the program of that
+//! time.
 //!
-//! Decision: whoever may talk to the assistant alone with it may restart it; nothing is lost by
-//! that, because turns go on where they were. In a group nobody may: access to a group is not
-//! access to the machine. The answer is stored before anything ends. That it is done is a message
-//! which the next process finds in the home, so it is told in that chat once.
+//! Decision: anyone who may talk to the assistant in a direct chat may restart it. Nothing is lost
+//! by that, because turns resume where they were. In a group it is refused: access to a group is
+//! not access to the machine. The answer is stored before anything ends. The confirmation is a
+//! message that the next process finds in the home and sends to that chat once.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,14 +18,14 @@ use nanobot_types::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// What is said first.
+/// Text of the answer to the command.
 pub(crate) const RESTARTING: &str = "Restarting...";
-/// What is said when it is done.
+/// Text of the confirmation after the restart.
 pub(crate) const RESTARTED: &str = "Restarted.";
-/// Where the next process finds whom to tell.
+/// File in the home with the confirmation that the next process sends.
 const NOTE: &str = "restart.json";
 
-/// What people are told about the command.
+/// Description of the command.
 pub(crate) const INFO: CommandInfo = CommandInfo {
     name: "restart",
     aliases: &[],
@@ -32,16 +33,16 @@ pub(crate) const INFO: CommandInfo = CommandInfo {
     usage: "",
 };
 
-/// The command, and whether it was given.
+/// The `/restart` command, and whether it was given.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Restart {
     wanted: CancellationToken,
-    /// `None` where who asked is told by other means.
+    /// `None` if the user learns of the restart by other means.
     note: Option<PathBuf>,
 }
 
 impl Restart {
-    /// One that leaves a note for the next process of this home.
+    /// Returns a command that leaves a note for the next process of this home.
     pub(crate) fn of_home(data_dir: &Path) -> Self {
         Self {
             note: Some(data_dir.join(NOTE)),
@@ -49,7 +50,7 @@ impl Restart {
         }
     }
 
-    /// Fires when a restart is wanted and the answer to that is stored.
+    /// Fires after a restart was requested and the answer is stored.
     pub(crate) fn wanted(&self) -> &CancellationToken {
         &self.wanted
     }
@@ -69,7 +70,7 @@ impl Command for Restart {
         if context.message.chat != Some(ChatKind::Direct) {
             return Ok("I can be restarted only by somebody who talks to me alone. Send me /restart there.".into());
         }
-        // A terminal that waits finds out by itself.
+        // A waiting terminal notices the restart by itself.
         if let Some(note) = self
             .note
             .as_ref()
@@ -87,14 +88,14 @@ async fn leave(note: &Path, asked: &InboundMessage) -> io::Result<()> {
     let turn = asked
         .journal_id()
         .map_or_else(|| TraceId::from("restart"), |id| TraceId::from(id.as_str()));
-    // Behind the answer, which is at 0.
+    // After the answer, which is at position 0.
     let key = OutboundKey { turn, position: 1 };
     let told = OutboundMessage::in_reply_to(asked, key, OutboundKind::Final, RESTARTED.to_owned());
     tokio::fs::write(note, serde_json::to_vec(&told)?).await
 }
 
-/// Tells who asked for the restart that this process began with. Its name is the same however
-/// often this is done, so they read it once.
+/// Sends the confirmation of the restart that this process began with. The idempotency key is the
+/// same at every attempt, so the user reads it once.
 pub(crate) async fn tell(data_dir: &Path, bus: &dyn Bus) {
     let note = data_dir.join(NOTE);
     let Ok(text) = tokio::fs::read(&note).await else {
@@ -106,7 +107,7 @@ pub(crate) async fn tell(data_dir: &Path, bus: &dyn Bus) {
             .await
             .map(drop)
             .map_err(|error| error.to_string()),
-        // A power cut may have torn it; keeping it helps nobody.
+        // A power cut may have truncated the note; it is of no use any more.
         Err(error) => {
             tracing::warn!(%error, "who asked for the restart cannot be told any more");
             Ok(())

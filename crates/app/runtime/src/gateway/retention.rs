@@ -1,10 +1,10 @@
-//! How long things are kept: settled messages, received files, logs that were put aside, the
-//! transcripts of subagents, the prompts of sessions, day notes.
+//! Retention: removes old settled messages, received files, rotated logs, transcripts of subagents,
+//! prompts of sessions, and day notes.
 //!
-//! Decision: looked through at the start and once a day while the gateway runs. Only what the
-//! gateway itself wrote is removed, told by its name (a home may hold another program's files), and
-//! only regular files below its own folders: links are not followed, and nothing in the workspace is
-//! touched but the sessions that subagents worked in, and day notes where `memory` says so.
+//! Decision: runs at the start and once a day while the gateway runs. Only what the gateway itself
+//! wrote is removed, recognised by its name (a home may hold another program's files), and only
+//! regular files below its own folders: links are not followed. In the workspace nothing is touched
+//! but the sessions of subagents, and day notes if `memory` says so.
 
 use std::collections::HashSet;
 use std::io;
@@ -28,19 +28,19 @@ use crate::{RuntimeError, memory_store};
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// Messages of the ledger that are looked at for attachments that are still wanted.
+/// Maximum number of ledger entries that are searched for attachments still in use.
 const LOOKED_AT: usize = 100_000;
 
-/// Age from which a copied attachment that belongs to no message is an orphan. Younger ones may be
-/// those of a message that is being stored.
+/// Age from which a copied attachment that belongs to no message is an orphan. A younger one may
+/// belong to a message that is being stored.
 const ORPHANED: Duration = Duration::from_hours(1);
 
-/// An age beyond which something is not kept.
+/// Returns the maximum age; `None` (keep for ever) for 0 days.
 fn age(days: u32) -> Option<Duration> {
     (days > 0).then(|| DAY.saturating_mul(days))
 }
 
-/// Removes what is kept no longer.
+/// Removes what exceeds its retention.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     settings: RetentionSettings,
@@ -56,7 +56,7 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// A keeper of the home of `config`.
+    /// Returns a keeper of the home of `config`.
     pub(crate) fn new(config: &Config, bus: SqliteBus) -> Result<Self, RuntimeError> {
         let paths = config.paths();
         let workspace = config.workspace()?;
@@ -78,7 +78,7 @@ impl Keeper {
         })
     }
 
-    /// Looks now and once a day, until it is told to end.
+    /// Runs now and once a day, until `end` fires.
     pub(crate) async fn run(self, end: CancellationToken) {
         let looking = async {
             loop {
@@ -86,12 +86,12 @@ impl Keeper {
                 tokio::time::sleep(DAY).await;
             }
         };
-        // Nothing is half removed when this is cut off.
+        // Cancelling leaves nothing half removed.
         end.run_until_cancelled(looking).await;
     }
 
-    /// Attachments of messages that are not known to be sent, which a person may have sent again;
-    /// `None` where there are too many, or the ledger does not say.
+    /// Returns the attachments of messages that are not known to be sent, which the user may send
+    /// again; `None` if there are too many entries or the ledger cannot be read.
     async fn wanted_attachments(&self) -> Option<HashSet<PathBuf>> {
         let entries = match self
             .bus
@@ -175,7 +175,7 @@ fn remove_sent(outbox: &Path, wanted: &HashSet<PathBuf>) {
     remove_older(outbox, ORPHANED, |path| !wanted.contains(path));
     for entry in std::fs::read_dir(outbox).into_iter().flatten().flatten() {
         let folder = entry.path();
-        // One whose file is about to be written is empty, too, for a moment.
+        // A folder whose file is about to be written is also empty for a moment.
         let is_old = entry
             .metadata()
             .and_then(|metadata| metadata.modified())
@@ -190,14 +190,14 @@ fn remove_sent(outbox: &Path, wanted: &HashSet<PathBuf>) {
     }
 }
 
-/// Whether a file is a log that nobody writes any more: `gateway.log.1`.
+/// `true` if a file is a rotated log, such as `gateway.log.1`.
 fn was_put_aside(path: &Path) -> bool {
     path.file_name()
         .is_some_and(|name| name.to_string_lossy().starts_with("gateway.log."))
 }
 
-/// Whether a file is the session of a subagent, in either of the two spellings of its key: the id
-/// behind it has twelve digits.
+/// `true` if a file is the session of a subagent, in either spelling of its key: `subagent` and an
+/// id of twelve hexadecimal digits.
 fn is_of_subagent(path: &Path) -> bool {
     let stem = path
         .file_name()
@@ -237,7 +237,8 @@ fn remove_older(root: &Path, age: Duration, is_ours: impl Fn(&Path) -> bool) {
     tracing::debug!(folder = %root.display(), removed, "old files were removed");
 }
 
-/// The bytes in the regular files below a folder; what cannot be read counts nothing.
+/// Returns the total size of the regular files below a folder, in bytes; unreadable ones count as
+/// 0.
 pub(crate) fn size_of(root: &Path) -> u64 {
     let mut bytes: u64 = 0;
     let walked = walk(root, &mut |_, metadata| {
@@ -249,7 +250,7 @@ pub(crate) fn size_of(root: &Path) -> u64 {
     bytes
 }
 
-/// Visits the regular files below a folder, which need not be there. Links are not followed.
+/// Visits the regular files below a folder, which need not exist. Links are not followed.
 fn walk(folder: &Path, visit: &mut impl FnMut(&Path, &std::fs::Metadata)) -> io::Result<()> {
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -260,7 +261,7 @@ fn walk(folder: &Path, visit: &mut impl FnMut(&Path, &std::fs::Metadata)) -> io:
         for entry in entries {
             let entry = entry?;
             let metadata = match entry.metadata() {
-                // Somebody else removed it just now.
+                // Another process removed it just now.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 metadata => metadata?,
             };
