@@ -1,8 +1,8 @@
-//! Giving a channel its credentials: asked for by whoever calls, tried at the platform, written into
-//! the configuration.
+//! Login of a channel: the caller asks for its credentials, the platform checks them, and they are
+//! written into the configuration.
 //!
-//! Decision: a channel that was given credentials is switched on with that, because one that is set up
-//! and does not run looks broken. A gateway that runs takes it up by itself.
+//! Decision: login also enables the channel, because a channel that is set up and does not run
+//! looks broken. A running gateway starts it by itself.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::assembly::channels::{Wanted, wanted};
 use crate::error::chain;
 use crate::{Runtime, RuntimeError};
 
-/// Length of the random part of a code.
+/// Length of the random part of a code, in characters.
 const CODE_LENGTH: usize = 12;
 
-/// A key that is learned from something that a person does.
+/// A key that is learned from an action of the user.
 #[derive(Debug)]
 pub struct PendingLesson {
     channel: Arc<dyn Channel>,
@@ -29,22 +29,22 @@ pub struct PendingLesson {
 }
 
 impl PendingLesson {
-    /// The key of the section.
+    /// Returns the key of the section.
     #[must_use]
     pub fn key(&self) -> &'static str {
         self.task.key
     }
 
-    /// Steps to take.
+    /// Returns the steps for the user.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.task.text
     }
 
-    /// Waits until it was done, for as long as the caller does.
+    /// Waits until the user has done it. The caller limits the time.
     ///
     /// # Errors
-    /// Why the key cannot be learned.
+    /// Returns the reason if the key cannot be learned.
     pub async fn learn(&self) -> Result<String, String> {
         let Some(lesson) = self.channel.lesson() else {
             return Err("there is nothing to learn".to_owned());
@@ -56,23 +56,23 @@ impl PendingLesson {
     }
 }
 
-/// A channel that is being given its credentials.
+/// A login in progress.
 #[derive(Debug)]
 pub struct ChannelLogin {
     wanted: Wanted,
     credentials: &'static [Credential],
-    /// The platform's section as a new configuration gets it.
+    /// The platform's section in a new configuration.
     defaults: Value,
     given: Vec<&'static str>,
     is_new_kind: bool,
 }
 
 impl ChannelLogin {
-    /// The channel of that name, configured or not: then it is of the kind that is given, or else of
-    /// the one it is named after.
+    /// Returns the login of the channel called `name`, configured or not. Its platform is `kind`,
+    /// else the configured one, else the one called `name`.
     ///
     /// # Errors
-    /// [`RuntimeError::Channels`] for a platform that this build does not know.
+    /// Returns [`RuntimeError::Channels`] if this build does not have the platform.
     pub fn new(runtime: &Runtime, name: &str, kind: Option<&str>) -> Result<Self, RuntimeError> {
         let found = wanted(runtime)?
             .into_iter()
@@ -95,13 +95,13 @@ impl ChannelLogin {
         })
     }
 
-    /// What to ask for, in that order.
+    /// Returns the credentials to ask for, in this order.
     #[must_use]
     pub fn credentials(&self) -> &'static [Credential] {
         self.credentials
     }
 
-    /// Whether something is configured for a credential, so that it need not be given.
+    /// `true` if the credential is configured, so that it need not be given.
     #[must_use]
     pub fn has(&self, credential: &Credential) -> bool {
         match self.wanted.raw.section.get(credential.key) {
@@ -111,7 +111,7 @@ impl ChannelLogin {
         }
     }
 
-    /// Notes down what was given. Where the platform wants a yes or no, everything but a yes is a no.
+    /// Records a credential. For a boolean one, everything but a yes is a no.
     pub fn give(&mut self, credential: &Credential, text: &str) {
         let text = text.trim();
         let value = match self.defaults.get(credential.key) {
@@ -130,17 +130,18 @@ impl ChannelLogin {
         }
     }
 
-    /// Tries the credentials at the platform: who it says the channel is, where it can be asked.
+    /// Checks the credentials at the platform. Returns the account that the platform reports;
+    /// `None` if the platform cannot be asked.
     ///
     /// # Errors
-    /// Why it cannot be used so.
+    /// Returns the reason if the channel cannot be used.
     pub async fn probe(&self) -> Result<Option<String>, String> {
         ask(self.trial()?)
             .await
             .map_err(|error: ChannelError| error.to_string())
     }
 
-    /// Makes the channel as it would be.
+    /// Makes the channel as it would be after the login.
     fn trial(&self) -> Result<Arc<dyn Channel>, String> {
         let mut trial = self.wanted.clone();
         if let Some(section) = trial.raw.section.as_object_mut() {
@@ -149,7 +150,7 @@ impl ChannelLogin {
         trial.channel().map_err(|error| chain(&error))
     }
 
-    /// Returns the steps by which a person lets a key be learned that they would not know.
+    /// Returns the steps by which the program learns a key that the user would not know.
     #[must_use]
     pub fn lesson(&self) -> Option<PendingLesson> {
         let channel = self.trial().ok()?;
@@ -170,7 +171,7 @@ impl ChannelLogin {
         })
     }
 
-    /// Notes down what was learned.
+    /// Records the learned key.
     pub fn learned(&mut self, lesson: &PendingLesson, value: &str) {
         if let Some(section) = self.wanted.raw.section.as_object_mut() {
             section.insert(lesson.task.key.to_owned(), Value::from(value));
@@ -178,11 +179,12 @@ impl ChannelLogin {
         }
     }
 
-    /// Writes the credentials into the configuration and switches the channel on. Every other key
-    /// stays as it is. Returns the file and the copy of the old one.
+    /// Writes the credentials into the configuration and enables the channel. Every other key stays
+    /// as it is. Returns the file and the backup of the old one.
     ///
     /// # Errors
-    /// [`RuntimeError::Config`] when the file cannot be written, or changed meanwhile.
+    /// Returns [`RuntimeError::Config`] if the file cannot be written, or has changed in the
+    /// meantime.
     pub fn save(&self, runtime: &Runtime) -> Result<(PathBuf, Option<PathBuf>), RuntimeError> {
         let config = runtime.config();
         let mut draft = config.draft();

@@ -1,8 +1,8 @@
-//! How the configured channels are, and whether their platforms accept them.
+//! State of the configured channels, and whether their platforms accept them.
 //!
-//! Decision: what runs is what the running gateway says; the configuration says what should run. What
-//! a platform answers is asked from here, also beside a gateway, so that it says something about the
-//! configuration of now.
+//! Decision: the running gateway says which channels run; the configuration says which should. The
+//! platforms are asked from this process even if a gateway runs, so that the answer is about the
+//! current configuration.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,54 +19,55 @@ use crate::error::chain;
 use crate::operator::remote;
 use crate::{Runtime, RuntimeError};
 
-/// How long a platform may take to answer.
+/// Maximum time for a platform to answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 
-/// What a platform said.
+/// Answer of a platform.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Probed {
-    /// Who the platform says the channel is.
+    /// The platform reports the channel's account.
     Accepted {
-        /// In the platform's words.
+        /// The account, as the platform names it.
         account: String,
     },
     /// The platform cannot be used.
     Refused {
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// There is nobody to ask.
+    /// The platform cannot be asked.
     Unsupported,
 }
 
-/// How a channel of the configuration is.
+/// State of a configured channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChannelReport {
     /// Its name.
     pub name: ChannelName,
     /// Its platform.
     pub kind: String,
-    /// It is switched on.
+    /// Set when the channel is enabled.
     pub enabled: bool,
-    /// This build knows its platform.
+    /// Set when this build has the platform.
     pub known: bool,
-    /// `off`; `stopped` where no gateway runs it; otherwise as the gateway says: `starting`,
-    /// `running`, `degraded`, `failed`. One that cannot be made is `failed` without a gateway, too.
+    /// `off`; `stopped` if no gateway runs it; otherwise the state that the gateway reports:
+    /// `starting`, `running`, `degraded`, `failed`. A channel that cannot be made is `failed` even
+    /// without a gateway.
     pub state: String,
-    /// Why, where it is not well.
+    /// The reason, if it is not well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// Since when it is not well.
+    /// Start of the outage, if it is not well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// What its platform said, if it was asked.
+    /// Answer of its platform, if it was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<Probed>,
 }
 
 impl ChannelReport {
-    /// Whether it is as it should be, as far as is known.
+    /// `true` if nothing is known to be wrong with it.
     #[must_use]
     pub fn is_well(&self) -> bool {
         !matches!(self.state.as_str(), "failed" | "degraded")
@@ -105,11 +106,12 @@ impl fmt::Display for ChannelReport {
     }
 }
 
-/// How all configured channels are, in the order of their names; with `probe` the platforms of those
-/// that are on are asked, all at once.
+/// Returns the state of all configured channels, ordered by name. With `probe`, the platforms of
+/// the enabled ones are asked, all at the same time.
 ///
 /// # Errors
-/// [`RuntimeError::Config`] and [`RuntimeError::Silent`].
+/// Returns [`RuntimeError::Config`] if the configuration cannot be used, [`RuntimeError::Silent`]
+/// if the gateway does not answer.
 pub async fn channels_status(
     runtime: &Runtime,
     probe: bool,
@@ -118,7 +120,7 @@ pub async fn channels_status(
     reports(runtime, Running::of(gateway.as_ref()).await, probe).await
 }
 
-/// The same for a gateway that was asked.
+/// Does the same as [`channels_status`], with the channels that a gateway reported.
 pub(crate) async fn reports(
     runtime: &Runtime,
     running: Running,
@@ -163,7 +165,7 @@ pub(crate) enum Running {
     Unlisted,
     /// The gateway does not answer.
     Silent,
-    /// As the gateway says.
+    /// The states that the gateway reports.
     States(Vec<ChannelState>),
 }
 
@@ -241,7 +243,7 @@ async fn probed(wanted: &Wanted) -> Probed {
     }
 }
 
-/// Asks a channel's platform who the channel is; `None` where there is nobody to ask.
+/// Asks a channel's platform for the channel's account; `None` if the platform cannot be asked.
 pub(crate) async fn ask(channel: Arc<dyn Channel>) -> Result<Option<String>, ChannelError> {
     let Some(probe) = channel.probe() else {
         return Ok(None);
@@ -286,7 +288,7 @@ mod tests {
         let environment = Environment::new([], Some(home.path().into()), "/".into());
         let runtime = in_environment(environment, LoadOptions::default());
         for number in 1..=3 {
-            // As every look at a channel makes it, each in a process of its own.
+            // Every command makes its own channel, as in a process of its own.
             let channel = wanted(&runtime).unwrap().remove(0).channel().unwrap();
             assert_eq!(
                 channel.probe().unwrap().probe().await.unwrap(),

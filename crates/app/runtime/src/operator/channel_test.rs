@@ -1,4 +1,4 @@
-//! Trying a channel: its platform is asked, then a message is sent.
+//! Test of a channel: asks its platform, then sends a message.
 
 use std::sync::Arc;
 
@@ -13,21 +13,21 @@ use crate::assembly::channels::{Wanted, wanted};
 use crate::operator::remote;
 use crate::{Runtime, RuntimeError};
 
-/// What a test message says.
+/// Text of the test message.
 const TEXT: &str = "This is a **test message** of nanobot. It arrived.";
 
-/// What came of a test message.
+/// Outcome of a test message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TestOutcome {
-    /// The platform has it.
+    /// The platform accepted it.
     Sent,
-    /// The gateway's ledger says so.
+    /// The gateway sent it; this is the entry in its ledger.
     Told(Box<LedgerEntry>),
-    /// The platform does not take it.
+    /// The platform refused it, for this reason.
     Refused(String),
 }
 
-/// A channel to be tried.
+/// A channel to test.
 #[derive(Debug)]
 pub struct ChannelTest {
     wanted: Wanted,
@@ -36,10 +36,11 @@ pub struct ChannelTest {
 }
 
 impl ChannelTest {
-    /// A channel of the configuration, switched on or not, by its name.
+    /// Returns the test of a configured channel, enabled or not.
     ///
     /// # Errors
-    /// [`RuntimeError::NoChannel`], [`RuntimeError::Channels`] and [`RuntimeError::Silent`].
+    /// Returns [`RuntimeError::NoChannel`] if there is no such channel, [`RuntimeError::Channels`]
+    /// if it cannot be made, [`RuntimeError::Silent`] if the gateway does not answer.
     pub async fn new(runtime: &Runtime, name: &str) -> Result<Self, RuntimeError> {
         let wanted = find(runtime, name)?;
         let channel = wanted.channel()?;
@@ -51,18 +52,19 @@ impl ChannelTest {
         })
     }
 
-    /// Asks the platform who the channel is; `None` where there is nobody to ask.
+    /// Asks the platform for the channel's account; `None` if the platform cannot be asked.
     ///
     /// # Errors
-    /// Why the platform cannot be used.
+    /// Returns the reason if the platform cannot be used.
     pub async fn probe(&self) -> Result<Option<String>, ChannelError> {
         ask(Arc::clone(&self.channel)).await
     }
 
-    /// Sends a test message to a chat: by the gateway that runs the channel, else from here.
+    /// Sends a test message to a chat: through the gateway if it runs the channel, else directly.
     ///
     /// # Errors
-    /// [`RuntimeError::Ledger`] when the gateway cannot be asked.
+    /// Returns [`RuntimeError::Control`] if the gateway cannot list its channels,
+    /// [`RuntimeError::Ledger`] if it cannot send the message.
     pub async fn send(&self, chat: &str) -> Result<TestOutcome, RuntimeError> {
         let (name, chat) = (&self.wanted.name, ChatId::from(chat));
         if let Some(gateway) = &self.gateway
@@ -82,7 +84,7 @@ impl ChannelTest {
     }
 }
 
-/// A channel of the configuration.
+/// Finds a configured channel by its name.
 pub(super) fn find(runtime: &Runtime, name: &str) -> Result<Wanted, RuntimeError> {
     let all = wanted(runtime)?;
     let known = all

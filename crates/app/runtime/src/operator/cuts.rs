@@ -1,8 +1,8 @@
-//! Copies of conversations and ways back in them: by the gateway that has them, or on the files.
+//! Forks and rewinds of conversations, through the running gateway or on the files.
 //!
-//! Decision: a gateway is asked, because a turn of it may be at work in the conversation, and would
-//! go on from what was undone. Reading needs nobody: files are only ever appended to, and what is
-//! half written is passed over.
+//! Decision: the gateway is asked because one of its turns may be at work in the conversation, and
+//! would continue from what was undone. Reading needs no gateway: files are only ever appended to,
+//! and an incomplete line is skipped.
 
 use std::sync::Arc;
 
@@ -15,10 +15,11 @@ use super::remote;
 use crate::gateway::cuts::{cut_error, fork};
 use crate::{RuntimeError, session_store};
 
-/// Who cuts the conversations of a configuration: its running gateway, else the files.
+/// Returns the implementation for a configuration: its running gateway, else the files.
 ///
 /// # Errors
-/// As [`session_store`], and [`RuntimeError::Silent`].
+/// Returns the errors of [`session_store`], and [`RuntimeError::Silent`] if the gateway does not
+/// answer.
 pub async fn cuts(config: &Config) -> Result<Arc<dyn Cuts>, RuntimeError> {
     match remote::connect_sharing_workspace(config).await? {
         Some(gateway) => Ok(Arc::new(gateway)),
@@ -28,7 +29,7 @@ pub async fn cuts(config: &Config) -> Result<Arc<dyn Cuts>, RuntimeError> {
     }
 }
 
-/// Cuts on the files, where nothing is at work.
+/// Forks and rewinds on the files, while no gateway runs.
 #[derive(Debug)]
 struct StoreCuts {
     store: Arc<dyn SessionStore>,

@@ -1,7 +1,7 @@
-//! The ledger for a person at a terminal: the running gateway's, or the file's.
+//! The ledger, for the user at a terminal: through the running gateway, or from the file.
 //!
-//! Decision: the file is opened only by whoever has the home's lock, so nobody changes entries
-//! below a gateway. A home without a ledger has no entries, and is not given one by looking.
+//! Decision: the file is opened only with the home's lock, so that no entry changes while a gateway
+//! uses it. A home without a ledger has no entries; reading does not create one.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use nanobot_state::{HomeLock, SqliteBus, StateDb};
 use crate::RuntimeError;
 use crate::operator::remote;
 
-/// Messages and how they stand.
+/// Messages in the ledger and their states.
 #[derive(Debug)]
 pub struct Inbox {
     ledger: Arc<dyn Ledger>,
-    /// The file, when it is open here.
+    /// The file and the lock, if the ledger is not the gateway's.
     file: Option<(SqliteBus, HomeLock)>,
 }
 
@@ -24,8 +24,8 @@ impl Inbox {
     /// Opens the inbox of a home.
     ///
     /// # Errors
-    /// [`RuntimeError::State`] when the file cannot be used, [`RuntimeError::Silent`] when the gateway
-    /// that has the home does not answer.
+    /// Returns [`RuntimeError::State`] if the file cannot be used, [`RuntimeError::Silent`] if the
+    /// gateway that has the home does not answer.
     pub async fn open(config: &Config) -> Result<Self, RuntimeError> {
         if let Some(gateway) = remote::connect(config).await? {
             return Ok(Self {
@@ -48,10 +48,10 @@ impl Inbox {
         })
     }
 
-    /// The newest `limit` entries that match any of `filters`, newest first, of both queues.
+    /// Returns the newest `limit` entries of both queues that match any of `filters`, newest first.
     ///
     /// # Errors
-    /// [`RuntimeError::Ledger`].
+    /// Returns [`RuntimeError::Ledger`] if the ledger cannot be read.
     pub async fn entries(
         &self,
         filters: &[LedgerFilter],
@@ -68,13 +68,13 @@ impl Inbox {
         Ok(entries)
     }
 
-    /// One entry, or something done to it.
+    /// Returns the ledger, to show or change single entries.
     #[must_use]
     pub fn ledger(&self) -> &dyn Ledger {
         &*self.ledger
     }
 
-    /// Closes what was opened.
+    /// Closes the file, if it is open, and releases the lock.
     pub async fn close(self) {
         if let Some((bus, lock)) = self.file {
             bus.close().await;

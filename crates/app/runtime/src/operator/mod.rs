@@ -1,4 +1,4 @@
-//! Views of a home and changes to it from outside: beside a running gateway or without one.
+//! Inspection and maintenance of a home from outside, next to a running gateway or without one.
 
 pub(crate) mod channel_login;
 pub(crate) mod channel_status;

@@ -13,25 +13,25 @@ use crate::assembly::older_tasks::OlderTasks;
 use crate::assembly::settings::AgentDefaults;
 use crate::{Runtime, RuntimeError};
 
-/// What to do with a configuration that exists.
+/// Handling of an existing configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnboardMode {
-    /// Keep every value, add keys that are missing.
+    /// Keep every value and add missing keys.
     Refresh,
-    /// Begin anew with defaults; the old file is kept beside it.
+    /// Start with the defaults; the old file is kept as a backup.
     Overwrite,
 }
 
-/// What onboarding would read, keep, ignore and create. Nothing is written to make one.
+/// Plan of an onboarding. Making one writes nothing.
 #[derive(Debug)]
 pub struct OnboardPlan {
-    /// What is there.
+    /// Findings in the home.
     pub report: ImportReport,
-    /// The configuration file exists.
+    /// Set when the configuration file exists.
     pub exists: bool,
-    /// The workspace that is used or made.
+    /// The workspace to use or create.
     pub workspace: PathBuf,
-    /// Jobs of an older layout that the first visit would import.
+    /// Jobs of an older layout that the first run would import.
     pub tasks: Option<OlderTasks>,
 }
 
@@ -55,25 +55,25 @@ impl fmt::Display for OnboardPlan {
     }
 }
 
-/// What onboarding did.
+/// Result of an onboarding.
 #[derive(Debug)]
 pub struct OnboardReport {
     /// The configuration file.
     pub config_file: PathBuf,
-    /// The copy of what was there before.
+    /// The backup of the old file.
     pub backup: Option<PathBuf>,
-    /// The file was written; `false` when nothing was missing.
+    /// `true` if the file was written, `false` if nothing was missing.
     pub written: bool,
     /// The workspace.
     pub workspace: PathBuf,
-    /// Files that were made in it.
+    /// Files that were created in it.
     pub created: Vec<PathBuf>,
 }
 
-/// What [`onboard`] would do.
+/// Returns what [`onboard`] would do.
 ///
 /// # Errors
-/// [`RuntimeError::Config`].
+/// Returns [`RuntimeError::Config`] if the configuration cannot be used.
 pub fn plan_onboarding(config: &Config) -> Result<OnboardPlan, RuntimeError> {
     Ok(OnboardPlan {
         report: ImportReport::new(config)?,
@@ -86,11 +86,12 @@ pub fn plan_onboarding(config: &Config) -> Result<OnboardPlan, RuntimeError> {
     })
 }
 
-/// Writes the configuration and prepares the workspace it names. Before that, on the first visit,
-/// `on_visit` is told what was found in a home of the Python program.
+/// Writes the configuration and prepares the workspace that it names. On the first run on a home of
+/// the Python program, calls `on_visit` with the findings before that.
 ///
 /// # Errors
-/// [`RuntimeError::Config`] when the file cannot be written, [`RuntimeError::Workspace`].
+/// Returns [`RuntimeError::Config`] if the file cannot be written, [`RuntimeError::Workspace`] if
+/// the workspace cannot be used.
 pub async fn onboard(
     runtime: &Runtime,
     mode: OnboardMode,
@@ -133,7 +134,7 @@ fn root_keys(text: &str) -> Vec<String> {
     }
 }
 
-/// What a new configuration says: the keys that people change.
+/// Returns the keys of a new configuration: those that users usually change.
 fn defaults(extensions: &Extensions) -> Vec<(String, Value)> {
     let agent = AgentDefaults::default();
     let mut sections = vec![
@@ -157,7 +158,7 @@ fn defaults(extensions: &Extensions) -> Vec<(String, Value)> {
     sections
 }
 
-/// A key whose default is nothing is left out: an empty `allowFrom` would mean nobody for ever.
+/// Removes keys whose default is null: as an empty list, `allowFrom` would lock everyone out.
 fn without_nulls(section: Value) -> Value {
     match section {
         Value::Object(map) => Value::Object(

@@ -1,4 +1,4 @@
-//! The gateway of a home, as other commands of the same person see and end it.
+//! Connects other commands of the same user to the gateway of a home, and ends or restarts it.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use tokio::time::Instant;
 
 use crate::{RuntimeError, control_socket};
 
-/// The time that the owner of a home has to answer, which one that is starting needs. A command that
-/// works on the files holds the lock, too, but not for long.
+/// Maximum time for the owner of a home to answer, which a starting gateway needs. A command that
+/// works on the files also holds the lock, but not for long.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
-/// How often is looked whether it ended or began.
+/// Interval between checks whether the gateway ended or started.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Connects to the gateway that owns the home; `None` when no process owns it.
+/// Connects to the gateway that owns the home; `None` if no process owns it.
 ///
-/// Decision: the home's lock says that there is a gateway, the socket only lets it answer. A gateway
-/// that hangs, starts slowly or has no socket still owns its files, so a command without an answer
-/// refuses. Where the system has no such sockets, commands work on the files.
+/// Decision: the home's lock shows that a gateway exists; the socket only lets it answer. A gateway
+/// that hangs, starts slowly or has no socket still owns its files, so a command that gets no
+/// answer refuses to work. On a system without such sockets, commands work on the files.
 ///
 /// # Errors
-/// [`RuntimeError::Silent`] when the owner does not answer, [`RuntimeError::State`] when the lock
-/// cannot be looked at.
+/// Returns [`RuntimeError::Silent`] if the owner does not answer, [`RuntimeError::State`] if the
+/// lock cannot be read.
 pub(crate) async fn connect(config: &Config) -> Result<Option<ControlClient>, RuntimeError> {
     let (socket, home) = (control_socket(config), &config.paths().data_dir);
     let begun = Instant::now();
@@ -44,10 +44,11 @@ pub(crate) async fn connect(config: &Config) -> Result<Option<ControlClient>, Ru
     }
 }
 
-/// Connects to the gateway that has the configuration's home, if it has the same workspace.
+/// Connects to the gateway that has the configuration's home; `None` if none runs or it has another
+/// workspace.
 ///
 /// # Errors
-/// As [`connect`].
+/// Returns the errors of [`connect`].
 pub(crate) async fn connect_sharing_workspace(
     config: &Config,
 ) -> Result<Option<ControlClient>, RuntimeError> {
@@ -63,7 +64,7 @@ pub(crate) async fn connect_sharing_workspace(
     Ok(shares_workspace.then_some(client))
 }
 
-/// A gateway that answered.
+/// A running gateway.
 #[derive(Debug)]
 pub struct RemoteGateway {
     client: ControlClient,
@@ -71,10 +72,11 @@ pub struct RemoteGateway {
 }
 
 impl RemoteGateway {
-    /// The gateway of this home; `None` when none runs.
+    /// Connects to the gateway of this home; `None` if none runs.
     ///
     /// # Errors
-    /// [`RuntimeError::Silent`] when one runs and does not answer, [`RuntimeError::State`].
+    /// Returns [`RuntimeError::Silent`] if one runs and does not answer, [`RuntimeError::State`] if
+    /// the lock cannot be read.
     pub async fn reach(config: &Config) -> Result<Option<Self>, RuntimeError> {
         let client = connect(config).await?;
         Ok(client.map(|client| Self {
@@ -83,28 +85,28 @@ impl RemoteGateway {
         }))
     }
 
-    /// Who it is.
+    /// Returns its version, process, model and workspace.
     #[must_use]
     pub fn about(&self) -> &About {
         self.client.about()
     }
 
-    /// How its channels are.
+    /// Returns the state of its channels.
     ///
     /// # Errors
-    /// [`RuntimeError::Control`].
+    /// Returns [`RuntimeError::Control`] if the gateway does not answer.
     pub async fn channels(&self) -> Result<Vec<ChannelState>, RuntimeError> {
         Ok(self.client.channels().await?)
     }
 
-    /// Has it end in order. `true` when it has within `patience`.
+    /// Stops it in order; `true` if it has ended within `patience`.
     ///
     /// # Errors
-    /// [`RuntimeError::Control`] when it does not take the request.
+    /// Returns [`RuntimeError::Control`] if it does not accept the request.
     pub async fn stop(&self, patience: Duration) -> Result<bool, RuntimeError> {
         self.client.end(false).await?;
         let gone = async {
-            // One that hangs up or is slow to answer is at its end, but not gone.
+            // A gateway that hangs up or answers slowly is shutting down, but has not ended.
             while !matches!(
                 ControlClient::reach(&self.socket).await,
                 Err(ControlError::Unreachable { .. })
@@ -115,11 +117,10 @@ impl RemoteGateway {
         Ok(tokio::time::timeout(patience, gone).await.is_ok())
     }
 
-    /// Has it end in order and begin again. What began, or nothing where that was not seen within
-    /// `patience`.
+    /// Restarts it in order. Returns the new gateway; `None` if it did not start within `patience`.
     ///
     /// # Errors
-    /// [`RuntimeError::Control`] when it does not take the request.
+    /// Returns [`RuntimeError::Control`] if it does not accept the request.
     pub async fn restart(&self, patience: Duration) -> Result<Option<About>, RuntimeError> {
         self.client.end(true).await?;
         let began = async {
@@ -150,7 +151,7 @@ mod tests {
 
     use super::*;
 
-    /// A gateway that answers twice, hangs up on everybody while it ends, and goes.
+    /// Plays a gateway that answers twice, hangs up on every client while it ends, and goes.
     async fn dying(listener: UnixListener, socket: PathBuf, is_gone: Arc<AtomicBool>) {
         let about = About {
             version: "1".to_owned(),

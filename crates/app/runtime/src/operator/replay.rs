@@ -1,4 +1,4 @@
-//! What replaying a session takes from a configuration: the tools and how turns are run.
+//! Replay options from a configuration: the tools and the options of turns.
 
 use std::sync::Arc;
 
@@ -14,11 +14,12 @@ use crate::assembly::assistant::Tools;
 use crate::assembly::settings::AgentDefaults;
 use crate::{Runtime, RuntimeError};
 
-/// The options and tools with which `turns` of a session are replayed. Only looks: no model is
-/// chosen, nothing is made in the workspace.
+/// Returns the options and tools to replay `turns` of a session with. Read-only: chooses no model
+/// and creates nothing in the workspace.
 ///
 /// # Errors
-/// [`RuntimeError::Config`] and [`RuntimeError::Tools`].
+/// Returns [`RuntimeError::Config`] if the configuration cannot be used, [`RuntimeError::Tools`] if
+/// the tools cannot be made.
 pub fn replay_options(
     runtime: &Runtime,
     session: SessionKey,
@@ -38,7 +39,7 @@ pub fn replay_options(
     Ok((options, registry.specs()))
 }
 
-/// Takes no message: the tools are only described.
+/// An outbox and spawner that accept nothing: the tools are only described.
 #[derive(Debug)]
 struct Nowhere;
 

@@ -1,4 +1,4 @@
-//! How a home stands, without asking any model.
+//! Status of a home. No model is called unless that is asked for.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -21,26 +21,26 @@ use crate::operator::doctor::models::answers;
 use crate::operator::remote;
 use crate::{ChannelReport, Inbox, Runtime, RuntimeError, session_store};
 
-/// More entries than this are not counted.
+/// Maximum number of entries to count.
 const COUNTED: usize = 10_000;
 
-/// A path and whether something is there.
+/// A path, and whether it exists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Place {
     /// The path.
     pub path: PathBuf,
-    /// Something is there.
+    /// Set when the path exists.
     pub exists: bool,
 }
 
-/// A gateway that runs in this home.
+/// The gateway that runs in this home.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GatewayStatus {
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
-    /// Its version, which is older than this program's until it is restarted.
+    /// Its version. After an update it is older than this program's until the gateway is restarted.
     pub version: String,
-    /// Who answers there.
+    /// The model that it uses.
     pub model: String,
 }
 
@@ -60,39 +60,39 @@ impl GatewayStatus {
     }
 }
 
-/// A provider of the configuration.
+/// A configured provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProviderStatus {
-    /// Its name for people.
+    /// Its display name.
     pub label: String,
-    /// What is set: a key, an address, or nothing.
+    /// The configured parts: a key, an address, or both.
     pub state: String,
 }
 
-/// How many messages stand in a way that somebody may want to look at. Counted up to 10,000.
+/// Numbers of messages that may need attention. Each is counted up to 10,000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct MessageCounts {
-    /// Not settled.
+    /// Messages that are not settled.
     pub pending: usize,
-    /// Perhaps sent.
+    /// Messages that may have been sent.
     pub uncertain: usize,
-    /// Not done, and not tried again.
+    /// Messages that failed and are not tried again.
     pub failed: usize,
 }
 
-/// What is done without being asked.
+/// Scheduled work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Schedule {
-    /// Jobs that are not paused; `None` when the file of jobs cannot be read.
+    /// Number of jobs that are not paused; `None` if the file of jobs cannot be read.
     pub jobs: Option<usize>,
-    /// When the next one is due, as the clock shows it where the assistant lives.
+    /// Time of the next run, in the assistant's time zone.
     pub next: Option<String>,
-    /// Seconds from one look at `HEARTBEAT.md` to the next; `None` where nobody looks.
+    /// Interval of the heartbeat, in seconds; `None` if it is off.
     pub heartbeat_s: Option<u64>,
 }
 
-/// What a home takes on disk, in bytes.
+/// Disk usage of a home, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Storage {
@@ -104,7 +104,7 @@ pub struct Storage {
     pub logs: u64,
 }
 
-/// How a home stands.
+/// Status of a home.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Status {
     /// The version of this program.
@@ -113,36 +113,36 @@ pub struct Status {
     pub config: Place,
     /// The workspace.
     pub workspace: Place,
-    /// Who would answer, as far as the configuration says.
+    /// The configured model.
     pub model: String,
-    /// Whether that model answers; `None` when it was not asked.
+    /// Result of asking that model; `None` if it was not asked.
     pub model_answers: Option<String>,
     /// The gateway that answers on the home's socket.
     pub gateway: Option<GatewayStatus>,
-    /// Why the gateway that has the home does not answer, and what to do.
+    /// Error and remedy, if the gateway that has the home does not answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gateway_fault: Option<String>,
-    /// Providers with something set.
+    /// Providers that have something configured.
     pub providers: Vec<ProviderStatus>,
     /// Channels.
     pub channels: Vec<ChannelReport>,
-    /// Sessions in the workspace.
+    /// Number of sessions in the workspace.
     pub sessions: usize,
-    /// Messages; `None` when the ledger does not answer.
+    /// Messages; `None` if the ledger does not answer.
     pub messages: Option<MessageCounts>,
-    /// What is done without being asked, while a gateway runs.
+    /// Scheduled work, which a running gateway does.
     pub schedule: Schedule,
-    /// What it takes on disk.
+    /// Disk usage.
     pub storage: Storage,
-    /// What is less safe than it could be.
+    /// Settings that are less safe than they could be.
     pub warnings: Vec<String>,
 }
 
 impl Status {
-    /// Looks at a home; with `probe` the model is asked a question of a few tokens.
+    /// Collects the status of a home. With `probe`, the model is asked a question of a few tokens.
     ///
     /// # Errors
-    /// [`RuntimeError::Config`].
+    /// Returns [`RuntimeError::Config`] if the configuration cannot be used.
     pub async fn of(runtime: &Runtime, probe: bool) -> Result<Self, RuntimeError> {
         let config = runtime.config();
         let workspace = config.workspace()?;
@@ -200,7 +200,7 @@ impl Status {
     }
 }
 
-/// An error with what to do about it, in one line.
+/// Formats an error with its remedy in one line.
 fn fault(error: &RuntimeError) -> String {
     match error.remedy() {
         Some(remedy) => format!("{}. {remedy}", chain(error)),
@@ -260,7 +260,7 @@ fn storage(config: &Config) -> Storage {
     }
 }
 
-/// A time between two events for people.
+/// Formats a duration in its largest suitable unit.
 fn interval(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds} s"),
@@ -269,7 +269,7 @@ fn interval(seconds: u64) -> String {
     }
 }
 
-/// Bytes for people.
+/// Formats a size in its largest suitable unit.
 fn amount(bytes: u64) -> String {
     let (unit, name) = match bytes {
         0..1024 => return format!("{bytes} B"),

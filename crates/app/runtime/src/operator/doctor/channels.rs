@@ -1,4 +1,4 @@
-//! The channels: whether they can be made, who may talk through them, what that exposes.
+//! Checks the channels: whether they can be made, who may use them, and what that exposes.
 
 use nanobot_channels::AccessRules;
 use nanobot_tools::ToolsConfig;
@@ -104,8 +104,8 @@ fn short_token(chart: &mut Chart, key: &str, wanted: &Wanted) {
     }
 }
 
-/// What whoever writes through a channel can have done on this computer. Where the platform is open
-/// as `is_usual`, who may connect is its token's business.
+/// Reports what everyone with access to an open channel can do on this computer. If the platform is
+/// open by default (`is_usual`), its token decides who may connect.
 fn exposure(
     chart: &mut Chart,
     key: &str,

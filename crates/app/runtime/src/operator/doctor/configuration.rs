@@ -1,4 +1,5 @@
-//! The configuration file: whether it can be read, by whom, and what in it has no effect.
+//! Checks the configuration file: whether it is readable, who else can read it, and which keys have
+//! no effect.
 
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use crate::assembly::secrets;
 use crate::error::chain;
 use crate::{Runtime, RuntimeError};
 
-/// The configuration, or why there is none.
+/// Returns the configuration, or reports why there is none.
 pub(super) fn load_or_report(
     chart: &mut Chart,
     loaded: Result<Runtime, RuntimeError>,
@@ -64,7 +65,7 @@ pub(super) fn examine(chart: &mut Chart, config: &Config) {
     }
 }
 
-/// What holds keys and conversations is for its owner's eyes only.
+/// Reports a file with keys or conversations that other users may read.
 #[cfg(unix)]
 fn keep_private(chart: &mut Chart, id: &'static str, path: &Path, mode: u32) {
     use std::os::unix::fs::PermissionsExt as _;
@@ -88,6 +89,6 @@ fn keep_private(chart: &mut Chart, id: &'static str, path: &Path, mode: u32) {
     );
 }
 
-/// Files of a user's folder are that user's here.
+/// On other systems a user's files are private by default.
 #[cfg(not(unix))]
 fn keep_private(_chart: &mut Chart, _id: &'static str, _path: &Path, _mode: u32) {}

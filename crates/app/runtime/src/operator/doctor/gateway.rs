@@ -1,4 +1,4 @@
-//! The gateway: whether it runs, as what, and whether it could.
+//! Checks the gateway: whether it runs, in which version, and whether it could start.
 
 use nanobot_config::Config;
 use nanobot_control::ControlClient;
@@ -93,7 +93,7 @@ async fn running(chart: &mut Chart, client: &ControlClient) {
     }
 }
 
-/// Whether the port could be taken.
+/// Reports whether the gateway's port is free.
 async fn free(chart: &mut Chart, server: &ServerConfig) {
     chart.note(
         Severity::Note,

@@ -1,4 +1,4 @@
-//! The home: the ledger, messages that wait for a person, jobs, pairings, logs, room on the disk.
+//! Checks the home: the ledger, undelivered messages, jobs, pairings, logs, free disk space.
 
 use std::path::Path;
 
@@ -13,11 +13,11 @@ use crate::Inbox;
 use crate::assembly::cron::Scheduling;
 use crate::error::chain;
 
-/// Less room than this, in bytes, and nothing may be accepted any more soon.
+/// Free space below which the disk is reported as nearly full, in bytes.
 const SCARCE: u64 = 1 << 30;
-/// Less than this, and it may be now.
+/// Free space below which the disk is reported as full, in bytes.
 const NOTHING: u64 = 100 << 20;
-/// More messages are not counted.
+/// Maximum number of messages to count.
 const COUNTED: usize = 10_000;
 
 pub(super) async fn examine(chart: &mut Chart, config: &Config) {
@@ -32,7 +32,7 @@ pub(super) async fn examine(chart: &mut Chart, config: &Config) {
             ),
         }
     }
-    // A home that is not there yet will be on the disk of what is above it.
+    // The home of a fresh installation will be on the disk of its nearest existing ancestor.
     if let Some(folder) = home.ancestors().find(|folder| folder.exists()) {
         room(chart, folder);
     }

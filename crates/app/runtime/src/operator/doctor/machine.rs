@@ -1,4 +1,4 @@
-//! The computer: its clock, and what it can keep tools away from.
+//! Checks the computer: its clock, and how far tools are confined.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -8,7 +8,7 @@ use nanobot_tools::ToolsConfig;
 
 use super::{Chart, Severity};
 
-/// Files may be this much newer than the clock: another computer may have written them.
+/// Time by which files may be newer than the clock: another computer may have written them.
 const SLACK: Duration = Duration::from_hours(1);
 
 pub(super) fn examine(chart: &mut Chart, config: &Config) {
@@ -16,7 +16,8 @@ pub(super) fn examine(chart: &mut Chart, config: &Config) {
     tools(chart, config);
 }
 
-/// A clock that runs behind what is on disk was put back, or never set: reminders would be late.
+/// Reports a clock that is earlier than the newest file: it was set back or never set, and
+/// reminders would be late.
 fn clock(chart: &mut Chart, config: &Config) {
     let now = SystemTime::now();
     let sessions = config

@@ -1,11 +1,11 @@
-//! E-mail: whose mails are believed, and whether the connection is looked at often enough.
+//! Checks e-mail: which senders are trusted, and whether the connection is checked often enough.
 
 use nanobot_channel_email::EmailConfig;
 use nanobot_channels::DeliverySettings;
 
 use super::Chart;
 
-/// Looks at a section that can be used; `key` is its own.
+/// Checks a valid section; `key` is its name.
 pub(super) fn examine(
     chart: &mut Chart,
     key: &str,
@@ -39,7 +39,8 @@ fn senders(chart: &mut Chart, key: &str, config: &EmailConfig) {
     }
 }
 
-/// A channel that says nothing for too long is made anew, also when all is well.
+/// Reports an interval that is too long: the channel manager restarts a channel without a sign of
+/// life even if all is well.
 fn silence(chart: &mut Chart, key: &str, config: &EmailConfig, delivery: &DeliverySettings) {
     let (idle, answer, allowed) = (
         config.idle_seconds,

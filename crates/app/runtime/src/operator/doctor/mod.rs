@@ -1,8 +1,9 @@
-//! Looks for what keeps an assistant from working, or makes it less safe than its owner thinks.
+//! Diagnoses problems that keep an assistant from working, or make it less safe than its owner
+//! thinks.
 //!
-//! Decision: every finding says what is wrong, with its place, and what to do about it. Nothing is
-//! changed unless that is asked for, and then only what cannot lose anything; nobody is asked over
-//! a network unless that is asked for. What cannot be read is a finding, never the end of the visit.
+//! Decision: every finding says what is wrong, where, and what to do about it. Nothing is changed
+//! without `fix`, and then only what cannot lose anything. Nothing is asked over a network without
+//! `probe`. Unreadable input is a finding and never ends the examination.
 
 mod channels;
 mod configuration;
@@ -22,22 +23,22 @@ use serde::Serialize;
 
 use crate::RuntimeBuilder;
 
-/// What a visit may do.
+/// Options of an examination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DoctorOptions {
-    /// Mend what can be mended without losing anything.
+    /// Fix what can be fixed without losing anything.
     pub fix: bool,
-    /// Ask the model, and every platform, whether they take the credentials.
+    /// Ask the model and every platform whether they accept the credentials.
     pub probe: bool,
 }
 
-/// How much a finding matters.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// In order.
+    /// Nothing is wrong.
     Good,
-    /// Worth knowing.
+    /// Information.
     Note,
     /// Works, but probably not as its owner thinks.
     Warning,
@@ -45,30 +46,30 @@ pub enum Severity {
     Fault,
 }
 
-/// One thing that was looked at.
+/// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Names the check, the same in every version.
+    /// Id of the check, the same in every version.
     pub id: &'static str,
-    /// How much it matters.
+    /// Severity of the finding.
     pub severity: Severity,
-    /// What was found, with its place.
+    /// The finding and its location.
     pub what: String,
-    /// What to do about it.
+    /// The remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
-    /// It was mended on this visit.
+    /// Set when this examination fixed it.
     pub fixed: bool,
 }
 
-/// What a visit found.
+/// Result of an examination.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Checkup {
-    /// Everything that was looked at, in the order in which it was.
+    /// All findings, in the order of the checks.
     pub findings: Vec<Finding>,
 }
 
-/// Examines the home of a program's configuration, which need not be usable.
+/// Examines the home of a program's configuration. The configuration may be invalid.
 pub async fn examine(program: &RuntimeBuilder, doctor: DoctorOptions) -> Checkup {
     let mut chart = Chart {
         doctor,
@@ -92,7 +93,7 @@ pub async fn examine(program: &RuntimeBuilder, doctor: DoctorOptions) -> Checkup
     }
 }
 
-/// What is written down on a visit.
+/// The findings so far.
 struct Chart {
     doctor: DoctorOptions,
     findings: Vec<Finding>,
@@ -127,7 +128,7 @@ impl Chart {
         self.note(Severity::Fault, id, what, Some(remedy.into()));
     }
 
-    /// A finding that can be mended: it is, if that was asked for, and said otherwise.
+    /// Reports a fixable finding. Fixes it if that was asked for, otherwise mentions `--fix`.
     fn mendable(
         &mut self,
         severity: Severity,
@@ -158,7 +159,7 @@ impl Chart {
 }
 
 impl Checkup {
-    /// Whether nothing is left that does not work.
+    /// `true` if no fault is left.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         self.count(Severity::Fault) == 0
@@ -204,7 +205,7 @@ impl fmt::Display for Checkup {
     }
 }
 
-/// So many of something.
+/// Formats a count and a noun.
 fn counted(count: usize, one: &str) -> String {
     if count == 1 {
         format!("1 {one}")
@@ -213,14 +214,14 @@ fn counted(count: usize, one: &str) -> String {
     }
 }
 
-/// Whether a file can be made in a folder.
+/// Checks that a file can be created in a folder.
 fn takes_files(folder: &Path) -> std::io::Result<()> {
     let probe = folder.join(format!(".nanobot-doctor-{}", std::process::id()));
     std::fs::write(&probe, b"x")?;
     std::fs::remove_file(&probe)
 }
 
-/// The folder of everything that is kept beside the workspace.
+/// Returns the folder of everything outside the workspace.
 fn data_dir(config: &Config) -> &Path {
     &config.paths().data_dir
 }

@@ -1,4 +1,4 @@
-//! The model: whether one is set up, and, when that is asked, whether it answers.
+//! Checks the model: whether one is configured, and with `probe` whether it answers.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ async fn probe(chart: &mut Chart, config: &Config, defaults: &AgentDefaults, cho
     }
 }
 
-/// Whether the configured model answers a question of a few tokens, as a sentence.
+/// Asks the configured model a question of a few tokens. Returns the result as a sentence.
 pub(crate) async fn answers(runtime: &Runtime) -> Result<String, RuntimeError> {
     let config = runtime.config();
     let choice = model::choose_for_gateway(runtime).await?;

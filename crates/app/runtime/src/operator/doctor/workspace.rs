@@ -1,4 +1,4 @@
-//! The workspace: memory, conversations, skills, the heartbeat's list.
+//! Checks the workspace: prompts, conversations, skills, the heartbeat's tasks.
 
 use std::io::BufRead as _;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::assembly::assistant::prepare;
 use crate::assembly::skills::skills;
 use crate::error::chain;
 
-/// Files whose text stands in every prompt.
+/// Files that are part of every prompt.
 const IN_EVERY_PROMPT: [&str; 5] = [
     "AGENTS.md",
     "SOUL.md",
@@ -19,7 +19,7 @@ const IN_EVERY_PROMPT: [&str; 5] = [
     "TOOLS.md",
     "memory/MEMORY.md",
 ];
-/// A file of a prompt that is longer, in bytes, is dear in every request.
+/// Size from which a file of the prompt is reported, in bytes: it makes every request expensive.
 const LONG: u64 = 64 << 10;
 
 pub(super) fn examine(chart: &mut Chart, runtime: &Runtime) {
@@ -114,7 +114,7 @@ fn heartbeat(chart: &mut Chart, workspace: &Path) {
     }
 }
 
-/// Lines that nobody can read are passed over by the assistant; its owner should know.
+/// Reports unreadable lines of conversations, which the assistant skips.
 fn conversations(chart: &mut Chart, folder: &Path) {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return;
@@ -148,7 +148,7 @@ fn conversations(chart: &mut Chart, folder: &Path) {
     );
 }
 
-/// Lines that are no objects, but for a last one that was cut.
+/// Counts the lines that are not JSON objects; an incomplete last line is not counted.
 fn unreadable_lines(path: &Path) -> std::io::Result<usize> {
     let mut reader = std::io::BufReader::new(std::fs::File::open(path)?);
     let (mut line, mut bad) = (Vec::new(), 0);
