@@ -21,21 +21,22 @@ use crate::assembly::model;
 use crate::assembly::secrets::secrets;
 use crate::{FirstRun, ModelChoice, Runtime, RuntimeError, is_command};
 
-/// How long the end of a turn is waited for after its answer. It is there with it, unless it was lost.
+/// Maximum time to wait for the end of a turn after its answer. It comes with the answer, unless it
+/// was lost.
 const LOST_END: Duration = Duration::from_secs(30);
 
 /// The answer to one question.
 #[derive(Debug)]
 pub struct Answer {
-    /// What to show; `None` when it was shown already.
+    /// The text to show; `None` if it was already shown.
     pub text: Option<String>,
-    /// Whether it is an answer, not the report of a failure.
+    /// `true` if it is an answer, `false` if it reports a failure.
     pub ok: bool,
-    /// Whether its pieces were shown before.
+    /// `true` if its pieces were already shown.
     pub streamed: bool,
 }
 
-/// Who is told what happens while a question is answered.
+/// Callback for the events while a question is answered.
 type OnEvent = Arc<dyn Fn(TerminalEvent) + Send + Sync>;
 
 struct DirectOutbox {
@@ -63,12 +64,12 @@ impl Outbox for DirectOutbox {
     }
 }
 
-/// Asks one question: the gateway that has the home, or an assistant of its own where none runs.
-/// Before anything is asked, or written into the workspace, `on_start` is told who answers, and
-/// on the first visit what was found in a home of the Python program.
+/// Asks one question: the gateway that has the home, or an assistant of this process if none runs.
+/// Before anything is asked, or written into the workspace, calls `on_start` with the model, and on
+/// the first run also with the findings in a home of the Python program.
 ///
 /// # Errors
-/// As [`Terminal::start`](super::Terminal::start).
+/// Returns the errors of [`Terminal::start`](super::Terminal::start).
 pub async fn ask(
     runtime: &Runtime,
     options: TerminalOptions,
@@ -131,15 +132,15 @@ pub async fn ask(
     asked.answer(request).await
 }
 
-/// Who speaks, and who hears it: one person at a terminal. Who else hears a session of another
-/// channel is not known here.
+/// Returns the sender and the kind of chat: a direct chat with the user at the terminal. The
+/// audience of another channel's session is not known here.
 fn speaker(channel: &ChannelName) -> (Option<SenderId>, Option<ChatKind>) {
     let chat = (channel.as_str() == TERMINAL_CHANNEL).then_some(ChatKind::Direct);
     (Some(SenderId::from("user")), chat)
 }
 
-/// Gives a command to an assistant of this process. Commands belong to the loop, so it is run for this
-/// one.
+/// Gives a command to an assistant of this process. Commands belong to the agent loop, so it runs
+/// for this one.
 async fn give(
     runtime: &Runtime,
     options: TerminalOptions,
@@ -171,7 +172,7 @@ async fn give(
         }
     };
     if let Some(text) = answer.text.take() {
-        // It is shown before the end is waited for.
+        // Show the answer before waiting for the end.
         on_event(TerminalEvent::Reply {
             text,
             streamed: answer.streamed,
@@ -182,7 +183,7 @@ async fn give(
     Ok(answer)
 }
 
-/// A question that an assistant of this process answers.
+/// Answers a question with an assistant of this process.
 struct Asked {
     agent: Arc<Agent>,
     helpers: Option<Arc<DirectSpawner>>,
@@ -190,8 +191,8 @@ struct Asked {
 }
 
 impl Asked {
-    /// Answers it, and passes on what its subagents find out. The last of the answers is returned;
-    /// those before it are shown as they come.
+    /// Answers the request, then the results of its subagents. Returns the last answer; earlier
+    /// ones are shown as they come.
     async fn answer(&self, request: DirectRequest) -> Result<Answer, RuntimeError> {
         let (session, channel, chat) = (
             request.session.clone(),
@@ -227,7 +228,7 @@ impl Asked {
                 ..further
             };
         }
-        // What is to be summarised is noted in the session; the gateway or a later run does it.
+        // Pending summarisation is recorded in the session; the gateway or a later run does it.
         self.agent.shut_down(Duration::ZERO).await;
         Ok(answer)
     }
@@ -291,7 +292,7 @@ async fn ask_gateway(
                     streamed,
                 };
                 is_answered = true;
-                // The answer to a command is no turn.
+                // The answer to a command is not a turn.
                 if !ok || is_command(said) {
                     return Ok(answer);
                 }

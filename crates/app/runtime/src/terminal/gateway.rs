@@ -1,7 +1,8 @@
-//! The gateway that a terminal talks through, when there is one.
+//! Selects the gateway that a terminal talks through, if there is one.
 //!
-//! Decision: a gateway that has the home is asked, so that a session has one owner. Who wants
-//! another model or another workspace than the gateway's works beside it, on the files.
+//! Decision: a gateway that has the home is used, so that a session has one owner. If the user
+//! wants another model or another workspace than the gateway's, the terminal works next to it, on
+//! the files.
 
 use nanobot_config::Config;
 use nanobot_control::ControlClient;
@@ -10,10 +11,10 @@ use super::TerminalOptions;
 use crate::RuntimeError;
 use crate::operator::remote;
 
-/// The gateway for this conversation.
+/// Returns the gateway for this conversation.
 ///
 /// # Errors
-/// As [`remote::connect`].
+/// Returns the errors of [`remote::connect`].
 pub(super) async fn of(
     config: &Config,
     options: &TerminalOptions,

@@ -1,7 +1,7 @@
 //! The assistant at a terminal: a conversation, or one question.
 //!
-//! Decision: where a gateway has the home, both go through its socket; elsewhere a conversation
-//! runs over an in-process bus, and a question needs none.
+//! Decision: if a gateway has the home, both go through its socket. Otherwise a conversation runs
+//! over an in-process bus, and a question needs no bus.
 
 mod ask;
 mod gateway;
@@ -38,12 +38,12 @@ use crate::gateway::commands;
 use crate::gateway::restart::{RESTARTED, RESTARTING, Restart};
 use crate::{FirstRun, ModelChoice, Runtime, RuntimeError, is_command};
 
-/// Which conversation, with which model.
+/// Session and model of a conversation.
 #[derive(Clone, Debug)]
 pub struct TerminalOptions {
     /// The session, as `channel:chat`; a name without a colon is a chat of `cli`.
     pub session: String,
-    /// Take the demo model whatever is configured.
+    /// Use the demo, whatever model is configured.
     pub demo: bool,
 }
 
@@ -56,7 +56,7 @@ impl Default for TerminalOptions {
     }
 }
 
-/// The channel and chat of a session.
+/// Splits a session into channel and chat.
 fn place(session: &str) -> (ChannelName, ChatId) {
     match session.split_once(':') {
         Some((channel, chat)) => (channel.into(), chat.into()),
@@ -69,29 +69,29 @@ pub struct Terminal {
     talk: Talk,
     runtime: Runtime,
     options: TerminalOptions,
-    /// The turn that answers what was said last; commands have none.
+    /// The turn of the last message; commands have none.
     said: Option<TraceId>,
-    /// Subagents that were not done with when a turn ended last.
+    /// Number of unfinished subagents when the last turn ended.
     unfinished: u32,
-    /// A restart was promised.
+    /// Set while a restart is pending.
     is_restarting: bool,
-    /// The conversation that takes the place of this one.
+    /// The conversation that will replace this one.
     again: Option<restart::Again>,
-    /// What came while a restart was waited for.
+    /// Events that arrived while waiting for a restart.
     kept: VecDeque<TerminalEvent>,
     model: ModelChoice,
     created: Vec<PathBuf>,
     first_run: Option<FirstRun>,
 }
 
-/// With whom.
+/// The other side of the conversation.
 #[derive(Debug)]
 enum Talk {
     /// An assistant of this process.
     Own(OwnTalk),
     /// A gateway.
     Gateway(Conversation),
-    /// Nobody: it ended.
+    /// None: the conversation ended.
     Nobody,
 }
 
@@ -108,11 +108,11 @@ struct OwnTalk {
 }
 
 impl Terminal {
-    /// Starts a conversation: with the gateway that has the home, or with an assistant of this
-    /// process where none runs.
+    /// Starts a conversation with the gateway that has the home, or with an assistant of this
+    /// process if none runs.
     ///
     /// # Errors
-    /// [`RuntimeError`] when the configuration, the workspace or the model cannot be used.
+    /// Returns [`RuntimeError`] if the configuration, the workspace or the model cannot be used.
     pub async fn start(runtime: &Runtime, options: TerminalOptions) -> Result<Self, RuntimeError> {
         let config = runtime.config();
         if let Some(client) = gateway::of(config, &options).await? {
@@ -205,29 +205,28 @@ impl Terminal {
         }
     }
 
-    /// Who answers.
+    /// Returns the model that answers.
     #[must_use]
     pub fn model(&self) -> &ModelChoice {
         &self.model
     }
 
-    /// Files that were made in the workspace.
+    /// Returns the files that were created in the workspace.
     #[must_use]
     pub fn created(&self) -> &[PathBuf] {
         &self.created
     }
 
-    /// What was found in a home of the Python program, on the first visit.
+    /// Returns the findings in a home of the Python program, on the first run.
     #[must_use]
     pub fn first_run(&self) -> Option<&FirstRun> {
         self.first_run.as_ref()
     }
 
-    /// Says something: a message or a command, also while a turn runs; after a restart that is on its
-    /// way.
+    /// Sends a message or a command, also while a turn runs. Waits for a pending restart first.
     ///
     /// # Errors
-    /// [`RuntimeError::Agent`] when too many messages wait, [`RuntimeError::Control`] when the
+    /// Returns [`RuntimeError::Agent`] if too many messages wait, [`RuntimeError::Control`] if the
     /// gateway is gone.
     pub async fn say(&mut self, text: &str) -> Result<(), RuntimeError> {
         while self.is_restarting {
@@ -247,8 +246,8 @@ impl Terminal {
         Ok(())
     }
 
-    /// The next thing to show; `None` after the assistant ended. Of the ends of turns only the one
-    /// that answers what was said last is told, commands aside. Cancel-safe.
+    /// Returns the next event to show; `None` after the assistant ended. A turn's end is returned
+    /// only for the turn of the last message; commands do not count. Cancel-safe.
     pub async fn next(&mut self) -> Option<TerminalEvent> {
         loop {
             let next = match self.kept.pop_front() {
@@ -262,8 +261,8 @@ impl Terminal {
         }
     }
 
-    /// How many subagents of this conversation are not done with, as far as that is known here;
-    /// [`next_unfinished`](Self::next_unfinished) waits for these.
+    /// Returns the number of unfinished subagents of this conversation, as far as it is known here.
+    /// [`next_unfinished`](Self::next_unfinished) waits for them.
     pub fn unfinished(&mut self) -> u32 {
         if let Talk::Own(own) = &self.talk {
             self.unfinished = self.unfinished.max(own.unfinished());
@@ -271,8 +270,8 @@ impl Terminal {
         self.unfinished
     }
 
-    /// The next thing to show while subagents of this conversation are not done with; `None` when
-    /// none is left, or the assistant ended. Cancel-safe.
+    /// Returns the next event to show while subagents of this conversation are unfinished; `None`
+    /// if none is left, or the assistant ended. Cancel-safe.
     pub async fn next_unfinished(&mut self) -> Option<TerminalEvent> {
         loop {
             let event = match self.kept.pop_front() {
@@ -335,7 +334,7 @@ impl Terminal {
         }
     }
 
-    /// Becomes the conversation that begun in place of this one, and says so.
+    /// Becomes the conversation that replaces this one, and reports that.
     fn take_over(&mut self, begun: Result<Self, RuntimeError>) -> TerminalEvent {
         self.again = None;
         self.is_restarting = false;
@@ -360,8 +359,8 @@ impl Terminal {
         }
     }
 
-    /// Ends the conversation: the running turn has its grace, then it is stopped with its steps
-    /// kept. A gateway stops a turn that nobody waits for any more.
+    /// Ends the conversation. The running turn has a grace period; then it is stopped, and its
+    /// steps are kept. A gateway stops a turn that no terminal waits for.
     pub async fn shut_down(self) {
         self.talk.end().await;
     }
@@ -400,7 +399,7 @@ impl OwnTalk {
         let sender = SenderId::from("user");
         let mut message =
             InboundMessage::text(self.channel.clone(), sender, self.chat.clone(), text);
-        // Who else hears a session of another channel is not known here.
+        // The audience of another channel's session is not known here.
         message.chat = (self.channel.as_str() == TERMINAL_CHANNEL).then_some(ChatKind::Direct);
         message.id = Some(Uuid::new_v4().to_string().into());
         let turn = message
@@ -428,7 +427,7 @@ impl OwnTalk {
     }
 }
 
-/// Takes messages to the terminal's own channel; nobody delivers to others here.
+/// Accepts messages for the terminal's own channel; there is no delivery to others here.
 #[derive(Debug)]
 struct TerminalOutbox {
     bus: Arc<dyn Bus>,

@@ -5,13 +5,13 @@ use nanobot_config::Config;
 
 use crate::RuntimeError;
 
-/// Which news of a turn a terminal shows: `channels.sendProgress` and `channels.sendToolHints`.
+/// Progress events that a terminal shows: `channels.sendProgress` and `channels.sendToolHints`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TerminalProgress {
-    /// Thoughts on the way, such as words beside a call of tools.
+    /// Set when intermediate text is shown, such as the words next to a tool call.
     pub thoughts: bool,
-    /// Tools that run. At a terminal they are shown unless the configuration says otherwise: a person
-    /// sits in front of it and waits.
+    /// Set when running tools are shown. At a terminal this is the default, because the user is
+    /// waiting in front of it.
     pub tool_hints: bool,
 }
 
@@ -19,7 +19,7 @@ impl TerminalProgress {
     /// Reads both keys from the configuration.
     ///
     /// # Errors
-    /// A section that cannot be read.
+    /// Returns [`RuntimeError::Config`] if a section cannot be read.
     pub fn of(config: &Config) -> Result<Self, RuntimeError> {
         let delivery: DeliverySettings = config.section("channels")?;
         let tool_hints = delivery.send_tool_hints || !config.is_set("channels.sendToolHints")?;

@@ -1,8 +1,8 @@
-//! A conversation that begins again after `/restart`.
+//! Restart of a conversation after `/restart`.
 //!
-//! Decision: an assistant of this process is built anew within it, because lines of a pipe that
-//! were read already would be lost with the process. For a gateway that begins again the terminal
-//! waits, and joins the session there.
+//! Decision: an assistant of this process is rebuilt within the process, because lines of a pipe
+//! that were already read would be lost with it. If a gateway restarts, the terminal waits for it
+//! and joins the session there.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -12,15 +12,15 @@ use nanobot_control::ControlClient;
 use super::{Talk, Terminal, TerminalOptions};
 use crate::{Runtime, RuntimeError, control_socket};
 
-/// How long a gateway may take to be there again; then the terminal works without it.
+/// Maximum time to wait for the gateway; then the terminal works without it.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often it is looked for.
+/// Interval between attempts to reach the gateway.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// The new conversation, when it has begun.
+/// The future of the new conversation.
 pub(super) type Again = Pin<Box<dyn Future<Output = Result<Terminal, RuntimeError>> + Send>>;
 
-/// Ends a conversation and begins it again, with the configuration as it is by then.
+/// Ends a conversation and starts it again, with the current configuration.
 pub(super) fn begin(talk: Talk, runtime: Runtime, options: TerminalOptions) -> Again {
     Box::pin(async move {
         let is_gateway = matches!(talk, Talk::Gateway(_));
