@@ -1,8 +1,8 @@
-//! The command line, as clap reads it.
+//! Definition of the command line for clap.
 //!
-//! Decision: here is what all commands share and which there are; what one of them takes stands beside
-//! what it does, in `commands`. Parsing builds nothing, so that `--help` and `--version` cost what a
-//! process costs.
+//! Decision: this module defines what all commands share and the list of commands; the arguments of
+//! each command are next to its implementation, in `commands`. Parsing builds nothing, so that
+//! `--help` and `--version` cost no more than starting a process.
 
 use std::path::PathBuf;
 

@@ -1,9 +1,9 @@
-//! Asking a person for something, a line each; what is secret is not shown while it is typed.
+//! Questions to the user, each answered with one line. Secrets are not echoed.
 //!
-//! Input that is no terminal is read the same way, so that scripts answer with one line each.
+//! Input that is not a terminal is read the same way, so that scripts answer with one line each.
 //!
-//! Decision: questions are futures, so that whoever asks can listen for signals meanwhile. One that is
-//! dropped leaves the terminal as it was.
+//! Decision: questions are futures, so that the caller can listen for signals at the same time.
+//! Dropping one restores the terminal.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::thread;
@@ -12,31 +12,31 @@ use tokio::sync::oneshot;
 
 use crate::output;
 
-/// Asks for a line. `None` when the input is at its end.
+/// Asks for a line; `None` at the end of the input.
 ///
 /// # Errors
-/// When the input cannot be read.
+/// Returns an error if the input cannot be read.
 pub(crate) async fn line(question: &str) -> io::Result<Option<String>> {
     output::note_piece(question);
     read().await
 }
 
-/// Asks for a line that nobody may read over a shoulder. `None` when the input is at its end.
+/// Asks for a line without echoing it; `None` at the end of the input.
 ///
 /// # Errors
-/// When the input cannot be read.
+/// Returns an error if the input cannot be read.
 pub(crate) async fn secret(question: &str) -> io::Result<Option<String>> {
-    // First, so that who answers at once is not shown either.
+    // Turn echo off before the question is shown, so that a quick answer is not echoed.
     let _silence = Silence::begin();
     output::note_piece(question);
     read().await
 }
 
-/// Waits for a line on a thread of its own, because nothing ends that wait but a line or the process.
+/// Reads a line on a thread of its own: only a line or the end of the process ends that wait.
 async fn read() -> io::Result<Option<String>> {
     let (sender, line) = oneshot::channel();
     thread::spawn(move || {
-        // Who asked may be gone.
+        // The receiver may have been dropped.
         drop(sender.send(read_line()));
     });
     line.await.unwrap_or(Ok(None))
@@ -48,18 +48,18 @@ fn read_line() -> io::Result<Option<String>> {
     Ok((length > 0).then(|| line.trim().to_owned()))
 }
 
-/// Whether there is a person to ask.
+/// `true` if a user can be asked.
 pub(crate) fn is_person() -> bool {
     io::stdin().is_terminal()
 }
 
-/// A terminal that does not show what is typed, until this is dropped.
+/// Turns the terminal's echo off until it is dropped.
 #[cfg(unix)]
 struct Silence(nix::sys::termios::Termios);
 
 #[cfg(unix)]
 impl Silence {
-    /// `None` where the input is no terminal.
+    /// Returns `None` if the input is not a terminal.
     fn begin() -> Option<Self> {
         use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
         let input = io::stdin();
@@ -78,12 +78,12 @@ impl Drop for Silence {
         if let Err(error) = tcsetattr(io::stdin(), SetArg::TCSANOW, &self.0) {
             tracing::debug!(%error, "the terminal's mode could not be put back");
         }
-        // The end of the line was not shown either.
+        // The newline was not echoed either.
         output::note("");
     }
 }
 
-/// Terminals elsewhere show what is typed.
+/// On other systems echo stays on.
 #[cfg(not(unix))]
 struct Silence;
 

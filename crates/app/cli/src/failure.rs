@@ -1,8 +1,8 @@
-//! Why a command ends without success, for the person at the terminal.
+//! Failures of a command, for the user at the terminal.
 //!
-//! Decision: every failure is what failed, where, and what to try, in one value; libraries' errors are
-//! turned into it at this edge and nowhere else. Exit codes: 1 for a turn or an operation that failed,
-//! 2 for usage and configuration, 128 + N for signal N.
+//! Decision: every failure is one value with what failed, where, and what to try. Errors of
+//! libraries are converted to it here and nowhere else. Exit codes: 1 for a turn or an operation
+//! that failed, 2 for usage and configuration, 128 + N for signal N.
 
 use std::fmt;
 use std::io;
@@ -12,29 +12,29 @@ use nanobot_config::ConfigError;
 use nanobot_runtime::RuntimeError;
 pub(crate) use nanobot_runtime::chain;
 
-/// A turn or an operation failed.
+/// Exit code for a turn or an operation that failed.
 pub(crate) const FAILED: u8 = 1;
-/// Wrong usage or configuration.
+/// Exit code for wrong usage or configuration.
 pub(crate) const USAGE: u8 = 2;
 
-/// What ends the program early.
+/// A reason to end the program early.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Something to say; `Display` is what standard error gets.
+    /// A failure to report; `Display` formats it for standard error.
     Said {
-        /// What failed and where.
+        /// The operation that failed, and where.
         what: String,
-        /// What to try.
+        /// The remedy.
         remedy: Option<String>,
-        /// How the process exits.
+        /// Exit code of the process.
         code: u8,
     },
-    /// Everything was said already.
+    /// A failure that was already reported, with the exit code.
     Silent(u8),
 }
 
 impl Failure {
-    /// A failed operation.
+    /// Returns the failure of an operation.
     pub(crate) fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::Said {
             what: what.into(),
@@ -43,7 +43,7 @@ impl Failure {
         }
     }
 
-    /// How the process exits.
+    /// Returns the exit code of the process.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Said { code, .. } | Self::Silent(code) => ExitCode::from(*code),
@@ -84,7 +84,7 @@ impl From<RuntimeError> for Failure {
     }
 }
 
-/// Writing to standard output failed. A reader that went away has seen what it wanted.
+/// Converts an error of standard output. If the reader closed the pipe, it has read what it wanted.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {

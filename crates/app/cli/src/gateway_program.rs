@@ -1,4 +1,4 @@
-//! The gateway alone, for service managers: `nanobot gateway` without the other commands.
+//! The gateway program for service managers: `nanobot gateway` without the other commands.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,7 +1,8 @@
 //! The command line of nanobot, for any program that is built from its runtime.
 //!
-//! Parses, dispatches, and turns failures into messages and exit codes. Nothing is built before the
-//! arguments are understood: no async runtime, no TLS, no log. A program of one's own is its parts:
+//! Parses the arguments, dispatches, and turns failures into messages and exit codes. Nothing is
+//! built before the arguments are parsed: no async runtime, no TLS, no log. A program of your own
+//! adds its parts:
 //!
 //! ```no_run
 //! use std::process::ExitCode;
@@ -34,10 +35,10 @@ pub use nanobot_runtime::RuntimeBuilder;
 use nanobot_runtime::{LoadOptions, Runtime};
 
 /// Runs the command that the arguments of this process name. `extend` adds the channels, tools and
-/// providers of the program; it is called once, after the arguments are understood.
+/// providers of the program; it is called once, after the arguments are parsed.
 ///
-/// Call it first in `main`: it hardens the process, and a process that was started as the reader of
-/// foreign formats becomes that reader here.
+/// Call it first in `main`: it hardens the process, and in a process that was started as the helper
+/// that reads foreign formats it runs that helper instead.
 pub fn run(extend: impl FnOnce(RuntimeBuilder) -> RuntimeBuilder) -> ExitCode {
     program(|cli: Cli| dispatch(cli, extend))
 }

@@ -1,10 +1,11 @@
-//! The log: human or JSON on standard error, and a bounded file for the gateway.
+//! The log: text or JSON on standard error, and a bounded file for the gateway.
 //!
-//! Decision: a filter of `RUST_LOG` replaces ours, otherwise our own crates speak and others only warn.
-//! It names targets and levels (`warn,nanobot=debug`); filters by spans and their fields would bring
-//! regular expressions into a program that needs none.
-//! One library is always silent: it logs whole answers of models that it cannot read, and what people
-//! talk about is in no log.
+//! Decision: a filter in `RUST_LOG` replaces the default one, by which the program's own crates log
+//! in detail and others only warn. The filter names targets and levels (`warn,nanobot=debug`);
+//! filters by spans and fields would bring regular expressions into a program that needs none.
+//!
+//! One library is always silent: it logs whole model responses that it cannot parse, and the
+//! content of conversations must not be in a log.
 
 use std::io;
 use std::sync::Mutex;
@@ -14,15 +15,15 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// What speaks of contents.
+/// Log target of the library that logs contents.
 const SILENT: &str = "async_openai";
 
-/// How much is logged.
+/// Level of detail of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
-    /// What an operator wants to know.
+    /// For operators.
     Usual,
-    /// What a developer wants to know.
+    /// For developers.
     Full,
 }
 
@@ -59,7 +60,7 @@ pub(crate) fn to_stderr(secrets: &Secrets, detail: Detail) {
 /// Logs to standard error and to a file for the rest of the process.
 ///
 /// # Errors
-/// When the file cannot be opened; nothing is set up then.
+/// Returns an error if the file cannot be opened; no log is set up then.
 pub(crate) fn of_gateway(
     mut file: RotatingFile,
     secrets: &Secrets,
@@ -87,8 +88,8 @@ pub(crate) fn of_gateway(
     Ok(())
 }
 
-/// A log whose lines hold no hidden characters. The subscriber writes a line at once, and has
-/// escaped its control characters.
+/// Escapes hidden characters in a log. The subscriber writes each line at once, and has already
+/// escaped control characters.
 struct Visible<W> {
     writer: W,
     escape: fn(&str) -> String,

@@ -1,71 +1,71 @@
 //! Standard output and standard error.
 //!
-//! Decision: everything is written through here, with errors as values, because the print macros end
-//! the process when a reader of a pipe goes away. Hidden characters are escaped here, so that no
-//! command can forget to; JSON has its own escapes for them (`commands::json`).
+//! Decision: all output is written through this module, with errors as values, because the print
+//! macros end the process when the reader of a pipe goes away. Hidden characters are escaped here,
+//! so that no command can forget to; JSON has its own escapes for them (`commands::json`).
 
 use std::io::{self, IsTerminal as _, Write as _};
 
 use nanobot_escape::visible;
 
-/// Writes text to standard output at once.
+/// Writes text to standard output and flushes it.
 ///
 /// # Errors
-/// As the system says.
+/// Returns the error of the system.
 pub(crate) fn write(text: &str) -> io::Result<()> {
     write_verbatim(&visible(text))
 }
 
-/// Writes text to standard output at once, to the byte: for programs, and for text whose hidden
-/// characters are escaped.
+/// Writes text to standard output without escaping it, and flushes it: for programs, and for text
+/// whose hidden characters are already escaped.
 ///
 /// # Errors
-/// As the system says.
+/// Returns the error of the system.
 pub(crate) fn write_verbatim(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
 }
 
-/// Writes a line to standard output at once.
+/// Writes a line to standard output and flushes it.
 ///
 /// # Errors
-/// As the system says.
+/// Returns the error of the system.
 pub(crate) fn line(text: &str) -> io::Result<()> {
     write(&format!("{text}\n"))
 }
 
-/// Writes a line to standard error. A standard error that nobody reads is no reason to stop.
+/// Writes a line to standard error. Ignores errors: a closed standard error is no reason to stop.
 pub(crate) fn note(text: &str) {
     drop(writeln!(io::stderr().lock(), "{}", visible(text)));
 }
 
-/// Writes text to standard error, without ending the line.
+/// Writes text to standard error, without a newline.
 pub(crate) fn note_piece(text: &str) {
     let mut error = io::stderr().lock();
     drop(error.write_all(text.as_bytes()));
     drop(error.flush());
 }
 
-/// Whether standard output is a terminal that wants styles.
+/// `true` if standard output is a terminal that accepts styles.
 pub(crate) fn is_coloured() -> bool {
     is_terminal()
         && std::env::var_os("NO_COLOR").is_none()
         && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// Whether standard output is a terminal.
+/// `true` if standard output is a terminal.
 pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Whether standard input and output are a terminal, so that a person can be asked.
+/// `true` if standard input and output are a terminal, so that the user can be asked.
 pub(crate) fn is_interactive() -> bool {
     io::stdin().is_terminal() && is_terminal()
 }
 
-/// Text without the characters that steer a terminal, and with hidden ones escaped. Text of a model, a
-/// file or another person may move no cursor and rename no window.
+/// Sanitizes text for a terminal: removes control characters and escapes hidden ones. Text of a
+/// model, a file or another person must not move the cursor or rename the window.
 pub(crate) fn harmless(text: &str) -> String {
     nanobot_escape::harmless(text)
 }

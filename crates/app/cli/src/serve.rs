@@ -1,7 +1,8 @@
-//! Running the gateway: what `nanobot gateway` and `nanobot-gateway` both do.
+//! Runs the gateway, for `nanobot gateway` and `nanobot-gateway`.
 //!
-//! The first signal ends it in order, the second one at once. A restart that a person asked for replaces
-//! the program by itself with the same arguments, so that a service manager sees one process.
+//! The first signal stops it in order, the second one at once. A restart that the user asked for
+//! replaces the process by a new one with the same arguments, so that a service manager sees one
+//! process.
 
 use std::io;
 use std::path::Path;
@@ -16,21 +17,21 @@ use crate::logs::{self, Detail};
 use crate::output;
 use crate::signals::Signals;
 
-/// How a gateway is run.
+/// Options of running a gateway.
 #[derive(Debug)]
 pub(crate) struct ServeOptions {
-    /// The program that is run.
+    /// The program to run.
     pub(crate) program: RuntimeBuilder,
-    /// How much is logged.
+    /// Level of detail of the log.
     pub(crate) detail: Detail,
-    /// Whether the log on standard error is JSON.
+    /// Set when the log on standard error is JSON.
     pub(crate) json_logs: bool,
 }
 
-/// Runs a gateway until it is told to end.
+/// Runs a gateway until it is stopped.
 ///
 /// # Errors
-/// What keeps it from starting, and what ended it.
+/// Returns the error that kept it from starting, or that ended it.
 pub(crate) fn serve(options: &ServeOptions) -> Result<ExitCode, Failure> {
     let runtime = options.program.build()?;
     let config = runtime.config();
@@ -48,7 +49,7 @@ pub(crate) fn serve(options: &ServeOptions) -> Result<ExitCode, Failure> {
                 "Check the limits of this process (ulimit -a).",
             )
         })?;
-    // Asked before it can be replaced by a newer one, which then is what begins.
+    // Resolved before a newer program can replace the file; the restart runs the newer one.
     let program = std::env::current_exe();
     let outcome = executor.block_on(run(&runtime, options));
     executor.shutdown_background();
@@ -63,13 +64,13 @@ pub(crate) fn serve(options: &ServeOptions) -> Result<ExitCode, Failure> {
     }
 }
 
-/// What follows the end of a gateway.
+/// Outcome of a gateway's run.
 enum Outcome {
     Exit(ExitCode),
     Restart,
 }
 
-/// Replaces this process; returns only where that failed.
+/// Replaces this process; returns only if that failed.
 #[cfg(unix)]
 fn begin_again(program: &Path) -> io::Result<ExitCode> {
     use std::os::unix::process::CommandExt as _;
@@ -120,7 +121,7 @@ async fn run(runtime: &Runtime, options: &ServeOptions) -> Result<Outcome, Failu
     tracing::info!("shutting down; a second signal ends at once");
     cancel.cancel();
     tokio::select! {
-        // Who ends the process by a signal does not want it to begin again.
+        // A signal that ends the process overrides a restart.
         outcome = running => outcome.map_err(Failure::from).and_then(|_| finish(Ended::Stopped)),
         code = signals.next() => Ok(Outcome::Exit(ExitCode::from(code))),
     }
@@ -134,14 +135,14 @@ fn finish(ended: Ended) -> Result<Outcome, Failure> {
     })
 }
 
-/// Names skills that ask for more than was agreed to.
+/// Warns about skills that ask for more than the user agreed to.
 pub(crate) fn warn_of_skills(runtime: &Runtime) {
     for line in nanobot_runtime::unagreed_skills(runtime) {
         output::note(&output::harmless(&format!("Warning: {line}")));
     }
 }
 
-/// Says what is probably not as its writer thinks.
+/// Warns about findings in the configuration.
 pub(crate) fn warn_of_findings(config: &Config) {
     for finding in config
         .findings()
@@ -152,7 +153,7 @@ pub(crate) fn warn_of_findings(config: &Config) {
     }
 }
 
-/// A program whose health endpoint has the port that was given.
+/// Overrides the port of the health endpoint, if one is given.
 pub(crate) fn with_port(program: RuntimeBuilder, port: Option<u16>) -> RuntimeBuilder {
     match port {
         Some(port) => program.with_override("gateway.port", &port.to_string()),

@@ -1,12 +1,12 @@
-//! Requests of the system to end.
+//! Signals of the system that ask the process to end.
 
 use std::io;
 
-/// The exit code after Ctrl-C.
+/// Exit code after Ctrl-C.
 #[cfg(not(unix))]
 const INTERRUPTED: u8 = 130;
 
-/// Listens for SIGINT, SIGTERM and SIGHUP (Ctrl-C alone where there are no signals).
+/// Listens for SIGINT, SIGTERM and SIGHUP (on systems without signals, for Ctrl-C only).
 #[cfg(unix)]
 #[derive(Debug)]
 pub(crate) struct Signals {
@@ -17,10 +17,10 @@ pub(crate) struct Signals {
 
 #[cfg(unix)]
 impl Signals {
-    /// Begins to listen; from now on the signals do not end the process by themselves.
+    /// Starts to listen. From now on the signals do not end the process by themselves.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// Returns an error if the system refuses.
     pub(crate) fn listen() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
@@ -30,7 +30,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one and returns the exit code that says so. Cancel-safe.
+    /// Waits for the next signal and returns its exit code. Cancel-safe.
     pub(crate) async fn next(&mut self) -> u8 {
         tokio::select! {
             _ = self.interrupt.recv() => 130,
@@ -47,15 +47,15 @@ pub(crate) struct Signals;
 
 #[cfg(not(unix))]
 impl Signals {
-    /// Begins to listen.
+    /// Starts to listen.
     ///
     /// # Errors
-    /// None here.
+    /// Never fails on this system.
     pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self)
     }
 
-    /// Waits for the next one and returns the exit code that says so. Cancel-safe.
+    /// Waits for the next Ctrl-C and returns its exit code. Cancel-safe.
     pub(crate) async fn next(&mut self) -> u8 {
         if tokio::signal::ctrl_c().await.is_err() {
             return std::future::pending().await;

@@ -36,12 +36,12 @@ pub(crate) struct AgentArguments {
 }
 
 impl AgentArguments {
-    /// Whether Markdown is to be rendered where that makes sense.
+    /// `true` if Markdown is to be rendered on a terminal.
     fn renders_markdown(&self) -> bool {
         self.markdown || !self.no_markdown
     }
 
-    /// Whether the log is to be shown.
+    /// `true` if the log is to be shown.
     fn shows_logs(&self) -> bool {
         self.logs && !self.no_logs
     }
@@ -50,7 +50,7 @@ impl AgentArguments {
 /// Talks to the assistant.
 ///
 /// # Errors
-/// When it cannot start.
+/// Returns an error if the assistant cannot start.
 pub(crate) fn agent(
     program: &RuntimeBuilder,
     arguments: AgentArguments,

@@ -1,4 +1,4 @@
-//! `nanobot channels`: how channels are, trying one, and giving one its credentials.
+//! `nanobot channels`: shows the state of channels, tests one, or logs one in.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::output::{self, harmless};
 use crate::signals::Signals;
 use crate::{ask, serve};
 
-/// Limit for an action that a person takes elsewhere.
+/// Maximum time to wait for an action that the user takes elsewhere.
 const LESSON: Duration = Duration::from_mins(15);
 
-/// What can be done with channels.
+/// Subcommands of `nanobot channels`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ChannelsCommand {
     /// How every configured channel is, as the running gateway says
@@ -51,10 +51,11 @@ pub(crate) enum ChannelsCommand {
     },
 }
 
-/// Does one thing with channels.
+/// Runs a subcommand.
 ///
 /// # Errors
-/// When there is no such channel, its platform does not accept it, or nothing can be written.
+/// Returns an error if there is no such channel, its platform does not accept it, or nothing can be
+/// written.
 pub(crate) fn channels(
     program: &RuntimeBuilder,
     command: ChannelsCommand,
@@ -137,7 +138,8 @@ fn test(runtime: &Runtime, name: &str, to: Option<&str>) -> Result<ExitCode, Fai
     })
 }
 
-/// Says what the gateway's ledger says; an error is why the message was not sent.
+/// Reports the state of a test message in the gateway's ledger. An error is the reason why it was
+/// not sent.
 fn told(entry: &LedgerEntry, chat: &str) -> Result<(), String> {
     let why = entry
         .why
@@ -177,7 +179,8 @@ fn login(
     })
 }
 
-/// Asks, tries, and writes down what was given. Nothing is written where this is dropped.
+/// Asks for the credentials, checks them and saves them. If the future is dropped, nothing is
+/// written.
 async fn set_up(
     runtime: &Runtime,
     name: &str,
@@ -218,8 +221,8 @@ async fn set_up(
     Ok(())
 }
 
-/// Learns a key that only the platform knows from something that the person does now. Without it the
-/// channel says what is missing.
+/// Learns a key that only the platform knows, from an action of the user. Without the key, the
+/// channel reports that it is missing.
 async fn learn(name: &str, login: &mut ChannelLogin, probe: bool) -> Result<(), Failure> {
     let Some(lesson) = login.lesson() else {
         return Ok(());
@@ -255,7 +258,7 @@ async fn learn(name: &str, login: &mut ChannelLogin, probe: bool) -> Result<(), 
     Ok(())
 }
 
-/// Asks for each; Enter keeps what is set.
+/// Asks for each credential; Enter keeps the configured one.
 async fn ask_for_credentials(name: &str, login: &mut ChannelLogin) -> Result<(), Failure> {
     if login.credentials().is_empty() {
         output::note("This platform needs no credentials; the channel is switched on.");

@@ -1,4 +1,4 @@
-//! `nanobot config`: the file in use, what is in force, and who said so.
+//! `nanobot config`: shows the file in use, the effective values, and their sources.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use nanobot_runtime::RuntimeBuilder;
 use crate::failure::Failure;
 use crate::{output, serve};
 
-/// What can be asked of the configuration.
+/// Subcommands of `nanobot config`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// The file in use
@@ -23,16 +23,16 @@ pub(crate) enum ConfigCommand {
     },
 }
 
-/// Answers a question about the configuration.
+/// Runs a subcommand.
 ///
 /// # Errors
-/// When the configuration cannot be read, or has no such key.
+/// Returns an error if the configuration cannot be read, or has no such key.
 pub(crate) fn config(
     program: &RuntimeBuilder,
     command: &ConfigCommand,
 ) -> Result<ExitCode, Failure> {
     match command {
-        // Works without a readable file, which is when one wants to know where it is.
+        // Works even if the file is unreadable: then the user needs to know where it is.
         ConfigCommand::Path => {
             let paths = Paths::resolve(
                 &Environment::of_process(),

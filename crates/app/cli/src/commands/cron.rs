@@ -1,5 +1,5 @@
-//! `nanobot cron`: jobs set, listed, run, paused and removed. Works beside a gateway: every writer of
-//! the file takes its turn, and the gateway sees what changed.
+//! `nanobot cron`: adds, lists, runs, pauses and removes jobs. Works next to a running gateway: the
+//! file is locked for each change, and the gateway notices changes.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ use super::block_on;
 use crate::failure::{FAILED, Failure, USAGE, chain};
 use crate::output::{self, harmless};
 
-/// What can be done with jobs.
+/// Subcommands of `nanobot cron`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CronCommand {
     /// Set a job; a gateway runs it
@@ -96,13 +96,14 @@ pub(crate) struct CronAddArguments {
     channel: Option<String>,
 }
 
-/// How much of a message is a job's name.
+/// Length of a job's name that is made of its message, in characters.
 const NAME_LENGTH: usize = 30;
 
-/// Does one thing with jobs.
+/// Runs a subcommand.
 ///
 /// # Errors
-/// When there is no such job, it would never run, or the file cannot be read or written.
+/// Returns an error if there is no such job, it would never run, or the file cannot be read or
+/// written.
 pub(crate) fn cron(program: &RuntimeBuilder, command: CronCommand) -> Result<ExitCode, Failure> {
     let runtime = program.build()?;
     let config = runtime.config();
@@ -163,7 +164,7 @@ pub(crate) fn cron(program: &RuntimeBuilder, command: CronCommand) -> Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// The job that is wanted, and whose clock is meant.
+/// Returns the requested job, and the time zone of its times.
 fn job(
     arguments: CronAddArguments,
     now: DateTime<Utc>,
@@ -213,7 +214,7 @@ fn job(
     Ok((Job::new(&name, when, payload, now), zone))
 }
 
-/// What somebody should know who waits for a new job.
+/// Returns hints for the user who waits for a new job to run.
 fn hints(
     runtime: &Runtime,
     job: &Job,

@@ -1,4 +1,4 @@
-//! `nanobot doctor`: what keeps the assistant from working, and what to do about it.
+//! `nanobot doctor`: finds problems that keep the assistant from working, and their remedies.
 
 use std::process::ExitCode;
 
@@ -25,10 +25,10 @@ pub(crate) struct DoctorArguments {
     json: bool,
 }
 
-/// Prints what was found. The exit code is 1 while something does not work.
+/// Prints the findings. The exit code is 1 if any of them is a fault.
 ///
 /// # Errors
-/// When nothing can be printed.
+/// Returns an error if the output cannot be written.
 pub(crate) fn doctor(
     program: &RuntimeBuilder,
     arguments: &DoctorArguments,

@@ -1,4 +1,5 @@
-//! `nanobot inbox`: messages that are not settled, or settled badly, and what to do about them.
+//! `nanobot inbox`: lists messages that are unsettled, uncertain or failed, and retries or drops
+//! them.
 
 use std::process::ExitCode;
 
@@ -36,7 +37,7 @@ pub(crate) struct InboxArguments {
     command: Option<InboxCommand>,
 }
 
-/// What can be done with messages.
+/// Subcommands of `nanobot inbox`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum InboxCommand {
     /// List them, the newest first (the default)
@@ -58,13 +59,14 @@ pub(crate) enum InboxCommand {
     },
 }
 
-/// How many characters of a message a list shows.
+/// Length of a message in a list, in characters.
 const EXCERPT: usize = 60;
 
-/// Lists, shows, retries or drops.
+/// Lists, shows, retries or drops messages.
 ///
 /// # Errors
-/// When the ledger cannot be used, or the entry does not allow it.
+/// Returns an error if the ledger cannot be used, or the entry's state does not allow the
+/// operation.
 pub(crate) fn inbox(
     program: &RuntimeBuilder,
     arguments: &InboxArguments,
@@ -115,7 +117,7 @@ async fn act(inbox: &Inbox, arguments: &InboxArguments) -> Result<String, Failur
     }
 }
 
-/// What is asked for; without a word, everything that is not well.
+/// Returns the requested filters; by default pending, uncertain and failed messages.
 fn filters(arguments: &InboxArguments) -> Vec<LedgerFilter> {
     if arguments.all {
         return vec![LedgerFilter::All];

@@ -1,5 +1,5 @@
-//! `nanobot memory`: what is remembered, searched, reviewed and brought back. Works beside a gateway:
-//! memory is files, and every writer takes its turn.
+//! `nanobot memory`: searches memory, shows its versions and restores them. Works next to a running
+//! gateway: memory is files, and they are locked for each change.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -64,10 +64,10 @@ pub(crate) struct Whose {
     room: Option<String>,
 }
 
-/// Does one thing with memory.
+/// Runs a subcommand.
 ///
 /// # Errors
-/// When there is no such version, or memory cannot be read or written.
+/// Returns an error if there is no such version, or memory cannot be read or written.
 pub(crate) fn memory(
     program: &RuntimeBuilder,
     command: MemoryCommand,

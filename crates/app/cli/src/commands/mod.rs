@@ -1,5 +1,5 @@
-//! The commands, one file each: what it takes, and what it does. Each loads the configuration, does one
-//! thing and says how it went.
+//! The commands, one file each, with its arguments and its implementation. Each loads the
+//! configuration, does one thing and reports the result.
 
 mod agent;
 mod channels;
@@ -34,7 +34,7 @@ pub(crate) use status::{StatusArguments, status};
 
 use crate::failure::Failure;
 
-/// Runs a command's async part on this thread.
+/// Runs a command's future on this thread.
 fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -46,15 +46,15 @@ fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Fa
             )
         })?;
     let outcome = runtime.block_on(future);
-    // A tool that does not end must not keep the process from ending.
+    // A tool that hangs must not keep the process from ending.
     runtime.shutdown_background();
     outcome
 }
 
-/// A value as JSON for people and programs, with hidden characters as JSON escapes.
+/// Formats a value as indented JSON. Hidden characters become JSON escapes.
 ///
 /// # Errors
-/// As the value says.
+/// Returns the error of the value's `Serialize` implementation.
 pub(crate) fn json(value: &impl serde::Serialize) -> serde_json::Result<String> {
     serde_json::to_string_pretty(value).map(|json| nanobot_escape::visible_json(&json))
 }

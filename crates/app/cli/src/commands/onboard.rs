@@ -1,4 +1,4 @@
-//! `nanobot onboard`: configuration and workspace, made or refreshed.
+//! `nanobot onboard`: creates or refreshes the configuration and the workspace.
 
 use std::io::{self, BufRead as _};
 use std::process::ExitCode;
@@ -25,15 +25,16 @@ pub(crate) struct OnboardArguments {
     overwrite: bool,
 }
 
-/// Prepares a home, or only says what that would do.
+/// Prepares a home, or only reports what that would do.
 ///
 /// # Errors
-/// When the configuration cannot be read or written, or the workspace cannot be made.
+/// Returns an error if the configuration cannot be read or written, or the workspace cannot be
+/// created.
 pub(crate) fn onboard(
     program: &RuntimeBuilder,
     arguments: &OnboardArguments,
 ) -> Result<ExitCode, Failure> {
-    // A file that `--config` names need not exist yet: this is the command that makes it.
+    // A file that `--config` names need not exist yet: this command creates it.
     let runtime = program.clone().may_be_missing().build()?;
     let config = runtime.config();
     if arguments.dry_run {

@@ -1,5 +1,5 @@
-//! `nanobot pairing`: who waits to be let in and who was, letting in, taking back. Works beside a
-//! gateway, which looks at the same file for every stranger.
+//! `nanobot pairing`: lists pending and approved people, approves and revokes. Works next to a
+//! running gateway, which reads the same file for every unknown sender.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use nanobot_runtime::{HomeAccess, Pairings, Person, Revoked, RuntimeBuilder, Run
 use crate::failure::Failure;
 use crate::output::{self, harmless};
 
-/// What can be done about people who want in.
+/// Subcommands of `nanobot pairing`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PairingCommand {
     /// Who waits with a code, and who was approved
@@ -39,10 +39,10 @@ pub(crate) enum PairingCommand {
     },
 }
 
-/// Does one thing about people who want in.
+/// Runs a subcommand.
 ///
 /// # Errors
-/// When nobody waits with a code, or the file cannot be used.
+/// Returns an error if the code is unknown, or the file cannot be used.
 pub(crate) fn pairing(
     program: &RuntimeBuilder,
     command: PairingCommand,

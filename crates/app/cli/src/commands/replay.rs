@@ -1,5 +1,5 @@
-//! `nanobot replay`: this program's code over recorded turns, offline, and where it parts from the
-//! record. Reads only; works beside a gateway.
+//! `nanobot replay`: replays recorded turns offline with this program's code, and shows where they
+//! diverge from the record. Reads only; works next to a running gateway.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use super::sessions::{find, named, write_new};
 use crate::failure::{FAILED, Failure, USAGE, chain};
 use crate::output;
 
-/// What its help says at length.
+/// Long help text of the command.
 pub(crate) const REPLAY_ABOUT: &str = "\
 Run this program's code over recorded turns, offline, and say where it parts from the record.
 
@@ -44,10 +44,11 @@ pub(crate) struct ReplayArguments {
     from: Option<PathBuf>,
 }
 
-/// Replays turns and says how it went; exit code 1 when one went another way.
+/// Replays turns and prints the result; the exit code is 1 if one diverges.
 ///
 /// # Errors
-/// When there is no such conversation or turn, or a bundle cannot be read or written.
+/// Returns an error if there is no such conversation or turn, or a bundle cannot be read or
+/// written.
 pub(crate) fn replay(
     program: &RuntimeBuilder,
     arguments: &ReplayArguments,
@@ -87,7 +88,7 @@ fn of_session(
     let Some(file) = &arguments.bundle else {
         return block_on(async { Ok(replay_session(&view, &options, &specs).await) });
     };
-    // What is replayed is what the file holds, so that what is printed here is printed elsewhere.
+    // Replay the content of the file, so that the output is the same here and on another machine.
     let redactor =
         Redactor::new(config.environment().user_home()).knowing(nanobot_runtime::secrets(config));
     let Some(bundle) = Bundle::new(&view, &options, &specs, &redactor) else {
@@ -121,7 +122,8 @@ fn of_bundle(file: &Path, arguments: &ReplayArguments) -> Result<Vec<TurnReplay>
     block_on(async { Ok(bundle.replay().await) })
 }
 
-/// A bundle knows its session, so that a lone argument may name either.
+/// Returns the turn to replay from a bundle. The bundle knows its session, so a single argument may
+/// name either.
 fn turn_in_bundle<'a>(
     session: &SessionKey,
     arguments: &'a ReplayArguments,

@@ -1,5 +1,6 @@
-//! `nanobot sessions`: conversations listed, shown, exported, forked, rewound. Reading works on the
-//! files, also beside a gateway, which only ever appends to them; a gateway that runs forks and rewinds.
+//! `nanobot sessions`: lists, shows, exports, forks and rewinds conversations. Reading works on the
+//! files, also next to a gateway, which only appends to them. A running gateway does forks and
+//! rewinds itself.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -19,7 +20,7 @@ use super::{block_on, transcript};
 use crate::failure::{Failure, chain};
 use crate::output;
 
-/// What can be done with conversations.
+/// Subcommands of `nanobot sessions`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
     /// Conversations, the latest first
@@ -74,10 +75,10 @@ pub(crate) enum ExportFormat {
     Md,
 }
 
-/// Answers a question about conversations.
+/// Runs a subcommand.
 ///
 /// # Errors
-/// When there is no such conversation, or it cannot be read or written out.
+/// Returns an error if there is no such conversation, or it cannot be read or written.
 pub(crate) fn sessions(
     program: &RuntimeBuilder,
     command: SessionsCommand,
@@ -182,7 +183,7 @@ fn cut_failed(error: &CutError) -> Failure {
     Failure::new(error.to_string(), remedy)
 }
 
-/// The key of a name; one without a colon is the terminal's.
+/// Returns the session key for a name; a name without a colon is a chat of the terminal.
 pub(super) fn named(name: &str) -> SessionKey {
     if name.contains(':') {
         SessionKey::from(name)
@@ -200,7 +201,7 @@ async fn list(store: &Arc<dyn SessionStore>) -> Result<Vec<SessionInfo>, Failure
     })
 }
 
-/// The session of that name; a name without a colon is one of the terminal's.
+/// Finds the session of that name; a name without a colon is a chat of the terminal.
 pub(super) async fn find(
     store: &Arc<dyn SessionStore>,
     name: &str,

@@ -1,7 +1,7 @@
-//! `nanobot skills`: listed, shown, checked, installed, removed.
+//! `nanobot skills`: lists, shows, checks, installs and removes skills.
 //!
-//! Decision: what an installation brings along is shown before anything is written, and then a
-//! person says yes; where nobody can be asked, `--yes` is that word, and without it nothing happens.
+//! Decision: the contents of an installation are shown before anything is written, and the user has
+//! to agree. If no user can be asked, `--yes` agrees; without it nothing happens.
 
 use std::io::{self, BufRead as _};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use nanobot_runtime::{
 use crate::failure::{FAILED, Failure, chain};
 use crate::output;
 
-/// What can be done with skills.
+/// Subcommands of `nanobot skills`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SkillsCommand {
     /// All skills, and what is not well with them
@@ -57,15 +57,15 @@ pub(crate) enum SkillsCommand {
     },
 }
 
-/// How much of a description the list shows, in characters.
+/// Length of a description in the list, in characters.
 const DESCRIPTION: usize = 100;
-/// Characters of a skill that are shown to a person who is asked about it.
+/// Length of a skill that is shown when the user is asked about it, in characters.
 const SHOWN: usize = 2000;
 
-/// Answers a question about skills, or changes which there are.
+/// Runs a subcommand.
 ///
 /// # Errors
-/// When there is no such skill, it cannot be used, or nobody agreed.
+/// Returns an error if there is no such skill, it cannot be used, or the user did not agree.
 pub(crate) fn skills(
     program: &RuntimeBuilder,
     command: &SkillsCommand,
@@ -107,7 +107,7 @@ fn list(skills: &Skills) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What becomes of a skill, in words.
+/// Describes how a skill is used.
 fn standing(found: &Found) -> String {
     match &found.standing {
         Standing::InUse(skill) if !skill.is_available() => {
@@ -123,7 +123,7 @@ fn standing(found: &Found) -> String {
     }
 }
 
-/// Remarks about a skill, whether it changed included.
+/// Returns the remarks about a skill, including that it changed.
 fn notes(skills: &Skills, found: &Found) -> Vec<String> {
     let changed = skills
         .has_changed(found)
@@ -142,7 +142,7 @@ fn one_line(text: &str) -> String {
 fn show(skills: &Skills, name: &str) -> Result<(), Failure> {
     let survey = skills.survey();
     let named: Vec<&Found> = survey.iter().filter(|found| found.name == name).collect();
-    // The one that is used, else the first that there is.
+    // Prefer the skill that is in use over others of the same name.
     let in_use = named
         .iter()
         .find(|found| matches!(found.standing, Standing::InUse(_)));
@@ -216,7 +216,7 @@ fn check(skills: &Skills, name: Option<&str>) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Tells if a sound skill is in every prompt, and by which consent.
+/// Describes whether a valid skill is in every prompt, and by which consent.
 fn in_prompts(found: &Found) -> &'static str {
     match (&found.standing, found.consent) {
         (Standing::InUse(skill), Some(_)) if skill.always && !skill.is_available() => {
@@ -230,7 +230,7 @@ fn in_prompts(found: &Found) -> &'static str {
     }
 }
 
-/// Shows the skills that ask to stand in every prompt, and records a person's consent to each.
+/// Shows the skills that ask to be in every prompt, and records the user's consent to each.
 fn agree_to(skills: &Skills, names: &[String], yes: bool) -> Result<(), Failure> {
     let asking: Vec<String> = match names {
         [] => asking(skills),
@@ -251,7 +251,7 @@ fn agree_to(skills: &Skills, names: &[String], yes: bool) -> Result<(), Failure>
     Ok(())
 }
 
-/// Names of skills that ask to stand in every prompt and may not.
+/// Returns the names of skills that ask to be in every prompt and may not.
 fn asking(skills: &Skills) -> Vec<String> {
     skills
         .survey()
@@ -295,11 +295,11 @@ fn record(skills: &Skills, plan: &ConsentPlan) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Asks a person at a terminal once about skills that the home of another program brought along. Those
-/// that are not agreed to stay as they are.
+/// Asks the user at a terminal once about the skills in the home of another program. Those without
+/// consent stay as they are.
 ///
 /// # Errors
-/// When the terminal takes no text, or consent cannot be recorded.
+/// Returns an error if the terminal cannot be written to, or consent cannot be recorded.
 pub(crate) fn ask_at_first_run(runtime: &Runtime) -> Result<(), Failure> {
     let skills = skills_of(runtime)?;
     for name in asking(&skills) {
@@ -361,7 +361,7 @@ fn remove(skills: &Skills, name: &str, yes: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Asks a person, unless the command line said yes.
+/// Asks the user, unless the command line agreed.
 fn agree(yes: bool, question: &str) -> Result<(), Failure> {
     if yes {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `nanobot status`: how things are set up. No model is asked unless that is wanted.
+//! `nanobot status`: shows the status of a home. No model is called without `--probe`.
 
 use std::process::ExitCode;
 
@@ -23,7 +23,7 @@ pub(crate) struct StatusArguments {
 /// Prints the status.
 ///
 /// # Errors
-/// When the configuration cannot be used.
+/// Returns an error if the configuration cannot be used.
 pub(crate) fn status(
     program: &RuntimeBuilder,
     arguments: &StatusArguments,

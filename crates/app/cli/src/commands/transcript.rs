@@ -1,5 +1,5 @@
-//! A conversation as text: for a terminal, as Markdown, and as the JSON lines it is stored in.
-//! What was undone is left out.
+//! Formats a conversation for a terminal, as Markdown, and as the JSON lines it is stored in.
+//! Undone messages are left out.
 
 use nanobot_runtime::session::{Entry, MessageEntry, Seq, SessionInfo, SessionView, visible_text};
 use nanobot_runtime::types::{ChatMessage, Map, Timestamp};
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::output::harmless;
 
-/// How much of a tool's result is shown to people.
+/// Maximum number of lines of a tool's result.
 const RESULT_LINES: usize = 12;
 
-/// The conversation for a terminal, each message with its number.
+/// Formats the conversation for a terminal, with the number of each message.
 pub(super) fn for_people(view: &SessionView) -> String {
     let numbered = |(seq, entry): (Seq, &MessageEntry)| {
         harmless(&shown(entry, &format!("{}  ", seq.next()))) + "\n"
@@ -19,7 +19,7 @@ pub(super) fn for_people(view: &SessionView) -> String {
     messages(view).into_iter().map(numbered).collect()
 }
 
-/// The conversation as a Markdown document.
+/// Formats the conversation as a Markdown document.
 pub(super) fn as_markdown(info: &SessionInfo, view: &SessionView) -> String {
     let parts: String = messages(view)
         .into_iter()
@@ -28,10 +28,11 @@ pub(super) fn as_markdown(info: &SessionInfo, view: &SessionView) -> String {
     format!("# {}\n\n{parts}", info.key)
 }
 
-/// The conversation as session files hold it: a metadata line, then a message a line.
+/// Formats the conversation as in a session file: a metadata line, then one message per line.
 ///
 /// # Errors
-/// When a message cannot be written as JSON, which a message that was read always can.
+/// Returns an error if a message cannot be written as JSON, which cannot happen to a message that
+/// was read.
 pub(super) fn as_json_lines(info: &SessionInfo, view: &SessionView) -> Result<String, Failure> {
     let time = |at: Option<&Timestamp>| at.map(timestamp);
     let messages = messages(view);
@@ -83,7 +84,7 @@ fn json_line(entry: &MessageEntry) -> serde_json::Result<Value> {
     Ok(Value::Object(fields))
 }
 
-/// Local time without an offset, as session files have it.
+/// Formats a local time without an offset, as in session files.
 fn timestamp(at: &Timestamp) -> String {
     at.with_timezone(&chrono::Local)
         .format("%Y-%m-%dT%H:%M:%S%.6f")

@@ -1,8 +1,9 @@
-//! The line editor, on a thread of its own so that one can type while the assistant works.
+//! The line editor. It runs on a thread of its own so that the user can type while the assistant
+//! works.
 //!
-//! Decision: what Ctrl-C means is decided here, where it is pressed: it stops what runs, and leaves when
-//! nothing runs or a stop was asked for already. The thread never waits for the conversation, so neither
-//! can block the other.
+//! Decision: Ctrl-C is interpreted here: it stops what runs, and leaves if nothing runs or a stop
+//! was already requested. The thread never waits for the conversation, so neither can block the
+//! other.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,21 +31,21 @@ use super::mode::SavedMode;
 use super::{is_command, is_farewell};
 
 const PROMPT: &str = "You: ";
-/// Lines that may wait for the conversation.
+/// Maximum number of lines that wait for the conversation.
 const WAITING_LINES: usize = 16;
 
-/// What a person did at the prompt.
+/// Input from the prompt.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Input {
-    /// Typed a line, or pasted several.
+    /// One typed line, or several pasted ones.
     Line(String),
-    /// Wants the running turn to stop.
+    /// A request to stop the running turn.
     Stop,
-    /// Wants to leave.
+    /// A request to leave.
     Leave,
 }
 
-/// What Ctrl-C means right now.
+/// State of the conversation, which decides the meaning of Ctrl-C.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Work(Arc<AtomicU8>);
 
@@ -53,17 +54,17 @@ const WORKING: u8 = 1;
 const STOPPING: u8 = 2;
 
 impl Work {
-    /// Something was said that will be answered.
+    /// Records that a message was sent that will be answered.
     pub(super) fn begin(&self) {
         self.0.store(WORKING, Ordering::SeqCst);
     }
 
-    /// It was answered.
+    /// Records that it was answered.
     pub(super) fn end(&self) {
         self.0.store(IDLE, Ordering::SeqCst);
     }
 
-    /// Ctrl-C: stops what runs, once.
+    /// Handles Ctrl-C: stops what runs, once.
     fn interrupt(&self) -> Input {
         match self
             .0
@@ -80,15 +81,15 @@ pub(super) type Printer = Box<dyn ExternalPrinter + Send>;
 
 /// A prompt that is shown.
 pub(super) struct LineEditor {
-    /// What comes from it.
+    /// Input from the user.
     pub(super) input: mpsc::Receiver<Input>,
-    /// How to print beside it.
+    /// Prints above the edited line.
     pub(super) printer: Printer,
 }
 
 impl LineEditor {
-    /// Shows a prompt. `None` where the terminal is not fit for one; otherwise the terminal is to be put
-    /// back into `mode` at the end.
+    /// Shows a prompt; `None` if the terminal does not support one. Otherwise the terminal has to
+    /// be restored to `mode` at the end.
     pub(super) async fn open(history: PathBuf, mode: SavedMode, work: Work) -> Option<Self> {
         let (sender, input) = mpsc::channel(WAITING_LINES);
         let (ready, printer) = oneshot::channel();
@@ -166,7 +167,8 @@ fn remember(editor: &mut CommandEditor, line: String) {
     }
 }
 
-/// Stops the program. The editor's own way would leave the terminal in the mode between two lines.
+/// Suspends the program. The editor's own suspension would leave the terminal in the mode between
+/// two lines.
 #[cfg(unix)]
 struct Suspend(Mutex<SavedMode>);
 
@@ -205,7 +207,7 @@ impl Completer for CommandHelper {
     }
 }
 
-/// Commands that begin with what was typed.
+/// Returns the commands that begin with `typed`.
 fn completions(typed: &str) -> Vec<Pair> {
     if !typed.starts_with('/') {
         return Vec::new();

@@ -1,28 +1,29 @@
 //! The file of lines typed at the prompt, in the format of prompt_toolkit's `FileHistory`.
 //!
-//! An entry is a blank line, `# <local time>`, and each of its lines behind a `+`. The file is shared
-//! with the Python program, so it is only appended to; entries of several programs interleave whole.
+//! An entry is a blank line, `# <local time>`, and each of its lines after a `+`. The file is
+//! shared with the Python program, so it is only appended to; entries of several programs
+//! interleave as a whole.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// How many entries are offered again.
+/// Maximum number of entries that are offered again.
 const OFFERED: usize = 1000;
 
-/// Where typed lines are kept.
+/// The file of typed lines.
 #[derive(Debug)]
 pub(super) struct HistoryFile {
     path: PathBuf,
 }
 
 impl HistoryFile {
-    /// The file at `path`; it need not exist.
+    /// Returns the file at `path`, which need not exist.
     pub(super) fn new(path: PathBuf) -> Self {
         Self { path }
     }
 
-    /// The latest entries, the oldest first; none if the file cannot be read.
+    /// Returns the latest entries, oldest first; none if the file cannot be read.
     pub(super) fn entries(&self) -> Vec<String> {
         let bytes = fs::read(&self.path).unwrap_or_default();
         let mut entries = parse(&String::from_utf8_lossy(&bytes));
@@ -30,10 +31,10 @@ impl HistoryFile {
         entries
     }
 
-    /// Appends an entry, in one write.
+    /// Appends an entry in one write.
     ///
     /// # Errors
-    /// As the system says.
+    /// Returns the error of the system.
     pub(super) fn append(&self, entry: &str) -> io::Result<()> {
         if let Some(directory) = self.path.parent() {
             fs::create_dir_all(directory)?;
@@ -61,7 +62,7 @@ fn parse(text: &str) -> Vec<String> {
     entries
 }
 
-/// What people type is for themselves only.
+/// Opens the file. Only the owner may read what was typed.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).append(true);

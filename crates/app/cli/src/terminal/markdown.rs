@@ -1,9 +1,9 @@
-//! Markdown as a terminal shows it: ANSI styles, bullets, aligned tables.
+//! Renders Markdown for a terminal: ANSI styles, bullets, aligned tables.
 //!
-//! Decision: lines are never wrapped here; terminals do that, and a copied line stays one line. Nothing
-//! of the text can steer the terminal: control characters are dropped before styling. Quotes and lists
-//! deeper than 16 levels are shown at the deepest one, and a style is on or off, however often it begins:
-//! otherwise lines times depth decide how much is printed.
+//! Decision: lines are not wrapped here; terminals do that, and a copied line stays one line. The
+//! text cannot control the terminal: control characters are removed before styling. Quotes and
+//! lists deeper than 16 levels are shown at the deepest one, and a style is either on or off,
+//! however often it begins: otherwise the output would grow with lines times depth.
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
@@ -18,18 +18,18 @@ const UNDERLINE: &str = "\u{1b}[4m";
 const STRIKE: &str = "\u{1b}[9m";
 const CYAN: &str = "\u{1b}[36m";
 
-/// The extensions that chat models use.
+/// Returns the extensions that chat models use.
 pub(super) fn options() -> Options {
     Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
 }
 
-/// A text in a style.
+/// Wraps text in a style.
 pub(super) fn styled(style: &str, text: &str) -> String {
     format!("{style}{text}{RESET}")
 }
 
-/// `true` if a line may begin more blocks within each other than any text does. The work of the parser
-/// is such depth times lines.
+/// `true` if a line may begin more nested blocks than any real text does. The parser's work is that
+/// depth times the number of lines.
 pub(super) fn is_too_deep(markdown: &str) -> bool {
     let is_marker = |c: &char| matches!(c, '>' | '-' | '*' | '+' | '.' | ')');
     let begins = |c: &char| is_marker(c) || c.is_ascii_digit() || matches!(c, ' ' | '\t');
@@ -38,7 +38,7 @@ pub(super) fn is_too_deep(markdown: &str) -> bool {
         .any(|line| line.chars().take_while(begins).filter(is_marker).count() > MARKERS)
 }
 
-/// Renders Markdown into whole lines. Text that is too deep is shown as it was written.
+/// Renders Markdown into whole lines. Text that is nested too deeply is shown as it was written.
 pub(super) fn render(markdown: &str) -> String {
     if is_too_deep(markdown) {
         let text = harmless(markdown);
@@ -56,13 +56,13 @@ pub(super) fn render(markdown: &str) -> String {
     renderer.out
 }
 
-/// Levels of quotes and lists that are shown.
+/// Maximum level of quotes and lists that is shown.
 const DEEPEST: usize = 16;
 
-/// Markers of quotes and lists that a line may begin with.
+/// Maximum number of markers of quotes and lists at the beginning of a line.
 const MARKERS: usize = 128;
 
-/// What stands before each line inside a block.
+/// Text before each line of a block.
 struct Prefix {
     /// For the next line only: a list marker.
     once: Option<String>,
@@ -75,22 +75,22 @@ struct Renderer {
     out: String,
     line: String,
     prefixes: Vec<Prefix>,
-    /// Blocks around here whose prefixes are not shown.
+    /// Number of enclosing blocks whose prefixes are not shown.
     too_deep: usize,
-    /// The next number of each list around here; `None` for bullets.
+    /// The next number of each enclosing list; `None` for bullets.
     lists: Vec<Option<u64>>,
-    /// Styles as they began.
+    /// Styles in the order in which they began.
     styles: Vec<&'static str>,
-    /// Those that are on, each once, and how often it began.
+    /// Styles that are on, each once, with the number of times it began.
     on: Vec<(&'static str, usize)>,
     links: Vec<Link>,
     table: Option<Table>,
     in_code: bool,
-    /// Nothing was shown since the last gap, or since a block around here began.
+    /// Set while nothing was shown since the last gap or the beginning of an enclosing block.
     is_separated: bool,
 }
 
-/// A link or an image that is being shown.
+/// A link or an image in progress.
 struct Link {
     target: String,
     text: String,
@@ -289,7 +289,7 @@ impl Renderer {
         }
     }
 
-    /// Text, which may have line ends in code and HTML.
+    /// Adds text, which may have newlines in code and HTML.
     fn text(&mut self, text: &str) {
         let text = harmless(text);
         if let Some(link) = self.links.last_mut() {
@@ -352,7 +352,7 @@ impl Renderer {
         }
     }
 
-    /// Ends the line; without text there is nothing to end.
+    /// Ends the line, unless it is empty.
     fn end_line(&mut self) {
         if self.line.is_empty() {
             return;
@@ -381,7 +381,7 @@ impl Renderer {
         self.is_separated = false;
     }
 
-    /// A blank line between blocks, but none inside a list.
+    /// Adds a blank line between blocks, but not inside a list.
     fn gap(&mut self) {
         self.end_line();
         if !self.out.is_empty() && self.lists.is_empty() && !self.is_separated {
@@ -395,7 +395,7 @@ impl Renderer {
 mod tests {
     use super::*;
 
-    /// The rendered text with styles as tags, to be read.
+    /// Renders Markdown with readable tags for the styles.
     fn shown(markdown: &str) -> String {
         let mut text = render(markdown);
         for (code, tag) in [

@@ -1,4 +1,4 @@
-//! Talking at a terminal: one question, a prompt, or lines of a pipe.
+//! Conversations at a terminal: one question, a prompt, or lines of a pipe.
 
 mod editor;
 mod history;
@@ -17,7 +17,7 @@ pub(crate) use prompt::converse;
 
 use nanobot_runtime::{ModelChoice, ModelSource, is_command};
 
-/// What ends a conversation at a prompt or in a pipe.
+/// `true` if a line ends the conversation at a prompt or in a pipe.
 fn is_farewell(line: &str) -> bool {
     let word = line.trim();
     ["exit", "quit", "/exit", "/quit", ":q"]
@@ -25,7 +25,7 @@ fn is_farewell(line: &str) -> bool {
         .any(|farewell| word.eq_ignore_ascii_case(farewell))
 }
 
-/// Who answers, for the person who asks; `None` when it is what was configured.
+/// Tells the user which model answers; `None` if it is the configured one.
 fn model_notice(model: &ModelChoice) -> Option<String> {
     match &model.source {
         ModelSource::Configured | ModelSource::Gateway | ModelSource::Nobody { .. } => None,

@@ -1,17 +1,18 @@
-//! The mode of the terminal while a conversation is held at it.
+//! The mode of the terminal during a conversation.
 //!
-//! Decision: between two lines the terminal stays as the line editor has it. Its own mode would echo
-//! what is typed there, and take Ctrl-C and Ctrl-D away before the next line could have them.
+//! Decision: between two lines the terminal stays in the line editor's mode. The original mode
+//! would echo what is typed then, and consume Ctrl-C and Ctrl-D before the next line could read
+//! them.
 
 use crate::output;
 
-/// Has pastes marked, as the line editor wants them.
+/// Enables bracketed paste, which the line editor uses.
 #[cfg(unix)]
 const BEGIN_BRACKETED_PASTE: &str = "\u{1b}[?2004h";
-/// Ends what the line editor began: pastes are no longer marked.
+/// Disables bracketed paste, which the line editor enabled.
 const END_BRACKETED_PASTE: &str = "\u{1b}[?2004l\r";
 
-/// The mode a terminal had when the program started, to be put back when it ends.
+/// The terminal's mode at the start of the program, to be restored at the end.
 #[derive(Clone, Debug)]
 pub(super) struct SavedMode {
     #[cfg(unix)]
@@ -19,7 +20,7 @@ pub(super) struct SavedMode {
 }
 
 impl SavedMode {
-    /// Remembers the mode of standard input.
+    /// Saves the mode of standard input.
     pub(super) fn save() -> Self {
         Self {
             #[cfg(unix)]
@@ -27,7 +28,7 @@ impl SavedMode {
         }
     }
 
-    /// Puts it back. Best effort: the terminal may be gone.
+    /// Restores the mode. Best effort: the terminal may be gone.
     pub(super) fn restore(&self) {
         drop(output::write(END_BRACKETED_PASTE));
         #[cfg(unix)]
@@ -36,12 +37,12 @@ impl SavedMode {
         }
     }
 
-    /// From now on keys wait for who reads them: none is shown, none means anything to the terminal.
+    /// Holds keys until they are read: they are not echoed, and none has a special meaning.
     pub(super) fn hold_keys(&self) {
         #[cfg(unix)]
         if let Some(termios) = &self.termios {
             use nix::sys::termios::{InputFlags, LocalFlags};
-            // The control characters stay, because the editor asks for them each time it begins.
+            // The control characters stay, because the editor reads them each time it begins.
             let mut held = termios.clone();
             held.input_flags.remove(
                 InputFlags::BRKINT | InputFlags::ICRNL | InputFlags::ISTRIP | InputFlags::IXON,
@@ -53,8 +54,8 @@ impl SavedMode {
         }
     }
 
-    /// Stops the program, as Ctrl-Z does, with the terminal as it was; when it goes on, the terminal is
-    /// the editor's again.
+    /// Suspends the program, as Ctrl-Z does, with the original terminal mode. When the program
+    /// resumes, the terminal is in the editor's mode again.
     #[cfg(unix)]
     pub(super) fn suspend(&self) {
         let editing = nix::sys::termios::tcgetattr(std::io::stdin()).ok();

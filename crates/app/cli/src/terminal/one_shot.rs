@@ -18,10 +18,10 @@ use crate::signals::Signals;
 const WAITING: &str = "\u{1b}[2mthinking…\u{1b}[0m";
 const ERASE_LINE: &str = "\r\u{1b}[K";
 
-/// Asks once, prints the reply. Ctrl-C ends the turn with its steps kept.
+/// Asks one question and prints the reply. Ctrl-C ends the turn; its steps are kept.
 ///
 /// # Errors
-/// When the assistant cannot start, or standard output takes no text.
+/// Returns an error if the assistant cannot start, or standard output cannot be written to.
 pub(crate) async fn ask_once(
     runtime: &Runtime,
     options: TerminalOptions,
@@ -78,10 +78,10 @@ pub(crate) async fn ask_once(
     })
 }
 
-/// What the turn is printed on.
+/// The output of a turn.
 struct Screen {
     view: View,
-    /// Shows that something happens until there is something to show.
+    /// Set while the indicator of a running turn is shown, until there is something to show.
     is_waiting: bool,
     /// The first error of standard output; nothing is printed after it.
     failed: Option<std::io::Error>,

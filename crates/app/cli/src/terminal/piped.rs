@@ -1,7 +1,7 @@
-//! Lines of a pipe, answered one after the other.
+//! Answers the lines of a pipe one after the other.
 //!
-//! A line is a message; what its turn says is printed whole before the next line is said, however many
-//! messages that is. This is also what a terminal gets that cannot edit lines.
+//! Each line is a message. All replies of its turn are printed before the next line is sent. A
+//! terminal that cannot edit lines gets this, too.
 
 use std::io::{self, BufRead as _};
 use std::process::ExitCode;
@@ -21,7 +21,7 @@ use crate::signals::Signals;
 /// Answers the lines of standard input until it ends.
 ///
 /// # Errors
-/// When the assistant cannot start, or standard output takes no text.
+/// Returns an error if the assistant cannot start, or standard output cannot be written to.
 pub(crate) async fn answer_lines(
     runtime: &Runtime,
     options: TerminalOptions,
@@ -37,10 +37,10 @@ pub(crate) async fn answer_lines(
     answer(terminal, shows).await
 }
 
-/// Answers lines with an assistant that runs. The exit code is 1 if a message was given up.
+/// Answers lines with a running assistant. The exit code is 1 if a message failed.
 ///
 /// # Errors
-/// When standard output takes no text.
+/// Returns an error if standard output cannot be written to.
 pub(super) async fn answer(
     terminal: Terminal,
     shows: TerminalProgress,
@@ -84,7 +84,7 @@ async fn exchange(
             code = ExitCode::from(FAILED);
         }
     }
-    // What subagents find out is still told.
+    // Results of subagents are still shown.
     while let Some(event) = terminal.next_unfinished().await {
         print(view, &event)?;
         if matches!(event, TerminalEvent::Reply { ok: false, .. }) {
@@ -94,8 +94,8 @@ async fn exchange(
     Ok(code)
 }
 
-/// Prints up to the end of the turn, or up to the answer of a command; `false` if the message was given
-/// up.
+/// Prints up to the end of the turn, or up to the answer of a command; `false` if the message
+/// failed.
 async fn print_replies(
     terminal: &mut Terminal,
     view: &mut View,
@@ -122,7 +122,7 @@ fn print(view: &mut View, event: &TerminalEvent) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The lines of standard input, read when they are wanted. What is not UTF-8 is replaced.
+/// Reads the lines of standard input on demand. Invalid UTF-8 is replaced.
 fn lines() -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel(1);
     thread::spawn(move || {

@@ -1,8 +1,8 @@
 //! The conversation at a prompt.
 //!
-//! Replies are printed above the line that is being edited; what is typed while a turn runs steers it.
+//! Replies are printed above the edited line; what is typed while a turn runs steers the turn.
 //!
-//! Decision: whoever leaves has still asked, so what subagents find out is waited for and shown, as it is
+//! Decision: when the user leaves, the results of running subagents are waited for and shown, as
 //! for a question and for a pipe.
 
 use std::process::ExitCode;
@@ -19,13 +19,13 @@ use crate::failure::Failure;
 use crate::output;
 use crate::signals::Signals;
 
-/// How long the end of a conversation may take.
+/// Maximum time for the end of a conversation.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Talks at a prompt until the person leaves.
+/// Talks at a prompt until the user leaves.
 ///
 /// # Errors
-/// When the assistant cannot start.
+/// Returns an error if the assistant cannot start.
 pub(crate) async fn converse(
     runtime: &Runtime,
     options: TerminalOptions,
@@ -104,7 +104,7 @@ struct Conversation {
     view: View,
     printer: Printer,
     work: Work,
-    /// Commands whose answers are still to come; these end no turn.
+    /// Number of commands without an answer so far; they end no turn.
     commands: usize,
 }
 
@@ -125,7 +125,7 @@ impl Conversation {
         }
     }
 
-    /// Waits for subagents that still work, and shows what they find out. A signal stops them.
+    /// Waits for running subagents and shows their results. A signal stops them.
     async fn end_subagents(&mut self, signals: &mut Signals) -> ExitCode {
         let who = match self.terminal.unfinished() {
             0 => return ExitCode::SUCCESS,
@@ -139,7 +139,7 @@ impl Conversation {
             () = self.show_unfinished() => return ExitCode::SUCCESS,
             code = signals.next() => code,
         };
-        // So that the conversation knows of it when it goes on.
+        // Through a command, so that the conversation has a record of it when it continues.
         if tokio::time::timeout(FAREWELL, self.stop()).await.is_err() {
             tracing::warn!("subagents did not stop in time");
         }
@@ -152,7 +152,7 @@ impl Conversation {
         }
     }
 
-    /// Stops everything of this conversation, and shows the answer.
+    /// Stops everything in this conversation, and shows the answer.
     async fn stop(&mut self) {
         self.say("/stop").await;
         while self.commands > 0
@@ -166,7 +166,7 @@ impl Conversation {
         if is_command(text) {
             self.commands += 1;
         } else {
-            // A turn before may have ended since the line was typed.
+            // An earlier turn may have ended since the line was typed.
             self.work.begin();
         }
         if let Err(error) = self.terminal.say(text).await {
@@ -177,7 +177,7 @@ impl Conversation {
     fn show(&mut self, event: &TerminalEvent) {
         match event {
             TerminalEvent::TurnEnd { .. } => self.work.end(),
-            // Of a command, of a turn before, or from the middle of this one.
+            // The reply of a command, of an earlier turn, or from the middle of this one.
             TerminalEvent::Reply { .. } => self.commands = self.commands.saturating_sub(1),
             _ => {}
         }
@@ -203,7 +203,7 @@ impl Conversation {
     }
 }
 
-/// The assistant ended by itself.
+/// Returns the failure for an assistant that ended by itself.
 pub(super) fn ended() -> Failure {
     Failure::new("the assistant ended", "Start again with --logs to see why.")
 }

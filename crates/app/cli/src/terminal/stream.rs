@@ -1,11 +1,12 @@
-//! Text that arrives in pieces, shown as early as it can be shown rightly.
+//! Shows streamed text as early as it can be shown correctly.
 //!
-//! Decision: Markdown is shown block by block, because what a block is can change until it ends: a
-//! paragraph becomes a heading, a line a table. Lists are shown item by item and code line by line,
-//! since those are what one waits for. Nothing that was printed is ever printed over.
+//! Decision: Markdown is shown block by block, because the kind of a block can change until it
+//! ends: a paragraph becomes a heading, a line a table. Lists are shown item by item and code line
+//! by line, since users wait for those. Printed text is never overwritten.
 //!
-//! The pending text is bounded and parsed again only when it has grown by a part of its length, so that
-//! the work is in proportion to the text: a block or a line that is longer is shown in parts.
+//! The pending text is bounded. It is parsed again only after it has grown by a fraction of its
+//! length, so that the work is proportional to the text. A block or a line beyond the bound is
+//! shown in parts.
 
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
 
@@ -13,29 +14,29 @@ use nanobot_escape::Escaper;
 
 use super::markdown::{is_too_deep, options, render};
 
-/// The longest block or line that is shown as one.
+/// Maximum length of a block or a line that is shown as a whole, in bytes.
 const PENDING_LIMIT: usize = 64 << 10;
 
-/// The longest fence of a block that is shown in parts.
+/// Maximum length of the fence of a code block that is shown in parts.
 const FENCE_LIMIT: usize = 64;
 
-/// The most of a piece that is taken in at once.
+/// Maximum number of bytes of a piece that are processed at once.
 const SLICE: usize = 4 << 10;
 
-/// A pending text of this length is parsed with each line, a longer one when it has grown by a sixteenth
-/// of what is beyond.
+/// Length up to which the pending text is parsed with each line, in bytes. A longer text is parsed
+/// after it has grown by a sixteenth of the excess.
 const EAGER: usize = 256;
 
-/// How a reply is shown.
+/// Display style of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
-    /// Markdown, rendered.
+    /// Rendered Markdown.
     Markdown,
-    /// As it was written, in whole lines.
+    /// Unrendered text, in whole lines.
     Lines,
-    /// As it was written, at once.
+    /// Unrendered text, piece by piece.
     Pieces,
-    /// As it was written, to the byte: for programs.
+    /// The exact bytes: for programs.
     Verbatim,
 }
 
@@ -45,20 +46,20 @@ pub(super) struct TextStream {
     style: Style,
     /// Escapes pieces; Markdown is escaped when it is rendered.
     escaper: Escaper,
-    /// What is not shown yet, or belongs to a block that is not finished.
+    /// Text that is not shown yet, or belongs to an unfinished block.
     pending: String,
-    /// Bytes of it that came after it was parsed last.
+    /// Bytes that were added since it was last parsed.
     grown: usize,
-    /// Lines of the pending block that are shown already.
+    /// Lines of the pending block that were already shown.
     shown: usize,
-    /// Whether a block was finished before, so that a blank line separates the next.
+    /// Set after a block was finished, so that a blank line separates the next one.
     separated: bool,
-    /// Whether what was shown last did not end its line.
+    /// Set when the last shown text did not end its line.
     open_line: bool,
 }
 
 impl TextStream {
-    /// An empty run.
+    /// Returns an empty run.
     pub(super) fn new(style: Style) -> Self {
         Self {
             style,
@@ -71,8 +72,8 @@ impl TextStream {
         }
     }
 
-    /// Takes a piece and returns what is to be printed now: nothing, or whole lines unless the style shows
-    /// pieces at once.
+    /// Takes a piece and returns the text to print now: nothing, or whole lines unless the style
+    /// shows pieces at once.
     pub(super) fn push(&mut self, piece: &str) -> String {
         match self.style {
             Style::Pieces => {
@@ -119,7 +120,7 @@ impl TextStream {
         out
     }
 
-    /// Shows a block that is too long as far as it came; what follows goes on right below.
+    /// Shows a block that is too long as far as it is complete; the rest is shown directly below.
     fn cut_block(&mut self) -> String {
         let rest = self
             .pending
@@ -134,13 +135,13 @@ impl TextStream {
             .filter(|_| last.is_fenced)
             .and_then(fence_of);
         if let Some(fence) = fence {
-            // What follows is still code.
+            // The following text is still code.
             self.pending.insert_str(0, &format!("{fence}\n"));
         }
         out
     }
 
-    /// Ends the run and returns the rest, which ends its line.
+    /// Ends the run and returns the rest, including a newline.
     pub(super) fn finish(&mut self) -> String {
         let mut rest = std::mem::take(&mut self.pending);
         let held = self.escaper.finish();
@@ -165,10 +166,10 @@ impl TextStream {
         text
     }
 
-    /// Blocks that have ended, and what is certain of the last one.
+    /// Returns finished blocks, and the part of the last one that cannot change.
     fn ready_blocks(&mut self) -> String {
         self.grown = 0;
-        // What a line belongs to is known when it is whole.
+        // Only a complete line shows which block it belongs to.
         let whole_lines = self
             .pending
             .rsplit_once('\n')
@@ -192,7 +193,7 @@ impl TextStream {
         out
     }
 
-    /// A finished block: its lines that are not shown yet.
+    /// Returns the lines of a finished block that were not shown yet.
     fn block(&mut self, markdown: &str) -> String {
         let rendered = render(markdown);
         let out = self.lines_beyond(&rendered);
@@ -211,13 +212,13 @@ impl TextStream {
     }
 }
 
-/// The block that a text ends in, which may still grow.
+/// The last block of a text, which may still grow.
 struct LastBlock {
-    /// Where it begins.
+    /// Offset of its beginning, in bytes.
     start: usize,
-    /// Up to where more text cannot change how it is shown.
+    /// Offset up to which more text cannot change its rendering, in bytes.
     certain: usize,
-    /// It is fenced code.
+    /// Set when it is fenced code.
     is_fenced: bool,
 }
 
@@ -266,7 +267,7 @@ impl LastBlock {
     }
 }
 
-/// The backticks or tildes that a code block begins with, unless they are as many as no text has.
+/// Returns the opening backticks or tildes of a code block, unless they are implausibly many.
 fn fence_of(block: &str) -> Option<&str> {
     let block = block.trim_start();
     let sign = block.chars().next()?;
@@ -372,7 +373,7 @@ mod tests {
         assert_eq!(streamed(Style::Lines, pieces()).1, ["**a\n", "bc\n", "d\n"]);
     }
 
-    /// Replies that were made to do harm, whole and in pieces.
+    /// Malicious replies, whole and in pieces.
     #[test]
     fn hostile_replies_are_shown_in_bounded_memory_and_time() {
         let size = 256 << 10;

@@ -1,14 +1,14 @@
-//! A table whose columns are aligned by what a terminal shows of them.
+//! A table whose columns are aligned by their displayed width.
 
 use unicode_width::UnicodeWidthStr as _;
 
 use super::markdown::{BOLD, styled};
 
-/// The most cells of a table whose columns are aligned, and the most of its columns and blanks.
+/// Maximum number of cells of an aligned table, and maximum width of its columns and padding.
 const ALIGNED_CELLS: usize = 20_000;
 const ALIGNED_WIDTH: usize = 1 << 20;
 
-/// A table that is being read, row by row; the first row is its head.
+/// A table that is read row by row; the first row is its header.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     rows: Vec<Vec<String>>,
@@ -16,7 +16,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Takes a cell; it may be styled.
+    /// Adds a cell, which may be styled.
     pub(super) fn end_cell(&mut self, cell: String) {
         self.row.push(cell);
     }
@@ -26,7 +26,7 @@ impl Table {
         self.rows.push(std::mem::take(&mut self.row));
     }
 
-    /// The lines of the table. One that alignment would blow up is not aligned.
+    /// Returns the lines of the table. A table that alignment would make too large is not aligned.
     pub(super) fn lines(self) -> Vec<String> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
         if columns.saturating_mul(self.rows.len()) > ALIGNED_CELLS {
@@ -54,7 +54,7 @@ impl Table {
         lines
     }
 
-    /// Its rows without empty cells at their end.
+    /// Returns the rows without trailing empty cells.
     fn plain(self) -> Vec<String> {
         let rows = self.rows.into_iter().map(|mut row| {
             row.truncate(
@@ -85,12 +85,12 @@ fn line(row: &[String], widths: &[usize], is_head: bool) -> String {
     cells.join(" │ ").trim_end().to_owned()
 }
 
-/// Columns that a terminal gives this text, its styles not counted.
+/// Returns the displayed width of text in columns; styles do not count.
 fn shown_width(text: &str) -> usize {
     text.split('\u{1b}')
         .enumerate()
         .map(|(index, part)| {
-            // Behind an escape comes `[…m`, which shows nothing.
+            // An escape is followed by `[…m`, which has no width.
             let shown = if index == 0 {
                 part
             } else {

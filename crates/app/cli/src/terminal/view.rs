@@ -1,41 +1,41 @@
-//! What of a turn is shown, and when.
+//! Decides which events of a turn are printed, and when.
 //!
-//! Decision: pieces of a stream are decoration and may be lost. The whole reply comes in the end; if
-//! what was shown is not it, it is shown again as a whole. Without `sendProgress` nothing is shown piece
-//! by piece: the first words may turn out to stand beside a call of tools, and cannot be taken back.
+//! Decision: pieces of a stream may be lost. The whole reply arrives at the end; if it differs from
+//! what was shown, it is shown again as a whole. Without `sendProgress` nothing is shown piece by
+//! piece: the first words may turn out to accompany a tool call, and cannot be taken back.
 
 use nanobot_runtime::{TerminalEvent, TerminalProgress};
 
 use super::markdown::{DIM, styled};
 use super::stream::{Style, TextStream};
 
-/// Something to print.
+/// Text to print.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece {
-    /// Of a reply; ends its line unless pieces are shown at once.
+    /// Part of a reply; ends its line unless pieces are shown at once.
     Reply(String),
-    /// About the work, a line or more.
+    /// About the progress, one or more lines.
     Note(String),
 }
 
-/// Turns events into what is printed.
+/// Converts events into text to print.
 #[derive(Debug)]
 pub(super) struct View {
-    /// Replies as they are written; without it they are shown when they are whole.
+    /// Shows replies as they arrive; `None` if they are shown as a whole.
     stream: Option<TextStream>,
     style: Style,
     is_coloured: bool,
     shows: TerminalProgress,
-    /// Stands above each reply.
+    /// Shown above each reply.
     heading: Option<&'static str>,
     is_under_heading: bool,
-    /// The text of the current run, or of the last one that ended.
+    /// Text of the current run, or of the last one that ended.
     run: String,
     has_run_ended: bool,
 }
 
 impl View {
-    /// A view on a terminal.
+    /// Returns a view for a terminal.
     pub(super) fn terminal(style: Style, is_coloured: bool, shows: TerminalProgress) -> Self {
         let stream = shows.thoughts.then(|| TextStream::new(style));
         Self {
@@ -46,7 +46,7 @@ impl View {
         }
     }
 
-    /// A view that shows replies when they are whole.
+    /// Returns a view that shows replies as a whole.
     pub(super) fn whole(style: Style, shows: TerminalProgress) -> Self {
         Self {
             stream: None,
@@ -60,7 +60,7 @@ impl View {
         }
     }
 
-    /// What is to be printed now.
+    /// Returns the text to print now.
     pub(super) fn show(&mut self, event: &TerminalEvent) -> Vec<Piece> {
         match event {
             TerminalEvent::Delta(text) => self.delta(text),
@@ -111,7 +111,8 @@ impl View {
         pieces
     }
 
-    /// Returns the part of a reply that was not shown piece by piece: an added paragraph, or all of it.
+    /// Returns the part of a reply that was not shown piece by piece: an added paragraph, or all of
+    /// it.
     fn unseen<'a>(&self, text: &'a str) -> &'a str {
         let shown = self.run.trim();
         let rest = text
@@ -122,7 +123,7 @@ impl View {
             .map_or(text, str::trim_start)
     }
 
-    /// Whether the text was shown piece by piece already.
+    /// `true` if the text was already shown piece by piece.
     fn is_shown(&self, text: &str) -> bool {
         self.stream.is_some() && !self.run.is_empty() && self.run.trim() == text.trim()
     }

@@ -1,4 +1,4 @@
-//! What the gateway wrote into its log.
+//! `nanobot gateway logs`: shows and follows the gateway's log.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
@@ -13,12 +13,12 @@ use crate::failure::Failure;
 use crate::output;
 use crate::signals::Signals;
 
-/// How often is looked for new lines.
+/// Interval between checks for new lines.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// More of the end of a log is not read, in bytes.
+/// Maximum number of bytes that are read from the end of a log.
 const LONGEST_END: u64 = 16 << 20;
 
-/// Prints the last lines, and with `follow` those that come, until Ctrl-C.
+/// Prints the last lines, and with `follow` also new ones, until Ctrl-C.
 pub(super) fn logs(
     program: &RuntimeBuilder,
     lines: usize,
@@ -42,7 +42,7 @@ pub(super) fn logs(
     }
 }
 
-/// The last lines of a file, which is then at its end.
+/// Returns the last lines of a file and leaves it at its end.
 fn last_lines(file: &mut File, count: usize) -> io::Result<Vec<String>> {
     let length = file.metadata()?.len();
     let begin = length.saturating_sub(LONGEST_END);
@@ -55,7 +55,7 @@ fn last_lines(file: &mut File, count: usize) -> io::Result<Vec<String>> {
     Ok(lines.into_iter().skip(kept).map(str::to_owned).collect())
 }
 
-/// Prints what is added, also to the file that takes the place of this one.
+/// Prints new lines. Continues with the new file when the log is rotated.
 async fn follow_file(path: &Path, file: File) -> Result<ExitCode, Failure> {
     let mut signals = Signals::listen()?;
     let mut reader = BufReader::new(file);

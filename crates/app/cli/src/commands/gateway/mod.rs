@@ -1,4 +1,4 @@
-//! `nanobot gateway`: runs it, and looks after one that runs.
+//! `nanobot gateway`: runs the gateway, and manages a running one.
 
 mod log_file;
 mod remote;
@@ -31,7 +31,7 @@ pub(crate) struct GatewayArguments {
     command: Option<GatewayCommand>,
 }
 
-/// What can be done about a gateway.
+/// Subcommands of `nanobot gateway`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum GatewayCommand {
     /// Say whether the gateway runs, and how its channels are; exit code 1 when it does not
@@ -67,10 +67,10 @@ pub(crate) enum GatewayCommand {
     },
 }
 
-/// Runs the gateway until it is told to end, or does something about one that runs.
+/// Runs the gateway until it is stopped, or runs a subcommand on a running one.
 ///
 /// # Errors
-/// As [`serve`], and when the gateway that runs does not do what it is told.
+/// Returns the errors of [`serve`], and an error if the running gateway does not comply.
 pub(crate) fn gateway(
     program: &RuntimeBuilder,
     arguments: &GatewayArguments,

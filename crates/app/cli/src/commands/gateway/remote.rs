@@ -1,4 +1,4 @@
-//! A gateway that runs: how it is, ending it, restarting it.
+//! Shows, stops or restarts a running gateway.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::commands::block_on;
 use crate::failure::Failure;
 use crate::output;
 
-/// How long a gateway may take to end: turns have a grace, and replies are still sent.
+/// Maximum time for a gateway to end: turns have a grace period, and replies are still sent.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) fn status(program: &RuntimeBuilder, json: bool) -> Result<ExitCode, Failure> {

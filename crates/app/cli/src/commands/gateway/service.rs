@@ -1,8 +1,8 @@
 //! The gateway as a service of this user: a systemd unit on Linux, a launchd agent on macOS.
 //!
-//! Decision: a service of the user, not of the system: it needs no root, owns nothing that the user
-//! does not, and reads the user's home. The manager is asked by its own program; where that is not
-//! possible, what is left to do is said.
+//! Decision: a user service instead of a system service: it needs no root, owns nothing that the
+//! user does not own, and reads the user's home. The service manager is controlled through its own
+//! program. If that fails, the remaining commands are shown to the user.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -16,21 +16,21 @@ use nanobot_runtime::RuntimeBuilder;
 use crate::failure::Failure;
 use crate::output;
 
-/// The name of the unit.
+/// Name of the systemd unit.
 const UNIT: &str = "nanobot.service";
-/// The label of the agent.
+/// Label of the launchd agent.
 const LABEL: &str = "ai.nanobot.gateway";
 
-/// A service: the file that describes it, and what its manager is told.
+/// A service: the file that describes it, and the commands for its manager.
 #[derive(Debug, PartialEq, Eq)]
 struct Service {
     file: PathBuf,
     text: String,
     start: Vec<Vec<String>>,
     stop: Vec<Vec<String>>,
-    /// Said once it is installed.
+    /// Hint that is shown after the installation.
     hint: &'static str,
-    /// How it is given a variable.
+    /// Explains how to set an environment variable for the service.
     variable_hint: &'static str,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn install(program: &RuntimeBuilder, dry_run: bool) -> Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-/// The variables that a text refers to, as `${NAME}`.
+/// Returns the variables that a text refers to as `${NAME}`.
 fn variables(text: &str) -> BTreeSet<&str> {
     let is_name = |name: &&str| {
         name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -102,7 +102,7 @@ fn show(commands: &[Vec<String>]) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Tells the manager; what it does not take is left to the person.
+/// Runs the commands of the service manager. A command that fails is shown to the user instead.
 fn tell(commands: &[Vec<String>]) -> Result<(), Failure> {
     for command in commands {
         let Some((program, arguments)) = command.split_first() else {
@@ -122,7 +122,7 @@ fn tell(commands: &[Vec<String>]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The service of this computer and home.
+/// Returns the service for this system and home.
 fn service(program: &RuntimeBuilder) -> Result<Service, Failure> {
     let runtime = program.build()?;
     let config = runtime.config();
@@ -166,7 +166,7 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
-/// Keys as in systemd.service(5) and systemd.exec(5).
+/// Returns the systemd unit; its keys are those of systemd.service(5) and systemd.exec(5).
 fn systemd(
     config: &Config,
     home: &Path,
@@ -208,8 +208,8 @@ fn systemd(
     }
 }
 
-/// One word of a command line in a unit: quoted, with `%` doubled, because that begins a specifier, and
-/// `$`, because that begins a variable.
+/// Quotes one word of a command line in a unit. Doubles `%`, which begins a specifier, and `$`,
+/// which begins a variable.
 fn systemd_word(word: &str) -> String {
     let mut quoted = String::from("\"");
     for c in word.chars() {
@@ -222,12 +222,12 @@ fn systemd_word(word: &str) -> String {
     quoted + "\""
 }
 
-/// One assignment of `Environment=`: there `$` is a letter like any other.
+/// Quotes one assignment of `Environment=`, in which `$` is not special.
 fn systemd_assignment(assignment: &str) -> String {
     systemd_word(assignment).replace("$$", "$")
 }
 
-/// Keys as in launchd.plist(5).
+/// Returns the launchd agent; its keys are those of launchd.plist(5).
 fn launchd(
     config: &Config,
     home: &Path,
