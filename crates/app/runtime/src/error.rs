@@ -32,7 +32,7 @@ pub enum RuntimeError {
     PluggedIn {
         /// The provider.
         name: &'static str,
-        /// The key, and what is wrong with it.
+        /// The key and the cause.
         #[source]
         source: ProviderConfigError,
     },
@@ -47,7 +47,7 @@ pub enum RuntimeError {
     Key {
         /// The section.
         section: String,
-        /// What is wrong with it.
+        /// The cause.
         #[source]
         source: KeyError,
     },
@@ -62,7 +62,7 @@ pub enum RuntimeError {
     Workspace {
         /// The folder.
         path: PathBuf,
-        /// What failed.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
@@ -103,7 +103,7 @@ pub enum RuntimeError {
     Silent {
         /// Its process id, if it can be read.
         pid: Option<u32>,
-        /// What failed.
+        /// The cause.
         #[source]
         source: ControlError,
     },

@@ -11,7 +11,7 @@ use crate::assembly::older_tasks::OlderTasks;
 /// Findings in a home of the Python program, made before anything is written into it.
 #[derive(Debug)]
 pub struct FirstRun {
-    /// What is read, kept, ignored and changed.
+    /// Report of what is read, kept, ignored and changed.
     pub report: ImportReport,
     /// The copy of `config.json`.
     pub backup: Option<PathBuf>,

@@ -121,7 +121,7 @@ impl AgentDefaults {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct SessionsConfig {
-    /// What an accepted message and a recorded step survive: with `disk` a power cut, with `os` a
+    /// Durability of an accepted message and a recorded step: `disk` survives a power cut, `os` a
     /// crash of the process.
     pub durability: Durability,
 }
