@@ -34,7 +34,7 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
 }
 
-/// Where configuration and workspace are; every command understands these.
+/// Paths of the configuration and the workspace; every command accepts these.
 #[derive(Debug, Args)]
 pub(crate) struct Places {
     /// Configuration file; its directory holds state, logs and media

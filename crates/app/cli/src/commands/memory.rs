@@ -53,7 +53,7 @@ pub(crate) enum MemoryCommand {
     },
 }
 
-/// Whose memory, where people and rooms have their own; otherwise everybody's.
+/// Owner of the memory, if memory is divided; by default the memory is everyone's.
 #[derive(Debug, Args)]
 pub(crate) struct Whose {
     /// One person's: the channel and the sender, such as `telegram:12345`
