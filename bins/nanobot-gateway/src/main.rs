@@ -1,4 +1,4 @@
-//! The shipped gateway alone, for service managers.
+//! The shipped gateway program, for service managers.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The program that service managers run: it starts what `nanobot gateway` starts.
+//! The gateway program for service managers starts the same gateway as `nanobot gateway`.
 #![cfg(unix)]
 
 use std::io::{BufRead as _, BufReader, Read as _};

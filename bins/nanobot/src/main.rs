@@ -1,4 +1,4 @@
-//! The shipped program: the whole command line with the shipped channels, tools and providers.
+//! The shipped program: all commands, with the shipped channels, tools and providers.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! A conversation that was never summarised, in a single run.
+//! A single run in a conversation that was never summarised.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use crate::support::{Home, until};
 
 #[tokio::test]
 async fn a_single_question_ends_with_its_reply_and_the_gateway_makes_the_summary() {
-    // The reply of the question; nothing answers a summary.
+    // The reply to the question; a request for a summary would get none.
     let model = ModelServer::scripted([Reply::text("Here I am.")])
         .await
         .unwrap();
@@ -38,10 +38,10 @@ async fn a_single_question_ends_with_its_reply_and_the_gateway_makes_the_summary
     let stored = home.read("workspace/sessions/cli_direct.jsonl");
     assert!(
         stored.contains("\"_consolidation\":{\"chunks\":[{"),
-        "what waits is noted"
+        "the pending summary is recorded"
     );
 
-    // A gateway starts, and no message comes.
+    // A gateway starts, and no message arrives.
     let mut gateway = home.program();
     gateway
         .args(["gateway", "--port", "0"])

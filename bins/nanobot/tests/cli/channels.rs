@@ -1,5 +1,5 @@
-//! What `nanobot channels` and the health endpoint say while a platform fails in every way, and what
-//! happens to channels when their configuration changes under a running gateway.
+//! Output of `nanobot channels` and the health endpoint while a platform fails in various ways, and
+//! changes of the configuration under a running gateway.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -33,7 +33,7 @@ impl World {
         }
     }
 
-    /// The channel's section with these keys besides the usual ones.
+    /// Returns the channel's section with these keys in addition to the usual ones.
     fn section(&self, keys: &Value) -> Value {
         let mut section = json!({
             "enabled": true, "token": TOKEN, "apiBase": self.telegram.api_base(), "allowFrom": ["*"],
@@ -60,7 +60,7 @@ impl World {
         home
     }
 
-    /// Says something and waits for the answer.
+    /// Sends a message and waits for the answer.
     async fn ask(&self, text: &str) {
         self.telegram.push(Incoming::private(&ann(), text));
         let answer = format!("I read: {text}");
@@ -76,7 +76,7 @@ impl World {
     }
 }
 
-/// What `channels status --json` says of a channel.
+/// Returns the report of a channel in `channels status --json`.
 async fn report(home: &Home, name: &str) -> Value {
     let run = home.run(&["channels", "status", "--json"]).await;
     assert_eq!(run.code, 0, "{}", run.stderr);
@@ -90,7 +90,7 @@ async fn report(home: &Home, name: &str) -> Value {
         .unwrap_or_default()
 }
 
-/// Waits until a channel is said to be like this, and why.
+/// Waits until a channel is reported with this state and reason.
 async fn is_said_to_be(home: &Home, name: &str, state: &str, why: &str) {
     until(
         &format!("{name} is {state} because of {why:?}"),
@@ -146,7 +146,7 @@ async fn the_status_is_true_through_outages_stalls_and_a_revoked_token() {
     is_said_to_be(&home, "telegram", "running", "").await;
     world.ask("after the outage").await;
 
-    // It takes connections and answers nothing.
+    // The platform accepts connections and answers nothing.
     world.telegram.server().stall();
     is_said_to_be(&home, "telegram", "degraded", "").await;
     world.telegram.server().recover();
@@ -165,7 +165,7 @@ async fn the_status_is_true_through_outages_stalls_and_a_revoked_token() {
         &gateway.health().await,
         &["503", "\"failed\"", "refuses the credentials"],
     );
-    // Nothing is tried until it is given another one, or an hour has passed.
+    // Nothing is tried until the channel gets another token, or an hour has passed.
     world.telegram.restore_token();
     let calls = world.telegram.calls().len();
     is_said_to_be(&home, "telegram", "failed", "").await;
@@ -244,7 +244,7 @@ async fn a_login_switches_a_channel_on_under_a_running_gateway() {
     is_said_to_be(&home, "telegram", "running", "").await;
     world.ask("hello").await;
 
-    // Half a file and an empty one change nothing, and a whole one takes the channel away.
+    // Half a file and an empty one change nothing; a whole one removes the channel.
     home.write("config.json", "{\"channels\": {");
     until("it was read", async || {
         home.read("logs/gateway.log")
@@ -275,7 +275,7 @@ async fn a_token_is_not_shown_while_it_is_typed() {
     let world = World::new().await;
     let home =
         world.home(&json!({"telegram": world.section(&json!({"enabled": false, "token": ""}))}));
-    // A terminal is read and written by waiting, and the platform has to answer meanwhile.
+    // The terminal blocks its thread, and the platform has to answer at the same time.
     let screen = tokio::task::spawn_blocking(move || {
         let mut screen = Screen::open(&home, &["channels", "login", "telegram"]);
         screen.wait_for("> ");
@@ -347,7 +347,7 @@ async fn a_login_to_a_mailbox_learns_whose_reports_count() {
             "{report}\r\nFrom: me@home.test\r\nSubject: {subject}\r\n\r\nhi\r\n"
         ))
     };
-    // A stranger does not know the code. That mail is read before the other one is there.
+    // A stranger does not know the code. This mail is read before the other one arrives.
     let strangers = mail("mx.evil.test", "nanobot-000000000000");
     fake.wait_for_command("UID FETCH", 1).await.unwrap();
     let mails = [strangers, mail("mx.bot.test", &code)];
@@ -356,7 +356,7 @@ async fn a_login_to_a_mailbox_learns_whose_reports_count() {
     assert_eq!(config["channels"]["email"]["authservId"], "mx.bot.test");
     assert!(
         mails.iter().all(|uid| !fake.has_flag(*uid, r"\Seen")),
-        "the mailbox is only looked at"
+        "the mailbox is not changed"
     );
 }
 
@@ -443,7 +443,7 @@ async fn the_socket_of_ones_own_is_given_its_token_and_runs() {
 async fn a_test_message_goes_the_way_of_replies() {
     let world = World::new().await;
     let home = world.home(&json!({"telegram": world.section(&json!({}))}));
-    // The bot can only write to whom it knows.
+    // The bot can only write to chats that it knows.
     world.telegram.push(Incoming::private(&ann(), "/start"));
     let asked = home.run(&["channels", "test", "telegram"]).await;
     assert_eq!(asked.code, 0, "{}", asked.stderr);
@@ -531,7 +531,7 @@ async fn one_token_has_one_receiver() {
     )
     .await;
 
-    // Another home of the same person on this computer waits for its turn.
+    // Another home of the same user on this computer waits for the lock.
     let there = here.path().join("there/config.json");
     std::fs::create_dir_all(there.parent().unwrap()).unwrap();
     let config = world.config(&json!({"telegram": world.section(&json!({}))}));
@@ -552,7 +552,7 @@ async fn one_token_has_one_receiver() {
     assert_eq!(
         world.telegram.conflicts(),
         0,
-        "the platform saw one of them alone"
+        "only one of them contacted the platform"
     );
     first.signal(Signal::SIGTERM);
     assert_eq!(first.end().await.1, Some(0));
@@ -562,7 +562,7 @@ async fn one_token_has_one_receiver() {
     .await;
     world.ask("to whom?").await;
 
-    // One of somebody else's is known to the platform alone, which ends one of the two.
+    // A gateway of another user is known only to the platform, which disconnects one of the two.
     let elsewhere = world.home(&json!({"telegram": world.section(&json!({}))}));
     let third = Running::start(&elsewhere).await;
     let conflict = "degraded since";

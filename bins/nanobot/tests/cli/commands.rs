@@ -1,5 +1,5 @@
-//! Slash commands wherever people give them, the restart that one of them asks for, and the logs that
-//! are left.
+//! Slash commands in every kind of client, the restart that one of them causes, and the logs that
+//! remain.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::gateway::Running;
 use crate::support::{Home, assert_says, finish, until};
 
-/// Commands and what their answers have in them, in a conversation of one turn.
+/// Commands with a part of their answers, in a conversation of one turn.
 const ANSWERS: [(&str, &str); 14] = [
     ("/help", "/restart — Restart the assistant"),
     ("/status", "Context: about "),
@@ -64,7 +64,7 @@ async fn commands_are_answered_in_a_pipe_and_line_by_line() {
         .collect();
     assert!(
         asked.iter().all(|request| !request.contains("frobnicate")),
-        "no command goes to the model"
+        "no command is sent to the model"
     );
 }
 
@@ -104,7 +104,7 @@ async fn ask(client: &mut WebSocketClient, text: &str) -> String {
             .unwrap()
             .pop()
             .unwrap();
-        // What is said on the assistant's own behalf answers nothing.
+        // Notices are not answers.
         if event["kind"] == "final" {
             return event["text"].as_str().unwrap().to_owned();
         }
@@ -140,7 +140,7 @@ async fn a_gateway_obeys_in_every_channel_and_begins_again_when_asked() {
     let gateway = Running::start(&home).await;
     let mut client = connect(&port).await;
 
-    // A turn that answers by the tool alone has an end too.
+    // A turn that answers only through the tool also has an end.
     client.send_text("whisper something").await.unwrap();
     let heard = client.receive_until("turn_end").await.unwrap();
     let said: Vec<&str> = heard
@@ -167,7 +167,7 @@ async fn a_gateway_obeys_in_every_channel_and_begins_again_when_asked() {
         ],
     );
 
-    // The menu is the table, and a group restarts nobody.
+    // The menu lists the table of commands, and a group cannot restart the assistant.
     let ann = Person::new(7, "Ann", "ann_x");
     telegram.push(Incoming::private(&ann, "/help"));
     telegram.push(Incoming::group(-1005, &ann, "/restart"));
@@ -209,7 +209,7 @@ async fn a_gateway_obeys_in_every_channel_and_begins_again_when_asked() {
     );
     assert_says(&piped.stderr, &["Restarted."]);
 
-    // It begins again as the same process, and who asked is told once.
+    // The restart keeps the process id, and the confirmation is sent once.
     telegram.push(Incoming::private(&ann, "/restart"));
     let told = async || telegram.texts_in(7).iter().any(|text| text == "Restarted.");
     until("the restart is told", told).await;
@@ -230,7 +230,7 @@ async fn a_gateway_obeys_in_every_channel_and_begins_again_when_asked() {
     assert_logs(&home, secret);
 }
 
-/// What tools did is on record; what people and models said, and secrets, are in no log.
+/// Tool runs are in the audit log; conversations and secrets are in no log.
 fn assert_logs(home: &Home, secret: &str) {
     let log = home.read("logs/gateway.log");
     assert_eq!(log.matches("gateway started").count(), 3, "{log}");
@@ -264,7 +264,7 @@ fn assert_logs(home: &Home, secret: &str) {
     );
 }
 
-/// Every file below a folder, relative to it.
+/// Returns every file below a folder, relative to it.
 fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -305,7 +305,7 @@ async fn engine_and_brain_are_apart_and_nothing_is_outside_the_home_that_is_name
         "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
         "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
         "tools": {"restrictToWorkspace": false},
-        // Every line fills a file.
+        // Every line fills a file, so every line rotates the log.
         "logs": {"maxBytes": 1, "keepFiles": 3},
     });
     std::fs::write(brain.join("config.json"), config.to_string()).unwrap();
@@ -338,7 +338,7 @@ async fn engine_and_brain_are_apart_and_nothing_is_outside_the_home_that_is_name
         .filter_map(|path| path.iter().next()?.to_str())
         .collect();
     places.dedup();
-    // A backup is made once, on the first visit to a home with a configuration.
+    // The backup is made once, on the first run on a home with a configuration.
     places.retain(|place| !place.starts_with("config.json.bak-"));
     let known = [
         "config.json",

@@ -1,4 +1,4 @@
-//! `config`, `status`, `onboard`, and configurations that cannot be used.
+//! `config`, `status`, `onboard`, and invalid configurations.
 
 use std::fs;
 
@@ -85,7 +85,7 @@ async fn a_broken_configuration_stops_with_its_place() {
         );
         assert_says(&run.stderr, &[&file, "try:"]);
         assert_says(&run.stderr, parts);
-        assert_eq!(home.read("config.json"), text, "the file is left alone");
+        assert_eq!(home.read("config.json"), text, "the file is not changed");
     }
     let missing = home.run(&["status", "--config", "elsewhere.json"]).await;
     assert_eq!(missing.code, 2);
@@ -170,7 +170,7 @@ async fn onboarding_understands_config_and_workspace() {
     assert!(root.join("work/AGENTS.md").is_file());
     assert!(
         fs::metadata(home.path()).is_err(),
-        "the usual home is left alone"
+        "the default home is not changed"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Talking with the demo model: once, in a pipe, and looking at it afterwards.
+//! Conversations with the demo model: one question, a pipe, and their transcripts.
 
 use nanobot_testkit::{ModelServer, Reply, ScriptedCall};
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ async fn lines_of_a_pipe_are_answered_in_order() {
     let stored = home.read("workspace/sessions/cli_work.jsonl");
     assert!(
         !stored.contains("what time is it?"),
-        "nothing is said after a farewell"
+        "no line after a farewell is sent"
     );
 }
 
@@ -214,7 +214,7 @@ async fn a_break_of_the_prompt_cache_is_named_also_after_a_restart() {
     let shown = home.run(&["sessions", "show", "direct"]).await.stdout;
     assert!(
         !shown.contains("prompt cache"),
-        "a restart after a change of memory keeps the prompt: {shown}"
+        "the prompt survives a restart after a change of memory: {shown}"
     );
 
     home.configure(&json!({ "agents": { "defaults": { "botName": "Mika" } } }));
@@ -231,7 +231,7 @@ async fn a_break_of_the_prompt_cache_is_named_also_after_a_restart() {
     assert_says(&told.stdout, &["the last in identity at byte "]);
 }
 
-/// A turn with words beside its call.
+/// Returns the replies of a turn with text next to its tool call.
 fn a_turn_with_a_call() -> [Reply; 2] {
     let call = ScriptedCall::new("list_dir", &json!({"path": "."}));
     [
@@ -240,7 +240,7 @@ fn a_turn_with_a_call() -> [Reply; 2] {
     ]
 }
 
-/// Returns the words and the hint that are shown with these settings.
+/// Settings, and whether the text and the tool hint are shown with them.
 const SHOWN: [(&str, bool, bool); 4] = [
     (r#"{}"#, true, true),
     (

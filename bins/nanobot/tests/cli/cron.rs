@@ -1,4 +1,4 @@
-//! Jobs as people and the assistant set them, and as a gateway runs them.
+//! Jobs that people and the assistant add, and that a gateway runs.
 
 use nanobot_testkit::telegram::{Incoming, Person, TOKEN};
 use nanobot_testkit::{ModelServer, Reply, TelegramFake};
@@ -291,8 +291,8 @@ async fn a_reminder_comes_to_the_chat_that_asked_for_it_and_sets_no_other() {
     .await;
     let id = jobs()[0]["id"].as_str().unwrap().to_owned();
     home.run(&["cron", "remove", &id]).await;
-    assert_eq!(jobs(), json!([]), "a job set no other");
-    // One that nobody is told of, by hand.
+    assert_eq!(jobs(), json!([]), "a job added no other job");
+    // A job without delivery, run by hand.
     home.run(&["cron", "add", "-m", "quietly", "--at", "2099-01-01"])
         .await;
     let id = jobs()[0]["id"].as_str().unwrap().to_owned();

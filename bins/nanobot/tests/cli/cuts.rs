@@ -1,4 +1,5 @@
-//! Conversations forked and rewound beside a gateway, and durability as it reaches the program.
+//! Conversations that are forked and rewound next to a gateway, and the durability setting end to
+//! end.
 
 use std::process::Stdio;
 
@@ -75,15 +76,15 @@ async fn a_gateway_cuts_its_conversations_itself_and_not_under_a_turn() {
     assert_eq!(gateway.end().await.1, Some(0));
     let session = home.read("workspace/sessions/cli_direct.jsonl");
     assert_eq!(session.matches("rewound").count(), 1, "{session}");
-    // The same without it, on the files.
+    // The same without a gateway, on the files.
     let copied = home
         .run(&["sessions", "fork", "direct", "--to", "other"])
         .await;
     assert_says(&copied.stdout, &["Copied to cli:other."]);
 }
 
-/// Syncs of session files while a question is answered in a session that exists, as `strace` sees
-/// them; `None` where it is missing or may not trace.
+/// Counts the syncs of session files, with `strace`, while a question is answered in an existing
+/// session; `None` if `strace` is missing or may not trace.
 #[cfg(target_os = "linux")]
 async fn syncs_of_a_turn(durability: &str) -> Option<usize> {
     let model = ModelServer::answering(|_| Reply::text("ok")).await.unwrap();
@@ -102,7 +103,7 @@ async fn syncs_of_a_turn(durability: &str) -> Option<usize> {
     command
         .arg(env!("CARGO_BIN_EXE_nanobot"))
         .args(["agent", "-m", "second"]);
-    // The model is served by this very thread, so nothing may block it.
+    // The model is served by this thread, so nothing may block it.
     let mut command = Command::from(command);
     let running = command.stdin(Stdio::null()).kill_on_drop(true).output();
     let ended = tokio::time::timeout(DEADLINE, running)
@@ -126,7 +127,7 @@ async fn durability_os_reaches_the_sessions_of_the_program() {
     match (syncs_of_a_turn("disk").await, syncs_of_a_turn("os").await) {
         (Some(disk), Some(os)) => {
             assert!(disk >= 2, "the question and its answer are synced: {disk}");
-            assert_eq!(os, 0, "nothing waits for the disk");
+            assert_eq!(os, 0, "nothing is synced");
         }
         _ => eprintln!(
             "SKIPPED: strace is not there or may not trace, so nobody can count the syncs of the program"
@@ -134,8 +135,8 @@ async fn durability_os_reaches_the_sessions_of_the_program() {
     }
 }
 
-/// The line of a trace at which a call was over that `is_meant`; a call that another thread interrupts
-/// has two lines.
+/// Returns the line of a trace at which the call that `is_meant` selects was over. A call that
+/// another thread interrupts has two lines.
 #[cfg(target_os = "linux")]
 fn over_at(lines: &[&str], is_meant: impl Fn(&str) -> bool) -> Option<usize> {
     let begun = lines.iter().position(|line| is_meant(line))?;
@@ -153,8 +154,8 @@ fn over_at(lines: &[&str], is_meant: impl Fn(&str) -> bool) -> Option<usize> {
         .map(|rest| begun + 1 + rest)
 }
 
-/// A power cut leaves no message whose file is missing: the file, its name and the name of its folder
-/// are synced before the ledger takes the message.
+/// A power cut leaves no message whose file is missing: the file, its name and its folder's name
+/// are synced before the message is in the ledger.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_received_file_is_on_disk_before_the_message_that_names_it() {

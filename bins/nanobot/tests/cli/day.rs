@@ -1,10 +1,10 @@
-//! A day with outages on every platform: whatever goes wrong, every message that a platform handed
-//! over is answered once, or it is visible that nobody knows.
+//! A day with outages on every platform. Every message that a platform delivered is answered once,
+//! or is visibly uncertain.
 //!
-//! Decision: a script made of a seed says who writes what while what is broken; nothing is asserted
-//! about time. An hour goes on when the chats that nothing is wrong with have their answers, and the
-//! day is over when everything is. Drafts are off: one that a platform took just when the kill came,
-//! before the program could note it, stays and would look like an answer.
+//! Decision: a seeded script decides who writes what, and what is broken at that time; nothing is
+//! asserted about time. An hour ends when the chats without an outage have their answers, and the
+//! day ends when all chats have. Drafts are off: if the platform accepts a draft just before a
+//! kill, the program has no record of it, and the orphan would look like an answer.
 
 #![expect(
     clippy::print_stdout,
@@ -20,9 +20,9 @@ use judge::Judge;
 use script::{Hour, Trouble};
 use world::World;
 
-/// Makes the script, unless [`OTHER_SEED`] names another one.
+/// The default seed of the script; [`OTHER_SEED`] overrides it.
 const SEED: u64 = 20_261_122;
-/// The variable that names another number, for another day.
+/// Environment variable with another seed, for another day.
 const OTHER_SEED: &str = "NANOBOT_DAY_SEED";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -35,7 +35,8 @@ async fn a_day_with_outages_ends_with_every_message_answered_once_or_visibly_unc
     for (number, hour) in script::day(seed).iter().enumerate() {
         live(&mut world, &mut judge, hour).await;
         if number == 0 {
-            // Everybody has said hello, so the chats are there, however soon the first reminder comes.
+            // Everyone has written once, so the chats exist, however soon the first reminder is
+            // due.
             world.set_reminders(&mut judge).await;
         }
     }
@@ -45,12 +46,12 @@ async fn a_day_with_outages_ends_with_every_message_answered_once_or_visibly_unc
     world.end().await;
 }
 
-/// An hour: something breaks, people write, what is well answers, what is broken is mended.
+/// Runs an hour: something breaks, people write, working chats are answered, outages end.
 async fn live(world: &mut World, judge: &mut Judge, hour: &Hour) {
     println!("{hour:?}");
     if hour.troubles.contains(&Trouble::TelegramRevoked) {
-        // What is sent while the platform knows nobody fails for good, and should: also the news that nobody
-        // knows whether an answer arrived.
+        // While the token is revoked, every message fails for good, and should: even a notice that
+        // the arrival of an answer is uncertain.
         world.answered(judge, |_| true).await;
         world.at_rest().await;
     }
@@ -66,7 +67,7 @@ async fn live(world: &mut World, judge: &mut Judge, hour: &Hour) {
             hour.troubles.iter().all(|trouble| !trouble.is_about(place))
         })
         .await;
-    // A gateway is killed when the platforms are well again, so that the next one hears all of them.
+    // Kill a gateway after the platforms have recovered, so that the next one receives everything.
     for is_last in [false, true] {
         for trouble in hour
             .troubles

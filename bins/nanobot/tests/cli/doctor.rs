@@ -1,4 +1,4 @@
-//! The doctor finds every fault that is planted, and names what to do about it.
+//! The doctor finds every planted fault and names a remedy.
 
 use std::fs;
 use std::net::TcpListener;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, Run};
 
-/// A fault, where it shows, and words that its description and its remedy have.
+/// A fault, its finding, and words of the finding's description and remedy.
 struct Planted {
     name: &'static str,
     plant: fn(&Home),
@@ -21,7 +21,7 @@ struct Planted {
     remedy: &'static str,
 }
 
-/// A configuration with which nothing is wrong.
+/// Returns a configuration without faults.
 fn sound() -> Value {
     json!({
         "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
@@ -30,7 +30,7 @@ fn sound() -> Value {
     })
 }
 
-/// A home with which nothing is wrong.
+/// Returns a home without faults.
 fn sound_home() -> Home {
     let home = Home::new();
     set(&home, &json!({}));
@@ -48,7 +48,7 @@ fn private(home: &Home) {
     .unwrap();
 }
 
-/// The sound configuration with these keys over it.
+/// Writes the sound configuration, overridden by these keys.
 fn set(home: &Home, keys: &Value) {
     let mut config = sound();
     merge(&mut config, keys);

@@ -1,4 +1,4 @@
-//! Documents that strangers wrote, read by the built program: what they break is a helper process.
+//! Hostile documents, read by the built program: they break only a helper process.
 
 use nanobot_testkit::http::{Response, Server};
 use nanobot_testkit::telegram::{Incoming, Person, TOKEN};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::gateway::Running;
 use crate::support::{Home, assert_says, until};
 
-/// A server of pages by their paths.
+/// Starts a server with a page for each path.
 async fn pages() -> Server {
     Server::start(|request| async move {
         let page = match request.path() {
@@ -61,7 +61,7 @@ async fn a_page_is_read_by_the_helper_of_the_built_program() {
     );
 }
 
-/// The pages overflow the stack of their parser, or take it minutes.
+/// The pages overflow the stack of their parser, or keep it busy for minutes.
 #[tokio::test]
 async fn a_hostile_page_is_a_tool_error_and_the_gateway_goes_on() {
     let server = pages().await;
@@ -106,7 +106,7 @@ async fn a_hostile_page_is_a_tool_error_and_the_gateway_goes_on() {
     assert_eq!(gateway.end().await.1, Some(0));
 }
 
-/// A home whose assistant reads this mailbox.
+/// Returns a home whose assistant reads this mailbox.
 fn reading(mailbox: &MailFake, model: &ModelServer) -> Home {
     let home = Home::new();
     let channel = json!({
@@ -121,11 +121,11 @@ fn reading(mailbox: &MailFake, model: &ModelServer) -> Home {
     home
 }
 
-/// The first lines of Ann's mails.
+/// The first header lines of Ann's mails.
 const ENVELOPE: &str = "Authentication-Results: mx.bot.test; dkim=pass header.d=people.test; spf=pass \
                         smtp.mailfrom=people.test\r\nFrom: ann@people.test\r\nTo: bot@bot.test\r\n";
 
-/// Mails within mails, spelled so that no look at the text finds them, and parameters without end.
+/// Nested mails whose nesting a search of the text does not find, and endless parameters.
 #[tokio::test]
 async fn a_hostile_mail_is_parked_and_the_next_one_is_answered() {
     let mailbox = MailFake::start().await.unwrap();
@@ -151,11 +151,11 @@ async fn a_hostile_mail_is_parked_and_the_next_one_is_answered() {
     assert_eq!(gateway.end().await.1, Some(0));
 }
 
-/// Bytes of a mail of mails.
+/// Size of a mail with nested mails, in bytes.
 const SIZE: usize = 3_300_000;
 
-/// Mails of 3.3 MB are within every limit on size. The helper reads each, also where only the parser sees that
-/// they are nested.
+/// Mails of 3.3 MB are within every limit on size. The helper reads each, even if only the parser
+/// sees the nesting.
 #[tokio::test]
 async fn a_mail_of_mails_is_answered_and_not_parked() {
     let mailbox = MailFake::start().await.unwrap();
@@ -207,7 +207,7 @@ async fn a_mail_of_mails_is_answered_and_not_parked() {
             (true, false),
             "{name}"
         );
-        // And the next one is read.
+        // The next mail is also read.
         let next = format!("after {name}");
         mailbox.push(format!(
             "{ENVELOPE}Subject: {next}\r\n\r\nGood morning!\r\n"

@@ -1,4 +1,4 @@
-//! Strangers at the gateway's ports, and commands beside a gateway that does not answer.
+//! Strangers at the gateway's ports, and commands next to a gateway that does not answer.
 
 use futures_util::future::join_all;
 use nanobot_testkit::{ModelServer, Reply};
@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use crate::gateway::Running;
 use crate::support::{Home, Run, assert_says};
 
-/// More connections than the gateway may have files.
+/// More connections than the gateway may have open files.
 const CONNECTIONS: usize = 1100;
 const FILES: u32 = 1024;
 
@@ -24,7 +24,7 @@ async fn a_flood_of_connections_takes_neither_the_socket_nor_the_end() {
     let mut strangers = Vec::new();
     for _ in 0..CONNECTIONS {
         let mut stranger = TcpStream::connect(gateway.address()).await.unwrap();
-        // A connection that was closed already takes nothing.
+        // The connection may already be closed; the write then fails.
         drop(
             stranger
                 .write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
@@ -45,7 +45,7 @@ async fn a_flood_of_connections_takes_neither_the_socket_nor_the_end() {
         &["The gateway runs", &pid],
     );
     assert_says(&gateway.health().await, &["200 OK"]);
-    // Partial requests are open still.
+    // Partial requests are still open.
     gateway.signal(Signal::SIGTERM);
     let (rest, code) = gateway.end().await;
     assert_eq!(code, Some(0), "{rest}");
@@ -166,7 +166,7 @@ async fn beside_a_gateway_that_hangs_commands_refuse_and_leave_the_files_alone()
             ],
         );
     };
-    // Each waits for an answer, so they wait together.
+    // Each waits for an answer, so they run at the same time.
     let commands = [
         &["agent", "-m", "two?"][..],
         &["inbox"],

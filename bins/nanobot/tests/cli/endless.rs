@@ -1,4 +1,4 @@
-//! Models that do not stop: what they write is cut at a limit, in bounded memory.
+//! Models that do not stop: their output is cut at a limit, in bounded memory.
 
 use nanobot_testkit::http::{Response, Step};
 use nanobot_testkit::{ModelServer, PEAK_LIMIT, Reply, peak_of, peak_of_programs};
@@ -10,10 +10,10 @@ use crate::support::{Home, assert_says};
 /// The end of a reply that was cut.
 const NOTE: &str = "[The model did not stop, so its answer was cut here.";
 
-/// Pieces of one answer: several times what an answer may hold.
+/// Number of pieces of one answer: several times the limit of an answer.
 const PIECES: usize = 100_000;
 
-/// One answer without end.
+/// Kinds of an endless answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Endless {
     Words,
@@ -43,7 +43,7 @@ impl Endless {
     }
 }
 
-/// Runs the program with an idle model and then with an endless one, and compares their memory.
+/// Runs the program with an idle model and then with endless ones, and compares the memory.
 fn within_bounds(test: &str, run: impl Fn(&Home, &str) + Send, replies: &[Endless]) {
     let work = || {
         let runtime = tokio::runtime::Runtime::new().unwrap();

@@ -1,4 +1,4 @@
-//! Disks, files and folders that are not as they should be.
+//! Disks, files and folders with faults.
 
 use std::fs;
 
@@ -51,7 +51,7 @@ async fn a_corrupt_session_goes_on_and_the_original_is_kept() {
         &["my cat is Mimi", "Noted."],
     );
     assert_eq!(model.violations(), Vec::<String>::new());
-    // What is readable goes on in place; the torn line at the end is kept aside.
+    // The readable part stays in place; the torn line at the end is moved aside.
     let torn = b"{\"role\": \"user\", \"cont";
     assert!(
         fs::read(&path)
@@ -66,7 +66,7 @@ async fn a_corrupt_session_goes_on_and_the_original_is_kept() {
     assert_eq!(fs::read(path.with_file_name(aside)).unwrap(), torn);
 }
 
-/// A process whose files may not grow is the nearest to a full disk that needs no rights.
+/// A process with a file size limit: the closest to a full disk that needs no privileges.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_full_disk_is_told_and_loses_nothing() {
@@ -89,7 +89,7 @@ async fn a_full_disk_is_told_and_loses_nothing() {
     assert_eq!(
         model.requests().len(),
         1,
-        "nothing is asked that cannot be recorded"
+        "a question that cannot be recorded is not sent"
     );
 }
 

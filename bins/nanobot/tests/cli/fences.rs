@@ -1,4 +1,4 @@
-//! Files that tools reach and do not reach, with a model that does all that an attacker asks for.
+//! Files that tools can and cannot reach, with a model that does everything an attacker asks for.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::support::{Home, assert_says};
 /// A word that is in every file that no tool may read.
 const CANARY: &str = "CANARY-7f3a";
 
-/// Contents of the data folder besides the workspace.
+/// Contents of the data folder other than the workspace.
 const CLOSED: [&str; 9] = [
     "config.json.bak-20260101T000000",
     "config.json.bak",
@@ -28,7 +28,7 @@ fn home_without_walls(model: &ModelServer) -> Home {
     home.configure(&json!({
         "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
         "providers": {"custom": {"apiKey": CANARY, "apiBase": model.base_url()}},
-        // The widest setting that there is.
+        // The most permissive setting.
         "tools": {"restrictToWorkspace": false},
     }));
     home
@@ -187,7 +187,7 @@ async fn what_memory_remembers_of_itself_is_not_written_by_tools() {
     assert_eq!(home.read(&format!("workspace/{versions}")), "kept");
 }
 
-/// Another name of a file is the file, wherever that name is.
+/// A second name of a secret file is as closed as the first, wherever it is.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_second_name_of_a_secret_file_is_as_closed_as_the_first() {
@@ -260,7 +260,7 @@ mod through_the_gateway {
     use crate::support::finish;
     use crate::support::{Home, assert_says, until};
 
-    /// While the platform asks for patience, the file becomes a link to one outside.
+    /// While the platform asks for a pause, the file becomes a link to a file outside.
     #[tokio::test]
     async fn an_attachment_is_what_it_was_when_the_tool_ran() {
         let model = ModelServer::scripted([
@@ -308,7 +308,7 @@ mod through_the_gateway {
             (file.name.as_str(), &file.bytes[..]),
             ("report.txt", &b"the report"[..])
         );
-        // What the tool said is the reply of that turn.
+        // The tool's message is the reply of that turn.
         model.wait_for(2).await.unwrap();
 
         std::fs::remove_file(home.workspace().join("report.txt")).unwrap();
@@ -330,11 +330,11 @@ mod through_the_gateway {
         assert_eq!(gateway.end().await.1, Some(0));
     }
 
-    /// The gateway is killed while a platform asks for patience; meanwhile one file is deleted, and the
-    /// other ones become links to one outside.
+    /// The gateway is killed while a platform asks for a pause. Then one file is deleted, and the
+    /// others become links to a file outside.
     #[tokio::test]
     async fn an_attachment_outlives_its_file_and_the_gateway() {
-        // The kill may come while the platform is asked, so what is in doubt is sent again.
+        // The kill may come while the platform is called, so uncertain messages are sent again.
         let media = json!(["report.txt", "gone.txt", "[sticker:wave]"]);
         let model = ModelServer::scripted([
             Reply::call("message", &json!({"content": "Here", "media": media})),
@@ -400,7 +400,8 @@ mod through_the_gateway {
                 ("gone.txt", &b"what is gone"[..])
             ]
         );
-        // The name in the stickers is resolved when the message is sent, and the link leads out of them.
+        // The sticker's name is resolved when the message is sent, and the link leads out of the
+        // folder.
         let is_text = async || {
             telegram
                 .texts_in(7)
@@ -418,7 +419,7 @@ mod through_the_gateway {
         assert_eq!(gateway.end().await.1, Some(0));
     }
 
-    /// Files that an older version left readable are closed, and that is said, once.
+    /// Files that an older version left readable are tightened, which is reported once.
     #[tokio::test]
     async fn a_home_that_others_could_read_is_tightened_and_that_is_said_once() {
         let home = Home::new();
@@ -483,12 +484,12 @@ mod through_the_gateway {
         );
     }
 
-    /// Other processes of the same user read neither its memory nor its environment, and what it
-    /// makes is its user's alone.
+    /// Other processes of the same user can read neither its memory nor its environment, and the
+    /// files that it creates are private to its user.
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn a_gateway_is_closed_to_other_processes_and_makes_private_files() {
-        // Only without the rights of an administrator does the kernel ask the process itself.
+        // The kernel applies the protection only to unprivileged users.
         let ordinary = |home: &Home, arguments: &[&str]| {
             if !nix::unistd::geteuid().is_root() {
                 let mut command = home.of(Path::new(arguments[0]));

@@ -13,11 +13,11 @@ use tokio::process::{Child, ChildStdout, Command};
 
 use crate::support::{DEADLINE, Home, assert_says, until};
 
-/// A gateway that runs.
+/// A running gateway.
 pub(crate) struct Running {
     child: Child,
     stdout: Lines<BufReader<ChildStdout>>,
-    /// What it printed up to the address of its health endpoint.
+    /// Its output up to the address of its health endpoint.
     summary: String,
     /// `host:port` of its health endpoint.
     health: String,
@@ -28,19 +28,19 @@ impl Running {
         Self::start_with(home, &[]).await
     }
 
-    /// The same with further arguments.
+    /// Starts it with further arguments.
     pub(crate) async fn start_with(home: &Home, arguments: &[&str]) -> Self {
         tokio::time::timeout(DEADLINE, Self::started(home, arguments))
             .await
             .expect("the gateway starts in time")
     }
 
-    /// `host:port` of its health endpoint.
+    /// Returns `host:port` of its health endpoint.
     pub(crate) fn address(&self) -> &str {
         &self.health
     }
 
-    /// What its health endpoint answers.
+    /// Returns the answer of its health endpoint.
     pub(crate) async fn health(&self) -> String {
         get(&self.health, "/health").await
     }
@@ -51,7 +51,7 @@ impl Running {
         Self::of(command).await
     }
 
-    /// Starts a gateway that may open so many files.
+    /// Starts a gateway with a limit of open files.
     pub(crate) async fn start_with_files(home: &Home, files: u32) -> Self {
         let mut command = home.of(Path::new("/bin/sh"));
         let script = format!("ulimit -n {files} && exec \"$0\" gateway --port 0");
@@ -61,7 +61,7 @@ impl Running {
             .expect("the gateway starts in time")
     }
 
-    /// Starts a gateway by this command, in which it is the child of the test.
+    /// Starts a gateway by this command, which makes it the child of the test.
     #[cfg(target_os = "linux")]
     pub(crate) async fn run(command: std::process::Command) -> Self {
         tokio::time::timeout(DEADLINE, Self::of(command))
@@ -109,7 +109,7 @@ impl Running {
         kill(Pid::from_raw(i32::try_from(self.pid()).unwrap()), signal).unwrap();
     }
 
-    /// The rest of what it printed, and its exit code.
+    /// Returns the rest of its output, and its exit code.
     pub(crate) async fn end(self) -> (String, Option<i32>) {
         tokio::time::timeout(DEADLINE, self.ended())
             .await
@@ -173,7 +173,7 @@ async fn it_is_healthy_until_it_is_told_to_end() {
 async fn a_second_one_names_the_first() {
     let home = Home::with_model("http://127.0.0.1:1/v1");
     let first = Running::start(&home).await;
-    // It ends while the first runs, so it does not wait for it.
+    // It ends while the first one runs, so it does not wait for it.
     let second = home.run(&["gateway", "--port", "0"]).await;
     assert_eq!(
         (second.code, second.stdout.as_str()),
@@ -185,7 +185,7 @@ async fn a_second_one_names_the_first() {
         &second.stderr,
         &["another gateway", &first.pid().to_string(), "try:"],
     );
-    // What is no gateway works beside it.
+    // Other commands work next to it.
     let asked = home
         .run(&["agent", "--demo", "-m", "what files are here?"])
         .await;
@@ -194,7 +194,7 @@ async fn a_second_one_names_the_first() {
     assert_eq!(first.end().await.1, Some(0));
 }
 
-/// A home whose gateway talks to this model and listens for clients on this port.
+/// Returns a home whose gateway uses this model and listens for clients on this port.
 fn home_with_clients(model: &ModelServer, port: &ReservedPort) -> Home {
     let home = Home::new();
     home.configure(&json!({
@@ -244,12 +244,12 @@ async fn a_second_signal_ends_it_at_once() {
     client.send_text("hello").await.unwrap();
     model.wait_for(1).await.unwrap();
     gateway.signal(Signal::SIGTERM);
-    // Two signals that wait together come in any order, so the first one has to be taken first.
+    // Two pending signals arrive in any order, so the first one has to be handled first.
     until("the first signal is taken", async || {
         home.read("logs/gateway.log").contains("shutting down")
     })
     .await;
-    // The running turn has its grace; the second signal does not wait for it.
+    // The running turn has a grace period; the second signal does not wait for it.
     gateway.signal(Signal::SIGINT);
     assert_eq!(gateway.end().await.1, Some(130));
 }
@@ -268,7 +268,7 @@ async fn what_is_no_gateway_works_through_the_one_that_runs() {
     assert_eq!(home.run(&["inbox"]).await.stdout, "Nothing.\n");
     assert!(
         !home.names("").contains(&"state.db".to_owned()),
-        "looking makes no ledger"
+        "reading does not create a ledger"
     );
     let gateway = Running::start(&home).await;
     let asked = home.run(&["agent", "-m", "who has this session?"]).await;
@@ -302,7 +302,7 @@ async fn what_is_no_gateway_works_through_the_one_that_runs() {
         "{session}"
     );
 
-    // A reply is shown before it is noted down that it was.
+    // A reply is shown before it is recorded as sent.
     until("everything is settled", async || {
         home.run(&["inbox", "--pending"]).await.stdout == "Nothing.\n"
     })
@@ -327,7 +327,7 @@ async fn what_is_no_gateway_works_through_the_one_that_runs() {
     assert_eq!(gateway.end().await.1, Some(0));
     assert!(!home.names("").contains(&"gateway.sock".to_owned()));
 
-    // The same without it, on the file.
+    // The same without a gateway, on the file.
     let id = entries[0]["id"].as_str().unwrap();
     assert_says(
         &home.run(&["inbox", "show", id]).await.stdout,

@@ -1,4 +1,5 @@
-//! A gateway that looks at `HEARTBEAT.md`: what is due is done, and told only if it is worth it.
+//! A gateway that checks `HEARTBEAT.md`: tasks that are due are done, and results are sent only if
+//! they are worth it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -101,7 +101,7 @@ async fn a_conversation_goes_on_and_everything_is_kept() {
     );
     assert!(
         !request.contains("archived long ago"),
-        "what was consolidated is not sent"
+        "consolidated messages are not sent"
     );
 
     assert_eq!(
@@ -112,7 +112,7 @@ async fn a_conversation_goes_on_and_everything_is_kept() {
     let session = home.read("workspace/sessions/cli_direct.jsonl");
     assert!(
         session.starts_with(SESSION),
-        "what was there is still there, byte for byte"
+        "the old content is unchanged, byte for byte"
     );
     let backups = home
         .names(".")
@@ -124,7 +124,7 @@ async fn a_conversation_goes_on_and_everything_is_kept() {
     assert_eq!(again.stdout, "Yes.\n");
     assert!(
         !again.stderr.contains("sessions: 1"),
-        "the report comes once: {}",
+        "the report is shown once: {}",
         again.stderr
     );
 }
@@ -168,7 +168,7 @@ async fn jobs_of_the_older_layout_are_imported_once_and_anything_else_is_named()
             .await
             .stdout
             .contains("feed the cat"),
-        "what was removed stays so"
+        "removed jobs stay removed"
     );
 
     for (text, why) in [

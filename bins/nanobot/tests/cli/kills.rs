@@ -1,9 +1,8 @@
-//! Jobs under kills: a gateway dies again and again around the moments at which its jobs are due,
-//! and every one of those moments is fired once.
+//! Jobs under kills: a gateway is killed again and again around the times at which its jobs are
+//! due, and every one of those times is fired once.
 //!
-//! Decision: nothing is asserted about how long anything takes. What is compared is what is left:
-//! the file of jobs after every kill, and in the end the inbox, the session logs and what the
-//! platform saw.
+//! Decision: nothing is asserted about durations. The results are compared: the file of jobs after
+//! every kill, and in the end the inbox, the session logs and the messages at the platform.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -21,39 +20,40 @@ use tokio::process::Command;
 use crate::gateway::Running;
 use crate::support::{Home, assert_says, until};
 
-/// How often the gateway is killed.
+/// Number of kills.
 const KILLS: i64 = 28;
-/// How many reminders there are, whose ids are the numbers from 1 on.
+/// Number of reminders; their ids are the numbers from 1 on.
 const REMINDERS: i64 = 40;
-/// From one reminder to the next.
+/// Interval between two reminders, in milliseconds.
 const STEP_MS: i64 = 250;
-/// Comes every second.
+/// Id of a job that is due every second.
 const EVERY: &str = "00000e01";
-/// Comes every second; missed times come down to the latest.
+/// Id of a job that is due every second; of the missed times only the latest is run.
 const LATEST: &str = "00000e02";
-/// Comes every other second; missed times are made up for.
+/// Id of a job that is due every other second; all missed times are run.
 const ALL: &str = "00000e03";
-/// From one time of [`ALL`] to the next.
+/// Interval of [`ALL`], in milliseconds.
 const ALL_MS: i64 = 2000;
-/// What comes again and again.
+/// Ids of the recurring jobs.
 const RECURRING: [&str; 3] = [EVERY, LATEST, ALL];
 
-/// What a run of the program left of a job.
+/// The traces that the runs of a job left.
 #[derive(Debug, Default)]
 struct Trail {
     /// The times that are in the inbox.
     accepted: Vec<i64>,
-    /// Those of them that were put aside with a reason, as what kills the program three times is.
+    /// Those of them that were dead-lettered, as happens to a message that is being handled at
+    /// three kills.
     given_up: Vec<i64>,
-    /// The times that were said to the assistant.
+    /// The times that the assistant was asked about.
     asked: Vec<i64>,
     /// The times whose turns ended.
     ended: Vec<i64>,
-    /// What those turns said.
+    /// The replies of those turns.
     said: Vec<String>,
-    /// What was being sent when a kill came, which the inbox lists.
+    /// Messages that were being sent at a kill, as the inbox lists them.
     uncertain: Vec<String>,
-    /// What the platform got.
+    /// Messages that the platform received.
     seen: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ fn reminders() -> Vec<String> {
         .collect()
 }
 
-/// Every job writes to a chat of its own, so that no platform limit holds it up.
+/// Returns the chat of a job. Each has its own, so that no rate limit of the platform delays it.
 fn chat_of(id: &str) -> i64 {
     i64::from_str_radix(id, 16).unwrap()
 }
@@ -82,7 +82,7 @@ fn job(id: &str, schedule: &Value, more: &Value) -> Value {
     job
 }
 
-/// Reminders from `first` on, and what comes again and again.
+/// Returns the reminders from `first` on, and the recurring jobs.
 fn jobs(first: i64) -> Vec<Value> {
     let by_clock = |expression: &str| json!({"kind": "cron", "expr": expression, "tz": "UTC"});
     let mut jobs = vec![
@@ -109,14 +109,14 @@ fn jobs(first: i64) -> Vec<Value> {
     jobs
 }
 
-/// The jobs in the file, which can be read at any time.
+/// Returns the jobs in the file, which can be read at any time.
 fn jobs_in(home: &Home) -> Vec<Value> {
     let file: Value =
         serde_json::from_str(&home.read("cron/jobs.json")).expect("a file that can be read");
     file["jobs"].as_array().unwrap().clone()
 }
 
-/// The time in the name of a message of a job.
+/// Returns the time in the name of a job's message.
 fn time_in(name: &Value) -> i64 {
     name.as_str()
         .unwrap()
@@ -146,7 +146,7 @@ fn trail(home: &Home, id: &str, inbox: &[Value], telegram: &TelegramFake) -> Tra
     let session = home
         .path()
         .join(format!("workspace/sessions/cron_{id}.jsonl"));
-    // What was given up may have left none.
+    // A job whose messages all failed may have no session.
     let session = std::fs::read_to_string(session).unwrap_or_default();
     for line in session
         .lines()
@@ -169,7 +169,7 @@ fn trail(home: &Home, id: &str, inbox: &[Value], telegram: &TelegramFake) -> Tra
 }
 
 impl Trail {
-    /// No time was fired twice, none was lost, and nobody was told anything twice.
+    /// Asserts that no time was fired twice or lost, and no message was sent twice.
     fn assert_once(&self, id: &str) {
         for (times, what) in [
             (&self.accepted, "fired"),
@@ -211,9 +211,9 @@ impl Trail {
     }
 }
 
-/// Starts a gateway and kills it, at a moment that differs from life to life.
+/// Starts a gateway and kills it, at a moment that differs from run to run.
 async fn live(home: &Home, life: i64) {
-    // Every number below 64 comes once before one comes again.
+    // Every number below 64 occurs once before one repeats.
     let jitter = life * 37 % 64;
     if life % 4 == 3 {
         let mut command = home.program();
@@ -234,14 +234,14 @@ async fn live(home: &Home, life: i64) {
         assert_eq!(
             (second.code, second.stdout.as_str()),
             (1, ""),
-            "two gateways have one home"
+            "two gateways run on one home"
         );
         assert_says(
             &second.stderr,
             &["another gateway", &gateway.pid().to_string()],
         );
     }
-    // From just before something is due to a while after that.
+    // From just before a job is due to a while after that.
     let left = STEP_MS - now_ms() % STEP_MS;
     tokio::time::sleep(Duration::from_millis(
         u64::try_from(left + jitter - 8).unwrap_or(0),
@@ -251,7 +251,7 @@ async fn live(home: &Home, life: i64) {
     assert_eq!(gateway.end().await.1, None);
 }
 
-/// What was noted about times of [`ALL`] that did not run.
+/// Returns the recorded times of [`ALL`] that did not run.
 fn skipped(jobs: &[Value]) -> Vec<i64> {
     let runs = jobs
         .iter()
@@ -263,7 +263,7 @@ fn skipped(jobs: &[Value]) -> Vec<i64> {
         .collect()
 }
 
-/// The last life: what is open is finished.
+/// Runs the last gateway until everything open is finished.
 async fn finish(home: &Home) {
     let gateway = Running::start(home).await;
     until("every reminder has come", async || {
@@ -289,8 +289,8 @@ async fn finish(home: &Home) {
 #[tokio::test]
 async fn every_moment_of_a_job_is_fired_once_however_often_the_gateway_is_killed() {
     let number = AtomicUsize::new(0);
-    // No two answers are alike, so that what is seen twice was sent twice. There are no drafts: one that
-    // the platform took just when the kill came, before it could be noted, would look like an answer.
+    // All answers differ, so that one seen twice was sent twice. Drafts are off: one that the
+    // platform accepted just before a kill, without a record of it, would look like an answer.
     let model = ModelServer::answering(move |_| {
         Reply::text(format!("Answer {}.", number.fetch_add(1, Ordering::SeqCst)))
     });
@@ -310,7 +310,7 @@ async fn every_moment_of_a_job_is_fired_once_however_often_the_gateway_is_killed
         .chain(RECURRING.map(str::to_owned))
         .collect();
     for id in &ids {
-        // A chat is there once somebody wrote to it.
+        // A chat exists once a person has written to it.
         telegram.push(Incoming::private(
             &Person::new(chat_of(id), "Ann", "ann_x"),
             "hello",

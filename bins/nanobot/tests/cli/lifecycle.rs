@@ -1,4 +1,4 @@
-//! Looking after a gateway from another terminal: status, logs, stop, restart, the service of the user.
+//! Managing a gateway from another terminal: status, logs, stop, restart, the user service.
 
 use serde_json::{Value, json};
 
@@ -83,7 +83,7 @@ async fn a_log_is_followed_over_a_restart() {
         .args(["gateway", "logs", "-n", "0", "--follow"])
         .stdout(std::fs::File::create(&output).unwrap());
     let mut follower = follower.kill_on_drop(true).spawn().unwrap();
-    // It begins at the end, whenever it gets there.
+    // The follower starts at the end of the file, at an unknown time.
     until("the follower shows what is new", async || {
         home.run(&["gateway", "restart"]).await;
         std::fs::read_to_string(&output)
@@ -142,7 +142,7 @@ async fn a_unit_is_one_that_systemd_takes() {
         .arg("--version")
         .output()
     else {
-        // Only where systemd is installed can it be asked.
+        // The unit can only be checked where systemd is installed.
         return eprintln!("SKIPPED: there is no systemd-analyze here to check the unit with");
     };
     assert!(version.status.success());
@@ -153,7 +153,7 @@ async fn a_unit_is_one_that_systemd_takes() {
         .parent()
         .unwrap()
         .join(".config/systemd/user/nanobot.service");
-    // Where nobody is logged in there is no such folder, and it would look at nothing.
+    // Without a login session there is no such folder, and nothing would be checked.
     let runtime = tempfile::tempdir().unwrap();
     let mut verify = std::process::Command::new("systemd-analyze");
     verify

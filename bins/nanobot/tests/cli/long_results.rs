@@ -1,4 +1,4 @@
-//! Results that are longer than a prompt may be, read on by a model that does what they say.
+//! Results that are too long for a prompt, read on by a model that follows their instructions.
 
 use nanobot_testkit::http::{Response, Server};
 use nanobot_testkit::{ModelServer, Reply};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, assert_says};
 
-/// Calls `tool`, then reads on as the result says.
+/// Returns a model that calls `tool`, then reads on as the result says.
 async fn model_that_reads_on(tool: &'static str, arguments: Value) -> ModelServer {
     ModelServer::answering(move |request| match request.tool_results().as_slice() {
         [] => Reply::call(tool, &arguments),
@@ -17,7 +17,7 @@ async fn model_that_reads_on(tool: &'static str, arguments: Value) -> ModelServe
     .unwrap()
 }
 
-/// The call that a result asks for.
+/// Returns the arguments of the call that a result asks for.
 fn read_on(result: &str) -> Value {
     let number = |name: &str| -> Option<u64> {
         let digits = result.rsplit_once(name)?.1;
@@ -34,7 +34,7 @@ fn read_on(result: &str) -> Value {
     json!({"path": path, "offset": number("offset="), "limit": number("limit=")})
 }
 
-/// The first result and that of reading on.
+/// Returns the first result and the result of reading on.
 async fn results(home: &Home, model: &ModelServer) -> [String; 2] {
     home.configure(&json!({
         "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
@@ -181,7 +181,7 @@ async fn old_results_are_left_out_of_long_turns_as_configured() {
             .await
             .unwrap();
         let mut keys = keys;
-        // What eight of the files below take is more than this.
+        // Eight of the files below need more than this.
         keys["contextWindowTokens"] = json!(24_000);
         keys["consolidate"] = json!(false);
         let results = results_with(&model, &keys).await;
@@ -194,7 +194,7 @@ async fn old_results_are_left_out_of_long_turns_as_configured() {
     }
 }
 
-/// The results in the last request of a turn, with these keys of `agents.defaults`.
+/// Returns the results in the last request of a turn, with these keys of `agents.defaults`.
 async fn results_with(model: &ModelServer, keys: &Value) -> Vec<String> {
     let home = Home::new();
     let mut defaults = json!({"model": "test-model", "provider": "custom"});

@@ -1,4 +1,4 @@
-//! The program as people run it: the built binary, a home of its own, models on loopback.
+//! Tests of the built binary, each with a home of its own and models on loopback.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,

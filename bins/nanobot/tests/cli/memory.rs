@@ -1,4 +1,4 @@
-//! Memory as a person sees it: searched, reviewed, brought back, and kept apart where that is wanted.
+//! Memory at the command line: search, versions, restore, and divided memory.
 
 use nanobot_testkit::model_server::ModelRequest;
 use nanobot_testkit::telegram::{FileKind, Incoming, Person, TOKEN};
@@ -126,7 +126,7 @@ async fn the_assistant_searches_what_was_said_long_ago() {
     );
 }
 
-/// What tools answered since a person last said something.
+/// Returns the results of tools since the last message of the user.
 fn results(request: &ModelRequest) -> Vec<String> {
     let messages = request.messages();
     let last = messages
@@ -141,7 +141,7 @@ fn results(request: &ModelRequest) -> Vec<String> {
         .collect()
 }
 
-/// The system prompt of the last request that has this text in its newest message.
+/// Returns the system prompt of the last request that has this text in its newest message.
 fn prompt_of(model: &ModelServer, said: &str) -> String {
     let requests = model.requests();
     requests
@@ -288,7 +288,7 @@ async fn day_notes_are_put_together_when_the_settings_say_so() {
     assert_eq!(gateway.end().await.1, Some(0));
 }
 
-/// The place of a text in a request between two words.
+/// Returns the text between two words in a request.
 fn between(text: &str, before: &str, after: &str) -> String {
     let (_, rest) = text.rsplit_once(before).expect(text);
     rest.split(after)
@@ -298,7 +298,7 @@ fn between(text: &str, before: &str, after: &str) -> String {
         .to_owned()
 }
 
-/// A home whose memory is divided and whose tools may go everywhere else.
+/// Returns a home whose memory is divided and whose tools may go everywhere else.
 fn divided_home(model: &ModelServer, telegram: &TelegramFake) -> Home {
     let home = Home::new();
     home.configure(&json!({
@@ -326,7 +326,7 @@ async fn files_results_and_jobs_of_a_person_are_closed_to_another() {
         Person::new(7, "Ann", "ann_x"),
         Person::new(8, "Bob", "bob_x"),
     );
-    // One turn of calls; their results.
+    // Runs one turn of calls and returns their results.
     let turn = async |incoming: Incoming, chat: i64, calls: &[(&str, Value)], reply: &str| {
         let calls = calls
             .iter()
@@ -370,7 +370,7 @@ async fn files_results_and_jobs_of_a_person_are_closed_to_another() {
         .to_string();
     assert!(
         anns.json.to_string().contains(&media[0]),
-        "the model is told its name"
+        "the model knows its name"
     );
 
     let prompts = home
@@ -430,7 +430,7 @@ async fn files_results_and_jobs_of_a_person_are_closed_to_another() {
         let is_told = [CANARY, &job, &media[0], kept.rsplit('/').next().unwrap()]
             .iter()
             .any(|word| result.contains(word));
-        // A path that was given is repeated in a refusal.
+        // A refusal repeats the path of the call.
         assert!(
             !is_told || result.starts_with("Error"),
             "{call:?}: {result}"
@@ -442,7 +442,7 @@ async fn files_results_and_jobs_of_a_person_are_closed_to_another() {
         );
     }
 
-    // What is Ann's is still there, and hers to read and remove.
+    // Ann's data is still there, and she can read and remove it.
     let calls = [
         ("read_file", json!({"path": received})),
         ("read_file", json!({"path": kept, "limit": 3})),

@@ -1,11 +1,11 @@
-//! Models over HTTP: both shapes, and what goes wrong with them.
+//! Models over HTTP: both API shapes, and their errors.
 
 use nanobot_testkit::{ModelServer, Reply, ScriptedCall};
 use serde_json::json;
 
 use crate::support::{Home, assert_says, finish};
 
-/// One turn of two model calls with a tool between them.
+/// Runs one turn of two model calls with a tool call between them.
 async fn list_files(home: &Home, model: &ModelServer) {
     model.push(Reply::call("list_dir", &json!({"path": "."})));
     model.push(Reply::deltas([
@@ -194,7 +194,7 @@ async fn control_c_ends_a_question_and_what_was_asked_is_kept() {
     );
 }
 
-/// Vendors take ids of 64 characters, and a history outlives the vendor that it began with.
+/// Vendors accept ids of up to 64 characters, and a history may outlive the vendor it began with.
 #[tokio::test]
 async fn long_ids_of_calls_are_shortened_alike_everywhere() {
     let ids = ["a", "b"].map(|end| format!("call_{}{end}", "x".repeat(300)));
@@ -209,7 +209,7 @@ async fn long_ids_of_calls_are_shortened_alike_everywhere() {
     .await
     .unwrap();
     let home = Home::with_model(&model.base_url());
-    // An older program kept a long id as it was.
+    // An older program stored a long id unchanged.
     let old = json!({"role": "assistant", "content": "", "tool_calls": [
         {"id": ids[0], "type": "function", "function": {"name": "list_dir", "arguments": "{}"}}]});
     let result =
@@ -240,7 +240,7 @@ async fn long_ids_of_calls_are_shortened_alike_everywhere() {
             .collect()
     };
     let last = sent(&bodies[3]);
-    // One old call and two new ones, of which one has the id of the old call.
+    // One old call and two new ones; one of the new ones has the id of the old call.
     assert_eq!(last.len(), 3, "{last:?}");
     assert!(last.iter().all(|id| id.len() <= 64), "{last:?}");
     assert_eq!(

@@ -1,5 +1,5 @@
-//! Strangers: what they read, who lets them in, and what the configuration says about it while a
-//! gateway runs.
+//! Strangers: what they read, who approves them, and the settings that decide it, while a gateway
+//! runs.
 
 use nanobot_testkit::telegram::{BOT_USERNAME, Incoming, Person, TOKEN};
 use nanobot_testkit::{ModelServer, Reply, TelegramFake};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::gateway::Running;
 use crate::support::{Home, assert_says, until};
 
-/// What somebody reads who was let in.
+/// Text that an approved person reads.
 const LET_IN: &str = "You were let in: from now on you can talk to me here.";
 /// A group.
 const GROUP: i64 = -1005;
@@ -18,7 +18,7 @@ fn mallory() -> Person {
     Person::new(66, "Mallory", "mallory_x")
 }
 
-/// A gateway in a home whose Telegram channel has these keys besides the usual ones.
+/// A gateway in a home whose Telegram channel has these keys in addition to the usual ones.
 struct World {
     home: Home,
     telegram: TelegramFake,
@@ -58,7 +58,7 @@ impl World {
         self.telegram.push(Incoming::private(person, text));
     }
 
-    /// Waits for another message to somebody, and returns it.
+    /// Waits for the next message to a person, and returns it.
     async fn heard(&self, person: &Person, before: usize) -> String {
         let texts = || self.telegram.texts_in(person.id);
         until("somebody is told something", async || {
@@ -68,14 +68,14 @@ impl World {
         texts().swap_remove(before)
     }
 
-    /// Says something and returns what follows.
+    /// Sends a message and returns the reply.
     async fn ask(&self, person: &Person, text: &str) -> String {
         let before = self.telegram.texts_in(person.id).len();
         self.push(person, text);
         self.heard(person, before).await
     }
 
-    /// Waits until somebody reads that they were let in.
+    /// Waits until a person reads the notice of approval.
     async fn is_welcome(&self, person: &Person) {
         until("somebody is told that they were let in", async || {
             self.welcomes(person) > 0
@@ -83,7 +83,7 @@ impl World {
         .await;
     }
 
-    /// How often somebody was told so.
+    /// Number of times that a person got that notice.
     fn welcomes(&self, person: &Person) -> usize {
         self.telegram
             .texts_in(person.id)
@@ -99,7 +99,7 @@ impl World {
     }
 }
 
-/// The code in what a stranger reads.
+/// Returns the code in the text that a stranger reads.
 fn code(text: &str) -> String {
     assert_says(text, &["I do not know you yet", "nanobot pairing approve "]);
     let word = text
@@ -134,7 +134,7 @@ async fn a_stranger_is_let_in_by_a_code_and_kept_out_again() {
     world.is_welcome(&mallory).await;
     assert_says(&world.ask(&mallory, "hello").await, &["I read:", "hello"]);
 
-    // Who was let in may let others in, alone with the assistant.
+    // An approved person may approve others, in a direct chat with the assistant.
     let second = code(&world.ask(&eve, "me too").await);
     world.telegram.push(Incoming::group(
         GROUP,
@@ -179,7 +179,7 @@ async fn a_stranger_is_let_in_by_a_code_and_kept_out_again() {
     assert_eq!(
         world.telegram.texts_in(GROUP).len(),
         1,
-        "strangers are told nothing in a group"
+        "strangers get no reply in a group"
     );
     assert_eq!((world.welcomes(&mallory), world.welcomes(&eve)), (1, 1));
     gateway.signal(Signal::SIGTERM);
@@ -207,7 +207,7 @@ async fn whoever_was_let_in_is_told_once_also_by_a_gateway_that_starts_later() {
     for person in &people {
         codes.push(code(&world.ask(person, "let me in").await));
     }
-    // Somebody edits the file.
+    // The file is edited by hand.
     let mut file: Value = serde_json::from_str(&world.home.read("pairing.json")).unwrap();
     file["approved"] = json!({"telegram": ["67"]});
     world.home.write("pairing.json", &file.to_string());
@@ -215,7 +215,7 @@ async fn whoever_was_let_in_is_told_once_also_by_a_gateway_that_starts_later() {
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
 
-    // Nobody runs now.
+    // No gateway runs now.
     world.run(&["pairing", "approve", &codes[0]]).await;
     world.run(&["pairing", "approve", &codes[2]]).await;
     world.run(&["pairing", "revoke", "telegram", "68"]).await;
@@ -249,7 +249,7 @@ async fn the_lists_of_the_configuration_work_while_a_gateway_runs() {
     world.push(&mallory, "nor this");
     assert_says(&world.ask(&ann, "it is me").await, &["I read:", "it is me"]);
     assert_eq!(world.telegram.texts_in(mallory.id), Vec::<String>::new());
-    // A terminal is its owner's, and an approval adds to the list.
+    // The terminal belongs to the owner, and an approval adds to the list.
     assert_says(
         &world
             .run(&["agent", "-m", "/pairing revoke telegram 7"])
@@ -309,7 +309,7 @@ async fn every_group_has_its_rules() {
         world.telegram.sent().len() >= expected.len()
     })
     .await;
-    // All of it was looked at, and whatever would be said to it is said.
+    // All messages were handled, and every reply to them was sent.
     until("the last is dealt with", async || {
         world.telegram.pending().is_empty()
     })

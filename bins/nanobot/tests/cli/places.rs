@@ -1,4 +1,4 @@
-//! What nobody asked for just now comes to the topic that its chat lives in, also after a restart.
+//! Unsolicited messages arrive in the topic that their chat uses, also after a restart.
 
 use nanobot_testkit::telegram::{Incoming, Person, TOKEN};
 use nanobot_testkit::{ModelServer, Reply, TelegramFake};
@@ -10,10 +10,10 @@ use crate::support::{Home, assert_says, until};
 
 /// A group with topics.
 const GROUP: i64 = -1005;
-/// The topic that is talked in.
+/// The topic in use.
 const TOPIC: i64 = 7;
 
-/// A model that sets a job, works on it and on heartbeats, and fails when it is asked to.
+/// Returns a model that adds a job, works on it and on heartbeats, and fails on request.
 async fn model() -> ModelServer {
     let model = ModelServer::answering(|request| {
         if request.tool_names() == ["heartbeat"] {
@@ -75,7 +75,7 @@ async fn jobs_heartbeats_and_answers_to_commands_come_to_the_topic() {
     telegram.push(Incoming::group(GROUP, &ann, "remind me to drink").in_topic(TOPIC));
     until("it is answered", async || told("I will.")).await;
     telegram.push(Incoming::group(GROUP, &ann, "/stop").in_topic(TOPIC));
-    // The turn may have to settle its message yet, and is stopped then.
+    // The turn may not have settled its message yet; then it is stopped.
     until("the command is answered", async || {
         told("No active task") || told("Stopped 1 task")
     })

@@ -1,9 +1,9 @@
-//! Messages whose handling ends the program again and again: each is set aside after four tries, and
-//! what comes after it is answered.
+//! Messages whose handling ends the program again and again: each is quarantined after four
+//! attempts, and the messages after it are answered.
 //!
-//! Decision: the seam is a file that never comes, so that the message is being handled for as long as
-//! it takes to see its try in the note and to kill the program. Whatever a parser may do to it ends in
-//! the same way for the next start.
+//! Decision: the test uses a file that never arrives. The message is being handled until its
+//! attempt is in the note and the program is killed. For the next start, a crash of a parser looks
+//! the same.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::gateway::Running;
 use crate::support::{Home, assert_says, until};
 
-/// Tries after which a message is set aside.
+/// Number of attempts after which a message is quarantined.
 const TRIES: usize = 4;
 
 async fn model() -> ModelServer {
@@ -43,8 +43,8 @@ fn home(model: &ModelServer, channel: &str, section: Value) -> Home {
     home
 }
 
-/// Starts a gateway and waits until it handles what `key` names for the `life`th time: its try is noted,
-/// and the file that never comes was asked for.
+/// Starts a gateway and waits until it handles the message `key` for the `life`th time: its attempt
+/// is recorded, and the file that never arrives was requested.
 async fn handling(
     home: &Home,
     channel: &str,
@@ -68,7 +68,7 @@ async fn handling(
     gateway
 }
 
-/// Lets a gateway die while it handles a message.
+/// Kills a gateway while it handles a message.
 async fn die(home: &Home, channel: &str, key: &str, life: usize, asked: impl Fn() -> usize) {
     kill(handling(home, channel, key, life, asked).await).await;
 }
@@ -95,7 +95,7 @@ async fn status(home: &Home, channel: &str) -> String {
     )
 }
 
-/// One message was set aside, and holds this text; the operator is told.
+/// Asserts that one message was quarantined, has this text, and is reported to the operator.
 async fn assert_set_aside(home: &Home, channel: &str, text: &str) {
     let folder = format!("channels/{channel}/set-aside");
     let names = home.names(&folder);
@@ -122,7 +122,7 @@ async fn assert_set_aside(home: &Home, channel: &str, text: &str) {
     );
 }
 
-/// A person has looked at what was set aside and removed it: the next start knows nothing of it.
+/// Asserts that the next start reports nothing after the user has removed the quarantined message.
 async fn assert_well_again(home: &Home, channel: &str) {
     std::fs::remove_dir_all(home.path().join(format!("channels/{channel}/set-aside"))).unwrap();
     let gateway = Running::start(home).await;
@@ -175,7 +175,7 @@ async fn telegram_survives(model: &ModelServer, telegram: &TelegramFake, home: &
     };
     telegram.fail_next("getFile", telegram::Fault::Hang);
     let gateway = handling(home, "telegram", &key, 1, asked).await;
-    // A turn that is at work when the process dies is a suspect itself.
+    // A turn in progress when the process dies is a suspect itself.
     until("what came with it is answered", async || {
         answers(8, "and this") == 1
     })
@@ -199,7 +199,7 @@ async fn telegram_survives(model: &ModelServer, telegram: &TelegramFake, home: &
     assert_eq!(
         telegram.calls_of("getFile").len(),
         fetched,
-        "it is not handled any more"
+        "a quarantined message is not handled any more"
     );
     assert_eq!(answers(7, "read this"), 0);
     assert!(
@@ -213,7 +213,7 @@ async fn telegram_survives(model: &ModelServer, telegram: &TelegramFake, home: &
     assert_well_again(home, "telegram").await;
 }
 
-/// The model is slow, so every end of the program is one of the turn, too.
+/// The model is slow, so every kill also interrupts the turn.
 #[tokio::test]
 async fn a_turn_under_way_is_not_given_up_for_what_a_message_does() {
     let slow = |text: String| Reply::text(text).with_delay(Duration::from_secs(3));
@@ -239,7 +239,7 @@ async fn a_turn_under_way_is_not_given_up_for_what_a_message_does() {
         let under_way = until("both are under way", async || {
             home.read("steps.jsonl").contains("\"model\"")
         });
-        // Later, the turn waits for the message, is over, or is blamed.
+        // In later lives the turn waits for the message, is over, or is blamed.
         let within = Duration::from_secs(if life == 1 { 60 } else { 1 });
         assert!(tokio::time::timeout(within, under_way).await.is_ok() || life > 1);
         kill(gateway).await;
@@ -263,7 +263,8 @@ async fn a_turn_under_way_is_not_given_up_for_what_a_message_does() {
     assert_eq!(gateway.end().await.1, Some(0));
 }
 
-/// Slack tells of it again, and at the next start it is in the history: both are the same message.
+/// Slack delivers the event again, and at the next start it is in the history: both are the same
+/// message.
 #[tokio::test]
 async fn an_event_of_slack_is_set_aside_however_it_comes_again() {
     let (model, fake) = (model().await, SlackFake::start().await.unwrap());
@@ -305,7 +306,7 @@ async fn an_event_of_slack_is_set_aside_however_it_comes_again() {
     assert_well_again(&home, "slack").await;
 }
 
-/// Discord tells of it once; what the next starts fetch is the history of the chat.
+/// Discord delivers the event once; the next starts fetch it from the history of the chat.
 #[tokio::test]
 async fn a_message_of_discord_is_set_aside_however_it_comes_again() {
     let (model, fake) = (model().await, DiscordFake::start().await.unwrap());

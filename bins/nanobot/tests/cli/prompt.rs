@@ -1,4 +1,4 @@
-//! The prompt on a terminal: a pseudo terminal with the program on it.
+//! The prompt on a terminal: the program on a pseudo-terminal.
 #![expect(
     clippy::panic,
     clippy::string_slice,
@@ -29,19 +29,19 @@ const PATIENCE: Duration = DEADLINE;
 /// The program on a terminal.
 pub(crate) struct Screen {
     keyboard: File,
-    /// Kept open, so that the mode can be looked at after the program ended.
+    /// Kept open, so that the mode can be read after the program ended.
     terminal: OwnedFd,
     shown: mpsc::Receiver<Vec<u8>>,
-    /// The beginning of a character whose end has not come.
+    /// The first bytes of an incomplete character.
     unread: Vec<u8>,
     pub(crate) text: String,
-    /// What was waited for so far ends here.
+    /// End of the text that was waited for so far.
     seen: usize,
     child: Child,
     before: Termios,
 }
 
-/// Nobody watches any more.
+/// Kills the program if it still runs.
 impl Drop for Screen {
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
@@ -51,7 +51,7 @@ impl Drop for Screen {
     }
 }
 
-/// Both ends of a terminal; no program inherits the keyboard.
+/// Opens both ends of a terminal; no program inherits the keyboard.
 fn terminal() -> OpenptyResult {
     let size = Winsize {
         ws_row: 24,
@@ -70,7 +70,7 @@ impl Screen {
         let stdio = || Stdio::from(slave.try_clone().unwrap());
         let before = tcgetattr(&slave).unwrap();
         let mut program = home.program();
-        // A group of its own, as a shell makes one, so that it can be stopped.
+        // A process group of its own, as a shell makes one, so that it can be suspended.
         program
             .args(arguments)
             .process_group(0)
@@ -105,14 +105,14 @@ impl Screen {
         self.keyboard.write_all(text.as_bytes()).unwrap();
     }
 
-    /// Takes in what is shown within a moment.
+    /// Reads the output of a short time.
     fn look(&mut self) {
         if let Ok(bytes) = self.shown.recv_timeout(Duration::from_millis(10)) {
             self.take(&bytes);
         }
     }
 
-    /// Reads what came; a character that is not whole yet waits for its end.
+    /// Adds output; an incomplete character waits for its end.
     fn take(&mut self, bytes: &[u8]) {
         self.unread.extend_from_slice(bytes);
         let whole = match std::str::from_utf8(&self.unread) {
@@ -123,7 +123,8 @@ impl Screen {
         self.text += &String::from_utf8_lossy(&std::mem::replace(&mut self.unread, rest));
     }
 
-    /// Waits until this is shown behind what was waited for before, and returns what is between.
+    /// Waits until `part` is shown after the text that was waited for before, and returns the text
+    /// in between.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, part: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
@@ -147,7 +148,7 @@ impl Screen {
         }
     }
 
-    /// The exit code, once the program has ended.
+    /// Waits for the end of the program and returns the exit code.
     pub(crate) fn end(&mut self) -> Option<i32> {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
@@ -165,7 +166,7 @@ impl Screen {
         now.local_flags == self.before.local_flags && now.local_flags.contains(LocalFlags::ECHO)
     }
 
-    /// Waits until the program is stopped, as by Ctrl-Z.
+    /// Waits until the program is suspended, as by Ctrl-Z.
     #[track_caller]
     fn wait_for_stop(&mut self) {
         let deadline = Instant::now() + PATIENCE;
@@ -213,7 +214,7 @@ async fn a_conversation_is_shown_and_remembered() {
     screen.type_in("\u{1b}[200~write a note: buy\rmilk\u{1b}[201~");
     screen.wait_for("milk");
     screen.type_in("\r");
-    // Not the name of the assistant: what was answered before is drawn again around a longer line.
+    // Not the name of the assistant: earlier answers are redrawn around a longer line.
     screen.wait_for("Done: the note");
     screen.type_in(CONTROL_D);
     assert_eq!(screen.end(), Some(0), "{}", screen.text);
@@ -338,7 +339,7 @@ async fn control_c_stops_what_was_asked_while_the_reply_before_was_written() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_count_before_the_next_prompt_is_there() {
-    // In one piece, so that the terminal has the last key before the program takes the line.
+    // In one piece, so that the terminal has the last key before the program reads the line.
     for keys in [
         "/status\r\u{4}",
         "/status\r\u{3}",
@@ -475,7 +476,7 @@ async fn a_dumb_terminal_gets_plain_lines() {
     let mut keyboard = File::from(master);
     keyboard.write_all(b"what files are here?\nexit\n").unwrap();
     let mut shown = Vec::new();
-    // Reading ends with an error once nobody has the terminal open.
+    // Reading fails once no process has the terminal open.
     drop(keyboard.read_to_end(&mut shown));
     let shown = String::from_utf8_lossy(&shown);
     assert_says(&shown, &["AGENTS.md"]);

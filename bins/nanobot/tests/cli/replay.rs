@@ -1,8 +1,8 @@
-//! Recorded conversations replayed: from the workspace, and from a bundle elsewhere.
+//! Replays of recorded conversations: from the workspace, and from a bundle elsewhere.
 
 use crate::support::{Home, assert_says};
 
-/// A home in which the demo looked for files and then said hello.
+/// Returns a home in which the demo looked for files and then said hello.
 async fn talked() -> Home {
     let home = Home::new();
     for text in ["what files are here?", "hello"] {
@@ -78,7 +78,7 @@ async fn a_bundle_replays_in_another_home() {
     let folder = home.path();
     assert!(
         !bundle.contains(folder.parent().unwrap().to_str().unwrap()),
-        "the home is hidden"
+        "the home's path is redacted"
     );
 
     let elsewhere = Home::new();
@@ -110,7 +110,7 @@ async fn a_bundle_replays_in_another_home() {
     assert_eq!(
         elsewhere.names("."),
         Vec::<String>::new(),
-        "a replay makes no home"
+        "a replay does not create a home"
     );
     let again = home.run(&["replay", "direct", "--bundle", name]).await;
     assert_eq!(again.code, 1);

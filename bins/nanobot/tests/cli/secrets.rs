@@ -1,11 +1,11 @@
-//! Exact values of configured secrets: no reply, result, log, record or bundle has them.
+//! Configured secrets: no reply, result, log, record or bundle contains their values.
 
 use nanobot_testkit::{ModelServer, Reply};
 use serde_json::json;
 
 use crate::support::{Home, assert_says, finish};
 
-/// Looks like no secret.
+/// Does not look like a secret.
 const PASSWORD: &str = "marmalade/sandwich forever";
 
 /// Its spellings: raw, base64, hexadecimal, percent-encoded.
@@ -73,7 +73,7 @@ async fn a_configured_secret_reaches_no_model_no_person_and_no_record() {
     assert_says(&ran, &["***"]);
     assert_hides("a result", &ran);
 
-    // What is stored is what is sent: the prefix of the next request.
+    // The stored text is the sent text: the prefix of the next request.
     let sent = run(&["agent", "-m", "thanks"]).await;
     assert_eq!(sent.stdout, "psst: ***\n", "{}", sent.stderr);
     assert_hides("stderr", &sent.stderr);

@@ -1,11 +1,12 @@
-//! Working folders of sessions: relative paths of tools start in them, and the path policy stays.
+//! Working folders of sessions: relative paths of tools start in them, and the path policy stays in
+//! force.
 
 use nanobot_testkit::{ModelServer, Reply, ScriptedCall};
 use serde_json::{Value, json};
 
 use crate::support::{Home, assert_says};
 
-/// A model that makes these calls in every turn.
+/// Returns a model that makes these calls in every turn.
 async fn model_that_calls(calls: &[(&'static str, Value)]) -> ModelServer {
     let calls: Vec<ScriptedCall> = calls
         .iter()
@@ -32,7 +33,7 @@ fn home_of(model: &ModelServer, tools: &Value) -> Home {
     home
 }
 
-/// The results of the calls in a turn of that session, and the prompt that it had.
+/// Returns the results of the calls in a turn of that session, and its prompt.
 async fn results(home: &Home, model: &ModelServer, session: &str) -> (Vec<String>, String) {
     let run = home.run(&["agent", "-s", session, "-m", "go on"]).await;
     assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
@@ -113,7 +114,8 @@ async fn without_the_setting_they_start_in_the_workspace() {
     );
 }
 
-/// A link in the place of the folder leads no tool out of the workspace, however little confined.
+/// A link in place of the folder leads no tool out of the workspace, even with the most permissive
+/// settings.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_folder_that_leads_out_of_the_workspace_is_refused() {

@@ -1,4 +1,4 @@
-//! Skills, templates and stickers: what a person does with them, and what the model then sees.
+//! Skills, templates and stickers: their management, and the resulting prompts.
 
 use std::io::{Cursor, Write as _};
 
@@ -21,7 +21,7 @@ fn archive(files: &[(&str, &str)]) -> Vec<u8> {
     writer.finish().unwrap().into_inner()
 }
 
-/// The line of a list that begins with this name.
+/// Returns the line of a list that begins with this name.
 fn line_of<'a>(list: &'a str, name: &str) -> &'a str {
     list.lines()
         .find(|line| line.split_whitespace().next() == Some(name))
@@ -195,7 +195,7 @@ async fn a_skill_stands_in_every_prompt_only_while_it_is_what_was_agreed_to() {
         "workspace/skills/My Notes/SKILL.md",
         "---\nalways: true\n---\nNotes.",
     );
-    // A session of its own each: the prompt of a session stays the same for a while.
+    // Each in a session of its own: the prompt of a session stays the same for a while.
     let ask = async |session: &str| {
         home.run(&["agent", "-s", session, "-m", "sort these"])
             .await
@@ -359,7 +359,7 @@ async fn the_model_sees_skills_reads_built_in_ones_and_changes_none_of_ours() {
     ])
     .await
     .unwrap();
-    // Not even where tools may go everywhere.
+    // Built-in skills and the consent file stay read-only even if tools may go everywhere.
     let home = Home::new();
     home.configure(&json!({
         "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
@@ -395,7 +395,7 @@ async fn the_model_sees_skills_reads_built_in_ones_and_changes_none_of_ours() {
     assert_says(&system, &["library/skills/weather/SKILL.md</location>"]);
     assert!(
         !system.contains("### Skill: receipts"),
-        "nobody agreed to that: {system}"
+        "no one agreed to that: {system}"
     );
     let results = requests[1].tool_results();
     assert_says(&results[0], &["open-meteo"]);
@@ -422,7 +422,7 @@ async fn the_model_sees_skills_reads_built_in_ones_and_changes_none_of_ours() {
     assert_eq!(
         before[..],
         after[..before.len()],
-        "what was sent is sent again"
+        "the earlier request is a prefix of the new one"
     );
 }
 
@@ -536,7 +536,7 @@ mod through_the_gateway {
             };
             assert_says(message["text"].as_str().unwrap(), &[text]);
             let picture = message["media"][0]["location"].as_str();
-            // The copy below `outbox`, and not the file that the assistant may change.
+            // The copy in `outbox`, not the file that the assistant may change.
             let is_copy =
                 |place: &str| place.contains("/outbox/") && std::fs::read(place).unwrap() == b"png";
             assert_eq!(
@@ -545,7 +545,7 @@ mod through_the_gateway {
                 "{message}"
             );
             if has_picture {
-                // What is said before the end of a turn belongs to that turn.
+                // A message before the end of a turn belongs to that turn.
                 client.receive_until("turn_end").await.unwrap();
             }
         }

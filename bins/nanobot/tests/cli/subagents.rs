@@ -1,4 +1,4 @@
-//! Subagents: through a question, a pipe, a gateway in a topic of a group, and a kill in the middle.
+//! Subagents: from a question, a pipe, a gateway in a topic of a group, and across a kill.
 
 use nanobot_testkit::model_server::ModelRequest;
 use nanobot_testkit::telegram::{Incoming, Person, TOKEN};
@@ -44,8 +44,8 @@ fn results(request: &ModelRequest) -> usize {
         .count()
 }
 
-/// A model that gives a task away, opens this gate, and passes the result on. Its subagent lists the
-/// workspace, waits for that gate, and answers.
+/// Returns a model that delegates a task, opens the gate `opened`, and passes the result on. Its
+/// subagent lists the workspace, waits for `gate`, and answers.
 async fn model(gate: &Gate, opened: &Gate) -> ModelServer {
     let (gate, opened) = (gate.clone(), opened.clone());
     let answer = move |request: &ModelRequest| match (is_subagent(request), results(request)) {
@@ -63,7 +63,7 @@ async fn model(gate: &Gate, opened: &Gate) -> ModelServer {
                     &json!({"task": "find the number", "label": "number"}),
                 ),
                 _ => {
-                    // From here on this turn takes nothing more in.
+                    // From here on this turn takes in nothing more.
                     opened.open();
                     Reply::text("I gave it away.")
                 }
@@ -90,7 +90,7 @@ fn telegram_channel(telegram: &TelegramFake) -> Value {
     }})
 }
 
-/// The sessions that subagents worked in.
+/// Returns the sessions of subagents.
 fn sessions_of_subagents(home: &Home) -> Vec<String> {
     let names = home.names("workspace/sessions");
     names
@@ -160,7 +160,7 @@ async fn a_pipe_and_a_gateway_tell_results_too() {
     assert_eq!(gateway.end().await.1, Some(0));
 }
 
-/// A prompt that somebody left while a subagent worked.
+/// Returns a prompt that the user left while a subagent worked.
 fn left_at_work(home: &Home) -> Screen {
     let mut screen = Screen::open(home, &["agent"]);
     screen.wait_for("You: ");
@@ -206,7 +206,8 @@ async fn a_prompt_at_a_gateway_is_left_when_its_subagents_are_done() {
     screen.wait_for("You: ");
     screen.type_in("ask somebody\r");
     screen.wait_for("I gave it away.");
-    // Its answer comes behind the end of the first turn, with which the gateway tells what is left.
+    // The answer arrives after the end of the first turn, with which the gateway reports unfinished
+    // subagents.
     screen.type_in("any news?\r");
     screen.wait_for("Nothing yet.");
     screen.type_in("exit\r");
@@ -260,7 +261,7 @@ async fn a_client_is_told_the_result_and_can_stop_the_work() {
     client.receive_until("ready").await.unwrap();
     client.send_text("ask somebody").await.unwrap();
     assert_eq!(reply(&mut client).await, "I gave it away.");
-    // The subagent has looked around and is asked for its answer.
+    // The subagent has listed the workspace and is asked for its answer.
     model.wait_for(4).await.unwrap();
     client.send_text("/agents").await.unwrap();
     assert_says(&reply(&mut client).await, &["number", "works", "list_dir"]);
@@ -282,7 +283,7 @@ async fn a_client_is_told_the_result_and_can_stop_the_work() {
     assert_eq!(gateway.end().await.1, Some(0));
 }
 
-/// The next whole message that a client is sent.
+/// Returns the next whole message to a client.
 async fn reply(client: &mut WebSocketClient) -> String {
     let events = client.receive_until("message").await.unwrap();
     events
@@ -303,9 +304,10 @@ async fn a_kill_loses_no_subagent_and_its_result_comes_once() {
         Incoming::group(GROUP, &Person::new(7, "Ann", "ann"), "ask somebody").in_topic(TOPIC),
     );
     telegram.wait_for_sent(1).await.unwrap();
-    // Two requests of the asking turn, two of the subagent, the last of which is not answered.
+    // Two requests of the delegating turn and two of the subagent, the last of which is not
+    // answered.
     model.wait_for(4).await.unwrap();
-    // Only the task is left, so the reply cannot be in doubt.
+    // Only the task is left, so the reply cannot be uncertain.
     until("the reply is settled", async || {
         let listed = home.run(&["inbox", "--pending", "--json"]).await.stdout;
         serde_json::from_str::<Value>(&listed)
@@ -344,5 +346,5 @@ async fn a_kill_loses_no_subagent_and_its_result_comes_once() {
         .iter()
         .filter(|request| is_subagent(request) && results(request) == 0)
         .count();
-    assert_eq!(calls, 1, "what was recorded is not asked for again");
+    assert_eq!(calls, 1, "recorded calls are not repeated");
 }

@@ -1,4 +1,4 @@
-//! A home of its own and the program in it.
+//! A home for a test, and runs of the program in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
-/// No run of the program takes longer, however busy the machine is.
+/// Maximum time for any run of the program, even on a busy machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(300);
-/// How often something is looked at that tells nobody when it changes.
+/// Interval between checks of something that sends no notification when it changes.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// What a run of the program did.
+/// Result of a run of the program.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     /// The exit code; -1 if a signal ended it.
@@ -35,7 +35,7 @@ impl Home {
         }
     }
 
-    /// A home whose configuration names this OpenAI-compatible server.
+    /// Returns a home whose configuration names this OpenAI-compatible server.
     pub(crate) fn with_model(base: &str) -> Self {
         let home = Self::new();
         home.configure(&json!({
@@ -45,7 +45,7 @@ impl Home {
         home
     }
 
-    /// The data directory, which holds `config.json`.
+    /// Returns the data directory, which holds `config.json`.
     pub(crate) fn path(&self) -> PathBuf {
         self.directory.path().join(".nanobot")
     }
@@ -72,7 +72,7 @@ impl Home {
         fs::read_to_string(self.path().join(name)).unwrap()
     }
 
-    /// Names of the files in a folder below the data directory, sorted.
+    /// Returns the names of the files in a folder below the data directory, sorted.
     pub(crate) fn names(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path().join(folder)).into_iter().flatten();
         let mut names: Vec<String> = entries
@@ -82,12 +82,12 @@ impl Home {
         names
     }
 
-    /// The program with nothing of this process's environment but where programs are.
+    /// Returns the program with an environment that has only `PATH` from this process.
     pub(crate) fn program(&self) -> std::process::Command {
         self.of(Path::new(env!("CARGO_BIN_EXE_nanobot")))
     }
 
-    /// Any program in this home.
+    /// Returns any program in this home.
     pub(crate) fn of(&self, program: &Path) -> std::process::Command {
         let mut command = std::process::Command::new(program);
         command
@@ -141,7 +141,7 @@ pub(crate) async fn finish(command: std::process::Command, input: &[u8]) -> Run 
     }
 }
 
-/// Waits until it is so.
+/// Waits until `is_so` returns `true`.
 pub(crate) async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
     let looking = async {
         while !is_so().await {

@@ -1,10 +1,10 @@
-//! What a first request weighs: every conversation begins with it.
+//! Size of the first request, which every conversation begins with.
 
 use nanobot_testkit::{ModelServer, Reply};
 
 use crate::support::Home;
 
-/// The most bytes of the first request in a fresh home, with all that is built in.
+/// Maximum size of the first request in a fresh home with all built-in tools, in bytes.
 const FIRST_REQUEST: usize = 8 * 1024;
 const TOOLS: [&str; 12] = [
     "cron",
@@ -31,7 +31,7 @@ async fn the_first_request_in_a_fresh_home_is_small() {
     assert_eq!(requests[0].tool_names(), TOOLS);
     let body = std::str::from_utf8(&requests[0].http.body).unwrap();
     assert!(body.contains("<skills>"), "{body}");
-    // How deep a home lies is not ours to say.
+    // The length of the home's path must not matter.
     let body = body.replace(home.path().to_str().unwrap(), "/home/ann/.nanobot");
     assert!(body.len() <= FIRST_REQUEST, "{} bytes:\n{body}", body.len());
 }

@@ -1,5 +1,5 @@
-//! A WebSocket client as the protocol wants it: it comes back, sends again what was not acknowledged,
-//! and passes over what it has seen.
+//! A WebSocket client that follows the protocol: it reconnects, repeats unacknowledged messages,
+//! and skips messages that it has seen.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-/// What is left to say, and what was heard.
+/// Messages to send, and those received.
 #[derive(Debug, Default)]
 struct Talk {
     unacknowledged: Vec<Value>,
-    /// How many of them went out on this connection.
+    /// Number of them that were sent on this connection.
     sent: usize,
     heard: Vec<(Value, String)>,
 }
@@ -49,7 +49,7 @@ impl Friend {
         self.news.notify_one();
     }
 
-    /// Loses the connection.
+    /// Drops the connection.
     pub(super) fn cut(&self) {
         self.cut.notify_one();
     }
@@ -73,7 +73,7 @@ impl Drop for Friend {
 
 async fn live(url: String, talk: Arc<Mutex<Talk>>, news: Arc<Notify>, cut: Arc<Notify>) {
     loop {
-        // While the gateway is away, it is asked again and again.
+        // While the gateway is away, connecting is tried again and again.
         let Ok(mut client) = WebSocketClient::connect_soon(&url).await else {
             continue;
         };
@@ -85,7 +85,7 @@ async fn live(url: String, talk: Arc<Mutex<Talk>>, news: Arc<Notify>, cut: Arc<N
     }
 }
 
-/// Talks until the connection ends.
+/// Sends and receives until the connection ends.
 async fn converse(client: &mut WebSocketClient, talk: &Mutex<Talk>, news: &Notify) {
     loop {
         let next = {

@@ -1,4 +1,4 @@
-//! What was said, and whether it was answered as it should be.
+//! Records the messages and checks that each was answered as it should be.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,15 +7,15 @@ use serde_json::Value;
 use super::script::Place;
 use super::world::World;
 
-/// Begins every answer of the model.
+/// Prefix of every answer of the model.
 pub(super) const DONE: &str = "done";
 
-/// Everything that wants an answer, and everything that wants none.
+/// The tokens that need an answer, and those that must not have one.
 #[derive(Debug, Default)]
 pub(super) struct Judge {
-    /// Tokens by chat, in the order in which their messages were handed over.
+    /// Tokens by chat, in the order in which the messages were delivered.
     said: BTreeMap<Place, Vec<String>>,
-    /// Tokens of reminders, which come when they come.
+    /// Tokens of reminders, which arrive in any order.
     reminders: BTreeMap<Place, Vec<String>>,
     /// Tokens of messages that are not for the assistant.
     ignored: BTreeSet<String>,
@@ -34,7 +34,7 @@ impl Judge {
         self.ignored.insert(token);
     }
 
-    /// What has not been answered, in the chats that `is_meant`.
+    /// Returns the tokens without an answer, in the chats that `is_meant` selects.
     pub(super) fn unanswered(
         &self,
         world: &World,
@@ -126,7 +126,7 @@ impl Judge {
     }
 }
 
-/// Whether an entry is neither settled well nor openly uncertain.
+/// `true` if an entry is neither settled well nor visibly uncertain.
 fn is_lost(entry: &Value) -> bool {
     !matches!(
         entry["state"].as_str(),
@@ -134,7 +134,7 @@ fn is_lost(entry: &Value) -> bool {
     )
 }
 
-/// The tokens of messages of which nobody knows whether they arrived.
+/// Returns the tokens of uncertain messages.
 pub(super) fn uncertain_tokens(ledger: &[Value]) -> BTreeSet<String> {
     let uncertain = ledger.iter().filter(|entry| entry["state"] == "uncertain");
     uncertain
@@ -142,7 +142,7 @@ pub(super) fn uncertain_tokens(ledger: &[Value]) -> BTreeSet<String> {
         .collect()
 }
 
-/// The tokens of each answer in a chat, in order.
+/// Returns the tokens of each answer in a chat, in order.
 fn answers(world: &World, place: Place) -> Vec<Vec<String>> {
     let shown = world.shown(place);
     shown
@@ -152,7 +152,7 @@ fn answers(world: &World, place: Place) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// All tokens in a text: a letter, a minus and digits.
+/// Returns all tokens in a text: a letter, a minus and digits.
 pub(super) fn tokens(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
     let is_token = |word: &&str| {

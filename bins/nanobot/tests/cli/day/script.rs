@@ -1,9 +1,9 @@
-//! Who writes what, and what is broken meanwhile.
+//! The script of a day: who writes what, and what is broken at that time.
 
 /// A chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
-    /// Ann or Bob alone with the bot.
+    /// A direct chat of Ann or Bob.
     Telegram(i64),
     /// A group, where the bot is mentioned.
     TelegramGroup,
@@ -43,7 +43,7 @@ impl Place {
         }
     }
 
-    /// Whether the messages of the chat are one conversation.
+    /// `true` if all messages of the chat belong to one conversation.
     pub(super) fn is_one_conversation(self) -> bool {
         self != Self::SlackRoom
     }
@@ -58,7 +58,7 @@ enum Platform {
     Mail,
 }
 
-/// Something that goes wrong.
+/// A failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
     TelegramDown,
@@ -66,9 +66,9 @@ pub(super) enum Trouble {
     TelegramBusy,
     TelegramBroken,
     TelegramCutsSends,
-    /// Updates come twice and in the wrong order.
+    /// Updates arrive twice and out of order.
     TelegramRepeats,
-    /// The token is not known for a while; the gateway is killed and started again afterwards.
+    /// The token is unknown for a while; afterwards the gateway is killed and started again.
     TelegramRevoked,
     DiscordDown,
     DiscordSilent,
@@ -86,17 +86,17 @@ pub(super) enum Trouble {
     MailCutsSends,
     ModelSlow,
     ModelBroken,
-    /// The gateway is killed in the middle of all this, and started again.
+    /// The gateway is killed in the middle of everything, and started again.
     Killed,
 }
 
 impl Trouble {
-    /// Whether the gateway is killed at its end.
+    /// `true` if the gateway is killed at its end.
     pub(super) fn kills(self) -> bool {
         matches!(self, Self::TelegramRevoked | Self::Killed)
     }
 
-    /// Whether the answers of a chat may have to wait for its end.
+    /// `true` if the answers in a chat may have to wait for its end.
     pub(super) fn is_about(self, place: Place) -> bool {
         let platform = match self {
             Self::TelegramDown
@@ -132,22 +132,22 @@ pub(super) struct Hour {
     pub(super) messages: Vec<Message>,
 }
 
-/// What somebody writes.
+/// A message that a person writes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message {
     pub(super) place: Place,
     pub(super) number: u32,
 }
 
-/// How many messages there are in an hour.
+/// Number of messages in an hour.
 const MESSAGES: usize = 9;
 
-/// The day that a seed makes: every trouble comes, two or three at a time.
+/// Makes the day of a seed: every trouble occurs, two or three at a time.
 pub(super) fn day(seed: u64) -> Vec<Hour> {
     use Trouble as T;
     let mut random = Random(seed.max(1));
-    // One platform after the other within a list, so that several are in trouble at a time and none
-    // twice.
+    // Each list has the troubles of one platform one after the other, so that several platforms are
+    // in trouble at a time and none has two troubles.
     let mut telegram = [
         T::TelegramDown,
         T::TelegramSilent,
@@ -199,7 +199,7 @@ pub(super) fn day(seed: u64) -> Vec<Hour> {
             .map(|_| random.one_of(&Place::ALL))
             .collect::<Vec<_>>()
     };
-    // At first everybody says hello.
+    // First everyone writes once.
     let mut hours = vec![hour(Vec::new(), Place::ALL.to_vec())];
     for index in 0..telegram.len() {
         let lists: [&[Trouble]; 4] = [&telegram, &discord, &slack, &others];
@@ -216,7 +216,7 @@ pub(super) fn day(seed: u64) -> Vec<Hour> {
     hours
 }
 
-/// Numbers that look random, the same for the same seed (xorshift64*).
+/// Pseudo-random numbers (xorshift64*); the same seed gives the same numbers.
 struct Random(u64);
 
 impl Random {

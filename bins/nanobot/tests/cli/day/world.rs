@@ -1,4 +1,4 @@
-//! The platforms, the model, and the gateway that is started, killed and started again.
+//! The platforms, the model, and a gateway that is started, killed and started again.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,19 +23,19 @@ use crate::support::{DEADLINE, Home};
 const GROUP: i64 = -1_001_234_567_890;
 /// A channel on Slack.
 const SLACK_ROOM: &str = "C0ROOM";
-/// What the log says of credentials that the platform does not know.
+/// Log text for credentials that the platform refuses.
 const REFUSED: &str = "refuses the credentials";
-/// How long the day waits for anything.
+/// Maximum time for any single wait.
 const PATIENCE: Duration = DEADLINE;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// The inbox is looked at once in so many looks.
+/// Number of checks for each check of the inbox.
 const INBOX_EVERY: usize = 20;
-/// How long before its time a reminder is set, in seconds: setting it may be slow.
+/// Time between setting a reminder and its due time, in seconds: setting it may be slow.
 const SET_BEFORE: u64 = 25;
-/// Pauses that platforms ask for, in seconds.
+/// Pause that platforms ask for, in seconds.
 const PAUSE: u32 = 1;
 
-/// How the model is.
+/// Behaviour of the model.
 #[derive(Debug, Default)]
 struct Mood {
     is_slow: AtomicBool,
@@ -52,7 +52,7 @@ pub(super) struct World {
     slack: SlackFake,
     mail: MailFake,
     friends: [Friend; 2],
-    /// Keeps the WebSocket port between two gateways.
+    /// Reserves the WebSocket port between two gateways.
     port: ReservedPort,
     repeats: bool,
     slack_repeats: bool,
@@ -60,7 +60,7 @@ pub(super) struct World {
 }
 
 impl World {
-    /// Everything but the gateway.
+    /// Starts everything except the gateway.
     pub(super) async fn open() -> Self {
         let mood = Arc::new(Mood::default());
         let mind = Arc::clone(&mood);
@@ -128,8 +128,8 @@ impl World {
         }));
     }
 
-    /// Starts the gateway; returns when it hears what is said on Discord, which tells nobody afterwards
-    /// of chats that they were never talked to in.
+    /// Starts the gateway and waits until it receives from Discord, which does not deliver messages
+    /// from before that in chats that were never used.
     pub(super) async fn begin(&mut self) {
         let sessions = self.discord_sessions();
         self.gateway = Some(Running::start(&self.home).await);
@@ -143,12 +143,12 @@ impl World {
         .await;
     }
 
-    /// How many sessions on Discord the gateways know to have begun.
+    /// Number of sessions on Discord that the gateways logged.
     fn discord_sessions(&self) -> usize {
         self.log_count("receiving from Discord")
     }
 
-    /// How often the gateways said something.
+    /// Number of times that the gateways logged a text.
     fn log_count(&self, words: &str) -> usize {
         let log = self.home.path().join("logs/gateway.log");
         std::fs::read_to_string(log)
@@ -165,7 +165,7 @@ impl World {
         self.begin().await;
     }
 
-    /// Sets reminders that come while the day goes on.
+    /// Sets reminders that are due during the day.
     pub(super) async fn set_reminders(&self, judge: &mut Judge) {
         let ann = discord::Person::new(7, "ann");
         let places = [
@@ -204,7 +204,7 @@ impl World {
         }
     }
 
-    /// Breaks what is broken by a word.
+    /// Starts a trouble that needs no waiting.
     pub(super) fn begin_trouble(&mut self, trouble: Trouble) {
         use Trouble as T;
         match trouble {
@@ -258,7 +258,7 @@ impl World {
         }
     }
 
-    /// Takes a platform away; returns when nobody reaches it.
+    /// Takes a platform down and waits until it cannot be reached.
     pub(super) async fn begin_outage(&self, trouble: Trouble) {
         match trouble {
             Trouble::TelegramDown => self.telegram.server().go_down().await.unwrap(),
@@ -266,7 +266,8 @@ impl World {
                 let before = self.log_count(REFUSED);
                 self.telegram.revoke_token();
                 self.telegram.end_poll();
-                // A poll that was open still brings what is said; the answer to that would fail for good.
+                // A poll that is still open would deliver messages, and their answers would fail
+                // for good.
                 self.wait("the channel to notice", async |world| {
                     if world.log_count(REFUSED) > before {
                         Vec::new()
@@ -322,7 +323,7 @@ impl World {
         }
     }
 
-    /// Somebody writes something that wants an answer.
+    /// Sends a message that needs an answer.
     pub(super) fn say(&mut self, judge: &mut Judge, message: Message) {
         let token = format!("q-{:04}", message.number);
         let text = format!("please look into {token}");
@@ -350,7 +351,7 @@ impl World {
         judge.said(message.place, token);
     }
 
-    /// Something that is not for the assistant.
+    /// Returns the text of a message that is not for the assistant.
     fn noise(&mut self, judge: &mut Judge) -> String {
         self.noise += 1;
         let token = format!("n-{:04}", self.noise);
@@ -359,7 +360,7 @@ impl World {
         text
     }
 
-    /// One message three times, with another one between that is older.
+    /// Delivers one message three times, with an older one in between.
     fn repeat_on_telegram(&mut self, judge: &mut Judge, id: i64, token: String) {
         self.noise += 1;
         let older = format!("q-9{:03}", self.noise);
@@ -376,7 +377,7 @@ impl World {
                 .push_raw("message", content.clone())
                 .expect("messages are wanted");
         }
-        // In the order in which they are handed over.
+        // In the order of their delivery.
         judge.said(Place::Telegram(id), token);
         judge.said(Place::Telegram(id), older);
     }
@@ -414,7 +415,7 @@ impl World {
         }
     }
 
-    /// Everything that the people of a chat were shown, in order.
+    /// Returns everything that was shown in a chat, in order.
     pub(super) fn shown(&self, place: Place) -> Vec<String> {
         let ann = discord::Person::new(7, "ann");
         match place {
@@ -436,18 +437,18 @@ impl World {
         }
     }
 
-    /// Waits until everything is answered that was said in the chats that `is_meant`.
+    /// Waits until everything is answered in the chats that `is_meant` selects.
     pub(super) async fn answered(&self, judge: &Judge, is_meant: impl Fn(Place) -> bool) {
         self.settle(judge, is_meant, false).await;
     }
 
-    /// Waits until the day is over: everything is answered, and nothing is on its way.
+    /// Waits until the day is over: everything is answered, and nothing is in progress.
     pub(super) async fn finish(&self, judge: &Judge) {
         self.settle(judge, |_| true, true).await;
         self.at_rest().await;
     }
 
-    /// Waits until nothing is on its way.
+    /// Waits until nothing is in progress.
     pub(super) async fn at_rest(&self) {
         self.wait("everything to be settled", async |world| {
             let open = world.ledger().await.into_iter();
@@ -490,7 +491,7 @@ impl World {
         }
     }
 
-    /// Every entry of the inbox, as a person sees it.
+    /// Returns every entry of the inbox, as `nanobot inbox` lists it.
     pub(super) async fn ledger(&self) -> Vec<Value> {
         let listed = self
             .home
@@ -500,7 +501,7 @@ impl World {
         serde_json::from_str(&listed.stdout).unwrap()
     }
 
-    /// What nobody should have done on any wire.
+    /// Returns the protocol violations on all connections.
     pub(super) fn violations(&self) -> Vec<String> {
         let fakes = [
             self.model.violations(),
@@ -537,7 +538,7 @@ fn slack_ann() -> slack::Person {
     slack::Person::new("U0ANN", "ann")
 }
 
-/// A mail as the own server leaves it: with its report about the sender.
+/// Returns a mail as the own mail server delivers it, with its report about the sender.
 fn letter(from: &str, token: &str, text: &str) -> String {
     format!(
         "Return-Path: <{from}>\r\nAuthentication-Results: mx.bot.test; dkim=pass header.d=people.test;\r\n spf=pass \
@@ -546,7 +547,7 @@ fn letter(from: &str, token: &str, text: &str) -> String {
     )
 }
 
-/// The answer in a mail, or all of it where there is none.
+/// Returns the answer in a mail, or all of it if there is no answer.
 fn words(raw: &str) -> String {
     raw.lines()
         .find(|line| line.starts_with(DONE))
@@ -554,7 +555,7 @@ fn words(raw: &str) -> String {
         .to_owned()
 }
 
-/// The model: it names everything that it was asked and has not answered.
+/// Answers as the model: names every token that it has not answered yet.
 fn answer(mood: &Mood, request: &ModelRequest) -> Reply {
     let is_broken = mood
         .failures
