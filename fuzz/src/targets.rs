@@ -12,7 +12,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use chrono::{DateTime, Utc};
 use futures_util::FutureExt as _;
-use nanobot_channel::{Dialect, Measure, TextStyle, json};
+use nanobot_channel::{Format, Measure, PlainText, TextStyle, json};
+use nanobot_channel_discord::DiscordMarkdown;
+use nanobot_channel_email::MailHtml;
+use nanobot_channel_slack::Mrkdwn;
+use nanobot_channel_telegram::TelegramHtml;
 use nanobot_channel_websocket::protocol::ClientFrame;
 use nanobot_cron::{Schedule, time_in, zone_named};
 use nanobot_extract::{Answer, MailText, PageRequest, Request, TextMode};
@@ -324,33 +328,35 @@ fn mail(data: &[u8]) {
 /// Checks that every part is within the limit.
 fn markdown(data: &[u8]) {
     text(data, |text| {
-        for (dialect, measure, limit) in [
-            (Dialect::Plain, Measure::CodePoints, 500),
-            (Dialect::TelegramHtml, Measure::Utf16, 500),
-            (Dialect::Discord, Measure::CodePoints, 500),
-            (Dialect::SlackMrkdwn, Measure::CodePoints, 500),
+        for (format, measure) in [
+            (Format::Markup(&PlainText), Measure::CodePoints),
+            (Format::Markdown, Measure::CodePoints),
+            (Format::Markup(&TelegramHtml), Measure::Utf16),
+            (Format::Markup(&DiscordMarkdown), Measure::CodePoints),
+            (Format::Markup(&Mrkdwn), Measure::CodePoints),
+            (Format::Whole(&MailHtml), Measure::Bytes),
         ] {
-            for part in nanobot_channels::text::render(
-                text,
-                TextStyle {
-                    dialect,
-                    measure,
-                    limit,
-                },
-            ) {
-                assert!(measure.of(&part.plain) <= limit, "{dialect:?}");
+            let limit = 500;
+            let counts_markup = match format {
+                Format::Markdown => true,
+                Format::Markup(markup) => markup.overhead().is_some(),
+                Format::Whole(_) => false,
+            };
+            let style = TextStyle {
+                format,
+                measure,
+                limit,
+            };
+            for part in nanobot_text::render(text, style) {
+                if !matches!(format, Format::Whole(_)) {
+                    assert!(measure.of(&part.plain) <= limit, "{format:?}");
+                }
                 assert!(
-                    dialect == Dialect::TelegramHtml || measure.of(&part.text) <= limit,
-                    "{dialect:?}"
+                    !counts_markup || measure.of(&part.text) <= limit,
+                    "{format:?}"
                 );
             }
         }
-        let style = TextStyle {
-            dialect: Dialect::EmailHtml,
-            measure: Measure::Bytes,
-            limit: 1,
-        };
-        drop(nanobot_channels::text::render(text, style));
     });
 }
 

@@ -19,7 +19,7 @@ mod wire;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nanobot_channel::{
-    Channel, ChannelContext, ChannelError, ChannelFactory, ChannelName, DeliveryGuarantee, Dialect,
+    Channel, ChannelContext, ChannelError, ChannelFactory, ChannelName, DeliveryGuarantee, Format,
     Measure, OutboundPart, RawConfig, Sent, TextStyle, Value, async_trait,
 };
 use tokio::sync::{mpsc, oneshot};
@@ -97,7 +97,7 @@ impl Channel for RelayChannel {
 
     fn text_style(&self) -> TextStyle {
         TextStyle {
-            dialect: Dialect::Markdown,
+            format: Format::Markdown,
             measure: Measure::CodePoints,
             limit: 2000,
         }

@@ -7,7 +7,7 @@
 //! can derive what to do.
 //!
 //! The crate re-exports the vocabulary that it uses, so a channel needs no other crate of the
-//! workspace.
+//! workspace; [`markup`] is for a channel with a markup of its own.
 
 mod context;
 mod error;
@@ -18,6 +18,8 @@ mod outbound;
 use std::sync::Arc;
 
 pub use async_trait::async_trait;
+pub use nanobot_markup as markup;
+pub use nanobot_markup::{Block, Format, Markup, Measure, PlainText, Table, TextStyle};
 pub use nanobot_types::{
     Button, ChannelName, ChatId, ChatKind, CommandInfo, DeliveryContext, InboundMessage, Map,
     MediaRef, MessageId, Origin, OutboundKey, OutboundKind, OutboundMessage, SenderId, SessionKey,
@@ -35,10 +37,7 @@ pub use context::{
 pub use error::{ChannelError, SendRecovery};
 pub use lesson::{Lesson, Task};
 pub use notes::{Aside, LONGEST_ASIDE, LONGEST_NOTE, MOST_ASIDE, NoteError, Notes};
-pub use outbound::{
-    Block, DeliveryGuarantee, Dialect, Drafts, Measure, OutboundPart, Probe, Sent, Table,
-    TextStyle, TurnEnds, Typing,
-};
+pub use outbound::{DeliveryGuarantee, Drafts, OutboundPart, Probe, Sent, TurnEnds, Typing};
 
 /// One configured connection to a chat platform.
 #[async_trait]

@@ -4,61 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use nanobot_markup::Block;
 use nanobot_types::{ChatId, DeliveryContext, MessageId, OutboundMessage, StreamId};
 
 use crate::ChannelError;
-
-/// The markup dialect of a platform.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
-    /// Plain text without markup.
-    Plain,
-    /// Markdown as the model wrote it.
-    Markdown,
-    /// The HTML tags of Telegram's `parse_mode=HTML`.
-    TelegramHtml,
-    /// The subset of Markdown that Discord renders.
-    Discord,
-    /// Slack's mrkdwn.
-    SlackMrkdwn,
-    /// The body of an HTML mail; the plain text of the part is its plain-text alternative.
-    EmailHtml,
-}
-
-/// Unit in which a platform counts the length of text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Measure {
-    /// UTF-16 code units.
-    Utf16,
-    /// Unicode code points.
-    CodePoints,
-    /// Bytes of UTF-8.
-    Bytes,
-}
-
-impl Measure {
-    /// Returns the length of `text` in this unit.
-    #[must_use]
-    pub fn of(self, text: &str) -> usize {
-        match self {
-            Self::Utf16 => text.chars().map(char::len_utf16).sum(),
-            Self::CodePoints => text.chars().count(),
-            Self::Bytes => text.len(),
-        }
-    }
-}
-
-/// Markup and length limit of a part's text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TextStyle {
-    /// The markup dialect.
-    pub dialect: Dialect,
-    /// The unit of the length.
-    pub measure: Measure,
-    /// Maximum length of one part. For Telegram it applies to the text without markup, because
-    /// Telegram strips the tags first; elsewhere it applies to the whole text. A mail is not split.
-    pub limit: usize,
-}
 
 /// A platform's guarantee for a part that is sent twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,13 +33,13 @@ pub struct OutboundPart {
     pub index: u32,
     /// Number of parts, at least 1.
     pub count: u32,
-    /// The text in the channel's dialect, within its limit.
+    /// The text in the channel's markup, within its limit.
     pub text: String,
     /// The same text without markup, used if the platform rejects the markup.
     pub plain: String,
-    /// The same text as blocks, if it contains a table and platforms of this dialect render tables
-    /// natively ([`Dialect::SlackMrkdwn`]); empty otherwise. `text` is used if the platform rejects
-    /// the blocks.
+    /// The same text as blocks, if it contains a table that the platform shows natively
+    /// ([`Markup::table_limits`](nanobot_markup::Markup::table_limits)); empty otherwise. `text` is
+    /// used if the platform rejects the blocks.
     pub blocks: Vec<Block>,
     /// Set if an earlier attempt may have arrived, for [`DeliveryGuarantee::Detectable`] only. The
     /// channel then looks for the part first. It returns `Ok` if the part is there, sends it if it
@@ -107,24 +56,6 @@ impl OutboundPart {
     pub fn idempotency_key(&self) -> String {
         format!("{}/{}", self.message.key, self.index)
     }
-}
-
-/// One block of a part's text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Block {
-    /// Text in the channel's dialect, never blank.
-    Text(String),
-    /// A table within the platform's limits. A part has at most one.
-    Table(Table),
-}
-
-/// A table of plain text.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Table {
-    /// The rows, header first; all rows have the same number of cells.
-    pub rows: Vec<Vec<String>>,
-    /// For each column, `true` if it is right-aligned.
-    pub right: Vec<bool>,
 }
 
 /// The platform's answer to a part that it accepted.

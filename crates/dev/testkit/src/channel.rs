@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use nanobot_channel::{
     Admission, Arrival, Channel, ChannelContext, ChannelError, ChannelName, ChatId,
-    DeliveryContext, DeliveryGuarantee, Dialect, Drafts, InboundMessage, Measure, OutboundKey,
-    OutboundKind, OutboundMessage, OutboundPart, Sent, StreamId, TextStyle, Typing, async_trait,
+    DeliveryContext, DeliveryGuarantee, Drafts, Format, InboundMessage, Measure, OutboundKey,
+    OutboundKind, OutboundMessage, OutboundPart, PlainText, Sent, StreamId, TextStyle, Typing,
+    async_trait,
 };
 
 use crate::TestkitError;
@@ -57,7 +58,7 @@ impl RecordingChannel {
         Self {
             name: name.into(),
             style: TextStyle {
-                dialect: Dialect::Plain,
+                format: Format::Markup(&PlainText),
                 measure: Measure::CodePoints,
                 limit: 4000,
             },

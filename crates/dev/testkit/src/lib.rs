@@ -28,6 +28,7 @@ pub mod disk;
 pub mod http;
 pub mod log;
 pub mod mail;
+pub mod markup;
 pub mod model_server;
 pub mod provider;
 pub mod slack;

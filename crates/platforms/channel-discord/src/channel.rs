@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nanobot_channel::{
     Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryContext, DeliveryGuarantee,
-    Dialect, Drafts, Measure, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, StreamId,
+    Drafts, Format, Measure, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, StreamId,
     TextStyle, TurnEnds, Typing, async_trait,
 };
 use nanobot_channel_kit::{Background, DraftBoard, Quarantine};
@@ -18,6 +18,7 @@ use crate::api::{Api, Body};
 use crate::cursor::Cursor;
 use crate::draft::Draft;
 use crate::error::CallError;
+use crate::markup::DiscordMarkdown;
 use crate::place::Place;
 use crate::reaction::Reactions;
 use crate::route::Route;
@@ -124,7 +125,7 @@ impl Channel for DiscordChannel {
 
     fn text_style(&self) -> TextStyle {
         TextStyle {
-            dialect: Dialect::Discord,
+            format: Format::Markup(&DiscordMarkdown),
             measure: Measure::CodePoints,
             limit: TEXT_LIMIT,
         }

@@ -16,12 +16,16 @@ mod drafts;
 mod gateway;
 #[path = "discord/inbound.rs"]
 mod inbound;
+#[path = "discord/markup.rs"]
+mod markup;
 #[path = "discord/missed.rs"]
 mod missed;
 #[path = "discord/outbound.rs"]
 mod outbound;
 #[path = "discord/reactions.rs"]
 mod reactions;
+#[path = "discord/reader.rs"]
+mod reader;
 #[path = "discord/secrets.rs"]
 mod secrets;
 #[path = "discord/support.rs"]

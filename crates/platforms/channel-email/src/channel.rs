@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lettre::message::Mailbox as Sender;
 use nanobot_channel::{
-    Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryGuarantee, Dialect,
+    Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryGuarantee, Format,
     InboundMessage, Lesson, Measure, MessageId, Notes, OutboundKey, OutboundKind, OutboundMessage,
     OutboundPart, Probe, Sent, TextStyle, async_trait,
 };
@@ -15,6 +15,7 @@ use crate::compose::{Frame, compose};
 use crate::envelope::Envelope;
 use crate::error::MailError;
 use crate::mailbox::Mailbox;
+use crate::markup::MailHtml;
 use crate::receive::Memory;
 use crate::servers::Servers;
 use crate::smtp;
@@ -167,7 +168,7 @@ impl Channel for EmailChannel {
 
     fn text_style(&self) -> TextStyle {
         TextStyle {
-            dialect: Dialect::EmailHtml,
+            format: Format::Whole(&MailHtml),
             measure: Measure::CodePoints,
             limit: TEXT_LIMIT,
         }

@@ -13,6 +13,8 @@ mod conformance;
 mod faults;
 #[path = "email/inbound.rs"]
 mod inbound;
+#[path = "email/markup.rs"]
+mod markup;
 #[path = "email/oauth.rs"]
 mod oauth;
 #[path = "email/outbound.rs"]

@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use nanobot_channel::{
-    Channel, ChannelContext, ChannelError, ChannelName, DeliveryGuarantee, Dialect, Drafts,
-    Measure, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, StreamId, TextStyle,
-    TurnEnds, async_trait,
+    Channel, ChannelContext, ChannelError, ChannelName, DeliveryGuarantee, Drafts, Format, Measure,
+    OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, StreamId, TextStyle, TurnEnds,
+    async_trait,
 };
 use nanobot_channel_kit::{Background, DraftBoard, Quarantine};
 use tokio::sync::watch;
@@ -18,6 +18,7 @@ use crate::attempts::Attempts;
 use crate::chats::Chats;
 use crate::draft::Draft;
 use crate::error::CallError;
+use crate::markup::Mrkdwn;
 use crate::outbound::EDIT_LIMIT;
 use crate::place::Directory;
 use crate::reactions::Reactions;
@@ -153,7 +154,7 @@ impl Channel for SlackChannel {
 
     fn text_style(&self) -> TextStyle {
         TextStyle {
-            dialect: Dialect::SlackMrkdwn,
+            format: Format::Markup(&Mrkdwn),
             measure: Measure::CodePoints,
             limit: TEXT_LIMIT,
         }

@@ -14,10 +14,16 @@ mod doubt;
 mod drafts;
 #[path = "slack/inbound.rs"]
 mod inbound;
+#[path = "slack/markup.rs"]
+mod markup;
 #[path = "slack/missed.rs"]
 mod missed;
+#[path = "slack/native_tables.rs"]
+mod native_tables;
 #[path = "slack/outbound.rs"]
 mod outbound;
+#[path = "slack/reader.rs"]
+mod reader;
 #[path = "slack/socket.rs"]
 mod socket;
 #[path = "slack/support.rs"]

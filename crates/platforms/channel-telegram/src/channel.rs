@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nanobot_channel::{
     Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryContext, DeliveryGuarantee,
-    Dialect, Drafts, Measure, MessageId, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent,
+    Drafts, Format, Measure, MessageId, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent,
     StreamId, TextStyle, TurnEnds, Typing, async_trait,
 };
 use nanobot_channel_kit::{Background, DraftBoard, Quarantine};
@@ -20,6 +20,7 @@ use crate::api::Api;
 use crate::attempts::Attempts;
 use crate::draft::Draft;
 use crate::error::CallError;
+use crate::markup::TelegramHtml;
 use crate::moves::Moves;
 use crate::place::Place;
 
@@ -141,7 +142,7 @@ impl Channel for TelegramChannel {
 
     fn text_style(&self) -> TextStyle {
         TextStyle {
-            dialect: Dialect::TelegramHtml,
+            format: Format::Markup(&TelegramHtml),
             measure: Measure::Utf16,
             limit: TEXT_LIMIT,
         }

@@ -14,6 +14,8 @@ mod conformance;
 mod drafts;
 #[path = "telegram/inbound.rs"]
 mod inbound;
+#[path = "telegram/markup.rs"]
+mod markup;
 #[path = "telegram/moves.rs"]
 mod moves;
 #[path = "telegram/outbound.rs"]

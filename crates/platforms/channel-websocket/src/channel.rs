@@ -8,8 +8,8 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use nanobot_channel::{
     Channel, ChannelContext, ChannelError, ChannelFactory, ChannelName, Credential,
-    DeliveryGuarantee, Dialect, Drafts, Measure, OutboundKind, OutboundMessage, OutboundPart,
-    Probe, RawConfig, Sent, StreamId, TaskTracker, TextStyle, TurnEnds, Value, async_trait,
+    DeliveryGuarantee, Drafts, Format, Measure, OutboundKind, OutboundMessage, OutboundPart, Probe,
+    RawConfig, Sent, StreamId, TaskTracker, TextStyle, TurnEnds, Value, async_trait,
 };
 use nanobot_listen::{Listener, Penalties, SeatLimits};
 use tokio::net::{TcpListener, TcpStream};
@@ -194,7 +194,7 @@ impl Channel for WebSocketChannel {
 
     fn text_style(&self) -> TextStyle {
         TextStyle {
-            dialect: Dialect::Markdown,
+            format: Format::Markdown,
             measure: Measure::CodePoints,
             limit: 65_536,
         }

@@ -74,7 +74,7 @@ pub(crate) fn leaves_the_chat_reachable(error: &ChannelError) -> bool {
     }
 }
 
-/// Says in a part that it may be a repetition. The mark means the same in every dialect.
+/// Says in a part that it may be a repetition. The mark means the same in every markup.
 pub(crate) fn mark(part: &mut OutboundPart) {
     let mark = if is_chinese(&part.message.content) {
         "↻ 以下内容可能重复：\n"

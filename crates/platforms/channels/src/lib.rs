@@ -25,7 +25,6 @@ mod replaceable;
 mod settings;
 mod sticker;
 mod supervisor;
-pub mod text;
 mod waiting;
 mod working;
 

@@ -19,12 +19,12 @@ use nanobot_channel::{
     Channel, ChannelError, ChannelName, DeliveryGuarantee, OutboundKind, OutboundMessage,
     OutboundPart, SendRecovery,
 };
+use nanobot_text::{RenderedPart, render};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::aftermath::{self, News};
 use crate::settings::CLOCK_LIMIT;
-use crate::text::{RenderedPart, render};
 use crate::waiting::Waiting;
 use crate::working::WorkKeeper;
 use crate::{ChannelSettings, Stickers, UncertainPolicy, pause};

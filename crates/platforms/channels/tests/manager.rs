@@ -21,8 +21,8 @@ use std::time::Duration;
 
 use nanobot_bus::{Bus as _, EntryState, Ledger as _, LedgerFilter, MemoryBus, Queue, Settle};
 use nanobot_channel::{
-    Admission, Arrival, Channel, ChannelError, DeliveryGuarantee, Dialect, InboundMessage, Measure,
-    OutboundKey, OutboundKind, OutboundMessage, TextStyle,
+    Admission, Arrival, Channel, ChannelError, DeliveryGuarantee, Format, InboundMessage, Measure,
+    OutboundKey, OutboundKind, OutboundMessage, PlainText, TextStyle,
 };
 use nanobot_channels::{
     AccessRules, AllowFrom, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings,
@@ -146,7 +146,7 @@ impl Fixture {
 #[tokio::test(start_paused = true)]
 async fn a_message_is_split_sent_in_order_and_settled() {
     let style = TextStyle {
-        dialect: Dialect::Plain,
+        format: Format::Markup(&PlainText),
         measure: Measure::CodePoints,
         limit: 10,
     };
@@ -192,7 +192,7 @@ async fn a_pause_beyond_every_clock_stops_its_chat_alone() {
 #[tokio::test(start_paused = true)]
 async fn a_part_is_tried_again_from_where_it_failed_and_other_chats_go_on() {
     let style = TextStyle {
-        dialect: Dialect::Plain,
+        format: Format::Markup(&PlainText),
         measure: Measure::CodePoints,
         limit: 6,
     };

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use nanobot_bus::LedgerEntry;
 use nanobot_channel::{Channel, ChannelError, ChannelName, ChatId, OutboundPart};
-use nanobot_channels::text::{RenderedPart, render};
 use nanobot_control::ControlClient;
+use nanobot_text::{RenderedPart, render};
 use nanobot_types::{InboundMessage, OutboundKey, OutboundKind, OutboundMessage};
 
 use super::channel_status::ask;

@@ -9,6 +9,7 @@ mod bus;
 mod channel;
 mod memory;
 mod session;
+mod text;
 
 pub use bus::{WholeBus, bus, bus_durability};
 pub use channel::{
@@ -17,6 +18,7 @@ pub use channel::{
 };
 pub use memory::memory_store;
 pub use session::session_store;
+pub use text::{MarkupReader, looks, text_style};
 
 use std::fmt::Debug;
 

@@ -1,7 +1,10 @@
 //! A channel that can find out whether a part arrived is asked to look before anything is repeated.
 
 use nanobot_bus::{Bus as _, EntryState, MemoryBus, Settle};
-use nanobot_channel::{Block, ChannelError, DeliveryGuarantee, Dialect, Measure, Table, TextStyle};
+use nanobot_channel::markup::{Document, Overhead, TableLimits};
+use nanobot_channel::{
+    Block, ChannelError, DeliveryGuarantee, Format, Markup, Measure, PlainText, Table, TextStyle,
+};
 use nanobot_channels::UncertainPolicy;
 use nanobot_testkit::RecordingChannel;
 use nanobot_testkit::channel::SendFault;
@@ -10,6 +13,35 @@ use crate::{Fixture, UNCERTAIN, reply, start, start_on, unreachable};
 
 /// The mark of a repetition.
 const MARKED: &str = "↻ This may be a repetition:\ntext";
+
+/// Plain text with native tables.
+#[derive(Debug)]
+struct NativeTables;
+
+impl Markup for NativeTables {
+    fn render(&self, document: &Document) -> String {
+        PlainText.render(document)
+    }
+
+    fn link_schemes(&self) -> &'static [&'static str] {
+        PlainText.link_schemes()
+    }
+
+    fn overhead(&self) -> Option<&dyn Overhead> {
+        None
+    }
+
+    fn table_limits(&self) -> Option<TableLimits> {
+        Some(TableLimits {
+            tables: 1,
+            rows: 9,
+            columns: 9,
+            cells: 100,
+            text: 100,
+            total: 100,
+        })
+    }
+}
 
 fn detectable() -> RecordingChannel {
     RecordingChannel::new("chat").with_guarantee(DeliveryGuarantee::Detectable)
@@ -103,7 +135,7 @@ async fn the_channel_looks_and_then_the_policy_decides() {
 #[tokio::test(start_paused = true)]
 async fn a_table_goes_beside_its_text_and_carries_the_mark_too() {
     let style = TextStyle {
-        dialect: Dialect::SlackMrkdwn,
+        format: Format::Markup(&NativeTables),
         measure: Measure::CodePoints,
         limit: 4000,
     };
@@ -179,7 +211,7 @@ async fn only_the_part_that_was_under_way_is_in_doubt_after_a_crash() {
         .unwrap();
     drop(crashed);
     let style = TextStyle {
-        dialect: Dialect::Plain,
+        format: Format::Markup(&PlainText),
         measure: Measure::CodePoints,
         limit: 6,
     };

@@ -9,8 +9,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use nanobot_bus::MemoryBus;
 use nanobot_channel::{
     AccessDecision, Admission, Arrival, Channel, ChannelContext, ChannelError, ChannelName,
-    DeliveryGuarantee, Dialect, InboundMessage, Measure, OutboundPart, SenderId, Sent, TextStyle,
-    async_trait,
+    DeliveryGuarantee, Format, InboundMessage, Measure, OutboundPart, PlainText, SenderId, Sent,
+    TextStyle, async_trait,
 };
 use nanobot_channels::{
     AccessRules, AllowFrom, Asked, Asker, ChannelManager, ChannelManagerParts, ChannelSettings,
@@ -348,7 +348,7 @@ impl Channel for Open {
 
     fn text_style(&self) -> TextStyle {
         TextStyle {
-            dialect: Dialect::Plain,
+            format: Format::Markup(&PlainText),
             measure: Measure::CodePoints,
             limit: 100,
         }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use nanobot_bus::MemoryBus;
 use nanobot_channel::{
-    Channel, ChannelContext, ChannelError, ChannelName, DeliveryGuarantee, Dialect, Measure,
-    OutboundPart, Sent, TextStyle, async_trait,
+    Channel, ChannelContext, ChannelError, ChannelName, DeliveryGuarantee, Format, Measure,
+    OutboundPart, PlainText, Sent, TextStyle, async_trait,
 };
 use nanobot_channels::{
     ChannelManager, ChannelManagerParts, ChannelSettings, HealthState, ManagedChannel,
@@ -162,7 +162,7 @@ impl Channel for Scripted {
 
     fn text_style(&self) -> TextStyle {
         TextStyle {
-            dialect: Dialect::Plain,
+            format: Format::Markup(&PlainText),
             measure: Measure::CodePoints,
             limit: 4000,
         }

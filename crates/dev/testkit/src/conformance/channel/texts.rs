@@ -111,7 +111,7 @@ fn full_text(first: &str, style: TextStyle) -> String {
 
 #[cfg(test)]
 mod tests {
-    use nanobot_channel::{Dialect, Measure};
+    use nanobot_channel::{Format, Measure, PlainText};
 
     use super::*;
 
@@ -120,7 +120,7 @@ mod tests {
         for measure in [Measure::Utf16, Measure::CodePoints, Measure::Bytes] {
             for limit in 20..40 {
                 let style = TextStyle {
-                    dialect: Dialect::Plain,
+                    format: Format::Markup(&PlainText),
                     measure,
                     limit,
                 };

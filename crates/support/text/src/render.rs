@@ -1,0 +1,83 @@
+//! From Markdown to parts: parse, split, render.
+
+use nanobot_markup::{Document, Format, Markup, Measure, TextStyle};
+
+use crate::builder::{Links, parse};
+use crate::overhead::Overheads;
+use crate::part::{RenderedPart, pieces, plain};
+use crate::split::{Flow, split};
+use crate::{markdown, native_table, whole};
+
+/// The smallest limit that is honoured: one character has to fit in any measure.
+const SMALLEST_LIMIT: usize = 4;
+
+/// The share of a part (one fourth) that the address of a link may take, where it is counted.
+const LONGEST_LINK: usize = 4;
+
+/// Renders `markdown` in the style of a channel, in as many parts as its limit asks for.
+///
+/// The limit holds for the text without markup where the markup has no
+/// [overhead](Markup::overhead), and for all of the text elsewhere. It is raised to 4, so that every
+/// character fits. [`Format::Whole`] gives one part of any length. Text that is only white space
+/// gives no parts. Tables that the platform [shows natively](Markup::table_limits) are in the blocks
+/// of a part, at most one in each.
+#[must_use]
+pub fn render(markdown: &str, style: TextStyle) -> Vec<RenderedPart> {
+    let style = TextStyle {
+        limit: style.limit.max(SMALLEST_LIMIT),
+        ..style
+    };
+    match style.format {
+        Format::Markdown => markdown::render(markdown, style.measure, style.limit),
+        Format::Whole(markup) => whole::render(markdown, markup),
+        Format::Markup(markup) => in_markup(markdown, markup, style.measure, style.limit),
+    }
+}
+
+fn in_markup(
+    markdown: &str,
+    markup: &dyn Markup,
+    measure: Measure,
+    limit: usize,
+) -> Vec<RenderedPart> {
+    let longest = match markup.overhead() {
+        Some(_) => limit / LONGEST_LINK,
+        None => usize::MAX,
+    };
+    let links = Links {
+        schemes: markup.link_schemes(),
+        longest,
+    };
+    let document = parse(markdown, links);
+    match markup.table_limits() {
+        Some(limits) => native_table::render(&document, markup, measure, limit, &limits),
+        None => parts(&document, markup, measure, limit),
+    }
+}
+
+/// Splits a document and renders each piece.
+pub(crate) fn parts(
+    document: &Document,
+    markup: &dyn Markup,
+    measure: Measure,
+    limit: usize,
+) -> Vec<RenderedPart> {
+    let overheads = markup
+        .overhead()
+        .map(|overhead| Overheads::of(document, overhead, measure))
+        .unwrap_or_default();
+    let ranges = split(&Flow::of_document(document, overheads), measure, limit);
+    pieces(document, ranges)
+        .iter()
+        .map(|piece| part(piece, markup, measure, limit))
+        .collect()
+}
+
+/// Renders a piece that fits. A piece of which the markup alone would fill a part is plain text; that
+/// takes a limit that no platform has.
+fn part(piece: &Document, markup: &dyn Markup, measure: Measure, limit: usize) -> RenderedPart {
+    let plain = plain(piece, measure, limit);
+    let text = markup.render(piece);
+    let exceeds = markup.overhead().is_some() && measure.of(&text) > limit;
+    RenderedPart::of_text(if exceeds { plain.clone() } else { text }, plain)
+}
