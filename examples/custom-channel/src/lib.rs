@@ -6,7 +6,7 @@
 //! channel sends `{"to": …, "key": …, "text": …}`. The relay answers with `{"taken": key}` or
 //! `{"refused": key, "why": …}` and shows the text once per key, however often it is sent. From
 //! time to time the relay sends `{"ping": number}`. If it does not accept the token, it sends
-//! `{"denied": why}`.
+//! `{"denied": why}`. Texts have a markup of their own: `*bold*` and `_italic_` ([`RelayMarkup`]).
 //!
 //! Decision: one task owns the connection. [`Channel::send`] hands it a line and waits for the
 //! relay's answer. No lock is needed around the socket, and a broken connection completes all
@@ -14,6 +14,7 @@
 
 mod config;
 mod link;
+mod markup;
 mod wire;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,6 +27,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use config::RelayConfig;
 use link::{Link, Parcel};
+
+pub use markup::RelayMarkup;
 
 /// Capacity of the queue of parts to write. The assistant sends one at a time, so a few are enough.
 const WAITING_PARTS: usize = 4;
@@ -97,7 +100,7 @@ impl Channel for RelayChannel {
 
     fn text_style(&self) -> TextStyle {
         TextStyle {
-            format: Format::Markdown,
+            format: Format::Markup(&RelayMarkup),
             measure: Measure::CodePoints,
             limit: 2000,
         }

@@ -6,10 +6,11 @@ mod platform;
 use std::sync::Arc;
 
 use anyhow::bail;
-use custom_channel::RelayFactory;
+use custom_channel::{RelayFactory, RelayMarkup};
 use nanobot_channel::{
-    Channel, ChannelFactory as _, InboundMessage, OutboundKey, OutboundKind, OutboundMessage,
-    OutboundPart, RawConfig, SendRecovery, SenderId, Value, async_trait,
+    Channel, ChannelFactory as _, Format, InboundMessage, Measure, OutboundKey, OutboundKind,
+    OutboundMessage, OutboundPart, RawConfig, SendRecovery, SenderId, TextStyle, Value,
+    async_trait,
 };
 use nanobot_testkit::conformance::{
     self, Ability, ChannelHarness, Chat, Event, Said, Seen, SendFault, Wanted, Who,
@@ -197,4 +198,30 @@ async fn without_a_connection_a_part_has_surely_not_arrived() {
         SendRecovery::Retry { after: None },
         "{error}"
     );
+}
+
+/// Removes the relay's markup.
+fn visible(text: &str) -> anyhow::Result<String> {
+    let mut letters = text.chars();
+    let (mut visible, mut marks) = (String::new(), String::new());
+    while let Some(c) = letters.next() {
+        match c {
+            '\\' => visible.extend(letters.next()),
+            '*' | '_' if marks.ends_with(c) => drop(marks.pop()),
+            '*' | '_' => marks.push(c),
+            _ => visible.push(c),
+        }
+    }
+    anyhow::ensure!(marks.is_empty(), "{marks} is open in {text}");
+    Ok(visible)
+}
+
+#[test]
+fn the_markup_keeps_the_promises_of_a_text_style() {
+    let style = TextStyle {
+        format: Format::Markup(&RelayMarkup),
+        measure: Measure::CodePoints,
+        limit: 2000,
+    };
+    conformance::text_style(style, visible).unwrap();
 }
