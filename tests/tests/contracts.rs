@@ -316,6 +316,10 @@ async fn the_engine_runs_a_turn_from_the_model_to_the_visible_reply() {
     );
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "one table or story, read from top to bottom"
+)]
 #[tokio::test]
 async fn each_option_of_the_engine_does_what_it_says() {
     let defaults = TurnOptions::default();

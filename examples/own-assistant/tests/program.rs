@@ -1,10 +1,6 @@
 //! The example's binary from end to end: its channel, tool and provider in the gateway and in the
 //! commands that look at them.
-#![expect(
-    clippy::expect_used,
-    clippy::unwrap_used,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};

@@ -151,6 +151,10 @@ fn prompt_of(model: &ModelServer, said: &str) -> String {
         .system()
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "one table or story, read from top to bottom"
+)]
 #[tokio::test]
 async fn what_one_person_said_alone_is_told_to_nobody_else() {
     let model = ModelServer::answering(|request| {
@@ -315,6 +319,10 @@ fn divided_home(model: &ModelServer, telegram: &TelegramFake) -> Home {
     home
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "one table or story, read from top to bottom"
+)]
 #[tokio::test]
 async fn files_results_and_jobs_of_a_person_are_closed_to_another() {
     const CANARY: &str = "CANARY-7f3a";

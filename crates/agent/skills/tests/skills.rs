@@ -642,6 +642,10 @@ fn an_archive_may_have_no_folder_and_hides_what_it_is_called_like() {
     );
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "one table or story, read from top to bottom"
+)]
 #[test]
 fn what_could_reach_out_of_its_folder_is_refused_and_nothing_is_written() {
     let home = Home::new();

@@ -90,6 +90,10 @@ async fn what_is_recorded_is_done_again() {
     );
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "one table or story, read from top to bottom"
+)]
 #[tokio::test]
 async fn every_end_of_a_turn_is_reached_again() {
     let circles = || ScriptedProvider::answering(|_| Reply::call("look", &json!({})));

@@ -80,10 +80,7 @@ fn slack_line(text: &[char], seen: &mut Seen) {
             });
             at += name.len();
         } else if text[at] == '<' {
-            let end = text[at..]
-                .iter()
-                .position(|c| *c == '>')
-                .expect("a link ends");
+            let end = text[at..].iter().position(|c| *c == '>').unwrap();
             let inner: String = text[at + 1..at + end].iter().collect();
             let (words, looks) = match inner.split_once('|') {
                 Some((_, words)) => (words.to_owned(), LINK),

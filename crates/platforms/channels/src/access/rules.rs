@@ -359,6 +359,10 @@ mod tests {
         }
     }
 
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one table or story, read from top to bottom"
+    )]
     #[test]
     fn groups() {
         use Verdict::{Allowed, Denied};
