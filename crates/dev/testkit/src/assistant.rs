@@ -1,8 +1,8 @@
-//! The assistant's side of a channel, played by a test.
+//! A scripted assistant side for tests of a single channel.
 //!
-//! Decision: a test says beforehand what differs from an assistant that lets everybody but strangers
-//! in and accepts every message, and waits for what the channel tells it. The conformance suite plays
-//! a side of its own, which keeps a ledger.
+//! By default it admits everyone except strangers and accepts every message; a test scripts the
+//! differences beforehand and then waits for what the channel reports. The conformance suite has an
+//! assistant side of its own, which keeps a ledger.
 
 mod run;
 
@@ -20,42 +20,42 @@ use crate::sync::Watched;
 
 pub use run::ChannelRun;
 
-/// The largest file that is kept, in bytes.
+/// Maximum size of a file that is kept, in bytes.
 const FILE_LIMIT: u64 = 1000;
 
-/// What a channel told the assistant, each in order.
+/// Calls that a channel made to the assistant, each kind in order.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// Everybody who was asked about, where they wrote, and how that came.
+    /// Access checks: the sender, the chat, and how the message arrived.
     pub asked: Vec<(SenderId, ChatId, Arrival)>,
-    /// Every message that was handed over, and how it came.
+    /// Messages that were handed over, and how they arrived.
     pub arrived: Vec<(InboundMessage, Arrival)>,
-    /// Every file that was kept.
+    /// Files that were kept.
     pub kept: Vec<KeptFile>,
-    /// Every recording that was to be understood.
+    /// Recordings submitted for transcription.
     pub recordings: Vec<MediaRef>,
-    /// How many signs of life the channel gave.
+    /// Number of heartbeats from the channel.
     pub alive: usize,
-    /// Why the channel did not work fully.
+    /// Reasons the channel gave for being degraded.
     pub degraded: Vec<String>,
-    /// Reasons given with `impaired` signs of life.
+    /// Reasons given with `impaired` heartbeats.
     pub impaired: Vec<String>,
 }
 
-/// A file that a channel kept.
+/// A file that a channel handed over to be kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptFile {
-    /// The platform's id of it.
+    /// The platform's file id.
     pub id: String,
-    /// What its sender called it.
+    /// File name given by the sender.
     pub name: String,
-    /// What the channel took it for.
+    /// Media type detected by the channel.
     pub mime: Option<String>,
-    /// What is in it.
+    /// Content of the file.
     pub bytes: Vec<u8>,
 }
 
-/// What happened, and what is still to be said.
+/// Recorded calls and scripted responses.
 #[derive(Debug, Default)]
 struct Scene {
     seen: Seen,
@@ -65,9 +65,9 @@ struct Scene {
     is_held: bool,
 }
 
-/// All that [`ChannelContext`](nanobot_channel::ChannelContext) asks of an assistant. It accepts every
-/// message, keeps files of up to 1,000 bytes at `/media/<name>`, and understands no recording, unless
-/// told otherwise.
+/// Fake of everything that [`ChannelContext`](nanobot_channel::ChannelContext) asks of an
+/// assistant. Unless scripted otherwise, it accepts every message, keeps files of up to 1,000 bytes
+/// at `/media/<name>`, and transcribes no recording.
 #[derive(Debug)]
 pub struct Assistant {
     strangers: String,
@@ -76,7 +76,7 @@ pub struct Assistant {
 }
 
 impl Assistant {
-    /// An assistant that lets nobody in whose id begins with `strangers`.
+    /// Creates an assistant that admits every sender except those whose id begins with `strangers`.
     #[must_use]
     pub fn new(strangers: impl Into<String>) -> Self {
         Self {
@@ -86,45 +86,46 @@ impl Assistant {
         }
     }
 
-    /// What becomes of the next messages.
+    /// Queues the admissions for the next messages.
     pub fn will_answer(&self, admissions: impl IntoIterator<Item = Admission>) {
         self.scene
             .change(|scene| scene.admissions.extend(admissions));
     }
 
-    /// Strangers are to read this text.
+    /// Sets the text that strangers are sent.
     pub fn will_ask_strangers(&self, text: &str) {
         self.scene
             .change(|scene| scene.strangers_are_asked = Some(text.to_owned()));
     }
 
-    /// The next recording without words says this; those after it cannot be understood.
+    /// Queues the transcript of one recording. Recordings beyond the queue cannot be transcribed.
     pub fn will_hear(&self, words: &str) {
         self.scene
             .change(|scene| scene.words.push_back(words.to_owned()));
     }
 
-    /// Whether messages have to wait for their answer.
+    /// Holds back the answers to messages while `is_held` is `true`.
     pub fn hold(&self, is_held: bool) {
         self.scene.change(|scene| scene.is_held = is_held);
     }
 
-    /// What its channel keeps over restarts.
+    /// Returns the notes, which the channel keeps across restarts.
     #[must_use]
     pub fn notes(&self) -> &Arc<NoteBook> {
         &self.notes
     }
 
-    /// What the channel told so far.
+    /// Returns the calls recorded so far.
     #[must_use]
     pub fn seen(&self) -> Seen {
         self.scene.read(|scene| scene.seen.clone())
     }
 
-    /// Waits until the channel told what `probe` looks for, and returns all that it told.
+    /// Waits until `probe` accepts the recorded calls, and returns them all.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`] naming `what`, and what was seen instead.
+    /// Returns [`TestkitError::TimedOut`] naming `what` and the calls recorded instead if the wait
+    /// times out.
     pub async fn wait_until(
         &self,
         what: &str,
@@ -134,10 +135,10 @@ impl Assistant {
             .await
     }
 
-    /// Waits until so many messages were handed over, and returns the last of them.
+    /// Waits until `count` messages were handed over, and returns the last of them.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`] with what was seen instead.
+    /// Returns [`TestkitError::TimedOut`] with the calls recorded instead if the wait times out.
     pub async fn message(&self, count: usize) -> Result<InboundMessage, TestkitError> {
         let last = |seen: &Seen| {
             seen.arrived

@@ -1,13 +1,13 @@
-//! What clients asked a fake for, and what goes wrong with the next of it.
+//! Record of the calls that clients made to a fake, with faults scripted for later calls.
 //!
-//! Decision: faults wait for a method by its name, each for one call, in the order in which they were
-//! told. What a fault does is the fake's own affair; here it is only kept.
+//! Faults are matched to calls by method name. Each applies to one call, in the order in which they
+//! were scripted. This module only stores faults; each fake defines their effect.
 
 use std::fmt;
 
-/// Something that a client asked for.
+/// A recorded call.
 pub trait Called {
-    /// What it is called: the method of an API, the command of a protocol.
+    /// Returns the method of an API or the command of a protocol.
     fn method(&self) -> &str;
 }
 
@@ -17,7 +17,7 @@ impl Called for String {
     }
 }
 
-/// The calls so far, and the faults of those to come. Names are the same in any case.
+/// Calls so far, and faults scripted for later calls. Method names are case-insensitive.
 pub struct Calls<C, F> {
     calls: Vec<C>,
     faults: Vec<(String, F)>,
@@ -42,19 +42,20 @@ impl<C: fmt::Debug, F: fmt::Debug> fmt::Debug for Calls<C, F> {
 }
 
 impl<C: Called + Clone, F> Calls<C, F> {
-    /// Lets the next call of a method that has no fault yet go wrong.
+    /// Scripts a fault for the next call of `method` that has none yet.
     pub fn fail_next(&mut self, method: &str, fault: F) {
         self.faults.push((method.to_owned(), fault));
     }
 
-    /// Notes a call, and takes the fault that waits for it.
+    /// Records a call and takes the fault scripted for it.
     pub fn note(&mut self, call: C) -> Option<F> {
         let fault = self.fault(call.method());
         self.calls.push(call);
         fault
     }
 
-    /// Takes the fault that waits for a method without a call, for what is none: a handshake, say.
+    /// Takes the fault scripted for `method` without recording a call, for events that are not
+    /// calls, such as a handshake.
     pub fn fault(&mut self, method: &str) -> Option<F> {
         let place = self
             .faults
@@ -63,13 +64,13 @@ impl<C: Called + Clone, F> Calls<C, F> {
         Some(self.faults.remove(place).1)
     }
 
-    /// Every call so far, in order.
+    /// Returns every call so far, in order.
     #[must_use]
     pub fn all(&self) -> &[C] {
         &self.calls
     }
 
-    /// The calls of one method, in order.
+    /// Returns the calls of one method, in order.
     #[must_use]
     pub fn of(&self, method: &str) -> Vec<C> {
         self.calls
@@ -79,7 +80,7 @@ impl<C: Called + Clone, F> Calls<C, F> {
             .collect()
     }
 
-    /// The calls of one method, once there are so many.
+    /// Returns the calls of one method once there are at least `count`.
     #[must_use]
     pub fn reached(&self, method: &str, count: usize) -> Option<Vec<C>> {
         Some(self.of(method)).filter(|calls| calls.len() >= count)

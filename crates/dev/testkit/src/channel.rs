@@ -1,4 +1,5 @@
-//! A channel without a platform: it records what is sent and delivers what a test says.
+//! A channel without a platform: it records the parts sent and delivers the messages a test
+//! provides.
 
 use std::collections::VecDeque;
 use std::future;
@@ -15,21 +16,22 @@ use nanobot_channel::{
 use crate::TestkitError;
 use crate::sync::Watched;
 
-/// What goes wrong with one send.
+/// A fault for one send.
 #[derive(Debug)]
 pub enum SendFault {
-    /// The part is not taken, and this is the error.
+    /// Rejects the part with this error.
     Refuse(ChannelError),
-    /// The part is taken (and recorded), and the error comes all the same.
+    /// Accepts and records the part, then fails with this error.
     TakeThenFail(ChannelError),
-    /// The send never returns.
+    /// Never returns.
     Hang,
 }
 
-/// A [`Channel`] that keeps what it is told to send.
+/// A [`Channel`] that records the parts it is asked to send.
 ///
-/// Plain text, 4,000 code points a part and best effort unless built otherwise; it has drafts and a
-/// typing indicator unless built [without](RecordingChannel::without_abilities).
+/// Unless built otherwise, it takes plain text of up to 4,000 code points a part with best-effort
+/// delivery. It has drafts and a typing indicator unless built
+/// [without](RecordingChannel::without_abilities).
 #[derive(Debug)]
 pub struct RecordingChannel {
     name: ChannelName,
@@ -52,7 +54,7 @@ struct Record {
 }
 
 impl RecordingChannel {
-    /// A channel of that name.
+    /// Creates a channel of that name.
     #[must_use]
     pub fn new(name: impl Into<ChannelName>) -> Self {
         Self {
@@ -68,19 +70,19 @@ impl RecordingChannel {
         }
     }
 
-    /// The same with another text style.
+    /// Sets the text style.
     #[must_use]
     pub fn with_style(self, style: TextStyle) -> Self {
         Self { style, ..self }
     }
 
-    /// The same with another guarantee. It is a claim only: repeated sends are recorded as they come.
+    /// Sets the delivery guarantee. It is a claim only: repeated sends are recorded as they come.
     #[must_use]
     pub fn with_guarantee(self, guarantee: DeliveryGuarantee) -> Self {
         Self { guarantee, ..self }
     }
 
-    /// The same without drafts and typing indicator.
+    /// Removes drafts and the typing indicator.
     #[must_use]
     pub fn without_abilities(self) -> Self {
         Self {
@@ -89,12 +91,12 @@ impl RecordingChannel {
         }
     }
 
-    /// Lets the next send that has no fault yet go wrong.
+    /// Scripts a fault for the next send that has none yet.
     pub fn fail_next(&self, fault: SendFault) {
         self.record.change(|record| record.faults.push_back(fault));
     }
 
-    /// Ends the running [`Channel::run`] (or the next one) with this error.
+    /// Ends the current (or next) [`Channel::run`] with this error.
     pub fn crash(&self, error: ChannelError) {
         self.record.change(|record| record.crash = Some(error));
     }
@@ -102,7 +104,7 @@ impl RecordingChannel {
     /// Delivers a message as if the platform had sent it, once the channel runs.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`] when nobody runs the channel.
+    /// Returns [`TestkitError::TimedOut`] if the channel is not run.
     pub async fn receive(
         &self,
         message: InboundMessage,
@@ -116,23 +118,23 @@ impl RecordingChannel {
         Ok(context.intake.deliver(message, arrival).await)
     }
 
-    /// Every part taken so far, in order.
+    /// Returns every part taken so far, in order.
     #[must_use]
     pub fn parts(&self) -> Vec<OutboundPart> {
         self.record.read(|record| record.parts.clone())
     }
 
-    /// The texts of the parts taken so far.
+    /// Returns the texts of the parts taken so far.
     #[must_use]
     pub fn texts(&self) -> Vec<String> {
         self.record
             .read(|record| record.parts.iter().map(|part| part.text.clone()).collect())
     }
 
-    /// Waits until `count` parts were taken and returns them all.
+    /// Waits until `count` parts were taken, and returns them all.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn wait_for_parts(&self, count: usize) -> Result<Vec<OutboundPart>, TestkitError> {
         let what = format!("{count} sent parts");
         self.record
@@ -142,7 +144,7 @@ impl RecordingChannel {
             .await
     }
 
-    /// How often [`Channel::send`] was called, whatever came of it.
+    /// Returns the number of [`Channel::send`] calls, successful or not.
     #[must_use]
     pub fn attempts(&self) -> usize {
         self.record.read(|record| record.attempts)
@@ -151,7 +153,7 @@ impl RecordingChannel {
     /// Waits until [`Channel::send`] was called `count` times.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn wait_for_attempts(&self, count: usize) -> Result<(), TestkitError> {
         let what = format!("{count} attempts to send");
         self.record
@@ -159,7 +161,7 @@ impl RecordingChannel {
             .await
     }
 
-    /// How often [`Channel::run`] was called.
+    /// Returns the number of [`Channel::run`] calls.
     #[must_use]
     pub fn runs(&self) -> usize {
         self.record.read(|record| record.runs)
@@ -168,7 +170,7 @@ impl RecordingChannel {
     /// Waits until [`Channel::run`] was called `count` times.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn wait_for_runs(&self, count: usize) -> Result<(), TestkitError> {
         let what = format!("{count} runs of the channel");
         self.record
@@ -176,13 +178,13 @@ impl RecordingChannel {
             .await
     }
 
-    /// The deltas and stream ends shown as drafts, in order.
+    /// Returns the deltas and stream ends shown as drafts, in order.
     #[must_use]
     pub fn draft_events(&self) -> Vec<OutboundMessage> {
         self.record.read(|record| record.drafts.clone())
     }
 
-    /// The chats in which the typing indicator was shown, once per call.
+    /// Returns the chats in which the typing indicator was shown, once per call.
     #[must_use]
     pub fn typing_shown(&self) -> Vec<ChatId> {
         self.record.read(|record| record.typing.clone())
@@ -200,7 +202,8 @@ impl RecordingChannel {
     async fn crashed(&self) -> ChannelError {
         let mut changed = self.record.subscribe();
         loop {
-            // Taking the error is no news for anybody, so a plain look comes first.
+            // Taking the error would announce a change and wake every waiter, so check without
+            // taking first.
             if self.record.read(|record| record.crash.is_some())
                 && let Some(error) = self.record.change(|record| record.crash.take())
             {
@@ -227,7 +230,7 @@ impl Channel for RecordingChannel {
             record.runs += 1;
         });
         let outcome = tokio::select! {
-            // A crash that nobody would hear of any more is left to the next run.
+            // Prefer cancellation: a crash scripted at the same time is left to the next run.
             biased;
             () = cancel.cancelled() => Ok(()),
             error = self.crashed() => Err(error),
@@ -312,7 +315,7 @@ impl Typing for RecordingChannel {
     }
 }
 
-/// A part that stands for a whole message: what tests of channels send.
+/// Returns a part that carries a whole message, for tests of channels.
 #[must_use]
 pub fn single_part(message: OutboundMessage) -> OutboundPart {
     let text = message.content.clone();
@@ -328,7 +331,7 @@ pub fn single_part(message: OutboundMessage) -> OutboundPart {
     }
 }
 
-/// A reply in one part, whose text is also its markup.
+/// Returns a reply in one part, whose text is also its markup.
 #[must_use]
 pub fn reply_part(inbound: &InboundMessage, text: &str) -> OutboundPart {
     let key = OutboundKey {
@@ -343,7 +346,7 @@ pub fn reply_part(inbound: &InboundMessage, text: &str) -> OutboundPart {
     ))
 }
 
-/// The same part with changes to its message.
+/// Returns the part with changes to its message.
 #[must_use]
 pub fn changed_part(part: OutboundPart, change: impl FnOnce(&mut OutboundMessage)) -> OutboundPart {
     let mut message = (*part.message).clone();

@@ -1,7 +1,9 @@
-//! The fault corpora: rows of JSON with an id, what to serve or store, and what must come of it.
+//! The fault corpora: rows of JSON with an id, the data to serve or store, and the expected
+//! outcome.
 //!
-//! They are compiled in, so any crate's tests can run them as a table. A row keeps its JSON; the
-//! accessors here cover what the corpora share. `corpus/README.md` says what the words mean.
+//! They are compiled in, so that the tests of any crate can run them as a table. A row keeps its
+//! JSON; the accessors here cover the fields that the corpora share. `corpus/README.md` defines the
+//! fields.
 
 use std::time::Duration;
 
@@ -13,7 +15,7 @@ use serde_json::Value;
 use crate::TestkitError;
 use crate::http::{Response, Step};
 
-/// Every corpus by name. A new file is one more line here.
+/// Every corpus by name. A new file needs one more entry here.
 const FILES: &[(&str, &str)] = &[
     (
         "llm_responses",
@@ -27,16 +29,17 @@ const FILES: &[(&str, &str)] = &[
 /// One line of a corpus.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// The row's unique name: what a failing test has to print.
+    /// Unique name of the row, which a failing test has to print.
     pub id: String,
     /// The whole row.
     pub json: Value,
 }
 
-/// All rows of a corpus in order.
+/// Returns all rows of a corpus in order.
 ///
 /// # Errors
-/// [`TestkitError::UnknownCorpus`], or [`TestkitError::Corpus`] when a line is not an object with an id.
+/// Returns [`TestkitError::UnknownCorpus`] if there is no such corpus, or [`TestkitError::Corpus`]
+/// if a line is not an object with an id.
 pub fn rows(name: &str) -> Result<Vec<Row>, TestkitError> {
     let (_, text) = FILES
         .iter()
@@ -64,7 +67,7 @@ pub fn rows(name: &str) -> Result<Vec<Row>, TestkitError> {
 }
 
 impl Row {
-    /// A text field of the row; empty when absent.
+    /// Returns a text field of the row; empty if absent.
     #[must_use]
     pub fn text(&self, key: &str) -> &str {
         self.json
@@ -73,7 +76,7 @@ impl Row {
             .unwrap_or_default()
     }
 
-    /// `expect.outcome`; empty when absent.
+    /// Returns `expect.outcome`; empty if absent.
     #[must_use]
     pub fn outcome(&self) -> &str {
         self.json
@@ -82,7 +85,7 @@ impl Row {
             .unwrap_or_default()
     }
 
-    /// The words of `expect.must`.
+    /// Returns the words of `expect.must`.
     #[must_use]
     pub fn must(&self) -> Vec<&str> {
         let words = self.json.pointer("/expect/must").and_then(Value::as_array);
@@ -93,10 +96,10 @@ impl Row {
             .collect()
     }
 
-    /// The file that the row's `segments` make.
+    /// Returns the bytes of the file that the row's `segments` describe.
     ///
     /// # Errors
-    /// [`TestkitError::Corpus`] for an unknown kind of segment.
+    /// Returns [`TestkitError::Corpus`] if the kind of a segment is unknown.
     pub fn bytes(&self) -> Result<Vec<u8>, TestkitError> {
         let mut file = Vec::new();
         for step in self.steps(self.json.get("segments"))? {
@@ -107,10 +110,11 @@ impl Row {
         Ok(file)
     }
 
-    /// The answer that the row's `http` object describes, byte for byte, ended by closing the connection.
+    /// Returns the response that the row's `http` object describes, byte for byte. It ends by
+    /// closing the connection.
     ///
     /// # Errors
-    /// [`TestkitError::Corpus`] when there is no status or a segment is of an unknown kind.
+    /// Returns [`TestkitError::Corpus`] if there is no status or the kind of a segment is unknown.
     pub fn response(&self) -> Result<Response, TestkitError> {
         let http = self.json.get("http").unwrap_or(&Value::Null);
         let status = http
@@ -210,7 +214,8 @@ impl Row {
     }
 }
 
-/// A gzip member (RFC 1952) of stored blocks: every decoder takes it, and it needs no compressor.
+/// Returns a gzip member (RFC 1952) of stored blocks, which every decoder accepts and which needs
+/// no compressor.
 fn gzip(plain: &[u8]) -> Bytes {
     const STORED_LIMIT: usize = 0xffff;
     let mut member = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];

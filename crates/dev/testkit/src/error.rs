@@ -1,9 +1,9 @@
-//! The one error of this crate: what a test harness could not do.
+//! The error type of this crate.
 
 use std::io;
 use std::time::Duration;
 
-/// Why a helper gave up. Tests unwrap it; its text says what was missing.
+/// Reason why a helper failed. Tests unwrap it, so its text has to describe the failure.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TestkitError {
@@ -11,16 +11,16 @@ pub enum TestkitError {
     #[error("cannot listen on a loopback port")]
     Listen(#[source] io::Error),
 
-    /// A server of this crate could not be talked to.
+    /// A connection to a server of this crate failed.
     #[error("cannot talk to a server on loopback")]
     Unreachable(#[source] io::Error),
 
-    /// Something a test waits for did not happen in time.
+    /// An event that a test waits for did not happen in time.
     #[error("waited {limit:?} in vain for {what}")]
     TimedOut {
-        /// What was waited for, in words.
+        /// Description of the awaited event.
         what: String,
-        /// How long.
+        /// Time limit of the wait.
         limit: Duration,
     },
 
@@ -31,30 +31,30 @@ pub enum TestkitError {
         name: String,
     },
 
-    /// A row of a corpus is not what its README says.
+    /// A row of a corpus does not have the format that its README defines.
     #[error("corpus row {id}: {problem}")]
     Corpus {
-        /// The row's `id`, or its line number when it has none.
+        /// The row's `id`, or its line number if it has none.
         id: String,
-        /// What is wrong with it.
+        /// Description of the problem.
         problem: String,
     },
 
-    /// The memory of a piece of work could not be measured.
+    /// The memory use of a piece of work could not be measured.
     #[error("measuring {test}: {why}")]
     Measuring {
-        /// The test whose work it is.
+        /// Name of the test that was measured.
         test: String,
-        /// What went wrong.
+        /// Description of the failure.
         why: String,
     },
 
     /// The WebSocket peer refused, failed or left.
     #[error("websocket: {what}")]
     WebSocket {
-        /// What was being done.
+        /// The operation that failed.
         what: &'static str,
-        /// The transport's own error; `None` when the peer closed in good order.
+        /// The transport's own error; `None` if the peer closed cleanly.
         source: Option<Box<tokio_tungstenite::tungstenite::Error>>,
     },
 }

@@ -1,10 +1,10 @@
-//! Reading without a helper process, for documents that a test wrote itself.
+//! In-process extraction, without the helper process, for documents that a test wrote itself.
 
 use async_trait::async_trait;
 use nanobot_extract::{Answer, Extract, ExtractError, Request};
 use nanobot_formats::read;
 
-/// Reads in this process, without any limit.
+/// Extracts in this process, without any limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InProcess;
 

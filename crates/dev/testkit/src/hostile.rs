@@ -1,6 +1,6 @@
-//! Units that make texts of others expensive to parse when they are repeated.
+//! Fragments that make untrusted text expensive to parse when they are repeated.
 
-/// Units of Markdown.
+/// Fragments of Markdown.
 pub const HOSTILE_MARKDOWN: [&str; 43] = [
     "[",
     "![",

@@ -1,10 +1,10 @@
 //! A small HTTP/1.1 server on loopback that can misbehave on purpose.
 //!
-//! Written by hand because the faults worth testing are below what a framework lets one do: stop in
-//! the middle of a frame, promise more bytes than are sent, reset the connection, stay silent. What a
-//! handler returns is therefore a list of [`Step`]s for the socket. It knows one connection after the
-//! other per client, keep-alive, `Content-Length` and chunked bodies; it knows no TLS, no HTTP/2 and
-//! no pipelining.
+//! Written by hand because the faults worth testing are below the level of a framework: stopping in
+//! the middle of a frame, promising more bytes than are sent, resetting the connection, staying
+//! silent. A handler therefore returns a list of [`Step`]s for the socket. The server supports
+//! keep-alive, `Content-Length` and chunked bodies, one request at a time on each connection. It
+//! does not support TLS, HTTP/2 or pipelining.
 
 mod connection;
 mod outage;

@@ -1,8 +1,8 @@
-//! Scripted models, platform fakes and conformance suites: what tests drive the rest with.
+//! Scripted models, platform fakes and conformance suites for tests.
 //!
-//! Fakes speak the real wire on loopback and are as strict as the real thing, so that a client that
-//! passes here passes there. Everything a helper cannot do is a [`TestkitError`] that a test unwraps;
-//! nothing here asserts, and nothing outside tests depends on it.
+//! Fakes speak the real wire protocol on loopback and are as strict as the real service, so that a
+//! client that passes here also works there. A helper that fails returns a [`TestkitError`], which
+//! the test unwraps. Nothing here asserts, and only tests depend on it.
 
 mod error;
 mod extract;

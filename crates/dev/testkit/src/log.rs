@@ -1,9 +1,9 @@
-//! Everything that a test program logs, so that it can be searched for what must not be there.
+//! Captures everything that a test program logs, so that it can be searched for leaks.
 //!
-//! Decision: one subscriber for the whole program. One of a single thread misses what another thread
-//! logged first, because `tracing` remembers per call site whether anybody listens. What libraries
-//! say at TRACE is left out: there they may print their traffic, and nobody logs at that level who
-//! has not asked for it by name.
+//! There is one subscriber for the whole program, because `tracing` caches per call site whether
+//! any subscriber is interested: a subscriber of a single thread would miss call sites that another
+//! thread reached first. TRACE events of libraries are left out: they may print their traffic
+//! there, and that level has to be enabled by name.
 
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -14,15 +14,16 @@ use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 
 use crate::sync::lock;
 
-/// What was logged since the first call of [`Log::capture`].
+/// Log output since the first call of [`Log::capture`].
 #[derive(Clone, Debug, Default)]
 pub struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    /// Begins to listen, or goes on. Every call returns the same log.
+    /// Starts capturing. Every call returns the same log.
     ///
     /// # Errors
-    /// When the test program has set a global subscriber of its own: let it use this one.
+    /// Returns an error if the test program has set a global subscriber of its own; it should use
+    /// this one instead.
     pub fn capture() -> anyhow::Result<Self> {
         static CAPTURED: OnceLock<Option<Log>> = OnceLock::new();
         let captured = CAPTURED.get_or_init(|| {
@@ -43,7 +44,7 @@ impl Log {
         })
     }
 
-    /// All of it.
+    /// Returns the whole log.
     #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&lock(&self.0)).into_owned()

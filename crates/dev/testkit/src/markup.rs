@@ -1,7 +1,7 @@
-//! Samples of Markdown and readers of markup, for the tests of a channel's markup.
+//! Markdown samples and markup readers for the tests of a channel's markup.
 //!
-//! Readers are written from what platforms document and not from the renderers: they remove the
-//! markup and report markup that is malformed.
+//! Readers follow the documentation of the platforms, not the renderers: they remove the markup and
+//! report malformed markup.
 
 use std::collections::HashMap;
 
@@ -9,21 +9,21 @@ use anyhow::{Context as _, bail, ensure};
 use nanobot_channel::markup::{Document, Mark};
 use proptest::prelude::*;
 
-/// The look of bold text and headings.
+/// Style of bold text and headings.
 pub const BOLD: u8 = 1;
-/// The look of emphasis.
+/// Style of emphasis.
 pub const ITALIC: u8 = 2;
-/// The look of strikethrough.
+/// Style of strikethrough.
 pub const STRIKE: u8 = 4;
-/// The look of code.
+/// Style of code.
 pub const CODE: u8 = 8;
-/// The look of the words of a link.
+/// Style of the text of a link.
 pub const LINK: u8 = 16;
 
-/// Characters with their looks, without white space of any kind.
+/// Characters with their styles, without whitespace of any kind.
 pub type Seen = Vec<(char, u8)>;
 
-/// Pieces of Markdown that meet in ways nobody would write.
+/// Pieces of Markdown, to be combined in unlikely ways.
 const PIECES: [&str; 51] = [
     "**",
     "_",
@@ -89,8 +89,8 @@ pub fn markdown(pieces: usize) -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 0..pieces).prop_map(|pieces| pieces.concat())
 }
 
-/// Counts the letters and digits of a text, which no markup may change. A split text has more of them
-/// where a part repeats an address or the language of its code.
+/// Counts the letters and digits of a text, which markup must not change. A split text has more of
+/// them if a part repeats a URL or the language of a code block.
 #[must_use]
 pub fn letters(text: &str) -> HashMap<char, usize> {
     let mut counts = HashMap::new();
@@ -100,13 +100,13 @@ pub fn letters(text: &str) -> HashMap<char, usize> {
     counts
 }
 
-/// Returns `true` for white space, visible or not.
+/// Returns `true` for whitespace, visible or not.
 #[must_use]
 pub fn is_blank(c: char) -> bool {
     c.is_whitespace() || c == '\u{200b}'
 }
 
-/// Returns every character of a document with the looks that its marks ask for.
+/// Returns every character of a document with the styles that its marks ask for.
 #[must_use]
 pub fn meant(document: &Document) -> Seen {
     let mut seen = Seen::new();
@@ -136,7 +136,7 @@ pub fn meant(document: &Document) -> Seen {
 /// Returns the text of HTML without its tags.
 ///
 /// # Errors
-/// A tag that is not closed, or an unknown entity.
+/// Returns an error if a tag is not closed or an entity is unknown.
 pub fn html_text(html: &str) -> anyhow::Result<String> {
     let mut open: Vec<&str> = Vec::new();
     let mut text = String::new();
@@ -159,7 +159,7 @@ pub fn html_text(html: &str) -> anyhow::Result<String> {
 /// Resolves the entities `&lt;`, `&gt;`, `&quot;` and `&amp;`.
 ///
 /// # Errors
-/// Any other `&`.
+/// Returns an error for any other `&`.
 pub fn entities(text: &str) -> anyhow::Result<String> {
     let mut pieces = text.split('&');
     let mut resolved = pieces.next().unwrap_or_default().to_owned();
@@ -179,10 +179,10 @@ pub fn entities(text: &str) -> anyhow::Result<String> {
     Ok(resolved)
 }
 
-/// Takes the code blocks out of a text in lines; returns the other lines and the code.
+/// Extracts the code blocks from a text; returns the other lines and the code.
 ///
 /// # Errors
-/// A fence that is not on a line of its own or not closed.
+/// Returns an error if a fence is not on a line of its own or not closed.
 pub fn fences(text: &str) -> anyhow::Result<(Vec<&str>, String)> {
     let (mut prose, mut code) = (Vec::new(), String::new());
     let mut within = false;
