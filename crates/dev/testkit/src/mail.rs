@@ -1,10 +1,10 @@
-//! A mailbox and a server for sending, for what real servers do not do when they are told to:
-//! stalls, cut connections, answers that make no sense.
+//! A fake IMAP and SMTP server that produces faults which real servers do not produce on demand:
+//! stalls, cut connections, malformed answers.
 //!
-//! Strict in what it takes: a command it does not know, or one at the wrong time, is answered with an
-//! error and remembered ([`MailFake::violations`]). Known gaps: one mailbox (`INBOX`), one mail per
-//! command, no encryption, and of IMAP only what a client needs that looks for unread mail, fetches
-//! and marks it, waits (IDLE) and copies it elsewhere.
+//! It is strict: a command that is unknown or comes at the wrong time is answered with an error and
+//! recorded ([`MailFake::violations`]). Known gaps: one mailbox (`INBOX`), one mail per command, no
+//! encryption. Of IMAP it supports only what a client needs to search for unread mail, fetch and
+//! flag it, wait (IDLE) and copy it to another mailbox.
 
 mod imap;
 mod smtp;
@@ -24,15 +24,15 @@ use crate::sync::Watched;
 use crate::{ReservedPort, TestkitError};
 use state::State;
 
-/// Who may log in.
+/// User name of the only account.
 pub const USER: &str = "bot@bot.test";
-/// With which password.
+/// Its initial password.
 pub const PASSWORD: &str = "Secret-of-the-fake 1";
 
-/// A running pair of servers; they stop when dropped.
+/// A running pair of servers; both stop on drop.
 #[derive(Debug)]
 pub struct MailFake {
-    /// Keep the ports while nobody listens there.
+    /// Keeps the ports reserved while the servers are down.
     imap: ReservedPort,
     smtp: ReservedPort,
     state: Watched<State>,
@@ -40,10 +40,10 @@ pub struct MailFake {
 }
 
 impl MailFake {
-    /// Starts with an empty mailbox and a server that knows IDLE.
+    /// Starts with an empty mailbox and support for IDLE.
     ///
     /// # Errors
-    /// [`TestkitError::Listen`].
+    /// Returns [`TestkitError::Listen`] if no loopback port can be bound.
     pub async fn start() -> Result<Self, TestkitError> {
         let (state, stop) = (Watched::new(State::default()), CancellationToken::new());
         let imap = listen(state.clone(), stop.clone(), imap::serve).await?;
@@ -56,27 +56,27 @@ impl MailFake {
         })
     }
 
-    /// The port of the mailbox.
+    /// Returns the port of the IMAP server.
     #[must_use]
     pub fn imap_port(&self) -> u16 {
         self.imap.number()
     }
 
-    /// The port of the server for sending.
+    /// Returns the port of the SMTP server.
     #[must_use]
     pub fn smtp_port(&self) -> u16 {
         self.smtp.number()
     }
 
-    /// Ends every connection. New ones are taken.
+    /// Cuts every connection. New ones are accepted.
     pub fn cut(&self) {
         self.state.change(|state| state.cuts += 1);
     }
 
-    /// Ends every connection and takes no new ones. Mails can arrive all the same.
+    /// Cuts every connection and accepts no new ones. Mails can still arrive.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn go_down(&self) -> Result<(), TestkitError> {
         self.state.change(|state| {
             state.is_down = true;
@@ -89,10 +89,10 @@ impl MailFake {
             .await
     }
 
-    /// Ends what [`MailFake::go_down`] began, at the same ports.
+    /// Accepts connections again at the same ports, after [`MailFake::go_down`].
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn come_back(&self) -> Result<(), TestkitError> {
         self.state.change(|state| state.is_down = false);
         self.state
@@ -102,55 +102,55 @@ impl MailFake {
             .await
     }
 
-    /// From now on nothing is answered, though no connection ends; or, with `false`, it is again.
+    /// Leaves all commands unanswered while `is_stalled` is `true`, without closing any connection.
     pub fn stall(&self, is_stalled: bool) {
         self.state.change(|state| state.is_stalled = is_stalled);
     }
 
-    /// Whoever waits for mail is told how many there are, though there are no more.
+    /// Sends waiting (IDLE) clients the number of mails, although it has not changed.
     pub fn nudge(&self) {
         self.state.change(|state| state.nudges += 1);
     }
 
-    /// From the next connection on the mailbox knows no IDLE.
+    /// Withdraws support for IDLE, from the next connection on.
     pub fn forget_idle(&self) {
         self.state.change(|state| state.has_idle = false);
     }
 
-    /// From the next connection on the mailbox keeps no keywords.
+    /// Withdraws support for keywords, from the next connection on.
     pub fn forget_keywords(&self) {
         self.state.change(|state| state.keeps_keywords = false);
     }
 
-    /// Another password is valid from now on.
+    /// Changes the password.
     pub fn change_password(&self, password: &str) {
         self.state
             .change(|state| password.clone_into(&mut state.password));
     }
 
-    /// The mailbox is made anew with the same mails: their numbers change, their flags stay.
+    /// Recreates the mailbox with the same mails: their UIDs change, their flags stay.
     pub fn renumber(&self) {
         self.state.change(State::renumber);
     }
 
-    /// The provider's server for access tokens, at the path `/token`; it stops when dropped. With one
-    /// that it gave, one can log in as [`USER`] by `XOAUTH2`.
+    /// Starts the provider's token endpoint, at the path `/token`; it stops on drop. Access tokens
+    /// issued by it authenticate [`USER`] by `XOAUTH2`.
     ///
     /// # Errors
-    /// [`TestkitError::Listen`].
+    /// Returns [`TestkitError::Listen`] if no loopback port can be bound.
     pub async fn token_server(&self) -> Result<Server, TestkitError> {
         let state = self.state.clone();
         Server::start(move |request| std::future::ready(tokens::answer(&state, &request))).await
     }
 
-    /// From now on every answer with an access token brings another refresh token, and the one before
-    /// it is worth nothing.
+    /// Rotates refresh tokens from now on: every answer with an access token also has a new refresh
+    /// token and invalidates the previous one.
     pub fn rotate_refresh_tokens(&self) {
         self.state.change(|state| state.provider.rotates = true);
     }
 
-    /// No refresh token is valid any more, and no access token that was given; or, with a text, that
-    /// refresh token is.
+    /// Revokes all refresh and access tokens. `refresh`, if given, becomes the one valid refresh
+    /// token.
     pub fn revoke_tokens(&self, refresh: Option<&str>) {
         self.state.change(|state| {
             state.provider.refresh = refresh.map(str::to_owned);
@@ -158,71 +158,71 @@ impl MailFake {
         });
     }
 
-    /// Sets how long access tokens are said to last, in seconds; 3600 unless set.
+    /// Sets the reported lifetime of access tokens, in seconds; 3600 by default.
     pub fn set_access_time(&self, seconds: u64) {
         self.state.change(|state| state.provider.lasts = seconds);
     }
 
-    /// The access tokens that were given are not taken any more.
+    /// Invalidates the access tokens issued so far.
     pub fn end_access(&self) {
         self.state.change(|state| state.provider.valid.clear());
     }
 
-    /// How many access tokens were given.
+    /// Returns the number of access tokens issued.
     #[must_use]
     pub fn access_tokens(&self) -> usize {
         self.state.read(|state| state.provider.given)
     }
 
-    /// The refresh token that is valid.
+    /// Returns the valid refresh token.
     #[must_use]
     pub fn refresh_token(&self) -> Option<String> {
         self.state.read(|state| state.provider.refresh.clone())
     }
 
-    /// A mail is there that arrived so many days ago. Returns its number.
+    /// Adds a mail that arrived `days` days ago. Returns its UID.
     pub fn push_earlier(&self, days: u64, mail: impl Into<Vec<u8>>) -> u32 {
         self.state
             .change(|state| state.push_earlier(days, mail.into()))
     }
 
-    /// A mail arrives. Returns its number.
+    /// Adds a mail that arrives now. Returns its UID.
     pub fn push(&self, mail: impl Into<Vec<u8>>) -> u32 {
         self.state.change(|state| state.push(mail.into()))
     }
 
-    /// Lets the next command of this name go wrong: `UID FETCH`, `GREETING` and the like in the mailbox; `EHLO`,
-    /// `AUTH`, `MAIL`, `RCPT`, `DATA` and `CONTENT` while sending.
+    /// Scripts a fault for the next command of this name that has none yet: `UID FETCH`, `GREETING`
+    /// and the like for IMAP; `EHLO`, `AUTH`, `MAIL`, `RCPT`, `DATA` and `CONTENT` for SMTP.
     pub fn fail_next(&self, command: &str, fault: MailFault) {
         self.state
             .change(|state| state.commands.fail_next(command, fault));
     }
 
-    /// The mails in the mailbox.
+    /// Returns the mails in the mailbox.
     #[must_use]
     pub fn mails(&self) -> Vec<StoredMail> {
         self.state.read(|state| state.mails.clone())
     }
 
-    /// The mails that were sent, in order.
+    /// Returns the mails that were sent, in order.
     #[must_use]
     pub fn sent(&self) -> Vec<SentMail> {
         self.state.read(|state| state.sent.clone())
     }
 
-    /// The commands that came, without their arguments.
+    /// Returns the commands received so far, without their arguments.
     #[must_use]
     pub fn commands(&self) -> Vec<String> {
         self.state.read(|state| state.commands.all().to_vec())
     }
 
-    /// What no client should have said.
+    /// Returns the protocol violations of clients.
     #[must_use]
     pub fn violations(&self) -> Vec<String> {
         self.state.read(|state| state.violations.clone())
     }
 
-    /// Whether a mail has a flag.
+    /// Returns `true` if a mail has a flag.
     #[must_use]
     pub fn has_flag(&self, uid: u32, flag: &str) -> bool {
         self.state.read(|state| state.has_flag(uid, flag))
@@ -231,7 +231,7 @@ impl MailFake {
     /// Waits until a mail has a flag.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn wait_for_flag(&self, uid: u32, flag: &str) -> Result<(), TestkitError> {
         let what = format!("mail {uid} to be {flag}");
         self.state
@@ -239,10 +239,10 @@ impl MailFake {
             .await
     }
 
-    /// Waits until `probe` finds what it looks for among the mails that were sent.
+    /// Waits until `probe` returns a value for the mails sent.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`] naming `what`.
+    /// Returns [`TestkitError::TimedOut`] naming `what` if the wait times out.
     pub async fn wait_for<R>(
         &self,
         what: &str,
@@ -251,20 +251,20 @@ impl MailFake {
         self.state.wait_for(what, |state| probe(&state.sent)).await
     }
 
-    /// Waits until so many mails were sent, and returns all of them.
+    /// Waits until `count` mails were sent, and returns all of them.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn wait_for_sent(&self, count: usize) -> Result<Vec<SentMail>, TestkitError> {
         let what = format!("{count} mails to be sent");
         self.wait_for(&what, |sent| (sent.len() >= count).then(|| sent.to_vec()))
             .await
     }
 
-    /// Waits until so many commands of a name have come.
+    /// Waits until `count` commands of a name were received.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn wait_for_command(&self, command: &str, count: usize) -> Result<(), TestkitError> {
         let what = format!("{count} times {command}");
         self.state
@@ -274,7 +274,7 @@ impl MailFake {
     }
 }
 
-/// How many servers there are.
+/// Number of servers (IMAP and SMTP).
 const SERVERS: usize = 2;
 
 /// Serves every connection to a new port until `stop` fires.
@@ -308,7 +308,8 @@ where
                     Ok((stream, _)) = open.accept() => {
                         let cuts = state.read(|state| state.cuts);
                         let (serving, watched, stop) = (serve(stream, state.clone()), state.clone(), stop.clone());
-                        // A client that goes away is no matter of the fake.
+                        // A client that disconnects is not an error of the fake, so the result is
+                        // ignored.
                         connections.spawn(async move {
                             tokio::select! {
                                 _ = serving => {}
@@ -335,19 +336,20 @@ where
     Ok(port)
 }
 
-/// The next line without its end. `None` when there is none.
+/// Reads the next line, without its line ending. Returns `None` at the end of the stream.
 async fn line(reader: &mut (impl AsyncBufRead + Unpin)) -> std::io::Result<Option<String>> {
     line_into(reader, &mut Vec::new()).await
 }
 
-/// The same; what was read when it is not awaited to its end stays in `begun`, for the next call.
+/// Like [`line`], but cancel-safe: if the future is dropped, the bytes read so far stay in `begun`
+/// for the next call.
 async fn line_into(
     reader: &mut (impl AsyncBufRead + Unpin),
     begun: &mut Vec<u8>,
 ) -> std::io::Result<Option<String>> {
     reader.read_until(b'\n', begun).await?;
     let line = std::mem::take(begun);
-    // A line without an end is nobody's command: who began it was killed or has given up.
+    // An unterminated line is not a command: the client was killed or gave up while sending it.
     if !line.ends_with(b"\n") {
         return Ok(None);
     }

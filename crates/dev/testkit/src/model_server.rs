@@ -1,8 +1,8 @@
 //! A scripted model over HTTP: OpenAI's `/chat/completions` and Anthropic's `/messages`, JSON and SSE.
 //!
-//! It is as strict as the vendors (see [`ModelServer::violations`]): a request that they would refuse
-//! is answered 400 in their error shape, uses up no reply and is remembered. It checks shapes only;
-//! it counts no tokens and knows no models.
+//! It is as strict as the vendors (see [`ModelServer::violations`]): a request that they would
+//! refuse is answered with status 400 in their error shape and recorded, without using up a reply.
+//! It checks shapes only: it neither counts tokens nor knows any models.
 
 mod anthropic;
 mod frames;
@@ -22,7 +22,7 @@ use crate::reply::{Answer, Failure, FailureBody, Reply, Shape};
 use crate::script::Script;
 use crate::sync::Watched;
 
-/// A running scripted model; it stops when dropped.
+/// A running scripted model; it stops on drop.
 #[derive(Debug)]
 pub struct ModelServer {
     server: Server,
@@ -43,7 +43,7 @@ struct Record {
     violations: Vec<String>,
 }
 
-/// What an answer has to repeat from its request.
+/// Values of a request that its answer repeats.
 struct Echo {
     number: usize,
     model: String,
@@ -52,28 +52,28 @@ struct Echo {
 }
 
 impl ModelServer {
-    /// A server that gives these replies in order, one per valid request.
+    /// Starts a server that gives these replies in order, one per valid request.
     ///
     /// # Errors
-    /// [`TestkitError::Listen`].
+    /// Returns [`TestkitError::Listen`] if no loopback port can be bound.
     pub async fn scripted(replies: impl IntoIterator<Item = Reply>) -> Result<Self, TestkitError> {
         Self::start(Script::queue(replies), None).await
     }
 
-    /// A server that decides by the request.
+    /// Starts a server whose replies are computed from the request.
     ///
     /// # Errors
-    /// [`TestkitError::Listen`].
+    /// Returns [`TestkitError::Listen`] if no loopback port can be bound.
     pub async fn answering(
         rule: impl Fn(&ModelRequest) -> Reply + Send + Sync + 'static,
     ) -> Result<Self, TestkitError> {
         Self::start(Script::rule(rule), None).await
     }
 
-    /// Like [`ModelServer::scripted`], and every request without this key is answered 401.
+    /// Like [`ModelServer::scripted`], but answers every request without this key with status 401.
     ///
     /// # Errors
-    /// [`TestkitError::Listen`].
+    /// Returns [`TestkitError::Listen`] if no loopback port can be bound.
     pub async fn with_key(
         key: impl Into<String>,
         replies: impl IntoIterator<Item = Reply>,
@@ -99,13 +99,14 @@ impl ModelServer {
         Ok(Self { server, shared })
     }
 
-    /// The base address for OpenAI-compatible clients and for Anthropic's: `http://127.0.0.1:<port>/v1`.
+    /// Returns the base URL for OpenAI-compatible clients and for Anthropic's:
+    /// `http://127.0.0.1:<port>/v1`.
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("{}/v1", self.server.url())
     }
 
-    /// The server itself: address, abandoned answers, shutdown.
+    /// Returns the underlying server: address, abandoned answers, shutdown.
     #[must_use]
     pub fn server(&self) -> &Server {
         &self.server
@@ -116,28 +117,28 @@ impl ModelServer {
         self.shared.script.push(reply.into());
     }
 
-    /// How many queued replies nobody has asked for.
+    /// Returns the number of queued replies that were not used yet.
     #[must_use]
     pub fn replies_left(&self) -> usize {
         self.shared.script.left()
     }
 
-    /// Every request for a completion so far, refused ones included.
+    /// Returns every completion request so far, refused ones included.
     #[must_use]
     pub fn requests(&self) -> Vec<ModelRequest> {
         self.shared.record.read(|record| record.requests.clone())
     }
 
-    /// Every other request, such as `GET /v1/models`.
+    /// Returns every other request, such as `GET /v1/models`.
     #[must_use]
     pub fn other_requests(&self) -> Vec<Request> {
         self.shared.record.read(|record| record.others.clone())
     }
 
-    /// Waits until there were `count` requests for a completion and returns them all.
+    /// Waits until there were `count` completion requests, and returns them all.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn wait_for(&self, count: usize) -> Result<Vec<ModelRequest>, TestkitError> {
         let what = format!("{count} model requests");
         let reached =
@@ -145,8 +146,8 @@ impl ModelServer {
         self.shared.record.wait_for(&what, reached).await
     }
 
-    /// What the vendors would have refused, and requests for which the script had no reply left; a good
-    /// test ends with none.
+    /// Returns the requests that the vendors would have refused, and those for which the script had
+    /// no reply left. A passing test ends with none.
     #[must_use]
     pub fn violations(&self) -> Vec<String> {
         self.shared.record.read(|record| record.violations.clone())

@@ -1,12 +1,11 @@
-//! Notes in memory.
+//! In-memory notes of a channel.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nanobot_channel::{Aside, LONGEST_ASIDE, LONGEST_NOTE, NoteError, Notes, async_trait};
 
-/// What a channel keeps for itself, for as long as somebody holds this: give it to a second run, and
-/// that one is a restart.
+/// In-memory storage for the notes of a channel. Passing it to a second run simulates a restart.
 #[derive(Debug, Default)]
 pub struct NoteBook {
     notes: Mutex<BTreeMap<&'static str, String>>,
@@ -14,13 +13,13 @@ pub struct NoteBook {
 }
 
 impl NoteBook {
-    /// All notes, by name.
+    /// Returns all notes, by name.
     #[must_use]
     pub fn all(&self) -> BTreeMap<&'static str, String> {
         self.notes().clone()
     }
 
-    /// Bytes that were set aside, by key.
+    /// Returns the bytes that were set aside, by key.
     #[must_use]
     pub fn all_aside(&self) -> BTreeMap<String, Vec<u8>> {
         self.aside
@@ -29,7 +28,7 @@ impl NoteBook {
             .clone()
     }
 
-    /// Removes something that was set aside, as a person does who has looked at it.
+    /// Removes bytes that were set aside, as an operator does after inspecting them.
     pub fn remove_aside(&self, key: &str) {
         self.aside
             .lock()

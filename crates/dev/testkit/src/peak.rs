@@ -1,8 +1,8 @@
-//! Measures how much memory a piece of work takes at its peak.
+//! Measures the peak memory of a piece of work.
 //!
-//! Decision: the kernel counts, in a process of its own, because the tests of a program share one heap
-//! and no allocator can be replaced without unsafe code. Only Linux counts so; elsewhere the work runs
-//! and its peak is unknown.
+//! The kernel does the counting, in a separate process, because the tests of a program share one
+//! heap and an allocator cannot be replaced without unsafe code. Only Linux supports this;
+//! elsewhere the work runs and its peak is unknown.
 
 use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
@@ -10,25 +10,25 @@ use std::time::{Duration, Instant};
 
 use crate::TestkitError;
 
-/// Says to the process that it is the one in which the work of that name is measured.
+/// Environment variable that marks the measured process; its value is the name of the test.
 const ROLE: &str = "NANOBOT_MEASURED_WORK";
 
-/// Names the file into which that process writes what it measured.
+/// Environment variable with the path of the file to which that process writes its measurement.
 const REPORT: &str = "NANOBOT_MEASURED_REPORT";
 
-/// Ends a run that hangs. No measure of speed.
+/// Timeout after which a hanging run is killed. It is not a measure of speed.
 const HANG_GUARD: Duration = Duration::from_secs(240);
 
-/// The most memory that work from outside may take beyond an idle process, in bytes.
+/// Maximum memory that handling untrusted input may take beyond an idle process, in bytes.
 pub const PEAK_LIMIT: u64 = 64 << 20;
 
-/// Runs `work` in another process of this test program and returns by how many bytes its memory grew
-/// at most; `None` where that cannot be known.
+/// Runs `work` in another process of this test program and returns the growth of its peak memory in
+/// bytes; `None` if it cannot be measured.
 ///
-/// To be called by the test of the full name `test`, once.
+/// Must be called once, by the test whose full name is `test`.
 ///
 /// # Errors
-/// If the process cannot be started, fails, or is killed because it hangs.
+/// Returns an error if the process cannot be started, fails, or is killed because it hangs.
 pub fn peak_of(test: &str, work: impl FnOnce()) -> Result<Option<u64>, TestkitError> {
     if std::env::var_os(ROLE).is_some_and(|role| *role == *test) {
         let before = high_water();
@@ -63,16 +63,16 @@ pub fn peak_of(test: &str, work: impl FnOnce()) -> Result<Option<u64>, TestkitEr
     Ok(line.parse().ok())
 }
 
-/// The processor time that one reading of hostile input may take: two seconds of a release build. A debug
+/// Maximum processor time for reading one hostile input: two seconds in a release build. A debug
 /// build is up to ten times as slow.
 pub const TIME_LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 2 });
 
-/// Has `run` take each of the inputs, in a process whose memory and processor time are measured.
+/// Runs `run` on each of the inputs, in a process whose memory and processor time are measured.
 ///
-/// To be called by the test of the full name `test`, once.
+/// Must be called once, by the test whose full name is `test`.
 ///
 /// # Errors
-/// As [`peak_of`], and where they are more than [`PEAK_LIMIT`] and [`TIME_LIMIT`].
+/// Returns the errors of [`peak_of`], and an error if [`PEAK_LIMIT`] or [`TIME_LIMIT`] is exceeded.
 pub fn check_bounded<T>(
     test: &str,
     inputs: impl IntoIterator<Item = T>,
@@ -121,10 +121,10 @@ fn finish(test: &str, child: &mut Child) -> Result<(), TestkitError> {
     }
 }
 
-/// The most memory that any process has had which this process started and waited for, in bytes;
-/// `None` where the kernel does not count it.
+/// Returns the largest peak memory among the child processes that this process has waited for, in
+/// bytes; `None` if the kernel does not count it.
 ///
-/// Means something only inside the work of [`peak_of`]: elsewhere other tests start processes as well.
+/// Meaningful only inside the work of [`peak_of`]: elsewhere other tests start processes as well.
 #[must_use]
 pub fn peak_of_programs() -> Option<u64> {
     #[cfg(target_os = "linux")]
@@ -139,11 +139,11 @@ pub fn peak_of_programs() -> Option<u64> {
     None
 }
 
-/// The processor time that this process has taken so far, and the processes that it waited for; `None`
-/// where the kernel does not count it. Other work on the machine hardly changes it, which makes it a
-/// measure that tests can rely on.
+/// Returns the processor time of this process and of the child processes that it has waited for;
+/// `None` if the kernel does not count it. Other load on the machine hardly changes it, so tests
+/// can rely on it.
 ///
-/// Means something only inside the work of [`peak_of`], as [`peak_of_programs`].
+/// Like [`peak_of_programs`], meaningful only inside the work of [`peak_of`].
 #[must_use]
 pub fn processor_time() -> Option<Duration> {
     #[cfg(unix)]
@@ -166,7 +166,7 @@ pub fn processor_time() -> Option<Duration> {
     None
 }
 
-/// The most memory that this process has had, in bytes.
+/// Returns the peak memory of this process, in bytes.
 fn high_water() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status

@@ -1,4 +1,4 @@
-//! A port that a test can name before anybody listens there.
+//! A port that a test can name before a server listens on it.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -7,12 +7,12 @@ use tokio::net::TcpSocket;
 
 use crate::TestkitError;
 
-/// A loopback port that the system gives to nobody else while this lives.
+/// A loopback port that the system assigns to no other program while this value lives.
 ///
-/// Nobody listens there: a connection is refused until a program that was told the port begins to.
-/// On Linux it can do so in spite of the reservation, because both sockets allow the address to be
-/// used again and one of them only is bound. Elsewhere it cannot, so there the port is free from
-/// the beginning, and another program may be faster.
+/// Connections are refused until the program under test listens on the port. On Linux it can do so
+/// despite the reservation, because both sockets set the option to reuse the address and the
+/// reserving socket is only bound. Elsewhere that does not work, so the port is released at once
+/// and another program may take it first.
 #[derive(Debug)]
 pub struct ReservedPort {
     address: SocketAddr,
@@ -20,10 +20,10 @@ pub struct ReservedPort {
 }
 
 impl ReservedPort {
-    /// Reserves a free port of 127.0.0.1.
+    /// Reserves a free port on 127.0.0.1.
     ///
     /// # Errors
-    /// [`TestkitError::Listen`] when there is none.
+    /// Returns [`TestkitError::Listen`] if there is none.
     pub fn new() -> Result<Self, TestkitError> {
         Self::reserve().map_err(TestkitError::Listen)
     }
@@ -41,13 +41,13 @@ impl ReservedPort {
         })
     }
 
-    /// The port.
+    /// Returns the port number.
     #[must_use]
     pub fn number(&self) -> u16 {
         self.address.port()
     }
 
-    /// `127.0.0.1:<port>`.
+    /// Returns `127.0.0.1:<port>`.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address

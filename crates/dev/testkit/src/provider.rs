@@ -1,7 +1,8 @@
 //! A scripted model in process: the [`Provider`] contract without HTTP.
 //!
-//! It records every [`ChatRequest`] and answers in the vocabulary of [`Reply`]. Delays run on tokio's
-//! clock, so tests may pause it. What only a wire can show (raw bytes) is a malformed answer here.
+//! It records every [`ChatRequest`] and answers with [`Reply`] values. Delays run on tokio's clock,
+//! so tests may pause it. Replies that exist only on a wire (raw bytes) become malformed answers
+//! here.
 
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use crate::reply::{Answer, Ending, Failure, FailureBody, Gate, Reply, Shape};
 use crate::script::Script;
 use crate::sync::Watched;
 
-/// A model that says what a test tells it to.
+/// A provider that gives scripted replies.
 #[derive(Debug)]
 pub struct ScriptedProvider {
     name: ProviderName,
@@ -24,10 +25,10 @@ pub struct ScriptedProvider {
     requests: Watched<Vec<ChatRequest>>,
 }
 
-/// What has to pass, and what comes then.
+/// A stream item, and the pause before it.
 type Item = (Pause, Result<StreamEvent, ProviderError>);
 
-/// What an event waits for.
+/// The pause before an event.
 enum Pause {
     None,
     Time(Duration),
@@ -35,19 +36,19 @@ enum Pause {
 }
 
 impl ScriptedProvider {
-    /// A provider called `scripted` that gives these replies in order.
+    /// Creates a provider called `scripted` that gives these replies in order.
     #[must_use]
     pub fn scripted(replies: impl IntoIterator<Item = Reply>) -> Self {
         Self::new("scripted", Script::queue(replies))
     }
 
-    /// A provider called `scripted` that decides by the request.
+    /// Creates a provider called `scripted` whose replies are computed from the request.
     #[must_use]
     pub fn answering(rule: impl Fn(&ChatRequest) -> Reply + Send + Sync + 'static) -> Self {
         Self::new("scripted", Script::rule(rule))
     }
 
-    /// The same under another name.
+    /// Sets the provider's name.
     #[must_use]
     pub fn named(self, name: impl Into<ProviderName>) -> Self {
         Self {
@@ -69,22 +70,22 @@ impl ScriptedProvider {
         self.script.push(reply.into());
     }
 
-    /// How many queued replies nobody has asked for.
+    /// Returns the number of queued replies that were not used yet.
     #[must_use]
     pub fn replies_left(&self) -> usize {
         self.script.left()
     }
 
-    /// Every request so far.
+    /// Returns every request so far.
     #[must_use]
     pub fn requests(&self) -> Vec<ChatRequest> {
         self.requests.read(Clone::clone)
     }
 
-    /// Waits until there were `count` requests and returns them all.
+    /// Waits until there were `count` requests, and returns them all.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn wait_for(&self, count: usize) -> Result<Vec<ChatRequest>, TestkitError> {
         let what = format!("{count} model requests");
         self.requests
@@ -220,7 +221,7 @@ fn finish_of(reason: &str) -> FinishReason {
     }
 }
 
-/// What a vendor client would make of the scripted status.
+/// Maps the scripted status to the error that a vendor client would return.
 fn error_of(failure: &Failure) -> ProviderError {
     let (message, code) = match &failure.body {
         FailureBody::Message { text, code } => (text.clone(), code.as_deref().unwrap_or_default()),

@@ -1,7 +1,8 @@
-//! A proxy that speaks HTTP (also `CONNECT`) and SOCKS5 on one port.
+//! A proxy that speaks HTTP (including `CONNECT`) and SOCKS5 on one port.
 //!
-//! Whatever a client asks for, it gets to one server, so that a name that resolves nowhere shows that
-//! the proxy was used. A client that has to say who it is and does not is turned away.
+//! All connections go to one server, whatever host the client names. A host name that does not
+//! resolve therefore proves that the proxy was used. If credentials are required, clients without
+//! them are rejected.
 
 use std::fmt;
 use std::io;
@@ -18,14 +19,14 @@ use crate::sync::Watched;
 
 const HEAD_LIMIT: usize = 64 * 1024;
 
-/// A running proxy; it stops when dropped.
+/// A running proxy; it stops on drop.
 pub struct Proxy {
     address: SocketAddr,
     asked: Watched<Vec<String>>,
     _stops: DropGuard,
 }
 
-/// What all connections share.
+/// State shared by all connections.
 #[derive(Clone)]
 struct Rules {
     target: SocketAddr,
@@ -34,18 +35,18 @@ struct Rules {
 }
 
 impl Proxy {
-    /// Starts one that leads to `target`.
+    /// Starts a proxy that connects to `target`.
     ///
     /// # Errors
-    /// [`TestkitError::Listen`].
+    /// Returns [`TestkitError::Listen`] if no loopback port can be bound.
     pub async fn start(target: SocketAddr) -> Result<Self, TestkitError> {
         Self::listen(target, None).await
     }
 
-    /// The same for those who know a name and a password.
+    /// Like [`Proxy::start`], but requires a user name and a password.
     ///
     /// # Errors
-    /// [`TestkitError::Listen`].
+    /// Returns [`TestkitError::Listen`] if no loopback port can be bound.
     pub async fn with_password(
         target: SocketAddr,
         name: &str,
@@ -74,7 +75,7 @@ impl Proxy {
             while let Some(accepted) = ends.run_until_cancelled(listener.accept()).await {
                 let Ok((stream, _)) = accepted else { continue };
                 let (rules, ends) = (rules.clone(), ends.clone());
-                // A client that leaves in the middle is its own affair.
+                // A client that disconnects midway is not an error of the proxy.
                 served.spawn(async move {
                     ends.run_until_cancelled(rules.serve(stream))
                         .await
@@ -89,13 +90,13 @@ impl Proxy {
         })
     }
 
-    /// `127.0.0.1:<port>`.
+    /// Returns `127.0.0.1:<port>`.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The hosts with their ports that were asked for, in order.
+    /// Returns the requested hosts with their ports, in order.
     #[must_use]
     pub fn asked(&self) -> Vec<String> {
         self.asked.read(Clone::clone)
@@ -159,7 +160,7 @@ impl Rules {
         let (host, path) = after.split_once('/').unwrap_or((after, ""));
         self.note(host);
         let mut server = TcpStream::connect(self.target).await?;
-        // One request per connection: a second one would not be looked at.
+        // Close after one request: the proxy would not inspect a second one.
         server
             .write_all(
                 format!("{method} /{path} HTTP/1.1\r\nConnection: close\r\n{rest}").as_bytes(),
@@ -168,7 +169,7 @@ impl Rules {
         copy_bidirectional(&mut client, &mut server).await.map(drop)
     }
 
-    /// RFC 1928, and RFC 1929 for the password.
+    /// Serves SOCKS5 (RFC 1928), with password authentication (RFC 1929).
     async fn serve_socks(&self, mut client: TcpStream) -> io::Result<()> {
         let [_version, count] = read(&mut client).await?;
         let mut methods = vec![0; usize::from(count)];
@@ -205,7 +206,7 @@ impl Rules {
     }
 }
 
-/// Whether a request shows these credentials.
+/// Returns `true` if the request's head has these credentials.
 fn shows(head: &str, name: &str, password: &str) -> bool {
     let expected = base64::engine::general_purpose::STANDARD.encode(format!("{name}:{password}"));
     head.lines()
@@ -225,7 +226,7 @@ async fn read<const N: usize>(stream: &mut TcpStream) -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// A text behind a byte that says how long it is.
+/// Reads a text prefixed by its length in one byte.
 async fn read_text(stream: &mut TcpStream) -> io::Result<String> {
     let [length] = read(stream).await?;
     let mut text = vec![0; usize::from(length)];

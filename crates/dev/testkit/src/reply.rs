@@ -1,8 +1,8 @@
-//! What a scripted model answers, in one vocabulary for every shape it can be served in.
+//! Replies of a scripted model, independent of the API that serves them.
 //!
 //! The same [`Reply`] is rendered as OpenAI JSON, OpenAI SSE, Anthropic JSON, Anthropic SSE or as
-//! stream events of the `Provider` contract, whichever the request asks for. Only
-//! [`Reply::raw`] is bound to HTTP.
+//! stream events of the `Provider` contract, depending on the request. Only [`Reply::raw`] is bound
+//! to HTTP.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::TestkitError;
 use crate::corpus::Row;
 use crate::http::Response;
 
-/// One answer of a scripted model.
+/// One reply of a scripted model.
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub(crate) shape: Shape,
@@ -30,8 +30,8 @@ pub(crate) enum Shape {
     Hang,
 }
 
-/// Holds replies back until a test opens it: how tests act in the middle of a model call. Clones
-/// are the same gate.
+/// A gate that holds replies back until a test opens it, so that tests can act in the middle of a
+/// model call. Clones share the same gate.
 #[derive(Clone, Debug, Default)]
 pub struct Gate(Arc<CancellationToken>);
 
@@ -44,13 +44,13 @@ impl PartialEq for Gate {
 impl Eq for Gate {}
 
 impl Gate {
-    /// A closed gate.
+    /// Creates a closed gate.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lets every reply behind it go, now and later.
+    /// Releases every reply held by this gate, now and later.
     pub fn open(&self) {
         self.0.cancel();
     }
@@ -60,13 +60,13 @@ impl Gate {
     }
 }
 
-/// A well-formed message and how its delivery ends.
+/// A well-formed message and the way its delivery ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) reasoning: Option<Reasoning>,
     pub(crate) deltas: Vec<String>,
     pub(crate) delay: Duration,
-    /// What the text waits for behind its first piece.
+    /// Gate before the text that follows the first piece.
     pub(crate) hold: Option<Gate>,
     pub(crate) calls: Vec<ScriptedCall>,
     pub(crate) finish: Option<String>,
@@ -106,16 +106,16 @@ pub(crate) enum FailureBody {
 /// A tool call of a scripted answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptedCall {
-    /// The id; made up (unique within the server) when absent.
+    /// The id; generated (unique within the server) if absent.
     pub id: Option<String>,
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
     /// The arguments as the model wrote them, valid JSON or not.
     pub arguments: String,
 }
 
 impl ScriptedCall {
-    /// A call with well-formed arguments and a made-up id.
+    /// Creates a call with well-formed arguments and a generated id.
     #[must_use]
     pub fn new(name: impl Into<String>, arguments: &Value) -> Self {
         Self {
@@ -125,7 +125,7 @@ impl ScriptedCall {
         }
     }
 
-    /// The same with an id of its own.
+    /// Sets the id.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
@@ -133,7 +133,7 @@ impl ScriptedCall {
     }
 }
 
-/// What an answer costs unless it says otherwise: ten tokens in, five out, nothing cached.
+/// Default usage of an answer: ten prompt tokens, five completion tokens, nothing cached.
 const USUAL: Usage = Usage {
     prompt_tokens: 10,
     completion_tokens: 5,
@@ -143,13 +143,13 @@ const USUAL: Usage = Usage {
 };
 
 impl Reply {
-    /// A text in one piece.
+    /// Creates an answer with the text in one piece.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self::deltas([text])
     }
 
-    /// A text in these pieces.
+    /// Creates an answer with the text in these pieces.
     #[must_use]
     pub fn deltas<I>(deltas: I) -> Self
     where
@@ -168,19 +168,19 @@ impl Reply {
         })))
     }
 
-    /// One tool call without text.
+    /// Creates an answer with one tool call and no text.
     #[must_use]
     pub fn call(name: impl Into<String>, arguments: &Value) -> Self {
         Self::calls([ScriptedCall::new(name, arguments)])
     }
 
-    /// Tool calls without text.
+    /// Creates an answer with tool calls and no text.
     #[must_use]
     pub fn calls(calls: impl IntoIterator<Item = ScriptedCall>) -> Self {
         Self::deltas(Vec::<String>::new()).and_calls(calls)
     }
 
-    /// An error status with the vendor's error object around `message`.
+    /// Creates an error status with `message` in the vendor's error object.
     #[must_use]
     pub fn error(status: u16, message: impl Into<String>) -> Self {
         let body = FailureBody::Message {
@@ -194,7 +194,7 @@ impl Reply {
         }))
     }
 
-    /// An error status whose error object also has a code, such as `insufficient_quota`.
+    /// Creates an error status whose error object also has a code, such as `insufficient_quota`.
     #[must_use]
     pub fn error_code(status: u16, code: impl Into<String>, message: impl Into<String>) -> Self {
         let body = FailureBody::Message {
@@ -208,7 +208,7 @@ impl Reply {
         }))
     }
 
-    /// A status with exactly this body.
+    /// Creates a status with exactly this body.
     #[must_use]
     pub fn status(status: u16, content_type: impl Into<String>, body: impl Into<String>) -> Self {
         let body = FailureBody::Exactly {
@@ -222,34 +222,35 @@ impl Reply {
         }))
     }
 
-    /// Never answers, not even with a status line.
+    /// Creates a reply that never comes, not even a status line.
     #[must_use]
     pub fn hang() -> Self {
         Self::of(Shape::Hang)
     }
 
-    /// Exactly this on the socket. In process it is a malformed answer.
+    /// Creates a reply that writes exactly this response to the socket. In process it is a
+    /// malformed answer.
     #[must_use]
     pub fn raw(response: Response) -> Self {
         Self::of(Shape::Raw(response))
     }
 
-    /// The `http` object of a corpus row.
+    /// Creates the reply that the `http` object of a corpus row describes.
     ///
     /// # Errors
-    /// [`TestkitError::Corpus`] when the row has none.
+    /// Returns [`TestkitError::Corpus`] if the row has none.
     pub fn corpus(row: &Row) -> Result<Self, TestkitError> {
         Ok(Self::raw(row.response()?))
     }
 
-    /// The same with tool calls after the text.
+    /// Adds tool calls after the text.
     #[must_use]
     pub fn and_calls(self, calls: impl IntoIterator<Item = ScriptedCall>) -> Self {
         self.answer(|answer| answer.calls.extend(calls))
     }
 
-    /// The same with reasoning before the text: `reasoning_content` for OpenAI, a thinking block with
-    /// that signature for Anthropic, and both in process unless the signature is empty.
+    /// Adds reasoning before the text: `reasoning_content` for OpenAI, a thinking block with that
+    /// signature for Anthropic, and both in process unless the signature is empty.
     #[must_use]
     pub fn with_reasoning(self, text: impl Into<String>, signature: impl Into<String>) -> Self {
         let reasoning = Reasoning {
@@ -259,46 +260,46 @@ impl Reply {
         self.answer(|answer| answer.reasoning = Some(reasoning))
     }
 
-    /// The same with these token counts. Each shape tells of them what its vendor tells: cache writes are
-    /// Anthropic's, reasoning tokens OpenAI's.
+    /// Sets the token counts. Each shape reports only the counts that its vendor reports: cache
+    /// writes for Anthropic, reasoning tokens for OpenAI.
     #[must_use]
     pub fn with_usage(self, usage: Usage) -> Self {
         self.answer(|answer| answer.usage = usage)
     }
 
-    /// The same with this pause before each piece of text.
+    /// Adds a pause before each piece of text.
     #[must_use]
     pub fn with_delay(self, delay: Duration) -> Self {
         self.answer(|answer| answer.delay = delay)
     }
 
-    /// The same, but nothing comes behind the first piece of text until the gate opens.
+    /// Holds everything after the first piece of text until the gate opens.
     #[must_use]
     pub fn holding(self, gate: &Gate) -> Self {
         self.answer(|answer| answer.hold = Some(gate.clone()))
     }
 
-    /// The same with this reason to stop, in OpenAI's words (`length`, `content_filter`); they are
-    /// translated for Anthropic.
+    /// Sets the finish reason, in OpenAI's terms (`length`, `content_filter`); it is translated for
+    /// Anthropic.
     #[must_use]
     pub fn with_finish(self, reason: impl Into<String>) -> Self {
         let reason = reason.into();
         self.answer(|answer| answer.finish = Some(reason))
     }
 
-    /// The same, but falling silent after the content, before any sign of its end.
+    /// Stalls after the content, before any end marker.
     #[must_use]
     pub fn then_stall(self) -> Self {
         self.answer(|answer| answer.ending = Ending::Stall)
     }
 
-    /// The same, but the connection is reset in the middle of the last frame of content.
+    /// Resets the connection in the middle of the last content frame.
     #[must_use]
     pub fn then_cut(self) -> Self {
         self.answer(|answer| answer.ending = Ending::Cut)
     }
 
-    /// The same, but an error object ends the stream instead of a reason to stop.
+    /// Ends the stream with an error object instead of a finish reason.
     #[must_use]
     pub fn then_fail(self, kind: impl Into<String>, message: impl Into<String>) -> Self {
         let ending = Ending::Fail {
@@ -308,7 +309,7 @@ impl Reply {
         self.answer(|answer| answer.ending = ending)
     }
 
-    /// An error with one more header field, such as `retry-after`.
+    /// Adds a header field to an error, such as `retry-after`.
     #[must_use]
     pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         if let Shape::Failure(failure) = &mut self.shape {
@@ -317,7 +318,7 @@ impl Reply {
         self
     }
 
-    /// The same, held back until the gate opens.
+    /// Holds the whole reply until the gate opens.
     #[must_use]
     pub fn after(self, gate: &Gate) -> Self {
         Self {
@@ -330,7 +331,7 @@ impl Reply {
         Self { shape, gate: None }
     }
 
-    /// Applies to answers only: what has no message has nothing to change.
+    /// Changes the answer; a reply without a message stays as it is.
     fn answer(mut self, change: impl FnOnce(&mut Answer)) -> Self {
         if let Shape::Answer(answer) = &mut self.shape {
             change(answer);
@@ -344,7 +345,7 @@ impl Answer {
         self.deltas.concat()
     }
 
-    /// OpenAI's word for why the answer ended.
+    /// Returns OpenAI's finish reason of the answer.
     pub(crate) fn finish_reason(&self) -> &str {
         let natural = if self.calls.is_empty() {
             "stop"

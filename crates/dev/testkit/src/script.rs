@@ -1,4 +1,4 @@
-//! Where a scripted model finds its next reply: a queue first, then a rule.
+//! Source of the replies of a scripted model: a queue first, then a rule.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -33,13 +33,13 @@ impl<Q> Script<Q> {
         lock(&self.queue).push_back(reply);
     }
 
-    /// The reply to this request; `None` when the script is at its end.
+    /// Returns the reply to this request; `None` if the script is exhausted.
     pub(crate) fn next(&self, request: &Q) -> Option<Reply> {
         let queued = lock(&self.queue).pop_front();
         queued.or_else(|| self.rule.as_ref().map(|rule| rule(request)))
     }
 
-    /// How many queued replies nobody has asked for.
+    /// Returns the number of queued replies that were not used yet.
     pub(crate) fn left(&self) -> usize {
         lock(&self.queue).len()
     }
