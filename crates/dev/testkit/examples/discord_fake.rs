@@ -1,12 +1,13 @@
 //! Runs the Discord fake for clients in other languages.
 //!
-//! Prints its addresses, token and ids as one line of JSON, then obeys one line of JSON at a time from
-//! standard input and answers each with one: `{"text": …, "channel": …, "reply_to": …, "file": …}`
-//! pushes a message of a person (id 7; to the bot alone without a channel), `{"thread": parent}` begins
-//! a thread, `{"command": …, "arguments": …, "channel": …}` uses a command, `{"press": label, "message":
-//! …, "channel": …}` presses a button, `{"order": "reconnect" | "invalidate" | "hang_up" | "stall" |
-//! "close", "code": …}` does that to the connection, `{"fault": method, "retry_after": …}` scripts a
-//! fault, `{"seen": true}` tells what the bot did. It ends with its input.
+//! Prints its addresses, token and ids as one line of JSON. Then it reads commands from standard
+//! input, one JSON object a line, and answers each with one line: `{"text": …, "channel": …,
+//! "reply_to": …, "file": …}` pushes a message of a person (id 7), as a direct message if there is
+//! no channel; `{"thread": parent}` starts a thread; `{"command": …, "arguments": …, "channel": …}`
+//! invokes a command; `{"press": label, "message": …, "channel": …}` presses a button; `{"order":
+//! "reconnect" | "invalidate" | "hang_up" | "stall" | "close", "code": …}` does that to the
+//! connection; `{"fault": method, "retry_after": …}` scripts a fault; `{"seen": true}` returns what
+//! the bot did. It exits at the end of its input.
 #![expect(clippy::print_stdout, reason = "its output is its interface")]
 
 use std::io::{BufRead as _, stdin};
@@ -27,7 +28,7 @@ async fn main() -> anyhow::Result<()> {
         "channels": CHANNELS.map(|channel| channel.to_string()),
     });
     println!("{where_it_is}");
-    // Waiting for the terminal must not hold up the server, which lives on the other threads.
+    // Reading standard input blocks, so it must not run on the threads that serve the fake.
     let serve = tokio::task::spawn_blocking(move || -> anyhow::Result<()> {
         for line in stdin().lock().lines() {
             println!("{}", obey(&fake, &serde_json::from_str(&line?)?));

@@ -1,9 +1,9 @@
-//! Runs the fake of mail servers for clients in other languages.
+//! Runs the mail server fakes for clients in other languages.
 //!
-//! Prints its ports and who may log in as one line of JSON, then obeys one line of JSON at a time from
-//! standard input and answers each with one: `{"mail": …}` lets a mail arrive, `{"fault": command, "answer": …}`
-//! scripts a fault, and every answer tells what was sent, the flags of the mails, and what no client should
-//! have said. It ends with its input.
+//! Prints its ports and credentials as one line of JSON. Then it reads commands from standard
+//! input, one JSON object a line, and answers each with one line: `{"mail": …}` adds a mail to the
+//! mailbox, `{"fault": command, "answer": …}` scripts a fault. Every answer has the mails sent, the
+//! flags of the mails, and the protocol violations. It exits at the end of its input.
 #![expect(clippy::print_stdout, reason = "its output is its interface")]
 
 use std::io::{BufRead as _, stdin};
@@ -22,7 +22,7 @@ async fn main() -> anyhow::Result<()> {
         "refresh_token": REFRESH_TOKEN,
     });
     println!("{where_it_is}");
-    // Waiting for the terminal must not hold up the servers, which live on the other threads.
+    // Reading standard input blocks, so it must not run on the threads that serve the fake.
     let serve = tokio::task::spawn_blocking(move || -> anyhow::Result<()> {
         for line in stdin().lock().lines() {
             println!("{}", obey(&fake, &serde_json::from_str(&line?)?));

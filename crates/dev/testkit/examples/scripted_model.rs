@@ -1,8 +1,8 @@
-//! Runs the scripted model for clients in other languages, and for trying things by hand.
+//! Runs the scripted model for clients in other languages and for manual tests.
 //!
-//! Prints its base address as one line of JSON and answers until its input ends: `call NAME {…}` with that
-//! tool call, the results of tools with what they said, and everything else with an echo that has been
-//! thought about. With a line of input it tells the violations so far.
+//! Prints its base URL as one line of JSON and answers requests until its input ends: `call NAME
+//! {…}` with that tool call, tool results with their text, and everything else with an echo
+//! preceded by reasoning. For each line of input it prints the violations so far.
 #![expect(clippy::print_stdout, reason = "its output is its interface")]
 
 use std::io::{BufRead as _, stdin};
@@ -15,7 +15,7 @@ use serde_json::json;
 async fn main() -> anyhow::Result<()> {
     let server = ModelServer::answering(answer).await?;
     println!("{}", json!({"base_url": server.base_url()}));
-    // Waiting for the terminal must not hold up the server, which lives on the other threads.
+    // Reading standard input blocks, so it must not run on the threads that serve the model.
     let serve = tokio::task::spawn_blocking(move || -> anyhow::Result<()> {
         for line in stdin().lock().lines() {
             line?;

@@ -1,14 +1,15 @@
 //! Runs the Slack fake for clients in other languages.
 //!
-//! Prints its address and tokens as one line of JSON, then obeys one line of JSON at a time from
-//! standard input and answers each with one: `{"text": …, "channel": …, "thread": …, "file": …}` lets a
-//! person (`U0ANN`) write, and with `"untold": true` nobody is told of it;
-//! `{"press": ts, "channel": …, "value": …}` presses a button,
-//! `{"slash": command, "channel": …, "text": …}` gives a command, `{"acknowledged": number}` waits for
-//! what was pushed as that number, `{"deliveries": number, "count": …}` waits until it was told so often,
-//! `{"reactions": ts, "channel": …}` tells the bot's reactions to a message, `{"disconnect": reason}`
-//! makes connections leave, `{"fault": method, "error" | "retry_after": …}` scripts a fault,
-//! `{"sent": true}` tells what the bot has sent. It ends with its input.
+//! Prints its address and tokens as one line of JSON. Then it reads commands from standard input,
+//! one JSON object a line, and answers each with one line: `{"text": …, "channel": …, "thread": …,
+//! "file": …}` pushes a message of a person (`U0ANN`), and with `"untold": true` sends no event for
+//! it; `{"press": ts, "channel": …, "value": …}` presses a button; `{"slash": command, "channel":
+//! …, "text": …}` sends a slash command; `{"acknowledged": number}` waits until the push of that
+//! number is acknowledged; `{"deliveries": number, "count": …}` waits until it was delivered that
+//! often; `{"reactions": ts, "channel": …}` returns the bot's reactions to a message;
+//! `{"disconnect": reason}` disconnects every connection; `{"fault": method, "error" |
+//! "retry_after": …}` scripts a fault; `{"sent": true}` returns what the bot has sent. It exits at
+//! the end of its input.
 #![expect(clippy::print_stdout, reason = "its output is its interface")]
 
 use std::io::{BufRead as _, stdin};
@@ -28,7 +29,7 @@ async fn main() -> anyhow::Result<()> {
     );
     let mut pushed = Vec::new();
     loop {
-        // Waiting for the terminal must not hold up the server, which lives on the other threads.
+        // Reading standard input blocks, so it must not run on the threads that serve the fake.
         let line = tokio::task::spawn_blocking(|| stdin().lock().lines().next()).await?;
         let Some(line) = line.transpose()? else {
             return Ok(());
@@ -101,7 +102,7 @@ async fn obey(fake: &SlackFake, order: &Value, pushed: &mut Vec<Pushed>) -> anyh
     Ok(answer)
 }
 
-/// What the bot has done so far.
+/// Returns the messages that the bot has sent so far.
 fn report(fake: &SlackFake) -> Value {
     let sent = fake.sent().into_iter().map(|sent| {
         let file = sent.file.map(|file| json!({"name": file.name, "size": file.bytes.len()}));

@@ -1,13 +1,13 @@
 //! Runs the Telegram fake for clients in other languages.
 //!
-//! Prints its address and token as one line of JSON, then obeys one line of JSON at a time from standard
-//! input and answers each with one: `{"text": …, "chat": …, "topic": …, "reply_to": …, "photo": …,
-//! "note": …, "sticker": …, "anonymous": true, "post": true}` pushes a message of a person (id 7), of an
-//! administrator who stays unknown, or of a channel; `{"edit": …, "chat": …, "text": …}` edits one,
-//! `{"press": …, "chat": …, "data": …}` presses a button, `{"fault": method, "retry_after": …}` scripts
-//! a fault, `{"post_to": address}` says where the webhook ends, `{"block": chat}`,
-//! `{"migrate": chat, "to": …}` and `{"close": topic, "chat": …}` change a chat, `{"sent": true}` tells
-//! what the bot has sent. It ends with its input.
+//! Prints its address and token as one line of JSON. Then it reads commands from standard input,
+//! one JSON object a line, and answers each with one line: `{"text": …, "chat": …, "topic": …,
+//! "reply_to": …, "photo": …, "note": …, "sticker": …, "anonymous": true, "post": true}` pushes a
+//! message of a person (id 7), of an anonymous administrator, or of a channel; `{"edit": …, "chat":
+//! …, "text": …}` edits one; `{"press": …, "chat": …, "data": …}` presses a button; `{"fault":
+//! method, "retry_after": …}` scripts a fault; `{"post_to": address}` sets the address for webhook
+//! posts; `{"block": chat}`, `{"migrate": chat, "to": …}` and `{"close": topic, "chat": …}` change
+//! a chat; `{"sent": true}` returns what the bot has sent. It exits at the end of its input.
 #![expect(clippy::print_stdout, reason = "its output is its interface")]
 
 use std::io::{BufRead as _, stdin};
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 async fn main() -> anyhow::Result<()> {
     let fake = TelegramFake::start().await?;
     println!("{}", json!({"api_base": fake.api_base(), "token": TOKEN}));
-    // Waiting for the terminal must not hold up the server, which lives on the other threads.
+    // Reading standard input blocks, so it must not run on the threads that serve the fake.
     let serve = tokio::task::spawn_blocking(move || -> anyhow::Result<()> {
         for line in stdin().lock().lines() {
             println!("{}", obey(&fake, &serde_json::from_str(&line?)?));
@@ -71,7 +71,7 @@ fn obey(fake: &TelegramFake, order: &Value) -> Value {
     sent(fake)
 }
 
-/// The message that an order describes.
+/// Builds the message that a command describes.
 fn incoming(order: &Value, chat: i64, person: &Person, content: &str) -> Incoming {
     let number = |key: &str| order.get(key).and_then(Value::as_i64);
     let text = |key: &str| order.get(key).and_then(Value::as_str);

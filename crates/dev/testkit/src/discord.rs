@@ -1,11 +1,11 @@
 //! A fake of Discord, its gateway and its REST API, with strict semantics.
 //!
-//! Clients are pointed at [`DiscordFake::api_base`]; the gateway's address they learn from there. An
-//! event goes to every session whose intents ask for it; a session that lost its connection is kept,
-//! and resuming it sends again what came after the number that the client names. Fields that are
-//! not Discord's, wrong orders and wrong tokens end a connection by the code that Discord uses, or
-//! are refused. A nonce that is to be held to is. Known gaps: one server, no shards, no compression,
-//! no voice, permissions only as far as a test takes them away.
+//! Clients connect to [`DiscordFake::api_base`], which returns the URL of the gateway. An event is
+//! sent to every session whose intents include it. A session outlives its connection, and resuming
+//! it replays the events after the sequence number that the client names. Unknown fields, messages
+//! in the wrong order and wrong tokens close a connection with Discord's close code or are refused.
+//! A nonce is enforced if the request asks for that. Known gaps: one server, no shards, no
+//! compression, no voice, and all permissions except those that a test takes away.
 
 mod command;
 mod event;
@@ -47,12 +47,12 @@ pub const BOT_ID: u64 = 555_555_555_555_555_555;
 pub const BOT_NAME: &str = "nanobot_test";
 /// The application's id.
 pub const APPLICATION_ID: u64 = 555_555_555_555_555_000;
-/// The one server.
+/// The id of the one server (guild).
 pub const GUILD: u64 = 700_000_000_000_000_000;
 /// Its text channels.
 pub const CHANNELS: [u64; 2] = [700_000_000_000_000_001, 700_000_000_000_000_002];
 
-/// A running fake; it stops when dropped.
+/// A running fake; it stops on drop.
 #[derive(Debug)]
 pub struct DiscordFake {
     server: Server,
@@ -61,10 +61,10 @@ pub struct DiscordFake {
 }
 
 impl DiscordFake {
-    /// Starts one without messages.
+    /// Starts a fake without messages.
     ///
     /// # Errors
-    /// [`TestkitError::Listen`].
+    /// Returns [`TestkitError::Listen`] if no loopback port can be bound.
     pub async fn start() -> Result<Self, TestkitError> {
         let state = Watched::new(State::default());
         let gateway = Gateway::start(state.clone()).await?;
@@ -81,54 +81,53 @@ impl DiscordFake {
         })
     }
 
-    /// What takes the place of `https://discord.com/api/v10`.
+    /// Returns the replacement for `https://discord.com/api/v10`.
     #[must_use]
     pub fn api_base(&self) -> String {
         format!("{}/api/v10", self.server.url())
     }
 
-    /// What takes the place of `wss://gateway.discord.gg`.
+    /// Returns the replacement for `wss://gateway.discord.gg`.
     #[must_use]
     pub fn gateway_url(&self) -> String {
         self.gateway.url()
     }
 
-    /// The REST server itself: abandoned requests, shutdown.
+    /// Returns the REST server: abandoned requests, shutdown.
     #[must_use]
     pub fn server(&self) -> &Server {
         &self.server
     }
 
-    /// How often heartbeats are asked for from the next connection on, in milliseconds; 41250
-    /// unless set.
+    /// Sets the heartbeat interval for new connections, in milliseconds; 41250 by default.
     pub fn set_heartbeat_interval(&self, milliseconds: u64) {
         self.state
             .change(|state| state.heartbeat_interval = milliseconds);
     }
 
-    /// Changes how long the answer to a command or a button may take (three seconds).
+    /// Sets the time limit for answering a command or a button (three seconds by default).
     pub fn answer_within(&self, limit: Duration) {
         self.state.change(|state| state.answer_time = limit);
     }
 
-    /// A person sends something. Who has no session yet does not hear it, as on Discord, but may
-    /// ask for it afterwards.
+    /// Sends a message from a person. As on Discord, a client that has no session yet does not
+    /// receive it, but may fetch it later.
     pub fn push(&self, incoming: Incoming) -> Pushed {
         self.state.change(|state| state.push(incoming))
     }
 
-    /// The channel in which a person and the bot talk alone.
+    /// Returns the direct-message channel of a person and the bot.
     #[must_use]
     pub fn direct_channel(&self, person: &Person) -> u64 {
         person.direct_channel()
     }
 
-    /// Begins a thread in a channel of the server and returns its id.
+    /// Starts a thread in a channel of the server, and returns its id.
     pub fn start_thread(&self, parent: u64) -> u64 {
         self.state.change(|state| state.start_thread(parent))
     }
 
-    /// A person uses a command from the menu; returns the interaction's id.
+    /// Invokes a command from the menu as a person; returns the interaction's id.
     pub fn use_command(
         &self,
         channel: u64,
@@ -140,7 +139,7 @@ impl DiscordFake {
             .change(|state| state.use_command(channel, person, name, arguments))
     }
 
-    /// A person presses a button by its label; `None` when there is no such button.
+    /// Presses a button by its label; `None` if there is no such button.
     pub fn press(
         &self,
         channel: u64,
@@ -152,12 +151,12 @@ impl DiscordFake {
             .change(|state| state.press(channel, message, person, label))
     }
 
-    /// Any event, to every session. Returns its number in the newest one.
+    /// Sends any event to every session. Returns its sequence number in the newest one.
     pub fn push_raw(&self, name: &str, content: &Value) -> Option<u64> {
         self.state.change(|state| state.dispatch(name, content, 0))
     }
 
-    /// A message as the gateway shows it.
+    /// Returns a message as the gateway sends it.
     #[must_use]
     pub fn message(&self, message: u64) -> Option<Value> {
         self.state.read(|state| {
@@ -168,92 +167,92 @@ impl DiscordFake {
         })
     }
 
-    /// Does something to the connection that is open, or to the next one.
+    /// Applies an order to the open connection, or to the next one.
     pub fn order(&self, order: Order) {
         self.state.change(|state| state.orders.push_back(order));
     }
 
-    /// Breaks the next connections right after they are made, this often.
+    /// Breaks the next `count` connections right after they are made.
     pub fn refuse_connections(&self, count: usize) {
         self.state.change(|state| state.refuse_connections = count);
     }
 
-    /// Cuts every connection; new ones are taken.
+    /// Cuts every connection; new ones are accepted.
     pub fn cut(&self) {
         self.state.change(|state| state.cuts += 1);
         self.server.cut();
     }
 
-    /// Cuts every connection and takes no new ones. Returns when that is so.
+    /// Cuts every connection and accepts no new ones. Returns when all are closed.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn go_down(&self) -> Result<(), TestkitError> {
         self.state.change(|state| state.is_down = true);
         self.server.go_down().await
     }
 
-    /// Ends what [`DiscordFake::go_down`] began.
+    /// Accepts connections again, after [`DiscordFake::go_down`].
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn come_back(&self) -> Result<(), TestkitError> {
         self.state.change(|state| state.is_down = false);
         self.server.come_back().await
     }
 
-    /// From now on nothing comes through from the platform, though no connection breaks.
+    /// Stops all traffic from the platform from now on, without closing any connection.
     pub fn stall(&self) {
         self.state.change(|state| state.is_silent = true);
         self.server.stall();
     }
 
-    /// Ends what [`DiscordFake::stall`] began; what was held back comes through.
+    /// Ends a [`DiscordFake::stall`]; what was held back is delivered.
     pub fn recover(&self) {
         self.state.change(|state| state.is_silent = false);
         self.server.recover();
     }
 
-    /// Among how many connections Discord recommends to divide the servers of the bot; 1 unless set.
+    /// Sets the number of shards that Discord recommends; 1 by default.
     pub fn set_shards(&self, shards: u64) {
         self.state.change(|state| state.shards = shards);
     }
 
-    /// Sets how many sessions may still begin, and in how many milliseconds there are more.
+    /// Sets how many sessions may still be started, and the milliseconds until that limit resets.
     pub fn set_session_starts(&self, remaining: u64, reset_after: u64) {
         self.state
             .change(|state| state.session_starts = (remaining, reset_after));
     }
 
-    /// Takes the text of messages out of what the bot may ask for.
+    /// Disallows the intent for the content of messages.
     pub fn disallow_message_content(&self) {
         self.state
             .change(|state| state.is_content_disallowed = true);
     }
 
-    /// Takes the right to write in a channel away.
+    /// Revokes the bot's permission to write in a channel.
     pub fn forbid(&self, channel: u64) {
         self.state.change(|state| state.forbidden.insert(channel));
     }
 
-    /// Takes a message away, as a moderator would.
+    /// Deletes a message, as a moderator would.
     pub fn delete(&self, channel: u64, message: u64) {
         self.state.change(|state| state.delete(channel, message));
     }
 
-    /// The largest request with files that is taken, in bytes.
+    /// Sets the maximum size of a request with files, in bytes.
     pub fn set_upload_limit(&self, bytes: usize) {
         self.state.change(|state| state.upload_limit = bytes);
     }
 
-    /// Lets the next call of a method that has no fault yet go wrong; methods are called as in
+    /// Scripts a fault for the next call of a method that has none yet; methods are named as in
     /// [`Call::method`].
     pub fn fail_next(&self, method: &str, fault: Fault) {
         self.state
             .change(|state| state.calls.fail_next(method, fault));
     }
 
-    /// Makes the token invalid from now on, and closes the connection that was made with it.
+    /// Makes the token invalid from now on, and closes the connection that uses it.
     pub fn revoke_token(&self) {
         self.state.change(|state| {
             state.is_revoked = true;
@@ -261,7 +260,7 @@ impl DiscordFake {
         });
     }
 
-    /// Makes it valid again.
+    /// Makes the token valid again.
     pub fn restore_token(&self) {
         self.state.change(|state| {
             state.is_revoked = false;
@@ -269,13 +268,14 @@ impl DiscordFake {
         });
     }
 
-    /// Every message the bot sent, in order, as it stands now.
+    /// Returns every message the bot sent, in order, in its current form.
     #[must_use]
     pub fn sent(&self) -> Vec<SentMessage> {
         self.state.read(State::sent)
     }
 
-    /// The visible texts the bot has in one channel: sent, not deleted, in their final form.
+    /// Returns the visible texts of the bot in one channel: sent, not deleted, in their current
+    /// form.
     #[must_use]
     pub fn texts_in(&self, channel: u64) -> Vec<String> {
         let visible = |message: &SentMessage| message.channel_id == channel && !message.is_deleted;
@@ -286,10 +286,10 @@ impl DiscordFake {
             .collect()
     }
 
-    /// Waits until `probe` finds what it looks for among the sent messages.
+    /// Waits until `probe` returns a value for the sent messages.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`] naming `what`.
+    /// Returns [`TestkitError::TimedOut`] naming `what` if the wait times out.
     pub async fn wait_for<R>(
         &self,
         what: &str,
@@ -300,32 +300,32 @@ impl DiscordFake {
             .await
     }
 
-    /// Waits until the bot has sent `count` messages and returns them all.
+    /// Waits until the bot has sent `count` messages, and returns them all.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn wait_for_sent(&self, count: usize) -> Result<Vec<SentMessage>, TestkitError> {
         let what = format!("{count} messages from the bot");
         self.wait_for(&what, |sent| (sent.len() >= count).then(|| sent.to_vec()))
             .await
     }
 
-    /// Every call of the REST API so far, in order.
+    /// Returns every call of the REST API so far, in order.
     #[must_use]
     pub fn calls(&self) -> Vec<Call> {
         self.state.read(|state| state.calls.all().to_vec())
     }
 
-    /// The calls of one method.
+    /// Returns the calls of one method.
     #[must_use]
     pub fn calls_of(&self, method: &str) -> Vec<Call> {
         self.state.read(|state| state.calls.of(method))
     }
 
-    /// Waits until a method was called `count` times and returns these calls.
+    /// Waits until a method was called `count` times, and returns these calls.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn wait_for_calls(
         &self,
         method: &str,
@@ -337,16 +337,16 @@ impl DiscordFake {
             .await
     }
 
-    /// What was answered to commands and buttons, in order.
+    /// Returns the answers to commands and buttons, in order.
     #[must_use]
     pub fn answers(&self) -> Vec<Answer> {
         self.state.read(|state| state.answers.clone())
     }
 
-    /// Waits until so many commands and buttons were answered, and returns the answers.
+    /// Waits until `count` commands and buttons were answered, and returns the answers.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn wait_for_answers(&self, count: usize) -> Result<Vec<Answer>, TestkitError> {
         let what = format!("{count} answers to commands");
         self.state
@@ -356,16 +356,17 @@ impl DiscordFake {
             .await
     }
 
-    /// The commands in the bot's menu, as they were set.
+    /// Returns the commands in the bot's menu, as they were set.
     #[must_use]
     pub fn commands(&self) -> Value {
         self.state.read(|state| state.commands.clone())
     }
 
-    /// Waits until the bot's reactions to a message are these, in the order in which they were set.
+    /// Waits until the bot's reactions to a message are these, in the order in which they were
+    /// added.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn wait_for_reactions(
         &self,
         message: u64,
@@ -379,16 +380,16 @@ impl DiscordFake {
             .await
     }
 
-    /// Whether the bot has said that it is done with what was pushed.
+    /// Returns `true` if the newest session has confirmed the pushed event.
     #[must_use]
     pub fn is_acknowledged(&self, pushed: Pushed) -> bool {
         self.state.read(|state| state.is_acknowledged(pushed))
     }
 
-    /// Waits until it says so.
+    /// Waits until the newest session has confirmed the pushed event.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn wait_for_acknowledged(&self, pushed: Pushed) -> Result<(), TestkitError> {
         self.state
             .wait_for("an acknowledgement", |state| {
@@ -397,28 +398,28 @@ impl DiscordFake {
             .await
     }
 
-    /// How many sessions were begun so far.
+    /// Returns the number of sessions started so far.
     #[must_use]
     pub fn identifies(&self) -> usize {
         self.state.read(|state| state.identifies)
     }
 
-    /// How often a session was resumed.
+    /// Returns the number of sessions resumed so far.
     #[must_use]
     pub fn resumes(&self) -> usize {
         self.state.read(|state| state.resumes)
     }
 
-    /// How often a session was resumed at another address than the one that it was given for that.
+    /// Returns the number of sessions resumed at a URL other than their resume URL.
     #[must_use]
     pub fn resumes_elsewhere(&self) -> usize {
         self.state.read(|state| state.resumes_elsewhere)
     }
 
-    /// Waits until so many sessions were begun.
+    /// Waits until `count` sessions were started.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn wait_for_identifies(&self, count: usize) -> Result<(), TestkitError> {
         let what = format!("session {count} to begin");
         self.state
@@ -426,10 +427,10 @@ impl DiscordFake {
             .await
     }
 
-    /// Waits until sessions were resumed so often.
+    /// Waits until sessions were resumed `count` times.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn wait_for_resumes(&self, count: usize) -> Result<(), TestkitError> {
         let what = format!("resumption {count}");
         self.state
@@ -437,10 +438,10 @@ impl DiscordFake {
             .await
     }
 
-    /// Waits until so many connections were made, whatever became of them.
+    /// Waits until `count` connections were made, whether they succeeded or not.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn wait_for_connections(&self, count: usize) -> Result<(), TestkitError> {
         let what = format!("connection {count}");
         self.state
@@ -448,8 +449,8 @@ impl DiscordFake {
             .await
     }
 
-    /// How often each reason for which the gateway ended a connection by itself came up: what a
-    /// client should never see.
+    /// Returns the code and reason of every connection that the gateway closed because of a client
+    /// error.
     #[must_use]
     pub fn complaints(&self) -> Vec<String> {
         self.state.read(|state| state.complaints.clone())

@@ -1,12 +1,12 @@
 //! A fake of Slack: the Web API, Socket Mode and files, with strict semantics.
 //!
-//! Clients are pointed at [`SlackFake::api_base`]; the address of the socket comes from
-//! `apps.connections.open`, as at Slack. An envelope that is not acknowledged within three seconds, or
-//! whose connection ends, comes again in a new envelope; a mention comes as two events; tokens are
-//! told apart; methods that ask read no JSON; arguments nobody knows are refused and
-//! [complained](SlackFake::complaints) about. Known gaps: one workspace, one bot, no attachments; of
-//! blocks only sections, tables of plain text, actions and contexts are known, and not how much fits
-//! into all of them together.
+//! Clients connect to [`SlackFake::api_base`]; `apps.connections.open` returns the URL of the
+//! socket, as on Slack. An envelope that is not acknowledged within three seconds, or whose
+//! connection ends first, is sent again in a new envelope. A mention is sent as two events. The
+//! bot's and the app's token are distinct. Methods that only read accept no JSON. Unknown arguments
+//! are refused and recorded as [complaints](SlackFake::complaints). Known gaps: one workspace, one
+//! bot, no attachments. The only supported blocks are sections, tables of plain text, actions and
+//! contexts, and their limit per message is not enforced.
 
 mod api;
 mod blocks;
@@ -44,10 +44,10 @@ pub const BOT_TOKEN: &str = "xoxb-1111-2222-TESTbotTokenOfTheFake";
 pub const APP_TOKEN: &str = "xapp-1-A0APP-3333-TESTappTokenOfTheFake";
 /// The bot's user id.
 pub const BOT_USER: &str = "U0BOT";
-/// The workspace.
+/// The workspace's id.
 pub const TEAM: &str = "T0TEAM";
 
-/// A running fake; it stops when dropped.
+/// A running fake; it stops on drop.
 #[derive(Debug)]
 pub struct SlackFake {
     server: Server,
@@ -57,10 +57,10 @@ pub struct SlackFake {
 }
 
 impl SlackFake {
-    /// Starts one with no conversations.
+    /// Starts a fake with no conversations.
     ///
     /// # Errors
-    /// [`TestkitError::Listen`].
+    /// Returns [`TestkitError::Listen`] if no loopback port can be bound.
     pub async fn start() -> Result<Self, TestkitError> {
         let state = Watched::new(State::default());
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
@@ -79,93 +79,92 @@ impl SlackFake {
         })
     }
 
-    /// What takes the place of `https://slack.com/api`.
+    /// Returns the replacement for `https://slack.com/api`.
     #[must_use]
     pub fn api_base(&self) -> String {
         format!("{}/api", self.server.url())
     }
 
-    /// The server of the Web API: abandoned requests, shutdown.
+    /// Returns the server of the Web API: abandoned requests, shutdown.
     #[must_use]
     pub fn server(&self) -> &Server {
         &self.server
     }
 
-    /// Changes how long an envelope may wait for its acknowledgement (three seconds).
+    /// Sets the time limit for acknowledging an envelope (three seconds by default).
     pub fn acknowledge_within(&self, limit: Duration) {
         self.state.change(|state| state.patience = limit);
     }
 
-    /// Makes a conversation that the bot is in or not.
+    /// Adds a conversation; `has_bot` is `true` if the bot is a member.
     pub fn add_channel(&self, id: &str, name: &str, has_bot: bool) {
         self.state
             .change(|state| state.add_channel(id, name, has_bot));
     }
 
-    /// Makes somebody known.
+    /// Adds a person.
     pub fn add_person(&self, person: &Person) {
         self.state.change(|state| state.meet(person));
     }
 
-    /// A person writes something. Channel and person come into being with their first message.
+    /// Sends a message from a person. The first message creates its channel and person.
     pub fn push(&self, incoming: Incoming) -> Pushed {
         self.state.change(|state| state.push(incoming, true))
     }
 
-    /// A person presses the button with that value below a message of the bot's; `None` when there is
-    /// none.
+    /// Presses the button with that value on one of the bot's messages; `None` if there is none.
     pub fn press(&self, channel: &str, ts: &str, person: &Person, value: &str) -> Option<Pushed> {
         self.state
             .change(|state| state.press(channel, ts, person, value))
     }
 
-    /// A person gives a slash command.
+    /// Sends a slash command from a person.
     pub fn slash(&self, channel: &str, person: &Person, command: &str, text: &str) -> Pushed {
         self.state
             .change(|state| state.slash(channel, person, command, text))
     }
 
-    /// Any event, as it stands in the payload.
+    /// Sends any event; `event` is the `event` of the payload.
     pub fn push_event(&self, event: &Value) -> Pushed {
         self.state.change(|state| state.push_event(event))
     }
 
-    /// The same event once more, as after a failure on Slack's side.
+    /// Sends the same event again, as after a failure on Slack's side.
     pub fn repeat(&self, pushed: &Pushed) {
         self.state.change(|state| state.repeat(pushed));
     }
 
-    /// A person writes something that nobody is told of, as Slack does with an app that is away for
-    /// long.
+    /// Adds a message from a person without sending an event, as Slack does if an app is offline
+    /// for long.
     pub fn push_untold(&self, incoming: Incoming) -> Pushed {
         self.state.change(|state| state.push(incoming, false))
     }
 
-    /// Any text as a frame, to every connection.
+    /// Sends any text as a frame to every connection.
     pub fn push_frame(&self, text: &str) {
         self.state.change(|state| state.push_frame(text));
     }
 
-    /// Tells every connection to make way for a new one, and closes it.
+    /// Sends every connection a disconnect request with this reason, and closes it.
     pub fn disconnect(&self, reason: &str) {
         self.state.change(|state| state.disconnect(reason));
     }
 
-    /// Tells every connection so right after its greeting, the next `count` times.
+    /// Disconnects the next `count` connections right after their greeting.
     pub fn disconnect_at_once(&self, count: usize) {
         self.state.change(|state| state.storm = count);
     }
 
-    /// Cuts every connection, those of the Web API too; new ones are taken.
+    /// Cuts every connection, including those of the Web API; new ones are accepted.
     pub fn cut(&self) {
         self.server.cut();
         self.state.change(State::cut);
     }
 
-    /// Cuts every connection and takes no new ones.
+    /// Cuts every connection and accepts no new ones.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn go_down(&self) -> Result<(), TestkitError> {
         self.state.change(|state| {
             state.is_down = true;
@@ -174,46 +173,47 @@ impl SlackFake {
         self.server.go_down().await
     }
 
-    /// Takes connections again, at the same addresses.
+    /// Accepts connections again, at the same addresses.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn come_back(&self) -> Result<(), TestkitError> {
         self.state.change(|state| state.is_down = false);
         self.server.come_back().await
     }
 
-    /// From now on nothing comes of any connection, though none breaks.
+    /// Stalls every connection from now on without closing any.
     pub fn stall(&self) {
         self.server.stall();
         self.state.change(|state| state.is_stalled = true);
     }
 
-    /// Ends what [`SlackFake::stall`] began; what was held back comes through.
+    /// Ends a [`SlackFake::stall`]; what was held back is delivered.
     pub fn recover(&self) {
         self.state.change(|state| state.is_stalled = false);
         self.server.recover();
     }
 
-    /// Asks every connection whether it is there.
+    /// Pings every connection.
     pub fn ping(&self) {
         self.state.change(State::ping);
     }
 
-    /// Greetings say that so many connections are open.
+    /// Sets the number of open connections that greetings report.
     pub fn claim_connections(&self, count: usize) {
         self.state
             .change(|state| state.claimed_connections = Some(count));
     }
 
-    /// Lets the next call of a method that has no fault yet go wrong; `socket` is the handshake,
-    /// `download` and `upload` are files.
+    /// Scripts a fault for the next call of a method that has none yet; `socket` is the handshake,
+    /// `download` and `upload` are file transfers.
     pub fn fail_next(&self, method: &str, fault: Fault) {
         self.state
             .change(|state| state.calls.fail_next(method, fault));
     }
 
-    /// Shows no metadata any more, as to an app without the scope `metadata.message:read`.
+    /// Hides message metadata from now on, as from an app without the scope
+    /// `metadata.message:read`.
     pub fn hide_metadata(&self) {
         self.state.change(|state| state.hides_metadata = true);
     }
@@ -223,24 +223,25 @@ impl SlackFake {
         self.state.change(|state| state.is_revoked = true);
     }
 
-    /// Makes them valid again.
+    /// Makes both tokens valid again.
     pub fn restore_tokens(&self) {
         self.state.change(|state| state.is_revoked = false);
     }
 
-    /// How often somebody asked for a file.
+    /// Returns the number of file downloads requested.
     #[must_use]
     pub fn downloads(&self) -> usize {
         self.state.read(|state| state.download_count)
     }
 
-    /// Every message the bot sent, in order, as it stands now.
+    /// Returns every message the bot sent, in order, in its current form.
     #[must_use]
     pub fn sent(&self) -> Vec<SentMessage> {
         self.state.read(State::sent)
     }
 
-    /// The visible texts the bot has in one conversation: sent, not deleted, in their final form.
+    /// Returns the visible texts of the bot in one conversation: sent, not deleted, in their
+    /// current form.
     #[must_use]
     pub fn texts_in(&self, channel: &str) -> Vec<String> {
         let visible = |message: &SentMessage| message.channel == channel && !message.is_deleted;
@@ -251,10 +252,10 @@ impl SlackFake {
             .collect()
     }
 
-    /// Waits until `probe` finds what it looks for among the sent messages.
+    /// Waits until `probe` returns a value for the sent messages.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`] naming `what`.
+    /// Returns [`TestkitError::TimedOut`] naming `what` if the wait times out.
     pub async fn wait_for<R>(
         &self,
         what: &str,
@@ -265,22 +266,22 @@ impl SlackFake {
             .await
     }
 
-    /// Every call of the Web API so far, in order.
+    /// Returns every call of the Web API so far, in order.
     #[must_use]
     pub fn calls(&self) -> Vec<Call> {
         self.state.read(|state| state.calls.all().to_vec())
     }
 
-    /// The calls of one method.
+    /// Returns the calls of one method.
     #[must_use]
     pub fn calls_of(&self, method: &str) -> Vec<Call> {
         self.state.read(|state| state.calls.of(method))
     }
 
-    /// Waits until a method was called `count` times and returns these calls.
+    /// Waits until a method was called `count` times, and returns these calls.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn wait_for_calls(
         &self,
         method: &str,
@@ -292,31 +293,31 @@ impl SlackFake {
             .await
     }
 
-    /// Whether everything that was told of it was acknowledged.
+    /// Returns `true` if every event of `pushed` was acknowledged.
     #[must_use]
     pub fn is_acknowledged(&self, pushed: &Pushed) -> bool {
         self.state.read(|state| state.is_acknowledged(pushed))
     }
 
-    /// Waits until everything that was told of it is acknowledged.
+    /// Waits until every event of `pushed` is acknowledged.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn wait_for_acknowledged(&self, pushed: &Pushed) -> Result<(), TestkitError> {
         let reached = |state: &State| state.is_acknowledged(pushed).then_some(());
         self.state.wait_for("an acknowledgement", reached).await
     }
 
-    /// How often everything of it was told, the first time included.
+    /// Returns the number of deliveries of all events of `pushed`, including the first ones.
     #[must_use]
     pub fn deliveries(&self, pushed: &Pushed) -> usize {
         self.state.read(|state| state.deliveries(pushed))
     }
 
-    /// Waits until that is so often.
+    /// Waits until the events of `pushed` were delivered `count` times.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn wait_for_deliveries(
         &self,
         pushed: &Pushed,
@@ -326,7 +327,7 @@ impl SlackFake {
         self.state.wait_for("deliveries", reached).await
     }
 
-    /// The reactions of the bot to a message.
+    /// Returns the bot's reactions to a message.
     #[must_use]
     pub fn reactions(&self, channel: &str, ts: &str) -> Vec<String> {
         self.state.read(|state| state.reactions(channel, ts))
@@ -335,7 +336,7 @@ impl SlackFake {
     /// Waits until the bot's reactions to a message are these.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn wait_for_reactions(
         &self,
         channel: &str,
@@ -350,16 +351,16 @@ impl SlackFake {
             .await
     }
 
-    /// How many connections were ever made.
+    /// Returns the number of connections made so far.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.state.read(|state| state.connected)
     }
 
-    /// Waits until so many connections were made.
+    /// Waits until `count` connections were made.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn wait_for_connections(&self, count: usize) -> Result<(), TestkitError> {
         let what = format!("{count} connections");
         self.state
@@ -367,7 +368,7 @@ impl SlackFake {
             .await
     }
 
-    /// What a client did that Slack does not allow.
+    /// Returns the client behaviour that Slack does not allow.
     #[must_use]
     pub fn complaints(&self) -> Vec<String> {
         self.state.read(|state| state.complaints.clone())

@@ -1,10 +1,10 @@
-//! A service that turns speech into text, in every shape in which vendors offer that.
+//! A fake speech-to-text service with the API shapes of all supported vendors.
 //!
-//! It answers at the ends of paths, below any prefix: `/audio/transcriptions` with a form (OpenAI,
+//! It matches the ends of paths, below any prefix: `/audio/transcriptions` with a form (OpenAI,
 //! Groq, SiliconFlow) or JSON (OpenRouter), `/chat/completions` (Xiaomi MiMo), `/audio/asr/sse`
-//! (StepFun), `/upload` and `/transcript` (AssemblyAI). What is not exactly in the vendor's shape is
-//! refused with status 400 and the reason, a wrong key with 401. It listens to nothing: every
-//! recording says what the test wants.
+//! (StepFun), `/upload` and `/transcript` (AssemblyAI). A request that does not have exactly the
+//! vendor's shape is refused with status 400 and the reason, a wrong key with 401. Nothing is
+//! transcribed: the test sets the transcript of every recording.
 
 mod shape;
 
@@ -19,20 +19,20 @@ use crate::http::{Request, Response, Server, Step};
 use crate::sync::Watched;
 use shape::Shape;
 
-/// A recording that arrived with a request in order.
+/// A recording received with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// The model that was asked for.
+    /// The requested model.
     pub model: String,
-    /// The language that was named.
+    /// The requested language.
     pub language: Option<String>,
-    /// How the recording was called: its media type, or its container where there is no type.
+    /// Media type of the recording, or its container if the request has no media type.
     pub kind: String,
     /// The recording.
     pub recording: Bytes,
 }
 
-/// What the service does next.
+/// State of the service.
 #[derive(Debug, Default)]
 struct State {
     says: String,
@@ -40,13 +40,13 @@ struct State {
     instead: VecDeque<Response>,
     requests: Vec<String>,
     heard: Vec<Heard>,
-    /// Recordings that were brought, by address.
+    /// Uploaded recordings, by URL.
     uploads: BTreeMap<String, Bytes>,
-    /// How often was asked after a job.
+    /// Number of polls for the current job.
     looks: usize,
 }
 
-/// The service on loopback; it stops when dropped.
+/// A running service on loopback; it stops on drop.
 #[derive(Debug)]
 pub struct SpeechFake {
     server: Server,
@@ -54,10 +54,10 @@ pub struct SpeechFake {
 }
 
 impl SpeechFake {
-    /// Starts it for one key.
+    /// Starts the service; `key` is the only valid key.
     ///
     /// # Errors
-    /// [`TestkitError::Listen`].
+    /// Returns [`TestkitError::Listen`] if no loopback port can be bound.
     pub async fn start(key: &str) -> Result<Self, TestkitError> {
         let state = Watched::new(State {
             says: "hello there".to_owned(),
@@ -74,34 +74,34 @@ impl SpeechFake {
         })
     }
 
-    /// `http://127.0.0.1:<port>` without a final slash.
+    /// Returns `http://127.0.0.1:<port>`, without a trailing slash.
     #[must_use]
     pub fn url(&self) -> String {
         self.server.url()
     }
 
-    /// From now on every recording says this.
+    /// Sets the transcript of every later recording.
     pub fn says(&self, text: &str) {
         self.state.change(|state| text.clone_into(&mut state.says));
     }
 
-    /// From now on a job is done when it was asked after that many times in vain.
+    /// Sets the number of polls that find a job unfinished, for later jobs.
     pub fn takes_polls(&self, polls: usize) {
         self.state.change(|state| state.polls = polls);
     }
 
-    /// Answers the next requests with these, whatever they are.
+    /// Answers the next requests with these responses, whatever the requests are.
     pub fn answers_next(&self, responses: impl IntoIterator<Item = Response>) {
         self.state.change(|state| state.instead.extend(responses));
     }
 
-    /// Every request so far, as `POST /path`.
+    /// Returns every request so far, as `POST /path`.
     #[must_use]
     pub fn requests(&self) -> Vec<String> {
         self.state.read(|state| state.requests.clone())
     }
 
-    /// The recordings that arrived with requests in order.
+    /// Returns the recordings received so far, in order.
     #[must_use]
     pub fn heard(&self) -> Vec<Heard> {
         self.state.read(|state| state.heard.clone())
@@ -164,7 +164,7 @@ impl State {
         })
     }
 
-    /// How far a job is.
+    /// Counts a poll and returns the state of a job.
     fn look(&mut self, request: &Request) -> Result<Value, String> {
         let known = format!("/transcript/job-{}", self.heard.len());
         if !request.path().ends_with(&known) {
@@ -181,7 +181,8 @@ impl State {
     }
 }
 
-/// A text in two pieces and as a whole, with what servers send between.
+/// Returns an SSE response with the text in two deltas and then as a whole, with the keep-alives
+/// that servers send.
 fn events(text: &str) -> Response {
     let middle = text
         .char_indices()

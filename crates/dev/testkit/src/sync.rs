@@ -1,7 +1,7 @@
 //! State shared between a fake and the test that watches it.
 //!
-//! Every change is announced on a watch channel, so waiting needs neither sleeps nor polling, and an
-//! announcement made before the wait began is not missed. Waits end after [`WAIT_LIMIT`] of tokio's
+//! Every change is announced on a watch channel, so waiting needs neither sleeps nor polling, and a
+//! change made before the wait began is not missed. Waits end after [`WAIT_LIMIT`] of tokio's
 //! clock: a test that pauses time must not wait for sockets.
 
 use std::fmt;
@@ -12,12 +12,11 @@ use tokio::sync::watch;
 
 use crate::TestkitError;
 
-/// How long any wait of this crate lasts before it gives up: much longer than anything takes on a
-/// machine that has other things to do.
+/// Time limit of every wait in this crate: much longer than any operation takes on a busy machine.
 pub const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
-/// A value that a fake changes and a test watches: behind a mutex, together with the news that it
-/// changed. Clones are the same value.
+/// A value that a fake changes and a test watches: a mutex with change notification. Clones share
+/// the same value.
 pub struct Watched<T> {
     inner: Arc<Inner<T>>,
 }
@@ -48,7 +47,7 @@ impl<T: Default> Default for Watched<T> {
 }
 
 impl<T> Watched<T> {
-    /// Watches this value.
+    /// Wraps a value.
     #[must_use]
     pub fn new(value: T) -> Self {
         let changed = watch::Sender::new(());
@@ -60,30 +59,30 @@ impl<T> Watched<T> {
         }
     }
 
-    /// Reads without announcing anything.
+    /// Reads the value.
     pub fn read<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         look(&lock(&self.inner.value))
     }
 
-    /// Changes the value and wakes everyone who waits.
+    /// Changes the value and wakes all waiters.
     pub fn change<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
         let result = act(&mut lock(&self.inner.value));
         self.inner.changed.send_replace(());
         result
     }
 
-    /// Changes what nobody waits for.
+    /// Changes the value without waking the waiters, for changes that no one waits for.
     pub(crate) fn change_quietly<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
         act(&mut lock(&self.inner.value))
     }
 
-    /// A receiver for loops that have their own idea of when to stop.
+    /// Returns a receiver of change notifications, for loops with their own condition to stop.
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<()> {
         self.inner.changed.subscribe()
     }
 
-    /// Waits without a limit, for what does not fail when it waits for ever.
+    /// Waits without a time limit until `is_reached` returns `true`.
     pub async fn reached(&self, is_reached: impl Fn(&T) -> bool) {
         let mut changed = self.subscribe();
         while !self.read(&is_reached) {
@@ -93,10 +92,10 @@ impl<T> Watched<T> {
         }
     }
 
-    /// Waits until `probe` finds what it looks for.
+    /// Waits until `probe` returns a value for the watched value.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`] naming `what`.
+    /// Returns [`TestkitError::TimedOut`] naming `what` if the wait times out.
     pub async fn wait_for<R>(
         &self,
         what: &str,
@@ -123,7 +122,7 @@ impl<T> Watched<T> {
     }
 }
 
-/// Locks without caring whether another test thread panicked while it held the lock.
+/// Locks a mutex, ignoring poisoning: another test thread may have panicked while it held the lock.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

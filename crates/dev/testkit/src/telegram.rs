@@ -1,11 +1,12 @@
 //! A fake of Telegram's Bot API with strict semantics.
 //!
-//! Clients are pointed at [`TelegramFake::api_base`]. An update is handed out again and again until a
-//! `getUpdates` with a higher offset confirms it; a second poller ends the first with 409; markup is
-//! parsed as Telegram parses it; limits count UTF-16 units after that. Requests may be JSON, form,
-//! multipart or query, method names in any case. A webhook is posted to the address of a listener
-//! that stands for the proxy in front of it, which ends TLS ([`TelegramFake::post_to`]). Known gaps:
-//! `parse_mode` knows HTML alone, and failed posts are repeated faster than Telegram does.
+//! Clients connect to [`TelegramFake::api_base`]. An update is delivered repeatedly until a
+//! `getUpdates` with a higher offset confirms it. A second poller ends the first with 409. Markup
+//! is parsed as Telegram parses it, and length limits count the UTF-16 units of the parsed text.
+//! Requests may be JSON, form, multipart or query; method names are case-insensitive. Webhook
+//! updates are posted to a listener that takes the place of the TLS-terminating proxy
+//! ([`TelegramFake::post_to`]). Known gaps: the only `parse_mode` is HTML, and failed posts are
+//! retried faster than by Telegram.
 
 mod api;
 mod fault;
@@ -42,7 +43,7 @@ pub const BOT_ID: i64 = 123_456_789;
 /// The bot's user name, without `@`.
 pub const BOT_USERNAME: &str = "nanobot_test_bot";
 
-/// A running fake; it stops when dropped.
+/// A running fake; it stops on drop.
 #[derive(Debug)]
 pub struct TelegramFake {
     server: Server,
@@ -51,10 +52,10 @@ pub struct TelegramFake {
 }
 
 impl TelegramFake {
-    /// Starts one with no chats and no updates.
+    /// Starts a fake with no chats and no updates.
     ///
     /// # Errors
-    /// [`TestkitError::Listen`].
+    /// Returns [`TestkitError::Listen`] if no loopback port can be bound.
     pub async fn start() -> Result<Self, TestkitError> {
         let state = Watched::new(State::default());
         let shared = state.clone();
@@ -67,30 +68,30 @@ impl TelegramFake {
         })
     }
 
-    /// What takes the place of `https://api.telegram.org`, without a final slash.
+    /// Returns the replacement for `https://api.telegram.org`, without a trailing slash.
     #[must_use]
     pub fn api_base(&self) -> String {
         self.server.url()
     }
 
-    /// The server itself: abandoned requests, shutdown.
+    /// Returns the underlying server: abandoned requests, shutdown.
     #[must_use]
     pub fn server(&self) -> &Server {
         &self.server
     }
 
-    /// A person sends something. Chat and topic come into being with their first message.
+    /// Sends a message from a person. The first message creates its chat and topic.
     pub fn push(&self, incoming: Incoming) -> Pushed {
         self.state.change(|state| state.push(incoming))
     }
 
-    /// A person changes the text of a message of theirs; `None` when there is no such message.
+    /// Edits the text of a person's own message; `None` if there is no such message.
     pub fn edit(&self, chat_id: i64, message_id: i64, text: &str) -> Option<Pushed> {
         self.state
             .change(|state| state.edit_by_person(chat_id, message_id, text))
     }
 
-    /// A person presses a button with that data below a message; `None` when there is no such message.
+    /// Presses a button with that data on a message; `None` if there is no such message.
     pub fn press(
         &self,
         chat_id: i64,
@@ -102,12 +103,12 @@ impl TelegramFake {
             .change(|state| state.press(chat_id, message_id, person, data))
     }
 
-    /// Any update; its one member names its kind. The id is added.
+    /// Queues an update with the single member `kind`, and adds its id.
     pub fn push_raw(&self, kind: &str, content: Value) -> Option<i64> {
         self.state.change(|state| state.enqueue(kind, content))
     }
 
-    /// Lets the next call of a method that has no fault yet go wrong.
+    /// Scripts a fault for the next call of a method that has none yet.
     pub fn fail_next(&self, method: &str, fault: Fault) {
         self.state
             .change(|state| state.calls.fail_next(method, fault));
@@ -118,17 +119,17 @@ impl TelegramFake {
         self.state.change(|state| state.is_revoked = true);
     }
 
-    /// Where posts to the webhook end up: what stands there for the proxy that ends TLS.
+    /// Sets the address to which webhook updates are posted, in place of the TLS-terminating proxy.
     pub fn post_to(&self, address: SocketAddr) {
         self.state.change(|state| state.webhook.post_to(address));
     }
 
-    /// Whether polls bring nothing although updates wait.
+    /// Makes polls return nothing, despite pending updates, while `is_blind` is `true`.
     pub fn blind(&self, is_blind: bool) {
         self.state.change(|state| state.is_blind = is_blind);
     }
 
-    /// Lets nobody write to a topic.
+    /// Closes a topic, so that writing to it fails.
     pub fn close_topic(&self, chat_id: i64, thread: i64) {
         self.state.change(|state| {
             state
@@ -140,7 +141,7 @@ impl TelegramFake {
         });
     }
 
-    /// Takes a topic away.
+    /// Deletes a topic.
     pub fn delete_topic(&self, chat_id: i64, thread: i64) {
         self.state.change(|state| {
             state
@@ -152,13 +153,13 @@ impl TelegramFake {
         });
     }
 
-    /// The people of a chat want to hear no more of the bot.
+    /// Blocks the bot in a chat.
     pub fn block(&self, chat_id: i64) {
         self.state
             .change(|state| state.chats.entry(chat_id).or_default().is_blocked = true);
     }
 
-    /// A group becomes a supergroup with another id.
+    /// Migrates a group to a supergroup with another id.
     pub fn migrate(&self, chat_id: i64, to: i64) {
         self.state.change(|state| {
             state.chats.entry(chat_id).or_default().moved_to = Some(to);
@@ -173,18 +174,18 @@ impl TelegramFake {
         self.state.change(|state| state.is_revoked = false);
     }
 
-    /// Ends a poll without news: the one that is under way, or the next.
+    /// Ends the current or the next poll without updates.
     pub fn end_poll(&self) {
         self.state.change(|state| state.empty_answers += 1);
     }
 
-    /// Every message the bot sent, in order, as it stands now.
+    /// Returns every message the bot sent, in order, in its current form.
     #[must_use]
     pub fn sent(&self) -> Vec<SentMessage> {
         self.state.read(State::sent)
     }
 
-    /// The visible texts the bot has in one chat: sent, not deleted, in their final form.
+    /// Returns the visible texts of the bot in one chat: sent, not deleted, in their current form.
     #[must_use]
     pub fn texts_in(&self, chat_id: i64) -> Vec<String> {
         let visible = |message: &SentMessage| message.chat_id == chat_id && !message.is_deleted;
@@ -195,10 +196,10 @@ impl TelegramFake {
             .collect()
     }
 
-    /// Waits until `probe` finds what it looks for among the sent messages.
+    /// Waits until `probe` returns a value for the sent messages.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`] naming `what`.
+    /// Returns [`TestkitError::TimedOut`] naming `what` if the wait times out.
     pub async fn wait_for<R>(
         &self,
         what: &str,
@@ -209,32 +210,32 @@ impl TelegramFake {
             .await
     }
 
-    /// Waits until the bot has sent `count` messages and returns them all.
+    /// Waits until the bot has sent `count` messages, and returns them all.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn wait_for_sent(&self, count: usize) -> Result<Vec<SentMessage>, TestkitError> {
         let what = format!("{count} messages from the bot");
         self.wait_for(&what, |sent| (sent.len() >= count).then(|| sent.to_vec()))
             .await
     }
 
-    /// Every call so far, in order, long polls included.
+    /// Returns every call so far, in order, including long polls.
     #[must_use]
     pub fn calls(&self) -> Vec<Call> {
         self.state.read(|state| state.calls.all().to_vec())
     }
 
-    /// The calls of one method (`sendMessage`).
+    /// Returns the calls of one method (such as `sendMessage`).
     #[must_use]
     pub fn calls_of(&self, method: &str) -> Vec<Call> {
         self.state.read(|state| state.calls.of(method))
     }
 
-    /// Waits until a method was called `count` times and returns these calls.
+    /// Waits until a method was called `count` times, and returns these calls.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn wait_for_calls(
         &self,
         method: &str,
@@ -246,13 +247,14 @@ impl TelegramFake {
             .await
     }
 
-    /// The highest offset that was ever confirmed: every update below it is gone. 0 before the first.
+    /// Returns the highest offset confirmed so far, or 0. Every update below it was removed.
     #[must_use]
     pub fn acknowledged_offset(&self) -> i64 {
         self.state.read(|state| state.acknowledged)
     }
 
-    /// Whether a pushed update was confirmed. True for one that nobody wanted.
+    /// Returns `true` if a pushed update was confirmed, or if the bot did not subscribe to its
+    /// kind.
     #[must_use]
     pub fn is_acknowledged(&self, pushed: Pushed) -> bool {
         self.state.read(|state| {
@@ -265,7 +267,7 @@ impl TelegramFake {
     /// Waits until a pushed update is confirmed.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn wait_for_acknowledged(&self, pushed: Pushed) -> Result<(), TestkitError> {
         let what = format!("update {:?} to be confirmed", pushed.update_id);
         let reached = |state: &State| {
@@ -278,27 +280,27 @@ impl TelegramFake {
             .await
     }
 
-    /// The updates that are not confirmed yet.
+    /// Returns the updates that are not confirmed yet.
     #[must_use]
     pub fn pending(&self) -> Vec<Value> {
         self.state
             .read(|state| state.updates.values().cloned().collect())
     }
 
-    /// How often a poller was ended by another one.
+    /// Returns the number of polls that were ended by another poller.
     #[must_use]
     pub fn conflicts(&self) -> usize {
         self.state.read(|state| state.conflicts)
     }
 
-    /// The bot's reactions to a message.
+    /// Returns the bot's reactions to a message.
     #[must_use]
     pub fn reactions(&self, chat_id: i64, message_id: i64) -> Vec<String> {
         self.state
             .read(|state| state.reactions(chat_id, message_id))
     }
 
-    /// The commands the bot has set.
+    /// Returns the commands that the bot has set.
     #[must_use]
     pub fn commands(&self) -> Value {
         self.state.read(|state| state.commands.clone())

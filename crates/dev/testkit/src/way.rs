@@ -1,4 +1,4 @@
-//! Which way a client takes to a server where the environment names a proxy.
+//! Checks of the route that a client takes when the environment names a proxy.
 
 use std::net::{SocketAddr, TcpListener};
 use std::process::Command;
@@ -6,19 +6,21 @@ use std::sync::mpsc;
 
 use anyhow::{Context as _, ensure};
 
-/// Tells the test in whose process this is which proxy it is given.
+/// Environment variable with the proxy setting for the test that runs in this process.
 const OWN: &str = "NANOBOT_TEST_OWN_PROXY";
 const SERVER: &str = "NANOBOT_TEST_SERVER";
 
-/// Checks that a client asks the proxy of the environment only where nothing is said about proxies, nobody
-/// else where `""` is said, and otherwise the proxy that is named.
+/// Checks that a client uses the proxy of the environment only if its proxy setting is unset,
+/// connects directly if the setting is `""`, and otherwise uses the proxy that the setting names.
 ///
-/// No test changes its environment, so `test`, by its path the one that calls this, is run again in processes
-/// that have another. There `ask` makes a client with the proxy that it is given and asks the server at that
-/// address, of this scheme; everybody hangs up on it.
+/// Tests do not change their own environment, so the calling test, whose path is `test`, is run
+/// again in child processes with a different environment. There `ask` creates a client with the
+/// given proxy setting and sends a request to the given URL, which has this `scheme`. The server
+/// and both proxies close every connection.
 ///
 /// # Errors
-/// Whom the client asked instead, or what its process said at its end.
+/// Returns an error that names the wrong destination, or has the output of the child process if it
+/// failed.
 pub fn check_ways(
     test: &str,
     scheme: &str,
@@ -73,7 +75,7 @@ pub fn check_ways(
     Ok(())
 }
 
-/// Hangs up on everybody, and says so before.
+/// Listens on a new port, reports every connection to `reached` and closes it.
 fn hanging_up(
     name: &'static str,
     reached: mpsc::Sender<&'static str>,

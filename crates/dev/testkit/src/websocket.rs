@@ -12,19 +12,19 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use crate::{TestkitError, WAIT_LIMIT};
 
-/// How often to try a server that does not listen yet.
+/// Interval between attempts to connect to a server that does not listen yet.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// An open connection. It is closed without ceremony when dropped.
+/// An open connection. Dropping it closes it without a close handshake.
 pub struct WebSocketClient {
     stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
 }
 
 impl WebSocketClient {
-    /// Connects to a `ws://` address; what it needs to say (`client_id`, `token`) is in the query.
+    /// Connects to a `ws://` URL; parameters (`client_id`, `token`) are in its query.
     ///
     /// # Errors
-    /// [`TestkitError::WebSocket`] when the server refuses the upgrade.
+    /// Returns [`TestkitError::WebSocket`] if the server refuses the upgrade.
     pub async fn connect(url: &str) -> Result<Self, TestkitError> {
         let (stream, _) = connect_async(url)
             .await
@@ -32,10 +32,10 @@ impl WebSocketClient {
         Ok(Self { stream })
     }
 
-    /// Like [`WebSocketClient::connect`], waiting for the server to begin to listen.
+    /// Like [`WebSocketClient::connect`], but retries until the server listens.
     ///
     /// # Errors
-    /// The last refusal, when nobody lets it in for [`WAIT_LIMIT`].
+    /// Returns the last refusal if no attempt succeeds within [`WAIT_LIMIT`].
     pub async fn connect_soon(url: &str) -> Result<Self, TestkitError> {
         let give_up = Instant::now() + WAIT_LIMIT;
         loop {
@@ -46,10 +46,10 @@ impl WebSocketClient {
         }
     }
 
-    /// Sends bare text.
+    /// Sends plain text.
     ///
     /// # Errors
-    /// [`TestkitError::WebSocket`].
+    /// Returns [`TestkitError::WebSocket`] if the frame cannot be sent.
     pub async fn send_text(&mut self, text: impl Into<String>) -> Result<(), TestkitError> {
         self.stream
             .send(Message::text(text.into()))
@@ -60,15 +60,16 @@ impl WebSocketClient {
     /// Sends a JSON frame.
     ///
     /// # Errors
-    /// [`TestkitError::WebSocket`].
+    /// Returns [`TestkitError::WebSocket`] if the frame cannot be sent.
     pub async fn send(&mut self, event: &Value) -> Result<(), TestkitError> {
         self.send_text(event.to_string()).await
     }
 
-    /// The next text frame; as a JSON string when it is no JSON.
+    /// Receives the next text frame. Text that is not JSON is returned as a JSON string.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`], or [`TestkitError::WebSocket`] when the connection ends.
+    /// Returns [`TestkitError::TimedOut`] if no frame arrives in time, or
+    /// [`TestkitError::WebSocket`] if the connection ends.
     pub async fn receive(&mut self) -> Result<Value, TestkitError> {
         let next = async {
             loop {
@@ -97,10 +98,10 @@ impl WebSocketClient {
         }
     }
 
-    /// All events up to and with the first whose `event` is `name`.
+    /// Receives events up to and including the first whose `event` is `name`.
     ///
     /// # Errors
-    /// As [`WebSocketClient::receive`].
+    /// Returns the errors of [`WebSocketClient::receive`].
     pub async fn receive_until(&mut self, name: &str) -> Result<Vec<Value>, TestkitError> {
         let mut events = Vec::new();
         loop {
@@ -113,10 +114,10 @@ impl WebSocketClient {
         }
     }
 
-    /// Closes in good order.
+    /// Closes the connection cleanly.
     ///
     /// # Errors
-    /// [`TestkitError::WebSocket`].
+    /// Returns [`TestkitError::WebSocket`] if that fails.
     pub async fn close(mut self) -> Result<(), TestkitError> {
         self.stream
             .close(None)

@@ -1,4 +1,4 @@
-//! Every row of every corpus can be read, and what it describes is what arrives.
+//! Checks that every row of every corpus can be read and is served exactly as it describes.
 
 use nanobot_testkit::http::{Response, Server, Step};
 use nanobot_testkit::{ModelServer, Reply, corpus};

@@ -1,4 +1,4 @@
-//! The scripted provider, the recording channel and the WebSocket client.
+//! Tests of the scripted provider, the recording channel and the WebSocket client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -198,7 +198,7 @@ async fn a_rule_sees_the_request() {
     assert_eq!(first, Some(Ok(StreamEvent::Text("hi".to_owned()))));
 }
 
-/// Lets everybody in and keeps nothing.
+/// An access policy that admits everyone and stores nothing.
 struct Open;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! The testkit tested: fakes against clients that others wrote, and against the wire itself.
+//! Tests of the testkit itself: its fakes with third-party clients and with raw requests.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -14,9 +14,9 @@ mod strictness;
 mod telegram_wire;
 mod telegram_with_teloxide;
 
-/// A client without pooling, so that each request sees a connection of its own.
+/// Returns a client without pooling, so that each request uses a connection of its own.
 fn client() -> reqwest::Client {
-    // Another test of this binary may have installed it already.
+    // Another test of this binary may have installed the provider already.
     drop(rustls::crypto::ring::default_provider().install_default());
     reqwest::Client::builder()
         .pool_max_idle_per_host(0)

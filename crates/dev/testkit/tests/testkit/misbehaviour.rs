@@ -1,4 +1,4 @@
-//! Faults arrive as faults.
+//! Checks that scripted faults reach the client as faults.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! One reply, four shapes.
+//! Checks that one reply is rendered correctly in all four API shapes.
 
 use nanobot_testkit::model_server::Api;
 use nanobot_testkit::{Gate, ModelServer, Reply, ScriptedCall};
@@ -35,7 +35,7 @@ async fn ask(server: &ModelServer, path: &str, mut body: Value) -> String {
         .unwrap()
 }
 
-/// The data of every event.
+/// Returns the data of every event.
 fn events(stream: &str) -> Vec<Value> {
     let data = stream
         .lines()

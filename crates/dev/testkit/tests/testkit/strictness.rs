@@ -1,11 +1,11 @@
-//! What the vendors refuse is refused, and nothing else.
+//! Checks that the model server refuses exactly the requests that the vendors refuse.
 
 use nanobot_testkit::{ModelServer, Reply};
 use serde_json::{Value, json};
 
 use crate::client;
 
-/// Sends a body and returns the status and what was recorded against it.
+/// Sends a body and returns the status and the recorded violations.
 async fn verdict(path: &str, mut body: Value) -> (u16, Vec<String>) {
     let server = ModelServer::scripted([Reply::text("ok")]).await.unwrap();
     body["model"] = json!("m");

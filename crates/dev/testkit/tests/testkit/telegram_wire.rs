@@ -1,4 +1,4 @@
-//! The fake on the wire: faults, and the other ways to pass parameters.
+//! Tests of the Telegram fake with raw requests: faults, and the other ways to pass parameters.
 
 use std::pin::pin;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The fake through teloxide's strict types: what it answers is what Telegram answers.
+//! Tests of the Telegram fake with teloxide, whose strict types check the shape of its answers.
 
 use nanobot_testkit::TelegramFake;
 use nanobot_testkit::telegram::{
