@@ -1,13 +1,19 @@
 //! Runs the Discord fake for clients in other languages.
 //!
 //! Prints its addresses, token and ids as one line of JSON. Then it reads commands from standard
-//! input, one JSON object a line, and answers each with one line: `{"text": …, "channel": …,
-//! "reply_to": …, "file": …}` pushes a message of a person (id 7), as a direct message if there is
-//! no channel; `{"thread": parent}` starts a thread; `{"command": …, "arguments": …, "channel": …}`
-//! invokes a command; `{"press": label, "message": …, "channel": …}` presses a button; `{"order":
-//! "reconnect" | "invalidate" | "hang_up" | "stall" | "close", "code": …}` does that to the
-//! connection; `{"fault": method, "retry_after": …}` scripts a fault; `{"seen": true}` returns what
-//! the bot did. It exits at the end of its input.
+//! input, one JSON object a line, and answers each with one line:
+//!
+//! - `{"text": …, "channel": …, "reply_to": …, "file": …}` pushes a message of a person (id 7), as
+//!   a direct message if there is no channel;
+//! - `{"thread": parent}` starts a thread;
+//! - `{"command": …, "arguments": …, "channel": …}` invokes a command;
+//! - `{"press": label, "message": …, "channel": …}` presses a button;
+//! - `{"order": "reconnect" | "invalidate" | "hang_up" | "stall" | "close", "code": …}` does that
+//!   to the connection;
+//! - `{"fault": method, "retry_after": …}` scripts a fault;
+//! - `{"seen": true}` returns what the bot did.
+//!
+//! It exits at the end of its input.
 #![expect(clippy::print_stdout, reason = "its output is its interface")]
 
 use std::io::{BufRead as _, stdin};

@@ -1,15 +1,20 @@
 //! Runs the Slack fake for clients in other languages.
 //!
 //! Prints its address and tokens as one line of JSON. Then it reads commands from standard input,
-//! one JSON object a line, and answers each with one line: `{"text": …, "channel": …, "thread": …,
-//! "file": …}` pushes a message of a person (`U0ANN`), and with `"untold": true` sends no event for
-//! it; `{"press": ts, "channel": …, "value": …}` presses a button; `{"slash": command, "channel":
-//! …, "text": …}` sends a slash command; `{"acknowledged": number}` waits until the push of that
-//! number is acknowledged; `{"deliveries": number, "count": …}` waits until it was delivered that
-//! often; `{"reactions": ts, "channel": …}` returns the bot's reactions to a message;
-//! `{"disconnect": reason}` disconnects every connection; `{"fault": method, "error" |
-//! "retry_after": …}` scripts a fault; `{"sent": true}` returns what the bot has sent. It exits at
-//! the end of its input.
+//! one JSON object a line, and answers each with one line:
+//!
+//! - `{"text": …, "channel": …, "thread": …, "file": …}` pushes a message of a person (`U0ANN`),
+//!   and with `"untold": true` sends no event for it;
+//! - `{"press": ts, "channel": …, "value": …}` presses a button;
+//! - `{"slash": command, "channel": …, "text": …}` sends a slash command;
+//! - `{"acknowledged": number}` waits until the push of that number is acknowledged;
+//! - `{"deliveries": number, "count": …}` waits until it was delivered that often;
+//! - `{"reactions": ts, "channel": …}` returns the bot's reactions to a message;
+//! - `{"disconnect": reason}` disconnects every connection;
+//! - `{"fault": method, "error" | "retry_after": …}` scripts a fault;
+//! - `{"sent": true}` returns what the bot has sent.
+//!
+//! It exits at the end of its input.
 #![expect(clippy::print_stdout, reason = "its output is its interface")]
 
 use std::io::{BufRead as _, stdin};
@@ -102,7 +107,7 @@ async fn obey(fake: &SlackFake, order: &Value, pushed: &mut Vec<Pushed>) -> anyh
     Ok(answer)
 }
 
-/// Returns the messages that the bot has sent so far.
+/// Reports the messages that the bot has sent, the complaints and the number of connections.
 fn report(fake: &SlackFake) -> Value {
     let sent = fake.sent().into_iter().map(|sent| {
         let file = sent.file.map(|file| json!({"name": file.name, "size": file.bytes.len()}));

@@ -1,13 +1,20 @@
 //! Runs the Telegram fake for clients in other languages.
 //!
 //! Prints its address and token as one line of JSON. Then it reads commands from standard input,
-//! one JSON object a line, and answers each with one line: `{"text": …, "chat": …, "topic": …,
-//! "reply_to": …, "photo": …, "note": …, "sticker": …, "anonymous": true, "post": true}` pushes a
-//! message of a person (id 7), of an anonymous administrator, or of a channel; `{"edit": …, "chat":
-//! …, "text": …}` edits one; `{"press": …, "chat": …, "data": …}` presses a button; `{"fault":
-//! method, "retry_after": …}` scripts a fault; `{"post_to": address}` sets the address for webhook
-//! posts; `{"block": chat}`, `{"migrate": chat, "to": …}` and `{"close": topic, "chat": …}` change
-//! a chat; `{"sent": true}` returns what the bot has sent. It exits at the end of its input.
+//! one JSON object a line, and answers each with one line:
+//!
+//! - `{"text": …, "chat": …, "topic": …, "reply_to": …, "photo": …, "note": …, "sticker": …,
+//!   "anonymous": true, "post": true}` pushes a message of a person (id 7), of an anonymous
+//!   administrator, or of a channel;
+//! - `{"edit": …, "chat": …, "text": …}` edits one;
+//! - `{"press": …, "chat": …, "data": …}` presses a button;
+//! - `{"fault": method, "retry_after": …}` scripts a fault;
+//! - `{"post_to": address}` sets the address for webhook posts;
+//! - `{"block": chat}`, `{"migrate": chat, "to": …}` and `{"close": topic, "chat": …}` change a
+//!   chat;
+//! - `{"sent": true}` returns what the bot has sent.
+//!
+//! It exits at the end of its input.
 #![expect(clippy::print_stdout, reason = "its output is its interface")]
 
 use std::io::{BufRead as _, stdin};

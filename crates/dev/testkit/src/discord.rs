@@ -5,7 +5,7 @@
 //! it replays the events after the sequence number that the client names. Unknown fields, messages
 //! in the wrong order and wrong tokens close a connection with Discord's close code or are refused.
 //! A nonce is enforced if the request asks for that. Known gaps: one server, no shards, no
-//! compression, no voice, and all permissions except those that a test takes away.
+//! compression, no voice, and no permission checks beyond those that a test turns on.
 
 mod command;
 mod event;
@@ -49,7 +49,7 @@ pub const BOT_NAME: &str = "nanobot_test";
 pub const APPLICATION_ID: u64 = 555_555_555_555_555_000;
 /// The id of the one server (guild).
 pub const GUILD: u64 = 700_000_000_000_000_000;
-/// Its text channels.
+/// The ids of its text channels.
 pub const CHANNELS: [u64; 2] = [700_000_000_000_000_001, 700_000_000_000_000_002];
 
 /// A running fake; it stops on drop.

@@ -336,7 +336,7 @@ where
     Ok(port)
 }
 
-/// Reads the next line, without its line ending. Returns `None` at the end of the stream.
+/// Reads the next line, without its line ending. Returns `None` if the stream ends first.
 async fn line(reader: &mut (impl AsyncBufRead + Unpin)) -> std::io::Result<Option<String>> {
     line_into(reader, &mut Vec::new()).await
 }

@@ -150,7 +150,7 @@ impl SlackFake {
         self.state.change(|state| state.disconnect(reason));
     }
 
-    /// Disconnects the next `count` connections right after their greeting.
+    /// Disconnects every connection right after each of the next `count` greetings.
     pub fn disconnect_at_once(&self, count: usize) {
         self.state.change(|state| state.storm = count);
     }
@@ -314,7 +314,7 @@ impl SlackFake {
         self.state.read(|state| state.deliveries(pushed))
     }
 
-    /// Waits until the events of `pushed` were delivered `count` times.
+    /// Waits until the events of `pushed` had at least `count` deliveries in all.
     ///
     /// # Errors
     /// Returns [`TestkitError::TimedOut`] if the wait times out.

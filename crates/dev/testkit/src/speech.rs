@@ -85,7 +85,7 @@ impl SpeechFake {
         self.state.change(|state| text.clone_into(&mut state.says));
     }
 
-    /// Sets the number of polls that find a job unfinished, for later jobs.
+    /// Sets the number of polls that find a job unfinished, from now on.
     pub fn takes_polls(&self, polls: usize) {
         self.state.change(|state| state.polls = polls);
     }

@@ -59,7 +59,7 @@ impl<T> Watched<T> {
         }
     }
 
-    /// Reads the value.
+    /// Reads the value, without announcing a change.
     pub fn read<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         look(&lock(&self.inner.value))
     }

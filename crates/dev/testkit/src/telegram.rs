@@ -103,7 +103,8 @@ impl TelegramFake {
             .change(|state| state.press(chat_id, message_id, person, data))
     }
 
-    /// Queues an update with the single member `kind`, and adds its id.
+    /// Queues an update of any kind. Returns its id, or `None` if the bot receives no updates of
+    /// that kind.
     pub fn push_raw(&self, kind: &str, content: Value) -> Option<i64> {
         self.state.change(|state| state.enqueue(kind, content))
     }
@@ -253,8 +254,8 @@ impl TelegramFake {
         self.state.read(|state| state.acknowledged)
     }
 
-    /// Returns `true` if a pushed update was confirmed, or if the bot did not subscribe to its
-    /// kind.
+    /// Returns `true` if a pushed update was confirmed, or if the bot receives no updates of
+    /// its kind.
     #[must_use]
     pub fn is_acknowledged(&self, pushed: Pushed) -> bool {
         self.state.read(|state| {
