@@ -1,4 +1,4 @@
-//! How the channels are.
+//! Health of the channels.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,24 +7,24 @@ use nanobot_channel::{ChannelName, Timestamp};
 use serde::Serialize;
 use tokio::sync::watch;
 
-/// How a channel is.
+/// Health of one channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum HealthState {
-    /// It was started and gave no sign of life yet.
+    /// The channel was started and has given no sign of life yet.
     Starting,
-    /// It receives.
+    /// The channel receives.
     Running,
-    /// It does not receive, or not fully; it is being tried.
+    /// The channel does not receive, or only in part; it is being restarted or retried.
     Degraded {
-        /// What is wrong.
+        /// Reason.
         why: String,
-        /// Since when it has not been well.
+        /// Time since which the channel has not been healthy.
         since: Timestamp,
     },
-    /// It does not run until somebody changes something; that is looked for rarely.
+    /// The channel cannot run until a person changes something; it is retried rarely.
     Failed {
-        /// What is wrong.
+        /// Reason.
         why: String,
     },
 }
@@ -32,20 +32,20 @@ pub enum HealthState {
 /// The health of every configured channel, by name.
 pub type HealthMap = BTreeMap<ChannelName, HealthState>;
 
-/// A handle on the health of all channels; clones see the same.
+/// Handle on the health of all channels; clones share the same state.
 #[derive(Clone, Debug, Default)]
 pub struct Health {
     map: Arc<watch::Sender<HealthMap>>,
 }
 
 impl Health {
-    /// How they are now.
+    /// Returns the current health of all channels.
     #[must_use]
     pub fn snapshot(&self) -> HealthMap {
         self.map.borrow().clone()
     }
 
-    /// Sees every change from now on; the newest only, for those who look late.
+    /// Subscribes to changes from now on. A slow receiver sees only the newest state.
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<HealthMap> {
         self.map.subscribe()
@@ -61,7 +61,7 @@ impl Health {
         });
     }
 
-    /// It receives. Returns what it was before, if that was something else.
+    /// Marks the channel as running. Returns its previous state if that was a different one.
     pub(crate) fn running(&self, name: &ChannelName) -> Option<HealthState> {
         let mut before = None;
         self.map.send_if_modified(|map| match map.get(name) {
@@ -74,12 +74,12 @@ impl Health {
         before
     }
 
-    /// There is no such channel any more.
+    /// Removes a channel that no longer exists.
     pub(crate) fn forget(&self, name: &ChannelName) {
         self.map.send_if_modified(|map| map.remove(name).is_some());
     }
 
-    /// It is not well; since when is kept from the first time on.
+    /// Marks the channel as degraded. Keeps `since` if it was degraded already.
     pub(crate) fn degraded(&self, name: &ChannelName, why: &str) {
         self.map.send_if_modified(|map| {
             let since = match map.get(name) {

@@ -1,4 +1,5 @@
-//! Takes messages of one channel in: access once more, then the ledger, then the signs of work.
+//! Accepts inbound messages of one channel: checks access again, publishes to the ledger, then
+//! shows that the assistant is at work.
 
 use std::sync::Arc;
 
@@ -10,13 +11,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::working::WorkKeeper;
 
-/// The way of one channel's messages into the ledger.
+/// Path of one channel's messages into the ledger.
 pub(crate) struct LedgerIntake {
     pub(crate) channel: ChannelName,
     pub(crate) access: Arc<dyn Access>,
     pub(crate) bus: Arc<dyn Bus>,
     pub(crate) working: WorkKeeper,
-    /// Fires when nothing more is taken in.
+    /// Fires when no more messages are accepted.
     pub(crate) closed: CancellationToken,
 }
 
@@ -34,7 +35,7 @@ impl Intake for LedgerIntake {
             AccessDecision::Allowed => {}
             AccessDecision::Denied | AccessDecision::Ask(_) => return Admission::NotAllowed,
         }
-        // A channel speaks for itself alone.
+        // A channel can deliver messages only under its own name.
         message.channel = self.channel.clone();
         message.chat = Some(arrival.kind);
         match self.bus.publish_inbound(message.clone()).await {

@@ -1,4 +1,5 @@
-//! Fails messages to channels that do not run here, so that none of them waits for ever unseen.
+//! Fails orphaned messages, those to channels that do not run here, so that none waits unseen for
+//! ever.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,24 +10,24 @@ use nanobot_channel::ChannelName;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// How often the ledger is looked through.
+/// Interval between scans of the ledger.
 const EVERY: Duration = Duration::from_mins(1);
-/// How many open messages are looked at a time.
+/// Maximum number of open messages read in one scan.
 const PAGE: usize = 256;
-/// A queue that gives nothing for so long is empty.
+/// Time without a message after which a queue counts as empty.
 const EMPTY_AFTER: Duration = Duration::from_millis(100);
 
-/// Looks for messages that nobody will send.
+/// Finds and fails messages whose channel does not run.
 pub(crate) struct Orphans {
     pub(crate) bus: Arc<dyn Bus>,
     pub(crate) ledger: Arc<dyn Ledger>,
-    /// Those that run here.
+    /// The channels that run here.
     pub(crate) channels: watch::Receiver<BTreeSet<ChannelName>>,
     pub(crate) cancel: CancellationToken,
 }
 
 impl Orphans {
-    /// Looks now and then until it is cancelled.
+    /// Scans the ledger periodically until cancelled.
     pub(crate) async fn run(self) {
         let looking = async {
             loop {
@@ -36,7 +37,7 @@ impl Orphans {
                 tokio::time::sleep(EVERY).await;
             }
         };
-        // Nothing is lost when this is cut off: the messages stay in the ledger.
+        // Cancelling this at any point is safe: the messages stay in the ledger.
         self.cancel.run_until_cancelled(looking).await;
     }
 
@@ -63,14 +64,14 @@ impl Orphans {
 
     async fn fail_all(&self, channel: &ChannelName) -> Result<(), BusError> {
         let mut subscription = match self.bus.outbound(channel).await {
-            // Somebody else serves it.
+            // Another consumer serves it.
             Err(BusError::Consumed { .. }) => return Ok(()),
             other => other?,
         };
         while let Ok(Some(delivery)) = tokio::time::timeout(EMPTY_AFTER, subscription.next()).await
         {
             if self.runs(channel) {
-                // It was enabled meanwhile; what is not settled comes back.
+                // The channel was enabled meanwhile. Unsettled messages are redelivered.
                 return Ok(());
             }
             let key = &delivery.message.key;

@@ -1,12 +1,12 @@
-//! Sends what the ledger holds for one channel, one part at a time, and settles it.
+//! Sends the outbound messages of one channel from the ledger, part by part, and settles them.
 //!
-//! Decision: a worker per channel, so that a channel that hangs delays no other. What has to be
-//! tried again goes back to the ledger with a time, so that a chat that cannot be reached delays no
-//! other chat (see [`crate::waiting`]). What may or may not have been sent is sent again where the
-//! platform drops repeated sends, or where the channel looks for it first; where that does not help
-//! [`UncertainPolicy`] decides. A reply that will not
-//! arrive is told to its chat before it is settled, so that a crash in between tells it twice to
-//! the ledger, which takes it once (see [`crate::aftermath`]).
+//! Decision: each channel has its own worker, so a channel that hangs delays no other. A message
+//! that has to be retried goes back to the ledger with a due time, so an unreachable chat delays no
+//! other chat (see [`crate::waiting`]). A part that may or may not have been sent is sent again if
+//! the platform drops repeated sends, or if the channel can look for it first; otherwise
+//! [`UncertainPolicy`] decides. If a reply will not arrive, the chat gets a notice before the reply
+//! is settled. A crash in between publishes the notice twice, and the ledger drops the duplicate
+//! (see [`crate::aftermath`]).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,32 +29,32 @@ use crate::waiting::Waiting;
 use crate::working::WorkKeeper;
 use crate::{ChannelSettings, Stickers, UncertainPolicy, pause};
 
-/// The first pause before a part is tried again.
+/// Initial backoff before a part is retried.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause before a part is tried again.
+/// Maximum backoff before a part is retried.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
-/// The same where nothing is wrong. Pauses are up to a quarter longer by chance, so whoever comes back has
-/// what waits within five seconds.
+/// Maximum backoff while the recipient is away and nothing is wrong. Jitter makes a backoff up to a
+/// quarter longer, so waiting messages arrive within five seconds of the recipient's return.
 const LONGEST_AWAY: Duration = Duration::from_secs(4);
-/// How long something that may be lost may take.
+/// Timeout for showing a lossy message, such as a delta or progress.
 const LOSSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a send that is under way may still take when everything stops.
+/// Time that a send in flight may still take at shutdown.
 const LAST_SEND: Duration = Duration::from_secs(2);
-/// A queue that gives nothing for so long while it is flushed is empty.
+/// Time without a message after which the queue counts as empty during a flush.
 const EMPTY_AFTER: Duration = Duration::from_millis(100);
 
-/// How many open messages are looked at when a worker begins.
+/// Maximum number of open messages read when a worker starts.
 const INHERITED: usize = 1000;
 
-/// Sends for one channel.
+/// Sends the outbound messages of one channel.
 pub(crate) struct OutboundWorker {
     pub(crate) channel: Arc<dyn Channel>,
     pub(crate) settings: watch::Receiver<ChannelSettings>,
     pub(crate) bus: Arc<dyn Bus>,
-    /// The same, to see what waits from before the start.
+    /// The ledger of the same bus, used to find messages left from before the start.
     pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) working: WorkKeeper,
-    /// Fires when the worker has to end with what is in the queue now.
+    /// Fires when the worker has to send what is queued now and end.
     pub(crate) flush: CancellationToken,
     /// Fires when the worker has to end.
     pub(crate) cancel: CancellationToken,
@@ -62,16 +62,16 @@ pub(crate) struct OutboundWorker {
     pub(crate) stickers: Stickers,
 }
 
-/// How the sending of a part ended.
+/// Outcome of sending one part.
 enum Outcome {
     Sent,
     Failed(ChannelError),
-    /// Everything stops; nobody knows whether the platform has it.
+    /// The program is shutting down; the platform may or may not have the part.
     Abandoned,
 }
 
 impl OutboundWorker {
-    /// Sends until the bus closes, or it is told to end.
+    /// Sends until the bus closes or the worker is flushed or cancelled.
     pub(crate) async fn run(mut self) {
         let Some(mut subscription) = self.subscribe().await else {
             return;
@@ -83,8 +83,8 @@ impl OutboundWorker {
         }
     }
 
-    /// Finds out which chats have waited since before the start, so that what is newer does not
-    /// overtake it. Only the order depends on it, so an error stops nothing.
+    /// Finds the chats that have waited since before the start, so that newer messages do not
+    /// overtake older ones. Only the order depends on it, so an error is logged and ignored.
     async fn inherit(&mut self) {
         match self
             .ledger
@@ -157,13 +157,13 @@ impl OutboundWorker {
         }
     }
 
-    /// Shows something that may be lost.
+    /// Shows a lossy message, if the settings and the channel want it.
     async fn show(&self, message: &OutboundMessage) {
         let wanted = {
             let settings = self.settings.borrow();
             let drafts = self.channel.drafts().is_some();
             match message.kind {
-                // A draft has shown it, and stays.
+                // A draft has already shown this text, and stays.
                 OutboundKind::Progress if drafts && message.completes.is_some() => false,
                 OutboundKind::Progress => settings.delivery.send_progress,
                 OutboundKind::ToolHint => settings.delivery.send_tool_hints,
@@ -177,7 +177,7 @@ impl OutboundWorker {
                 OutboundKind::Final | OutboundKind::Notice => false,
             }
         };
-        // Text beside calls of tools turns out to be a thought when it ends.
+        // Text that accompanies tool calls is known to be a thought only when its stream ends.
         let is_unwanted_thought =
             matches!(message.kind, OutboundKind::StreamEnd { resuming: true, .. })
                 && !self.settings.borrow().delivery.send_progress;
@@ -220,7 +220,8 @@ impl OutboundWorker {
         }
     }
 
-    /// Sends a message and settles it. An error is the ledger's: the message comes back.
+    /// Sends a message and settles it. An error comes from the ledger, which redelivers the
+    /// message.
     async fn deliver(&mut self, delivery: &Delivery<OutboundMessage>) -> Result<(), BusError> {
         if let Some(pause) = self.waiting.stand_back(&delivery.message) {
             return delivery.settle(Settle::RetryIn(pause)).await;
@@ -278,13 +279,13 @@ impl OutboundWorker {
         self.settings.borrow().delivery.uncertain
     }
 
-    /// Whether what may have been sent is sent again.
+    /// `true` if a part that may have been sent is sent again.
     fn may_repeat(&self) -> bool {
         self.is_idempotent() || self.policy() == UncertainPolicy::ResendMarked
     }
 
-    /// Tells the chat what became of a message. A message that is such news itself, or says
-    /// something else on the assistant's own behalf, is not talked about.
+    /// Notifies the chat of what became of a message. Only final replies get such a notice, never a
+    /// notice itself or another message that the assistant sends on its own behalf.
     async fn tell(&mut self, delivery: &Delivery<OutboundMessage>, news: News<'_>) {
         if delivery.message.kind != OutboundKind::Final {
             return;
@@ -300,7 +301,7 @@ impl OutboundWorker {
         }
     }
 
-    /// Settles a message of which nobody knows whether it was sent.
+    /// Settles a message that may or may not have been sent.
     async fn end_uncertain(
         &mut self,
         delivery: &Delivery<OutboundMessage>,
@@ -325,7 +326,7 @@ impl OutboundWorker {
         self.end(delivery, Settle::Fail(why)).await
     }
 
-    /// Settles for good.
+    /// Settles a message for good.
     async fn end(
         &mut self,
         delivery: &Delivery<OutboundMessage>,
@@ -342,7 +343,7 @@ impl OutboundWorker {
             _ => {}
         }
         let message = &delivery.message;
-        // What a tool says on the way stands behind the first position.
+        // Messages that a tool sends during the turn have later positions.
         if message.kind == OutboundKind::Final && message.key.position == 0 {
             self.working.end(message);
         }
@@ -350,7 +351,7 @@ impl OutboundWorker {
         delivery.settle(outcome).await
     }
 
-    /// Decides what follows a failed send of a part that was `in_doubt` before, or not.
+    /// Handles a failed send. `in_doubt` is `true` if the part may have been sent before this try.
     async fn failed(
         &mut self,
         delivery: &Delivery<OutboundMessage>,
@@ -398,7 +399,7 @@ impl OutboundWorker {
                 }
                 let (channel, key) = (self.name(), &delivery.message.key);
                 tracing::warn!(%channel, %key, %error, can_look, "a message that may have been sent is tried again");
-                // Left unsettled, it comes back in doubt.
+                // Left unsettled, it is redelivered in doubt.
                 self.waiting
                     .wait(&delivery.message, record, REDELIVERY_DELAY);
                 Ok(())
@@ -407,8 +408,8 @@ impl OutboundWorker {
         }
     }
 
-    /// Sends a part that may have been sent: the platform drops it, or the channel looks for it
-    /// first, or it is marked.
+    /// Sends a part that may have been sent already. The platform drops the repeat, or the channel
+    /// looks for the part first, or the part is marked as a possible repeat.
     async fn send_again(&self, part: &mut OutboundPart) -> Outcome {
         if self.is_idempotent() {
             return self.send(part).await;
@@ -444,7 +445,8 @@ impl OutboundWorker {
         }
     }
 
-    /// The parts of a message; one without text when only files or buttons are to be shown.
+    /// Renders a message into parts. A message with only files or buttons gets one part without
+    /// text.
     fn parts(&self, message: &Arc<OutboundMessage>) -> Vec<OutboundPart> {
         let mut style = self.channel.text_style();
         if !self.is_idempotent() && self.policy() == UncertainPolicy::ResendMarked {

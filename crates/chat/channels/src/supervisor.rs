@@ -1,9 +1,10 @@
-//! Keeps one channel running: restarts, liveness, health.
+//! Supervises one channel: restarts, liveness checks and health reporting.
 //!
-//! Decision: a channel is alive when it says so ([`Progress::alive`]), not when its socket is open.
-//! Whatever ends it (an error, a panic, a stall, its own return) starts it anew as a whole after a
-//! pause. One that hung or panicked is made anew with all that it holds open. What only a person can
-//! repair is tried once an hour, and said once.
+//! Decision: a channel counts as alive when it reports so ([`Progress::alive`]), not while its
+//! socket is open. However a run ends (an error, a panic, a stall, an early return), the whole
+//! channel is restarted after a backoff. A channel that hung or panicked is rebuilt, and everything
+//! it held open is dropped. A failure that only a person can repair is retried once an hour and
+//! logged once.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,29 +26,29 @@ use crate::replaceable::Replaceable;
 use crate::settings::CLOCK_LIMIT;
 use crate::{ChannelSettings, pause};
 
-/// The first pause before a restart.
+/// Initial backoff before a restart.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause before a restart.
+/// Maximum backoff before a restart.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
-/// The same where somebody else receives in our place.
+/// Initial backoff after a conflict, where another program receives in this channel's place.
 const FIRST_CONFLICT_PAUSE: Duration = Duration::from_secs(30);
 const LONGEST_CONFLICT_PAUSE: Duration = Duration::from_mins(10);
-/// How long it has to go well after a conflict before the channel counts as running.
+/// Time a channel must run without a new conflict before it counts as running.
 const CONFLICT_OVER: Duration = Duration::from_mins(1);
-/// How often something is tried that a person has to repair.
+/// Interval between retries of a failure that a person has to repair.
 const PERMANENT_PAUSE: Duration = Duration::from_hours(1);
-/// How often to look whether another program on this computer has stopped receiving.
+/// Interval between checks whether another program on this computer has stopped receiving.
 const CLAIM_PAUSE: Duration = Duration::from_secs(10);
-/// A channel that was alive for so long was well: its next pause is the first again.
+/// Time alive after which a run counts as healthy and the backoff starts over.
 const STABLE: Duration = Duration::from_mins(1);
-/// How long a channel has to return after it was told to.
+/// Time a channel has to return after its run was cancelled.
 const STOP_WITHIN: Duration = Duration::from_secs(2);
 
-/// What a channel runs with, and how it is watched.
+/// Everything a channel runs with, and the means to watch it.
 pub(crate) struct Supervisor {
     pub(crate) channel: Arc<Replaceable>,
     pub(crate) settings: watch::Receiver<ChannelSettings>,
-    /// The lock that it needs to receive.
+    /// Path of the lock file that the channel must hold to receive.
     pub(crate) claim: Option<PathBuf>,
     pub(crate) access: Arc<dyn Access>,
     pub(crate) intake: Arc<dyn Intake>,
@@ -61,43 +62,43 @@ pub(crate) struct Supervisor {
     pub(crate) tasks: TaskTracker,
 }
 
-/// How a run ended.
+/// Reason a run ended.
 #[derive(Debug)]
 enum End {
-    /// It was told to.
+    /// The run was cancelled.
     Cancelled,
-    /// It has to be started again, not before a time if the platform named one.
+    /// The channel has to be restarted, not before `after` if the platform named a delay.
     Down { why: String, after: Duration },
-    /// It hung or panicked: it has to be made anew.
+    /// The channel hung or panicked and has to be rebuilt.
     Broken { why: String },
-    /// Somebody else receives in its place.
+    /// Another program receives in its place.
     Conflict { why: String },
-    /// Starting it again cannot help until a person does something.
+    /// A restart cannot help until a person repairs something.
     Permanent { why: String },
 }
 
-/// A run that ended.
+/// Result of one run.
 #[derive(Debug)]
 struct Run {
     end: End,
-    /// From its start to its last sign of life.
+    /// Time from the start to the last sign of life.
     alive_for: Duration,
 }
 
-/// What is remembered from run to run.
+/// State kept from run to run.
 #[derive(Debug, Default)]
 struct Record {
     tries: u32,
     conflicts: u32,
-    /// What the operator was told last, until the channel was well again.
+    /// Reason logged last; cleared when the channel was healthy again.
     said: Option<String>,
-    /// When a conflict counts as over.
+    /// Time until which the last conflict may not be over.
     quiet_until: Option<Instant>,
 }
 
 impl Record {
-    /// It ran for a good while before it ended so. Two programs that take turns at one account do
-    /// so too, which makes nothing better.
+    /// Resets the counters after a run that was healthy for a while. A conflict keeps its own: two
+    /// programs that take turns at one account also run well for a while each.
     fn was_well(&mut self, end: &End) {
         self.tries = 0;
         if !matches!(end, End::Conflict { .. }) {
@@ -106,7 +107,7 @@ impl Record {
         }
     }
 
-    /// Whether this is news to the operator.
+    /// Returns `true` if `why` differs from the reason logged last, and remembers it.
     fn is_news(&mut self, why: &str) -> bool {
         let is_news = self.said.as_deref() != Some(why);
         self.said = Some(why.to_owned());
@@ -142,8 +143,8 @@ impl Supervisor {
         }
     }
 
-    /// Waits until no other program on this computer receives for the same account. `None` where
-    /// nothing has to be claimed, or cannot be.
+    /// Waits until no other program on this computer receives for the same account. Returns `None`
+    /// if there is nothing to claim, or the claim fails.
     async fn claim(&self, name: &ChannelName) -> Option<Claim> {
         let path = self.claim.as_deref()?;
         let owner = format!("process {}", std::process::id());
@@ -170,7 +171,7 @@ impl Supervisor {
         }
     }
 
-    /// Says how a run ended, and how long to wait before the next one; `None` after the last.
+    /// Logs how a run ended and returns the backoff before the next one; `None` after the last.
     fn conclude(&self, name: &ChannelName, end: End, record: &mut Record) -> Option<Duration> {
         let (why, after) = match end {
             End::Cancelled => return None,
@@ -214,7 +215,7 @@ impl Supervisor {
 
     async fn run_once(&self, name: &ChannelName, quiet_until: Option<Instant>) -> Run {
         let cancel = self.cancel.child_token();
-        // However this ends, also when it is itself aborted, the channel is told to stop.
+        // However this ends, even if it is aborted, the channel is cancelled.
         let _stop = cancel.clone().drop_guard();
         let began = Instant::now();
         let (alive, mut last) = watch::channel(began);
@@ -252,7 +253,7 @@ impl Supervisor {
                     break End::Cancelled;
                 }
                 ended = &mut task => break self.judge(ended),
-                // `alive` is held above, so this fails never.
+                // `alive` is held above, so this never fails.
                 _ = last.changed() => {}
                 () = tokio::time::sleep_until(deadline) => {
                     cancel.cancel();
@@ -294,7 +295,7 @@ impl Supervisor {
     }
 }
 
-/// Waits for a task that was told to stop, and ends it when it does not. `true` when it stopped.
+/// Waits for a cancelled task and aborts it on timeout. Returns `true` if it stopped in time.
 async fn stopped(task: &mut JoinHandle<Result<(), ChannelError>>) -> bool {
     let in_time = tokio::time::timeout(STOP_WITHIN, &mut *task).await.is_ok();
     if !in_time {
@@ -303,14 +304,14 @@ async fn stopped(task: &mut JoinHandle<Result<(), ChannelError>>) -> bool {
     in_time
 }
 
-/// The signs of life of one run.
+/// Receives the signs of life of one run.
 struct Vital {
     name: ChannelName,
     health: Health,
     alive: Arc<watch::Sender<Instant>>,
-    /// Fires when the run is over: what is left of it says nothing about the next one.
+    /// Fires when the run is over: late signs from it say nothing about the next run.
     over: CancellationToken,
-    /// Until then it may be that another program goes on receiving in this one's place.
+    /// Time until which another program may still be receiving in this one's place.
     quiet_until: Option<Instant>,
 }
 

@@ -1,11 +1,11 @@
-//! Which chats of a channel wait for a message that has to be tried again, and in which order.
+//! Per-chat ordering of messages that wait for a retry.
 //!
-//! Decision: what waits lies in the ledger, not here, so no text is held in memory and a crash
-//! leaves no doubt about it. Here is only who is first in each such chat and the names of those
-//! behind: they go back to the ledger until just after the next try, and when the first is done
-//! the next one is first, so that a chat stays in order while all other chats go on. What waits
-//! from before the start is found by looking into the ledger once; when it is due only the ledger
-//! knows.
+//! Decision: waiting messages stay in the ledger, so no text is held in memory and a crash leaves
+//! no doubt about them. This module keeps only the key of the first message of each waiting chat
+//! and the keys of those queued after it. Queued messages go back to the ledger until just after
+//! the next try of the first. When the first is settled, the next one takes its place. So each chat
+//! stays in order without head-of-line blocking of other chats. Messages left from before the start
+//! are found by reading the ledger once; only the ledger knows when they are due.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -13,41 +13,41 @@ use std::time::Duration;
 use nanobot_channel::{ChatId, OutboundKey, OutboundMessage};
 use tokio::time::Instant;
 
-/// How long after its time the first one is waited for, and as long again from when that was noticed: it
-/// may have been settled by a person, but the worker may as well have been busy with other chats.
+/// Time to wait for an overdue head, first after its due time and again after it was noticed. A
+/// person may have settled it, but the worker may also have been busy with other chats.
 const GRACE: Duration = Duration::from_secs(5);
-/// The distance between messages that wait behind the first.
+/// Interval between the retries of messages queued after the head.
 const STEP: Duration = Duration::from_millis(20);
-/// How long one is waited for that waits from before the start.
+/// Time to wait for a head inherited from before the start.
 const INHERITED: Duration = Duration::from_mins(1);
-/// How often messages behind such a one ask again, and behind one that is overdue.
+/// Poll interval for messages queued after an inherited or overdue head.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
-/// Above this many chats, those whose time has passed are forgotten.
+/// Number of chats above which those past their due time are forgotten.
 const CHATS: usize = 1024;
-/// How many messages behind the first are remembered; those after them keep no order.
+/// Maximum number of messages remembered after the head; those beyond keep no order.
 const BEHIND: usize = 4096;
 
-/// A chat that waits.
+/// A chat that waits for a retry.
 #[derive(Debug)]
 struct Chat {
-    /// The message it waits for.
+    /// Head: the message that the chat waits for.
     first: OutboundKey,
-    /// How often that was tried in vain.
+    /// Number of failed tries of the head.
     tries: u32,
-    /// When it was tried first.
+    /// Time of the head's first failed try.
     since: Instant,
-    /// When it is tried next.
+    /// Time of the head's next try.
     until: Instant,
-    /// It waits from before the start, so that `until` says only how long it is waited for.
+    /// Set when the chat has waited since before the start: `until` then only limits the wait.
     is_inherited: bool,
-    /// It did not come in time, and is waited for once more.
+    /// Set when the head missed its due time and gets one more grace period.
     is_overdue: bool,
-    /// Those behind it, in order.
+    /// Messages queued after the head, in order.
     behind: VecDeque<OutboundKey>,
 }
 
 impl Chat {
-    /// Makes the next message the first. `false` when there is none.
+    /// Makes the next queued message the head. Returns `false` if there is none.
     fn advance(&mut self) -> bool {
         let Some(next) = self.behind.pop_front() else {
             return false;
@@ -68,7 +68,7 @@ impl Chat {
         true
     }
 
-    /// The place behind the first, which a message gets that has none.
+    /// Returns the index of `key` in the queue after the head, and appends it if it is missing.
     fn place(&mut self, key: &OutboundKey) -> usize {
         let known = self.behind.iter().position(|known| known == key);
         known.unwrap_or_else(|| {
@@ -80,23 +80,24 @@ impl Chat {
     }
 }
 
-/// How a message has fared so far.
+/// Failed tries of a message so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// How often it was tried in vain.
+    /// Number of failed tries.
     pub(crate) tries: u32,
-    /// Since when.
+    /// Time of the first failed try.
     pub(crate) since: Instant,
 }
 
-/// The chats that wait.
+/// The chats that wait for a retry.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     chats: HashMap<ChatId, Chat>,
 }
 
 impl Waiting {
-    /// How long `message` has to stand back behind another one of its chat; `None` when it may go.
+    /// Returns how long `message` has to wait for an earlier one of its chat; `None` if it may be
+    /// sent.
     pub(crate) fn stand_back(&mut self, message: &OutboundMessage) -> Option<Duration> {
         let now = Instant::now();
         let chat = self.chats.get_mut(&message.chat_id)?;
@@ -120,8 +121,8 @@ impl Waiting {
         Some(chat.until.saturating_duration_since(now) + STEP.saturating_mul(place))
     }
 
-    /// `message` waits from before the start; called for all of them, the oldest first. A chat waits
-    /// for one that was tried: what never was is due now.
+    /// Records a `message` left from before the start. Called for all of them, oldest first. A chat
+    /// waits only for a message that was tried: one that never was is due now.
     pub(crate) fn inherit(&mut self, message: &OutboundMessage, was_tried: bool) {
         if let Some(chat) = self.chats.get_mut(&message.chat_id) {
             chat.place(&message.key);
@@ -143,7 +144,7 @@ impl Waiting {
         self.chats.insert(message.chat_id.clone(), chat);
     }
 
-    /// `news` is about `message`, so it comes before what waits behind that.
+    /// Queues the notice `news` about `message` directly after it, before other waiting messages.
     pub(crate) fn follows(&mut self, message: &OutboundMessage, news: OutboundKey) {
         if let Some(chat) = self.chats.get_mut(&message.chat_id)
             && chat.first == message.key
@@ -152,7 +153,7 @@ impl Waiting {
         }
     }
 
-    /// How `message` has fared, this failure included.
+    /// Returns the failed tries of `message`, including this one.
     pub(crate) fn failed_again(&self, message: &OutboundMessage) -> Record {
         match self
             .chats
@@ -170,14 +171,14 @@ impl Waiting {
         }
     }
 
-    /// `message` is tried again after `pause`, and its chat waits for it.
+    /// Makes the chat wait for `message`, which is retried after `pause`.
     pub(crate) fn wait(&mut self, message: &OutboundMessage, record: Record, pause: Duration) {
         let now = Instant::now();
         if self.chats.len() >= CHATS {
             self.chats.retain(|_, chat| now < chat.until + GRACE);
         }
         let Record { tries, since } = record;
-        // Those behind it stay there.
+        // Messages queued after it stay queued.
         let behind = self
             .chats
             .remove(&message.chat_id)
@@ -196,7 +197,7 @@ impl Waiting {
         self.chats.insert(message.chat_id.clone(), chat);
     }
 
-    /// `message` is settled: the next one of its chat is first.
+    /// Removes the settled `message`; if it was the head, the next one takes its place.
     pub(crate) fn settled(&mut self, message: &OutboundMessage) {
         let Some(chat) = self.chats.get_mut(&message.chat_id) else {
             return;
@@ -245,7 +246,7 @@ mod tests {
             Some(Duration::from_secs(1) + 2 * STEP)
         );
         waiting.settled(&message(0));
-        // One that is new comes before the second one is due.
+        // A newer message comes before the second one is due.
         assert_eq!(
             [3, 2, 1].map(|position| may_go(&mut waiting, position)),
             [false, false, true]
@@ -287,7 +288,7 @@ mod tests {
         let mut waiting = Waiting::default();
         let record = waiting.failed_again(&message(0));
         waiting.wait(&message(0), record, Duration::from_secs(1));
-        // All the time it was busy with another chat, and the second one was in its hands already.
+        // The worker was busy with another chat all the time and already held the second message.
         tokio::time::advance(Duration::from_mins(1)).await;
         assert_eq!(
             [1, 2, 0].map(|position| may_go(&mut waiting, position)),

@@ -1,11 +1,11 @@
-//! Shows that the assistant is at work, from a message's acceptance to the end of its turn, also
-//! where the program begins anew in between.
+//! Shows that the assistant is at work, from the acceptance of a message to the end of its turn,
+//! across restarts.
 //!
-//! Decision: one small task per chat that is being worked for keeps the typing indicator alive, and
-//! says in words that a turn is alive when nothing was to be seen of it for long. It ends with the
-//! last turn of its chat, however that ends, and by itself when the turn has given no sign for so
-//! long that its end must have been lost. Chats are bounded in number; what goes beyond shows
-//! nothing, which nobody is hurt by.
+//! Decision: one small task per active chat keeps the typing indicator alive, and sends a notice
+//! when a turn has shown nothing for long. The task ends with the last turn of its chat, however
+//! that turn ends. It ends by itself when the turn has been silent for so long that its end must
+//! have been lost. The number of chats is bounded; chats beyond it show no indicator, which is
+//! harmless.
 
 mod alive;
 mod resumed;
@@ -27,15 +27,15 @@ use tokio_util::task::TaskTracker;
 use self::alive::Life;
 use crate::ChannelSettings;
 
-/// How many chats of a channel are shown as worked for at a time.
+/// Maximum number of chats of a channel that show an indicator at a time.
 const CHATS: usize = 64;
-/// How many turns of a chat are told apart.
+/// Maximum number of turns tracked per chat.
 const TURNS: usize = 64;
-/// A turn without a sign for so long is over.
+/// Silence after which a turn counts as over.
 const LONGEST_SILENCE: Duration = Duration::from_mins(10);
-/// Where our own words stand in a turn: nothing that it says itself stands there.
+/// Outbound position of our own notices: a turn itself never uses it.
 const NOTICE_POSITION: u32 = u32::MAX / 2;
-/// How often it is looked again whether something has to be said, where that is switched off.
+/// Interval between checks of the setting while notices are switched off.
 const LOOK_AGAIN: Duration = Duration::from_mins(1);
 
 /// A chat, or a thread of it.
@@ -45,25 +45,25 @@ fn place(chat: &ChatId, delivery: &DeliveryContext) -> Place {
     (chat.clone(), delivery.thread.clone())
 }
 
-/// The turn of a message.
+/// Returns the turn of a message.
 fn turn_of(message: &InboundMessage) -> TraceId {
     message
         .journal_id()
         .map_or_else(|| TraceId::from("unnamed"), |id| TraceId::from(id.as_str()))
 }
 
-/// The work for one chat.
+/// The work in progress for one chat.
 #[derive(Debug)]
 struct Work {
-    /// The turns that are not over, the oldest first.
+    /// The turns in progress, oldest first.
     turns: Vec<TraceId>,
-    /// What was seen of the oldest.
+    /// Signs of life of the oldest turn.
     life: Life,
     /// Ends the task.
     token: CancellationToken,
 }
 
-/// Keeps what shows that one channel's chats are worked for.
+/// Keeps the indicators of one channel's active chats.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkKeeper {
     pub(crate) channel: Arc<dyn Channel>,
@@ -96,7 +96,7 @@ impl WorkKeeper {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A message was accepted: its turn begins.
+    /// Starts the turn of an accepted message.
     pub(crate) fn begin(&self, message: &InboundMessage) {
         let turn = turn_of(message);
         let place = place(&message.chat_id, &message.delivery);
@@ -137,7 +137,7 @@ impl WorkKeeper {
         });
     }
 
-    /// A turn is over, or its reply is there.
+    /// Ends a turn when it is over or its reply was sent.
     pub(crate) fn end(&self, message: &OutboundMessage) {
         self.end_turn(
             &place(&message.chat_id, &message.delivery),
@@ -162,7 +162,7 @@ impl WorkKeeper {
         }
     }
 
-    /// Something of a turn came by; `seen` when it is shown.
+    /// Records a message of a turn; `seen` is `true` if the message is shown.
     pub(crate) fn saw(&self, message: &OutboundMessage, seen: bool) {
         if message.key.position == NOTICE_POSITION {
             return;
@@ -177,7 +177,7 @@ impl WorkKeeper {
         }
     }
 
-    /// Shows that a chat is worked for, until that is over.
+    /// Shows that a chat is worked for, until the turn was silent for too long.
     async fn keep(&self, place: &Place, notice: &OutboundMessage) {
         tokio::select! {
             () = self.type_on(notice) => {}
@@ -186,7 +186,7 @@ impl WorkKeeper {
         }
     }
 
-    /// Until nothing was heard of the turn for too long.
+    /// Waits until the turn has been silent for too long.
     async fn wait_for_silence(&self, place: &Place) {
         loop {
             let Some(heard) = self.shown().get(place).map(|work| work.life.heard()) else {
@@ -199,7 +199,7 @@ impl WorkKeeper {
         }
     }
 
-    /// Keeps the typing indicator alive, where there is one.
+    /// Keeps the typing indicator alive if the channel has one.
     async fn type_on(&self, notice: &OutboundMessage) {
         loop {
             let Some(typing) = self.channel.typing() else {
@@ -213,7 +213,7 @@ impl WorkKeeper {
         }
     }
 
-    /// Says now and then that the turn is alive, where nothing else shows it.
+    /// Sends a notice now and then that the turn is alive, while nothing else shows it.
     async fn say_so(&self, place: &Place, notice: &OutboundMessage) {
         loop {
             let after = {

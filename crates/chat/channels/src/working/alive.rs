@@ -1,4 +1,4 @@
-//! What was seen of a turn, and what is said when that was long ago.
+//! Signs of life of a turn, and the notices sent when the last one is long ago.
 
 use std::time::Duration;
 
@@ -7,28 +7,28 @@ use tokio::time::Instant;
 
 use crate::aftermath::is_chinese;
 
-/// How often the distance between two notices doubles.
+/// Maximum number of times that the interval between notices doubles.
 const DOUBLINGS: u32 = 5;
 
-/// One turn as somebody sees it who waits for it.
+/// Activity of one turn as the waiting user sees it.
 #[derive(Debug)]
 pub(super) struct Life {
     began: Instant,
-    /// The last sign of it, shown or not.
+    /// Time of the last sign of life, shown or not.
     heard: Instant,
-    /// The last thing that was shown.
+    /// Time something was last shown.
     seen: Instant,
-    /// How many notices there were.
+    /// Number of notices sent.
     said: u32,
-    /// What it does, in the words of a tool hint.
+    /// Current activity, in the words of the last tool hint.
     doing: Option<String>,
-    /// The text that is being written.
+    /// Stream of the text that is being written.
     draft: Option<StreamId>,
     chinese: bool,
 }
 
 impl Life {
-    /// A turn that begins with these words.
+    /// Starts the record of a turn; `words` decide its language.
     pub(super) fn begin(words: &str) -> Self {
         let now = Instant::now();
         Self {
@@ -42,7 +42,7 @@ impl Life {
         }
     }
 
-    /// The next turn of the same chat begins.
+    /// Starts over for the next turn of the same chat.
     pub(super) fn begin_again(&mut self) {
         let now = Instant::now();
         *self = Self {
@@ -56,12 +56,12 @@ impl Life {
         };
     }
 
-    /// When there was the last sign of it.
+    /// Returns the time of the last sign of life.
     pub(super) fn heard(&self) -> Instant {
         self.heard
     }
 
-    /// Something of it came by.
+    /// Records a message of the turn; `seen` is `true` if the message is shown.
     pub(super) fn saw(&mut self, message: &OutboundMessage, seen: bool) {
         self.heard = Instant::now();
         if seen {
@@ -81,13 +81,13 @@ impl Life {
         }
     }
 
-    /// When something has to be said, if nothing is seen until then: `after` the turn was seen
-    /// last, and twice as long after every notice.
+    /// Returns when the next notice is due if nothing is shown until then: `after` the turn was
+    /// last seen, doubled after every notice.
     pub(super) fn due(&self, after: Duration) -> Instant {
         self.seen + after * (1 << self.said.min(DOUBLINGS))
     }
 
-    /// Says that it is alive: in the draft, where its text is being written.
+    /// Returns a notice that the turn is alive, as a delta of the draft if text is being written.
     pub(super) fn say(&mut self) -> (OutboundKind, String) {
         self.said = self.said.saturating_add(1);
         self.seen = Instant::now();

@@ -1,8 +1,8 @@
-//! Turns that go on after the program, or the channel, began anew.
+//! Turns that continue after a restart of the program or the channel.
 //!
-//! Decision: the ledger tells which messages are not answered, so nothing is kept for this. The end
-//! of a turn is told to those who listen then, and one may end before anybody does: as long as these
-//! turns are shown, the ledger is asked now and then whether they still go on.
+//! Decision: the ledger knows which messages are unanswered, so nothing else is stored for this.
+//! The end of a turn is reported only to current listeners, and a turn may end before there are
+//! any. While these turns are shown, the ledger is therefore polled for whether they still run.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use nanobot_channel::{InboundMessage, Origin, TraceId};
 
 use super::{Place, TURNS, WorkKeeper, place, turn_of};
 
-/// How many open messages are looked at.
+/// Maximum number of open messages read.
 const OPEN: usize = TURNS * 8;
-/// How often it is looked whether they are still open.
+/// Interval between checks whether the turns are still open.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 impl WorkKeeper {
-    /// Takes up the turns of messages that this channel brought before it was started. Only what is
-    /// shown depends on it, so an error stops nothing.
+    /// Resumes the indicators for turns of messages that this channel delivered before the start.
+    /// Only what is shown depends on it, so an error is logged and ignored.
     pub(crate) async fn resume(&self, ledger: Arc<dyn Ledger>) {
         let open = match self.open(&*ledger).await {
             Ok(open) if open.is_empty() => return,
@@ -44,7 +44,7 @@ impl WorkKeeper {
         });
     }
 
-    /// What people said here and was not answered yet, the oldest first.
+    /// Returns the users' unanswered messages of this channel, oldest first.
     async fn open(&self, ledger: &dyn Ledger) -> Result<Vec<InboundMessage>, BusError> {
         let open = ledger
             .list(Queue::Inbound, LedgerFilter::Open, OPEN)
@@ -58,7 +58,7 @@ impl WorkKeeper {
         Ok(inbound.filter(is_theirs).collect())
     }
 
-    /// Ends what is shown for turns whose end nobody told here.
+    /// Ends the indicators of turns whose end was not reported here.
     async fn follow(&self, ledger: &dyn Ledger, mut turns: Vec<(Place, TraceId)>) {
         while !turns.is_empty() {
             tokio::time::sleep(LOOK_EVERY).await;
