@@ -1,32 +1,32 @@
-//! What a chat is told when a message to it did not arrive, or may have arrived twice.
+//! Notices to a chat about a message that did not arrive, or may have arrived twice.
 //!
-//! Decision: the words are in the language of the message they are about, as far as its script
-//! tells: Chinese where it has Chinese characters, English otherwise. A notice has a name made of
-//! its message's name, so that it is said once however often the message ends that way, and is a
-//! notice itself, about which nothing is ever said.
+//! Decision: a notice is in the language of its message, guessed from the script: Chinese if it has
+//! Chinese characters, English otherwise. Its key is derived from the message's key, so it is sent
+//! once however often the message ends that way. It is itself a notice, and there are no notices
+//! about notices.
 
 use nanobot_channel::{
     Block, ChannelError, OutboundKey, OutboundKind, OutboundMessage, OutboundPart,
 };
 
-/// Room for the mark in a part, in the units of any measure; more than half a limit is never taken.
+/// Room for the mark in a part, in the units of any measure. It takes at most half of a limit.
 const MARK_ROOM: usize = 64;
 
-/// What became of a message.
+/// Outcome of a message that the chat is notified of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum News<'a> {
-    /// Nobody knows whether it was sent.
+    /// The message may or may not have been sent.
     Uncertain,
-    /// It will not be sent.
+    /// The message will not be sent.
     Failed {
-        /// Why.
+        /// Reason.
         why: &'a str,
     },
-    /// There was nothing in it to show.
+    /// The message had nothing to show.
     Empty,
 }
 
-/// The notice about a message, to where the message would have gone.
+/// Builds the notice about a message, addressed to the message's destination.
 pub(crate) fn notice(message: &OutboundMessage, news: News<'_>) -> OutboundMessage {
     let text = match (news, is_chinese(&message.content)) {
         (News::Uncertain, false) => {
@@ -60,7 +60,7 @@ pub(crate) fn notice(message: &OutboundMessage, news: News<'_>) -> OutboundMessa
     }
 }
 
-/// Whether a message that failed this way says nothing about the next one to the same chat.
+/// `true` if the next message to the same chat may succeed although this one failed with `error`.
 pub(crate) fn leaves_the_chat_reachable(error: &ChannelError) -> bool {
     match error {
         ChannelError::Config { .. } | ChannelError::Auth(_) | ChannelError::NotFound(_) => false,
@@ -74,7 +74,7 @@ pub(crate) fn leaves_the_chat_reachable(error: &ChannelError) -> bool {
     }
 }
 
-/// Says in a part that it may be a repetition. The mark means the same in every markup.
+/// Marks a part as a possible repetition. The mark is plain text, safe in every markup.
 pub(crate) fn mark(part: &mut OutboundPart) {
     let mark = if is_chinese(&part.message.content) {
         "↻ 以下内容可能重复：\n"
@@ -89,13 +89,13 @@ pub(crate) fn mark(part: &mut OutboundPart) {
     }
 }
 
-/// The limit of parts that may have to carry the mark. It does not depend on whether they do, so
-/// that a message is split the same way every time it is sent.
+/// Returns the limit for parts that may have to carry the mark. The limit is the same with and
+/// without the mark, so that every try splits a message the same way.
 pub(crate) fn limit_with_mark(limit: usize) -> usize {
     limit.saturating_sub(MARK_ROOM).max(limit / 2)
 }
 
-/// Whether a text is Chinese, as far as its script tells.
+/// `true` if a text contains Chinese characters.
 pub(crate) fn is_chinese(text: &str) -> bool {
     text.chars()
         .any(|character| matches!(character, '\u{4e00}'..='\u{9fff}' | '\u{3400}'..='\u{4dbf}'))

@@ -1,30 +1,30 @@
-//! One receiver per account and computer: a lock on a file that is named after the account.
+//! One receiver per account and computer: a lock on a file named after the account.
 //!
-//! Decision: the operating system's lock is what counts, so a crash releases it; what is written into
-//! the file is for people. Where the file cannot be made, the channel runs without it: then the
-//! platform is who finds out.
+//! Decision: only the operating system's lock counts, so a crash releases it; the file's content is
+//! for people. If the file cannot be created, the channel runs without the lock, and only the
+//! platform can detect a second receiver.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
-/// A claim that is held until it is dropped.
+/// Lock that is held until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Claim {
     file: File,
 }
 
-/// What came of a try.
+/// Outcome of an attempt to take the lock.
 #[derive(Debug)]
 pub(crate) enum Claimed {
-    /// It is ours.
+    /// The lock was taken.
     Ours(Claim),
-    /// Somebody else has it: who, as far as that is known.
+    /// Another process holds the lock; its owner text, empty if it cannot be read.
     Taken(String),
 }
 
 impl Claim {
-    /// Tries to take the lock, and notes down there who has it.
+    /// Tries to take the lock, and writes the owner into the file.
     pub(crate) fn take(path: &Path, owner: &str) -> io::Result<Claimed> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
@@ -38,7 +38,7 @@ impl Claim {
             }
             Err(TryLockError::WouldBlock) => {
                 let mut owner = String::new();
-                // Not everywhere can a locked file be read.
+                // Some platforms cannot read a locked file.
                 drop(file.read_to_string(&mut owner));
                 Ok(Claimed::Taken(owner))
             }

@@ -1,42 +1,42 @@
-//! What can go wrong with channels before they run.
+//! Errors of channels before they run.
 
 use nanobot_channel::{ChannelError, ChannelName};
 
-/// An error of the configuration of channels.
+/// Error in the configuration of channels.
 #[derive(Debug, thiserror::Error)]
 pub enum ChannelsError {
-    /// Nobody registered this platform.
+    /// No factory is registered for this platform.
     #[error("no channel of kind `{kind}` is built in; there are: {known}")]
     UnknownKind {
-        /// The kind asked for.
+        /// Requested kind.
         kind: String,
-        /// The kinds there are, in words.
+        /// Registered kinds, as a comma-separated list.
         known: String,
     },
-    /// Two factories for one platform.
+    /// Two factories are registered for one platform.
     #[error("the channel kind `{kind}` is registered twice")]
     DuplicateKind {
-        /// The kind.
+        /// Duplicate kind.
         kind: &'static str,
     },
-    /// Two channels under one name.
+    /// Two channels have the same name.
     #[error("two channels are called `{name}`")]
     DuplicateName {
-        /// The name.
+        /// Duplicate name.
         name: ChannelName,
     },
-    /// A key that every channel has holds the wrong thing.
+    /// A key common to all channels has an invalid value.
     #[error("channels.{name}{}{key} cannot be used", if .key.is_empty() { "" } else { "." })]
     Settings {
         /// The channel.
         name: ChannelName,
         /// The key; empty where it is not known.
         key: String,
-        /// What is wrong.
+        /// Cause.
         #[source]
         source: serde_json::Error,
     },
-    /// The channel itself refuses its section.
+    /// The channel rejects its section.
     #[error("channels.{name} cannot be used")]
     Create {
         /// The channel.

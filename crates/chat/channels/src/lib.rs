@@ -1,10 +1,10 @@
-//! Supervises channels: who may talk, what is shown and how, restarts, retries, settlement.
+//! Supervises channels: access and pairing, rendering, restarts, retries and settlement.
 //!
-//! Decision: a channel crate knows its platform and nothing else; everything that is the same for
-//! all of them is here, once. Per channel there is a [supervisor](ChannelManager) that keeps it
-//! running and an outbound worker of its own, so that none waits for another.
+//! Decision: a channel crate knows only its platform; everything common to all channels is
+//! implemented here once. Each channel has its own [supervisor](ChannelManager) that keeps it
+//! running and its own outbound worker, so no channel waits for another.
 //!
-//! What is not here: turns, sessions, and any platform's wire format.
+//! Turns, sessions and the wire formats of platforms are out of scope.
 
 mod access;
 mod aftermath;

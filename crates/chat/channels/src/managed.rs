@@ -1,4 +1,4 @@
-//! A channel as the manager is given it: with its settings, and what is needed to keep it running.
+//! A channel as handed to the manager: with its settings and the means to keep it running.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::{ChannelSettings, PairingStore};
 
-/// Makes a channel anew.
+/// Rebuilds a channel.
 pub(crate) type Remake = Arc<dyn Fn() -> Result<Arc<dyn Channel>, ChannelError> + Send + Sync>;
 
 /// A channel and its settings.
@@ -23,7 +23,7 @@ pub struct ManagedChannel {
 }
 
 impl ManagedChannel {
-    /// A channel whose settings may change: a new value counts from the next message on.
+    /// Creates a channel with live settings: a new value applies from the next message on.
     #[must_use]
     pub fn new(channel: Arc<dyn Channel>, settings: watch::Receiver<ChannelSettings>) -> Self {
         Self {
@@ -35,14 +35,14 @@ impl ManagedChannel {
         }
     }
 
-    /// A channel whose settings stay as they are.
+    /// Creates a channel with fixed settings.
     #[must_use]
     pub fn fixed(channel: Arc<dyn Channel>, settings: ChannelSettings) -> Self {
         // A receiver keeps the last value when its sender is gone.
         Self::new(channel, watch::channel(settings).1)
     }
 
-    /// The same where strangers are paired by this store. Without one, only lists let people in.
+    /// Pairs strangers through `store`. Without a store, only allowlists grant access.
     #[must_use]
     pub fn pairing_by(self, store: PairingStore) -> Self {
         Self {
@@ -51,8 +51,8 @@ impl ManagedChannel {
         }
     }
 
-    /// The same that is made anew, and with it all that it holds open, when it hangs or panics.
-    /// Without this the same one is run again.
+    /// Rebuilds the channel, and drops everything it holds open, when it hangs or panics. Without
+    /// this the same channel is run again.
     #[must_use]
     pub fn made_by(
         self,
@@ -64,8 +64,8 @@ impl ManagedChannel {
         }
     }
 
-    /// The same that receives only while it has the lock on this file, so that no two programs on
-    /// this computer receive for one account.
+    /// Lets the channel receive only while it holds the lock on this file, so that no two programs
+    /// on this computer receive for one account.
     #[must_use]
     pub fn claiming(self, lock: PathBuf) -> Self {
         Self {
@@ -74,13 +74,13 @@ impl ManagedChannel {
         }
     }
 
-    /// The channel by itself.
+    /// Returns the channel itself.
     #[must_use]
     pub fn channel(&self) -> &Arc<dyn Channel> {
         &self.channel
     }
 
-    /// Its name.
+    /// Returns the channel's name.
     #[must_use]
     pub fn name(&self) -> &ChannelName {
         self.channel.name()

@@ -24,20 +24,20 @@ use crate::waiting::Waiting;
 use crate::working::WorkKeeper;
 use crate::{ChannelsError, FileMediaStore, FileNotes, Stickers};
 
-/// How long tasks have to end after they were told to.
+/// Time tasks have to end after they were cancelled.
 const END_WITHIN: Duration = Duration::from_secs(3);
 
-/// Where files that come with messages are kept.
+/// Location and size limit of files that come with messages.
 #[derive(Clone, Debug)]
 pub struct MediaSettings {
-    /// The folder, in which every channel has its own.
+    /// Folder with one subfolder per channel.
     pub root: PathBuf,
-    /// The largest file that is kept, in bytes.
+    /// Maximum size of a stored file, in bytes.
     pub limit: u64,
 }
 
 impl MediaSettings {
-    /// Files of up to 20 MiB below `root`: what Telegram lets a bot download.
+    /// Stores files of up to 20 MiB below `root`: the limit for downloads by a Telegram bot.
     #[must_use]
     pub fn below(root: impl Into<PathBuf>) -> Self {
         Self {
@@ -47,41 +47,41 @@ impl MediaSettings {
     }
 }
 
-/// What the manager is made of.
+/// Everything the manager needs.
 #[derive(Debug)]
 pub struct ChannelManagerParts {
-    /// Where messages come from and go to.
+    /// Bus that messages come from and go to.
     pub bus: Arc<dyn Bus>,
-    /// The same, to find messages that nobody will send.
+    /// The ledger of the same bus, used to find orphaned messages.
     pub ledger: Arc<dyn Ledger>,
-    /// The channels that run.
+    /// Channels to run.
     pub channels: Vec<ManagedChannel>,
-    /// Configured channels that could not be made, and why: they are shown as failed.
+    /// Configured channels that could not be created, with the reason: they are shown as failed.
     pub refused: Vec<(ChannelName, String)>,
-    /// Where files go.
+    /// Storage of media files.
     pub media: MediaSettings,
-    /// The folder in which every channel has one for its notes.
+    /// Folder with one subfolder of notes per channel.
     pub notes: PathBuf,
-    /// Pictures that messages name.
+    /// Stickers that messages refer to by name.
     pub stickers: Stickers,
-    /// Speech to text, where it is configured.
+    /// Speech to text, if configured.
     pub transcriber: Option<Arc<dyn Transcriber>>,
-    /// The slash commands that platforms show in their menus.
+    /// Slash commands that platforms show in their menus.
     pub commands: Arc<[CommandInfo]>,
-    /// The permit of [`ChannelContext::suspects`](nanobot_channel::ChannelContext::suspects). Where turns run
-    /// in the same process, it is the one of their `StepLog`.
+    /// Permit for [`ChannelContext::suspects`](nanobot_channel::ChannelContext::suspects). If turns
+    /// run in the same process, it is the one of their `StepLog`.
     pub suspects: Arc<Semaphore>,
-    /// Where their health is shown.
+    /// Handle through which health is reported.
     pub health: Health,
     /// Fires when everything has to stop at once.
     pub cancel: CancellationToken,
-    /// Where tasks are spawned.
+    /// Tracker that all tasks are spawned on.
     pub tasks: TaskTracker,
 }
 
 impl ChannelManagerParts {
-    /// Channels on a bus, with what they keep below `folder` and nothing besides: no speech to text, no
-    /// slash commands, a health map, a token and tasks of their own.
+    /// Creates the parts for channels on a bus, with their files below `folder`. There is no speech
+    /// to text and there are no slash commands; the health map, token and tracker are new.
     #[must_use]
     pub fn new<B>(bus: &B, channels: Vec<ManagedChannel>, folder: impl Into<PathBuf>) -> Self
     where
@@ -106,13 +106,13 @@ impl ChannelManagerParts {
     }
 }
 
-/// The channels, running.
+/// The running channels.
 #[derive(Debug)]
 pub struct ChannelManager {
     shared: Shared,
     health: Health,
     running: Mutex<BTreeMap<ChannelName, Running>>,
-    /// The names of those, of one that is just being replaced, and of those that could not be made.
+    /// Names of the running channels, of one that is being replaced, and of refused ones.
     names: watch::Sender<BTreeSet<ChannelName>>,
     intake_closed: CancellationToken,
     flush: CancellationToken,
@@ -121,7 +121,7 @@ pub struct ChannelManager {
     receivers: TaskTracker,
 }
 
-/// What all channels are run with.
+/// Resources shared by all channels.
 #[derive(Debug)]
 struct Shared {
     bus: Arc<dyn Bus>,
@@ -135,7 +135,7 @@ struct Shared {
     tasks: TaskTracker,
 }
 
-/// A channel that runs.
+/// A running channel.
 #[derive(Debug)]
 struct Running {
     cancel: CancellationToken,
@@ -144,10 +144,11 @@ struct Running {
 }
 
 impl ChannelManager {
-    /// Starts all channels. Returns at once; [`ChannelManager::health`] tells how they fare.
+    /// Starts all channels. Returns at once; [`ChannelManager::health`] reports how they are.
     ///
     /// # Errors
-    /// [`ChannelsError::DuplicateName`]; nothing is started then.
+    /// Returns [`ChannelsError::DuplicateName`] if two channels share a name; nothing is started
+    /// then.
     pub fn start(parts: &ChannelManagerParts) -> Result<Self, ChannelsError> {
         let mut names = BTreeSet::new();
         for managed in &parts.channels {
@@ -274,8 +275,8 @@ impl ChannelManager {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a channel; one of the same name is stopped first. What waits in the ledger for that
-    /// name waits for the new one. Does nothing while everything stops. One call at a time.
+    /// Starts a channel, after stopping the one of the same name. Messages waiting in the ledger
+    /// for that name go to the new one. Does nothing during shutdown. Calls must not overlap.
     pub async fn put(&self, managed: &ManagedChannel) {
         self.end(managed.name()).await;
         if !self.is_ending() {
@@ -283,15 +284,15 @@ impl ChannelManager {
         }
     }
 
-    /// Stops a channel and forgets it. What waits in the ledger for it fails within a minute.
+    /// Stops a channel and forgets it. Messages waiting for it in the ledger fail within a minute.
     pub async fn remove(&self, name: &ChannelName) {
         self.end(name).await;
         self.names.send_if_modified(|names| names.remove(name));
         self.health.forget(name);
     }
 
-    /// Shows a channel as failed that cannot be made any more. What ran under its name is stopped;
-    /// what waits in the ledger for it stays there.
+    /// Marks a channel that can no longer be created as failed. The one running under its name is
+    /// stopped; messages waiting for it stay in the ledger.
     pub async fn refuse(&self, name: &ChannelName, why: String) {
         self.end(name).await;
         self.names
@@ -299,7 +300,7 @@ impl ChannelManager {
         self.health.set(name, HealthState::Failed { why });
     }
 
-    /// Stops one channel: the part that is being sent has its time, as when everything stops.
+    /// Stops one channel. As at shutdown, a part in flight has some time to finish.
     async fn end(&self, name: &ChannelName) {
         let Some(running) = self.running().remove(name) else {
             return;
@@ -315,19 +316,19 @@ impl ChannelManager {
         self.cancel.is_cancelled() || self.intake_closed.is_cancelled() || self.flush.is_cancelled()
     }
 
-    /// How the channels are.
+    /// Returns the health of the channels.
     #[must_use]
     pub fn health(&self) -> &Health {
         &self.health
     }
 
-    /// Takes nothing more in; channels are told not to acknowledge. Replies still go out.
+    /// Stops accepting messages: channels must not acknowledge them. Replies still go out.
     pub fn close_intake(&self) {
         self.intake_closed.cancel();
     }
 
-    /// Sends what is in the queues now, for at most `grace`, and no more afterwards. `true` when
-    /// the queues ran empty; the rest stays in the ledger.
+    /// Sends what is queued now, for at most `grace`, then stops sending. Returns `true` if the
+    /// queues ran empty; the rest stays in the ledger.
     pub async fn flush(&self, grace: Duration) -> bool {
         self.flush.cancel();
         self.workers.close();
@@ -336,7 +337,7 @@ impl ChannelManager {
             .is_ok()
     }
 
-    /// Stops everything within a few seconds. `true` when all tasks ended.
+    /// Stops everything within a few seconds. Returns `true` if all tasks ended.
     pub async fn stop(self) -> bool {
         self.close_intake();
         self.cancel.cancel();

@@ -1,8 +1,8 @@
-//! Keeps files that came with messages, under names of its own making.
+//! Stores files that came with messages, under names of its own making.
 //!
-//! Decision: the name is the platform's id, cleaned, and a digest of the content. So a file that is
-//! delivered twice is one file, two files never overwrite each other, and nothing that a sender
-//! chose reaches the path but a short ending of letters and digits.
+//! Decision: the name is the platform's id, sanitized, and a digest of the content. So a file that
+//! is delivered twice is stored once, and two files never overwrite each other. Nothing chosen by a
+//! sender reaches the path except a short extension of letters and digits.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use sha1::{Digest as _, Sha1};
 
 use crate::notes::sync;
 
-/// The endings of the types whose files mostly come without a name.
+/// Extensions for the types whose files mostly come without a name.
 const ENDINGS: [(&str, &str); 9] = [
     ("image/jpeg", "jpg"),
     ("image/png", "png"),
@@ -25,12 +25,12 @@ const ENDINGS: [(&str, &str); 9] = [
     ("application/pdf", "pdf"),
 ];
 
-/// Bytes of the content's digest that a name carries.
+/// Number of bytes of the content's digest in a file name.
 const DIGEST: usize = 8;
-/// How files are called until they are whole.
+/// Prefix of files that are still being written.
 const UNFINISHED: &str = ".part-";
 
-/// A folder per channel.
+/// Media store with one folder per channel.
 #[derive(Clone, Debug)]
 pub struct FileMediaStore {
     folder: PathBuf,
@@ -38,7 +38,7 @@ pub struct FileMediaStore {
 }
 
 impl FileMediaStore {
-    /// Keeps the files of `channel` below `root`, each of at most `limit` bytes.
+    /// Creates a store for the files of `channel` below `root`, each of at most `limit` bytes.
     #[must_use]
     pub fn new(root: &Path, channel: &ChannelName, limit: u64) -> Self {
         Self {
@@ -47,8 +47,8 @@ impl FileMediaStore {
         }
     }
 
-    /// Whether a file has a name that such a store gives, so that it may be removed when it is old.
-    /// Files of other programs have none.
+    /// `true` if a file's name has the form that such a store gives, so that it may be removed when
+    /// it is old. Files of other programs do not match.
     #[must_use]
     pub fn names_like(path: &Path) -> bool {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
@@ -100,7 +100,7 @@ impl MediaStore for FileMediaStore {
     }
 }
 
-/// Writes a file so that it is there whole or not at all; its name is on disk when this returns.
+/// Writes a file atomically; its name is durable when this returns.
 fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let is_new = !folder.exists();
@@ -117,7 +117,7 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     sync(folder)
 }
 
-/// At most `most` harmless characters of `text`; never empty.
+/// Sanitizes `text`: keeps at most `most` safe characters. Never returns an empty name.
 pub(crate) fn cleaned(text: &str, most: usize) -> String {
     let kept: String = text
         .chars()
@@ -131,7 +131,7 @@ pub(crate) fn cleaned(text: &str, most: usize) -> String {
     }
 }
 
-/// The ending by type, else the last one of the sender's name when it is harmless.
+/// Returns the extension for the type, or else the sender's own one if it is safe.
 fn ending(name: &str, mime: Option<&str>) -> String {
     let by_type = mime
         .and_then(|mime| ENDINGS.iter().find(|(known, _)| *known == mime))

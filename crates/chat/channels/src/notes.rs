@@ -1,4 +1,4 @@
-//! Notes of channels: a folder per channel, a file per note.
+//! Notes of channels: one folder per channel, one file per note.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -10,25 +10,25 @@ use sha1::{Digest as _, Sha1};
 
 use crate::media::cleaned;
 
-/// How files are called until they are whole.
+/// Prefix of files that are still being written.
 const UNFINISHED: &str = ".part-";
-/// The folder of what was set aside.
+/// Folder of the data set aside.
 const ASIDE: &str = "set-aside";
 
-/// The notes of one channel, in a folder of its own.
+/// The notes of one channel, in its own folder.
 #[derive(Clone, Debug)]
 pub struct FileNotes {
     folder: PathBuf,
 }
 
 impl FileNotes {
-    /// Keeps the notes of `channel` below `root`. Touches no disk.
+    /// Creates the notes of `channel` below `root`. Does no I/O.
     #[must_use]
     pub fn new(root: &Path, channel: &ChannelName) -> Self {
         let name = channel.as_str();
         let mut folder = cleaned(name, 64);
         if folder != name {
-            // What was cleaned away may be all in which two names differ.
+            // Two names may differ only in the characters that were removed.
             folder = format!("{folder}-{}", digest(name));
         }
         Self {
@@ -116,7 +116,7 @@ impl Notes for FileNotes {
     }
 }
 
-/// Puts a whole file in the place of another one. Its name is on disk after [`sync`].
+/// Replaces a file atomically. Its name is durable only after [`sync`].
 fn replace(folder: &Path, path: &Path, bytes: &[u8], is_durable: bool) -> io::Result<()> {
     std::fs::create_dir_all(folder)?;
     let mut file = tempfile::Builder::new()
@@ -130,7 +130,7 @@ fn replace(folder: &Path, path: &Path, bytes: &[u8], is_durable: bool) -> io::Re
     Ok(())
 }
 
-/// The first digits of a digest.
+/// Returns the first digits of a digest, in hex.
 fn digest(text: &str) -> String {
     Sha1::digest(text)
         .iter()
@@ -139,7 +139,7 @@ fn digest(text: &str) -> String {
         .collect()
 }
 
-/// Whole files of a folder, which need not exist, the oldest first.
+/// Lists the complete files of a folder, oldest first. The folder need not exist.
 fn files_by_age(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -166,13 +166,13 @@ fn remove_surplus(folder: &Path) -> io::Result<()> {
         .try_for_each(std::fs::remove_file)
 }
 
-/// Makes the names in a folder durable.
+/// Makes the names in a folder durable (fsync).
 #[cfg(unix)]
 pub(crate) fn sync(folder: &Path) -> io::Result<()> {
     std::fs::File::open(folder)?.sync_all()
 }
 
-/// Folders cannot be opened here; their file system keeps the order of names by itself.
+/// Folders cannot be opened here; the file system keeps the order of names by itself.
 #[cfg(not(unix))]
 pub(crate) fn sync(_folder: &Path) -> io::Result<()> {
     Ok(())

@@ -1,11 +1,11 @@
-//! Pairing: a stranger who writes in a direct chat is given a code, and is let in once somebody who
-//! may do so approves it.
+//! Pairing: a stranger who writes in a direct chat gets a code, and gets access once an authorized
+//! person approves the code.
 //!
-//! Decision: nothing is held in memory. Every change reads the file, changes it and replaces it
-//! under a lock of its own file, and every question reads it, so that an approval works at once,
-//! whichever process made it. The file is the Python program's. One that is damaged is kept aside
-//! by the next change, and lets nobody in until then; one that cannot be read lets nobody in and is
-//! not touched.
+//! Decision: nothing is held in memory. Every change reads the file, modifies it and replaces it
+//! under the lock of a separate file, and every query reads it. So an approval made by any process
+//! takes effect at once. The file has the Python program's format. A damaged file grants no access
+//! and is moved to quarantine by the next change; an unreadable file grants no access and is left
+//! untouched.
 
 mod book;
 mod code;
@@ -21,10 +21,10 @@ use nanobot_channel::{ChannelName, ChatId, SenderId};
 use book::Book;
 pub use book::{Asked, Asker, Pairings, PendingPairing, Person, Untold};
 
-/// How the file is called.
+/// Name of the pairing file.
 const NAME: &str = "pairing.json";
 
-/// Why people cannot be paired.
+/// Error of pairing.
 #[derive(Debug, thiserror::Error)]
 pub enum PairingError {
     /// Nobody was given this code, or it is not good any more.
@@ -32,7 +32,7 @@ pub enum PairingError {
         "nobody waits with this code: it was mistyped, or is older than ten minutes, or used already"
     )]
     UnknownCode,
-    /// The file is there and is not what it should be.
+    /// The file exists but cannot be parsed.
     #[error("{} is damaged and lets nobody in", path.display())]
     Damaged {
         /// The file.
@@ -41,25 +41,25 @@ pub enum PairingError {
         #[source]
         source: serde_json::Error,
     },
-    /// The disk failed.
+    /// Disk I/O failed.
     #[error("{} cannot be used", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What failed.
+        /// I/O error.
         #[source]
         source: io::Error,
     },
 }
 
-/// Reads and changes the file. Every method blocks for as long as the disk takes. Cheap to clone.
+/// Reads and changes the pairing file. Every method blocks for disk I/O. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct PairingStore {
     path: Arc<Path>,
 }
 
 impl PairingStore {
-    /// The file in the folder of a home's data. It need not exist.
+    /// Creates a store for the file in a home's data folder. The file need not exist.
     #[must_use]
     pub fn in_folder(data_dir: &Path) -> Self {
         Self {
@@ -67,16 +67,17 @@ impl PairingStore {
         }
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether somebody was approved on a channel.
+    /// Returns `true` if `sender` was approved on a channel.
     ///
     /// # Errors
-    /// [`PairingError::Damaged`] and [`PairingError::Io`]: let nobody in then.
+    /// Returns [`PairingError::Damaged`] or [`PairingError::Io`] if the file cannot be used; the
+    /// caller must deny access then.
     pub fn is_approved(
         &self,
         channel: &ChannelName,
@@ -85,11 +86,11 @@ impl PairingStore {
         Ok(self.read()?.is_approved(channel, sender))
     }
 
-    /// The code of a stranger: the one they have, or a new one that is stored when this returns. They
-    /// are told in `chat`, and are once they were approved.
+    /// Returns the code of a stranger: their open one, or a new one that is durable when this
+    /// returns. The code is sent to `chat`, and so is the news of the approval.
     ///
     /// # Errors
-    /// [`PairingError::Io`]: tell them nothing then.
+    /// Returns [`PairingError::Io`] if the disk fails; the caller must not send a code then.
     pub fn ask(
         &self,
         channel: &ChannelName,
@@ -100,11 +101,12 @@ impl PairingStore {
         self.edit(|book| book.ask(channel, sender, chat, now))
     }
 
-    /// Lets in who has a code; where `channel` is named, only somebody of that channel. A code works
-    /// once, and five wrong ones while it is open make it void.
+    /// Approves the person with a code; if `channel` is given, only one of that channel. A code
+    /// works once, and five wrong ones while it is open make it void.
     ///
     /// # Errors
-    /// [`PairingError::UnknownCode`] and [`PairingError::Io`].
+    /// Returns [`PairingError::UnknownCode`] if the code is not valid, and [`PairingError::Io`] if
+    /// the disk fails.
     pub fn approve(
         &self,
         code: &str,
@@ -115,10 +117,10 @@ impl PairingStore {
             .ok_or(PairingError::UnknownCode)
     }
 
-    /// Takes a code back without letting anybody in.
+    /// Revokes a code without approving anyone.
     ///
     /// # Errors
-    /// As [`PairingStore::approve`].
+    /// Same as [`PairingStore::approve`].
     pub fn deny(
         &self,
         code: &str,
@@ -129,36 +131,37 @@ impl PairingStore {
             .ok_or(PairingError::UnknownCode)
     }
 
-    /// Who was approved and does not know it, and who waits. `waited` are those who waited when this
-    /// was asked before: a person may have taken their code out of the file by hand.
+    /// Returns the approved people who were not notified yet, and those who wait. `waited` are the
+    /// people who waited at the previous call: a person may have removed their code from the file
+    /// by hand.
     ///
     /// # Errors
-    /// [`PairingError::Damaged`] and [`PairingError::Io`].
+    /// Returns [`PairingError::Damaged`] or [`PairingError::Io`] if the file cannot be used.
     pub fn untold(&self, waited: &[Asker]) -> Result<Untold, PairingError> {
         Ok(self.read()?.untold(waited))
     }
 
-    /// Notes that they know it.
+    /// Records that these people were notified of their approval.
     ///
     /// # Errors
-    /// [`PairingError::Io`].
+    /// Returns [`PairingError::Io`] if the disk fails.
     pub fn told(&self, askers: &[Asker]) -> Result<(), PairingError> {
         self.edit(|book| book.told(askers))
     }
 
-    /// Takes an approval back, and the code of the same person if there is one. Of an id with a
-    /// number and a name (`7|ann`) either is enough. Who was approved until now.
+    /// Revokes an approval, and the open code of the same person. For an id with a number and a
+    /// name (`7|ann`), either is enough. Returns the people who were approved until now.
     ///
     /// # Errors
-    /// [`PairingError::Io`].
+    /// Returns [`PairingError::Io`] if the disk fails.
     pub fn revoke(&self, person: &Person) -> Result<Vec<Person>, PairingError> {
         self.edit(|book| book.revoke(person))
     }
 
-    /// Who was approved, and who waits.
+    /// Lists the approved people and those who wait.
     ///
     /// # Errors
-    /// [`PairingError::Damaged`] and [`PairingError::Io`].
+    /// Returns [`PairingError::Damaged`] or [`PairingError::Io`] if the file cannot be used.
     pub fn list(&self, now: DateTime<Utc>) -> Result<Pairings, PairingError> {
         Ok(self.read()?.list(now))
     }
@@ -174,7 +177,7 @@ impl PairingStore {
         })
     }
 
-    /// Changes the file, alone among all processes; what does not change is not written.
+    /// Changes the file under an exclusive lock across processes. Writes it only if it changed.
     fn edit<T>(&self, change: impl FnOnce(&mut Book) -> T) -> Result<T, PairingError> {
         let failed = |source| self.failed(source);
         let folder = self.path.parent().unwrap_or(Path::new("."));
@@ -200,7 +203,7 @@ impl PairingStore {
         Ok(told)
     }
 
-    /// Replaces the file. It is whole and on disk when this returns, and its owner's alone.
+    /// Replaces the file atomically. It is durable when this returns, and private to its owner.
     fn write(&self, folder: &Path, book: &Book) -> io::Result<()> {
         let mut draft = tempfile::Builder::new()
             .prefix(".pairing-")
@@ -232,13 +235,13 @@ impl PairingStore {
     }
 }
 
-/// Makes a new name durable.
+/// Makes a new name durable (fsync of the folder).
 #[cfg(unix)]
 fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// There, names are durable with their file.
+/// On these platforms, a name is durable with its file.
 #[cfg(not(unix))]
 fn sync_folder(_: &Path) -> io::Result<()> {
     Ok(())

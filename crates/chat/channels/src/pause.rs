@@ -1,10 +1,10 @@
-//! Growing pauses with jitter, so that many who failed together do not come back together.
+//! Exponential backoff with jitter, so that clients that failed together do not retry together.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::Duration;
 
-/// The pause before try number `tries` (from 0): doubled every time, at most `most`, and up to a
-/// quarter longer by chance.
+/// Returns the backoff before try number `tries` (from 0): `first`, doubled for every try, at most
+/// `most`, plus jitter of up to a quarter.
 pub(crate) fn growing(first: Duration, most: Duration, tries: u32) -> Duration {
     let pause = first
         .saturating_mul(2_u32.saturating_pow(tries.min(16)))
@@ -12,7 +12,7 @@ pub(crate) fn growing(first: Duration, most: Duration, tries: u32) -> Duration {
     pause + pause.mul_f64(chance() / 4.0)
 }
 
-/// A number from 0 to 1. Hash seeds are random enough for pauses.
+/// Returns a random number from 0 to 1. Hash seeds are random enough for jitter.
 fn chance() -> f64 {
     let random = RandomState::new().build_hasher().finish();
     f64::from(u32::try_from(random >> 32).unwrap_or_default()) / f64::from(u32::MAX)

@@ -1,4 +1,4 @@
-//! Which platforms there are.
+//! Registry of the available platforms.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use nanobot_channel::{Channel, ChannelFactory, ChannelName, RawConfig};
 
 use crate::{ChannelSettings, ChannelsError, DeliverySettings};
 
-/// The factories of all platforms, built in or brought along by an embedding program.
+/// Factories of all platforms, built in or added by an embedding program.
 #[derive(Clone, Debug, Default)]
 pub struct ChannelRegistry {
     factories: BTreeMap<&'static str, Arc<dyn ChannelFactory>>,
 }
 
 impl ChannelRegistry {
-    /// A registry without platforms.
+    /// Creates a registry without platforms.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -23,7 +23,7 @@ impl ChannelRegistry {
     /// Adds a platform.
     ///
     /// # Errors
-    /// [`ChannelsError::DuplicateKind`] when the kind is taken.
+    /// Returns [`ChannelsError::DuplicateKind`] if the kind is taken.
     pub fn register(&mut self, factory: Arc<dyn ChannelFactory>) -> Result<(), ChannelsError> {
         let kind = factory.kind();
         if self.factories.contains_key(kind) {
@@ -33,20 +33,20 @@ impl ChannelRegistry {
         Ok(())
     }
 
-    /// The kinds there are, in alphabetical order.
+    /// Returns the registered kinds in alphabetical order.
     pub fn kinds(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.factories.keys().copied()
     }
 
-    /// The factories, in alphabetical order of their kinds.
+    /// Returns the factories in alphabetical order of their kinds.
     pub fn factories(&self) -> impl Iterator<Item = &Arc<dyn ChannelFactory>> {
         self.factories.values()
     }
 
-    /// The factory of a kind.
+    /// Returns the factory of a kind.
     ///
     /// # Errors
-    /// [`ChannelsError::UnknownKind`], which names the kinds there are.
+    /// Returns [`ChannelsError::UnknownKind`], which lists the registered kinds.
     pub fn factory(&self, kind: &str) -> Result<&Arc<dyn ChannelFactory>, ChannelsError> {
         self.factories
             .get(kind)
@@ -56,10 +56,11 @@ impl ChannelRegistry {
             })
     }
 
-    /// Makes the channel `name` of a kind. Does no I/O.
+    /// Creates the channel `name` of a kind. Does no I/O.
     ///
     /// # Errors
-    /// [`ChannelsError::UnknownKind`]; [`ChannelsError::Create`] when the channel refuses its section.
+    /// Returns [`ChannelsError::UnknownKind`] if the kind is not registered, and
+    /// [`ChannelsError::Create`] if the channel rejects its section.
     pub fn create(
         &self,
         kind: &str,
@@ -72,10 +73,11 @@ impl ChannelRegistry {
             .map_err(|source| ChannelsError::Create { name, source })
     }
 
-    /// The settings that the manager needs for the channel `name` of a kind.
+    /// Resolves the settings that the manager needs for the channel `name` of a kind.
     ///
     /// # Errors
-    /// [`ChannelsError::UnknownKind`] and [`ChannelsError::Settings`].
+    /// Returns [`ChannelsError::UnknownKind`] if the kind is not registered, and
+    /// [`ChannelsError::Settings`] if a key has an invalid value.
     pub fn settings(
         &self,
         kind: &str,

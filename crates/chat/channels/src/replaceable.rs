@@ -1,8 +1,8 @@
 //! A channel that can be replaced while others use it.
 //!
-//! Decision: who sends and who shows that somebody types hold this one, and every call of theirs goes
-//! to the channel that is current then. A channel that hangs may hold its own locks for ever, so
-//! running it again is not enough.
+//! Decision: the outbound worker and the typing indicator hold this wrapper, which forwards each
+//! call to the current channel. A channel that hangs may hold its own locks for ever, so running it
+//! again is not enough.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use nanobot_channel::{
 
 use crate::managed::Remake;
 
-/// The channel that is current.
+/// Forwards calls to the current channel.
 pub(crate) struct Replaceable {
     name: ChannelName,
     current: RwLock<Arc<dyn Channel>>,
@@ -31,12 +31,12 @@ impl Replaceable {
         }
     }
 
-    /// The channel of now.
+    /// Returns the current channel.
     pub(crate) fn current(&self) -> Arc<dyn Channel> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Makes the channel anew, where that is known how. The old one stays if that fails.
+    /// Rebuilds the channel if a way to do so is known. The old one stays if that fails.
     pub(crate) fn replace(&self) {
         let Some(remake) = &self.remake else { return };
         match remake() {
@@ -56,7 +56,8 @@ impl std::fmt::Debug for Replaceable {
     }
 }
 
-/// For the moment between asking for an ability and using it, in which a channel may have lost it.
+/// Error for a capability that the channel lost in a replacement, between the check for it and its
+/// use.
 fn lost() -> ChannelError {
     ChannelError::Unavailable("the channel has just been replaced".to_owned())
 }

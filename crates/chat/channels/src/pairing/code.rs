@@ -1,24 +1,25 @@
-//! Codes: eight letters and digits in two groups, about 41 bits from the system's random source.
+//! Pairing codes: eight letters and digits in two groups, about 41 bits from the system's random
+//! source.
 
 use uuid::Uuid;
 
 const SYMBOLS: &[u8; 36] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 const LENGTH: usize = 8;
 const GROUP: usize = 4;
-/// The largest number of bytes' values that is a multiple of the number of symbols: those above
-/// would make some symbols likelier than others.
+/// Number of byte values that map evenly to the symbols. Higher values would make some symbols
+/// likelier than others.
 const FAIR: usize = 256 / SYMBOLS.len() * SYMBOLS.len();
 
-/// A code in the form in which it is told.
+/// A code in the form shown to people.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Code(String);
 
 impl Code {
-    /// A new one.
+    /// Generates a new code.
     pub(super) fn random() -> Self {
         let mut symbols = String::with_capacity(LENGTH);
         while symbols.len() < LENGTH {
-            // Two bytes of such an id say what kind it is; the other fourteen are random.
+            // Bytes 6 and 8 of a UUID hold its version and variant; the other fourteen are random.
             let (bytes, fixed) = (Uuid::new_v4().into_bytes(), [6, 8]);
             let random = bytes
                 .iter()
@@ -36,7 +37,7 @@ impl Code {
         Self::grouped(&symbols)
     }
 
-    /// One that somebody typed, in whatever case and groups; `None` when it cannot be one.
+    /// Parses a code as typed, in any case and grouping; `None` if it cannot be a code.
     pub(super) fn typed(text: &str) -> Option<Self> {
         let symbols: String = text
             .chars()
