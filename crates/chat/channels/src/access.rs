@@ -1,8 +1,8 @@
-//! Who may talk to the assistant: deny by default, read anew for every message.
+//! Access control of a channel: deny by default, evaluated for every message.
 //!
-//! The [rules](AccessRules) say what a message's origin deserves; this asks them with what is
-//! [written](crate::PairingStore) about approvals, and says what a stranger is told. A person whom
-//! the rules let in costs no look at a file, and neither does one whom no approval could help.
+//! The [rules](AccessRules) judge a message by its origin. This module combines them with the
+//! approvals in the [store](crate::PairingStore) and decides what to send to a stranger. The file
+//! is read only for a sender whom the rules reject and an approval would admit.
 
 mod notice;
 mod rules;
@@ -25,14 +25,14 @@ use crate::{ChannelSettings, PairingStore};
 pub use notice::{AccessNotice, Weight};
 pub use rules::{AccessRules, DirectPolicy, DirectRules, GroupPolicy, GroupRule, Verdict};
 
-/// How many strangers are told of in the log, each once.
+/// Maximum number of strangers named in the log, each once.
 const STRANGERS: usize = 256;
-/// How many strangers are remembered as told their code.
+/// Maximum number of strangers remembered as having been sent their code.
 const TOLD: usize = 256;
-/// How long a stranger is not told the same code again.
+/// Minimum interval before a stranger is sent the same code again.
 const TELL_EVERY: Duration = Duration::from_mins(1);
 
-/// The door of one channel.
+/// Access control of one channel.
 #[derive(Debug)]
 pub(crate) struct Doorkeeper {
     channel: ChannelName,
@@ -60,7 +60,7 @@ impl Doorkeeper {
         }
     }
 
-    /// Tells the operator what is probably not as they think.
+    /// Logs the notices about rules that are probably not what the operator means.
     pub(crate) fn announce(&self) {
         for notice in self.settings.borrow().access.notices(&self.channel) {
             match notice.weight {
@@ -74,7 +74,7 @@ impl Doorkeeper {
         }
     }
 
-    /// Asks what is written about a sender whom an approval lets in, or would.
+    /// Looks up the approval of a sender, and gives a stranger a code.
     async fn ask_store(
         &self,
         sender: &SenderId,
@@ -88,7 +88,7 @@ impl Doorkeeper {
         let asked = tokio::task::spawn_blocking(move || -> Result<Option<Asked>, PairingError> {
             match (store.is_approved(&channel, &person), verdict) {
                 (Ok(true), _) => Ok(Some(Asked::Approved)),
-                // Asking puts a damaged file aside.
+                // Asking for a code moves a damaged file to quarantine.
                 (Ok(false) | Err(PairingError::Damaged { .. }), Verdict::Stranger) => {
                     store.ask(&channel, &person, &chat, Utc::now()).map(Some)
                 }
@@ -108,7 +108,7 @@ impl Doorkeeper {
         AccessDecision::Denied
     }
 
-    /// Whether this is the first of several troubles of the same kind.
+    /// Returns `true` for the first of several problems of the same kind.
     fn has_to_complain(&self) -> bool {
         !self.has_complained.swap(true, Ordering::Relaxed)
     }
@@ -130,7 +130,7 @@ impl Doorkeeper {
         }
     }
 
-    /// Whether a stranger has not just read this code.
+    /// Returns `true` if the stranger was not just sent this code, and records that it is sent now.
     fn may_tell(&self, sender: &SenderId, code: &str) -> bool {
         let now = Instant::now();
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -143,7 +143,7 @@ impl Doorkeeper {
         true
     }
 
-    /// Names somebody in the log once, with the id that a list would need.
+    /// Logs a rejected sender once, with the id that an allowlist would need.
     fn note(&self, sender: &SenderId, chat: &ChatId) {
         let mut strangers = self
             .strangers
@@ -155,7 +155,7 @@ impl Doorkeeper {
     }
 }
 
-/// What a stranger reads.
+/// Returns the message to a stranger.
 fn told(code: &str) -> String {
     format!(
         "I do not know you yet. Who runs me can let you in with this code within ten minutes: {code}\n\

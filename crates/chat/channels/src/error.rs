@@ -28,9 +28,9 @@ pub enum ChannelsError {
     /// A key common to all channels has an invalid value.
     #[error("channels.{name}{}{key} cannot be used", if .key.is_empty() { "" } else { "." })]
     Settings {
-        /// The channel.
+        /// Channel.
         name: ChannelName,
-        /// The key; empty where it is not known.
+        /// Key; empty if unknown.
         key: String,
         /// Cause.
         #[source]
@@ -39,9 +39,9 @@ pub enum ChannelsError {
     /// The channel rejects its section.
     #[error("channels.{name} cannot be used")]
     Create {
-        /// The channel.
+        /// Channel.
         name: ChannelName,
-        /// Which key is wrong and what to write instead.
+        /// Cause: the wrong key and what to write instead.
         #[source]
         source: ChannelError,
     },

@@ -27,7 +27,7 @@ const NAME: &str = "pairing.json";
 /// Error of pairing.
 #[derive(Debug, thiserror::Error)]
 pub enum PairingError {
-    /// Nobody was given this code, or it is not good any more.
+    /// No one was given this code, or it is no longer valid.
     #[error(
         "nobody waits with this code: it was mistyped, or is older than ten minutes, or used already"
     )]
@@ -35,16 +35,16 @@ pub enum PairingError {
     /// The file exists but cannot be parsed.
     #[error("{} is damaged and lets nobody in", path.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Parse error.
         #[source]
         source: serde_json::Error,
     },
     /// Disk I/O failed.
     #[error("{} cannot be used", path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// I/O error.
         #[source]

@@ -1,7 +1,7 @@
-//! The settings that every channel has, whatever its platform.
+//! Settings common to all channels, whatever their platform.
 //!
 //! Decision: a running channel reads them through a [`tokio::sync::watch::Receiver`] at every use,
-//! so that a change of the allow list works with the next message.
+//! so a change of the allowlist takes effect with the next message.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,40 +13,41 @@ use serde_json::json;
 
 use crate::{AccessRules, ChannelsError, DirectRules};
 
-/// What follows when nobody can tell whether the platform took a message: the key `uncertain`.
-/// A platform that drops repeated sends leaves no doubt, so there it says nothing.
+/// Policy for a message that the platform may or may not have received: the key `uncertain`.
+/// Without effect on platforms that drop repeated sends, because they leave no doubt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UncertainPolicy {
-    /// It is sent again, with a mark that it may be a repetition.
+    /// Send it again, marked as a possible repetition.
     ResendMarked,
-    /// It is kept as uncertain, and its chat is told once.
+    /// Record it as uncertain and notify its chat once.
     #[default]
     Ask,
-    /// It is kept as uncertain, and nobody is told.
+    /// Record it as uncertain without a notice.
     Drop,
 }
 
-/// How messages are sent: keys of `channels`, each of which a channel's own section may override.
+/// Delivery settings: keys of `channels`, each of which a channel's own section may override.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeliverySettings {
-    /// Whether thoughts on the way are shown.
+    /// `true` if progress (intermediate thoughts) is shown.
     pub send_progress: bool,
-    /// Whether the tools that run are shown.
+    /// `true` if running tools are shown.
     pub send_tool_hints: bool,
-    /// How often a part is tried again after the platform could not be reached.
+    /// Number of retries of a part after the platform could not be reached.
     pub send_max_retries: u32,
-    /// For how many seconds a part is tried at least, however often that is.
+    /// Minimum time in seconds for which a part is retried, whatever the number of retries.
     pub send_patience_s: u64,
-    /// After how many seconds a send without an answer counts as of unknown outcome.
+    /// Timeout in seconds after which a send without an answer has an unknown outcome.
     pub send_timeout_s: u64,
-    /// What follows when nobody can tell whether a message was sent.
+    /// Policy for a message that may or may not have been sent.
     pub uncertain: UncertainPolicy,
-    /// After how many seconds in which nothing was seen of a turn it is said that it is alive, and
-    /// then at growing distances. 0 says nothing, and so does a channel that shows no progress.
+    /// Time in seconds without visible activity of a turn before a notice says that it is alive;
+    /// further notices come at growing intervals. 0 disables the notices, and so does disabling
+    /// progress.
     pub alive_notice_s: u64,
-    /// After how many seconds without a sign of life a channel is started again.
+    /// Time in seconds without a sign of life before a channel is restarted.
     pub alive_within_s: u64,
 }
 
@@ -65,7 +66,7 @@ impl Default for DeliverySettings {
     }
 }
 
-/// The longest time that is waited for: clocks cannot add just any number.
+/// Maximum duration of any wait: clock arithmetic would overflow with arbitrary values.
 pub(crate) const CLOCK_LIMIT: Duration = Duration::from_hours(24 * 365);
 
 impl DeliverySettings {
@@ -77,7 +78,7 @@ impl DeliverySettings {
         Duration::from_secs(self.send_timeout_s.max(1))
     }
 
-    /// When the first notice is due; never, when there is none.
+    /// Returns the silence before the first notice; `None` if notices are disabled.
     pub(crate) fn alive_notice(&self) -> Option<Duration> {
         (self.alive_notice_s > 0).then(|| Duration::from_secs(self.alive_notice_s).min(CLOCK_LIMIT))
     }
@@ -87,57 +88,57 @@ impl DeliverySettings {
     }
 }
 
-/// A list of people or of chats, by id: keys such as `allowFrom`.
+/// List of people or chats, by id: keys such as `allowFrom`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AllowFrom {
-    /// The key is not there: it says nothing.
+    /// The key is unset and has no effect.
     #[default]
     Unset,
-    /// These, and all when `*` is among them. An empty list is nobody.
+    /// The listed ids, or everyone if `*` is among them. An empty list admits no one.
     Listed(BTreeSet<String>),
 }
 
 impl AllowFrom {
-    /// A list.
+    /// Creates a list of ids.
     pub fn listed<S: Into<String>>(ids: impl IntoIterator<Item = S>) -> Self {
         Self::Listed(ids.into_iter().map(Into::into).collect())
     }
 
-    /// Whether the key is there.
+    /// `true` if the key is set.
     #[must_use]
     pub fn is_set(&self) -> bool {
         matches!(self, Self::Listed(_))
     }
 
-    /// Whether nothing is listed.
+    /// `true` if nothing is listed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         !matches!(self, Self::Listed(ids) if !ids.is_empty())
     }
 
-    /// Whether exactly this id is listed; `*` is an id like any other.
+    /// `true` if exactly this id is listed; `*` is an id like any other.
     #[must_use]
     pub fn contains(&self, id: &str) -> bool {
         matches!(self, Self::Listed(ids) if ids.contains(id))
     }
 
-    /// Whether exactly this id, or `*`, is listed.
+    /// `true` if exactly this id, or `*`, is listed.
     #[must_use]
     pub fn names(&self, id: &str) -> bool {
         self.contains("*") || self.contains(id)
     }
 
-    /// Whether a sender is on the list, or everybody is.
+    /// `true` if the sender or `*` is listed.
     #[must_use]
     pub fn allows(&self, sender: &str) -> bool {
         self.contains("*") || self.lists(sender)
     }
 
-    /// Whether the list has a sender.
+    /// `true` if the sender is listed; `*` does not count.
     ///
-    /// Ids are compared as they are. An id of the shape `digits|name` is two names of one person,
-    /// a platform's number and a user name: either may be listed. No other shape is taken apart. An
-    /// address of mail is the same in whatever case it is written.
+    /// Ids are compared verbatim, with two exceptions. An id of the form `digits|name` has two
+    /// names of one person, a platform's number and a user name: either may be listed. An e-mail
+    /// address is compared without regard to ASCII case.
     #[must_use]
     pub fn lists(&self, sender: &str) -> bool {
         let Self::Listed(ids) = self else {
@@ -185,17 +186,17 @@ impl<'de> Deserialize<'de> for AllowFrom {
     }
 }
 
-/// What the manager has to know about a channel.
+/// Settings of a channel that the manager needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelSettings {
-    /// Who may talk, and where.
+    /// Access rules.
     pub access: AccessRules,
-    /// How messages are sent.
+    /// Delivery settings.
     pub delivery: DeliverySettings,
 }
 
 impl ChannelSettings {
-    /// The keys of a channel's section that decide about access.
+    /// Keys of a channel's section that decide about access.
     pub const ACCESS_KEYS: [&'static str; 6] = [
         "allowFrom",
         "dm",
@@ -205,12 +206,12 @@ impl ChannelSettings {
         "groups",
     ];
 
-    /// Reads them from a channel's section. What the section does not say, its platform's defaults
-    /// say ([`nanobot_channel::ChannelFactory::default_config`]), and then `shared`. `null` says
-    /// nothing.
+    /// Reads the settings from a channel's section. Keys missing there fall back to the platform's
+    /// defaults ([`nanobot_channel::ChannelFactory::default_config`]), and then to `shared`. `null`
+    /// counts as missing.
     ///
     /// # Errors
-    /// [`ChannelsError::Settings`] naming the key that holds something else than it should.
+    /// Returns [`ChannelsError::Settings`] with the name of the key if a value is invalid.
     pub fn resolve(
         name: &ChannelName,
         shared: &DeliverySettings,
@@ -232,7 +233,7 @@ impl ChannelSettings {
             for (key, value) in keys {
                 if let Some(own) = layers.said(&[key]) {
                     value.clone_from(own);
-                    // By itself, so that the error can name it.
+                    // Parsed on its own, so that the error can name the key.
                     DeliverySettings::deserialize(json!({ key: own }))
                         .map_err(|source| wrong(key, source))?;
                 }
@@ -256,7 +257,7 @@ impl ChannelSettings {
     }
 }
 
-/// A section and what counts where it says nothing.
+/// A section and its fallback.
 struct Layers<'a> {
     name: &'a ChannelName,
     section: &'a Value,
@@ -264,7 +265,7 @@ struct Layers<'a> {
 }
 
 impl<'a> Layers<'a> {
-    /// What is said under a key, by the section first.
+    /// Returns the value at a path, from the section first.
     fn said(&self, path: &[&str]) -> Option<&'a Value> {
         let below = |layer: &'a Value| path.iter().try_fold(layer, |value, key| found(value, key));
         [self.section, self.platform]
@@ -273,7 +274,7 @@ impl<'a> Layers<'a> {
             .find(|value| !value.is_null())
     }
 
-    /// The same as what it should be.
+    /// Reads and parses the value of a dotted key.
     fn read<T: DeserializeOwned>(&self, key: &'static str) -> Result<Option<T>, ChannelsError> {
         let said = self.said(&key.split('.').collect::<Vec<_>>());
         let read = said
@@ -287,7 +288,7 @@ impl<'a> Layers<'a> {
     }
 }
 
-/// What stands under a key, also in `snake_case`.
+/// Returns the value of a key, also if it is written in `snake_case`.
 fn found<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
     value.get(key).or_else(|| {
         let spell = |letter: char| {

@@ -1,13 +1,13 @@
-//! Stickers: `[sticker:name]` in a message becomes the picture of that name.
+//! Stickers: `[sticker:name]` in a message is replaced by the picture of that name.
 //!
-//! Decision: a message is resolved right before it is sent, for every channel alike; what is stored
-//! keeps the tag, so that the assistant remembers what it said. `index.json` in the folder maps names
-//! to addresses, or to files, and a file has to lie in the folder: what the assistant writes into the
-//! index must not reach anything else. A name that is not known stays as text.
+//! Decision: a message is resolved right before it is sent, in the same way for every channel. The
+//! stored message keeps the tag, so that the assistant remembers what it said. `index.json` in the
+//! folder maps names to URLs or files. A file has to be inside the folder: an index entry written
+//! by the assistant must not reach anything else. An unknown name stays as text.
 //!
-//! Such a file is opened once, through the path policy, and copied; channels send the copy. By its
-//! own name it could be another file by the time a platform takes it. Copies of the same picture are
-//! one file, so that a message that is tried again makes no more of them.
+//! Each file is opened once, through the path policy, and copied; channels send the copy. Under its
+//! own name, it could be a different file by the time it is uploaded. Copies are deduplicated by
+//! content, so retries of a message create no more of them.
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File};
@@ -19,16 +19,16 @@ use nanobot_channel::{MediaRef, OutboundMessage};
 use nanobot_guard::{PathPolicy, PathRules, ResolvedPath};
 use sha1::{Digest as _, Sha1};
 
-/// How a tag begins; it ends with `]` on the same line.
+/// Start of a tag; it ends with `]` on the same line.
 const OPENING: &str = "[sticker:";
 
-/// The largest index, in bytes.
+/// Maximum size of the index, in bytes.
 const INDEX_LIMIT: u64 = 1 << 20;
 
-/// The longest name, in bytes.
+/// Maximum length of a name, in bytes.
 const NAME_LIMIT: usize = 200;
 
-/// The largest picture, in bytes.
+/// Maximum size of a picture, in bytes.
 const PICTURE_LIMIT: u64 = 16 << 20;
 
 /// A folder of stickers, which need not exist.
@@ -39,12 +39,12 @@ pub struct Stickers {
     copies: PathBuf,
 }
 
-/// Names and where their pictures are.
+/// Locations of pictures by sticker name.
 type Index = BTreeMap<String, String>;
 
 impl Stickers {
-    /// The stickers of a folder with an `index.json`, copied below `copies` when they are sent. Touches
-    /// no disk.
+    /// Uses the stickers of a folder with an `index.json`, and copies them below `copies` when they
+    /// are sent. Does no I/O.
     #[must_use]
     pub fn in_folder(folder: impl Into<PathBuf>, copies: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
@@ -56,14 +56,14 @@ impl Stickers {
         }
     }
 
-    /// The same, sending only what `policy` lets tools read.
+    /// Restricts the stickers to files that `policy` lets tools read.
     #[must_use]
     pub fn within(self, policy: Arc<PathPolicy>) -> Self {
         Self { policy, ..self }
     }
 
-    /// The message with its stickers as pictures. One without any is not touched, and costs no
-    /// look at the disk.
+    /// Replaces the stickers of a message by their pictures. A message without any is returned
+    /// unchanged, without disk I/O.
     pub(crate) async fn resolve(&self, message: &OutboundMessage) -> OutboundMessage {
         let has_tag = message.content.contains(OPENING)
             || message.media.iter().any(|media| is_tag(&media.location));
@@ -82,7 +82,7 @@ impl Stickers {
 
     fn resolve_now(&self, message: OutboundMessage) -> OutboundMessage {
         let index = self.index();
-        // A picture that a message shows twice is sent once.
+        // A picture that occurs twice in a message is sent once.
         let mut copies = BTreeMap::new();
         let mut picture = |name: &str| {
             let found = index
@@ -110,7 +110,7 @@ impl Stickers {
         let mut lines: Vec<String> = Vec::new();
         for line in message.content.split('\n') {
             let (rest, found) = without_tags(line, &mut picture);
-            // A line of stickers alone leaves no empty line behind.
+            // A line with only stickers is removed, not left empty.
             if found.is_empty() || !rest.is_empty() {
                 lines.push(rest);
             }
@@ -156,18 +156,18 @@ impl Stickers {
             .open()
     }
 
-    /// A file inside the folder.
+    /// Resolves a location to a file inside the folder.
     fn locate(&self, location: &str) -> Option<ResolvedPath> {
         let folder = self.folder.canonicalize().ok()?;
         let inside = |path: &Path| {
             let file = self.policy.read(path).ok()?;
             (file.path().starts_with(&folder) && file.open().is_ok()).then_some(file)
         };
-        // People write paths as they see them in the folder, or in the workspace.
+        // People write paths relative to the folder or to the workspace.
         inside(&folder.join(location)).or_else(|| inside(&folder.parent()?.join(location)))
     }
 
-    /// The copy of a picture; `copies` are those of the same message.
+    /// Returns the copy of a picture; `copies` caches those of the same message.
     fn copied(
         &self,
         file: &ResolvedPath,
@@ -190,7 +190,7 @@ impl Stickers {
         }
     }
 
-    /// Copies a picture below a name made of its content.
+    /// Copies a picture to a path derived from its content.
     fn copy(&self, file: &ResolvedPath) -> io::Result<PathBuf> {
         let mut bytes = Vec::new();
         file.open()?
@@ -213,7 +213,7 @@ impl Stickers {
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.recursive(true).create(&own)?;
         let copy = own.join(file.path().file_name().ok_or(io::ErrorKind::InvalidInput)?);
-        // Written anew, so that it is young and kept for as long as the message needs.
+        // Always rewritten: the new timestamp keeps the copy for as long as the message needs it.
         let mut written = tempfile::NamedTempFile::new_in(&own)?;
         written.write_all(&bytes)?;
         written.persist(&copy).map_err(|error| error.error)?;
@@ -237,7 +237,7 @@ fn is_tag(text: &str) -> bool {
     tag_name(text).is_some()
 }
 
-/// The name in a text that is a tag and nothing else.
+/// Returns the name if the text is a single tag and nothing else.
 fn tag_name(text: &str) -> Option<&str> {
     let name = text.trim().strip_prefix(OPENING)?.strip_suffix(']')?;
     is_name(name).then(|| name.trim())
@@ -247,8 +247,8 @@ fn is_name(name: &str) -> bool {
     !name.trim().is_empty() && name.len() <= NAME_LIMIT && !name.contains(['[', ']', '\n'])
 }
 
-/// A line without the tags that are known, and their pictures. A tag in code is talked about, not
-/// shown.
+/// Removes the known tags from a line, and returns their pictures. A tag after a backtick is code
+/// and stays.
 fn without_tags(
     line: &str,
     mut picture: impl FnMut(&str) -> Option<MediaRef>,
@@ -264,7 +264,7 @@ fn without_tags(
         match tag.and_then(|(name, behind)| Some((picture(name.trim())?, behind))) {
             Some((shown, behind)) => {
                 found.push(shown);
-                // One of the two blanks around the tag goes with it, and none stands before a comma.
+                // Drops one of the two blanks around the tag, and the blank before punctuation.
                 if behind.starts_with([',', '.', ';', ':', '!', '?']) {
                     kept.truncate(kept.trim_end().len());
                 }
@@ -443,7 +443,7 @@ mod tests {
             (text.as_str(), media.len()),
             ("[sticker:link][sticker:hard]", 1)
         );
-        // It is tried again, and is another file meanwhile.
+        // The file changes before the retry.
         let again = resolved(&stickers, "[sticker:wave]", &[]).await.1;
         assert_eq!(
             (&again, std::fs::read_dir(&copies).unwrap().count()),

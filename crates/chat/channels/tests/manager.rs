@@ -33,7 +33,7 @@ use nanobot_testkit::channel::SendFault;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// A manager with what it is made of.
+/// A manager and its parts.
 struct Fixture {
     bus: MemoryBus,
     channels: Vec<Arc<RecordingChannel>>,
@@ -111,7 +111,7 @@ impl Fixture {
         self.bus.publish_outbound(message).await.unwrap();
     }
 
-    /// Every outbound message and where it stands, oldest first.
+    /// Returns every outbound message with its ledger state, oldest first.
     async fn ledger(&self) -> Vec<(String, EntryState, Option<String>)> {
         let entries = self
             .bus
@@ -233,7 +233,7 @@ async fn what_waits_from_before_a_start_is_not_overtaken() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert!(fixture.manager.stop().await);
-    // Another worker knows nothing of what the last one remembered.
+    // A new worker has none of the previous one's memory.
     let again = start_on(fixture.bus, vec![RecordingChannel::new("chat")]);
     again.publish(reply("1", 1, "two")).await;
     again.publish(reply("2", 0, "other")).await;
@@ -338,7 +338,7 @@ async fn what_may_have_been_sent_is_not_sent_again() {
     );
 }
 
-/// What a chat is told about a message that may not have arrived.
+/// Notice to a chat about a message that may not have arrived.
 const UNCERTAIN: &str = "I do not know whether my last message arrived. /pending shows it.";
 
 #[tokio::test(start_paused = true)]
@@ -705,7 +705,7 @@ async fn a_channel_that_ends_is_started_again_and_one_that_cannot_work_is_not() 
     channel.wait_for_runs(2).await.unwrap();
     assert_eq!(health(&fixture), HealthState::Running);
 
-    // It gives no sign of life from here on: it is stopped and started as a whole.
+    // The channel gives no sign of life from here on: it is stopped and restarted as a whole.
     let began = Instant::now();
     channel.wait_for_runs(3).await.unwrap_err();
     fixture

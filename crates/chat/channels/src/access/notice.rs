@@ -1,5 +1,5 @@
-//! What is worth saying about the rules of a channel: where they probably are not what their writer
-//! meant, above all where the same words meant something else in the Python program.
+//! Notices about access rules that are probably not what their author meant, above all where the
+//! same keys meant something else in the Python program.
 
 use std::fmt;
 
@@ -9,32 +9,32 @@ use serde::Serialize;
 use super::rules::{AccessRules, DirectPolicy, GroupPolicy};
 use crate::AllowFrom;
 
-/// How much a notice matters.
+/// Importance of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Weight {
-    /// Somebody is probably kept out, or let in, whom its writer wants otherwise.
+    /// A person is probably kept out, or let in, against the author's intent.
     Warning,
     /// Worth knowing.
     Remark,
 }
 
-/// Something worth saying about who may talk. Shown as one line: what is the case, and what to write
-/// where that is not meant.
+/// A notice about access rules. Displayed as one line: the finding, and what to write if that is
+/// not intended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AccessNotice {
-    /// How much it matters.
+    /// Importance.
     pub weight: Weight,
-    /// The key it is about, from the root of the configuration.
+    /// Affected key, from the root of the configuration.
     pub key: String,
-    /// What is the case.
+    /// Finding.
     pub what: &'static str,
-    /// What to write where something else is meant.
+    /// What to write if something else is meant.
     pub remedy: &'static str,
 }
 
 impl AccessNotice {
-    /// Whether it matters much.
+    /// `true` if this is a warning.
     #[must_use]
     pub fn is_warning(&self) -> bool {
         self.weight == Weight::Warning
@@ -48,7 +48,7 @@ impl fmt::Display for AccessNotice {
 }
 
 impl AccessRules {
-    /// What is worth saying about these rules of a channel, the most important first.
+    /// Returns the notices about these rules of a channel, the most important first.
     #[must_use]
     pub fn notices(&self, channel: &ChannelName) -> Vec<AccessNotice> {
         let notice = |weight, key: &str, what, remedy| {

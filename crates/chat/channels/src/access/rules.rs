@@ -1,14 +1,14 @@
-//! The rules of one channel: who may talk, and which messages of a group are for the assistant.
+//! Access rules of one channel: who may talk, and which messages of a group are for the assistant.
 //!
-//! Decision: the rule that says more about a place decides there. A group with a list of its own
-//! goes by that list, any other by `allowFrom`; an approval stands in for an entry of `allowFrom`
-//! and of no other list. Only where no list of people is written at all, naming a group in
-//! `groupAllowFrom` lets in everybody who is there. An empty list is nobody. Rules for a place hold
-//! in what is part of it, unless there are nearer ones: for a thread those of the thread, then of its
-//! channel, then of its server.
+//! Decision: the most specific rule for a place decides. A group with its own allowlist uses that
+//! list, any other uses `allowFrom`. An approval counts as an entry of `allowFrom` and of no other
+//! list. Only if there is no list of people at all does naming a group in `groupAllowFrom` admit
+//! everyone in it. An empty list admits no one. Rules for a place also apply to its parts, unless
+//! there are nearer ones: for a thread first the thread's own, then those of its channel, then
+//! those of its server.
 //!
-//! A verdict depends on nothing but the message's origin, these rules and whether its sender was
-//! approved; who was, is [`crate::PairingStore`]'s business.
+//! A verdict depends only on the message's origin, these rules and whether the sender was approved.
+//! [`crate::PairingStore`] knows who was.
 
 use std::collections::BTreeMap;
 
@@ -17,40 +17,40 @@ use serde::Deserialize;
 
 use crate::AllowFrom;
 
-/// Which messages of a group are for the assistant: the key `groupPolicy`.
+/// Selects the messages of a group that are for the assistant: the key `groupPolicy`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GroupPolicy {
-    /// Those that mean it: that mention it, answer it, or are a command for it.
+    /// Messages addressed to it: a mention, a reply to it, or a command for it.
     #[default]
     Mention,
-    /// All that it sees.
+    /// All messages that it sees.
     Open,
-    /// All of the groups that are listed, and none of any other.
+    /// All messages of the listed groups, and none of any other.
     Allowlist,
 }
 
-/// Who may talk in direct chats: the key `dm.policy`. Where it is not there, `allowFrom` decides,
-/// and where that is not there either, strangers are paired.
+/// Policy for direct chats: the key `dm.policy`. If it is unset, `allowFrom` decides; if that is
+/// unset too, strangers are paired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DirectPolicy {
-    /// Whomever `allowFrom` lets in; everybody where that is not there.
+    /// People that `allowFrom` admits; everyone if it is unset.
     Open,
-    /// Who is listed in `dm.allowFrom`, or in `allowFrom` where that is not there.
+    /// People listed in `dm.allowFrom`, or in `allowFrom` if that is unset.
     Allowlist,
-    /// Who is listed in either, and who was approved; strangers are given a code.
+    /// People listed in either, and those approved; strangers get a code.
     Pairing,
 }
 
-/// The rules of direct chats: the key `dm`.
+/// Rules of direct chats: the key `dm`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectRules {
-    /// Whether there are any.
+    /// `true` if direct chats are enabled.
     pub enabled: bool,
-    /// Who may talk there.
+    /// Policy; `None` if the key is unset.
     pub policy: Option<DirectPolicy>,
-    /// A list of people for them alone.
+    /// Allowlist for direct chats only.
     pub allow_from: AllowFrom,
 }
 
@@ -64,35 +64,36 @@ impl Default for DirectRules {
     }
 }
 
-/// The rules of one group: an entry of the key `groups`.
+/// Rules of one group: an entry of the key `groups`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct GroupRule {
-    /// Which of its messages are for the assistant.
+    /// Messages of this group that are for the assistant; `None` uses the channel's policy.
     pub policy: Option<GroupPolicy>,
-    /// Who may talk there, whatever is said elsewhere.
+    /// People who may talk in this group; overrides every other list.
     #[serde(rename = "allowFrom", alias = "allow_from")]
     pub allow_from: AllowFrom,
 }
 
-/// Everything that decides about access to a channel.
+/// All access rules of a channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessRules {
-    /// Who may talk: the key `allowFrom`.
+    /// People who may talk: the key `allowFrom`.
     pub allow_from: AllowFrom,
-    /// The rules of direct chats.
+    /// Rules of direct chats.
     pub direct: DirectRules,
-    /// Which messages of a group are for the assistant.
+    /// Messages of a group that are for the assistant.
     pub group_policy: GroupPolicy,
-    /// Whether they also have to mean it, whatever the policy: the key `groupRequireMention`.
+    /// `true` if group messages must also be addressed to the assistant, whatever the policy: the
+    /// key `groupRequireMention`.
     pub group_require_mention: bool,
-    /// The groups that are listed: the key `groupAllowFrom`. Where some are, there are no others.
+    /// Listed groups: the key `groupAllowFrom`. If any are listed, all others are ignored.
     pub group_allow_from: AllowFrom,
-    /// Groups with rules of their own, by id; they count as listed.
+    /// Groups with their own rules, by id; they count as listed.
     pub groups: BTreeMap<String, GroupRule>,
 }
 
-/// What the rules say about a message.
+/// Verdict of the rules about a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is let in.
@@ -104,7 +105,7 @@ pub enum Verdict {
 }
 
 impl AccessRules {
-    /// Rules that consist of a list of people.
+    /// Creates rules that consist of a list of people.
     #[must_use]
     pub fn of(allow_from: AllowFrom) -> Self {
         Self {
@@ -113,7 +114,7 @@ impl AccessRules {
         }
     }
 
-    /// Whether a list of people names somebody; everybody (`*`) is nobody in particular.
+    /// `true` if a list of people names the sender; `*` names no one in particular.
     #[must_use]
     pub fn names(&self, sender: &SenderId) -> bool {
         [&self.allow_from, &self.direct.allow_from]
@@ -121,7 +122,7 @@ impl AccessRules {
             .any(|list| list.lists(sender.as_str()))
     }
 
-    /// Judges a message of somebody who was approved, or was not.
+    /// Judges a message by its origin; `approved` is `true` if its sender was approved by pairing.
     #[must_use]
     pub fn judge(
         &self,
@@ -177,12 +178,12 @@ impl AccessRules {
         }
     }
 
-    /// Whether `allowFrom` or an approval lets somebody in.
+    /// `true` if `allowFrom` or an approval admits the sender.
     fn is_admitted(&self, sender: &str, approved: bool) -> bool {
         admits(&self.allow_from, sender, approved)
     }
 
-    /// Whether a message of this group can be for the assistant, whoever wrote it.
+    /// `true` if messages of this group can be for the assistant, whoever the sender is.
     fn hears(&self, chat: &ChatId, arrival: &Arrival) -> bool {
         let rule = self.rule_of(chat, arrival);
         let is_listed =
@@ -212,21 +213,21 @@ impl AccessRules {
         self.is_admitted(sender, approved) || (!self.allow_from.is_set() && is_named())
     }
 
-    /// The rule of a group, or of what it is a part of.
+    /// Returns the rule of a group, or of the nearest place that contains it.
     fn rule_of(&self, chat: &ChatId, arrival: &Arrival) -> Option<&GroupRule> {
         places(chat, arrival).find_map(|id| self.groups.get(id))
     }
 }
 
-/// A chat, and what it is a part of, nearest first.
+/// Returns the ids of a chat and of the places that contain it, nearest first.
 fn places<'a>(chat: &'a ChatId, arrival: &'a Arrival) -> impl Iterator<Item = &'a str> {
     std::iter::once(chat)
         .chain(&arrival.parents)
         .map(ChatId::as_str)
 }
 
-/// Whether a list lets somebody in. An approval counts like an entry, but adds nobody to an empty
-/// list, which says that nobody is wanted.
+/// `true` if a list admits the sender. An approval counts as an entry, but adds no one to an empty
+/// list, which explicitly admits no one.
 fn admits(list: &AllowFrom, sender: &str, approved: bool) -> bool {
     list.allows(sender) || (approved && !(list.is_set() && list.is_empty()))
 }
@@ -245,7 +246,7 @@ mod tests {
             .access
     }
 
-    /// What the rules say about a stranger and about somebody approved, in order.
+    /// Verdicts for a stranger and for an approved sender, in order.
     fn verdicts(
         section: &Value,
         sender: &str,
@@ -261,9 +262,9 @@ mod tests {
     fn direct_chats() {
         use Verdict::{Allowed, Denied, Stranger};
         let table = [
-            // Nothing is said: pairing.
+            // Nothing is configured: pairing.
             (json!({}), "1", Stranger, Allowed),
-            // A list is a list; an approval stands in for an entry of it.
+            // A list is exhaustive; an approval counts as an entry of it.
             (json!({"allowFrom": []}), "1", Denied, Denied),
             (json!({"allowFrom": ["1"]}), "1", Allowed, Allowed),
             (json!({"allowFrom": ["1"]}), "2", Denied, Allowed),
@@ -274,7 +275,7 @@ mod tests {
                 Denied,
                 Denied,
             ),
-            // Open adds nobody whom a list leaves out.
+            // `open` admits no one that a list leaves out.
             (json!({"dm": {"policy": "open"}}), "1", Allowed, Allowed),
             (
                 json!({"dm": {"policy": "open"}, "allowFrom": []}),
@@ -294,7 +295,7 @@ mod tests {
                 Allowed,
                 Allowed,
             ),
-            // The list of direct chats decides there, before the one for everything.
+            // The list of direct chats takes precedence over the general one there.
             (
                 json!({"dm": {"policy": "allowlist", "allowFrom": ["1"]}, "allowFrom": ["*"]}),
                 "2",
@@ -327,7 +328,7 @@ mod tests {
                 Allowed,
             ),
             (json!({"dm": {"allowFrom": []}}), "1", Stranger, Allowed),
-            // Pairing beside lists.
+            // Pairing combined with lists.
             (
                 json!({"dm": {"policy": "pairing"}, "allowFrom": ["1"]}),
                 "1",
@@ -372,7 +373,7 @@ mod tests {
         };
         let (meant, talk) = (Arrival::group(true), Arrival::group(false));
         let table = [
-            // Strangers are never told anything in a group.
+            // Strangers never get a code in a group.
             (json!({}), "1", &meant, Denied, Allowed),
             (json!({}), "1", &talk, Denied, Denied),
             (json!({"allowFrom": ["1"]}), "1", &meant, Allowed, Allowed),
@@ -393,7 +394,7 @@ mod tests {
                 Denied,
                 Denied,
             ),
-            // Direct chats have rules of their own.
+            // Direct chats have their own rules.
             (
                 json!({"allowFrom": ["1"], "dm": {"enabled": false}}),
                 "1",
@@ -415,7 +416,7 @@ mod tests {
                 Denied,
                 Allowed,
             ),
-            // Listed groups are the only ones, and the list of people holds in them.
+            // Only listed groups are accepted, and the list of people applies in them.
             (
                 json!({"allowFrom": ["1"], "groupAllowFrom": [-5]}),
                 "1",
@@ -472,7 +473,7 @@ mod tests {
                 Allowed,
                 Allowed,
             ),
-            // Without a list of people, a group that is named is open to whoever is there.
+            // Without a list of people, a named group is open to everyone in it.
             (
                 json!({"groupAllowFrom": ["-5"]}),
                 "1",
@@ -501,7 +502,7 @@ mod tests {
                 Denied,
                 Allowed,
             ),
-            // A group's own rules come first, and no approval adds to its list.
+            // A group's own rules come first, and an approval does not extend its list.
             (
                 json!({"groups": {"-5": {"allowFrom": ["*"]}}, "allowFrom": ["2"]}),
                 "1",
@@ -523,7 +524,7 @@ mod tests {
                 Denied,
                 Denied,
             ),
-            // A server stands for its channels, which may have nearer rules.
+            // Rules of a server apply to its channels, which may have nearer ones.
             (
                 json!({"allowFrom": ["1"], "groupAllowFrom": ["server"]}),
                 "1",

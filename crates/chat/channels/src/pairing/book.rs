@@ -1,5 +1,5 @@
-//! What is known about pairing: who was approved, and which codes are open. It has the form of the
-//! Python program's file, and keeps what it does not know.
+//! Pairing records: approved people and open codes. They have the form of the Python program's
+//! file, and unknown keys are preserved.
 
 use std::collections::BTreeMap;
 
@@ -9,31 +9,31 @@ use serde::{Deserialize, Serialize};
 
 use super::code::Code;
 
-/// How long a code is good for.
+/// Lifetime of a code.
 const LIFETIME: TimeDelta = TimeDelta::minutes(10);
-/// A code with less time left than this is not told again: nobody could use it.
+/// Remaining lifetime below which a code is not sent again: there would be no time to use it.
 const SHORTEST_LIFE: TimeDelta = TimeDelta::minutes(1);
-/// How many people of one channel may have a code at the same time.
+/// Maximum number of people of one channel with an open code.
 const MOST_OPEN: usize = 32;
-/// How many wrong codes may be tried while a code is open. Then it is void.
+/// Maximum number of wrong codes tried while a code is open; then it is void.
 const MOST_TRIES: u32 = 5;
-/// Times closer than this many seconds are the same, however they were written down.
+/// Tolerance in seconds within which two times are the same, despite rounding in the file.
 const SAME: f64 = 0.001;
 
-/// Everything in the file.
+/// Content of the pairing file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Book {
     approved: BTreeMap<ChannelName, Vec<SenderId>>,
     pending: BTreeMap<String, Entry>,
-    /// Who was approved and does not know it.
+    /// Approved people who were not notified yet.
     #[serde(rename = "_untold", skip_serializing_if = "Vec::is_empty")]
     untold: Vec<Asker>,
     #[serde(flatten)]
     more: Map,
 }
 
-/// A code and whom it would let in. Times are seconds since 1970.
+/// Open code of one person. Times are seconds since 1970.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Entry {
     channel: ChannelName,
@@ -41,10 +41,10 @@ struct Entry {
     #[serde(default)]
     created_at: f64,
     expires_at: f64,
-    /// How many wrong codes were tried since.
+    /// Number of wrong codes tried since.
     #[serde(rename = "_tries", default, skip_serializing_if = "is_none_yet")]
     tries: u32,
-    /// Where they were told the code.
+    /// Chat in which the person was sent the code.
     #[serde(rename = "_chat_id", default, skip_serializing_if = "Option::is_none")]
     chat: Option<ChatId>,
     #[serde(flatten)]
@@ -56,67 +56,67 @@ fn is_none_yet(tries: &u32) -> bool {
     *tries == 0
 }
 
-/// Somebody of a channel.
+/// A person on a channel.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Person {
-    /// Of which channel.
+    /// Channel of the person.
     pub channel: ChannelName,
-    /// By which id.
+    /// Id of the person on that channel.
     #[serde(rename = "sender_id")]
     pub sender: SenderId,
 }
 
-/// A code that somebody was given.
+/// An open code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PendingPairing {
-    /// The code.
+    /// Code.
     pub code: String,
-    /// Who was given it.
+    /// Person who was given the code.
     #[serde(flatten)]
     pub person: Person,
-    /// Until when it is good.
+    /// Time at which the code expires.
     pub expires_at: DateTime<Utc>,
 }
 
-/// Who was approved, and who waits for it, each in order.
+/// Approved people and those who wait for approval, each in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Pairings {
-    /// Who was approved.
+    /// Approved people.
     pub approved: Vec<Person>,
-    /// Who waits.
+    /// Open codes of those who wait.
     pub pending: Vec<PendingPairing>,
 }
 
-/// Somebody who asked to be let in, and where.
+/// A person who asked for access, and the chat they asked in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Asker {
-    /// Who.
+    /// Person.
     #[serde(flatten)]
     pub person: Person,
-    /// The chat in which they were told their code.
+    /// Chat in which the person was sent the code.
     #[serde(rename = "chat_id")]
     pub chat: ChatId,
-    /// When that was or, once they were approved, when they were, in seconds since 1970.
+    /// Time of the request or, once approved, of the approval, in seconds since 1970.
     pub at: f64,
 }
 
-/// Who has to be told something, and who may have to be.
+/// People to notify of their approval, and people who may have to be notified later.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Untold {
-    /// They were approved, and nobody told them.
+    /// Approved people who were not notified yet.
     pub approved: Vec<Asker>,
-    /// They have a code.
+    /// People with an open code.
     pub waiting: Vec<Asker>,
 }
 
-/// What a stranger is told.
+/// Reply to a stranger's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// This code, which is theirs for the next minutes.
+    /// Send this code, which is theirs for the next minutes.
     Code(String),
-    /// Nothing: they were approved already.
+    /// Send nothing: the person is approved already.
     Approved,
-    /// Nothing: too many others wait.
+    /// Send nothing: too many others wait.
     Full,
 }
 
@@ -127,7 +127,7 @@ impl Book {
             .is_some_and(|ids| ids.iter().any(|id| is_same_person(id, sender)))
     }
 
-    /// The code of a stranger: the one they have, or a new one.
+    /// Returns the open code of a stranger, or a new one.
     pub(super) fn ask(
         &mut self,
         channel: &ChannelName,
@@ -176,8 +176,8 @@ impl Book {
         Asked::Code(code.into())
     }
 
-    /// Takes an open code out, of `channel` alone where one is named; whose it was. A wrong one
-    /// brings every code that it could have been nearer to its end.
+    /// Removes an open code, of `channel` only if one is given, and returns its entry. A wrong code
+    /// counts as a try against every open code that it could have meant.
     fn redeem(
         &mut self,
         code: &str,
@@ -199,7 +199,7 @@ impl Book {
         None
     }
 
-    /// Takes an open code out and lets nobody in.
+    /// Removes an open code without approving its owner.
     pub(super) fn deny(
         &mut self,
         code: &str,
@@ -209,7 +209,7 @@ impl Book {
         self.redeem(code, channel, now).map(|entry| entry.person())
     }
 
-    /// Takes an open code out and lets its owner in, who has to be told.
+    /// Removes an open code and approves its owner, who then has to be notified.
     pub(super) fn approve(
         &mut self,
         code: &str,
@@ -230,8 +230,9 @@ impl Book {
         Some(person)
     }
 
-    /// Who was approved and has to be told. Whoever edits the file leaves no note of that: also who
-    /// still has a code is meant, and who `waited` and has none any more.
+    /// Returns the approved people who have to be notified. A person who edits the file by hand
+    /// leaves no note of an approval. So this includes approved people who still have an open code,
+    /// and those in `waited` who no longer have one.
     pub(super) fn untold(&self, waited: &[Asker]) -> Untold {
         let is_in = |asker: &Asker| self.is_approved(&asker.person.channel, &asker.person.sender);
         let open = self.pending.values().filter_map(Entry::asker);
@@ -259,7 +260,7 @@ impl Book {
         }
     }
 
-    /// They were told.
+    /// Forgets these people after they were notified.
     pub(super) fn told(&mut self, askers: &[Asker]) {
         let knows = |asker: &Asker| {
             askers
@@ -271,7 +272,7 @@ impl Book {
             .retain(|_, entry| !entry.asker().is_some_and(|asker| knows(&asker)));
     }
 
-    /// Takes back the approval and the code of whoever is meant; who that was.
+    /// Revokes the approval and the code of `person`. Returns the people who were approved.
     pub(super) fn revoke(&mut self, person: &Person) -> Vec<Person> {
         let Person { channel, sender } = person;
         let is_other = |channel_of: &ChannelName, id: &SenderId| {
@@ -329,7 +330,7 @@ impl Entry {
         }
     }
 
-    /// Who it is of, where it is known in which chat they are.
+    /// Returns the person and their chat; `None` if the chat is unknown.
     fn asker(&self) -> Option<Asker> {
         Some(Asker {
             person: self.person(),
@@ -364,19 +365,19 @@ fn seconds(at: DateTime<Utc>) -> f64 {
     at.timestamp_millis() as f64 / 1000.0
 }
 
-/// The number of an id of the shape `digits|name`. Names change hands, numbers do not.
+/// Returns the number of an id of the form `digits|name`. Names change hands, numbers do not.
 fn number(id: &str) -> Option<&str> {
     let (number, _) = id.split_once('|')?;
     (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(number)
 }
 
-/// Whether two ids are of the same person: the same, or with the same number.
+/// `true` if two ids belong to the same person: they are equal or have the same number.
 fn is_same_person(one: &SenderId, other: &SenderId) -> bool {
     let (one, other) = (one.as_str(), other.as_str());
     one == other || number(one).unwrap_or(one) == number(other).unwrap_or(other)
 }
 
-/// Whether somebody is meant by what was typed: their id, or either half of it.
+/// `true` if `typed` means the person `id`: the whole id, or either half of it.
 fn is_named(id: &SenderId, typed: &SenderId) -> bool {
     let name = number(id.as_str())
         .and_then(|_| id.as_str().split_once('|'))

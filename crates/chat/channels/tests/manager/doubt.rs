@@ -11,7 +11,7 @@ use nanobot_testkit::channel::SendFault;
 
 use crate::{Fixture, UNCERTAIN, reply, start, start_on, unreachable};
 
-/// The mark of a repetition.
+/// Text with the mark of a repetition.
 const MARKED: &str = "↻ This may be a repetition:\ntext";
 
 /// Plain text with native tables.
@@ -47,17 +47,17 @@ fn detectable() -> RecordingChannel {
     RecordingChannel::new("chat").with_guarantee(DeliveryGuarantee::Detectable)
 }
 
-/// The channel took the part, and cannot say so.
+/// The channel took the part, but reports an ambiguous error.
 fn taken() -> SendFault {
     SendFault::TakeThenFail(ChannelError::Ambiguous("reset".to_owned()))
 }
 
-/// The channel cannot find out, and sends nothing.
+/// The channel cannot look for the part, and sends nothing.
 fn cannot_look() -> SendFault {
     SendFault::Refuse(ChannelError::Ambiguous("no permission to look".to_owned()))
 }
 
-/// What the channel took, and whether it was to look first.
+/// Returns the parts that the channel took, and whether each was sent in doubt.
 fn looks(fixture: &Fixture) -> Vec<(String, bool)> {
     fixture.channels[0]
         .parts()
@@ -88,7 +88,7 @@ async fn the_channel_looks_and_then_the_policy_decides() {
             EntryState::Sent,
             vec![("text", false), ("text", true)],
         ),
-        // It cannot be reached in between: the doubt stays.
+        // The channel is unreachable in between: the doubt remains.
         (
             Ask,
             vec![taken(), unreachable()],

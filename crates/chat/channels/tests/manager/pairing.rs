@@ -1,4 +1,4 @@
-//! Strangers: what they are told, what lets them in, and what does not.
+//! Pairing of strangers: what is sent to them, what admits them, and what does not.
 
 use std::fs;
 use std::path::Path;
@@ -132,7 +132,7 @@ fn codes_end() {
         person("chat", "8")
     );
     assert!(!is_approved(&store, "8"));
-    // So that nobody gets in by trying.
+    // Protects against guessing.
     let third = code(ask(&store, "8", 20));
     for _ in 0..5 {
         assert!(matches!(
@@ -191,7 +191,7 @@ fn the_python_programs_file_is_read_and_kept() {
     assert_eq!(on_disk(home.path()), expected);
 }
 
-/// Who is named, by the ids of people.
+/// Returns the people's ids.
 fn ids(askers: &[Asker]) -> Vec<&str> {
     askers
         .iter()
@@ -212,7 +212,7 @@ fn who_was_approved_is_told_once_whoever_approved() {
     assert_eq!((ids(&before.approved).len(), before.waiting.len()), (0, 5));
     store.approve(&by_command, None, at(1)).unwrap();
     store.deny(&denied, None, at(1)).unwrap();
-    // Somebody writes two into the file, and takes the code of one of them out of it.
+    // A person adds two ids to the file by hand, and removes the code of one of them.
     let mut file = on_disk(home.path());
     file["approved"]["chat"]
         .as_array_mut()
@@ -232,7 +232,7 @@ fn who_was_approved_is_told_once_whoever_approved() {
         now.approved.iter().all(|asker| asker.chat == "c1".into()),
         "{now:?}"
     );
-    // Whoever looks again before that is noted finds the same.
+    // A second query before that is recorded returns the same.
     assert_eq!(store.untold(&before.waiting).unwrap(), now);
     store.told(&now.approved).unwrap();
     let after = store.untold(&now.waiting).unwrap();
@@ -246,7 +246,7 @@ fn who_was_approved_is_told_once_whoever_approved() {
         1,
         "a code is gone with the news: {listed:?}"
     );
-    // Nobody hears of an approval that was taken back.
+    // A revoked approval is not announced.
     let last = store.list(at(2)).unwrap().pending.remove(0).code;
     store.approve(&last, None, at(2)).unwrap();
     store.revoke(&person("chat", "5")).unwrap();
@@ -318,7 +318,7 @@ fn processes_that_write_at_once_lose_nothing() {
     assert_eq!((listed.approved.len(), listed.pending.len()), (20, 0));
 }
 
-/// A channel that hands out what it runs with, and does nothing else.
+/// A channel that only hands out its context.
 #[derive(Debug)]
 struct Open {
     name: ChannelName,
@@ -355,7 +355,7 @@ impl Channel for Open {
     }
 }
 
-/// The door of a channel with these rules.
+/// Access control of a channel with these rules.
 struct Door {
     store: PairingStore,
     context: ChannelContext,
@@ -411,7 +411,7 @@ impl Door {
     }
 }
 
-/// The code in what a stranger reads.
+/// Extracts the code from the message to a stranger.
 fn told(decision: AccessDecision) -> String {
     let AccessDecision::Ask(text) = decision else {
         panic!("{decision:?}")
@@ -495,19 +495,19 @@ async fn a_file_that_fails_keeps_strangers_out_and_nobody_else() {
     told(door.says("8").await);
 }
 
-/// What may happen around a door.
+/// Events that affect access.
 #[derive(Clone, Debug)]
 enum Event {
-    /// Somebody writes.
+    /// A person writes.
     Says {
         sender: &'static str,
         group: Option<bool>,
     },
-    /// A code is tried that nobody was given, or that of another channel.
+    /// A code is tried that was never issued, or that of another channel.
     Guess(String),
-    /// Somebody's code is approved.
+    /// A person's code is approved.
     Approve(&'static str),
-    /// Somebody's approval is taken back.
+    /// A person's approval is revoked.
     Revoke(&'static str),
     /// Time passes.
     Wait(u64),
@@ -537,7 +537,7 @@ proptest! {
     }
 }
 
-/// Plays events and holds every decision against what was approved.
+/// Plays events and checks every decision against the approvals.
 async fn play(events: Vec<Event>, is_listed: bool) {
     let allow_from = if is_listed {
         AllowFrom::listed(["7"])

@@ -1,4 +1,4 @@
-//! What becomes of channels that fail in every way there is, on paused time.
+//! Supervision of channels that fail in every possible way, on paused time.
 
 use std::fmt;
 use std::future;
@@ -18,28 +18,28 @@ use nanobot_channels::{
 use nanobot_testkit::log::Log;
 use tokio::time::{Instant, advance, sleep};
 
-/// How a run goes.
+/// Behaviour of one run.
 enum Act {
-    /// It ends by itself at once.
+    /// Ends at once without an error.
     Return,
-    /// It fails at once.
+    /// Fails at once.
     Fail(ChannelError),
-    /// It is alive once and fails then.
+    /// Reports alive once, then fails.
     LiveThenFail(ChannelError),
     Panic,
-    /// It is alive once and then says nothing more until it is told to stop.
+    /// Reports alive once, then hangs until it is cancelled.
     Stall,
-    /// The same, and it does not stop when it is told to.
+    /// Like `Stall`, but ignores the cancellation.
     Deaf,
-    /// It is alive every ten seconds for so long, then fails.
+    /// Reports alive every ten seconds for this long, then fails.
     LiveFor(Duration, ChannelError),
     Live,
 }
 
-/// Decides by the time since the first run, and the number of the run from 0.
+/// Chooses the behaviour by the time since the first run and the number of the run, from 0.
 type Script = dyn Fn(Duration, usize) -> Act + Send + Sync;
 
-/// Follows a script, and notes down when it was run, as which of the instances that were made.
+/// Follows a script, and records the time and the instance of each run.
 #[derive(Clone)]
 struct Scripted {
     name: ChannelName,
@@ -73,7 +73,7 @@ impl Scripted {
         }
     }
 
-    /// When it was run, since its first run.
+    /// Returns the times of the runs, relative to the first one.
     fn runs(&self) -> Vec<Duration> {
         let runs = self.runs.lock().unwrap();
         runs.iter().map(|(at, _)| *at - runs[0].0).collect()
@@ -88,7 +88,7 @@ impl Scripted {
             .collect()
     }
 
-    /// One that is made anew under the next number whenever that is asked for.
+    /// Returns a channel that is rebuilt under the next number on request.
     fn managed(&self) -> ManagedChannel {
         let (made, next) = (self.clone(), Mutex::new(0));
         let again = move || {
@@ -132,7 +132,7 @@ impl Channel for Scripted {
             Act::Stall => {
                 context.progress.alive();
                 context.cancel.cancelled().await;
-                // What is left of a run says nothing about the next one.
+                // A late sign from this run says nothing about the next one.
                 context.progress.alive();
                 Ok(())
             }
@@ -192,7 +192,7 @@ fn down() -> ChannelError {
 
 const DOWN: &str = "the platform cannot be reached: no route";
 
-/// In how many lines the log says this of that channel.
+/// Counts the log lines of that channel that contain `text`.
 fn said(log: &Log, channel: &str, text: &str) -> usize {
     log.text()
         .lines()
@@ -209,7 +209,7 @@ async fn an_outage_of_ten_minutes_costs_few_tries_and_ends_soon_after_it() {
     let outage = minutes(10);
     let channel = Scripted::new(move |at, run| match run {
         _ if at < outage => Act::Fail(down()),
-        // Later it fails once more, after a good while.
+        // Later it fails once more, after a healthy while.
         _ if at < outage + minutes(2) => Act::LiveFor(minutes(5), down()),
         _ => Act::Live,
     });

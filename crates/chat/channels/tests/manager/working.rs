@@ -1,4 +1,4 @@
-//! How long a chat sees that it is worked for, and what it is told when that takes long.
+//! Indicators and notices of work in progress, and how long a chat sees them.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn said(id: &str, thread: Option<&str>, words: &str) -> InboundMessage {
     }
 }
 
-/// Something of the turn of such a message.
+/// A message of the turn that answers `message`.
 fn of_turn(message: &InboundMessage, kind: OutboundKind, content: &str) -> OutboundMessage {
     let turn = message.journal_id().unwrap();
     let key = OutboundKey {
@@ -47,9 +47,9 @@ impl Fixture {
             .unwrap();
     }
 
-    /// How often the indicator is shown in the next minute.
+    /// Counts how often the indicator is shown in the next minute.
     async fn typing_in_a_minute(&self) -> usize {
-        // What was offered has to come through first.
+        // Lossy messages have to arrive first.
         sleep(Duration::from_millis(1)).await;
         let before = self.channels[0].typing_shown().len();
         sleep(Duration::from_mins(1)).await;
@@ -77,7 +77,7 @@ async fn the_typing_indicator_lasts_from_acceptance_to_the_reply() {
     assert_eq!(fixture.typing_in_a_minute().await, 0);
 }
 
-/// A bus on which this was said before anybody listened.
+/// A bus to which these messages were published before it had a consumer.
 async fn unanswered(messages: &[&InboundMessage]) -> MemoryBus {
     let bus = MemoryBus::new();
     for message in messages {
