@@ -77,7 +77,7 @@ pub struct Document {
     pub text: String,
     /// The marks, properly nested, the outer one before the inner one.
     pub spans: Vec<Span>,
-    /// Where blocks such as paragraphs begin, ascending: the best places to split.
+    /// Start offsets of blocks such as paragraphs, ascending: the best places to split.
     pub blocks: Vec<usize>,
     /// The tables and the ranges of the text that show them, ascending and disjoint.
     pub tables: Vec<(Range<usize>, Table)>,
