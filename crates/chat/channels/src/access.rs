@@ -2,7 +2,7 @@
 //!
 //! The [rules](AccessRules) judge a message by its origin. This module combines them with the
 //! approvals in the [store](crate::PairingStore) and decides what to send to a stranger. The file
-//! is read only for a sender whom the rules reject and an approval would admit.
+//! is read only if the rules reject the sender and an approval would admit them.
 
 mod notice;
 mod rules;

@@ -1,8 +1,8 @@
 //! The events of the Markdown parser, for markups that render a text as a whole.
 //!
 //! Decision: these are our own types, so that a markup does not depend on the parser's library.
-//! Only what the parser is configured to report is here: CommonMark with tables, task lists and
-//! strikethrough.
+//! Only the events that the parser is configured to report are here: CommonMark with tables, task
+//! lists and strikethrough.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,7 +13,7 @@ pub trait WholeMarkup: fmt::Debug + Send + Sync {
     fn render<'a>(&self, events: &mut dyn Iterator<Item = Event<'a>>) -> String;
 }
 
-/// One step through a text.
+/// A step of the parser through a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// An element begins.
@@ -24,7 +24,7 @@ pub enum Event<'a> {
     Text(Cow<'a, str>),
     /// Code within a line.
     Code(Cow<'a, str>),
-    /// A line ends within a paragraph, by a line end of the source or by `<br>`.
+    /// A line break within a paragraph, from a line end of the source or from `<br>`.
     LineBreak,
     /// A thematic break.
     Rule,
@@ -81,7 +81,7 @@ pub enum Tag<'a> {
         /// The address.
         url: Cow<'a, str>,
     },
-    /// A block of raw HTML, of which the text is the source.
+    /// A block of raw HTML; its text is the source.
     Html,
 }
 
@@ -123,7 +123,7 @@ pub enum TagEnd {
 /// The alignment of a table column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alignment {
-    /// None given; shown like [`Alignment::Left`].
+    /// No alignment given; shown like [`Alignment::Left`].
     None,
     /// Left.
     Left,

@@ -16,7 +16,7 @@
 //! - [`Format::Whole`]: a [`WholeMarkup`] renders a text that is never split from the [`Event`]s of
 //!   the parser, with its lists and tables.
 //!
-//! What it does not do: parse Markdown, choose where text is split, know a platform.
+//! Out of scope: parsing Markdown, choosing where a text is split, and any platform.
 //!
 //! # Example
 //!

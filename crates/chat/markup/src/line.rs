@@ -14,12 +14,12 @@ pub const ZERO_WIDTH_SPACE: char = '\u{200B}';
 
 /// The characters of a markup, for [`render_lines`].
 pub trait LineMarkup {
-    /// Returns the markup before and after a run of text. `None` where the mark cannot be shown;
-    /// the run is written as if it had no mark. Never called for quotes and code blocks, nor for
+    /// Returns the markup before and after a run of text. `None` if the mark cannot be shown; the
+    /// run is then written as if it had no mark. Never called for quotes and code blocks, nor for
     /// headings that have a prefix.
     fn around(&self, mark: &Mark, run: &Run<'_>) -> Option<(String, String)>;
 
-    /// Returns the prefix of each line of a heading; `None` where headings are bold text.
+    /// Returns the prefix of each line of a heading; `None` if headings are bold text.
     fn heading(&self, level: u8) -> Option<&'static str>;
 
     /// Returns the prefix of each line of a quote.
@@ -42,7 +42,7 @@ pub struct Line<'a> {
     pub text: &'a str,
     /// The byte offset of the first character that is not white space.
     pub first: usize,
-    /// `true` if a part of it is marked.
+    /// `true` if any part of the line is marked.
     pub marked: bool,
     /// The ASCII punctuation that occurs in it more than once.
     pub repeated: String,
@@ -255,7 +255,7 @@ struct Inline<'a> {
 impl<'a> Inline<'a> {
     fn mark(&mut self, range: Range<usize>, mark: &'a Mark, literal: String) {
         self.close_until(range.start);
-        // Literal text takes no marks inside, and the words of a link neither.
+        // Literal text takes no marks inside, and neither do the words of a link.
         if self
             .open
             .iter()
@@ -330,8 +330,8 @@ pub fn longest_backtick_run(text: &str) -> usize {
         .unwrap_or_default()
 }
 
-/// Appends the text of a code block to `out`, each character by `push`. A [`ZERO_WIDTH_SPACE`] divides
-/// three backticks, which would end the block.
+/// Appends the text of a code block to `out`, each character by `push`. A [`ZERO_WIDTH_SPACE`]
+/// divides three backticks, which would end the block.
 pub fn push_fenced(text: &str, mut push: impl FnMut(char, &mut String), out: &mut String) {
     let mut run = 0;
     for c in text.chars() {
@@ -344,8 +344,8 @@ pub fn push_fenced(text: &str, mut push: impl FnMut(char, &mut String), out: &mu
     }
 }
 
-/// Returns the characters of a piece of a line: the byte offset of each, the character before it, itself,
-/// and the character after it. The neighbours may lie outside of `range`.
+/// Returns the characters of a piece of a line: the byte offset of each, the character before it,
+/// the character itself, and the character after it. The neighbours may lie outside of `range`.
 pub fn with_neighbours(
     line: &str,
     range: Range<usize>,

@@ -12,30 +12,30 @@ pub trait Markup: fmt::Debug + Send + Sync {
     /// that the platform cannot show.
     fn render(&self, document: &Document) -> String;
 
-    /// Returns the beginnings of addresses that the platform accepts as the target of a link
-    /// (`https://`). Any other address is written into the text after the words of its link; with
-    /// none, every address is.
+    /// Returns the schemes of addresses that the platform accepts as the target of a link, such as
+    /// `https://`. Any other address is written into the text after the words of its link; if there
+    /// are no schemes, every address is.
     fn link_schemes(&self) -> &'static [&'static str];
 
-    /// Returns the overhead of this markup, where the platform counts a text with its markup.
-    /// `None` where it counts the text alone.
+    /// Returns the overhead of this markup if the platform counts the markup as part of a text's
+    /// length. `None` if it counts the text alone.
     fn overhead(&self) -> Option<&dyn Overhead>;
 
-    /// Returns the limits of native tables, where the platform has them. `None` shows tables as
-    /// aligned text.
+    /// Returns the limits of native tables if the platform has them. `None` shows tables as aligned
+    /// text.
     fn table_limits(&self) -> Option<TableLimits> {
         None
     }
 }
 
-/// The most that a markup adds to the length of a text. Splitting relies on it: a part that adds more
-/// than this says is sent as plain text if it exceeds the limit.
+/// Upper bound of what a markup adds to the length of a text. Splitting relies on it: a part that
+/// exceeds the limit because its markup adds more is sent as plain text.
 pub trait Overhead {
-    /// Returns the most that escaping adds to `c`.
+    /// Returns the maximum length that escaping adds to `c`.
     fn of_char(&self, c: char, in_code_block: bool, measure: Measure) -> usize;
 
-    /// Returns the most that `mark` adds to a line of `text`, at both ends together. For a code block
-    /// it is what the block adds as a whole.
+    /// Returns the maximum length that `mark` adds to a line of `text`, at both ends together. For
+    /// a code block it is the total for the whole block.
     fn of_mark(&self, mark: &Mark, text: &str, measure: Measure) -> usize;
 }
 
@@ -43,17 +43,17 @@ pub trait Overhead {
 /// lengths are in the [`Measure`] of the channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableLimits {
-    /// The most native tables of one text, since each of them takes a part of its own.
+    /// Maximum number of native tables of one text, since each of them takes a part of its own.
     pub tables: usize,
-    /// The most rows of a table, the header included.
+    /// Maximum number of rows of a table, including the header.
     pub rows: usize,
-    /// The most columns of a table.
+    /// Maximum number of columns of a table.
     pub columns: usize,
-    /// The most text in all cells of a table together; an empty cell counts as 1.
+    /// Maximum length of the text in all cells of a table together; an empty cell counts as 1.
     pub cells: usize,
-    /// The longest text block before or after a table.
+    /// Maximum length of a text block before or after a table.
     pub text: usize,
-    /// The most text in all blocks of a part together.
+    /// Maximum length of the text in all blocks of a part together.
     pub total: usize,
 }
 

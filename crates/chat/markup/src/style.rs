@@ -22,8 +22,7 @@ pub struct TextStyle {
     pub format: Format,
     /// The unit of `limit`.
     pub measure: Measure,
-    /// The most that fits into one part. It holds for the text without its markup where the markup
-    /// has no [overhead](Markup::overhead), and for all of the text elsewhere.
-    /// [`Format::Whole`] ignores it.
+    /// Maximum length of one part. It applies to the text without its markup if the markup has no
+    /// [overhead](Markup::overhead), and to the whole text otherwise. [`Format::Whole`] ignores it.
     pub limit: usize,
 }

@@ -25,7 +25,7 @@ pub struct Tags {
 }
 
 impl Tags {
-    /// Makes a pair of tags.
+    /// Creates a pair of tags.
     #[must_use]
     pub fn new(
         opening: impl Into<Cow<'static, str>>,

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 
 use nanobot_markup::{Document, Mark, Span, slice};
 
-/// The longest reference, in bytes.
+/// Maximum length of a reference, in bytes.
 const LONGEST_REFERENCE: usize = 64;
 
 /// Marks the addresses and references of a document, except in code and in links.
@@ -47,7 +47,7 @@ pub(crate) fn mark(document: &mut Document) {
         .sort_by_key(|span| (span.range.start, Reverse(span.range.end)));
 }
 
-/// Returns `true` if nothing is searched for inside.
+/// Returns `true` if no addresses are searched for inside this mark.
 fn is_closed(mark: &Mark) -> bool {
     matches!(mark, Mark::Code | Mark::Pre { .. } | Mark::Link { .. })
 }
@@ -93,9 +93,9 @@ fn find_references(text: &str, start: usize, end: usize, found: &mut Vec<Span>) 
     }
 }
 
-/// Returns `true` if a text between angle brackets is a mention (`@id`, `@!id`, `@&id`, `#id`), a custom
-/// emoji (`:name:id`, `a:name:id`) or a time (`t:seconds:style`), as several chat platforms write
-/// them. A markup decides which of them it writes as they are.
+/// Returns `true` if a text between angle brackets is a mention (`@id`, `@!id`, `@&id`, `#id`), a
+/// custom emoji (`:name:id`, `a:name:id`) or a time (`t:seconds:style`), as several chat platforms
+/// write them. A markup decides which of them it writes unescaped.
 fn is_reference(inner: &str) -> bool {
     let is_id = |id: &str| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if let Some(id) = inner.strip_prefix('@') {

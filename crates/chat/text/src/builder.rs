@@ -15,19 +15,19 @@ use crate::parse::events;
 use crate::preprocess::preprocess;
 use crate::table::TableBuilder;
 
-/// The deepest indentation, in columns: nested lists have no limit.
+/// Maximum indentation, in columns: nested lists have no limit.
 const DEEPEST_INDENT: usize = 24;
-/// The widest table that is aligned, in columns of monospace text.
+/// Maximum width of an aligned table, in columns of monospace text.
 const WIDEST_TABLE: usize = 80;
-/// The longest language name of a code block, in bytes; a longer one is dropped.
+/// Maximum length of a code block's language name, in bytes; a longer one is dropped.
 const LONGEST_LANGUAGE: usize = 32;
 
 /// The addresses that become links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Links {
-    /// The beginnings of addresses that the platform links (`https://`).
+    /// Schemes of addresses that the platform links, such as `https://`.
     pub schemes: &'static [&'static str],
-    /// The longest address that becomes a link, in bytes.
+    /// Maximum length of an address that becomes a link, in bytes.
     pub longest: usize,
 }
 
@@ -322,7 +322,8 @@ impl Builder {
         self.document.text.push_str(text);
     }
 
-    /// Opens a mark at the next text that is written. A mark of the same kind as an outer one is left out.
+    /// Opens a mark at the next text that is written. A mark of the same kind as an outer one is
+    /// dropped.
     fn begin(&mut self, mark: Mark) {
         let kind = |mark: &Mark| match mark {
             Mark::Heading { .. } => discriminant(&Mark::Bold),
@@ -415,7 +416,8 @@ impl Builder {
         self.separate(Gap::Blank);
     }
 
-    /// Writes a table that is too wide to be aligned: a line for each row, with the names of its columns.
+    /// Writes a table that is too wide to be aligned: a line for each row, with the names of its
+    /// columns.
     fn write_rows(&mut self, table: &TableBuilder) {
         for row in table.named_rows() {
             self.separate(Gap::Line);

@@ -1,11 +1,12 @@
 //! Bounds the nesting of quotes and lists.
 //!
 //! The parser's time is depth times lines: fine for any real text, too much for ten thousand nested
-//! quotes. Decision: the marker that goes too deep is escaped before parsing, so it is shown as it is.
+//! quotes. Decision: the marker that goes too deep is escaped before parsing, so it is shown
+//! literally.
 
 use std::borrow::Cow;
 
-/// The most markers in one line.
+/// Maximum number of markers in one line.
 const DEEPEST: usize = 64;
 
 /// Escapes the first marker of each line that is nested too deep.
@@ -30,7 +31,8 @@ pub(crate) fn bound(markdown: &str) -> Cow<'_, str> {
     Cow::Owned(bounded)
 }
 
-/// Returns the offset of the first marker that goes too deep, at the character that makes it a marker.
+/// Returns the offset of the first marker that goes too deep, at the character that makes it a
+/// marker.
 fn too_deep(line: &str) -> Option<usize> {
     if line.len() <= DEEPEST || is_rule(line) {
         return None;

@@ -6,8 +6,8 @@
 //! markup too, its [overhead](nanobot_markup::Overhead) is known before the text is split. A channel
 //! that wants Markdown gets the source itself, split where Markdown allows it.
 //!
-//! What it does not do: know a platform. A markup is a trait object of `nanobot-markup` that the
-//! channel hands over. Nothing is lost but white space where a text is split.
+//! Out of scope: any platform. A markup is a trait object of `nanobot-markup` that the channel
+//! hands over. Only white space is lost where a text is split.
 //!
 //! # Example
 //!

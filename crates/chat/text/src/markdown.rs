@@ -130,7 +130,7 @@ fn end_fence(flow: &mut Flow<'_>, fence: Fence, measure: Measure, limit: usize) 
     );
     let mut reopen = format!("{marks}{}\n", fence.info);
     let mut close = format!("\n{marks}");
-    // Where the fences would crowd out the code, first the info string is dropped, then the fences.
+    // If the fences would crowd out the code, first the info string is dropped, then the fences.
     let crowded = |reopen: &str| measure.of(reopen) + measure.of(&close) > limit / 2;
     if crowded(&reopen) {
         reopen = format!("{marks}\n");

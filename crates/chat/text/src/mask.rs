@@ -56,8 +56,8 @@ pub(crate) fn unmask(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(restored).collect())
 }
 
-/// Appends an address with its marks masked. Marks at its end are kept: they close emphasis that began
-/// before the address.
+/// Appends an address with its marks masked. Marks at its end are kept: they close emphasis that
+/// began before the address.
 fn write(address: &str, masked: &mut String) {
     let end = address
         .trim_end_matches(|c: char| c.is_ascii_punctuation() && c != '/')

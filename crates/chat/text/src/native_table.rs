@@ -1,8 +1,8 @@
 //! Tables that a platform shows natively.
 //!
-//! Decision: a table that fits is sent whole, in a part with the text around it, at most one in a part.
-//! The blocks of a part repeat its text, so that nothing is lost if the platform refuses them. A table
-//! that does not fit is text; nothing is left out of a table to make it fit.
+//! Decision: a table that fits is sent whole, in a part with the text around it, at most one in a
+//! part. The blocks of a part repeat its text, so that nothing is lost if the platform refuses
+//! them. A table that does not fit is text; nothing is left out of a table to make it fit.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use nanobot_markup::{Block, Document, Markup, Measure, Table, TableLimits};
 use crate::part::{RenderedPart, pieces};
 use crate::render::parts;
 
-/// Renders a document, in as many parts as its tables and the limit ask for.
+/// Renders a document in as many parts as its tables and the limit require.
 pub(crate) fn render(
     document: &Document,
     markup: &dyn Markup,
@@ -71,7 +71,7 @@ impl Writer<'_> {
             .sum()
     }
 
-    /// Renders a piece of which at most one table is shown natively: in one part, or else in one for the
+    /// Renders a piece that shows at most one table natively: in one part, or else in one for the
     /// table and others for the text around it.
     fn piece(&self, piece: &Document) -> Vec<RenderedPart> {
         let Some((range, table)) = piece.tables.iter().find(|(_, table)| self.takes(table)) else {
@@ -94,7 +94,7 @@ impl Writer<'_> {
         parts
     }
 
-    /// Returns one part with a table and the text around it, if that fits.
+    /// Returns one part with a table and the text around it, or `None` if that does not fit.
     fn part(&self, piece: &Document, range: &Range<usize>, table: &Table) -> Option<RenderedPart> {
         let mut parts = self.parts(piece);
         let mut part = parts.pop().filter(|_| parts.is_empty())?;
@@ -122,7 +122,7 @@ impl Writer<'_> {
         parts(piece, self.markup, self.measure, self.limit)
     }
 
-    /// Returns a text in blocks.
+    /// Splits a text into blocks.
     fn blocks(&self, text: &Document) -> Vec<String> {
         let limit = self.limit.min(self.limits.text);
         parts(text, self.markup, self.measure, limit)

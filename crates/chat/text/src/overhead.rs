@@ -9,7 +9,7 @@ use std::slice::Iter;
 
 use nanobot_markup::{Document, Measure, Overhead, slice};
 
-/// The overhead of a text at each place. Empty where markup is not counted.
+/// Overhead of a text at each place. Empty if markup is not counted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Overheads {
     /// Bytes of the text and the overhead there, ascending.

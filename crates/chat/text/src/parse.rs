@@ -1,7 +1,7 @@
 //! The Markdown parser: pulldown-cmark's events as ours.
 //!
-//! Decision: the library's types stay in this file and in [`crate::markdown`], which splits the source
-//! itself and needs the parser's offsets.
+//! Decision: the library's types stay in this file and in [`crate::markdown`], which splits the
+//! source itself and needs the parser's offsets.
 
 use std::borrow::Cow;
 
@@ -89,7 +89,7 @@ fn end(tag: cmark::TagEnd) -> TagEnd {
     }
 }
 
-/// Returns `true` if a piece of HTML is what people write for a line break.
+/// Returns `true` if a piece of HTML is a line break (`<br>`, `<br/>` or `<br />`).
 fn is_line_break(html: &str) -> bool {
     matches!(html.trim(), "<br>" | "<br/>" | "<br />")
 }

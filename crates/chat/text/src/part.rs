@@ -17,7 +17,7 @@ pub struct RenderedPart {
 }
 
 impl RenderedPart {
-    /// Makes a part without a native table.
+    /// Creates a part without a native table.
     #[must_use]
     pub fn of_text(text: String, plain: String) -> Self {
         Self {
@@ -70,8 +70,8 @@ pub(crate) fn pieces(document: &Document, ranges: Vec<Range<usize>>) -> Vec<Docu
     pieces
 }
 
-/// Returns the text of a document with the addresses of its links after their words, as far as `limit`
-/// has room for them.
+/// Returns the text of a document with the addresses of its links after their words, as far as
+/// `limit` has room for them.
 pub(crate) fn plain(document: &Document, measure: Measure, limit: usize) -> String {
     let text = &document.text;
     let mut plain = String::new();

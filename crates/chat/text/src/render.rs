@@ -1,4 +1,4 @@
-//! From Markdown to parts: parse, split, render.
+//! Renders Markdown into parts: parse, split, render.
 
 use nanobot_markup::{Document, Format, Markup, Measure, TextStyle};
 
@@ -8,19 +8,19 @@ use crate::part::{RenderedPart, pieces, plain};
 use crate::split::{Flow, split};
 use crate::{markdown, native_table, whole};
 
-/// The smallest limit that is honoured: one character has to fit in any measure.
+/// Minimum limit that is honoured: one character has to fit in any measure.
 const SMALLEST_LIMIT: usize = 4;
 
 /// The share of a part (one fourth) that the address of a link may take, where it is counted.
 const LONGEST_LINK: usize = 4;
 
-/// Renders `markdown` in the style of a channel, in as many parts as its limit asks for.
+/// Renders `markdown` in the style of a channel, in as many parts as its limit requires.
 ///
-/// The limit holds for the text without markup where the markup has no
-/// [overhead](Markup::overhead), and for all of the text elsewhere. It is raised to 4, so that every
-/// character fits. [`Format::Whole`] gives one part of any length. Text that is only white space
-/// gives no parts. Tables that the platform [shows natively](Markup::table_limits) are in the blocks
-/// of a part, at most one in each.
+/// The limit applies to the text without markup if the markup has no [overhead](Markup::overhead),
+/// and to the whole text otherwise. It is raised to 4, so that every character fits.
+/// [`Format::Whole`] returns one part of any length. Text that is only white space returns no
+/// parts. Tables that the platform [shows natively](Markup::table_limits) are in the blocks of a
+/// part, at most one in each.
 #[must_use]
 pub fn render(markdown: &str, style: TextStyle) -> Vec<RenderedPart> {
     let style = TextStyle {
@@ -73,7 +73,7 @@ pub(crate) fn parts(
         .collect()
 }
 
-/// Renders a piece that fits. A piece of which the markup alone would fill a part is plain text; that
+/// Renders a piece that fits. If the markup alone would fill a part, the piece is plain text; that
 /// takes a limit that no platform has.
 fn part(piece: &Document, markup: &dyn Markup, measure: Measure, limit: usize) -> RenderedPart {
     let plain = plain(piece, measure, limit);

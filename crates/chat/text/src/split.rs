@@ -1,4 +1,5 @@
-//! Splits text that is too long: between blocks, else lines, sentences, words, graphemes.
+//! Splits text that is too long: preferably between blocks, then lines, sentences, words,
+//! graphemes.
 //!
 //! A cut of a higher kind is taken only in the second half of the available room, so that one long
 //! paragraph does not leave a trail of tiny parts. White space at a cut is dropped; nothing else is.
@@ -32,7 +33,7 @@ pub(crate) struct Flow<'a> {
     pub(crate) verbatim: Vec<Verbatim>,
     /// Ranges that should stay in one piece, ascending and disjoint.
     pub(crate) whole: Vec<Range<usize>>,
-    /// The overhead of the markup, where it is counted.
+    /// Overhead of the markup, if it is counted.
     pub(crate) overheads: Overheads,
 }
 
@@ -84,7 +85,8 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// Splits `flow` into pieces of at most `limit`, counting the text that is written around a cut in code.
+/// Splits `flow` into pieces of at most `limit`, counting the text that is written around a cut in
+/// code.
 pub(crate) fn split(flow: &Flow<'_>, measure: Measure, limit: usize) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
     let mut reopened = flow.overheads.reopened();

@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 /// The space between two columns.
 const GUTTER: &str = "  ";
-/// The most that the names of all columns may take in each row, in columns of text.
+/// Maximum length of the names of all columns together in each row, in columns of text.
 const LONGEST_NAMES: usize = 160;
 
 /// A table while it is read.
@@ -16,7 +16,7 @@ const LONGEST_NAMES: usize = 160;
 pub(crate) struct TableBuilder(Table);
 
 impl TableBuilder {
-    /// Makes an empty table; `right` is `true` for each column that is aligned right.
+    /// Creates an empty table; `right` is `true` for each column that is aligned right.
     pub(crate) fn new(right: Vec<bool>) -> Self {
         Self(Table {
             rows: Vec::new(),
@@ -98,9 +98,9 @@ impl TableBuilder {
         lines.join("\n")
     }
 
-    /// Returns the rows below the header, each cell with the name of its column, without empty cells.
-    /// Where there is no row below the header, or the names are too long to be repeated in every row,
-    /// the header is a row like the others.
+    /// Returns the rows below the header, each cell with the name of its column, without empty
+    /// cells. If there is no row below the header, or the names are too long to be repeated in
+    /// every row, the header is a row like the others.
     pub(crate) fn named_rows(&self) -> Vec<Vec<(Option<&str>, &str)>> {
         let (head, body) = self
             .0

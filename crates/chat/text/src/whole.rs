@@ -10,7 +10,7 @@ use crate::parse::events;
 use crate::part::RenderedPart;
 use crate::preprocess::preprocess;
 
-/// Renders a text in one part; in none if it is blank.
+/// Renders a text in one part, or in none if it is blank.
 pub(crate) fn render(markdown: &str, markup: &dyn WholeMarkup) -> Vec<RenderedPart> {
     let document = parse(markdown, Links::SPELLED);
     let plain = render_lines(&document, &QuotedText).trim_end().to_owned();

@@ -29,7 +29,7 @@ pub struct AccessNotice {
     pub key: String,
     /// Finding.
     pub what: &'static str,
-    /// What to write if something else is meant.
+    /// Remedy: the value to write if something else is meant.
     pub remedy: &'static str,
 }
 

@@ -96,11 +96,11 @@ pub struct AccessRules {
 /// Verdict of the rules about a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is let in.
+    /// The message is accepted.
     Allowed,
-    /// It is not, and nobody is told.
+    /// The message is rejected silently.
     Denied,
-    /// It is not, and its sender may be given a code.
+    /// The message is rejected, and its sender may be given a code.
     Stranger,
 }
 
@@ -183,7 +183,7 @@ impl AccessRules {
         admits(&self.allow_from, sender, approved)
     }
 
-    /// `true` if messages of this group can be for the assistant, whoever the sender is.
+    /// `true` if messages of this group can be for the assistant, regardless of the sender.
     fn hears(&self, chat: &ChatId, arrival: &Arrival) -> bool {
         let rule = self.rule_of(chat, arrival);
         let is_listed =
