@@ -22,7 +22,8 @@ pub enum Mark {
     Code,
     /// A code block, or a table as aligned text.
     Pre {
-        /// The language: the first word after the opening fence, at most 32 bytes, or an empty text.
+        /// The language: the first word after the opening fence, at most 32 bytes, or an empty
+        /// text.
         info: String,
     },
     /// Text that links to an address.

@@ -5,7 +5,8 @@
 pub enum Block {
     /// Text in the channel's markup, never blank.
     Text(String),
-    /// A table within the [`TableLimits`](crate::TableLimits) of the markup. A part has at most one.
+    /// A table within the [`TableLimits`](crate::TableLimits) of the markup. A part has at most
+    /// one.
     Table(Table),
 }
 

@@ -9,8 +9,8 @@ pub fn slice(text: &str, range: Range<usize>) -> &str {
     text.get(range).unwrap_or_default()
 }
 
-/// Returns `true` if `text` begins with `http://` or `https://`. The tail of an address that was cut
-/// does not.
+/// Returns `true` if `text` begins with `http://` or `https://`. The tail of an address that was
+/// cut does not.
 #[must_use]
 pub fn is_web_address(text: &str) -> bool {
     starts_with_scheme(text, &["http://", "https://"])

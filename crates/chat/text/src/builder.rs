@@ -262,8 +262,8 @@ impl Builder {
         self.gap = Gap::None;
     }
 
-    /// Requests a gap before the next text, if none as large is requested. There is none directly after
-    /// a list marker, so that the first paragraph of an item begins on the same line.
+    /// Requests a gap before the next text, if none as large is requested. There is none directly
+    /// after a list marker, so that the first paragraph of an item begins on the same line.
     fn separate(&mut self, gap: Gap) {
         let after_marker = self.document.text.ends_with("• ")
             || (self.document.text.ends_with(". ") && self.open_item_is_empty());

@@ -1,10 +1,10 @@
 //! Renders Markdown in a platform's markup and splits it into parts.
 //!
-//! Decision: Markdown is parsed once into a [`Document`], flat text with marks over ranges of it, as
-//! chat platforms model text themselves. Splitting cuts the flat text and clips the marks, so a part
-//! never ends inside a tag, and its length is what the platform counts. Where a platform counts
-//! markup too, its [overhead](nanobot_markup::Overhead) is known before the text is split. A channel
-//! that wants Markdown gets the source itself, split where Markdown allows it.
+//! Decision: Markdown is parsed once into a [`Document`], flat text with marks over ranges of it,
+//! as chat platforms model text themselves. Splitting cuts the flat text and clips the marks, so a
+//! part never ends inside a tag, and its length is what the platform counts. Where a platform
+//! counts markup too, its [overhead](nanobot_markup::Overhead) is known before the text is split. A
+//! channel that wants Markdown gets the source itself, split where Markdown allows it.
 //!
 //! Out of scope: any platform. A markup is a trait object of `nanobot-markup` that the channel
 //! hands over. Only white space is lost where a text is split.

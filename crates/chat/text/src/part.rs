@@ -11,8 +11,8 @@ pub struct RenderedPart {
     pub text: String,
     /// The same text without markup.
     pub plain: String,
-    /// The same as `text` in pieces, if it has a table that the platform shows natively; at most one
-    /// of them is a table.
+    /// The same as `text` in pieces, if it has a table that the platform shows natively; at most
+    /// one of them is a table.
     pub blocks: Vec<Block>,
 }
 

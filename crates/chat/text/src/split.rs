@@ -2,7 +2,8 @@
 //! graphemes.
 //!
 //! A cut of a higher kind is taken only in the second half of the available room, so that one long
-//! paragraph does not leave a trail of tiny parts. White space at a cut is dropped; nothing else is.
+//! paragraph does not leave a trail of tiny parts. White space at a cut is dropped; nothing else
+//! is.
 
 use std::ops::Range;
 
@@ -179,7 +180,8 @@ fn best_cut(flow: &Flow<'_>, start: usize, end: usize) -> usize {
         if let Some(at) = sentences.filter(good).last() {
             return at;
         }
-        // A range that should stay in one piece begins like a word, whatever its first character is.
+        // A range that should stay in one piece begins like a word, whatever its first character
+        // is.
         let divided = flow
             .whole_at(end)
             .map(|range| range.start)
@@ -204,8 +206,8 @@ fn best_cut(flow: &Flow<'_>, start: usize, end: usize) -> usize {
         .unwrap_or(end)
 }
 
-/// Returns the beginnings of words. A word contains a letter or digit, so punctuation stays with the
-/// word before it. Every ideograph is a word.
+/// Returns the beginnings of words. A word contains a letter or digit, so punctuation stays with
+/// the word before it. Every ideograph is a word.
 fn words(text: &str) -> impl Iterator<Item = usize> {
     text.split_word_bound_indices()
         .filter(|(at, word)| *at > 0 && word.chars().any(char::is_alphanumeric))

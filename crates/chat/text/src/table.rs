@@ -1,7 +1,7 @@
 //! Tables as aligned monospace text, with East Asian characters two columns wide.
 //!
-//! A table that is too wide for that is written row by row. An aligned table is as long as its width
-//! in every row, so it has to be narrow anyway.
+//! A table that is too wide for that is written row by row. An aligned table is as long as its
+//! width in every row, so it has to be narrow anyway.
 
 use nanobot_markup::Table;
 use unicode_width::UnicodeWidthStr as _;
