@@ -1,8 +1,9 @@
-//! The suites of [`Bus`], [`Ledger`] and [`Claims`], which one implementation keeps together.
+//! Conformance suites for [`Bus`], [`Ledger`] and [`Claims`], which one implementation provides
+//! together.
 //!
-//! That nothing more comes is shown by a marker published behind it, never by waiting. The suites
-//! wait for real delays of at most a second or two; a bus that follows tokio's clock may run them
-//! with time paused.
+//! To show that a queue holds nothing more, the suites publish a marker after the last message
+//! instead of waiting for silence. They wait for real delays of at most one or two seconds; a bus
+//! that uses tokio's clock may run them with time paused.
 
 mod claims;
 mod durability;
@@ -17,7 +18,7 @@ use nanobot_types::{ChannelName, InboundMessage, OutboundKey, OutboundKind, Outb
 
 use crate::WAIT_LIMIT;
 
-/// Everything that stands behind the queues.
+/// All contracts of a bus: the queues, their ledger and the claims.
 pub trait WholeBus: Bus + Ledger + Claims {}
 
 impl<B: Bus + Ledger + Claims> WholeBus for B {}
@@ -25,7 +26,7 @@ impl<B: Bus + Ledger + Claims> WholeBus for B {}
 /// Runs the suite that every bus has to pass. `make` returns a new, empty bus each time.
 ///
 /// # Errors
-/// The first promise that the bus does not keep.
+/// Returns an error that names the first promise the bus breaks.
 pub async fn bus<B: WholeBus>(make: impl AsyncFn() -> anyhow::Result<B>) -> anyhow::Result<()> {
     queues::messages_arrive_whole_and_in_order(&make().await?)
         .await
@@ -78,11 +79,12 @@ pub async fn bus<B: WholeBus>(make: impl AsyncFn() -> anyhow::Result<B>) -> anyh
     claims::leases(&make().await?).await.context("leases")
 }
 
-/// Runs the suite of a bus that outlives its process. `make` returns a new, empty bus each time;
-/// `reopen` ends one without closing it, as far as a process can, and returns its successor.
+/// Runs the suite for a bus that outlives its process. `make` returns a new, empty bus each time.
+/// `reopen` ends a bus without closing it, as far as that is possible within one process, and
+/// returns its successor.
 ///
 /// # Errors
-/// The first promise that the bus does not keep.
+/// Returns an error that names the first promise the bus breaks.
 pub async fn bus_durability<B: WholeBus>(
     make: impl AsyncFn() -> anyhow::Result<B>,
     reopen: impl AsyncFn(B) -> anyhow::Result<B>,
@@ -102,14 +104,14 @@ fn channel() -> ChannelName {
     "telegram".into()
 }
 
-/// A message of a person; `id` is also its text.
+/// Returns an inbound message from a person; `id` is also its text.
 fn said(id: &str) -> InboundMessage {
     let mut message = InboundMessage::text("telegram", "7", "42", id);
     message.id = Some(id.into());
     message
 }
 
-/// A message to a person, the `position`th of the turn.
+/// Returns an outbound reply, the `position`th of its turn.
 fn reply(position: u32) -> OutboundMessage {
     reply_of(position, OutboundKind::Final, "an answer")
 }
@@ -129,7 +131,7 @@ async fn next<T>(subscription: &mut Subscription<T>) -> anyhow::Result<Delivery<
         .context("the subscription ended")
 }
 
-/// What a consumer sees of a delivery.
+/// Snapshot of a delivery as its consumer sees it.
 #[derive(Debug, PartialEq)]
 struct Seen<T> {
     message: T,
@@ -140,7 +142,7 @@ struct Seen<T> {
 }
 
 impl<T> Seen<T> {
-    /// Handed out for the first time.
+    /// Returns the snapshot of a message that is delivered for the first time.
     fn first(message: T) -> Self {
         Self::again(message, 1)
     }
@@ -173,7 +175,7 @@ fn seen<T: Clone>(delivery: &Delivery<T>) -> Seen<T> {
     }
 }
 
-/// Takes `count` deliveries and keeps them unsettled.
+/// Takes `count` deliveries and leaves them unsettled.
 async fn hold<T>(
     subscription: &mut Subscription<T>,
     count: usize,
@@ -185,7 +187,7 @@ async fn hold<T>(
     Ok(held)
 }
 
-/// What is seen of several deliveries.
+/// Returns the snapshots of several deliveries.
 fn all_seen<T: Clone>(deliveries: &[Delivery<T>]) -> Vec<Seen<T>> {
     deliveries.iter().map(seen).collect()
 }

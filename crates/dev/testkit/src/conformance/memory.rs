@@ -1,4 +1,4 @@
-//! The suite of [`MemoryStore`].
+//! Conformance suite for [`MemoryStore`].
 
 use anyhow::{Context as _, ensure};
 use chrono::{Local, NaiveDate};
@@ -7,11 +7,12 @@ use nanobot_memory::{Facts, MemoryError, MemoryStore, Reason, Scope};
 
 use super::same;
 
-/// Runs the suite of [`MemoryStore`]. `make` returns a new, empty store each time. Scopes other
-/// than [`Scope::Shared`] may be refused, but never answered with somebody else's memory.
+/// Runs the suite for [`MemoryStore`]. `make` returns a new, empty store each time. A store may
+/// refuse scopes other than [`Scope::Shared`], but must never answer with the memory of another
+/// scope.
 ///
 /// # Errors
-/// The first promise that the store does not keep.
+/// Returns an error that names the first promise the store breaks.
 pub async fn memory_store<M: MemoryStore>(
     make: impl AsyncFn() -> anyhow::Result<M>,
 ) -> anyhow::Result<()> {
@@ -205,7 +206,7 @@ async fn scopes_are_kept_apart(store: &impl MemoryStore) -> anyhow::Result<()> {
     )
 }
 
-/// Of stores that keep versions.
+/// Runs only for stores that keep versions.
 async fn changes_can_be_reviewed(store: &impl MemoryStore) -> anyhow::Result<()> {
     let Some(versions) = store.versions() else {
         return Ok(());

@@ -1,9 +1,10 @@
-//! What every implementation of a contract has to do, as functions that its own tests call.
+//! Conformance suites for implementations of nanobot's contracts, as functions that the
+//! implementation's own tests call.
 //!
-//! A suite takes a function that makes a fresh, empty instance and returns the first promise that
-//! was not kept, in words, with what was found and what was expected. What has to outlive a process
-//! is a suite of its own, which takes a function that reopens; how to crash is the implementation's
-//! own affair.
+//! A suite takes a function that creates a fresh, empty instance. It stops at the first broken
+//! promise and returns an error that names the promise, the value found and the value expected.
+//! Durability is tested by a suite of its own, which takes a function that reopens the instance;
+//! how to simulate a crash is up to the implementation.
 
 mod bus;
 mod channel;
@@ -22,7 +23,7 @@ pub use text::{MarkupReader, looks, text_style};
 
 use std::fmt::Debug;
 
-/// Compares whole values; the error names the promise.
+/// Compares whole values and names the promise in the error.
 fn same<T: PartialEq + Debug>(promise: &str, found: &T, expected: &T) -> anyhow::Result<()> {
     if found == expected {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The suite of [`SessionStore`].
+//! Conformance suite for [`SessionStore`].
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use serde_json::json;
 
 use super::same;
 
-/// Runs the suite of [`SessionStore`]. `make` returns a new, empty store each time.
+/// Runs the suite for [`SessionStore`]. `make` returns a new, empty store each time.
 ///
 /// # Errors
-/// The first promise that the store does not keep.
+/// Returns an error that names the first promise the store breaks.
 pub async fn session_store<S: SessionStore>(
     make: impl AsyncFn() -> anyhow::Result<S>,
 ) -> anyhow::Result<()> {
@@ -52,7 +52,7 @@ pub async fn session_store<S: SessionStore>(
     listing(&make().await?).await.context("listing")
 }
 
-/// A moment that survives being written in microseconds.
+/// Returns a timestamp that survives rounding to microseconds.
 fn moment(second: i64) -> Timestamp {
     DateTime::from_timestamp_micros((1_770_000_000 + second) * 1_000_000 + 123_456)
         .unwrap_or_default()
@@ -86,7 +86,7 @@ fn is_moved(result: &Result<Seq, SessionError>, expected: Seq, actual: Seq) -> b
     matches!(result, Err(SessionError::Moved { expected: e, actual: a, .. }) if *e == expected && *a == actual)
 }
 
-/// The records that appending `entries` to an empty session makes.
+/// Returns the records that result from appending `entries` to an empty session.
 fn records(entries: &[Entry]) -> Vec<Record> {
     let mut seq = Seq(0);
     let mut records = Vec::new();
@@ -128,7 +128,7 @@ async fn a_session_that_does_not_exist(store: &impl SessionStore) -> anyhow::Res
     same("nothing is listed", &store.list().await?, &Vec::new())
 }
 
-/// One of each kind, with everything a message can carry.
+/// Returns one entry of each kind, with every field that a message can carry.
 fn all_kinds() -> Vec<Entry> {
     let call = ToolCall {
         extra: map(json!({"provider_specific_fields": {"a": [1]}})),
@@ -415,7 +415,7 @@ async fn keys_are_kept_apart(store: &impl SessionStore) -> anyhow::Result<()> {
     same("each is listed under its own name", &listed, &expected)
 }
 
-/// Appends a pair of messages, reading again whenever somebody was faster.
+/// Appends a pair of messages, rereading the head whenever another writer moved it.
 async fn append_pair(
     store: &impl SessionStore,
     key: &SessionKey,

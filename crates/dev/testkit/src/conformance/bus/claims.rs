@@ -1,4 +1,4 @@
-//! What must be done once has one owner.
+//! Claims: a slot or a lease has one owner at a time.
 
 use std::time::Duration;
 

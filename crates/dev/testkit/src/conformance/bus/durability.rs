@@ -1,4 +1,4 @@
-//! What was accepted or settled before the end of a process is so after it.
+//! Durability: messages, outcomes and claims survive the end of the process.
 
 use std::time::Duration;
 

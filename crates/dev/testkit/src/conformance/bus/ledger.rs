@@ -1,4 +1,5 @@
-//! Every message ends in a state that can be looked up, and a person can change some of them.
+//! The ledger: every message ends in a state that can be looked up, and a person can change some of
+//! these states.
 
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use nanobot_bus::{Bus, BusError, EntryState, Ledger, LedgerEntry, LedgerFilter, 
 use super::{Seen, channel, next, reply, said, seen};
 use crate::conformance::same;
 
-/// An outcome with the state and the reason that it leads to, inbound and outbound.
+/// Returns each outcome with the states it leads to, inbound and outbound, and the recorded reason.
 fn ends() -> Vec<(Settle, EntryState, EntryState, Option<String>)> {
     let why = "because".to_owned();
     vec![

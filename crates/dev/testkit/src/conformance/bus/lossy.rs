@@ -1,4 +1,5 @@
-//! Deltas, progress and hints: in their place, and never at the expense of anything else.
+//! Lossy messages (deltas, progress, hints): they keep their order and never displace a durable
+//! message.
 
 use anyhow::ensure;
 use nanobot_bus::{Bus, Ledger, LedgerFilter, Queue};

@@ -1,4 +1,4 @@
-//! What goes in comes out: whole, in order, once, to whom it is for.
+//! Queues: messages arrive whole, in order, once and at the right consumer.
 
 use anyhow::ensure;
 use futures_util::future::join_all;

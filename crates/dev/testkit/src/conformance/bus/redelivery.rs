@@ -1,4 +1,4 @@
-//! What is not settled comes back, and says how far it had come.
+//! Redelivery: unsettled messages come back and report how far they had got.
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ pub(super) async fn dropped_deliveries_return(bus: &impl Bus) -> anyhow::Result<
         );
     }
     let next_first = [&second, &first, &second];
-    // Where so much time is gone already that it is due again, it does not have to wait.
+    // If the redelivery delay is already over, the first message may come back before the second.
     let in_place = [&first, &second, &second];
     ensure!(
         found.iter().eq(next_first) || found.iter().eq(in_place),

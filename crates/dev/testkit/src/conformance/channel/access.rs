@@ -1,4 +1,4 @@
-//! Who is let in, and what others notice: nothing.
+//! Access: who is admitted. Everyone else notices no reaction at all.
 
 use anyhow::{Context as _, ensure};
 use nanobot_channel::{ChatKind, SenderId};
@@ -10,7 +10,7 @@ use super::running::Running;
 use super::stage::{RoomPolicy, Stage, Strangers};
 use crate::conformance::same;
 
-/// What strangers are told on purpose.
+/// Text that strangers receive when pairing is on.
 const PAIRING_TEXT: &str = "Pairing code: K7QX2M";
 
 pub(super) async fn run<H: ChannelHarness>(
@@ -43,7 +43,7 @@ pub(super) async fn run<H: ChannelHarness>(
     Ok(())
 }
 
-/// The stranger's question about access, and how the message came.
+/// Waits until access is checked for the stranger, and returns the sender and the kind of chat.
 async fn stranger(running: &Running<impl ChannelHarness>) -> anyhow::Result<(SenderId, ChatKind)> {
     let friend = running.harness.friend();
     let found = |stage: &Stage| {

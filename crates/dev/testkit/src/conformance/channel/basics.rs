@@ -1,4 +1,4 @@
-//! What every channel does: take messages in once and durably, send parts in order, keep secrets.
+//! Basics of every channel: hand over messages once and durably, send parts in order, keep secrets.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ pub(super) async fn run<H: ChannelHarness>(
 async fn a_message_is_delivered_once(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = Running::start(harness)?;
     let expected = (running.channel.name().clone(), running.harness.friend());
-    // The same words twice are two messages.
+    // Equal texts are still separate messages.
     for (number, text) in (1..).zip(["first", "second", "second"]) {
         running.harness.friend_says(text).await?;
         let message = running.arrival(number).await?;

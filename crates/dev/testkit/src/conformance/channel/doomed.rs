@@ -1,9 +1,9 @@
-//! A program that is killed: a runtime of its own, which ends in the middle of whatever it does.
+//! A program that is killed, simulated by a runtime that is shut down in the middle of its work.
 
 use anyhow::Context as _;
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// A runtime that will not live long.
+/// A runtime that a case kills.
 pub(super) struct Doomed(Option<Runtime>);
 
 impl Doomed {
@@ -22,7 +22,7 @@ impl Doomed {
             .context("it lives no more")
     }
 
-    /// Ends everything in it at its next wait, and returns when that is so.
+    /// Cancels every task at its next await point and returns when all have ended.
     pub(super) async fn kill(mut self) -> anyhow::Result<()> {
         let runtime = self.0.take().context("it lives no more")?;
         Ok(

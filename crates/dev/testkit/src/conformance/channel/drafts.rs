@@ -1,4 +1,4 @@
-//! Text that grows while it is being written, and the reply that takes its place.
+//! Drafts: text shown while it is being written, and the reply that replaces it.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub(super) async fn run<H: ChannelHarness>(
     Ok(())
 }
 
-/// More of a text that is being written.
+/// Sends the next delta of a stream.
 async fn grow(
     running: &mut Running<impl ChannelHarness>,
     inbound: &InboundMessage,
@@ -57,7 +57,7 @@ async fn grow(
     Ok(drafts.append(&delta).await?)
 }
 
-/// The reply that completes a stream.
+/// Returns the reply that completes a stream.
 fn completing(
     running: &mut Running<impl ChannelHarness>,
     inbound: &InboundMessage,
@@ -114,7 +114,7 @@ async fn a_draft_becomes_the_reply(harness: impl ChannelHarness) -> anyhow::Resu
         &running.harness.friend_was_shown(1).await?,
         &expected,
     )?;
-    // What comes late is not the beginning of another message.
+    // A delta that arrives after the reply must not begin another message.
     grow(&mut running, &inbound, &stream, " too late").await?;
     let part = running.reply(&inbound, "the next message");
     running.sent(&part).await?;
@@ -191,7 +191,7 @@ async fn nobody_sees_half_a_text_for_ever(harness: impl ChannelHarness) -> anyho
     let mut killed = Running::start_on(program.handle()?, harness)?;
     let inbound = killed.greeted().await?;
     let stream = StreamId::from("stream-1");
-    // When more is shown, what the channel noted about the first of it is noted.
+    // Once the second delta is visible, the channel has stored its note about the first.
     for (more, shown) in [("Once", "Once"), (" upon", "Once upon")] {
         let delta = killed.message(
             &inbound,

@@ -1,4 +1,4 @@
-//! Sends that go wrong: every failure says what follows, and the channel goes on.
+//! Failing sends: every error says how to recover, and the channel keeps working.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use super::people::People as _;
 use super::running::{Running, hides_secrets};
 use crate::conformance::same;
 
-/// How often a part is tried again while the channel keeps a pause.
+/// Maximum number of attempts to send a part while the channel asks for pauses.
 const TRIES: usize = 5;
 
-/// Runs a case per fault.
+/// Runs one case per fault.
 pub(super) async fn run<H: ChannelHarness>(
     suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>,
 ) -> anyhow::Result<()> {
@@ -30,7 +30,7 @@ pub(super) async fn run<H: ChannelHarness>(
     Ok(())
 }
 
-/// The pause of a platform that asks for one.
+/// Returns the pause that a rate-limiting platform asks for.
 fn pause() -> Duration {
     Duration::from_secs(SendFault::PAUSE_SECONDS.into())
 }
@@ -72,7 +72,7 @@ async fn a_failed_send_says_what_follows(
     Ok(())
 }
 
-/// Whether an error means what happened.
+/// Checks that an error matches the fault.
 fn judge(fault: SendFault, error: &ChannelError) -> anyhow::Result<()> {
     let is_right = match fault {
         SendFault::RateLimited => {
@@ -90,8 +90,9 @@ fn judge(fault: SendFault, error: &ChannelError) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A part that arrived although nobody heard so: the channel finds out, or says that it does not know,
-/// or makes sure that another try is no second message.
+/// Checks a part that arrived although its answer was lost. Depending on its guarantee, the channel
+/// finds out, reports that the outcome is uncertain, or ensures that a retry does not send a second
+/// message.
 async fn settle_cut(
     running: &Running<impl ChannelHarness>,
     part: &OutboundPart,
@@ -125,7 +126,7 @@ async fn settle_cut(
     }
 }
 
-/// Sends a part that has to be taken, keeping the pauses that the channel asks for.
+/// Sends a part that the platform has to accept, waiting as long as the channel asks.
 async fn send_again(
     running: &Running<impl ChannelHarness>,
     part: &OutboundPart,

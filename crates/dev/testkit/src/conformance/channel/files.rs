@@ -1,4 +1,4 @@
-//! Files, both ways.
+//! Incoming and outgoing files.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use super::running::Running;
 use super::stage::FILE_LIMIT;
 use crate::conformance::same;
 
-/// The least that begins like a PNG.
+/// A minimal PNG header.
 const PNG: &[u8] =
     b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89";
 
@@ -57,7 +57,7 @@ fn sample(name: &str, mime: &str, bytes: &[u8]) -> SampleFile {
     }
 }
 
-/// Names that mean harm or are merely odd, and types that lie.
+/// Returns files with hostile or odd names, or with a false media type.
 fn hostile() -> Vec<SampleFile> {
     let long = format!("{}.txt", "n".repeat(296));
     vec![
@@ -80,7 +80,7 @@ fn hostile() -> Vec<SampleFile> {
     ]
 }
 
-/// Whether a message says where a file is.
+/// Returns `true` if a message gives the location of a file.
 fn names(message: &InboundMessage, location: &str) -> bool {
     message.content.contains(location)
         || message.media.iter().any(|media| media.location == location)
@@ -187,7 +187,7 @@ async fn a_broken_download_is_said(harness: impl ChannelHarness) -> anyhow::Resu
         .await?;
     let message = running.recorded("where is it").await?;
     let kept = running.stage.read(|stage| stage.kept.clone());
-    // A channel may try again and succeed; what it did not get, it says.
+    // A retry by the channel may succeed; otherwise the message has to mention the missing file.
     let got_it = kept
         .first()
         .is_some_and(|kept| names(&message, &kept.location));
@@ -199,7 +199,7 @@ async fn a_broken_download_is_said(harness: impl ChannelHarness) -> anyhow::Resu
     running.stop().await.map(drop)
 }
 
-/// A reply with files.
+/// Returns a reply with files.
 fn with_files(
     running: &mut Running<impl ChannelHarness>,
     inbound: &InboundMessage,
@@ -255,7 +255,7 @@ async fn files_arrive(harness: impl ChannelHarness) -> anyhow::Result<()> {
     running.stop().await.map(drop)
 }
 
-/// Whether a text was shown, in one message: as its own or as the caption of a file.
+/// Checks that a text is shown in exactly one message, as its text or as the caption of a file.
 async fn text_is_shown_once(
     running: &mut Running<impl ChannelHarness>,
     text: &str,
@@ -297,7 +297,7 @@ async fn too_large_a_file_is_said(harness: impl ChannelHarness) -> anyhow::Resul
     running.stop().await.map(drop)
 }
 
-/// A file that cannot go is an error that does not pass, or something the friend reads.
+/// Checks that a file that cannot be sent causes a permanent error or is mentioned to the friend.
 async fn file_failure_is_said(
     running: &mut Running<impl ChannelHarness>,
     part: &OutboundPart,

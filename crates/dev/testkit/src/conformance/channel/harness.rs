@@ -1,9 +1,10 @@
-//! What a channel's own tests bring to the suite: the platform's end of the wire.
+//! The interface between the suite and a channel's own tests, which provide the platform's end of
+//! the wire.
 //!
-//! Decision: a harness is one trait, and what goes on at a platform are values: what people say
-//! ([`Said`]), what they see ([`Seen`]) and what else happens ([`Event`]). Waiting, counting and
-//! comparing are the suite's. What a platform cannot do ([`Ability`]) the test tells the suite, with
-//! the reason, so that nothing is left out silently.
+//! Decision: a harness is one trait, and activity at the platform is described by values: messages
+//! that people send ([`Said`]), messages that they see ([`Seen`]) and other events ([`Event`]). The
+//! suite does the waiting, counting and comparing. The test declares each ability that the platform
+//! lacks ([`Ability`]), with the reason, so that nothing is skipped silently.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -12,137 +13,142 @@ use nanobot_channel::{Channel, SenderId, async_trait};
 
 use crate::sync::lock;
 
-/// A fresh fake platform and those who use it. Whatever waits fails when what it waits for does not
-/// come.
+/// A fresh fake platform and its users. Methods that wait return an error if the awaited event does
+/// not happen in time.
 #[async_trait]
 pub trait ChannelHarness: Send {
-    /// A person whom the suite lets in.
+    /// Returns the id of the friend, the person that the suite admits.
     fn friend(&self) -> SenderId;
 
-    /// What must never be seen: tokens and the like.
+    /// Returns the secrets, such as tokens. They must never appear in the log, in errors, in state
+    /// reports or in `Debug` output.
     fn secrets(&self) -> Vec<String>;
 
-    /// A new channel at the platform, not running yet: the one that is tested, and after it what a
-    /// restart of the program has, or a second program with the same credentials. Its configuration
-    /// lets every message of a group through, where it has something to say about that.
+    /// Returns a new channel for the platform, not yet running. The first is the channel under
+    /// test; later ones stand in for the channel after a restart or for a second program with the
+    /// same credentials. If the channel's configuration can filter group messages, it admits all of
+    /// them.
     fn connect(&mut self) -> anyhow::Result<Arc<dyn Channel>>;
 
-    /// Somebody says something. Returns when the platform has it, whatever the channel does about it.
+    /// Sends a message as a person. Returns when the platform has accepted it, whatever the channel
+    /// does with it.
     async fn say(&mut self, said: Said<'_>) -> anyhow::Result<()>;
 
-    /// Whether the platform was told that it may forget what the friend said last.
+    /// Returns `true` if the channel has acknowledged the friend's latest message, so that the
+    /// platform may forget it.
     fn is_acknowledged(&self) -> bool;
 
-    /// Waits until the platform is told so.
+    /// Waits until the channel has acknowledged the friend's latest message.
     async fn acknowledged(&mut self) -> anyhow::Result<()>;
 
-    /// Waits until people see in a chat what is [wanted](Wanted::among), and returns everything that
-    /// they see there of the assistant's, in order.
+    /// Waits until people see in a chat what is [wanted](Wanted::among), and returns all the
+    /// assistant's messages that they see there, in order.
     async fn see(&mut self, chat: Chat, wanted: &Wanted<'_>) -> anyhow::Result<Vec<Seen>>;
 
-    /// Everything that the channel did where the people of a chat can notice it: messages, typing,
-    /// reactions, downloads. Telling a client of our own protocol that it may not talk is none.
+    /// Returns every action of the channel that people in a chat can notice: messages, typing,
+    /// reactions, downloads. Refusing a client of nanobot's own protocol does not count.
     fn noticed(&self, chat: Chat) -> Vec<String>;
 
-    /// Lets something happen. Events that belong to an ability which is missing do not come.
+    /// Makes an event happen. The suite requests no events that belong to a missing ability.
     async fn arrange(&mut self, event: Event) -> anyhow::Result<()>;
 
-    /// The friend wrote two messages, and the later one gets to the channel first. Platforms whose
-    /// messages say when they were written have more to do here.
+    /// Sends two messages of the friend so that the later one reaches the channel first. Platforms
+    /// whose messages carry a timestamp have to override this.
     async fn say_reversed(&mut self, earlier: &str, later: &str) -> anyhow::Result<()> {
         self.say(Said::directly(Who::Friend, later)).await?;
         self.say(Said::directly(Who::Friend, earlier)).await
     }
 
-    /// Sends everything odd that the platform's wire can carry: events of unknown types, events
-    /// without what they should have, members of the wrong type, absurd numbers. Returns how many:
-    /// none fails, unless [`Ability::Oddities`] is missing.
+    /// Sends every odd event that the platform's wire can carry: unknown types, missing fields,
+    /// fields of the wrong type, absurd numbers. Returns the number of events sent. The number must
+    /// not be 0, unless [`Ability::Oddities`] is missing.
     async fn send_oddities(&mut self) -> anyhow::Result<usize> {
         Ok(0)
     }
 
-    /// The friend passes on what the stranger wrote, in the way of the platform (forwards it, shares it).
-    /// Not asked for without [`Ability::OthersWords`].
+    /// Passes on, as the friend, what the stranger wrote, in the platform's way (forward, share).
+    /// Not called without [`Ability::OthersWords`].
     async fn pass_on(&mut self, _text: &str) -> anyhow::Result<()> {
         anyhow::bail!("the harness does not say how people pass on what others wrote")
     }
 
-    /// How many files the channel has fetched. 0 where files come within their message.
+    /// Returns the number of files that the channel has downloaded; 0 if files arrive within their
+    /// message.
     fn downloads(&self) -> usize {
         0
     }
 
-    /// The largest file that the platform takes, in bytes. Has to be known, unless
-    /// [`Ability::OutgoingFiles`] is missing.
+    /// Returns the size of the largest file that the platform accepts, in bytes. Must be `Some`,
+    /// unless [`Ability::OutgoingFiles`] is missing.
     fn largest_file(&self) -> Option<u64> {
         None
     }
 
-    /// The longest text that a person can send in one message, in bytes.
+    /// Returns the length of the longest text that a person can send in one message, in bytes.
     fn longest_text(&self) -> usize {
         100_000
     }
 }
 
-/// What not every platform can do.
+/// An ability that not every platform has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ability {
-    /// Messages that come twice, late, or after a restart.
+    /// Delivers messages twice, late, or after a restart.
     Redelivery,
-    /// Messages that pass on another person's words.
+    /// Lets people pass on another person's words.
     OthersWords,
-    /// Chats in which several people talk.
+    /// Has chats in which several people talk.
     Rooms,
-    /// Telling strangers something on purpose.
+    /// Lets the channel answer strangers with a pairing code.
     Pairing,
-    /// Files that people send.
+    /// Lets people send files.
     IncomingFiles,
-    /// Downloads that fail. Not asked for without [`Ability::IncomingFiles`].
+    /// Can make a download fail. Not used without [`Ability::IncomingFiles`].
     BrokenDownloads,
-    /// Files that people get.
+    /// Lets the channel send files.
     OutgoingFiles,
-    /// Sends that go wrong.
+    /// Can make a send fail.
     SendFaults,
-    /// Sends that go wrong in this way. Not asked for without [`Ability::SendFaults`].
+    /// Can make a send fail in this way. Not used without [`Ability::SendFaults`].
     SendFault(SendFault),
-    /// Connections that break.
+    /// Has connections that can break.
     Transport,
-    /// A platform that is away for a while. Not asked for without [`Ability::Transport`].
+    /// Can be unreachable for a while. Not used without [`Ability::Transport`].
     Outages,
-    /// A platform that falls silent with its connections open.
+    /// Can fall silent while its connections stay open.
     Pulse,
-    /// Text that is shown while it is being written.
+    /// Shows a text while it is being written.
     DraftView,
-    /// Events that no documentation promises.
+    /// Can send undocumented events.
     Oddities,
-    /// Credentials that stop working.
+    /// Has credentials that can stop working.
     Credentials,
-    /// Another program with the same credentials.
+    /// Allows another program with the same credentials.
     Rivals,
-    /// The platform lets such programs know of each other, so that a channel can say so: by
-    /// [`ChannelError::Conflict`](nanobot_channel::ChannelError::Conflict), or as
-    /// [degraded](nanobot_channel::Progress::degraded). Not asked for without [`Ability::Rivals`].
+    /// Tells such programs about each other, so that a channel can report it, by
+    /// [`ChannelError::Conflict`](nanobot_channel::ChannelError::Conflict) or as
+    /// [degraded](nanobot_channel::Progress::degraded). Not used without [`Ability::Rivals`].
     NewsOfRivals,
 }
 
-/// Who talks to the assistant.
+/// A person who talks to the assistant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// The person whom the suite lets in.
+    /// The person that the suite admits.
     Friend,
-    /// Somebody whom it does not let in.
+    /// A person that the suite does not admit.
     Stranger,
 }
 
-/// Where something is said.
+/// The chat that a message is sent to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In the direct chat of who says it, always the same.
+    /// The sender's direct chat, always the same one.
     Direct,
-    /// In the room, always the same: to the assistant when `addressed` (by mentioning it, say), else
-    /// to the others.
+    /// The room, always the same one. The message is for the assistant if it is `addressed` (for
+    /// example by a mention), otherwise for the other members.
     Room {
-        /// Whether it is for the assistant.
+        /// `true` if the message is addressed to the assistant.
         addressed: bool,
     },
 }
@@ -150,29 +156,29 @@ pub enum Place {
 /// A chat that people look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chat {
-    /// The direct chat of the friend.
+    /// The friend's direct chat.
     Friend,
-    /// That of the stranger.
+    /// The stranger's direct chat.
     Stranger,
     /// The room.
     Room,
 }
 
-/// Something that a person says.
+/// A message that a person sends.
 #[derive(Clone, Copy, Debug)]
 pub struct Said<'a> {
-    /// Who says it.
+    /// The sender.
     pub by: Who,
-    /// Where.
+    /// The chat.
     pub place: Place,
-    /// What.
+    /// The text.
     pub text: &'a str,
-    /// The file that comes with it.
+    /// The attached file, if any.
     pub file: Option<&'a SampleFile>,
 }
 
 impl<'a> Said<'a> {
-    /// A text in a direct chat.
+    /// Returns a text message in a direct chat.
     pub(super) fn directly(by: Who, text: &'a str) -> Self {
         Self {
             by,
@@ -182,7 +188,8 @@ impl<'a> Said<'a> {
         }
     }
 
-    /// The text, behind `mention` where it takes one to mean the assistant.
+    /// Returns the text, prefixed with `mention` if the message is addressed to the assistant in a
+    /// room.
     #[must_use]
     pub fn text_with(&self, mention: &str) -> String {
         match self.place {
@@ -195,27 +202,27 @@ impl<'a> Said<'a> {
 /// A file that a person sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampleFile {
-    /// What its sender calls it. May be hostile.
+    /// File name given by its sender. May be hostile.
     pub name: String,
-    /// What its sender says it is. May be a lie.
+    /// Media type given by its sender. May be false.
     pub mime: String,
-    /// What is in it.
+    /// Content of the file.
     pub bytes: Vec<u8>,
 }
 
-/// A message of the assistant's, as people see it now.
+/// A message of the assistant, as people currently see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// Its text, without markup.
     pub text: String,
     /// Its files: name and content.
     pub files: Vec<(String, Vec<u8>)>,
-    /// Whether it is told apart from one that is complete.
+    /// `true` while the message is shown as a draft, distinguishable from a complete one.
     pub is_draft: bool,
 }
 
 impl Seen {
-    /// A message that is only text.
+    /// Returns a message that is only text.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self {
@@ -225,7 +232,7 @@ impl Seen {
         }
     }
 
-    /// The same with files: name and content of each.
+    /// Replaces the files of the message: name and content of each.
     #[must_use]
     pub fn with_files(self, files: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
         Self {
@@ -235,7 +242,7 @@ impl Seen {
     }
 }
 
-/// What the suite waits for.
+/// A condition that the suite waits for.
 pub struct Wanted<'a> {
     is_there: &'a (dyn Fn(&[Seen]) -> bool + Sync),
     last: Mutex<Vec<Seen>>,
@@ -257,7 +264,8 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// What people see of the assistant in the chat now, if what is wanted is among it.
+    /// Returns the assistant's messages that people currently see in the chat if they meet the
+    /// condition, otherwise `None`.
     #[must_use]
     pub fn among(&self, seen: impl IntoIterator<Item = Seen>) -> Option<Vec<Seen>> {
         let seen: Vec<Seen> = seen.into_iter().collect();
@@ -265,71 +273,71 @@ impl<'a> Wanted<'a> {
         (self.is_there)(&seen).then_some(seen)
     }
 
-    /// What people saw when somebody looked last.
+    /// Returns the messages passed to the most recent [`Wanted::among`].
     pub(super) fn last(&self) -> Vec<Seen> {
         lock(&self.last).clone()
     }
 }
 
-/// Something that happens to a platform.
+/// An event at a platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// What the friend said last is offered again, because the channel could not hand it over. Nothing
-    /// has to be done where the platform does so by itself.
+    /// The friend's latest message is offered again, because the channel could not hand it over.
+    /// Nothing has to be done if the platform does so by itself.
     OfferedAgain,
-    /// It is offered once more, acknowledged or not ([`Ability::Redelivery`]).
+    /// The friend's latest message is offered again, acknowledged or not ([`Ability::Redelivery`]).
     Repeated,
     /// The next download fails ([`Ability::BrokenDownloads`]).
     BrokenDownload,
-    /// The next part that the channel sends meets this fault, those after it do not
+    /// The next part that the channel sends meets this fault; later parts do not
     /// ([`Ability::SendFaults`]).
     FailedSend(SendFault),
-    /// Every connection between platform and channel is cut. New ones are taken
+    /// Every connection between platform and channel is cut. New ones are accepted
     /// ([`Ability::Transport`]).
     Cut,
-    /// Every connection is cut, and no new ones are taken. People can write all the same, and the
-    /// platform keeps what they write ([`Ability::Outages`]).
+    /// Every connection is cut, and no new ones are accepted. People can still write, and the
+    /// platform keeps their messages ([`Ability::Outages`]).
     Down,
-    /// That is over, at the same address.
+    /// The outage is over; the platform is reachable at the same address.
     Up,
-    /// The platform gives a sign of life that is no message: an empty answer to a poll, the
-    /// acknowledgement of a heartbeat ([`Ability::Pulse`]).
+    /// The platform sends a sign of life that is not a message: an empty poll response or a
+    /// heartbeat acknowledgement ([`Ability::Pulse`]).
     Beat,
-    /// From now on nothing comes through from the platform, though no connection breaks.
+    /// From now on nothing arrives from the platform, although no connection breaks.
     Stalled,
-    /// That is over; what was held back comes through.
+    /// The stall is over; everything held back is delivered.
     Recovered,
-    /// The platform knows the channel's credentials no more, and lets the channel notice it
+    /// The platform rejects the channel's credentials from now on, and lets the channel notice it
     /// ([`Ability::Credentials`]).
     Revoked,
-    /// It knows them again.
+    /// The platform accepts the credentials again.
     Restored,
 }
 
-/// How a send goes wrong.
+/// A way in which a send can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendFault {
-    /// The platform asks for a pause of [`SendFault::PAUSE_SECONDS`] and does nothing.
+    /// The platform asks for a pause of [`SendFault::PAUSE_SECONDS`] and does not send the part.
     RateLimited,
-    /// The platform says that it is broken and does nothing.
+    /// The platform reports an internal error and does not send the part.
     Broken,
-    /// The platform takes the part, and the connection breaks before it says so.
+    /// The platform accepts the part, and the connection breaks before it answers.
     CutAfterEffect,
-    /// The platform refuses the part for what is in it.
+    /// The platform refuses the part because of its content.
     Refused,
     /// The chat was deleted, or the bot was removed from it.
     ChatGone,
-    /// The platform says that the part is too large.
+    /// The platform reports that the part is too large.
     TooLarge,
-    /// The platform does not know the credentials.
+    /// The platform rejects the credentials.
     Unauthorized,
 }
 
 impl SendFault {
-    /// The pause that the platform asks for, in seconds.
+    /// Pause that the platform asks for, in seconds.
     pub const PAUSE_SECONDS: u32 = 1;
 
-    /// All of them.
+    /// All faults.
     pub(super) const ALL: [Self; 7] = [
         Self::RateLimited,
         Self::Broken,

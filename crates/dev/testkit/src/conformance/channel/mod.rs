@@ -1,11 +1,12 @@
-//! The suite of [`Channel`](nanobot_channel::Channel), driven from both ends: the platform's, through
-//! a harness that each channel brings for its fake, and the assistant's, through a context that is
-//! played here.
+//! Conformance suite for [`Channel`](nanobot_channel::Channel), driven from both ends: the
+//! platform's end by a harness that each channel provides for its fake, the assistant's end by a
+//! context that the suite provides.
 //!
-//! Decision: a case is a conversation on a fresh platform that states one promise. Cases wait for
-//! events, never for time to pass; the two promises about silence look again after a moment, so a
-//! slow machine can hide a fault there but not invent one. What a platform cannot do, the test says
-//! with a reason when it calls [`channel`], so that a case is dropped in plain sight or not at all.
+//! Decision: a case is a conversation on a fresh platform and tests one promise. Cases wait for
+//! events, not for time to pass. The two promises about silence are checked again after a moment,
+//! so a slow machine can hide a fault there but cannot cause a false one. The test passes to
+//! [`channel`] what its platform cannot do, each with a reason, so that no case is skipped
+//! silently.
 
 mod access;
 mod basics;
@@ -31,11 +32,12 @@ pub use harness::{
 
 use crate::log::Log;
 
-/// Runs the suite of [`Channel`](nanobot_channel::Channel). `open` returns a new harness each time;
-/// `missing` is what its platform cannot do, and why, in one sentence each.
+/// Runs the suite for [`Channel`](nanobot_channel::Channel). `open` returns a new harness each
+/// time; `missing` lists the abilities that the platform lacks, each with the reason in one
+/// sentence.
 ///
 /// # Errors
-/// The first promise that the channel does not keep.
+/// Returns an error that names the first promise the channel breaks.
 pub async fn channel<H: ChannelHarness>(
     open: impl AsyncFn() -> anyhow::Result<H>,
     missing: &[(Ability, &str)],
@@ -65,24 +67,24 @@ pub async fn channel<H: ChannelHarness>(
     faults::run(&suite).await
 }
 
-/// What the cases share.
+/// State shared by all cases.
 struct Suite<O> {
     open: O,
     missing: Vec<Ability>,
 }
 
 impl<H: ChannelHarness, O: AsyncFn() -> anyhow::Result<H>> Suite<O> {
-    /// A fresh platform.
+    /// Opens a fresh platform.
     async fn open(&self) -> anyhow::Result<H> {
         (self.open)().await.context("opening a harness")
     }
 
-    /// Whether the platform has an ability.
+    /// Returns `true` if the platform has an ability.
     fn has(&self, ability: Ability) -> bool {
         !self.missing.contains(&ability)
     }
 
-    /// Whether the channel itself says the same of what is missing.
+    /// Checks that the channel and its list of missing abilities agree.
     async fn agrees(&self) -> anyhow::Result<()> {
         let shows_drafts = self.open().await?.connect()?.drafts().is_some();
         let agrees = shows_drafts == self.has(Ability::DraftView);

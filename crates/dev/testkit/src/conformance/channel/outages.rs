@@ -1,4 +1,4 @@
-//! Connections that break, platforms that are away or fall silent, credentials that stop working.
+//! Broken connections, outages, silent platforms and revoked credentials.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use super::running::{Running, hides_secrets};
 use super::stage::Stage;
 use crate::conformance::same;
 
-/// How often connections are cut in a row.
+/// Number of rounds of cut connections.
 const CUTS: usize = 3;
-/// How often they are cut in a bad month.
+/// Number of cuts in the long run.
 const MANY_CUTS: usize = 1000;
-/// After so many of them the platform is to have heard what it may forget.
+/// Number of cuts after which the channel has to have acknowledged every message.
 const SETTLED_EVERY: usize = 50;
-/// How long the suite listens for what should not come: often for a moment, so that a program that is
-/// held up at one of them has done everything else when the others are over.
+/// Time that the suite waits for events that must not happen. It is split into short sleeps, so
+/// that a program delayed during one of them has finished everything else by the last.
 const SILENCE: [Duration; 20] = [Duration::from_millis(20); 20];
 
 pub(super) async fn run<H: ChannelHarness>(
@@ -58,7 +58,7 @@ pub(super) async fn run<H: ChannelHarness>(
     Ok(())
 }
 
-/// The texts in the ledger, in order.
+/// Returns the texts in the ledger, in order.
 fn texts(stage: &Stage) -> Vec<String> {
     let ledger = stage.ledger.as_ref();
     ledger
@@ -66,7 +66,7 @@ fn texts(stage: &Stage) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// Whether the ledger has exactly these messages in this order.
+/// Checks that the ledger has exactly these messages in this order.
 pub(super) fn has_exactly(
     running: &Running<impl ChannelHarness>,
     expected: &[String],
@@ -96,7 +96,7 @@ async fn cuts_lose_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
         running.harness.friend_says(&text).await?;
         running.recorded(&text).await?;
         said.push(text);
-        // At once, so that what was stored may not be acknowledged yet.
+        // Cuts at once, so that the stored message may not be acknowledged yet.
         running.harness.arrange(Event::Cut).await?;
         let text = format!("right behind cut number {number}.");
         running.harness.friend_says(&text).await?;
@@ -138,7 +138,7 @@ async fn a_cut_while_storing_repeats_nothing(harness: impl ChannelHarness) -> an
     running.harness.friend_says("hold on").await?;
     running.arrival(1).await?;
     running.harness.arrange(Event::Cut).await?;
-    // It is stored now, though whoever offered it may not hear of it and offer it again.
+    // The message is stored now, but the platform may not learn of it and offer it again.
     running.stage.change(|stage| {
         let mut ledger = super::stage::Ledger::default();
         stage.answers.extend(
@@ -182,7 +182,7 @@ async fn sends_fail_during_an_outage(harness: impl ChannelHarness) -> anyhow::Re
     let inbound = running.greeted().await?;
     running.harness.arrange(Event::Down).await?;
     let part = running.reply(&inbound, "wait for me");
-    // The first may find a connection that it takes for a living one.
+    // The first send may use a connection that still looks open.
     for is_first in [true, false] {
         let Err(error) = running.channel.send(&part).await else {
             anyhow::bail!("a part went to nobody")
@@ -225,11 +225,11 @@ async fn silence_is_no_life(harness: impl ChannelHarness) -> anyhow::Result<()> 
         .wait_for("a sign of life for a beat", more)
         .await?;
     running.harness.arrange(Event::Stalled).await?;
-    // What was on its way arrives.
+    // Lets everything in flight arrive.
     listen().await;
     let alive = running.stage.read(|stage| stage.alive);
     running.harness.friend_says("can you hear me").await?;
-    // A channel that sends into the silence has heard of nobody yet.
+    // A send into a stalled connection is no sign of life either.
     let (channel, part) = (
         Arc::clone(&running.channel),
         running.reply(&inbound, "can you"),
@@ -276,7 +276,7 @@ async fn revoked_credentials_are_final(harness: impl ChannelHarness) -> anyhow::
     let Err(unsent) = channel.send(&part).await else {
         bail!("a part is taken without credentials")
     };
-    // A channel that sends over the connection by which it receives has none now.
+    // A channel that sends over its receiving connection has no connection now.
     let is_right = matches!(unsent, ChannelError::Auth(_) | ChannelError::Unavailable(_));
     ensure!(is_right, "a part without credentials: {unsent:?}");
     let mut errors = vec![ended, unsent];

@@ -1,22 +1,22 @@
-//! What the people of a platform do, in the words of the cases.
+//! Helpers for what people do and see on the platform.
 
 use anyhow::Context as _;
 
 use super::harness::{ChannelHarness, Chat, Place, Said, SampleFile, Seen, Wanted, Who};
 
-/// The friend and the stranger of a harness.
+/// Actions of the friend and the stranger, for every harness.
 pub(super) trait People: ChannelHarness + Sized {
-    /// The friend says something in the direct chat.
+    /// Sends a text as the friend in the direct chat.
     async fn friend_says(&mut self, text: &str) -> anyhow::Result<()> {
         self.say(Said::directly(Who::Friend, text)).await
     }
 
-    /// The stranger says something in a direct chat of their own.
+    /// Sends a text as the stranger in the stranger's own direct chat.
     async fn stranger_says(&mut self, text: &str) -> anyhow::Result<()> {
         self.say(Said::directly(Who::Stranger, text)).await
     }
 
-    /// The friend says something in the room.
+    /// Sends a text as the friend in the room.
     async fn friend_says_in_room(&mut self, text: &str, addressed: bool) -> anyhow::Result<()> {
         self.say(Said {
             place: Place::Room { addressed },
@@ -25,7 +25,7 @@ pub(super) trait People: ChannelHarness + Sized {
         .await
     }
 
-    /// The stranger says something to the assistant in the same room.
+    /// Sends a text as the stranger to the assistant in the same room.
     async fn stranger_says_in_room(&mut self, text: &str) -> anyhow::Result<()> {
         self.say(Said {
             place: Place::Room { addressed: true },
@@ -34,7 +34,7 @@ pub(super) trait People: ChannelHarness + Sized {
         .await
     }
 
-    /// Somebody sends a file with a text to their direct chat.
+    /// Sends a file with a text to the person's direct chat.
     async fn sends(&mut self, who: Who, file: &SampleFile, text: &str) -> anyhow::Result<()> {
         self.say(Said {
             file: Some(file),
@@ -43,7 +43,8 @@ pub(super) trait People: ChannelHarness + Sized {
         .await
     }
 
-    /// Waits until the friend was shown `count` complete messages, and returns the texts of all.
+    /// Waits until the friend sees `count` complete messages, and returns the texts of all
+    /// messages.
     async fn friend_was_shown(&mut self, count: usize) -> anyhow::Result<Vec<String>> {
         let is_enough = |seen: &[Seen]| complete(seen).count() >= count;
         let seen = look(self, Chat::Friend, &format!("{count} messages"), &is_enough).await?;
@@ -56,8 +57,8 @@ pub(super) trait People: ChannelHarness + Sized {
         look(self, Chat::Friend, text, &is_there).await.map(drop)
     }
 
-    /// Waits until the friend sees these messages, in this order, and nothing else: neither one that
-    /// may still grow nor one that is to grow no more.
+    /// Waits until the friend sees these messages, in this order, and nothing else: no draft,
+    /// neither a growing nor an abandoned one.
     async fn friend_sees_only(&mut self, texts: &[&str]) -> anyhow::Result<()> {
         let is_all = |seen: &[Seen]| {
             seen.iter()
@@ -74,7 +75,7 @@ pub(super) trait People: ChannelHarness + Sized {
         .map(drop)
     }
 
-    /// Waits until the friend got `count` files, and returns all of them.
+    /// Waits until the friend has received `count` files, and returns all of them.
     async fn friend_got_files(&mut self, count: usize) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
         let is_enough =
             |seen: &[Seen]| seen.iter().map(|seen| seen.files.len()).sum::<usize>() >= count;
@@ -82,7 +83,7 @@ pub(super) trait People: ChannelHarness + Sized {
         Ok(seen.into_iter().flat_map(|seen| seen.files).collect())
     }
 
-    /// Waits until the stranger was told something in the direct chat, and returns all of it.
+    /// Waits until the stranger sees a message in the direct chat, and returns all texts there.
     async fn stranger_was_told(&mut self) -> anyhow::Result<Vec<String>> {
         let seen = look(self, Chat::Stranger, "something", &|seen| !seen.is_empty()).await?;
         Ok(seen.into_iter().map(|seen| seen.text).collect())
@@ -91,7 +92,7 @@ pub(super) trait People: ChannelHarness + Sized {
 
 impl<H: ChannelHarness> People for H {}
 
-/// Waits until people see something; the error says what they saw instead.
+/// Waits until people see a condition met; the error lists what they saw instead.
 async fn look(
     harness: &mut impl ChannelHarness,
     chat: Chat,

@@ -1,4 +1,4 @@
-//! Messages that come twice, late, or after a restart: each is one message, under one id.
+//! Redelivery: a message that arrives twice, late or after a restart stays one message with one id.
 
 use anyhow::{Context as _, ensure};
 
@@ -29,7 +29,7 @@ pub(super) async fn run<H: ChannelHarness>(
         .context("messages in the wrong order are both delivered")
 }
 
-/// How many messages the ledger has.
+/// Returns the number of messages in the ledger.
 fn count(stage: &Stage) -> usize {
     stage
         .ledger
@@ -71,7 +71,7 @@ async fn what_was_not_stored_comes_again(harness: impl ChannelHarness) -> anyhow
     let mut running = Running::start(harness)?;
     running.harness.friend_says("do not lose this").await?;
     let before = running.arrival(1).await?;
-    // No answer: the program ends before the message is durable.
+    // The message gets no answer: the program ends before it is durable.
     let (mut harness, stage) = running.stop().await?;
     let channel = harness.connect()?;
     stage.change(|stage| stage.ledger = Some(super::stage::Ledger::default()));

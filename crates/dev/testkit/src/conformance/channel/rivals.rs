@@ -1,5 +1,5 @@
-//! Two programs with the same credentials: said where the platform says it, and harmless where both hand
-//! over to one ledger.
+//! Two programs with the same credentials: reported if the platform reveals it, and harmless if
+//! both hand over to one ledger.
 
 use anyhow::Context as _;
 
@@ -22,7 +22,7 @@ pub(super) async fn run<H: ChannelHarness>(
         .context("two programs with one account")
 }
 
-/// `is_told` when the platform lets the two know of each other.
+/// `is_told` is `true` if the platform tells the two programs about each other.
 async fn two_receivers(harness: impl ChannelHarness, is_told: bool) -> anyhow::Result<()> {
     let mut running = Running::with_ledger(harness)?;
     running.greeted().await?;

@@ -1,4 +1,4 @@
-//! A channel that runs between a harness and the stage, kept running as a supervisor would.
+//! Runs a channel between a harness and the stage, and restarts it as a supervisor would.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,16 +18,16 @@ use crate::log::Log;
 use crate::notes::NoteBook;
 use crate::sync::Watched;
 
-/// After how long a channel that does not stop counts as hanging. It should be done within
-/// [`STOP_SOON`]; a machine that is busy gets more. A harness whose platform is polled lets a poll
+/// Timeout after which a channel that does not stop counts as hanging. A channel should stop within
+/// [`STOP_SOON`]; a busy machine gets more time. A harness whose platform is polled makes a poll
 /// last longer than this.
 const STOP_WITHIN: Duration = Duration::from_secs(40);
-/// How long a channel may take to stop on a machine that has nothing else to do.
+/// Maximum time that a channel may take to stop on an idle machine.
 pub(super) const STOP_SOON: Duration = Duration::from_secs(2);
-/// The pause before a run that ended is started again.
+/// Pause before a run that ended is restarted.
 const RESTART_PAUSE: Duration = Duration::from_millis(2);
 
-/// A channel that runs.
+/// A running channel with its harness and stage.
 pub(super) struct Running<H> {
     pub(super) harness: H,
     pub(super) channel: Arc<dyn Channel>,
@@ -37,12 +37,12 @@ pub(super) struct Running<H> {
 }
 
 impl<H: ChannelHarness> Running<H> {
-    /// Runs the harness' channel. Messages wait for [`Running::answer`].
+    /// Starts the harness's channel. Messages wait for [`Running::answer`].
     pub(super) fn start(harness: H) -> anyhow::Result<Self> {
         Self::start_on(&Handle::current(), harness)
     }
 
-    /// The same on a runtime that will not live long.
+    /// Starts the harness's channel on a given runtime, which a case may kill.
     pub(super) fn start_on(runtime: &Handle, mut harness: H) -> anyhow::Result<Self> {
         let channel = harness.connect()?;
         let friend = Some(harness.friend());
@@ -60,7 +60,7 @@ impl<H: ChannelHarness> Running<H> {
         })
     }
 
-    /// The same with a ledger, so that every message is answered at once.
+    /// Starts the harness's channel with a ledger, so that every message is answered at once.
     pub(super) fn with_ledger(harness: H) -> anyhow::Result<Self> {
         let running = Self::start(harness)?;
         running
@@ -69,7 +69,7 @@ impl<H: ChannelHarness> Running<H> {
         Ok(running)
     }
 
-    /// Runs a channel on a stage that may have seen others.
+    /// Starts a channel on a stage that earlier runs may have used.
     pub(super) fn on(harness: H, channel: Arc<dyn Channel>, stage: Watched<Stage>) -> Self {
         let run = Run::start(Arc::clone(&channel), &stage);
         Self {
@@ -81,7 +81,7 @@ impl<H: ChannelHarness> Running<H> {
         }
     }
 
-    /// Waits for the message that is handed over as number `count`.
+    /// Waits for the `count`th message that is handed over.
     pub(super) async fn arrival(&self, count: usize) -> anyhow::Result<InboundMessage> {
         let what = format!("message {count} to be handed over");
         let found = |stage: &Stage| {
@@ -109,19 +109,19 @@ impl<H: ChannelHarness> Running<H> {
         Ok(self.stage.wait_for(&what, found).await?)
     }
 
-    /// The friend says something, and it is in the ledger.
+    /// Sends a text as the friend and waits until it is in the ledger.
     pub(super) async fn said(&mut self, text: &str) -> anyhow::Result<InboundMessage> {
         self.harness.friend_says(text).await?;
         self.recorded(text).await
     }
 
-    /// Says what became of the oldest message that waits.
+    /// Answers the oldest waiting message.
     pub(super) fn answer(&self, admission: Admission) {
         self.stage
             .change(|stage| stage.answers.push_back(admission));
     }
 
-    /// Begins a conversation: the friend's first message, acknowledged.
+    /// Begins a conversation with the friend's first message and waits for its acknowledgement.
     pub(super) async fn greeted(&mut self) -> anyhow::Result<InboundMessage> {
         self.harness.friend_says("hello").await?;
         let first = self.arrival(1).await?;
@@ -132,12 +132,12 @@ impl<H: ChannelHarness> Running<H> {
         Ok(first)
     }
 
-    /// A reply to a message in one part.
+    /// Returns a reply in one part.
     pub(super) fn reply(&mut self, inbound: &InboundMessage, text: &str) -> OutboundPart {
         self.parts(inbound, &[text.to_owned()]).remove(0)
     }
 
-    /// A reply in several parts.
+    /// Returns a reply in several parts.
     pub(super) fn parts(
         &mut self,
         inbound: &InboundMessage,
@@ -157,7 +157,7 @@ impl<H: ChannelHarness> Running<H> {
         (0..).zip(texts).map(part).collect()
     }
 
-    /// A message with a key of its own.
+    /// Returns an outbound message with a key of its own.
     pub(super) fn message(
         &mut self,
         inbound: &InboundMessage,
@@ -172,28 +172,28 @@ impl<H: ChannelHarness> Running<H> {
         OutboundMessage::in_reply_to(inbound, key, kind, content)
     }
 
-    /// Sends a part that the platform has to take.
+    /// Sends a part that the platform has to accept.
     pub(super) async fn sent(&self, part: &OutboundPart) -> anyhow::Result<()> {
         let sent = self.channel.send(part).await;
         sent.map(drop)
             .with_context(|| format!("part {} of {:?} is taken", part.index, part.message.key))
     }
 
-    /// Stops the channel, and looks whether anything showed a secret. Returns what can go on.
+    /// Stops the channel and checks that no secret was shown. Returns the harness and the stage.
     pub(super) async fn stop(self) -> anyhow::Result<(H, Watched<Stage>)> {
         self.timed_stop()
             .await
             .map(|(_, harness, stage)| (harness, stage))
     }
 
-    /// The same, and says how long it took.
+    /// Stops the channel like [`Running::stop`] and also returns the time it took.
     pub(super) async fn timed_stop(self) -> anyhow::Result<(Duration, H, Watched<Stage>)> {
         let took = self.run.stop().await?;
         discreet(&self.harness, &self.stage)?;
         Ok((took, self.harness, self.stage))
     }
 
-    /// Waits for a run that ends by itself for good, and returns why.
+    /// Waits for a run that ends permanently by itself, and returns its error.
     pub(super) async fn end(self) -> anyhow::Result<(ChannelError, H)> {
         let error = self.run.end().await?;
         discreet(&self.harness, &self.stage)?;
@@ -201,7 +201,7 @@ impl<H: ChannelHarness> Running<H> {
     }
 }
 
-/// The run itself.
+/// The task that runs a channel.
 pub(super) struct Run {
     cancel: CancellationToken,
     tasks: TaskTracker,
@@ -234,7 +234,7 @@ impl Run {
         Self { cancel, tasks, run }
     }
 
-    /// Stops the channel, and says how long it took.
+    /// Stops the channel and returns the time it took.
     pub(super) async fn stop(self) -> anyhow::Result<Duration> {
         let begun = Instant::now();
         self.cancel.cancel();
@@ -263,7 +263,7 @@ impl Run {
     }
 }
 
-/// Runs a channel again and again until it is told to stop or will never work.
+/// Restarts a channel until it is stopped or fails permanently.
 async fn supervise(
     channel: Arc<dyn Channel>,
     context: ChannelContext,
@@ -306,14 +306,14 @@ async fn supervise(
     }
 }
 
-/// Whether anything that operators read shows a secret.
+/// Checks that no state report and no log line shows a secret.
 fn discreet(harness: &impl ChannelHarness, stage: &Watched<Stage>) -> anyhow::Result<()> {
     let said = stage.read(|stage| [stage.degraded.join("\n"), stage.ends.join("\n")].join("\n"));
     hides_secrets(harness, "what the channel said of its state", &said)?;
     hides_secrets(harness, "the log", &Log::capture()?.text())
 }
 
-/// Whether a text is free of the harness' secrets.
+/// Checks that a text contains none of the harness's secrets.
 pub(super) fn hides_secrets(
     harness: &impl ChannelHarness,
     what: &str,

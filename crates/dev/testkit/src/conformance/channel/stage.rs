@@ -1,4 +1,4 @@
-//! The assistant's side of the contract, as the suite plays it.
+//! The assistant's side of the contract, as played by the suite.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -14,36 +14,38 @@ use crate::sync::Watched;
 /// The largest file that the suite keeps, in bytes.
 pub(super) const FILE_LIMIT: u64 = 64 << 10;
 
-/// What happened on the assistant's side, and what it is to do.
+/// Recorded calls of the channel and the configured answers to them.
 #[derive(Debug, Default)]
 pub(super) struct Stage {
     pub(super) friend: Option<SenderId>,
     pub(super) strangers: Strangers,
     pub(super) room: RoomPolicy,
-    /// Everybody who was asked about, and how they came.
+    /// Every access check: the sender, the chat and the arrival.
     pub(super) asked: Vec<(SenderId, ChatId, Arrival)>,
-    /// Every message that was handed over, and how it came.
+    /// Every message that was handed over, with its arrival.
     pub(super) arrived: Vec<(InboundMessage, Arrival)>,
-    /// What the suite says to messages, one after the other, unless it plays a ledger.
+    /// Answers to messages, used in order, unless the suite plays a ledger.
     pub(super) answers: VecDeque<Admission>,
-    /// The ledger, when the suite plays one: which messages it has.
+    /// The ledger, if the suite plays one.
     pub(super) ledger: Option<Ledger>,
-    /// What the channel keeps over restarts.
+    /// Notes that the channel keeps across restarts.
     pub(super) notes: Arc<NoteBook>,
     pub(super) alive: usize,
     pub(super) degraded: Vec<String>,
     pub(super) kept: Vec<Kept>,
-    /// The platform is away, so that a run may end with that while it is told to stop.
+    /// Set while the platform is unreachable: a run that is stopped may then end with a transient
+    /// error.
     pub(super) is_away: bool,
-    /// Why runs ended that nobody had told to.
+    /// Reasons of runs that ended without being stopped.
     pub(super) ends: Vec<String>,
-    /// How many of them because somebody else received.
+    /// Number of these runs that ended with a conflict.
     pub(super) conflicts: usize,
-    /// Somebody else receives: whoever ends because of that makes way until nobody does.
+    /// Set while another program receives. A run that ends with a conflict is restarted only after
+    /// this is cleared.
     pub(super) is_contested: bool,
 }
 
-/// What becomes of those who are not the friend.
+/// Access decision for everyone except the friend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Strangers {
     #[default]
@@ -52,7 +54,7 @@ pub(super) enum Strangers {
     Asked(String),
 }
 
-/// Which messages of a room are for the assistant.
+/// Selects the room messages that are for the assistant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum RoomPolicy {
     #[default]
@@ -60,7 +62,7 @@ pub(super) enum RoomPolicy {
     AddressedOnly,
 }
 
-/// Messages that are durable.
+/// A ledger of durable messages.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     known: BTreeSet<MessageId>,
@@ -88,7 +90,7 @@ impl Ledger {
             .collect()
     }
 
-    /// Whether a message with that text is in it.
+    /// Returns `true` if a message contains the text.
     pub(super) fn holds(&self, text: &str) -> bool {
         self.messages
             .iter()
@@ -96,7 +98,7 @@ impl Ledger {
     }
 }
 
-/// A file that was kept.
+/// A file that the channel stored.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
     pub(super) location: String,
@@ -122,7 +124,7 @@ impl Stage {
     }
 }
 
-/// The handles that the channel is given.
+/// Implementation of the traits that the channel is given.
 pub(super) struct Played {
     pub(super) stage: Watched<Stage>,
 }
@@ -182,7 +184,8 @@ impl Progress for Played {
             .change(|stage| stage.degraded.push(why.to_owned()));
     }
 
-    /// The channel receives, and the suite asks for nothing that it may be impaired by.
+    /// Counts as a sign of life: the channel still receives, and the suite uses nothing that could
+    /// be impaired.
     fn impaired(&self, _why: &str) {
         self.alive();
     }

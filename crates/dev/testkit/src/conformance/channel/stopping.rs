@@ -1,7 +1,7 @@
-//! Stopping within two seconds, whatever the channel is at.
+//! Stopping within two seconds, whatever the channel is doing.
 //!
-//! A busy machine may be slow, a channel may not: a case that took too long is tried again on a fresh
-//! platform, and fails when no try was quick.
+//! A busy machine may be slow, a channel may not: a case that took too long is repeated on a fresh
+//! platform, and fails if every attempt was slow.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::people::People as _;
 use super::running::{Running, STOP_SOON};
 use crate::conformance::same;
 
-/// How often a case may take too long before it fails.
+/// Maximum number of attempts per case.
 const TRIES: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ enum Busy {
     Idle,
     HandingOver,
     Sending,
-    /// This took the platform away.
+    /// The platform was made unreachable by this event.
     WithoutPlatform(Event),
 }
 
@@ -105,7 +105,7 @@ async fn stop_while_sending(mut running: Running<impl ChannelHarness>) -> anyhow
         running.reply(&inbound, "into the silence"),
     );
     let sending = TaskTracker::new().spawn(async move { channel.send(&part).await });
-    // Lets the send begin; that it has begun matters to nothing else.
+    // Lets the send begin; nothing else depends on it.
     tokio::task::yield_now().await;
     let (took, ..) = running.timed_stop().await?;
     sending.abort();

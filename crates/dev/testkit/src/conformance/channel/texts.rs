@@ -1,4 +1,4 @@
-//! Texts as long as they get.
+//! Texts of the maximum length.
 
 use std::iter;
 
@@ -11,9 +11,9 @@ use super::people::People as _;
 use super::running::Running;
 use crate::conformance::same;
 
-/// The longest part that is tried where a channel takes much more, in the channel's measure.
+/// Longest part that is tested if a channel accepts much longer ones, in the channel's measure.
 const LONGEST_PART: usize = 70_000;
-/// What long texts are made of: one, two, three and four bytes of UTF-8; one and two UTF-16 units.
+/// Letters of long texts: one to four bytes of UTF-8, one and two UTF-16 units.
 const LETTERS: [char; 4] = ['a', 'ö', '語', '🙂'];
 
 pub(super) async fn run<H: ChannelHarness>(
@@ -91,7 +91,7 @@ async fn full_parts_are_taken(harness: impl ChannelHarness) -> anyhow::Result<()
     running.stop().await.map(drop)
 }
 
-/// A text of exactly the length that fits into one part, in words that no markup knows.
+/// Returns a text of exactly the length that fits into one part, without any markup.
 fn full_text(first: &str, style: TextStyle) -> String {
     let limit = style.limit.min(LONGEST_PART);
     let mut text = first.to_owned();
@@ -99,7 +99,7 @@ fn full_text(first: &str, style: TextStyle) -> String {
     for letter in words {
         let length = style.measure.of(&text);
         let next = style.measure.of(letter.encode_utf8(&mut [0; 4]));
-        // No blank at the end, which a platform may take away, and room for the last letters.
+        // Ends without a space, which a platform may trim, and leaves room for the last letters.
         if length + next + 4 > limit {
             text.extend(iter::repeat_n('z', limit - length));
             break;

@@ -1,4 +1,4 @@
-//! Texts that take minutes or all memory as soon as anything is not linear.
+//! Texts that take minutes or all memory if any step is not linear.
 
 use anyhow::{Context as _, ensure};
 use nanobot_channel::TextStyle;
@@ -6,7 +6,7 @@ use nanobot_text::render;
 
 use super::fits;
 
-/// The size of a text, in bytes.
+/// Size of a text, in bytes.
 const SIZE: usize = 50_000;
 
 pub(super) fn run(

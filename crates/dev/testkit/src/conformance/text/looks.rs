@@ -1,4 +1,4 @@
-//! The looks of every character, against a reader of the platform's markup.
+//! Compares the style of every character with what a reader of the platform's markup sees.
 
 use anyhow::{anyhow, ensure};
 use nanobot_channel::Markup;
@@ -9,7 +9,7 @@ use proptest::test_runner::TestRunner;
 use super::failed;
 use crate::markup::{Seen, markdown, meant};
 
-/// A reader of a markup, written from the rules of its platform and not from the renderer.
+/// A markup reader, written from the rules of its platform and independently of the renderer.
 pub trait MarkupReader {
     /// Returns what a person sees of a rendered text.
     fn read(&self, text: &str) -> Seen;
@@ -19,20 +19,20 @@ pub trait MarkupReader {
         c
     }
 
-    /// Returns `true` if the markup writes the text of a span as if it was not marked.
+    /// Returns `true` if the markup shows the text of a span as if it had no style.
     fn is_unmarked(&self, _document: &Document, _span: &Span) -> bool {
         false
     }
 
-    /// Returns `true` if no markup can show a span. Its document is not compared.
+    /// Returns `true` if no markup can express a span. Its document is not compared then.
     fn is_impossible(&self, document: &Document, span: &Span) -> bool;
 }
 
-/// Checks that a reader sees every character of a document with its looks. The cases are the same in
-/// every run, because what platforms make of absurd texts is not known for all.
+/// Checks that a reader sees every character of a document in its style. The cases are the same in
+/// every run, because it is not known what every platform makes of absurd texts.
 ///
 /// # Errors
-/// The first document that looks different.
+/// Returns an error that shows the first document that looks different.
 pub fn looks(markup: &dyn Markup, reader: &impl MarkupReader) -> anyhow::Result<()> {
     TestRunner::deterministic()
         .run(&markdown(16), |markdown| {

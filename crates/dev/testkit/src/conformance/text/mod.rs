@@ -1,8 +1,9 @@
-//! The suites of a text style: what holds for every text in it.
+//! Conformance suites for text styles.
 //!
-//! [`text_style`] holds for all formats: nothing is lost, every part fits and is well formed, hostile
-//! texts included. [`looks`] is for markups of characters, where the meaning of one depends on its
-//! neighbours: a reader written from the platform's rules must see what the document says.
+//! [`text_style`] holds for all formats: nothing is lost, every part fits and is well formed,
+//! hostile texts included. [`looks`] is for markups of characters, where the meaning of a character
+//! depends on its neighbours: a reader written from the platform's rules must see what the document
+//! says.
 
 mod hostile;
 mod looks;
@@ -14,11 +15,11 @@ use proptest::test_runner::{Config, TestCaseError};
 
 pub use looks::{MarkupReader, looks};
 
-/// Checks a text style. `visible` returns the text that a reader sees of a part, and an error if the
+/// Checks a text style. `visible` returns the text that a reader sees of a part, or an error if the
 /// markup is malformed, such as a tag that is not closed.
 ///
 /// # Errors
-/// The first promise that is broken.
+/// Returns an error that names the first promise that is broken.
 pub fn text_style(
     style: TextStyle,
     visible: impl Fn(&str) -> anyhow::Result<String>,
@@ -55,7 +56,7 @@ fn fits(
     Ok(())
 }
 
-/// The same cases in every run, or those of `PROPTEST_RNG_SEED`.
+/// Returns a configuration with the same cases in every run, or those of `PROPTEST_RNG_SEED`.
 fn config() -> Config {
     Config {
         failure_persistence: None,

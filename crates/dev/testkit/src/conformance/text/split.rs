@@ -1,4 +1,4 @@
-//! Random texts and limits.
+//! Splitting of random texts at random limits.
 
 use anyhow::{anyhow, ensure};
 use nanobot_channel::{Format, Measure, TextStyle};
@@ -9,7 +9,7 @@ use proptest::test_runner::TestRunner;
 use super::{config, failed, fits};
 use crate::markup::{letters, markdown};
 
-/// The smallest limit at which no markup crowds out text.
+/// Smallest limit at which markup leaves enough room for the text.
 const ROOMY: usize = 100;
 
 pub(super) fn run(
@@ -44,7 +44,7 @@ fn check(
     }
     let is_roomy = match style.format {
         Format::Markup(markup) => style.limit >= ROOMY || markup.overhead().is_none(),
-        // A fence that is cut adds marks and an info string: nothing else may differ.
+        // A split fence adds markers and repeats its info string; nothing else may differ.
         Format::Markdown => {
             let joined = without_blank(&parts);
             ensure!(is_subsequence(markdown, &joined), "lost in {joined:?}");
