@@ -1,4 +1,4 @@
-//! Commands of the menu, buttons, and what is answered to them.
+//! Menu commands, buttons and the responses to them.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::state::{Pushed, State};
 use super::{APPLICATION_ID, GUILD};
 use crate::json::set;
 
-/// How long an answer may take on Discord.
+/// Time within which Discord expects a response.
 pub(super) const USUAL_ANSWER_TIME: Duration = Duration::from_secs(3);
 const COMMAND: u8 = 2;
 const COMPONENT: u8 = 3;
@@ -29,30 +29,30 @@ const ANSWER_FIELDS: &[&str] = &[
     "files",
 ];
 
-/// An interaction that waits for its answer.
+/// An interaction that waits for its response.
 #[derive(Debug)]
 pub(super) struct OpenInteraction {
     token: String,
     asked: Instant,
     kind: u8,
-    /// The message below which a button was pressed.
+    /// The message that carries the pressed button.
     message: Option<u64>,
     is_answered: bool,
 }
 
-/// What was answered to a command or a button.
+/// A response to a command or a button.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// The interaction.
+    /// Id of the interaction.
     pub interaction: u64,
-    /// What kind of answer: 4 is a message, 7 a change of the message with the button.
+    /// Type of the response: 4 is a message, 7 an update of the message with the button.
     pub kind: u64,
-    /// The message.
+    /// Content of the message.
     pub data: Value,
 }
 
 impl Answer {
-    /// Whether only the one who asked can see it.
+    /// Returns `true` if only the user who triggered the interaction can see the response.
     #[must_use]
     pub fn is_private(&self) -> bool {
         self.data
@@ -150,7 +150,7 @@ impl State {
         }
     }
 
-    /// An answer to an interaction. Returns of which kind it is.
+    /// Records a response to an interaction and returns its type.
     pub(super) fn answer(&mut self, id: u64, token: &str, body: &Value) -> Outcome {
         let unknown = || Refusal::new(404, 10_062, "Unknown interaction");
         let answer_time = self.answer_time;
@@ -204,7 +204,7 @@ impl State {
         Ok(json!(kind))
     }
 
-    /// Puts the whole menu.
+    /// Replaces the whole command menu.
     pub(super) fn set_commands(&mut self, body: &Value) -> Outcome {
         let Some(commands) = body.as_array() else {
             return Err(Refusal::form("must be a list"));

@@ -11,11 +11,11 @@ use super::state::{Pushed, State};
 use super::{BOT_ID, GUILD};
 use crate::json::set;
 
-/// The flag of a voice message.
+/// Flag of a voice message.
 const VOICE: u64 = 1 << 13;
 
 impl State {
-    /// A person sends something.
+    /// Adds a message from a person and dispatches its event.
     pub(super) fn push(&mut self, incoming: Incoming) -> Pushed {
         if self.room(incoming.channel).is_none() {
             self.direct
@@ -37,7 +37,7 @@ impl State {
                 },
             );
         }
-        // Later showings of it tell the same time.
+        // The time is stored, so that later renderings of the message show the same one.
         let mut marks = vec![("timestamp".to_owned(), json!(Utc::now().to_rfc3339()))];
         if incoming.is_voice {
             marks.push(("flags".to_owned(), json!(VOICE)));
@@ -90,7 +90,7 @@ impl State {
         }
     }
 
-    /// A message with everything that it always has.
+    /// Returns a message with all fields that every message has.
     pub(super) fn message_json(&self, message: &Message) -> Value {
         let author = message
             .author
@@ -130,7 +130,8 @@ impl State {
         json
     }
 
-    /// Whom a text names, of those who can be named here: the bot, and whoever is answered.
+    /// Returns the mentioned users. Only the bot and the author of the message replied to can be
+    /// mentioned here.
     fn mentions(&self, message: &Message) -> Value {
         let names_bot = [format!("<@{BOT_ID}>"), format!("<@!{BOT_ID}>")]
             .iter()
@@ -184,8 +185,8 @@ impl Message {
     }
 }
 
-/// What a client reads that may not know the text: that of direct messages and of those that name it
-/// stays.
+/// Blanks the content for a client without the message content intent. Direct messages and messages
+/// that mention the bot keep theirs.
 pub(super) fn hide_text(message: &mut Value) {
     let names_bot = message
         .get("mentions")

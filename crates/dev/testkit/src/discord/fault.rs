@@ -1,25 +1,25 @@
-//! What may go wrong with one call.
+//! Faults that can be scripted for one call.
 
 /// A fault of one call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
-    /// 429 with `retry_after` in seconds; nothing is done.
+    /// Answers 429 with `retry_after` in seconds; the call has no effect.
     RetryAfter {
-        /// The seconds.
+        /// Time to wait, in seconds.
         seconds: f64,
-        /// Whether it is the whole bot that has to wait.
+        /// `true` if the limit applies to the whole bot.
         is_global: bool,
     },
-    /// The call takes effect, and the answer says that nothing is left of the allowance for so many
+    /// The call takes effect, and the answer says that the rate limit is used up for this many
     /// seconds.
     LastOfAllowance(f64),
-    /// This status, with Discord's code and message; nothing is done.
+    /// Answers with this status and Discord's code and message; the call has no effect.
     Status(u16, u64, String),
-    /// A page in HTML with that status, as from something on the way; nothing is done.
+    /// Answers with an HTML page with this status, like a proxy; the call has no effect.
     Page(u16),
-    /// Never answered; nothing is done.
+    /// Never answers; the call has no effect.
     Hang,
-    /// The connection is reset; nothing is done.
+    /// Resets the connection; the call has no effect.
     Drop,
     /// The call takes effect, then the connection is reset.
     DropAfterEffect,
@@ -28,7 +28,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// A pause for that kind of request.
+    /// Returns a rate limit for this kind of request.
     #[must_use]
     pub fn retry_after(seconds: f64) -> Self {
         Self::RetryAfter {
@@ -37,13 +37,13 @@ impl Fault {
         }
     }
 
-    /// 401, as for a revoked token.
+    /// Returns 401, as for a revoked token.
     #[must_use]
     pub fn unauthorized() -> Self {
         Self::Status(401, 0, "401: Unauthorized".to_owned())
     }
 
-    /// 503, as when the service is down.
+    /// Returns 503, as when the service is down.
     #[must_use]
     pub fn unavailable() -> Self {
         Self::Status(503, 0, "503: Service Unavailable".to_owned())

@@ -1,4 +1,4 @@
-//! The gateway: WebSocket connections of sessions.
+//! The gateway: WebSocket connections of the sessions.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -21,7 +21,7 @@ use super::{Order, TOKEN};
 use crate::sync::Watched;
 use crate::{TestkitError, WAIT_LIMIT};
 
-/// What a client may be late beyond two heartbeats, on a machine that is busy.
+/// Extra time that a client gets after two heartbeat intervals, for busy machines.
 const GRACE: Duration = WAIT_LIMIT;
 const IDENTIFY_FIELDS: &[&str] = &[
     "token",
@@ -85,19 +85,19 @@ impl Gateway {
     }
 }
 
-/// Why a connection ended.
+/// Reason why a connection ended.
 enum End {
-    /// The client left, or nothing can be sent.
+    /// The client left, or sending failed.
     Gone,
-    /// Closed with a code, because a test says so.
+    /// The test ordered a close with this code.
     Close(u16),
-    /// Closed with a code, because of something that a client should not do.
+    /// The client broke a rule; closed with this code.
     Complaint(u16, String),
-    /// Without a word.
+    /// Closed without a close frame.
     HangUp,
 }
 
-/// Waits while nothing comes through from the platform. An error when the connection is cut.
+/// Waits while the platform is silent. Returns an error if the connection is cut.
 async fn wait_out_the_silence(state: &Watched<State>, cuts: usize) -> Result<(), End> {
     let heard = |state: &State| {
         if state.is_down || state.cuts != cuts {
@@ -117,14 +117,14 @@ struct Connection {
     id: usize,
     session: Option<String>,
     is_resuming_place: bool,
-    /// The number of the last event that was sent.
+    /// Number of the last event that was sent.
     sent: u64,
     is_stalled: bool,
-    /// The client was asked to leave: what else is ordered is for the next connection.
+    /// Set once the client was asked to leave: later orders are for the next connection.
     is_dismissed: bool,
     last_beat: Instant,
     interval: Duration,
-    /// How often connections had been cut before this one.
+    /// Number of cuts before this connection began.
     cuts: usize,
 }
 
@@ -196,7 +196,7 @@ impl Connection {
         }
     }
 
-    /// Carries out what tests ordered, and sends the events that wait.
+    /// Carries out the orders of tests and sends the pending events.
     async fn catch_up(&mut self) -> Result<(), End> {
         wait_out_the_silence(&self.state, self.cuts).await?;
         let Some(session) = self.session.clone() else {

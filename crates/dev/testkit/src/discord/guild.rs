@@ -7,10 +7,10 @@ use super::state::State;
 use super::{APPLICATION_ID, BOT_ID, BOT_NAME, CHANNELS, GUILD};
 use crate::json::set;
 
-/// When everything began.
+/// Creation time of everything that exists from the start.
 pub(super) const LONG_AGO: &str = "2024-01-01T00:00:00.000000+00:00";
 
-/// The bot as it appears in messages.
+/// Returns the bot as it appears in messages.
 pub(super) fn bot() -> Value {
     json!({
         "id": BOT_ID.to_string(), "username": BOT_NAME, "discriminator": "0001", "global_name": null,
@@ -18,7 +18,7 @@ pub(super) fn bot() -> Value {
     })
 }
 
-/// The bot as it appears to itself.
+/// Returns the bot as it appears to itself.
 pub(super) fn me() -> Value {
     let mut me = bot();
     for (key, value) in [
@@ -32,7 +32,7 @@ pub(super) fn me() -> Value {
     me
 }
 
-/// The application behind the bot.
+/// Returns the application that owns the bot.
 pub(super) fn application() -> Value {
     json!({
         "id": APPLICATION_ID.to_string(), "name": BOT_NAME, "icon": null, "description": "", "summary": "",
@@ -41,7 +41,7 @@ pub(super) fn application() -> Value {
     })
 }
 
-/// A channel of the server.
+/// Returns a channel of the server.
 fn text_channel(id: u64, position: usize) -> Value {
     json!({
         "id": id.to_string(), "type": 0, "guild_id": GUILD.to_string(), "name": format!("room-{position}"),
@@ -62,7 +62,7 @@ fn thread(id: u64, parent: u64) -> Value {
     })
 }
 
-/// Whether there is such a channel, and in the server.
+/// Kind of an existing channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
     Direct,
@@ -70,7 +70,7 @@ pub(super) enum Room {
 }
 
 impl State {
-    /// The first event of a session.
+    /// Returns the first event of a session.
     pub(super) fn ready(&self, session: &str) -> Value {
         json!({
             "v": 10, "user": me(), "guilds": [{"id": GUILD.to_string(), "unavailable": true}],
@@ -130,7 +130,7 @@ impl State {
         guild
     }
 
-    /// What a channel is; `None` when there is none.
+    /// Returns the kind of a channel, or `None` if it does not exist.
     pub(super) fn room(&self, channel: u64) -> Option<Room> {
         if CHANNELS.contains(&channel) || self.threads.contains_key(&channel) {
             return Some(Room::Server);
@@ -138,7 +138,7 @@ impl State {
         self.direct.contains_key(&channel).then_some(Room::Direct)
     }
 
-    /// A channel as the API shows it.
+    /// Returns a channel as the API shows it.
     pub(super) fn channel_json(&self, channel: u64) -> Option<Value> {
         if let Some(position) = CHANNELS.iter().position(|id| *id == channel) {
             return Some(text_channel(channel, position));
@@ -152,7 +152,7 @@ impl State {
         }))
     }
 
-    /// Begins a thread and tells the sessions.
+    /// Starts a thread, notifies the sessions and returns the thread's id.
     pub(super) fn start_thread(&mut self, parent: u64) -> u64 {
         let id = self.new_id();
         self.threads.insert(id, parent);

@@ -1,4 +1,4 @@
-//! From a request to a call, past the scripted faults, to an answer.
+//! Turns a request into a call, applies the scripted faults and returns the response.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::telegram::multipart;
 
 const HTML: &str = "<!DOCTYPE html><html><body>upstream error</body></html>";
 
-/// The calls that the fake knows, by what they are called in [`Call::method`].
+/// The calls that the fake knows, named as in [`Call::method`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Method {
     GetMe,
@@ -140,7 +140,8 @@ pub(super) async fn handle(state: Watched<State>, request: Request) -> Response 
         return response(&Err(Refusal::unknown_route()));
     };
     let (body, uploads) = body_of(&request);
-    // A call and its effect are one change, so that who waits for the call finds the effect done.
+    // The call and its effect are one change: once a waiting test sees the call, the effect is
+    // visible too.
     let (fault, outcome) = state.change(|state| {
         let call = Call {
             method: method.name().to_owned(),
@@ -174,7 +175,7 @@ pub(super) async fn handle(state: Watched<State>, request: Request) -> Response 
     }
 }
 
-/// The JSON and the files of a request.
+/// Returns the JSON and the files of a request.
 fn body_of(request: &Request) -> (Value, Vec<Upload>) {
     let content_type = request.header("content-type").unwrap_or_default();
     let Some(boundary) = multipart::boundary(content_type) else {
@@ -201,14 +202,14 @@ fn body_of(request: &Request) -> (Value, Vec<Upload>) {
 }
 
 impl Fault {
-    /// What the client gets instead of a call; `None` when the call is made all the same.
+    /// Returns the response that replaces the call, or `None` if the call is carried out.
     fn refusal(&self) -> Option<Response> {
         match self {
             Self::RetryAfter { seconds, is_global } => {
                 let body = json!({"message": "You are being rate limited.", "retry_after": seconds, "global": is_global});
                 let response = Response::json(429, &body)
                     .with_header("retry-after", seconds.ceil().to_string());
-                // What tells Discord from something on the way.
+                // This header tells a rate limit of Discord from one of a proxy.
                 let response = response.with_header("via", "1.1 google");
                 Some(if *is_global {
                     response.with_header("x-ratelimit-global", "true")
@@ -231,7 +232,7 @@ impl Fault {
 
 impl State {
     fn authorize(&self, request: &Request, method: &Method) -> Result<(), Refusal> {
-        // Whoever answers an interaction shows its token, and may be any program.
+        // An interaction response carries the interaction's token and may come from any program.
         if matches!(method, Method::InteractionCallback { .. }) {
             return Ok(());
         }

@@ -1,17 +1,18 @@
-//! What was said in a channel, page by page.
+//! Message history of a channel, in pages.
 
 use serde_json::Value;
 
 use super::refusal::{Outcome, Refusal};
 use super::state::State;
 
-/// How many messages a page has at most, and how many when nobody says.
+/// Maximum and default number of messages per page.
 const LARGEST_PAGE: u64 = 100;
 const USUAL_PAGE: u64 = 50;
 
 impl State {
-    /// A page of a channel's messages, newest first: the oldest behind `after`, the newest before
-    /// `before`, or else the newest. They do not say in which server they were written.
+    /// Returns a page of a channel's messages, newest first: the oldest ones after `after`, the
+    /// newest ones before `before`, or otherwise the newest. History messages do not name their
+    /// server.
     pub(super) fn history(&self, channel: u64, query: &[(String, String)]) -> Outcome {
         if self.room(channel).is_none() {
             return Err(Refusal::unknown_channel());

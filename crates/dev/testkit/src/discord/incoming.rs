@@ -1,4 +1,4 @@
-//! What people send.
+//! Messages from people.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -10,12 +10,12 @@ pub struct Person {
     pub id: u64,
     /// The user's name.
     pub name: String,
-    /// Whether it is a bot.
+    /// `true` if the user is a bot.
     pub is_bot: bool,
 }
 
 impl Person {
-    /// Somebody.
+    /// Returns a person.
     #[must_use]
     pub fn new(id: u64, name: &str) -> Self {
         Self {
@@ -25,7 +25,7 @@ impl Person {
         }
     }
 
-    /// Another bot.
+    /// Returns a bot other than the one under test.
     #[must_use]
     pub fn bot(id: u64, name: &str) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl Person {
         }
     }
 
-    /// The channel in which the person and the bot talk alone.
+    /// Returns the direct channel of the person and the bot.
     pub(super) fn direct_channel(&self) -> u64 {
         self.id + 1_000_000_000
     }
@@ -53,11 +53,11 @@ pub(super) struct IncomingFile {
     pub(super) name: String,
     pub(super) mime: Option<String>,
     pub(super) bytes: Bytes,
-    /// What the message says about its size, which need not be true.
+    /// Size claimed by the message, which may be wrong.
     pub(super) declared_size: usize,
 }
 
-/// A message of a person.
+/// A message from a person.
 #[derive(Clone, Debug)]
 pub struct Incoming {
     pub(super) person: Person,
@@ -72,7 +72,7 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// In a channel or thread of the server.
+    /// Returns a message in a channel or thread of the server.
     #[must_use]
     pub fn in_channel(channel: u64, person: &Person, text: &str) -> Self {
         Self {
@@ -88,13 +88,13 @@ impl Incoming {
         }
     }
 
-    /// To the bot alone.
+    /// Returns a direct message to the bot.
     #[must_use]
     pub fn direct(person: &Person, text: &str) -> Self {
         Self::in_channel(person.direct_channel(), person, text)
     }
 
-    /// The same as an answer to a message of the same channel.
+    /// Makes the message a reply to another message of the same channel.
     #[must_use]
     pub fn replying_to(self, message: u64) -> Self {
         Self {
@@ -103,7 +103,7 @@ impl Incoming {
         }
     }
 
-    /// The same with a file more.
+    /// Adds a file.
     #[must_use]
     pub fn with_file(self, name: &str, mime: &str, bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
@@ -111,7 +111,7 @@ impl Incoming {
         self.with_file_of_declared_size(name, mime, bytes, size)
     }
 
-    /// The same with a file more that says something about its size.
+    /// Adds a file with a declared size that may be wrong.
     #[must_use]
     pub fn with_file_of_declared_size(
         mut self,
@@ -130,7 +130,7 @@ impl Incoming {
         self
     }
 
-    /// The same, spoken: its files are recordings.
+    /// Makes the message a voice message: its files are recordings.
     #[must_use]
     pub fn as_voice_message(self) -> Self {
         Self {
@@ -139,7 +139,7 @@ impl Incoming {
         }
     }
 
-    /// The same, passing on what somebody else wrote.
+    /// Makes the message a forward of another person's text.
     #[must_use]
     pub fn forwarding(self, text: &str) -> Self {
         Self {
@@ -148,7 +148,7 @@ impl Incoming {
         }
     }
 
-    /// The same, sent by a webhook.
+    /// Makes the message come from a webhook.
     #[must_use]
     pub fn by_webhook(self) -> Self {
         Self {
@@ -157,7 +157,7 @@ impl Incoming {
         }
     }
 
-    /// The same with a field of the message set to something.
+    /// Sets a field of the message.
     #[must_use]
     pub fn with_field(mut self, name: &str, value: Value) -> Self {
         self.extra.push((name.to_owned(), value));

@@ -1,4 +1,4 @@
-//! Messages, and what the bot's look like to a test.
+//! Messages as stored, and the bot's messages as tests see them.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -18,11 +18,11 @@ pub(super) struct StoredFile {
 pub(super) struct Message {
     pub(super) id: u64,
     pub(super) channel: u64,
-    /// Who wrote it; the bot when nobody did.
+    /// The author, or `None` for the bot.
     pub(super) author: Option<Person>,
     pub(super) is_by_bot: bool,
     pub(super) text: String,
-    /// What it said before.
+    /// Earlier texts, oldest first.
     pub(super) history: Vec<String>,
     pub(super) replies_to: Option<u64>,
     pub(super) files: Vec<u64>,
@@ -31,11 +31,11 @@ pub(super) struct Message {
     pub(super) pings: Vec<String>,
     pub(super) reactions: Vec<String>,
     pub(super) is_deleted: bool,
-    /// Fields that a test set.
+    /// Fields set by a test.
     pub(super) extra: Vec<(String, Value)>,
 }
 
-/// A file that the bot sent.
+/// A file sent by the bot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SentFile {
     /// Its name.
@@ -44,26 +44,26 @@ pub struct SentFile {
     pub bytes: Bytes,
 }
 
-/// A message that the bot sent.
+/// A message sent by the bot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SentMessage {
-    /// The channel.
+    /// Id of the channel.
     pub channel_id: u64,
-    /// The message.
+    /// Id of the message.
     pub message_id: u64,
-    /// What it says now.
+    /// Current text.
     pub text: String,
-    /// What it said before, oldest first.
+    /// Earlier texts, oldest first.
     pub history: Vec<String>,
-    /// The message it quotes.
+    /// Id of the message replied to.
     pub reply_to: Option<u64>,
-    /// Its files.
+    /// Attached files.
     pub files: Vec<SentFile>,
-    /// The labels of its buttons, by row.
+    /// Labels of its buttons, by row.
     pub buttons: Vec<Vec<String>>,
-    /// Whom it wakes: user ids, `everyone`, roles.
+    /// Mentions that notify: user ids, `everyone`, roles.
     pub pings: Vec<String>,
-    /// Whether it is gone.
+    /// `true` once the message is deleted.
     pub is_deleted: bool,
 }
 

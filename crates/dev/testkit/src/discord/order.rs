@@ -1,28 +1,28 @@
-//! What a test may do to a gateway connection.
+//! Orders that a test gives to a gateway connection.
 
-/// Something that happens to a connection once.
+/// An order that is carried out once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// "Connect anew, please" (op 7).
+    /// Sends Reconnect (op 7).
     Reconnect,
-    /// "Your session is invalid" (op 9); it can be resumed or not.
+    /// Sends Invalid Session (op 9).
     Invalidate {
-        /// Whether it can.
+        /// `true` if the session can be resumed.
         resumable: bool,
     },
-    /// Closed with that code.
+    /// Closes the connection with this code.
     Close(u16),
-    /// Closed in good order below the WebSocket, without a word.
+    /// Closes the TCP connection in good order without a close frame.
     HangUp,
-    /// The connection stays open, but nothing comes any more and nothing is answered.
+    /// Keeps the connection open, but sends and answers nothing from now on.
     Stall,
-    /// "Are you there?" (op 1), out of turn.
+    /// Requests a heartbeat (op 1) out of turn.
     AskForHeartbeat,
-    /// This text as a frame.
+    /// Sends this text as a frame.
     Raw(String),
-    /// The session's events with numbers above this one once more.
+    /// Sends the session's events with a number above this one again.
     Repeat {
-        /// The number.
+        /// Sequence number.
         after: u64,
     },
 }

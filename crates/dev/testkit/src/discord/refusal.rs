@@ -1,10 +1,10 @@
-//! Outcomes of calls in Discord's words.
+//! Outcomes of calls, in Discord's format.
 
 use serde_json::{Value, json};
 
 use crate::http::Response;
 
-/// Why a call failed.
+/// Reason why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) status: u16,
@@ -23,7 +23,7 @@ impl Refusal {
         }
     }
 
-    /// What a field must not be.
+    /// Returns the error for an invalid field.
     pub(super) fn form(problem: impl AsRef<str>) -> Self {
         Self::new(
             400,
@@ -49,7 +49,7 @@ impl Refusal {
     }
 }
 
-/// The answer to a call; `Null` has no body.
+/// Returns the response to a call; `Null` has no body.
 pub(super) fn response(outcome: &Outcome) -> Response {
     let response = match outcome {
         Ok(Value::Null) => Response::bytes(204, "text/html; charset=utf-8", ""),

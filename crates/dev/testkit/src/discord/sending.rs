@@ -1,4 +1,4 @@
-//! What the bot sends: checked as Discord checks it.
+//! Requests with which the bot sends, checked as strictly as Discord checks them.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use super::messages::{Message, StoredFile};
 use super::refusal::{Outcome, Refusal};
 use super::state::State;
 
-/// How long a text may be, in code points.
+/// Maximum length of a text, in code points.
 const TEXT_LIMIT: usize = 2000;
 const NONCE_LIMIT: usize = 25;
 const MESSAGE_FIELDS: &[&str] = &[
@@ -25,7 +25,7 @@ const MESSAGE_FIELDS: &[&str] = &[
     "enforce_nonce",
     "poll",
 ];
-/// The last one means nothing, but discord.py sends it.
+/// The last field means nothing, but discord.py sends it.
 const EDIT_FIELDS: &[&str] = &[
     "content",
     "embeds",
@@ -36,7 +36,7 @@ const EDIT_FIELDS: &[&str] = &[
     "tts",
 ];
 
-/// A file that came with a request.
+/// A file in a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Upload {
     pub(super) field: String,
@@ -45,7 +45,7 @@ pub(super) struct Upload {
     pub(super) bytes: Bytes,
 }
 
-/// A field that Discord does not know.
+/// Returns a field that Discord does not know, if any.
 pub(super) fn unknown_field(body: &Value, known: &[&str]) -> Option<String> {
     body.as_object()?
         .keys()
@@ -164,7 +164,7 @@ impl State {
         Ok(self.message_json(&message))
     }
 
-    /// Sets or takes away a reaction of the bot's.
+    /// Adds or removes a reaction of the bot.
     pub(super) fn react(
         &mut self,
         channel: u64,
@@ -264,7 +264,7 @@ impl State {
     }
 }
 
-/// A number that came as text or as a number.
+/// Parses an id given as a string or as a number.
 pub(super) fn id_of(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_str()?.parse().ok())
 }
@@ -315,7 +315,7 @@ fn check_uploads(body: &Value, uploads: &[Upload]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What is wrong with buttons.
+/// Returns the first problem of a message's buttons.
 pub(super) fn components_problem(components: &Value) -> Option<String> {
     let rows = components.as_array()?;
     let number =
@@ -379,7 +379,7 @@ fn mentions_problem(mentions: Option<&Value>) -> Option<&'static str> {
     both.then_some("allowed_mentions: parse and list are mutually exclusive")
 }
 
-/// Whom a text wakes.
+/// Returns the mentions of a text that notify.
 fn pings(text: &str, allowed: Option<&Value>) -> Vec<String> {
     let parses = |kind: &str| {
         let Some(allowed) = allowed else { return true };

@@ -1,26 +1,26 @@
-//! Sessions: the events of one identified client, numbered, and what it confirmed.
+//! Sessions: the numbered events of one identified client, and the number it confirmed.
 
 use serde_json::{Value, json};
 
 use super::state::State;
 
-/// What the gateway tells of, by the bits that ask for it.
+/// Intent bits of the events that the gateway sends.
 pub(super) const GUILDS: u64 = 1;
 pub(super) const GUILD_MESSAGES: u64 = 1 << 9;
 pub(super) const DIRECT_MESSAGES: u64 = 1 << 12;
 pub(super) const MESSAGE_CONTENT: u64 = 1 << 15;
-/// Every bit that there is.
+/// All intent bits.
 pub(super) const ALL_INTENTS: u64 = (1 << 26) - 1;
 
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) id: String,
     pub(super) intents: u64,
-    /// Frames as they are sent, the number is the place from 1.
+    /// Frames as they are sent. The sequence number is the position, counted from 1.
     pub(super) events: Vec<Value>,
-    /// The highest number that the client named.
+    /// Highest sequence number confirmed by the client.
     pub(super) confirmed: u64,
-    /// The connection that reads it.
+    /// The connection that reads the session.
     pub(super) connection: Option<usize>,
 }
 
@@ -36,13 +36,13 @@ impl Session {
         self.events.len() as u64
     }
 
-    /// The event behind that number.
+    /// Returns the event after the given sequence number.
     pub(super) fn after(&self, number: u64) -> Option<&Value> {
         self.events
             .get(usize::try_from(number).unwrap_or(usize::MAX))
     }
 
-    /// The client says that it has everything up to there. `false` when there never was as much.
+    /// Confirms all events up to a sequence number. Returns `false` if there are fewer events.
     pub(super) fn confirm(&mut self, number: u64) -> bool {
         let exists = number <= self.last();
         if exists {
@@ -53,7 +53,7 @@ impl Session {
 }
 
 impl State {
-    /// Begins a session and tells it who it is.
+    /// Begins a session and sends its first event.
     pub(super) fn begin_session(&mut self, connection: usize, intents: u64) -> String {
         self.identifies += 1;
         let id = format!("session-{}", self.identifies);
@@ -76,7 +76,7 @@ impl State {
         self.sessions.iter_mut().find(|session| session.id == id)
     }
 
-    /// Adds an event to every session that asked for one of these kinds (0: to every one). Returns
+    /// Adds an event to every session that has one of these intents (0: to every session). Returns
     /// its number in the newest session.
     pub(super) fn dispatch(&mut self, name: &str, content: &Value, intents: u64) -> Option<u64> {
         let mut number = None;

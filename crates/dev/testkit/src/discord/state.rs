@@ -1,4 +1,4 @@
-//! Everything the fake knows. Every call changes it in one step.
+//! State of the fake. Every call changes it in one step.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -19,13 +19,13 @@ const USUAL_UPLOAD_LIMIT: usize = 10 << 20;
 /// A call of the REST API.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// What it is (`createMessage`); see the table in the handler's module.
+    /// Name of the call (`createMessage`); see the table in the handler's module.
     pub method: String,
     /// Path below the API's base.
     pub path: String,
-    /// The JSON of the body, or of its `payload_json`.
+    /// JSON of the body, or of its `payload_json`.
     pub body: Value,
-    /// How many files came with it.
+    /// Number of files in the request.
     pub files: usize,
 }
 
@@ -35,14 +35,14 @@ impl Called for Call {
     }
 }
 
-/// Where a pushed event went.
+/// Location of a pushed event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pushed {
-    /// The channel.
+    /// Id of the channel.
     pub channel_id: u64,
-    /// The message, or the interaction.
+    /// Id of the message or the interaction.
     pub message_id: u64,
-    /// The number of the event in the newest session; `None` when no session asked for it.
+    /// Sequence number of the event in the newest session; `None` if no session has its intent.
     pub number: Option<u64>,
 }
 
@@ -53,30 +53,30 @@ pub(super) struct State {
     pub(super) heartbeat_interval: u64,
     pub(super) answer_time: Duration,
     pub(super) upload_limit: usize,
-    /// Among how many connections Discord would divide the servers of the bot.
+    /// Recommended number of shards.
     pub(super) shards: u64,
-    /// Sessions that may still begin, and the milliseconds until there are more.
+    /// Remaining session starts, and the milliseconds until the limit resets.
     pub(super) session_starts: (u64, u64),
     last_id: u64,
     pub(super) sessions: Vec<Session>,
     pub(super) orders: VecDeque<Order>,
     pub(super) connections: usize,
     pub(super) refuse_connections: usize,
-    /// How often every connection was cut.
+    /// Number of times that all connections were cut.
     pub(super) cuts: usize,
-    /// Nothing comes through from the platform.
+    /// Set while the platform is silent: no connection receives anything.
     pub(super) is_silent: bool,
     pub(super) identifies: usize,
     pub(super) resumes: usize,
-    /// Those of them that were not asked for where the session said.
+    /// Number of resumes that used another URL than the session named.
     pub(super) resumes_elsewhere: usize,
     pub(super) complaints: Vec<String>,
     pub(super) direct: BTreeMap<u64, Person>,
-    /// Threads by id, with the channels they are part of.
+    /// Parent channels of threads, by thread id.
     pub(super) threads: BTreeMap<u64, u64>,
     pub(super) messages: BTreeMap<u64, Message>,
     pub(super) files: BTreeMap<u64, StoredFile>,
-    /// Messages by the nonces that were to be held to.
+    /// Messages by nonce, for requests with an enforced nonce.
     pub(super) nonces: BTreeMap<String, u64>,
     pub(super) interactions: BTreeMap<u64, OpenInteraction>,
     pub(super) answers: Vec<Answer>,
@@ -127,7 +127,7 @@ impl Default for State {
 }
 
 impl State {
-    /// An id that nothing has yet; later ones are larger.
+    /// Returns a new id, larger than all earlier ones.
     pub(super) fn new_id(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
