@@ -1,10 +1,10 @@
-//! Outcomes of calls in Slack's words.
+//! Outcomes of calls, in Slack's format.
 
 use serde_json::{Value, json};
 
 use crate::http::Response;
 
-/// Why a call failed.
+/// Reason why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ApiError {
     code: String,
@@ -28,7 +28,7 @@ impl ApiError {
         }
     }
 
-    /// What is worth a complaint: no client should ever get these.
+    /// Returns a complaint if no correct client should ever cause this error.
     pub(super) fn complaint(&self) -> Option<String> {
         let is_clumsy = self.code.starts_with("invalid_") && self.code != "invalid_auth";
         (is_clumsy || self.code == "unknown_method")

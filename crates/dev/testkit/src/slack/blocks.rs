@@ -1,4 +1,4 @@
-//! What Slack wants of blocks.
+//! Slack's rules for blocks.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::api::ApiError;
 
-/// Refuses blocks that Slack would refuse.
+/// Checks blocks by Slack's rules.
 pub(super) fn check(blocks: &Value) -> Result<(), ApiError> {
     let wrong = |message: &str| Err(ApiError::because("invalid_blocks", message));
     let Some(blocks) = blocks.as_array() else {
@@ -70,7 +70,8 @@ pub(super) fn check(blocks: &Value) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// At most 100 rows of at most 20 cells, each with some text, and 10,000 characters in all of them.
+/// Checks a table: at most 100 rows of at most 20 cells, each with some text, and at most 10,000
+/// characters in all cells.
 fn table(block: &Value) -> Result<(), ApiError> {
     let wrong = |message: &str| Err(ApiError::because("invalid_blocks", message));
     let Some(rows) = block
@@ -119,7 +120,8 @@ fn table(block: &Value) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The texts of a cell, with the type that each must have: it is one itself, or sections of some.
+/// Returns the texts of a cell, each with the type that it must have. A cell is a text itself or
+/// consists of sections with texts.
 fn pieces(cell: &Value) -> Result<Vec<(&Value, &'static str)>, ApiError> {
     let wrong = |message: &str| Err(ApiError::because("invalid_blocks", message));
     if cell.get("type").and_then(Value::as_str) != Some("rich_text") {

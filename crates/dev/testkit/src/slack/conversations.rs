@@ -1,4 +1,4 @@
-//! Conversations and people, page by page.
+//! Conversations and people, in pages.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ impl State {
         page("members", self.people.values().map(json).collect(), params)
     }
 
-    /// The messages of a channel, the newest first, without those in threads.
+    /// Returns the messages of a channel, newest first, without those in threads.
     pub(super) fn history(&self, params: &Params) -> Outcome {
         let channel = self.writable(params.text("channel"))?;
         let is_shown = |_: &str, message: &Message| {
@@ -48,7 +48,8 @@ impl State {
         page("messages", messages.into_iter().rev().collect(), params)
     }
 
-    /// The messages of a thread, the oldest first, beginning with its root whatever else is asked.
+    /// Returns the messages of a thread, oldest first. The root comes first whatever range is
+    /// requested.
     pub(super) fn replies(&self, params: &Params) -> Outcome {
         let channel = self.writable(params.text("channel"))?;
         let root = params.text("ts");
@@ -97,7 +98,7 @@ impl State {
     }
 }
 
-/// How many answers a message has, and the last of them.
+/// Number of replies and `ts` of the last reply, by root message.
 type Threads<'a> = BTreeMap<&'a str, (usize, &'a str)>;
 
 impl Channel {
@@ -116,7 +117,7 @@ impl Channel {
         threads
     }
 
-    /// A message as history and answers show it.
+    /// Returns a message as history and replies show it.
     fn shown(
         &self,
         ts: &str,
@@ -141,7 +142,7 @@ impl Channel {
     }
 }
 
-/// One page of a list. The cursor says where the next one begins.
+/// Returns one page of a list. The cursor names the start of the next page.
 fn page(name: &str, all: Vec<Value>, params: &Params) -> Outcome {
     let limit = params.number("limit").unwrap_or(100);
     if !(1..=1000).contains(&limit) {

@@ -1,4 +1,4 @@
-//! What people do, told in envelopes until each is acknowledged.
+//! Events for the app, sent in envelopes until each is acknowledged.
 
 use std::collections::VecDeque;
 
@@ -12,34 +12,34 @@ use super::state::State;
 use super::{BOT_USER, TEAM};
 use crate::json::set;
 
-/// How often an event is told again.
+/// Maximum number of retries of an event.
 const RETRIES: u32 = 3;
 
-/// What somebody did, and the events that tell of it.
+/// An action of a person and the events that report it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pushed {
     /// The conversation.
     pub channel: String,
-    /// The message's id, or the id of what else it was.
+    /// Id of the message or of the other object.
     pub ts: String,
-    /// Its events, by number.
+    /// Numbers of its events.
     events: Vec<usize>,
 }
 
-/// Something that is told to the app.
+/// An event for the app.
 #[derive(Debug)]
 pub(super) struct Event {
     kind: &'static str,
     payload: Value,
     is_acknowledged: bool,
-    /// How often it was put into an envelope.
+    /// Number of times that it was put into an envelope.
     deliveries: usize,
     retries: u32,
     reason: &'static str,
     is_waiting: bool,
 }
 
-/// An envelope on its way.
+/// An envelope in flight.
 #[derive(Debug)]
 pub(super) struct Sent {
     event: usize,
@@ -52,11 +52,11 @@ pub(super) struct Sent {
 #[derive(Debug, Default)]
 pub(super) struct Connection {
     pub(super) outbox: VecDeque<Out>,
-    /// It gets nothing more.
+    /// Set once the connection gets no more envelopes.
     pub(super) is_leaving: bool,
 }
 
-/// What a connection has to do.
+/// A task for a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Out {
     Text(String),
@@ -274,7 +274,7 @@ impl State {
         self.events.len() - 1
     }
 
-    /// Puts what waits into envelopes, one connection after the other in turn.
+    /// Puts waiting events into envelopes, one connection after another.
     pub(super) fn dispatch(&mut self) {
         let open: Vec<usize> = self
             .connections
@@ -328,7 +328,7 @@ impl State {
         self.dispatch();
     }
 
-    /// What a client says.
+    /// Handles a frame from the client.
     pub(super) fn heard(&mut self, connection: usize, text: &str) {
         let said: Value = serde_json::from_str(text).unwrap_or_default();
         let Some(id) = said.get("envelope_id").and_then(Value::as_str) else {
@@ -354,7 +354,7 @@ impl State {
         }
     }
 
-    /// When the next envelope of a connection has waited long enough.
+    /// Returns the time at which the oldest envelope of a connection times out.
     pub(super) fn deadline(&self, connection: usize) -> Option<Instant> {
         let waiting = self
             .envelopes
@@ -363,7 +363,7 @@ impl State {
         waiting.map(|sent| sent.at + self.patience).min()
     }
 
-    /// Tells again what was not acknowledged in time.
+    /// Sends events again that were not acknowledged in time.
     pub(super) fn give_up_waiting(&mut self) {
         let (now, patience) = (Instant::now(), self.patience);
         self.end_envelopes(|sent| sent.at + patience <= now);
@@ -378,7 +378,7 @@ impl State {
             let Some(event) = self.events.get_mut(sent.event) else {
                 continue;
             };
-            // Only events come again.
+            // Only Events API payloads are retried.
             if !event.is_acknowledged && event.kind == "events_api" && event.retries < RETRIES {
                 event.retries += 1;
                 event.reason = "timeout";

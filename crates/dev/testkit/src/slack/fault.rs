@@ -1,4 +1,4 @@
-//! What may go wrong with one call.
+//! Faults that can be scripted for one call.
 
 use serde_json::json;
 
@@ -8,34 +8,34 @@ use crate::http::{Response, Step};
 /// A fault of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// 429 with `Retry-After` in seconds; nothing is done.
+    /// Answers 429 with `Retry-After` in seconds; the call has no effect.
     RetryAfter(u32),
-    /// `ok: false` with this word; nothing is done.
+    /// Answers `ok: false` with this error code; the call has no effect.
     Error(String),
-    /// This status with a web page; nothing is done.
+    /// Answers with this status and a web page; the call has no effect.
     Status(u16),
-    /// 200 with a web page, as of a login; nothing is done.
+    /// Answers 200 with a web page, like a login page; the call has no effect.
     WebPage,
-    /// A redirect to there; nothing is done.
+    /// Redirects to this address; the call has no effect.
     Redirect(String),
-    /// Never answered; nothing is done.
+    /// Never answers; the call has no effect.
     Hang,
-    /// The connection is reset; nothing is done.
+    /// Resets the connection; the call has no effect.
     Drop,
     /// The call takes effect, then the connection is reset.
     DropAfterEffect,
-    /// The call takes effect, then `ok: false` comes with this word.
+    /// The call takes effect, then the answer is `ok: false` with this error code.
     ErrorAfterEffect(String),
 }
 
 impl Fault {
-    /// `ok: false` with this word.
+    /// Returns a fault that answers `ok: false` with this error code.
     #[must_use]
     pub fn error(code: &str) -> Self {
         Self::Error(code.to_owned())
     }
 
-    /// What the client gets instead of a call; `None` when the call is made all the same.
+    /// Returns the response that replaces the call, or `None` if the call is carried out.
     pub(super) fn instead(&self) -> Option<Response> {
         match self {
             Self::RetryAfter(seconds) => {
@@ -62,7 +62,7 @@ impl Fault {
         }
     }
 
-    /// What the client gets after the call was made; `None` when it gets the answer.
+    /// Returns the response sent after the call took effect, or `None` for the real answer.
     pub(super) fn afterwards(&self) -> Option<Response> {
         match self {
             Self::DropAfterEffect => Some(Response::headless(vec![Step::Reset])),

@@ -26,7 +26,7 @@ pub(super) struct Upload {
 }
 
 impl State {
-    /// The answer to a download: a login page for whoever has no token, as at Slack.
+    /// Returns the response to a download: without a valid token a login page, as at Slack.
     pub(super) fn download(&self, path: &str, is_allowed: bool) -> Response {
         const OFFER: (&str, &str) = ("content-disposition", "attachment");
         let id = path
@@ -72,7 +72,7 @@ impl State {
         Ok(json!({"upload_url": format!("{}/upload/v1/{id}", self.base), "file_id": id}))
     }
 
-    /// Takes the bytes of an upload.
+    /// Stores the bytes of an upload.
     pub(super) fn upload(&mut self, id: &str, request: &Request) -> Response {
         match self.uploads.get_mut(id) {
             Some(upload) if upload.length == request.body.len() => {

@@ -1,4 +1,4 @@
-//! From a request to a call, past the scripted faults, to an answer.
+//! Turns a request into a call, applies the scripted faults and returns the response.
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -10,7 +10,7 @@ use super::{APP_TOKEN, BOT_TOKEN, BOT_USER, Fault, TEAM};
 use crate::http::{Request, Response};
 use crate::sync::Watched;
 
-/// The method that wants the app's token; all others want the bot's.
+/// The method that requires the app's token; all others require the bot's.
 const OPEN: &str = "apps.connections.open";
 
 pub(super) async fn handle(state: Watched<State>, request: Request) -> Response {
@@ -23,7 +23,8 @@ pub(super) async fn handle(state: Watched<State>, request: Request) -> Response 
         let Some(method) = method(name) else {
             return state.change(|state| state.refuse(&ApiError::because("unknown_method", name)));
         };
-        // A call and its effect are one change, so that who waits for the call finds the effect done.
+        // The call and its effect are one change: once a waiting test sees the call, the effect is
+        // visible too.
         return state.change(|state| state.answer(method, token, &request));
     }
     state.change(|state| {

@@ -1,18 +1,18 @@
-//! What people send.
+//! Messages from people.
 
 use bytes::Bytes;
 
-/// Somebody in the workspace.
+/// A person in the workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Person {
-    /// `U…`.
+    /// User id (`U…`).
     pub id: String,
-    /// Without `@`.
+    /// Name without `@`.
     pub name: String,
 }
 
 impl Person {
-    /// Somebody.
+    /// Returns a person.
     pub fn new(id: &str, name: &str) -> Self {
         Self {
             id: id.to_owned(),
@@ -20,14 +20,14 @@ impl Person {
         }
     }
 
-    /// Their direct conversation with the bot.
+    /// Returns the id of the person's direct conversation with the bot.
     #[must_use]
     pub fn direct(&self) -> String {
         self.id.replacen('U', "D", 1)
     }
 }
 
-/// A message of a person.
+/// A message from a person.
 #[derive(Clone, Debug)]
 pub struct Incoming {
     pub(super) channel: String,
@@ -43,18 +43,18 @@ pub(super) struct IncomingFile {
     pub(super) name: String,
     pub(super) mime: String,
     pub(super) bytes: Bytes,
-    /// What the event says about its size.
+    /// Size claimed by the event.
     pub(super) size: usize,
 }
 
 impl Incoming {
-    /// To the bot alone.
+    /// Returns a direct message to the bot.
     #[must_use]
     pub fn direct(person: &Person, text: &str) -> Self {
         Self::to(&person.direct(), person, text)
     }
 
-    /// Into a channel. A mention of the bot is told by an event of its own besides.
+    /// Returns a message in a channel. A mention of the bot causes an additional event.
     #[must_use]
     pub fn to(channel: &str, person: &Person, text: &str) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl Incoming {
         }
     }
 
-    /// As an answer in a thread.
+    /// Makes the message a reply in a thread.
     #[must_use]
     pub fn in_thread(self, ts: &str) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Incoming {
         }
     }
 
-    /// With a subtype.
+    /// Sets a subtype.
     #[must_use]
     pub fn of_subtype(self, subtype: &str) -> Self {
         Self {
@@ -85,7 +85,7 @@ impl Incoming {
         }
     }
 
-    /// With a file.
+    /// Adds a file.
     #[must_use]
     pub fn with_file(mut self, name: &str, mime: &str, bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
@@ -100,7 +100,7 @@ impl Incoming {
         self
     }
 
-    /// The last file is said to have another size than it has.
+    /// Declares a false size for the last file.
     #[must_use]
     pub fn lying_about_size(mut self, size: usize) -> Self {
         if let Some(file) = self.files.last_mut() {

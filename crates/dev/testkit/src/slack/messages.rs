@@ -1,4 +1,4 @@
-//! Messages, and the methods that make and change them.
+//! Messages, and the methods that create and change them.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -10,12 +10,12 @@ use super::params::Params;
 use super::state::State;
 use crate::json::set;
 
-/// More text is refused; Slack itself cuts it.
+/// Maximum length of a text. Longer text is refused; Slack itself truncates it.
 const TEXT_LIMIT: usize = 40_000;
-/// More text is refused in an edit.
+/// Maximum length of a text in an edit. Longer text is refused.
 const EDIT_LIMIT: usize = 4000;
 
-/// A file the bot sent.
+/// A file sent by the bot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SentFile {
     /// Its name.
@@ -24,7 +24,7 @@ pub struct SentFile {
     pub bytes: Bytes,
 }
 
-/// A message the bot sent, as it stands now.
+/// A message sent by the bot, in its current state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SentMessage {
     /// The conversation.
@@ -35,15 +35,15 @@ pub struct SentMessage {
     pub thread: Option<String>,
     /// The text.
     pub text: String,
-    /// The blocks; `Null` when there are none.
+    /// The blocks; `Null` if there are none.
     pub blocks: Value,
-    /// The metadata; `Null` when there is none.
+    /// The metadata; `Null` if there is none.
     pub metadata: Value,
-    /// Earlier texts, the oldest first.
+    /// Earlier texts, oldest first.
     pub history: Vec<String>,
-    /// Whether it was deleted.
+    /// `true` once the message is deleted.
     pub is_deleted: bool,
-    /// The file, when it is one.
+    /// The file, if the message is a file.
     pub file: Option<SentFile>,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Message {
     pub(super) text: String,
     pub(super) thread: Option<String>,
     pub(super) subtype: Option<String>,
-    /// What a person sent with it.
+    /// Files sent by a person.
     pub(super) files: Vec<Value>,
     pub(super) blocks: Value,
     pub(super) metadata: Value,
@@ -64,7 +64,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// As history and answers show it.
+    /// Returns the message as history and replies show it.
     pub(super) fn json(&self, ts: &str, with_metadata: bool) -> Value {
         let mut json = json!({"type": "message", "user": self.user, "text": self.text, "ts": ts});
         if self.user == BOT_USER {
@@ -141,7 +141,7 @@ impl State {
         Ok(json!({"channel": channel, "ts": ts, "message": json}))
     }
 
-    /// Keeps a message of the bot.
+    /// Stores a message of the bot.
     pub(super) fn keep(&mut self, channel: &str, message: Message) -> Result<String, ApiError> {
         let ts = self.next_ts();
         let known = self

@@ -1,4 +1,4 @@
-//! Arguments of a call, whichever way they came, and which ones each method knows.
+//! Arguments of a call, whatever their encoding, and the arguments that each method knows.
 
 use serde_json::{Map, Value};
 use url::form_urlencoded;
@@ -10,7 +10,7 @@ use crate::http::Request;
 #[derive(Debug)]
 pub(super) struct Method {
     pub(super) name: &'static str,
-    /// It only asks: Slack reads no JSON there.
+    /// `true` for methods that only read: Slack accepts no JSON there.
     asks: bool,
     needs: &'static [&'static str],
     knows: &'static [&'static str],
@@ -109,15 +109,15 @@ const METHODS: &[Method] = &[
     does("reactions.remove", &["channel", "name", "timestamp"], &[]),
     asks("users.list", &[], &["cursor", "limit"]),
 ];
-/// Arguments that are JSON even where everything else is text.
+/// Arguments that are JSON even if all others are text.
 const JSON_FIELDS: &[&str] = &["blocks", "files", "metadata"];
 
-/// The method of that name.
+/// Returns the method of this name.
 pub(super) fn method(name: &str) -> Option<&'static Method> {
     METHODS.iter().find(|method| method.name == name)
 }
 
-/// The arguments of a call, checked.
+/// The checked arguments of a call.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Params(pub(super) Map<String, Value>);
 

@@ -1,4 +1,4 @@
-//! The socket: tickets, greetings, envelopes, and faults below them.
+//! The socket: tickets, handshakes, envelopes and transport faults.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -71,7 +71,7 @@ async fn serve(state: Watched<State>, stream: TcpStream) {
     state.change(|state| state.gone(number));
 }
 
-/// Lets in whoever has a ticket. Each is good for one connection.
+/// Accepts a client that has a ticket. A ticket is good for one connection.
 async fn greet(state: &Watched<State>, stream: TcpStream) -> Option<WebSocketStream<TcpStream>> {
     let is_refused = state.change(|state| state.fault("socket").is_some());
     let shared = state.clone();
@@ -97,7 +97,7 @@ async fn greet(state: &Watched<State>, stream: TcpStream) -> Option<WebSocketStr
         .ok()
 }
 
-/// What a connection has to do now. While everything is stalled it can only be cut.
+/// Returns the next task of a connection. While everything is stalled, it can only be cut.
 fn next_out(state: &Watched<State>, number: usize) -> Option<Out> {
     let waits = |state: &State| {
         let outbox = state.connections.get(&number).map(|open| &open.outbox);

@@ -1,4 +1,4 @@
-//! Everything the fake knows. Every method of the API changes it in one step.
+//! State of the fake. Every method of the API changes it in one step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::incoming::Person;
 use super::messages::Message;
 use crate::calls::{Called, Calls};
 
-/// How long Slack waits for an acknowledgement.
+/// Time that Slack waits for an acknowledgement.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A call of the API.
@@ -23,9 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub struct Call {
     /// The method (`chat.postMessage`).
     pub method: String,
-    /// The arguments: JSON as it came; texts of queries and forms.
+    /// The arguments: JSON unchanged; texts of queries and forms.
     pub params: Value,
-    /// When it came.
+    /// Time of arrival.
     pub at: Instant,
 }
 
@@ -37,9 +37,9 @@ impl Called for Call {
 
 #[derive(Debug)]
 pub(super) struct State {
-    /// Where the Web API and files are.
+    /// Base URL of the Web API and the files.
     pub(super) base: String,
-    /// Where the socket is.
+    /// URL of the socket.
     pub(super) socket: String,
     pub(super) patience: Duration,
     pub(super) is_revoked: bool,
@@ -62,7 +62,7 @@ pub(super) struct State {
     pub(super) connections: BTreeMap<usize, Connection>,
     pub(super) connected: usize,
     pub(super) claimed_connections: Option<usize>,
-    /// How many connections still are told to make way at once.
+    /// Number of future connections that are asked to disconnect at once.
     pub(super) storm: usize,
 }
 
@@ -104,13 +104,13 @@ impl Default for State {
 }
 
 impl State {
-    /// A number that was never given before.
+    /// Returns a number that was never returned before.
     pub(super) fn next(&mut self) -> u64 {
         self.last += 1;
         self.last
     }
 
-    /// The id of a new message: seconds, and a part that only makes it unique and later.
+    /// Returns the id of a new message: seconds, and a part that makes it unique and increasing.
     pub(super) fn next_ts(&mut self) -> String {
         let number = self.next();
         format!("{}.{number:06}", Utc::now().timestamp())
@@ -131,7 +131,7 @@ impl State {
         self.people.insert(person.id.clone(), person.clone());
     }
 
-    /// A conversation that the bot may write to.
+    /// Returns the id of a conversation that the bot may write to.
     pub(super) fn writable(&self, id: &str) -> Result<String, ApiError> {
         match self.channels.get(id) {
             None => Err(ApiError::new("channel_not_found")),
@@ -140,7 +140,7 @@ impl State {
         }
     }
 
-    /// The fault that was scripted for the next call of a method, or for what is no call.
+    /// Takes the fault that was scripted for the next call of a method or for another request.
     pub(super) fn fault(&mut self, method: &str) -> Option<Fault> {
         self.calls.fault(method)
     }
