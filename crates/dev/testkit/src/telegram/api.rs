@@ -1,17 +1,17 @@
-//! Outcomes of calls in Telegram's words.
+//! Outcomes of calls, in Telegram's format.
 
 use serde_json::{Value, json};
 
 use crate::http::Response;
 use crate::json::set;
 
-/// Why a call failed.
+/// Reason why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ApiError {
     pub(super) code: u16,
     pub(super) description: String,
     pub(super) retry_after: Option<u32>,
-    /// The id that the chat has now.
+    /// Current id of the chat, if it became a supergroup.
     pub(super) migrated_to: Option<i64>,
 }
 

@@ -1,19 +1,19 @@
-//! What may go wrong with one call.
+//! Faults that can be scripted for one call.
 
 use serde_json::Value;
 
 /// A fault of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// 429 with `parameters.retry_after` in seconds; nothing is done.
+    /// Answers 429 with `parameters.retry_after` in seconds; the call has no effect.
     RetryAfter(u32),
-    /// This status and description; nothing is done.
+    /// Answers with this status and description; the call has no effect.
     Status(u16, String),
-    /// This result, as if all were well; nothing is done.
+    /// Answers with this result, as if the call had succeeded; the call has no effect.
     Result(Value),
-    /// Never answered; nothing is done.
+    /// Never answers; the call has no effect.
     Hang,
-    /// The connection is reset; nothing is done.
+    /// Resets the connection; the call has no effect.
     Drop,
     /// The call takes effect, then the connection is reset.
     DropAfterEffect,
@@ -22,13 +22,13 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// 401, as for a revoked token.
+    /// Returns 401, as for a revoked token.
     #[must_use]
     pub fn unauthorized() -> Self {
         Self::Status(401, "Unauthorized".to_owned())
     }
 
-    /// 502, as when the service is down.
+    /// Returns 502, as when the service is down.
     #[must_use]
     pub fn bad_gateway() -> Self {
         Self::Status(502, "Bad Gateway".to_owned())

@@ -10,7 +10,7 @@ use super::api::{ApiError, Outcome};
 use super::params::Params;
 use crate::http::Response;
 
-/// Bots cannot download more than this.
+/// Maximum size of a file that bots can download, in bytes.
 const DOWNLOAD_LIMIT: usize = 20 * 1024 * 1024;
 
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ impl Files {
         Ok(meta)
     }
 
-    /// The answer to a download.
+    /// Returns the response to a download.
     pub(super) fn download(&self, path: &str) -> Option<Response> {
         let file = self.0.values().find(|file| file.path == path)?;
         Some(Response::bytes(

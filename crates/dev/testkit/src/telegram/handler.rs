@@ -1,4 +1,4 @@
-//! From a request to a call, past the scripted faults, to an answer.
+//! Turns a request into a call, applies the scripted faults and returns the response.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::http::{Request, Response, Step};
 use crate::json::set;
 use crate::sync::Watched;
 
-/// Every method the fake knows.
+/// All methods that the fake knows.
 const METHODS: &[&str] = &[
     "answerCallbackQuery",
     "deleteMessage",
@@ -62,7 +62,8 @@ pub(super) async fn handle(state: Watched<State>, request: Request) -> Response 
         return response(&Err(ApiError::unknown_method()));
     };
     let params = Params::of(&request);
-    // A call and its effect are one change, so that who waits for the call finds the effect done.
+    // The call and its effect are one change: once a waiting test sees the call, the effect is
+    // visible too.
     let (fault, outcome) = state.change(|state| {
         let fault = state.record(method, &params);
         let is_refused = fault
@@ -95,7 +96,7 @@ fn download(state: &Watched<State>, rest: &str) -> Response {
 }
 
 impl Fault {
-    /// What the client gets instead of a call; `None` when the call is made all the same.
+    /// Returns the response that replaces the call, or `None` if the call is carried out.
     fn refusal(&self) -> Option<Response> {
         match self {
             Self::RetryAfter(seconds) => Some(response(&Err(ApiError::retry_after(*seconds)))),
@@ -111,7 +112,7 @@ impl Fault {
 }
 
 impl State {
-    /// Notes a call and takes the fault that was scripted for it.
+    /// Records a call and takes the fault that was scripted for it.
     fn record(&mut self, method: &str, params: &Params) -> Option<Fault> {
         let (values, files) = (Value::Object(params.values.clone()), params.files.len());
         self.calls.note(Call {
@@ -204,7 +205,7 @@ fn me() -> Value {
     ] {
         set(&mut me, ability, false);
     }
-    // People's messages in groups all reach the bot, as when its privacy mode is off.
+    // All group messages reach the bot, as with privacy mode off.
     set(&mut me, "can_read_all_group_messages", true);
     me
 }

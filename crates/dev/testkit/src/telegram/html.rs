@@ -1,13 +1,13 @@
-//! Telegram's HTML: a few tags, strictly nested, into text and entities.
+//! Parses Telegram's HTML, which has a few strictly nested tags, into text and entities.
 //!
-//! Unlike a browser, Telegram refuses a whole message for one unknown or unclosed tag; that refusal is
-//! what clients have to be tested against. Offsets and lengths count UTF-16 units.
+//! Unlike a browser, Telegram refuses a whole message because of one unknown or unclosed tag.
+//! Clients have to be tested against that refusal. Offsets and lengths count UTF-16 units.
 
 use serde_json::{Value, json};
 
 use crate::json::set;
 
-/// Every tag there is.
+/// All supported tags.
 const TAGS: &[&str] = &[
     "a",
     "b",
@@ -27,19 +27,19 @@ const TAGS: &[&str] = &[
     "u",
 ];
 
-/// Text without markup, and what the markup said about it.
+/// Text without markup, and the entities that the markup described.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Formatted {
     pub(super) text: String,
     pub(super) entities: Vec<Value>,
 }
 
-/// The length Telegram counts.
+/// Returns the length as Telegram counts it.
 pub(super) fn utf16_length(text: &str) -> usize {
     text.chars().map(char::len_utf16).sum()
 }
 
-/// Parses markup; the error is what Telegram says after `can't parse entities: `.
+/// Parses markup. The error is the text that Telegram puts after `can't parse entities: `.
 pub(super) fn parse(source: &str) -> Result<Formatted, String> {
     let mut parser = Parser {
         source,
@@ -58,7 +58,7 @@ pub(super) fn parse(source: &str) -> Result<Formatted, String> {
     Ok(trimmed(&parser.text, parser.spans))
 }
 
-/// Text without markup, trimmed as Telegram trims it.
+/// Returns text without markup, trimmed as Telegram trims it.
 pub(super) fn plain(source: &str) -> Formatted {
     trimmed(source, Vec::new())
 }
@@ -112,7 +112,7 @@ impl<'a> Parser<'a> {
         self.source.len() - self.rest.len()
     }
 
-    /// A character reference, or a plain `&` when it is none.
+    /// Parses a character reference; an `&` that begins none is plain text.
     fn reference(&mut self) {
         if let Some((name, length)) = self
             .rest
@@ -185,7 +185,8 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `<pre><code class="language-x">` is one block with a language; any other `code` is inline.
+    /// Classifies a `code` tag: `<pre><code class="language-x">` is one block with a language, any
+    /// other `code` is inline.
     fn code(&mut self, class: Option<&str>) -> Option<Value> {
         let block = self
             .open
@@ -231,7 +232,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Everything up to the `>` of a start tag.
+    /// Parses everything up to the `>` of a start tag.
     fn attributes(&mut self, offset: usize) -> Result<Vec<(String, String)>, String> {
         let unclosed = || format!("Unclosed start tag at byte offset {offset}");
         let mut attributes = Vec::new();
@@ -310,12 +311,12 @@ fn resolve(name: &str) -> Option<char> {
     }
 }
 
-/// Cuts white space at both ends and turns byte spans into UTF-16 entities, outermost first.
+/// Trims white space at both ends and turns byte spans into UTF-16 entities, outermost first.
 fn trimmed(text: &str, mut spans: Vec<Span>) -> Formatted {
     let kept = text.trim();
     let from = text.len() - text.trim_start().len();
     let until = from + kept.len();
-    // Spans are closed inside out; among those of one start the outer one is the last.
+    // Inner spans close first, so of spans with the same start the outermost is the last.
     spans.reverse();
     spans.sort_by_key(|span| (span.start, std::cmp::Reverse(span.end)));
     let units = |end: usize| text.get(from..end).map(utf16_length).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What people send to the bot.
+//! Messages that people send to the bot.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::json::set;
 /// Chats below this id are supergroups.
 const SUPERGROUPS_BELOW: i64 = -1_000_000_000_000;
 
-/// Somebody on Telegram.
+/// A Telegram user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Person {
     /// The user id; also the id of the private chat.
@@ -21,7 +21,7 @@ pub struct Person {
 }
 
 impl Person {
-    /// A person with a user name.
+    /// Returns a person with a user name.
     #[must_use]
     pub fn new(id: i64, first_name: impl Into<String>, username: impl Into<String>) -> Self {
         Self {
@@ -40,29 +40,29 @@ impl Person {
     }
 }
 
-/// What kind of file comes with a message.
+/// Kind of file in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
-    /// A picture, in several sizes.
+    /// A photo, in several sizes.
     Photo,
     /// Any file.
     Document,
-    /// A recorded voice.
+    /// A voice recording.
     Voice,
     /// A piece of music.
     Audio,
-    /// A film.
+    /// A video.
     Video,
-    /// A film without sound.
+    /// A video without sound.
     Animation,
-    /// A short round film.
+    /// A short round video.
     VideoNote,
     /// A sticker.
     Sticker,
 }
 
 impl FileKind {
-    /// The name of the field that holds it.
+    /// Returns the name of the message field that holds the file.
     #[must_use]
     pub fn field(self) -> &'static str {
         match self {
@@ -80,7 +80,7 @@ impl FileKind {
 
 /// A message on its way to the bot.
 ///
-/// Mentions and commands in its text are marked as Telegram marks them. A negative chat id is a group
+/// Mentions and commands in its text become entities, as at Telegram. A negative chat id is a group
 /// (`-100…` a supergroup); a topic makes it a forum.
 #[derive(Clone, Debug)]
 pub struct Incoming {
@@ -95,14 +95,14 @@ pub struct Incoming {
     pub(super) file: Option<IncomingFile>,
 }
 
-/// On whose behalf somebody speaks.
+/// Identity that a message is sent as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Voice {
-    /// Their own.
+    /// The person.
     Person,
-    /// The group's, as an administrator who stays unknown.
+    /// The group, used by an anonymous administrator.
     Group,
-    /// The channel's.
+    /// The channel.
     Channel,
 }
 
@@ -115,13 +115,13 @@ pub(super) struct IncomingFile {
 }
 
 impl Incoming {
-    /// A text in the private chat with a person.
+    /// Returns a text in the private chat with a person.
     #[must_use]
     pub fn private(person: &Person, text: impl Into<String>) -> Self {
         Self::group(person.id, person, text)
     }
 
-    /// A text in a group.
+    /// Returns a text in a group.
     #[must_use]
     pub fn group(chat_id: i64, person: &Person, text: impl Into<String>) -> Self {
         let text = text.into();
@@ -139,7 +139,7 @@ impl Incoming {
         }
     }
 
-    /// A text that a channel posts.
+    /// Returns a text posted by a channel.
     #[must_use]
     pub fn post(channel_id: i64, text: impl Into<String>) -> Self {
         let nobody = Person {
@@ -153,35 +153,35 @@ impl Incoming {
         }
     }
 
-    /// The same by an administrator of the group who stays unknown.
+    /// Makes an anonymous administrator of the group the sender.
     #[must_use]
     pub fn anonymously(mut self) -> Self {
         self.voice = Voice::Group;
         self
     }
 
-    /// The same inside a topic.
+    /// Puts the message into a topic.
     #[must_use]
     pub fn in_topic(mut self, thread: i64) -> Self {
         self.thread = Some(thread);
         self
     }
 
-    /// The same as a reply to a message of that chat.
+    /// Makes the message a reply to a message of the same chat.
     #[must_use]
     pub fn replying_to(mut self, message_id: i64) -> Self {
         self.reply_to = Some(message_id);
         self
     }
 
-    /// The same with one more entity, such as a `text_mention`.
+    /// Adds an entity, such as a `text_mention`.
     #[must_use]
     pub fn with_entity(mut self, entity: Value) -> Self {
         self.entities.push(entity);
         self
     }
 
-    /// The same with a file, its text becoming the caption.
+    /// Adds a file; the text becomes its caption.
     #[must_use]
     pub fn with_file(
         mut self,
@@ -199,7 +199,7 @@ impl Incoming {
         self
     }
 
-    /// The same as part of an album.
+    /// Makes the message part of an album.
     #[must_use]
     pub fn in_album(mut self, media_group_id: impl Into<String>) -> Self {
         self.album = Some(media_group_id.into());
@@ -224,12 +224,12 @@ impl Incoming {
 }
 
 impl Voice {
-    /// Who a message is from, as the API says it.
+    /// Sets the sender fields of a message.
     pub(super) fn sign(self, json: &mut Value, person: &Person, chat: &Value) {
         match self {
             Self::Person => set(json, "from", person.json()),
             Self::Group => {
-                // Everybody who stays unknown is this user to old programs.
+                // Older clients see every anonymous administrator as this user.
                 let stand_in = json!({
                     "id": 1_087_968_824, "is_bot": true, "first_name": "Group", "username": "GroupAnonymousBot",
                 });
@@ -240,7 +240,7 @@ impl Voice {
         }
     }
 
-    /// The kind of update that tells of a message.
+    /// Returns the kind of update that carries the message.
     pub(super) fn update(self) -> &'static str {
         if self == Self::Channel {
             "channel_post"
@@ -250,7 +250,7 @@ impl Voice {
     }
 }
 
-/// Entities that Telegram finds by itself: mentions and commands.
+/// Returns the entities that Telegram detects by itself: mentions and commands.
 pub(super) fn marks(text: &str) -> Vec<Value> {
     let mut entities = Vec::new();
     let mut offset = 0;

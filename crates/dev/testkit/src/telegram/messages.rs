@@ -1,4 +1,4 @@
-//! Messages as the server keeps them, and as tests read them.
+//! Messages as the server stores them, and as tests read them.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use super::files::{Files, StoredFile};
 use super::html::Formatted;
 use crate::json::set;
 
-/// A message of the bot as it stands now.
+/// A message of the bot in its current state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SentMessage {
     /// The chat.
@@ -18,38 +18,38 @@ pub struct SentMessage {
     pub message_id: i64,
     /// The topic.
     pub thread_id: Option<i64>,
-    /// The message it quotes.
+    /// Id of the message that it quotes.
     pub reply_to: Option<i64>,
     /// The text or caption that people see.
     pub text: String,
     /// Its formatting.
     pub entities: Vec<Value>,
-    /// What the bot sent last, markup included.
+    /// The source that the bot sent last, markup included.
     pub source: String,
-    /// The parse mode it was sent with; empty for plain text.
+    /// The parse mode of the last source; empty for plain text.
     pub parse_mode: String,
-    /// What it showed before each edit, oldest first.
+    /// Texts shown before each edit, oldest first.
     pub history: Vec<String>,
     /// The file it carries.
     pub file: Option<SentFile>,
     /// The inline keyboard.
     pub reply_markup: Option<Value>,
-    /// Whether it was deleted again.
+    /// `true` once the message is deleted.
     pub is_deleted: bool,
 }
 
-/// A file of a message of the bot.
+/// A file in a message of the bot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SentFile {
-    /// What it was sent as.
+    /// Kind that it was sent as.
     pub kind: FileKind,
     /// Its name.
     pub name: String,
-    /// Its content; empty when it was sent by URL.
+    /// Its content; empty if it was sent by URL.
     pub bytes: Bytes,
 }
 
-/// A message as the server keeps it.
+/// A message as the server stores it.
 #[derive(Clone, Debug)]
 pub(super) struct Message {
     /// The `Message` object of the API.
@@ -79,7 +79,7 @@ impl Message {
         self.json.pointer("/from/id").and_then(Value::as_i64) == Some(BOT_ID)
     }
 
-    /// Sets the text, or the caption where there is a file.
+    /// Sets the text, or the caption if there is a file.
     pub(super) fn set_text(&mut self, formatted: Formatted) {
         let (text_key, entities_key) = self.keys();
         if formatted.text.is_empty() && self.file.is_some() {
@@ -165,7 +165,7 @@ impl Message {
         set(&mut self.json, kind.field(), content);
     }
 
-    /// The message as another one quotes it: quotes do not nest.
+    /// Returns the message as another one quotes it: quotes do not nest.
     pub(super) fn quoted(&self) -> Value {
         let mut json = self.json.clone();
         if let Some(map) = json.as_object_mut() {

@@ -1,4 +1,4 @@
-//! Reads `multipart/form-data` (RFC 7578).
+//! Parses `multipart/form-data` (RFC 7578).
 
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ pub(crate) struct Part {
     pub(crate) bytes: Bytes,
 }
 
-/// The boundary of a multipart content type.
+/// Returns the boundary of a multipart content type.
 pub(crate) fn boundary(content_type: &str) -> Option<&str> {
     let parameters = content_type.strip_prefix("multipart/form-data")?;
     let boundary = parameters
@@ -20,7 +20,7 @@ pub(crate) fn boundary(content_type: &str) -> Option<&str> {
     Some(boundary.trim_matches('"'))
 }
 
-/// The parts of a body. What is malformed ends the list.
+/// Returns the parts of a body. The list ends where the body is malformed.
 pub(crate) fn parts(body: &Bytes, boundary: &str) -> Vec<Part> {
     let delimiter = format!("\r\n--{boundary}");
     let opening = format!("--{boundary}");
@@ -37,7 +37,7 @@ pub(crate) fn parts(body: &Bytes, boundary: &str) -> Vec<Part> {
             break;
         };
         let head = String::from_utf8_lossy(&rest.slice(..head_end)).into_owned();
-        // A part without content has its delimiter directly behind its head.
+        // In a part without content the delimiter comes directly after the head.
         let content = rest.slice((head_end + 4).min(end)..end);
         parts.extend(part(&head, content));
         rest = rest.slice(end + delimiter.len()..);
@@ -61,7 +61,7 @@ fn part(head: &str, bytes: Bytes) -> Option<Part> {
     })
 }
 
-/// A quoted parameter, with `\"` and `%22` taken for what browsers mean by them.
+/// Returns a quoted parameter, with `\"` and `%22` decoded as browsers encode them.
 fn parameter(disposition: &str, name: &str) -> Option<String> {
     let parameters = disposition.split("; ").skip(1);
     let value = parameters

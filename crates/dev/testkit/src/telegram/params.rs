@@ -1,4 +1,4 @@
-//! Parameters of a call, whichever way they came.
+//! Parameters of a call, whatever their encoding.
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -7,7 +7,7 @@ use url::form_urlencoded;
 use super::multipart;
 use crate::http::Request;
 
-/// Parameters that are JSON even where everything else is text.
+/// Parameters that are JSON even if all others are text.
 const JSON_FIELDS: &[&str] = &[
     "allowed_updates",
     "caption_entities",
@@ -37,7 +37,7 @@ const FLAGS: &[&str] = &[
     "supports_streaming",
 ];
 
-/// A file that came in a multipart body.
+/// A file in a multipart body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Upload {
     pub(super) field: String,

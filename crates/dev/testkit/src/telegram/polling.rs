@@ -1,4 +1,5 @@
-//! `getUpdates`, strictly: an update comes until an offset above it confirms it, and never after.
+//! Strict `getUpdates`: an update is returned until a higher offset confirms it, and never
+//! afterwards.
 
 use std::time::Duration;
 
@@ -51,14 +52,15 @@ impl State {
         self.updates.values().take(limit).cloned().collect()
     }
 
-    /// Whether a poll is to end without news; each such order ends one.
+    /// Takes one of the scripted empty answers. Returns `true` if the poll has to end without
+    /// updates.
     fn take_empty_answer(&mut self) -> bool {
         let ends = self.empty_answers > 0;
         self.empty_answers -= usize::from(ends);
         ends
     }
 
-    /// Confirms what the offset confirms and ends the poll that is under way.
+    /// Confirms updates up to the offset and ends the poll in progress.
     fn begin_poll(&mut self, params: &Params) -> Poll {
         self.poll += 1;
         self.confirm(params.number("offset").unwrap_or_default());
@@ -86,7 +88,7 @@ impl State {
         }
     }
 
-    /// Forgets every update below `offset`; a negative offset counts from the end of the queue.
+    /// Removes every update below `offset`; a negative offset counts from the end of the queue.
     fn confirm(&mut self, offset: i64) {
         let offset = if offset < 0 {
             let from_end = usize::try_from(offset.unsigned_abs()).unwrap_or(usize::MAX);

@@ -1,4 +1,4 @@
-//! What the bot says: sending, editing, deleting, reacting.
+//! Calls that send, edit and delete messages and set reactions.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ const ACTIONS: &[&str] = &[
     "record_video_note",
     "upload_video_note",
 ];
-/// The emoji that everybody may react with.
+/// Emoji that every user may react with.
 const REACTIONS: &str = "❤ 👍 👎 🔥 🥰 👏 😁 🤔 🤯 😱 🤬 😢 🎉 🤩 🤮 💩 🙏 👌 🕊 🤡 🥱 🥴 😍 🐳 ❤‍🔥 🌚 🌭 💯 🤣 ⚡ 🍌 🏆 💔 🤨 😐 🍓 🍾 💋 🖕 😈 😴 😭 🤓 👻 👨‍💻 👀 🎃 🙈 😇 😨 🤝 ✍ 🤗 🫡 🎅 🎄 ☃ 💅 🤪 🗿 🆒 💘 🙉 🦄 😘 💊 🙊 😎 👾 🤷‍♂ 🤷 🤷‍♀ 😡";
 
 impl State {
@@ -85,7 +85,7 @@ impl State {
         self.commit(params, message)
     }
 
-    /// Sends two to ten files as one.
+    /// Sends two to ten files as one album.
     pub(super) fn send_album(&mut self, params: &Params) -> Outcome {
         let items = params
             .json("media")
@@ -132,7 +132,7 @@ impl State {
         Ok(Value::Array(sent))
     }
 
-    /// The file meant by a parameter: an upload of that name, `attach://<part>`, a known id, or a URL.
+    /// Resolves a file parameter: an upload of that name, `attach://<part>`, a known id, or a URL.
     pub(super) fn file_of(
         &mut self,
         kind: FileKind,
@@ -167,7 +167,7 @@ impl State {
         Err(ApiError::bad("wrong file identifier/HTTP URL specified"))
     }
 
-    /// Gives a finished message its id and its place.
+    /// Gives a finished message its id and stores it.
     fn commit(&mut self, params: &Params, mut message: Message) -> Outcome {
         if let Some(markup) = inline_keyboard(params)? {
             set(&mut message.json, "reply_markup", markup);
@@ -183,7 +183,7 @@ impl State {
         Ok(json)
     }
 
-    /// The bot's own message that an edit means.
+    /// Returns the bot's own message that an edit refers to.
     fn editable(&mut self, params: &Params) -> Result<&mut Message, ApiError> {
         let id = params.number("message_id").unwrap_or_default();
         let message = self
@@ -302,7 +302,7 @@ impl Message {
     }
 }
 
-/// A message that has everything but its content and its id.
+/// Returns a message without content and id.
 fn draft(chat: &Chat, params: &Params) -> Result<Message, ApiError> {
     let mut json = json!({"from": bot_json(), "chat": chat.json, "date": now()});
     if let Some(thread) = thread(chat, params)? {
@@ -353,7 +353,7 @@ fn formatted(params: &Params, text: &str, entities: &str) -> Result<Formatted, A
     }
 }
 
-/// The inline keyboard of a call; other keyboards are not part of the message.
+/// Returns the inline keyboard of a call; other keyboards are not part of the message.
 fn inline_keyboard(params: &Params) -> Result<Option<Value>, ApiError> {
     let Some(rows) = params
         .json("reply_markup")

@@ -1,4 +1,4 @@
-//! Everything the fake knows. Every method of the API changes it in one step.
+//! State of the fake. Every method of the API changes it in one step.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use super::{BOT_ID, BOT_USERNAME};
 use crate::calls::{Called, Calls};
 use crate::json::set;
 
-/// Kinds of updates that come unless others were asked for; reactions and member changes do not.
+/// Kinds of updates sent by default; reactions and member changes have to be requested.
 const USUAL_UPDATES: &[&str] = &[
     "message",
     "edited_message",
@@ -30,9 +30,9 @@ const FIRST_UPDATE: i64 = 700_001;
 pub struct Call {
     /// The method in Telegram's own spelling (`sendMessage`).
     pub method: String,
-    /// The parameters: JSON as it came; numbers, flags and nested objects of form bodies parsed.
+    /// The parameters: JSON unchanged; numbers, flags and nested objects of form bodies parsed.
     pub params: Value,
-    /// How many files came with it.
+    /// Number of files in the request.
     pub files: usize,
 }
 
@@ -42,14 +42,14 @@ impl Called for Call {
     }
 }
 
-/// Where a pushed message went.
+/// Location of a pushed message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pushed {
     /// The chat.
     pub chat_id: i64,
-    /// The message's id, counted per chat.
+    /// Id of the message, counted per chat.
     pub message_id: i64,
-    /// The update that tells of it; `None` when the bot asked for no updates of that kind.
+    /// Id of the update that carries it; `None` if the bot did not request updates of this kind.
     pub update_id: Option<i64>,
 }
 
@@ -61,11 +61,11 @@ pub(super) struct State {
     pub(super) acknowledged: i64,
     pub(super) poll: u64,
     pub(super) conflicts: usize,
-    /// Where updates are posted instead of being asked for.
+    /// The webhook that receives updates instead of polls.
     pub(super) webhook: Webhook,
-    /// Polls bring nothing, whatever waits.
+    /// Set while polls return nothing, even if updates are waiting.
     pub(super) is_blind: bool,
-    /// How many polls are to end without news.
+    /// Number of polls that end without updates.
     pub(super) empty_answers: usize,
     pub(super) chats: BTreeMap<i64, Chat>,
     pub(super) files: Files,
@@ -83,22 +83,23 @@ pub(super) struct Chat {
     pub(super) json: Value,
     pub(super) threads: BTreeSet<i64>,
     pub(super) closed_threads: BTreeSet<i64>,
-    /// The person wants to hear no more, or the group has thrown the bot out.
+    /// Set if the person blocked the bot or the group removed it.
     pub(super) is_blocked: bool,
-    /// The id of the supergroup that it has become.
+    /// Id of the supergroup that the group became.
     pub(super) moved_to: Option<i64>,
     pub(super) messages: BTreeMap<i64, Message>,
     last_message: i64,
 }
 
 impl Chat {
-    /// Message ids count per chat, so a client that takes them for unique is found out.
+    /// Returns the next message id. Ids count per chat, which exposes clients that take them for
+    /// unique.
     pub(super) fn next_id(&mut self) -> i64 {
         self.last_message += 1;
         self.last_message
     }
 
-    /// The message, unless it is deleted.
+    /// Returns the message, unless it is deleted.
     pub(super) fn message(&self, id: i64) -> Option<&Message> {
         self.messages.get(&id).filter(|message| !message.is_deleted)
     }
@@ -200,7 +201,7 @@ impl State {
         })
     }
 
-    /// Puts an update into the queue if the bot wants its kind.
+    /// Queues an update if the bot requested its kind.
     pub(super) fn enqueue(&mut self, kind: &str, content: Value) -> Option<i64> {
         let is_wanted = match &self.allowed {
             Some(kinds) if !kinds.is_empty() => kinds.iter().any(|wanted| wanted == kind),
@@ -241,12 +242,12 @@ impl State {
     }
 }
 
-/// The bot as it appears in messages.
+/// Returns the bot as it appears in messages.
 pub(super) fn bot_json() -> Value {
     json!({"id": BOT_ID, "is_bot": true, "first_name": "nanobot", "username": BOT_USERNAME})
 }
 
-/// Unix time in seconds.
+/// Returns the Unix time in seconds.
 pub(super) fn now() -> i64 {
     Utc::now().timestamp()
 }

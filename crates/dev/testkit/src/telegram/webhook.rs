@@ -1,4 +1,4 @@
-//! Posts updates to where a webhook was set, until each is taken.
+//! Posts updates to the webhook until each is accepted.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -16,14 +16,14 @@ use super::params::Params;
 use super::state::{State, now};
 use crate::sync::Watched;
 
-/// Before a post that was not taken is repeated.
+/// Pause before a failed post is repeated.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long an answer is waited for.
+/// Timeout of a post.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Webhooks have to be at one of these.
+/// Ports that a webhook may use.
 const PORTS: &[u16] = &[80, 88, 443, 8443];
 
-/// Where updates are posted.
+/// Configuration and state of the webhook.
 #[derive(Debug, Default)]
 pub(super) struct Webhook {
     url: Option<Url>,
@@ -31,12 +31,12 @@ pub(super) struct Webhook {
     most: usize,
     allowed: Option<Value>,
     error: Option<String>,
-    /// What stands for the proxy that ends TLS.
+    /// Address that posts go to, in place of the proxy that terminates TLS.
     address: Option<SocketAddr>,
     under_way: BTreeSet<i64>,
 }
 
-/// One post.
+/// A post of one update.
 struct Post {
     update: i64,
     address: SocketAddr,
@@ -60,7 +60,7 @@ impl Webhook {
         self.address = Some(address);
     }
 
-    /// The `WebhookInfo` of the API.
+    /// Returns the `WebhookInfo` of the API.
     pub(super) fn info(&self, pending: usize) -> Value {
         let mut info = json!({
             "url": self.url.as_ref().map(Url::as_str).unwrap_or_default(),
@@ -118,7 +118,7 @@ impl State {
         if params.flag("drop_pending_updates") {
             self.updates.clear();
         }
-        // A poll that is under way ends with that.
+        // Ends a poll in progress.
         self.poll += 1;
         self.webhook.url = Some(url);
         self.webhook.secret = Some(secret.to_owned()).filter(|secret| !secret.is_empty());
@@ -128,7 +128,7 @@ impl State {
         Ok(json!(true))
     }
 
-    /// Whether a post may begin now.
+    /// Returns `true` if a post may begin now.
     fn is_due(&self) -> bool {
         let webhook = &self.webhook;
         webhook.is_set()
@@ -183,7 +183,7 @@ impl State {
             .collect()
     }
 
-    /// Notes what became of a post.
+    /// Records the outcome of a post.
     fn posted(&mut self, update: i64, outcome: Result<(), String>) {
         self.webhook.under_way.remove(&update);
         match outcome {
@@ -193,7 +193,7 @@ impl State {
     }
 }
 
-/// The task that posts; it ends when dropped.
+/// The task that posts updates; it ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Poster(#[expect(dead_code, reason = "its drop ends the task")] DropGuard);
 
@@ -212,9 +212,9 @@ impl Poster {
 async fn run(state: Watched<State>, tasks: TaskTracker, cancel: CancellationToken) {
     let mut changed = state.subscribe();
     loop {
-        // What changes from here on wakes the loop again.
+        // Changes from here on wake the loop again.
         changed.mark_unchanged();
-        // Without a look first, taking what is due would wake it for ever.
+        // Every call of `change` wakes this loop, so it is called only if there is work.
         let due = if state.read(State::is_due) {
             state.change(State::due)
         } else {
