@@ -1,4 +1,4 @@
-//! The mailbox: a little of IMAP4rev1.
+//! The mailbox: a subset of IMAP4rev1.
 
 use std::fmt::Write as _;
 use std::future;
@@ -14,7 +14,7 @@ use super::tokens::Provider;
 use super::{USER, line, line_into};
 use crate::sync::Watched;
 
-/// One connection.
+/// An IMAP connection.
 struct Connection {
     reader: BufReader<OwnedReadHalf>,
     writer: OwnedWriteHalf,
@@ -22,11 +22,11 @@ struct Connection {
     has_idle: bool,
     is_in: bool,
     is_selected: bool,
-    /// How many mails the client knows of.
+    /// Number of mails that the client knows of.
     told: usize,
 }
 
-/// What follows a command.
+/// Reply to a command.
 enum Next {
     GoOn(String),
     End(String),
@@ -70,7 +70,7 @@ impl Connection {
         self.writer.write_all(text.as_bytes()).await
     }
 
-    /// Carries a command out. `false` ends the connection.
+    /// Carries out a command. Returns `false` if the connection ends.
     async fn obey(&mut self, command: &str) -> io::Result<bool> {
         let (tag, rest) = command.split_once(' ').unwrap_or((command, ""));
         let (mut name, mut rest) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -137,7 +137,8 @@ impl Connection {
         }
     }
 
-    /// Takes an access token. A refusal comes after its reasons, which are to be acknowledged.
+    /// Checks an access token. If it is refused, the client has to acknowledge the reasons before
+    /// it gets the final answer.
     async fn authenticate(&mut self, tag: &str) -> io::Result<bool> {
         self.say("+ \r\n").await?;
         let Some(shown) = line(&mut self.reader).await? else {
@@ -169,7 +170,7 @@ impl Connection {
         Next::GoOn(format!("{tag} BAD {why}\r\n"))
     }
 
-    /// What the client does not know yet.
+    /// Returns the response that announces new mail, or an empty string.
     fn news(&mut self) -> String {
         let count = self.state.read(|state| state.mails.len());
         if count == self.told {
@@ -217,7 +218,7 @@ impl Connection {
         ))
     }
 
-    /// A command about one mail.
+    /// Carries out a command on one mail.
     fn touch(&mut self, tag: &str, name: &str, rest: &str) -> Next {
         let (uid, rest) = rest.split_once(' ').unwrap_or((rest, ""));
         let Ok(uid) = uid.parse::<u32>() else {
@@ -259,7 +260,7 @@ impl Connection {
         Next::GoOn(format!("{said}{}{tag} OK done\r\n", self.news()))
     }
 
-    /// Tells of new mail until the client has enough of it.
+    /// Announces new mail until the client ends the command.
     async fn idle(&mut self, tag: &str) -> io::Result<bool> {
         let mut changed = self.state.subscribe();
         self.say("+ idling\r\n").await?;
@@ -297,8 +298,8 @@ impl Connection {
     }
 }
 
-/// The flags that a mail must not have, and the day since when it is there. `None` when a key is not
-/// known.
+/// Parses a search into the flags that a mail must not have and the earliest day of arrival.
+/// Returns `None` if a key is unknown.
 fn wanted(query: &str) -> Option<(Vec<&str>, Option<NaiveDate>)> {
     let (mut without, mut since) = (Vec::new(), None);
     let mut words = query.split(' ');
@@ -314,7 +315,7 @@ fn wanted(query: &str) -> Option<(Vec<&str>, Option<NaiveDate>)> {
     Some((without, since))
 }
 
-/// The words of a command, without their quotes.
+/// Returns the words of a command, without their quotes.
 fn words(text: &str) -> Vec<String> {
     let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
     let mut letters = text.chars();
@@ -330,7 +331,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// The items of an answer to FETCH. `None` when one is not known.
+/// Returns the items of an answer to FETCH, or `None` if one is unknown.
 fn fetched(mail: &StoredMail, items: &str) -> Option<String> {
     let text = String::from_utf8_lossy(&mail.raw);
     let head = text.find("\r\n\r\n").map_or(text.len(), |end| end + 4);

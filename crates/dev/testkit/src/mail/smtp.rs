@@ -1,4 +1,4 @@
-//! The server for sending: a little of ESMTP, for those who log in.
+//! The sending server: a subset of ESMTP that requires a login.
 
 use std::future;
 use std::io;
@@ -19,7 +19,7 @@ struct Connection {
     writer: OwnedWriteHalf,
     state: Watched<State>,
     is_in: bool,
-    /// Somebody was told why he is turned away, and has to acknowledge that.
+    /// Set while the client has to acknowledge the reasons of a refused login.
     is_refusing: bool,
     from: Option<String>,
     to: Vec<String>,
@@ -53,7 +53,7 @@ impl Connection {
             .await
     }
 
-    /// Carries a command out. `false` ends the connection.
+    /// Carries out a command. Returns `false` if the connection ends.
     async fn obey(&mut self, command: &str) -> io::Result<bool> {
         let (name, rest) = command.split_once(' ').unwrap_or((command, ""));
         let name = name.to_ascii_uppercase();
@@ -128,7 +128,7 @@ impl Connection {
         "503 5.5.1 not known, or not now".to_owned()
     }
 
-    /// Takes the mail itself.
+    /// Receives the content of a mail.
     async fn content(&mut self) -> io::Result<bool> {
         let mut raw = String::new();
         loop {

@@ -1,4 +1,4 @@
-//! What both servers know.
+//! State shared by both servers.
 
 use std::collections::BTreeSet;
 
@@ -11,31 +11,31 @@ use super::tokens::Provider;
 /// A mail in the mailbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredMail {
-    /// Its number.
+    /// Its UID.
     pub uid: u32,
-    /// As it arrived.
+    /// The raw mail as it arrived.
     pub raw: Vec<u8>,
-    /// The day on which it arrived.
+    /// Day of arrival.
     pub arrived: NaiveDate,
-    /// `\Seen` and the like.
+    /// Flags such as `\Seen`.
     pub flags: BTreeSet<String>,
-    /// Where it was copied to.
+    /// Mailboxes that it was copied to.
     pub copies: Vec<String>,
 }
 
 /// A mail that was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SentMail {
-    /// The sender as the server was told.
+    /// The envelope sender.
     pub from: String,
-    /// To whom.
+    /// The envelope recipients.
     pub to: Vec<String>,
     /// Header and body.
     pub raw: String,
 }
 
 impl SentMail {
-    /// The value of a header, unfolded; empty when it is not there.
+    /// Returns the value of a header, unfolded; empty if it is missing.
     #[must_use]
     pub fn header(&self, name: &str) -> String {
         let head = self
@@ -53,16 +53,16 @@ impl SentMail {
     }
 }
 
-/// What goes wrong with one command.
+/// A fault of one command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MailFault {
-    /// It is never answered.
+    /// The command is never answered.
     Stall,
-    /// The connection ends instead.
+    /// The connection ends instead of an answer.
     Cut,
-    /// It is carried out, and then the connection ends.
+    /// The command is carried out, then the connection ends.
     CutAfterEffect,
-    /// This is sent in place of the answer; `{tag}` is the tag of an IMAP command.
+    /// This text is sent instead of the answer; `{tag}` is the tag of an IMAP command.
     Answer(String),
 }
 
@@ -77,11 +77,11 @@ pub(super) struct State {
     next_uid: u32,
     pub(super) is_down: bool,
     pub(super) is_stalled: bool,
-    /// How many of the servers take connections.
+    /// Number of servers that accept connections.
     pub(super) listening: usize,
-    /// How often connections were cut.
+    /// Number of times that connections were cut.
     pub(super) cuts: u64,
-    /// How often those who wait were told nothing new.
+    /// Number of redundant `EXISTS` responses ordered for idle clients.
     pub(super) nudges: u64,
     pub(super) mails: Vec<StoredMail>,
     pub(super) sent: Vec<SentMail>,
@@ -144,7 +144,7 @@ impl State {
             .any(|mail| mail.uid == uid && mail.flags.contains(flag))
     }
 
-    /// Notes a command and tells what goes wrong with it.
+    /// Records a command and returns the fault scripted for it.
     pub(super) fn begin(&mut self, command: &str) -> Option<MailFault> {
         self.commands.note(command.to_owned())
     }

@@ -1,4 +1,5 @@
-//! The provider of the mailbox, which gives access tokens for a refresh token (RFC 6749, section 6).
+//! The mailbox's OAuth provider, which issues access tokens for a refresh token (RFC 6749, section
+//! 6).
 
 use std::collections::BTreeSet;
 
@@ -12,24 +13,24 @@ use super::state::State;
 use crate::http::{Request, Response};
 use crate::sync::Watched;
 
-/// The refresh token of the mailbox, until another one takes its place.
+/// The initial refresh token of the mailbox.
 pub const REFRESH_TOKEN: &str = "Refresh-token-of-the-fake 0";
-/// What the program is registered as.
+/// Client id of the program's registration.
 pub const CLIENT_ID: &str = "client-of-the-fake";
-/// The secret of that registration.
+/// Client secret of the program's registration.
 pub const CLIENT_SECRET: &str = "Client-secret-of-the-fake";
 
-/// What the provider knows.
+/// State of the provider.
 #[derive(Debug)]
 pub(super) struct Provider {
     pub(super) refresh: Option<String>,
-    /// Whether every answer brings another refresh token.
+    /// `true` if every answer contains a new refresh token.
     pub(super) rotates: bool,
-    /// Lifetime of access tokens that is announced, in seconds.
+    /// Announced lifetime of access tokens, in seconds.
     pub(super) lasts: u64,
-    /// How many access tokens were given.
+    /// Number of access tokens issued.
     pub(super) given: usize,
-    /// Those of them that are taken.
+    /// Access tokens that are accepted.
     pub(super) valid: BTreeSet<String>,
 }
 
@@ -46,7 +47,7 @@ impl Default for Provider {
 }
 
 impl Provider {
-    /// Whether somebody may log in who shows this, as `XOAUTH2` has it.
+    /// Returns `true` if an `XOAUTH2` response contains an accepted token.
     pub(super) fn lets_in(&self, shown: &str) -> bool {
         let decoded = STANDARD.decode(shown).unwrap_or_default();
         self.valid.iter().any(|token| {
@@ -54,7 +55,7 @@ impl Provider {
         })
     }
 
-    /// What is said before somebody is turned away.
+    /// Returns the reasons sent before a login is refused.
     pub(super) fn reasons() -> String {
         STANDARD.encode(
             json!({"status": "400", "schemes": "Bearer", "scope": "https://mail.test/"})
@@ -63,7 +64,7 @@ impl Provider {
     }
 }
 
-/// Answers a request for a token.
+/// Answers a token request.
 pub(super) fn answer(state: &Watched<State>, request: &Request) -> Response {
     let is_form = request
         .header("content-type")
