@@ -1,4 +1,4 @@
-//! One connection: reads requests, carries out steps.
+//! Reads requests from a connection and carries out the steps of responses.
 
 use std::future;
 use std::io;
@@ -12,7 +12,7 @@ use super::{Framing, Request, Response, Step};
 const HEAD_LIMIT: usize = 64 * 1024;
 const BODY_LIMIT: usize = 128 * 1024 * 1024;
 
-/// Whether the connection can carry another request.
+/// State of the connection after a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum After {
     KeepOpen,
@@ -32,7 +32,7 @@ impl Connection {
         }
     }
 
-    /// The next request; `None` when the client closed between two requests.
+    /// Reads the next request; `None` if the client closed the connection between two requests.
     pub(super) async fn read_request(&mut self) -> io::Result<Option<Request>> {
         let head = loop {
             if let Some(end) = find(&self.buffer, b"\r\n\r\n") {
@@ -137,7 +137,7 @@ impl Connection {
         }
     }
 
-    /// Sends an answer. An error means that the client left before the end.
+    /// Sends a response. An error means that the client left before the end.
     pub(super) async fn respond(&mut self, response: &Response) -> io::Result<After> {
         self.stream.write_all(response.head().as_bytes()).await?;
         for step in &response.steps {
@@ -215,7 +215,7 @@ fn parse_head(head: &str) -> io::Result<Request> {
     })
 }
 
-/// Where `needle` begins.
+/// Returns the position of `needle`.
 pub(crate) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack
         .windows(needle.len())

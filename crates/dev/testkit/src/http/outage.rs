@@ -1,11 +1,11 @@
-//! A server that is away, or silent, or drops its connections.
+//! Simulated faults of a server: unreachable, silent, or dropping its connections.
 
 use std::future::Future;
 
 use crate::TestkitError;
 use crate::sync::Watched;
 
-/// How a server is. Clones share it.
+/// Availability of a server. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outage(Watched<Condition>);
 
@@ -18,12 +18,12 @@ struct Condition {
 }
 
 impl Outage {
-    /// Cuts the connections that there are.
+    /// Cuts all open connections.
     pub(super) fn cut(&self) {
         self.0.change(|condition| condition.cuts += 1);
     }
 
-    /// Begins an outage and waits until nobody listens.
+    /// Begins an outage and waits until the server no longer listens.
     pub(super) async fn begin(&self) -> Result<(), TestkitError> {
         self.0.change(|condition| {
             condition.is_down = true;
@@ -36,7 +36,7 @@ impl Outage {
             .await
     }
 
-    /// Ends it and waits until somebody listens.
+    /// Ends the outage and waits until the server listens.
     pub(super) async fn end(&self) -> Result<(), TestkitError> {
         self.0.change(|condition| condition.is_down = false);
         self.0
@@ -50,7 +50,7 @@ impl Outage {
         self.0.change(|condition| condition.is_stalled = is_stalled);
     }
 
-    /// Notes whether somebody listens.
+    /// Records if the server listens.
     pub(super) fn listening(&self, listens: bool) {
         self.0.change(|condition| condition.listens = listens);
     }
@@ -67,7 +67,8 @@ impl Outage {
         self.0.reached(|condition| !condition.is_stalled).await;
     }
 
-    /// The next cut after this call, whenever it is awaited.
+    /// Returns a future that resolves at the next cut after this call, even if it is first polled
+    /// later.
     pub(super) fn watch_cuts(&self) -> impl Future<Output = ()> + Send + use<> {
         let (outage, before) = (self.clone(), self.0.read(|condition| condition.cuts));
         async move { outage.0.reached(|condition| condition.cuts != before).await }

@@ -1,4 +1,4 @@
-//! One request as it arrived.
+//! A request as it arrived.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -7,9 +7,9 @@ use url::form_urlencoded;
 /// A request with its body as exact bytes.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The verb in capitals.
+    /// The method in capitals.
     pub method: String,
-    /// Path and query as they stood on the request line, still percent-encoded.
+    /// Path and query as on the request line, still percent-encoded.
     pub target: String,
     /// Header fields in order, names in lower case.
     pub headers: Vec<(String, String)>,
@@ -18,7 +18,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// The path, percent-encoded, without the query.
+    /// Returns the path, percent-encoded, without the query.
     #[must_use]
     pub fn path(&self) -> &str {
         self.target
@@ -26,7 +26,7 @@ impl Request {
             .map_or(self.target.as_str(), |(path, _)| path)
     }
 
-    /// The path with its percent-encoding undone, `%2F` included.
+    /// Returns the path with its percent-encoding undone, `%2F` included.
     #[must_use]
     pub fn decoded_path(&self) -> String {
         let mut bytes = Vec::new();
@@ -47,7 +47,7 @@ impl Request {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// The query's pairs, decoded.
+    /// Returns the pairs of the query, decoded.
     #[must_use]
     pub fn query(&self) -> Vec<(String, String)> {
         let query = self.target.split_once('?').map_or("", |(_, query)| query);
@@ -56,7 +56,7 @@ impl Request {
             .collect()
     }
 
-    /// The first header field of that (lower-case) name.
+    /// Returns the first header field of this (lower-case) name.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
@@ -65,7 +65,7 @@ impl Request {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The body as JSON; `Null` when it is not.
+    /// Returns the body as JSON; `Null` if it is not JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or(Value::Null)

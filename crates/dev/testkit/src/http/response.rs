@@ -1,4 +1,4 @@
-//! What a handler wants to happen on the socket.
+//! Responses as steps to carry out on the socket.
 
 use std::time::Duration;
 
@@ -7,58 +7,58 @@ use serde_json::Value;
 
 use crate::reply::Gate;
 
-/// One thing to do on the connection while answering.
+/// A step of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Write these bytes and flush them.
+    /// Writes these bytes and flushes them.
     Bytes(Bytes),
-    /// Do nothing for that long.
+    /// Does nothing for this long.
     Wait(Duration),
-    /// Do nothing until a test opens the gate.
+    /// Does nothing until a test opens the gate.
     Until(Gate),
-    /// Do nothing until the client leaves or the server stops.
+    /// Does nothing until the client leaves or the server stops.
     Hang,
-    /// Close in good order (FIN) at once, whatever the framing promised.
+    /// Closes the connection in good order (FIN) at once, whatever the framing promised.
     Fin,
-    /// Reset the connection (RST).
+    /// Resets the connection (RST).
     Reset,
 }
 
 impl Step {
-    /// A write of some text.
+    /// Returns a step that writes a text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Bytes(Bytes::from(text.into()))
     }
 }
 
-/// How the client learns where the body ends.
+/// Framing: the way the client detects the end of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// `Content-Length` of that many bytes, true or not.
+    /// `Content-Length` with this number of bytes, true or not.
     Length(usize),
-    /// Chunked transfer coding: a chunk per [`Step::Bytes`].
+    /// Chunked transfer coding, one chunk per [`Step::Bytes`].
     Chunked,
     /// `Connection: close`: the body ends with the connection.
     UntilClose,
-    /// No status line and no header at all: the steps are everything that is sent.
+    /// No status line and no headers: only the steps are sent.
     Headless,
 }
 
-/// An answer: head, framing and the steps of the body.
+/// A response: head, framing and the steps of the body.
 #[derive(Clone, Debug)]
 pub struct Response {
     /// The status code.
     pub status: u16,
-    /// Header fields besides those that the framing needs.
+    /// Header fields in addition to those of the framing.
     pub headers: Vec<(String, String)>,
-    /// How the body's end is told.
+    /// Framing of the body.
     pub framing: Framing,
     /// The body.
     pub steps: Vec<Step>,
 }
 
 impl Response {
-    /// A complete answer of known length.
+    /// Returns a complete response of known length.
     pub fn bytes(status: u16, content_type: &str, body: impl Into<Bytes>) -> Self {
         let body = body.into();
         Self {
@@ -69,13 +69,13 @@ impl Response {
         }
     }
 
-    /// A complete JSON answer.
+    /// Returns a complete JSON response.
     #[must_use]
     pub fn json(status: u16, body: &Value) -> Self {
         Self::bytes(status, "application/json", body.to_string())
     }
 
-    /// A streamed answer in chunked coding.
+    /// Returns a streamed response in chunked coding.
     #[must_use]
     pub fn chunked(status: u16, content_type: &str, steps: Vec<Step>) -> Self {
         let headers = vec![("content-type".to_owned(), content_type.to_owned())];
@@ -87,7 +87,7 @@ impl Response {
         }
     }
 
-    /// An answer whose end is the end of the connection.
+    /// Returns a response that ends with the connection.
     #[must_use]
     pub fn until_close(status: u16, headers: Vec<(String, String)>, steps: Vec<Step>) -> Self {
         Self {
@@ -98,7 +98,7 @@ impl Response {
         }
     }
 
-    /// Not an answer: only these steps happen on the socket.
+    /// Returns steps to carry out on the socket without an HTTP response.
     #[must_use]
     pub fn headless(steps: Vec<Step>) -> Self {
         Self {
@@ -109,7 +109,7 @@ impl Response {
         }
     }
 
-    /// The same with one more header field.
+    /// Adds a header field.
     #[must_use]
     pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));

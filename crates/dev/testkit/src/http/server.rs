@@ -1,4 +1,4 @@
-//! The listener and its tasks.
+//! The listener and its connection tasks.
 
 use std::fmt;
 use std::future::Future;
@@ -18,7 +18,7 @@ use crate::{ReservedPort, TestkitError, WAIT_LIMIT};
 
 /// A running server; it stops when dropped.
 pub struct Server {
-    /// Keeps the port while nobody listens there.
+    /// Reserves the port while the server does not listen.
     port: ReservedPort,
     outage: Outage,
     stop: CancellationToken,
@@ -30,11 +30,11 @@ pub struct Server {
 impl Server {
     /// Listens on a free port of 127.0.0.1 and answers every request with `handler`.
     ///
-    /// The handler's future is dropped when its client leaves; what has to happen even then must be
-    /// done before its first await.
+    /// The handler's future is dropped when its client leaves. Work that must be done even then
+    /// belongs before its first await.
     ///
     /// # Errors
-    /// [`TestkitError::Listen`] when no port can be bound.
+    /// Returns [`TestkitError::Listen`] if no port can be bound.
     pub async fn start<H, F>(handler: H) -> Result<Self, TestkitError>
     where
         H: Fn(Request) -> F + Send + Sync + 'static,
@@ -66,60 +66,60 @@ impl Server {
         Ok(server)
     }
 
-    /// Cuts every connection; new ones are taken.
+    /// Cuts every connection; new ones are accepted.
     pub fn cut(&self) {
         self.outage.cut();
     }
 
-    /// Cuts every connection and refuses new ones. Returns when that is so.
+    /// Cuts every connection and refuses new ones. Returns once the server no longer listens.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if that takes too long.
     pub async fn go_down(&self) -> Result<(), TestkitError> {
         self.outage.begin().await
     }
 
-    /// Listens again, at the same address. Returns when that is so.
+    /// Listens again, at the same address. Returns once the server listens.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if that takes too long.
     pub async fn come_back(&self) -> Result<(), TestkitError> {
         self.outage.end().await
     }
 
-    /// From now on takes connections and requests and answers none of them: what would be answered
-    /// waits for [`Server::recover`].
+    /// Stalls the server: it accepts connections and requests, but holds all responses back until
+    /// [`Server::recover`].
     pub fn stall(&self) {
         self.outage.stall(true);
     }
 
-    /// Ends what [`Server::stall`] began.
+    /// Ends a stall begun by [`Server::stall`].
     pub fn recover(&self) {
         self.outage.stall(false);
     }
 
-    /// Where it listens.
+    /// Returns the address that the server listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.port.address()
     }
 
-    /// `http://127.0.0.1:<port>` without a final slash.
+    /// Returns `http://127.0.0.1:<port>` without a final slash.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address())
     }
 
-    /// How many answers were not fully sent because the client had left.
+    /// Returns the number of responses that were not fully sent because the client had left.
     #[must_use]
     pub fn abandoned(&self) -> usize {
         self.abandoned.read(|count| *count)
     }
 
-    /// Waits until at least `count` answers were abandoned by their clients.
+    /// Waits until at least `count` responses were abandoned by their clients.
     ///
     /// # Errors
-    /// [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::TimedOut`] if that takes too long.
     pub async fn wait_for_abandoned(&self, count: usize) -> Result<(), TestkitError> {
         let what = format!("{count} abandoned answers");
         self.abandoned
@@ -127,15 +127,16 @@ impl Server {
             .await
     }
 
-    /// Waits until every connection that was made before has ended, so that whatever was sent on
-    /// it is taken in. For clients that are gone: while one keeps a connection, it waits in vain.
+    /// Waits until every earlier connection has ended, so that everything sent on it is processed.
+    /// Use it only once the clients are gone: it times out while one keeps a connection open.
     ///
     /// # Errors
-    /// [`TestkitError::Unreachable`], [`TestkitError::TimedOut`].
+    /// Returns [`TestkitError::Unreachable`] if the server cannot be reached, and
+    /// [`TestkitError::TimedOut`] if a connection stays open.
     pub async fn settled(&self) -> Result<(), TestkitError> {
         const WHAT: &str = "every connection to end";
-        // Connections are taken in the order in which they were made: when this one is served, all
-        // before it are counted.
+        // Connections are accepted in the order in which they were made: once this one is served,
+        // all earlier ones are counted.
         let last = async {
             let mut last = TcpStream::connect(self.address()).await?;
             last.shutdown().await?;
@@ -178,7 +179,7 @@ impl fmt::Debug for Server {
     }
 }
 
-/// A connection that is counted as long as it is open.
+/// A connection, counted as long as it is open.
 struct Open(Watched<usize>);
 
 impl Open {
@@ -194,7 +195,7 @@ impl Drop for Open {
     }
 }
 
-/// What the listener needs.
+/// State of the listener.
 struct Host<H> {
     address: SocketAddr,
     outage: Outage,
@@ -221,13 +222,13 @@ where
         {}
     }
 
-    /// Takes connections until the server goes down.
+    /// Accepts connections until the server goes down.
     async fn listen(&self, listener: Option<TcpListener>) {
         let listener = match listener {
             Some(listener) => listener,
             None => {
                 self.outage.over().await;
-                // Where the port could not be kept, somebody else may have it for a moment.
+                // If the port could not be reserved, another process may hold it for a moment.
                 let Ok(listener) = TcpListener::bind(self.address).await else {
                     return tokio::task::yield_now().await;
                 };
