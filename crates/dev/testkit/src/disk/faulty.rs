@@ -1,4 +1,4 @@
-//! A disk whose operations fail when a test says so.
+//! A disk whose operations fail on request of a test.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,26 +6,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use nanobot_disk::{Access, Disk, DiskFile, Stamp};
 
-/// How an operation fails.
+/// A way in which an operation can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// `ENOSPC`: no room.
+    /// `ENOSPC`: no space left.
     Full,
-    /// `EIO`: the device is broken, or without power.
+    /// `EIO`: the device is broken or has no power.
     Broken,
-    /// `EROFS`: mounted to be read only.
+    /// `EROFS`: mounted read-only.
     ReadOnly,
-    /// `EACCES`: not allowed.
+    /// `EACCES`: permission denied.
     Denied,
     /// `EMFILE`: too many open files.
     TooManyOpen,
-    /// Reads and the first write get half of what they ask for, later writes find no room;
-    /// everything else works.
+    /// Reads and the first write transfer half of the requested bytes, later writes fail with
+    /// `ENOSPC`; everything else works.
     Short,
 }
 
 impl Fault {
-    /// Every fault.
+    /// All faults.
     pub const ALL: [Self; 6] = [
         Self::Full,
         Self::Broken,
@@ -35,7 +35,7 @@ impl Fault {
         Self::Short,
     ];
 
-    /// The error with the number that Linux and macOS give it.
+    /// Returns the error with the number that Linux and macOS use.
     fn error(self) -> io::Error {
         io::Error::from_raw_os_error(match self {
             Self::Full | Self::Short => 28,
@@ -47,7 +47,7 @@ impl Fault {
     }
 }
 
-/// Another disk, with faults.
+/// A wrapper that injects faults into another disk.
 #[derive(Clone, Debug)]
 pub struct FaultyDisk {
     inner: Arc<dyn Disk>,
@@ -57,19 +57,19 @@ pub struct FaultyDisk {
 #[derive(Debug, Default)]
 struct Plan {
     done: u64,
-    /// The operations from the one to the other, by number, fail.
+    /// The fault, and the range of operation numbers that it affects.
     failing: Option<(Fault, u64, u64)>,
     cut: bool,
 }
 
-/// What an operation is to a fault.
+/// Effect of the current fault on an operation.
 enum Verdict {
     Go,
     Half,
 }
 
 impl FaultyDisk {
-    /// A disk that works as `inner` does.
+    /// Returns a disk that behaves like `inner`.
     #[must_use]
     pub fn new(inner: Arc<dyn Disk>) -> Self {
         Self {
@@ -78,20 +78,21 @@ impl FaultyDisk {
         }
     }
 
-    /// How many operations there were. Each call of a method of [`Disk`] or [`DiskFile`] is one.
+    /// Returns the number of operations so far. Each call of a method of [`Disk`] or [`DiskFile`]
+    /// is one.
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.plan().done
     }
 
-    /// Lets `count` operations fail, from number `from` on, counted from 0.
+    /// Makes `count` operations fail, from number `from` on, counted from 0.
     pub fn fail(&self, fault: Fault, from: u64, count: u64) {
         let mut plan = self.plan();
         plan.failing = Some((fault, from, from.saturating_add(count)));
         plan.cut = false;
     }
 
-    /// Lets everything work again.
+    /// Makes all operations work again.
     pub fn clear(&self) {
         self.plan().failing = None;
     }
@@ -100,7 +101,7 @@ impl FaultyDisk {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts an operation; fails it if it is its turn.
+    /// Counts an operation and fails it if a fault is due.
     fn count(&self) -> io::Result<()> {
         match self.failing_now() {
             None | Some(Fault::Short) => Ok(()),

@@ -1,10 +1,10 @@
-//! A disk in memory that knows what a power cut may leave of it.
+//! A disk in memory that models the data loss of a power cut.
 //!
-//! The model: the content of a file is durable when the file is synced, its name when its folder
-//! is. Until then every sector of 512 bytes is on the disk as it was at some moment since, or as
-//! it was before, whatever the others are; a file may have grown without its content, which reads
-//! as zeros; and each new, changed or removed name is there or not. A rename is one change. That is
-//! what file systems may do, more than any one of them does.
+//! The model: the content of a file is durable once the file is synced, its name once its folder
+//! is. Until then each sector of 512 bytes holds any of its states since the last sync, or the
+//! state before, independently of the others. A file may have grown without its content, which then
+//! reads as zeros. Each new, changed or removed name is present or not; a rename is one change.
+//! This covers everything that file systems may do, more than any one of them does.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -16,7 +16,7 @@ use nanobot_disk::{Access, Disk, DiskFile, Stamp};
 
 const SECTOR: usize = 512;
 
-/// A disk in memory. Clones are the same disk. Paths are absolute; links there are none.
+/// A disk in memory. Clones share the same disk. Paths are absolute; links are not supported.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryDisk {
     shared: Arc<Shared>,
@@ -33,7 +33,7 @@ struct State {
     nodes: Vec<Node>,
     names: BTreeMap<PathBuf, usize>,
     durable_names: BTreeMap<PathBuf, usize>,
-    /// Changes of names since their folders were synced, in order.
+    /// Name changes since their folders were synced, in order.
     unsynced_names: Vec<NameChange>,
     clock: u64,
 }
@@ -94,13 +94,13 @@ impl NameChange {
 }
 
 impl MemoryDisk {
-    /// An empty disk.
+    /// Returns an empty disk.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Puts a durable file there, with the folders above it.
+    /// Adds a durable file and its parent folders.
     #[must_use]
     pub fn with_file(self, path: impl AsRef<Path>, content: &[u8]) -> Self {
         let mut state = self.state();
@@ -130,7 +130,7 @@ impl MemoryDisk {
         self
     }
 
-    /// Every file and what is in it now.
+    /// Returns every file with its current content.
     #[must_use]
     pub fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let state = self.state();
@@ -141,8 +141,8 @@ impl MemoryDisk {
         files.collect()
     }
 
-    /// The disk as one of the power cuts that are possible now leaves it; which one is a matter of
-    /// the seed. This disk stays as it is.
+    /// Returns the disk after a simulated power cut; the seed selects one of the possible outcomes.
+    /// This disk stays unchanged.
     #[must_use]
     pub fn after_power_cut(&self, seed: u64) -> Self {
         let mut luck = Luck::new(seed);
@@ -188,10 +188,10 @@ impl MemoryDisk {
 }
 
 impl Node {
-    /// What may be left of the content.
+    /// Returns content that may survive a power cut.
     fn left(&self, luck: &mut Luck) -> Vec<u8> {
         let mut left = self.durable.clone();
-        // A sector is as it was at one moment: what is lost of it, later changes of it are lost with.
+        // Once a change of a sector is lost, all later changes of that sector are lost too.
         let mut lost = HashSet::new();
         for change in &self.unsynced {
             match change {
@@ -232,10 +232,10 @@ fn write_sectors(
     }
 }
 
-/// A small generator (SplitMix64), and how lucky this power cut is.
+/// A small random generator (SplitMix64) with the survival rate of one power cut.
 struct Luck {
     state: u64,
-    /// Of 8 changes this many survive.
+    /// Number of changes out of 8 that survive.
     survive: u64,
 }
 
@@ -378,7 +378,7 @@ impl Disk for MemoryDisk {
         let mut state = self.state();
         let node = state.find(from)?;
         if from.parent() != to.parent() {
-            // Two folders would have to be synced; no store needs it.
+            // Would require a sync of two folders; no store needs it.
             return Err(io::ErrorKind::CrossesDevices.into());
         }
         state.change(NameChange::Renamed {

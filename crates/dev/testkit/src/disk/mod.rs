@@ -1,4 +1,4 @@
-//! Disks that fail, and a disk that forgets what was not synced.
+//! Disks for tests: one that fails on request, and one that loses unsynced data in a power cut.
 
 mod faulty;
 mod memory;
