@@ -1,4 +1,4 @@
-//! An answer in the shape of Anthropic's messages.
+//! Answers in the format of Anthropic's messages API.
 
 use nanobot_types::Usage;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use super::openai::halves;
 use crate::json::set;
 use crate::reply::Answer;
 
-/// A whole `message`.
+/// Returns a whole `message`.
 pub(super) fn message(echo: &Echo, answer: &Answer) -> Value {
     let mut content = Vec::new();
     if let Some(reasoning) = &answer.reasoning {
@@ -20,7 +20,7 @@ pub(super) fn message(echo: &Echo, answer: &Answer) -> Value {
         content.push(json!({"type": "text", "text": text}));
     }
     for (index, call) in answer.calls.iter().enumerate() {
-        // The vendor parses the arguments itself; what is no JSON arrives as text.
+        // The vendor parses the arguments itself; invalid JSON is sent as text.
         let input: Value =
             serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!(call.arguments));
         content.push(json!({
@@ -33,7 +33,7 @@ pub(super) fn message(echo: &Echo, answer: &Answer) -> Value {
     message
 }
 
-/// The events of a streamed `message`.
+/// Returns the events of a streamed `message`.
 pub(super) fn frames(echo: &Echo, answer: &Answer) -> Frames {
     let mut frames = Frames::new(|kind, message| event(Some("error"), &error(kind, message)));
     frames.push(named(
@@ -94,12 +94,12 @@ pub(super) fn frames(echo: &Echo, answer: &Answer) -> Frames {
     frames
 }
 
-/// An error inside a stream, or in place of a whole answer.
+/// Returns an error inside a stream or in place of a whole answer.
 pub(super) fn error(kind: &str, message: &str) -> Value {
     json!({"type": "error", "error": {"type": kind, "message": message}})
 }
 
-/// The error object that goes with a status.
+/// Returns the error object for a status.
 pub(super) fn status_error(status: u16, code: Option<&str>, message: &str) -> Value {
     let kind = match status {
         401 => "authentication_error",
@@ -143,7 +143,7 @@ fn stop_reason(answer: &Answer) -> &str {
     }
 }
 
-/// The last block's end belongs to the frames that tell the answer is whole.
+/// Ends a block. The end of the last block belongs to the closing frames.
 fn close_block(frames: &mut Frames, index: usize, is_last: bool) {
     if is_last {
         frames.push_close(block_stop(index));

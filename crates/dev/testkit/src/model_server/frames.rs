@@ -1,4 +1,4 @@
-//! Server-sent events of one answer, and how the scripted ending bends them.
+//! Server-sent events of an answer, modified by its scripted ending.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use crate::reply::{Answer, Ending};
 /// The frames of a streamed answer.
 #[derive(Default)]
 pub(super) struct Frames {
-    /// Everything up to the last piece of content.
+    /// Frames up to the last piece of content.
     content: Vec<Frame>,
-    /// What tells the client that the answer is whole.
+    /// Closing frames, which tell the client that the answer is complete.
     close: Vec<String>,
-    /// How this vendor puts an error into a running stream.
+    /// The vendor's format of an error inside a stream.
     error: Option<fn(&str, &str) -> String>,
 }
 
@@ -32,7 +32,7 @@ impl Frames {
         }
     }
 
-    /// A frame without visible text.
+    /// Adds a frame without visible text.
     pub(super) fn push(&mut self, text: String) {
         self.content.push(Frame {
             text,
@@ -40,7 +40,7 @@ impl Frames {
         });
     }
 
-    /// A piece of the visible text, sent after the scripted pause.
+    /// Adds a piece of the visible text, sent after the scripted pause.
     pub(super) fn push_delta(&mut self, text: String) {
         self.content.push(Frame {
             text,
@@ -84,7 +84,7 @@ impl Frames {
     }
 }
 
-/// The answer as one JSON body.
+/// Returns the answer as one JSON body.
 pub(super) fn respond_whole(
     answer: &Answer,
     message: &Value,
@@ -111,7 +111,7 @@ pub(super) fn respond_whole(
     response
 }
 
-/// One event: `event:` only where the vendor names its events.
+/// Formats an event; `event:` is included only if the vendor names its events.
 pub(super) fn event(name: Option<&str>, data: &Value) -> String {
     match name {
         Some(name) => format!("event: {name}\ndata: {data}\n\n"),

@@ -1,4 +1,4 @@
-//! An answer in the shape of OpenAI's chat completions.
+//! Answers in the format of OpenAI's chat completions API.
 
 use nanobot_types::Usage;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::reply::Answer;
 
 const CREATED: u64 = 1_700_000_000;
 
-/// `chat.completion`.
+/// Returns a `chat.completion`.
 pub(super) fn message(echo: &Echo, answer: &Answer) -> Value {
     let text = answer.text();
     let mut message = json!({"role": "assistant", "content": text});
@@ -40,7 +40,8 @@ pub(super) fn message(echo: &Echo, answer: &Answer) -> Value {
     })
 }
 
-/// `chat.completion.chunk`s: role, reasoning, text, calls with their arguments in two pieces.
+/// Returns `chat.completion.chunk`s: role, reasoning, text, and calls with their arguments in two
+/// pieces.
 pub(super) fn frames(echo: &Echo, answer: &Answer) -> Frames {
     let mut frames = Frames::new(|kind, message| event(None, &error(kind, message)));
     frames.push(chunk(
@@ -77,12 +78,12 @@ pub(super) fn frames(echo: &Echo, answer: &Answer) -> Frames {
     frames
 }
 
-/// An error inside a stream, or in place of a whole answer.
+/// Returns an error inside a stream or in place of a whole answer.
 pub(super) fn error(kind: &str, message: &str) -> Value {
     json!({"error": {"message": message, "type": kind, "param": null, "code": null}})
 }
 
-/// The error object that goes with a status.
+/// Returns the error object for a status.
 pub(super) fn status_error(status: u16, code: Option<&str>, message: &str) -> Value {
     let (kind, usual_code) = match status {
         401 => ("invalid_request_error", Some("invalid_api_key")),
@@ -126,7 +127,7 @@ fn usage(usage: Usage) -> Value {
     })
 }
 
-/// A text in two pieces, cut between characters; one piece when there is nothing to cut.
+/// Splits a text into two pieces between characters; a text too short to split is one piece.
 pub(super) fn halves(text: &str) -> Vec<&str> {
     let middle = text
         .char_indices()

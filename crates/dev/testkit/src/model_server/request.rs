@@ -1,4 +1,4 @@
-//! A recorded request and the questions that scripts ask of it.
+//! A recorded request, with accessors for scripts.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -6,8 +6,8 @@ use serde_json::value::RawValue;
 
 use crate::http::Request;
 
-/// The mark as compact JSON has it, behind another member of its block or before it. In a text it
-/// would not match, because quotes are escaped there.
+/// The cache mark in compact JSON, after or before another member of its block. It does not match
+/// inside a text, because quotes are escaped there.
 const CACHE_MARKS: [&str; 2] = [
     r#","cache_control":{"type":"ephemeral"}"#,
     r#""cache_control":{"type":"ephemeral"},"#,
@@ -24,7 +24,7 @@ struct RawBody<'a> {
     messages: Vec<&'a RawValue>,
 }
 
-/// Which vendor's shape a request has.
+/// API that a request uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Api {
     /// `POST …/chat/completions`.
@@ -33,14 +33,14 @@ pub enum Api {
     Anthropic,
 }
 
-/// A request for a completion as it arrived.
+/// A completion request as it arrived.
 #[derive(Clone, Debug)]
 pub struct ModelRequest {
-    /// The shape, by path.
+    /// The API, determined by the path.
     pub api: Api,
     /// Path, headers and the body's exact bytes.
     pub http: Request,
-    /// The body; `Null` when it was no JSON.
+    /// The body; `Null` if it was not JSON.
     pub json: Value,
 }
 
@@ -50,7 +50,7 @@ impl ModelRequest {
         Self { api, http, json }
     }
 
-    /// Whether a stream was asked for.
+    /// Returns `true` if a stream was requested.
     #[must_use]
     pub fn is_stream(&self) -> bool {
         self.json
@@ -59,7 +59,7 @@ impl ModelRequest {
             .unwrap_or_default()
     }
 
-    /// The model asked for.
+    /// Returns the requested model.
     #[must_use]
     pub fn model(&self) -> &str {
         self.json
@@ -68,7 +68,7 @@ impl ModelRequest {
             .unwrap_or_default()
     }
 
-    /// The messages; for Anthropic without the system prompt.
+    /// Returns the messages; for Anthropic without the system prompt.
     #[must_use]
     pub fn messages(&self) -> &[Value] {
         self.json
@@ -78,7 +78,7 @@ impl ModelRequest {
             .unwrap_or_default()
     }
 
-    /// The system prompt as one text; empty when there is none.
+    /// Returns the system prompt as one text; empty if there is none.
     #[must_use]
     pub fn system(&self) -> String {
         match self.api {
@@ -96,7 +96,8 @@ impl ModelRequest {
         }
     }
 
-    /// The text of the newest user message that is more than tool results; empty when there is none.
+    /// Returns the text of the newest user message that is not only tool results; empty if there is
+    /// none.
     #[must_use]
     pub fn last_user_text(&self) -> String {
         let users = self
@@ -110,8 +111,9 @@ impl ModelRequest {
         texts.find(|text| !text.is_empty()).unwrap_or_default()
     }
 
-    /// The outputs of the tool results after the newest assistant message, in order. Empty when the
-    /// request opens a turn, so a script can tell "call a tool" from "say what it found".
+    /// Returns the outputs of the tool results after the newest assistant message, in order. The
+    /// list is empty if the request opens a turn, so a script can distinguish between calling a
+    /// tool and reporting its result.
     #[must_use]
     pub fn tool_results(&self) -> Vec<String> {
         let newest = self
@@ -122,9 +124,9 @@ impl ModelRequest {
         newest.iter().flat_map(results_of).collect()
     }
 
-    /// What the vendor's cache sees, each element as its exact bytes without cache marks: the tools, then
-    /// the system prompt, then the messages. A request keeps the cache warm when the prompt of the one
-    /// before it is a prefix of its own.
+    /// Returns the input of the vendor's prompt cache, each element as its exact bytes without
+    /// cache marks: the tools, then the system prompt, then the messages. A request hits the cache
+    /// if the previous request's prompt is a prefix of its own.
     #[must_use]
     pub fn prompt(&self) -> Vec<String> {
         let Ok(body) = serde_json::from_slice::<RawBody<'_>>(&self.http.body) else {
@@ -146,7 +148,7 @@ impl ModelRequest {
             .collect()
     }
 
-    /// Names of the offered tools in order.
+    /// Returns the names of the offered tools, in order.
     #[must_use]
     pub fn tool_names(&self) -> Vec<&str> {
         let tools = self
@@ -185,7 +187,7 @@ fn results_of(message: &Value) -> Vec<String> {
         .collect()
 }
 
-/// The text of a content: a string, or its text blocks joined by newlines.
+/// Returns the text of a content: a string, or its text blocks joined by newlines.
 fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),

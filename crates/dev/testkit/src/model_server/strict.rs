@@ -1,7 +1,7 @@
-//! What the vendors refuse.
+//! Request validation as strict as the vendors'.
 //!
-//! The rules are the documented ones plus those that only some vendors apply (unique ids over the whole
-//! transcript, arguments that parse), because a client has to satisfy them all.
+//! The rules are the documented ones plus those that only some vendors apply (unique ids in the
+//! whole transcript, arguments that parse), because a client has to satisfy them all.
 
 mod anthropic;
 mod openai;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{Api, ModelRequest};
 
-/// Everything wrong with a request; the first problem is the one that the vendor would name.
+/// Returns all problems of a request; the first is the one that the vendor would report.
 pub(super) fn problems(request: &ModelRequest) -> Vec<String> {
     let mut found = Problems::default();
     if !request.json.is_object() {

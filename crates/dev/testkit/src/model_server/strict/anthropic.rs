@@ -42,7 +42,7 @@ pub(super) fn check(request: &ModelRequest, found: &mut Problems) {
     });
 }
 
-/// The blocks of a content; a plain text counts as none.
+/// Returns the blocks of a content; a plain text has none.
 fn blocks<'a>(place: &str, content: Option<&'a Value>, found: &mut Problems) -> &'a [Value] {
     match content {
         Some(Value::String(content)) => {
@@ -103,7 +103,7 @@ fn check_assistant(
     }
 }
 
-/// A user message opens with one result for every open call.
+/// Checks that a user message begins with one result for every open call.
 fn check_user(place: &str, blocks: &[Value], open: &mut BTreeSet<String>, found: &mut Problems) {
     let mut results_allowed = true;
     for (index, block) in blocks.iter().enumerate() {
