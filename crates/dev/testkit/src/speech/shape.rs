@@ -1,4 +1,5 @@
-//! Reads requests for texts as strictly as vendors document them; an error is the reason for 400.
+//! Validates transcription requests as strictly as the vendors document them; an error is the
+//! reason for 400.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use super::Heard;
 use crate::http::{Request, Response};
 use crate::telegram::multipart::{boundary, parts};
 
-/// Which vendor's request it is.
+/// Request format, by vendor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     Form,
@@ -68,7 +69,7 @@ fn owned(text: &str) -> String {
     text.to_owned()
 }
 
-/// An object with no other fields than these.
+/// Returns the object if it has no other fields than these.
 fn object<'a>(value: &'a Value, fields: &[&str]) -> Result<&'a Map<String, Value>, String> {
     let object = value.as_object().ok_or("an object is missing")?;
     match object.keys().find(|key| !fields.contains(&key.as_str())) {
