@@ -1,4 +1,4 @@
-//! A channel that runs with an assistant that a test plays.
+//! Runs a channel with an assistant played by a test.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,8 @@ use super::Assistant;
 use crate::WAIT_LIMIT;
 use crate::notes::NoteBook;
 
-/// How long a channel may take to stop on a busy machine: less than any poll that it could wait for.
+/// Maximum time that a channel may take to stop on a busy machine, shorter than any poll that it
+/// could wait for.
 const STOP_WITHIN: Duration = Duration::from_secs(40);
 
 /// A run of a channel.
@@ -24,7 +25,7 @@ pub struct ChannelRun {
 }
 
 impl ChannelRun {
-    /// Runs a channel (again) with an assistant that understands these commands.
+    /// Starts a channel with an assistant that understands these commands.
     #[must_use]
     pub fn start(
         channel: Arc<dyn Channel>,
@@ -48,10 +49,10 @@ impl ChannelRun {
         Self { cancel, run }
     }
 
-    /// Tells the channel to stop, and waits until it did.
+    /// Stops the channel and waits for its end.
     ///
     /// # Errors
-    /// It took longer than 40 s, panicked, or ended with an error.
+    /// Returns an error if the channel took longer than 40 s, panicked, or ended with an error.
     pub async fn stop(self) -> anyhow::Result<()> {
         self.cancel.cancel();
         let ended = tokio::time::timeout(STOP_WITHIN, self.run)
@@ -60,10 +61,11 @@ impl ChannelRun {
         Ok(ended??)
     }
 
-    /// Waits for the end of a run that nobody told to stop, and returns its error.
+    /// Waits for the end of a run that was not stopped, and returns its error.
     ///
     /// # Errors
-    /// It did not end within [`WAIT_LIMIT`], panicked, or ended without an error.
+    /// Returns an error if the run did not end within [`WAIT_LIMIT`], panicked, or ended without an
+    /// error.
     pub async fn end(self) -> anyhow::Result<ChannelError> {
         match tokio::time::timeout(WAIT_LIMIT, self.run)
             .await
