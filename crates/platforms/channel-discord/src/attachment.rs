@@ -4,7 +4,7 @@ use nanobot_channel::{ChannelContext, MediaError, MediaRef, TranscribeError};
 use serenity::model::channel::{Attachment, Message, MessageFlags};
 
 use crate::api::Api;
-use crate::error::CallError;
+use crate::error::{CallError, Refusal};
 
 /// What became of an attachment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl FetchError {
             self,
             Self::TooLarge { .. }
                 | Self::Media(MediaError::TooLarge { .. })
-                | Self::Call(CallError::Refused { status: 413, .. })
+                | Self::Call(CallError::Refused(Refusal { status: 413, .. }))
         )
     }
 }

@@ -1,6 +1,6 @@
-//! What may come of a call, and what that means to a channel.
+//! Discord's refusals and their meaning to a channel.
 
-use std::time::Duration;
+use std::fmt;
 
 use nanobot_channel::ChannelError;
 
@@ -9,100 +9,75 @@ const TOO_LARGE: u64 = 40_005;
 /// There is no such message (any more).
 const UNKNOWN_MESSAGE: u64 = 10_008;
 
-/// Why a call failed. Texts hold no token.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum CallError {
-    /// The server answered that it will not.
-    #[error("{message} (status {status}, code {code})")]
-    Refused {
-        /// The HTTP status.
-        status: u16,
-        /// Discord's own number; 0 where it says none.
-        code: u64,
-        /// In the server's words.
-        message: String,
-    },
-    /// The server asks to come again later.
-    #[error("too many requests; again in {} ms", .0.as_millis())]
-    Limited(Duration),
-    /// The request did not get there, or something between here and Discord answered.
-    #[error("{0}")]
-    Unreachable(String),
-    /// The request may have got there, but there is no answer.
-    #[error("{0}")]
-    Interrupted(String),
-    /// There is an answer that is none of Discord's.
-    #[error("the answer cannot be understood: {0}")]
-    Misunderstood(String),
-    /// There is no client to ask with.
-    #[error("no connection can be made: {0}")]
-    Setup(String),
+/// Why a call failed.
+pub(crate) type CallError = nanobot_channel_kit::CallError<Refusal>;
+
+/// An answer of Discord that it will not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// The HTTP status.
+    pub(crate) status: u16,
+    /// Discord's own number; 0 where it says none.
+    pub(crate) code: u64,
+    /// In the server's words.
+    pub(crate) message: String,
 }
 
-impl CallError {
-    /// The pause the server asks for.
-    pub(crate) fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Limited(pause) => Some(*pause),
-            _ => None,
-        }
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            status,
+            code,
+            message,
+        } = self;
+        write!(f, "{message} (status {status}, code {code})")
     }
+}
 
-    /// Whether the message that a call is about is gone.
+impl Refusal {
+    /// `true` if the message that a call is about is gone.
     pub(crate) fn is_about_a_lost_message(&self) -> bool {
-        matches!(
-            self,
-            Self::Refused {
-                code: UNKNOWN_MESSAGE,
-                ..
-            }
-        )
-    }
-
-    /// Whether trying again later may help.
-    pub(crate) fn is_transient(&self) -> bool {
-        match self {
-            Self::Refused { status, .. } => *status >= 500,
-            Self::Limited(_) | Self::Unreachable(_) | Self::Interrupted(_) => true,
-            Self::Misunderstood(_) | Self::Setup(_) => false,
-        }
-    }
-
-    /// The same for a call that does no harm when it is made twice.
-    pub(crate) fn repeatable(self) -> ChannelError {
-        nanobot_channel_kit::repeatable(self.into())
+        self.code == UNKNOWN_MESSAGE
     }
 }
 
-impl From<CallError> for ChannelError {
-    fn from(error: CallError) -> Self {
-        let text = error.to_string();
-        match error {
-            CallError::Limited(retry_after) => Self::RateLimited { retry_after },
-            CallError::Unreachable(_) | CallError::Setup(_) => Self::Unavailable(text),
-            CallError::Interrupted(_) | CallError::Misunderstood(_) => Self::Ambiguous(text),
-            CallError::Refused { status, code, .. } => match status {
-                401 => Self::Auth(text),
-                413 => Self::TooLarge(text),
-                _ if code == TOO_LARGE => Self::TooLarge(text),
-                403 | 404 => Self::NotFound(text),
-                500.. => Self::Unavailable(text),
-                _ => Self::Refused(text),
-            },
+impl nanobot_channel_kit::Refusal for Refusal {
+    fn meaning(&self) -> ChannelError {
+        let text = self.to_string();
+        match self.status {
+            401 => ChannelError::Auth(text),
+            413 => ChannelError::TooLarge(text),
+            _ if self.code == TOO_LARGE => ChannelError::TooLarge(text),
+            403 | 404 => ChannelError::NotFound(text),
+            500.. => ChannelError::Unavailable(text),
+            _ => ChannelError::Refused(text),
         }
+    }
+}
+
+/// `true` if trying again later may help.
+pub(crate) fn is_transient(error: &CallError) -> bool {
+    match error {
+        CallError::Refused(refusal) => refusal.status >= 500,
+        CallError::RateLimited(_) | CallError::Unreachable(_) | CallError::Interrupted(_) => true,
+        CallError::Misunderstood(_) | CallError::Setup(_) => false,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
     fn a_refusal_means_what_its_numbers_say() {
-        let refused = |status, code| CallError::Refused {
-            status,
-            code,
-            message: "No".to_owned(),
+        let refused = |status, code| {
+            CallError::Refused(Refusal {
+                status,
+                code,
+                message: "No".to_owned(),
+            })
         };
         let table = [
             (
@@ -134,7 +109,7 @@ mod tests {
                 "the platform cannot be reached: No (status 503, code 0)",
             ),
             (
-                CallError::Limited(Duration::from_millis(1500)),
+                CallError::RateLimited(Duration::from_millis(1500)),
                 "rate limited for 1500 ms",
             ),
             (

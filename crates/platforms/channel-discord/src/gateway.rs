@@ -1,22 +1,28 @@
 //! One connection to the gateway, from its opening to its end.
 
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::Duration;
 
 use nanobot_channel::{ChannelContext, ChannelError};
-use nanobot_channel_kit::wrong;
+use nanobot_channel_kit::call::LONGEST_PAUSE;
+use nanobot_channel_kit::websocket::{Incoming, WebSocket};
+use nanobot_channel_kit::{chance, wrong};
+use reqwest::Url;
 use serde::Deserialize;
 use serenity::model::application::Interaction;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::api::{Body, CLOCK_LIMIT};
+use crate::api::Body;
 use crate::channel::DiscordChannel;
 use crate::error::CallError;
 use crate::frame::{self, Frame, Hello, RawMessage, Ready, op};
 use crate::route::Route;
-use crate::socket::{Incoming, Socket};
 
+/// The time that connecting may take.
+const HANDSHAKE: Duration = Duration::from_secs(15);
+/// A close code that keeps the session, unlike 1000.
+const TO_RESUME: u16 = 4000;
+const UNEXPECTED: &str = "the gateway does not speak as expected";
 /// How long the gateway may take for its first word.
 const HELLO_TIME: Duration = Duration::from_secs(15);
 /// The longest pause between heartbeats that is believed: clocks cannot add just any number.
@@ -57,7 +63,7 @@ pub(crate) struct Job {
 pub(crate) struct Connection<'a> {
     channel: &'a DiscordChannel,
     context: &'a ChannelContext,
-    socket: Socket,
+    socket: WebSocket,
     /// Where it leads.
     url: String,
     interval: Duration,
@@ -79,20 +85,22 @@ impl<'a> Connection<'a> {
             Some(session) => session.url.clone(),
             None => gateway_address(channel).await?,
         };
-        let mut socket = Socket::open(&channel.api, &url)
-            .await
-            .map_err(|error| End::Lost(error.to_string()))?;
+        let opened = WebSocket::open(&channel.api.rest, &with_version(&url), HANDSHAKE).await;
+        let mut socket = opened.map_err(|error: CallError| End::Lost(error.to_string()))?;
         let interval = match tokio::time::timeout(HELLO_TIME, socket.next()).await {
-            Ok(Incoming::Text(text)) => greeting(text.as_str())?,
-            Ok(Incoming::Closed(reason)) => return Err(closed(channel, reason)),
-            Ok(Incoming::Broken(why)) => return Err(End::Lost(channel.api.scrub(&why))),
+            Ok(Ok(Incoming::Text(text))) => greeting(&text)?,
+            Ok(Ok(Incoming::Closed(reason))) => return Err(closed(channel, reason)),
+            Ok(Ok(Incoming::Binary(_) | Incoming::Life)) => {
+                return Err(End::Lost(UNEXPECTED.to_owned()));
+            }
+            Ok(Err(why)) => return Err(End::Lost(channel.api.rest.scrub(&why))),
             Err(_) => return Err(End::Lost("the gateway says nothing".to_owned())),
         };
         let request = match &session {
             Some(session) => frame::resume(&channel.config, session, dealt_with),
             None => frame::identify(&channel.config),
         };
-        socket.send(&request).await.map_err(End::Lost)?;
+        socket.send(request.to_string()).await.map_err(End::Lost)?;
         let next_beat = Instant::now() + interval.mul_f64(chance());
         Ok(Self {
             channel,
@@ -145,13 +153,13 @@ impl<'a> Connection<'a> {
 
     /// Leaves, so that the session can go on.
     pub(crate) async fn leave(self) {
-        self.socket.leave().await;
+        self.socket.close(TO_RESUME).await;
     }
 
     async fn beat(&mut self) -> Result<(), End> {
         let dealt_with = self.channel.with_cursor(|cursor| cursor.dealt_with());
         self.socket
-            .send(&frame::heartbeat(dealt_with))
+            .send(frame::heartbeat(dealt_with).to_string())
             .await
             .map_err(End::Lost)?;
         self.next_beat = Instant::now() + self.interval;
@@ -159,13 +167,14 @@ impl<'a> Connection<'a> {
         Ok(())
     }
 
-    async fn take(&mut self, incoming: Incoming) -> Result<Option<Job>, End> {
+    async fn take(&mut self, incoming: Result<Incoming, String>) -> Result<Option<Job>, End> {
         let text = match incoming {
-            Incoming::Text(text) => text,
-            Incoming::Closed(reason) => return Err(closed(self.channel, reason)),
-            Incoming::Broken(why) => return Err(End::Lost(self.channel.api.scrub(&why))),
+            Ok(Incoming::Text(text)) => text,
+            Ok(Incoming::Binary(_) | Incoming::Life) => return Ok(None),
+            Ok(Incoming::Closed(reason)) => return Err(closed(self.channel, reason)),
+            Err(why) => return Err(End::Lost(self.channel.api.rest.scrub(&why))),
         };
-        let frame = match Frame::read(text.as_str()) {
+        let frame = match Frame::read(&text) {
             Ok(frame) => frame,
             Err(error) => {
                 tracing::warn!(channel = %self.channel.name, %error, "a frame of the gateway could not be read");
@@ -264,9 +273,18 @@ impl<'a> Connection<'a> {
 fn greeting(text: &str) -> Result<Duration, End> {
     let frame = Frame::read(text).ok().filter(|frame| frame.op == op::HELLO);
     let hello = frame.and_then(|frame| frame.content::<Hello>().ok());
-    let hello =
-        hello.ok_or_else(|| End::Lost("the gateway does not speak as expected".to_owned()))?;
+    let hello = hello.ok_or_else(|| End::Lost(UNEXPECTED.to_owned()))?;
     Ok(Duration::from_millis(hello.heartbeat_interval.max(1)).min(LONGEST_INTERVAL))
+}
+
+/// Returns the address of a gateway with the protocol's version.
+fn with_version(address: &str) -> String {
+    let url = Url::parse(address.trim()).ok();
+    let Some(mut url) = url.filter(|url| url.query().is_none()) else {
+        return address.to_owned();
+    };
+    url.set_query(Some("v=10&encoding=json"));
+    url.into()
 }
 
 /// Where the gateway is.
@@ -287,7 +305,9 @@ async fn gateway_address(channel: &DiscordChannel) -> Result<String, End> {
         .call::<Gateway>(&Route::gateway(), Body::Empty)
         .await;
     let gateway = asked.map_err(|error| match error {
-        CallError::Limited(pause) => End::Down(ChannelError::RateLimited { retry_after: pause }),
+        CallError::RateLimited(pause) => {
+            End::Down(ChannelError::RateLimited { retry_after: pause })
+        }
         error => match error.repeatable() {
             ChannelError::Unavailable(why) => End::Lost(why),
             error => End::Down(error),
@@ -298,7 +318,7 @@ async fn gateway_address(channel: &DiscordChannel) -> Result<String, End> {
         .filter(|limit| limit.remaining == 0)
     {
         tracing::warn!(channel = %channel.name, reset_after = limit.reset_after, "the sessions of the day are used up");
-        let retry_after = Duration::from_millis(limit.reset_after).min(CLOCK_LIMIT);
+        let retry_after = Duration::from_millis(limit.reset_after).min(LONGEST_PAUSE);
         return Err(End::Down(ChannelError::RateLimited { retry_after }));
     }
     if let Some(shards) = gateway.shards.filter(|shards| *shards > 1) {
@@ -321,7 +341,7 @@ fn closed(channel: &DiscordChannel, reason: Option<(u16, String)>) -> End {
     let Some((code, reason)) = reason else {
         return End::Lost("the gateway hung up".to_owned());
     };
-    let why = channel.api.scrub(&format!(
+    let why = channel.api.rest.scrub(&format!(
         "the gateway closed the connection: {reason} (code {code})"
     ));
     match code {
@@ -367,10 +387,4 @@ fn privileges(intents: u64) -> String {
         .filter(|(bit, _)| intents & bit != 0)
         .map(|(_, name)| format!("\"{name}\""));
     asked.collect::<Vec<_>>().join(" and ")
-}
-
-/// A number from 0 to 1. Hash seeds are random enough for pauses.
-pub(crate) fn chance() -> f64 {
-    let random = RandomState::new().build_hasher().finish();
-    f64::from(u32::try_from(random >> 32).unwrap_or_default()) / f64::from(u32::MAX)
 }

@@ -38,7 +38,6 @@ mod reaction;
 mod receive;
 mod route;
 mod seen;
-mod socket;
 mod threads;
 mod upload;
 

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use crate::api::Body;
 use crate::channel::DiscordChannel;
-use crate::error::CallError;
+use crate::error::{CallError, Refusal};
 use crate::frame::RawMessage;
 use crate::receive::Next;
 use crate::route::Route;
@@ -179,10 +179,10 @@ impl<'a> CatchUp<'a> {
                 seen.catch_up(behind);
             }
             Err(
-                error @ CallError::Refused {
+                error @ CallError::Refused(Refusal {
                     status: 400 | 403 | 404,
                     ..
-                },
+                }),
             ) => {
                 tracing::info!(channel = %name, chat = %behind.channel, %error, "a channel is not to be read any more");
                 seen.forget(behind.channel);
@@ -194,7 +194,7 @@ impl<'a> CatchUp<'a> {
                 self.failed.insert(behind.channel);
                 self.pause = self.pause.max(error.retry_after().unwrap_or_default());
                 // Whatever is wrong is not with this channel alone.
-                if !matches!(error, CallError::Refused { .. }) {
+                if !matches!(error, CallError::Refused(_)) {
                     self.end_round();
                 }
             }

@@ -5,6 +5,7 @@
 //! What may be lost has no key of its own, hence no nonce, and quotes nothing.
 
 use nanobot_channel::{ChannelError, MessageId as SentId, OutboundPart, Sent};
+use nanobot_channel_kit::upload::{is_address, name_of};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serenity::builder::{
@@ -17,10 +18,10 @@ use sha2::{Digest as _, Sha256};
 
 use crate::api::Body;
 use crate::channel::DiscordChannel;
-use crate::error::CallError;
+use crate::error::{CallError, Refusal};
 use crate::place::Place;
 use crate::route::Route;
-use crate::upload::{self, UploadError, name_of};
+use crate::upload::{UploadError, form};
 
 /// How many rows of buttons a message takes, and how many buttons a row.
 const ROWS: usize = 5;
@@ -64,28 +65,27 @@ impl DiscordChannel {
         media: &nanobot_channel::MediaRef,
         message: CreateMessage,
     ) -> Result<MessageId, ChannelError> {
-        if upload::is_address(media) {
+        if is_address(media) {
             return Ok(self
                 .create_message(place, message.content(&media.location))
                 .await?);
         }
-        let uploaded = match upload::form(media, json_of(&decorated(message.clone(), place))).await
-        {
+        let uploaded = match form(media, json_of(&decorated(message.clone(), place))).await {
             Ok(form) => self
                 .post(place, Body::Form(form))
                 .await
                 .map_err(UploadError::Call),
             Err(error) => Err(error),
         };
-        match uploaded {
-            Err(UploadError::Call(error)) if !is_about_the_file(&error) => Err(error.into()),
-            Err(error) => {
-                tracing::warn!(channel = %self.name, %error, file = name_of(media), "a file could not be sent");
-                let note = format!("[attachment: {} - send failed]", name_of(media));
-                Ok(self.create_message(place, message.content(note)).await?)
-            }
-            Ok(id) => Ok(id),
-        }
+        let error = match uploaded.map_err(UploadError::into_call) {
+            Ok(id) => return Ok(id),
+            Err(Ok(error)) => return Err(error.into()),
+            Err(Err(error)) => error,
+        };
+        let file = name_of(media);
+        tracing::warn!(channel = %self.name, %error, file, "a file could not be sent");
+        let note = format!("[attachment: {file} - send failed]");
+        Ok(self.create_message(place, message.content(note)).await?)
     }
 
     async fn send_text(
@@ -104,7 +104,7 @@ impl DiscordChannel {
             match self.edit_message(place, draft, edit).await {
                 Ok(()) => return Ok(draft),
                 // Somebody took the draft away: the reply is a message of its own.
-                Err(error) if error.is_about_a_lost_message() => {}
+                Err(error) if error.is(Refusal::is_about_a_lost_message) => {}
                 Err(error) => return Err(error.repeatable()),
             }
         }
@@ -214,14 +214,6 @@ fn button_rows(part: &OutboundPart) -> Vec<CreateActionRow> {
         CreateActionRow::Buttons(buttons.collect())
     });
     rows.collect()
-}
-
-/// Whether a refusal means the file alone, so that the rest of the message can go.
-fn is_about_the_file(error: &CallError) -> bool {
-    matches!(
-        ChannelError::from(error.clone()),
-        ChannelError::Refused(_) | ChannelError::TooLarge(_)
-    )
 }
 
 #[cfg(test)]

@@ -8,13 +8,13 @@ use std::time::Duration;
 use nanobot_channel::{
     AccessDecision, Admission, ChannelContext, ChannelError, ChatKind, InboundMessage,
 };
-use nanobot_channel_kit::{Handling, growing_pause};
+use nanobot_channel_kit::{Handling, backoff, chance, jittered_backoff};
 use serenity::builder::CreateMessage;
 use tokio::sync::mpsc;
 
 use crate::channel::DiscordChannel;
 use crate::frame::RawMessage;
-use crate::gateway::{Connection, End, Job, Work, chance};
+use crate::gateway::{Connection, End, Job, Work};
 use crate::inbound::Candidate;
 use crate::interaction::channel_of;
 use crate::missed::CatchUp;
@@ -85,10 +85,10 @@ impl DiscordChannel {
     /// chance, so that many who failed together do not come back together.
     pub(crate) fn pause(&self, failures: u32) -> Duration {
         let first = self.config.reconnect_pause();
-        let pause = failures
-            .checked_sub(1)
-            .map_or(first / 5, |doublings| growing_pause(first, doublings));
-        pause + pause.mul_f64(chance() / 4.0)
+        match failures.checked_sub(1) {
+            Some(doublings) => jittered_backoff(first, doublings),
+            None => jittered_backoff(first / 5, 0),
+        }
     }
 
     /// One connection. Also says how much came of it.
@@ -232,7 +232,7 @@ impl DiscordChannel {
                     context
                         .progress
                         .degraded("messages cannot be stored now; they wait");
-                    tokio::time::sleep(growing_pause(STORE_PAUSE, tries)).await;
+                    tokio::time::sleep(backoff(STORE_PAUSE, tries)).await;
                     tries += 1;
                 }
                 Admission::ShuttingDown => return Next::Stop,

@@ -12,7 +12,7 @@ use serenity::model::channel::ChannelType;
 use serenity::model::id::ChannelId;
 
 use crate::api::{Api, Body};
-use crate::error::CallError;
+use crate::error::{CallError, is_transient};
 use crate::route::Route;
 
 /// How many channels are remembered.
@@ -35,7 +35,7 @@ impl Threads {
         if let Err(error) = &asked {
             tracing::warn!(%channel, %error, "a channel cannot be looked up and counts as no thread");
             // A passing trouble is no answer.
-            if error.is_transient() {
+            if is_transient(error) {
                 return None;
             }
         }
@@ -82,7 +82,7 @@ async fn ask(channel: ChannelId, api: &Api) -> Result<Option<ChannelId>, CallErr
             .await
         {
             Ok(found) => return Ok(parent_of_kind(found.kind, found.parent_id)),
-            Err(error) if error.is_transient() && tries < TRIES => {
+            Err(error) if is_transient(&error) && tries < TRIES => {
                 tokio::time::sleep(error.retry_after().unwrap_or(PAUSE * tries)).await;
             }
             Err(error) => return Err(error),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use nanobot_channel::{
     AccessDecision, Admission, Arrival, ChannelContext, ChannelError, InboundMessage,
 };
-use nanobot_channel_kit::{Trouble, growing_pause};
+use nanobot_channel_kit::{Trouble, backoff};
 use nanobot_extract::ExtractError;
 use tokio::time::Instant;
 
@@ -401,7 +401,7 @@ impl EmailChannel {
                     context
                         .progress
                         .degraded("mails cannot be stored now; they stay in the mailbox");
-                    tokio::time::sleep(growing_pause(FIRST_PAUSE, tries)).await;
+                    tokio::time::sleep(backoff(FIRST_PAUSE, tries)).await;
                     tries += 1;
                 }
                 Admission::ShuttingDown => return None,

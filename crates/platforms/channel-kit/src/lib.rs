@@ -15,32 +15,51 @@
 //! - [`others_words`]: the mark of what the sender did not write.
 //! - [`Quarantine`]: what ends the process each time it is handled is set aside after a few tries.
 //! - [`Trouble`]: signs of life that say what keeps the channel from working fully.
-//! - [`growing_pause`]: how long to wait before the next try.
+//! - [`backoff`] and [`jittered_backoff`]: the pause before the next try.
 //! - [`repeatable`]: the error of a call that does no harm when it is made twice.
+//! - [`rest`] and [`call`]: calls of a REST API, and one enum for what goes wrong with them.
+//! - [`websocket`]: a WebSocket through the same client.
+//! - [`upload`]: files on their way out.
+//! - [`Lanes`]: work of one chat in order, several chats at once.
+//! - [`Recent`]: a bounded set against duplicates.
+//! - [`Attempts`]: progress of parts that have to be sent again.
 //!
 //! What it does not do: judge what a platform answers, limit how often it is asked, and anything
 //! about who may talk.
 
+mod attempts;
 mod background;
+mod backoff;
+pub mod call;
 mod draft;
 mod error;
 pub mod http;
+mod lanes;
 mod late_note;
 mod leftover;
 mod others;
-mod pause;
 mod quarantine;
+mod recent;
+pub mod rest;
 mod secret;
 mod section;
 mod trouble;
+pub mod upload;
+pub mod websocket;
 
+pub use attempts::Attempts;
 pub use background::Background;
+pub use backoff::{backoff, chance, jittered_backoff};
+pub use call::{CallError, Refusal};
 pub use draft::{DraftBoard, DraftPlace, DraftSlot};
 pub use error::repeatable;
+pub use lanes::Lanes;
 pub use late_note::LateNote;
 pub use others::others_words;
-pub use pause::growing_pause;
 pub use quarantine::{Handling, Quarantine};
+pub use recent::Recent;
+pub use rest::Rest;
 pub use secret::Secret;
 pub use section::{read_section, wrong};
 pub use trouble::Trouble;
+pub use websocket::WebSocket;

@@ -22,7 +22,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
-use crate::growing_pause;
+use crate::backoff;
 use crate::trouble::Trouble;
 
 /// The note that keeps the tries.
@@ -199,7 +199,7 @@ impl Quarantine {
             progress.degraded(&format!(
                 "a message that ended the program cannot be set aside: {error}"
             ));
-            tokio::time::sleep(growing_pause(FIRST_PAUSE, tries)).await;
+            tokio::time::sleep(backoff(FIRST_PAUSE, tries)).await;
             tries = tries.saturating_add(1);
         }
         tracing::error!(

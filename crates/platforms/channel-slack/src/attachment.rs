@@ -5,10 +5,11 @@
 //! Slack's login, which it shows when the scope `files:read` is missing; it is not kept.
 
 use nanobot_channel::{ChannelContext, MediaRef, Value};
+use nanobot_channel_kit::rest::FILE_TIME;
 use reqwest::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderName, LOCATION};
-use reqwest::{Response, Url};
+use reqwest::{Method, Response, Url};
 
-use crate::api::{Api, FILE_TIME};
+use crate::api::Api;
 use crate::error::CallError;
 use crate::text::head;
 use crate::wire::File;
@@ -139,18 +140,13 @@ impl Attachment {
             .as_ref()
             .or(url_private.as_ref())
             .ok_or(FetchError::NoAddress)?;
-        let mut response = open(api, address).await?;
+        let response = open(api, address).await?;
         let is_page = header(&response, &CONTENT_TYPE).starts_with("text/html");
         if is_page && !header(&response, &CONTENT_DISPOSITION).starts_with("attachment") {
             return Err(FetchError::WebPage);
         }
-        let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| api.failure(error))? {
-            if (bytes.len() + chunk.len()) as u64 > limit {
-                return Err(FetchError::TooLarge { limit });
-            }
-            bytes.extend_from_slice(&chunk);
-        }
+        let bytes = api.rest.body_within(response, limit).await?;
+        let bytes = bytes.ok_or(FetchError::TooLarge { limit })?;
         Ok(context
             .media
             .keep(id, self.name(), mimetype.as_deref(), &bytes)
@@ -166,10 +162,11 @@ async fn open(api: &Api, address: &str) -> Result<Response, FetchError> {
             return Err(FetchError::Elsewhere);
         }
         let request = api
-            .client()?
-            .get(address.clone())
-            .bearer_auth(api.bot.expose());
-        let response = api.send(request.timeout(api.timeout + FILE_TIME)).await?;
+            .rest
+            .request_to(Method::GET, address.clone())?
+            .bearer_auth(api.bot.expose())
+            .timeout(api.rest.timeout() + FILE_TIME);
+        let response = api.rest.send(request).await?;
         if !response.status().is_redirection() {
             let status = response.status();
             return if status.is_success() {
@@ -195,7 +192,7 @@ fn may_have_the_token(api: &Api, address: &Url) -> bool {
         host.strip_suffix(known)
             .is_some_and(|sub| sub.is_empty() || sub.ends_with('.'))
     });
-    same(address, &api.base) || (is_slack && address.scheme() == "https")
+    same(address, api.rest.base()) || (is_slack && address.scheme() == "https")
 }
 
 fn header(response: &Response, name: &HeaderName) -> String {

@@ -1,7 +1,7 @@
 //! The channel: what it is made of, and the contract.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use nanobot_channel::{
@@ -9,25 +9,27 @@ use nanobot_channel::{
     OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, StreamId, TextStyle, TurnEnds,
     async_trait,
 };
-use nanobot_channel_kit::{Background, DraftBoard, Quarantine};
+use nanobot_channel_kit::{Attempts, Background, DraftBoard, Quarantine, Recent};
 use tokio::sync::watch;
 
 use crate::SlackConfig;
 use crate::api::{Api, Done};
-use crate::attempts::Attempts;
 use crate::chats::Chats;
+use crate::doubt::Attempt;
 use crate::draft::Draft;
-use crate::error::CallError;
+use crate::error::fundamental;
 use crate::markup::Mrkdwn;
 use crate::outbound::EDIT_LIMIT;
 use crate::place::Directory;
 use crate::reactions::Reactions;
-use crate::seen::Seen;
 use crate::thread::ToldThreads;
 use crate::turns::Turns;
 
 /// How much visible text a message gets, in code points; Slack cuts at 40,000 with the markup.
 const TEXT_LIMIT: usize = 39_000;
+
+/// Number of envelopes that are known as dealt with.
+const RECENT: usize = 4096;
 
 /// How long the end of a run waits for its notes; losing them does no harm.
 const LAST_NOTE: Duration = Duration::from_millis(500);
@@ -40,7 +42,9 @@ pub struct SlackChannel {
     pub(crate) name: ChannelName,
     pub(crate) config: SlackConfig,
     pub(crate) api: Arc<Api>,
-    pub(crate) seen: Seen,
+    /// Names of what was dealt with: Slack repeats what was not acknowledged in time, and a mention
+    /// comes as two events.
+    pub(crate) recent: Mutex<Recent<String>>,
     pub(crate) chats: Chats,
     pub(crate) turns: Turns,
     pub(crate) told_threads: ToldThreads,
@@ -48,7 +52,7 @@ pub struct SlackChannel {
     pub(crate) drafts: DraftBoard<String>,
     /// Whether drafts are noted, so that a kill leaves none.
     pub(crate) may_draft: AtomicBool,
-    pub(crate) attempts: Attempts,
+    pub(crate) attempts: Attempts<Attempt>,
     pub(crate) reactions: Reactions,
     pub(crate) quarantine: Quarantine,
     /// The app's own user, once Slack said who it is.
@@ -75,7 +79,7 @@ impl SlackChannel {
             name,
             config,
             api,
-            seen: Seen::default(),
+            recent: Mutex::new(Recent::new(RECENT)),
             chats: Chats::default(),
             turns: Turns::default(),
             told_threads: ToldThreads::default(),
@@ -90,6 +94,10 @@ impl SlackChannel {
         })
     }
 
+    pub(crate) fn recent(&self) -> MutexGuard<'_, Recent<String>> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Does something beside receiving, while the channel runs. Otherwise it is not done.
     pub(crate) fn in_background(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.background.spawn(work);
@@ -100,7 +108,7 @@ impl SlackChannel {
         let (api, refused) = (Arc::clone(&self.api), self.refused.clone());
         self.in_background(async move {
             if let Err(error) = api.ask::<Done>("auth.test", &[]).await
-                && let ChannelError::Auth(why) = error.fundamental()
+                && let ChannelError::Auth(why) = fundamental(error)
             {
                 refused.send_replace(Some(why));
             }
@@ -222,7 +230,7 @@ impl TurnEnds for SlackChannel {
 #[async_trait]
 impl Probe for SlackChannel {
     async fn probe(&self) -> Result<String, ChannelError> {
-        let me = self.identify().await.map_err(CallError::fundamental)?;
+        let me = self.identify().await.map_err(fundamental)?;
         Ok(format!("@{} in {}", me.name, me.team))
     }
 }

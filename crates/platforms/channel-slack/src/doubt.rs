@@ -11,9 +11,8 @@ use std::time::{Duration, SystemTime};
 use nanobot_channel::{OutboundPart, Value};
 use slack_morphism::SlackMessageContent;
 
-use crate::attempts::Attempt;
 use crate::channel::SlackChannel;
-use crate::error::CallError;
+use crate::error::{CallError, named as named_refusal};
 use crate::history::Extent;
 use crate::outbound::{METADATA, named, post};
 use crate::place::Place;
@@ -35,6 +34,15 @@ const LOOK_BACK: Duration = Duration::from_mins(15);
 const PAGE: &str = "1000";
 /// How often that many are looked through.
 const PAGES: usize = 5;
+
+/// How far a part came that has to be sent again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Attempt {
+    /// Number of steps that are done for good.
+    pub(crate) done: usize,
+    /// `true` if the next step may be done too.
+    pub(crate) is_open: bool,
+}
 
 /// One of the messages that a part is made of, in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +99,7 @@ impl SlackChannel {
             return Ok(Some(ts));
         }
         let error = match post(&self.api, place, named(content, name)).await {
-            Err(error) if error.is_open() => error,
+            Err(error) if error.is_ambiguous() => error,
             outcome => return outcome,
         };
         tracing::warn!(channel = %self.name, %error, "a message may have been sent; it is looked for");
@@ -123,7 +131,7 @@ impl SlackChannel {
             match &outcome {
                 Ok(None) => in_vain += 1,
                 // The app may not look there: nobody will ever know.
-                Ok(Some(_)) | Err(CallError::Refused { .. }) => break,
+                Ok(Some(_)) | Err(CallError::Refused(_)) => break,
                 Err(_) => {}
             }
             if in_vain == PROOF {
@@ -163,10 +171,7 @@ impl SlackChannel {
             since,
         ) {
             let needed = Some("metadata.message:read".to_owned());
-            return Err(CallError::Refused {
-                code: "missing_scope".to_owned(),
-                needed,
-            });
+            return Err(named_refusal("missing_scope".to_owned(), needed));
         }
         Ok(None)
     }
@@ -182,10 +187,7 @@ impl SlackChannel {
         };
         match self.said(place, extent).await? {
             (messages, true) => Ok(messages),
-            _ => Err(CallError::Refused {
-                code: "too much was said since".to_owned(),
-                needed: None,
-            }),
+            _ => Err(named_refusal("too much was said since".to_owned(), None)),
         }
     }
 }
@@ -193,11 +195,10 @@ impl SlackChannel {
 /// Who may not look knows nothing of the message; who could not may look again.
 fn undecided(error: CallError) -> CallError {
     match error {
-        CallError::Refused { .. } => {
+        CallError::Refused(_) => {
             CallError::Interrupted(format!("it cannot be looked for: {error}"))
         }
-        CallError::Interrupted(why) => CallError::Unreachable(why),
-        other => other,
+        other => other.unambiguous(),
     }
 }
 

@@ -1,12 +1,13 @@
-//! What may come of a call, and what that means to a channel.
+//! Slack's refusals and their meaning to a channel.
 //!
 //! Slack names every refusal by a word, so this is the one place that knows the words.
 
-use std::time::Duration;
+use std::fmt;
 
 use nanobot_channel::ChannelError;
+use nanobot_channel_kit::call::USUAL_PAUSE;
 
-/// Refusals that no new try heals: the token itself is wrong.
+/// Refusals that no retry heals: the token itself is wrong.
 const TOKEN: &[&str] = &[
     "account_inactive",
     "app_missing_action_url",
@@ -17,7 +18,7 @@ const TOKEN: &[&str] = &[
     "token_expired",
     "token_revoked",
 ];
-/// Refusals that mean the place, not the message.
+/// Refusals of the place, not of the message.
 const PLACE: &[&str] = &[
     "access_denied",
     "cannot_dm_bot",
@@ -43,65 +44,35 @@ const LATER: &[&str] = &[
 /// Failures in the middle of the work: some of it may be done.
 const HALFWAY: &[&str] = &["fatal_error", "internal_error"];
 
-/// Why a call failed. Texts hold no token.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum CallError {
-    /// Slack answered that it will not.
-    #[error("{}", refusal(code, needed.as_deref()))]
-    Refused {
-        /// Slack's word for it.
-        code: String,
-        /// The scope that the token would need.
-        needed: Option<String>,
-    },
-    /// Too many calls.
-    #[error("too many requests, to be repeated after {} s", _0.as_secs())]
-    RateLimited(Duration),
-    /// The request did not get there, or nothing was done about it.
-    #[error("{0}")]
-    Unreachable(String),
-    /// The request may have got there, but nobody knows what came of it.
-    #[error("{0}")]
-    Interrupted(String),
-    /// There is no client to ask with.
-    #[error("no connection can be made: {0}")]
-    Setup(String),
+/// Why a call failed.
+pub(crate) type CallError = nanobot_channel_kit::CallError<Refusal>;
+
+/// A refusal in Slack's word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// Slack's word for it.
+    pub(crate) code: String,
+    /// The scope that the token would need.
+    pub(crate) needed: Option<String>,
 }
 
-fn refusal(code: &str, needed: Option<&str>) -> String {
-    match needed {
-        Some(scope) => {
-            format!("{code}: the app needs the scope {scope}; add it and install the app again")
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let code = &self.code;
+        match &self.needed {
+            Some(scope) => write!(
+                f,
+                "{code}: the app needs the scope {scope}; add it and install the app again"
+            ),
+            None => f.write_str(code),
         }
-        None => code.to_owned(),
     }
 }
 
-impl CallError {
-    /// A refusal in Slack's word, or the failure that the word stands for.
-    pub(crate) fn named(code: String, needed: Option<String>) -> Self {
-        if HALFWAY.contains(&code.as_str()) {
-            Self::Interrupted(format!("Slack failed in the middle of it ({code})"))
-        } else if LATER.contains(&code.as_str()) {
-            Self::Unreachable(format!("Slack cannot do it now ({code})"))
-        } else {
-            Self::Refused { code, needed }
-        }
-    }
-
-    /// Whether Slack refused with one of these words.
-    pub(crate) fn is(&self, codes: &[&str]) -> bool {
-        matches!(self, Self::Refused { code, .. } if codes.contains(&code.as_str()))
-    }
-
-    /// Whether no token of this kind will do.
-    pub(crate) fn is_about_the_token(&self) -> bool {
-        self.is(TOKEN)
-    }
-
-    /// Whether an edit failed because the message cannot be edited (any more).
+impl Refusal {
+    /// `true` if the message cannot be edited (any more).
     pub(crate) fn is_not_editable(&self) -> bool {
-        self.is(&[
+        self.is_one_of(&[
             "message_not_found",
             "cant_update_message",
             "edit_window_closed",
@@ -110,9 +81,9 @@ impl CallError {
         ])
     }
 
-    /// Whether a message was refused because of its blocks, and may be taken without them.
+    /// `true` if a message may be taken without its blocks.
     pub(crate) fn is_about_blocks(&self) -> bool {
-        self.is(&[
+        self.is_one_of(&[
             "invalid_attachments",
             "invalid_blocks",
             "invalid_blocks_format",
@@ -120,102 +91,103 @@ impl CallError {
         ])
     }
 
-    /// Whether the conversation or thread is not there, or not for the app.
+    /// `true` if the conversation or thread is not there, or not for the app.
     pub(crate) fn is_about_the_place(&self) -> bool {
-        self.is(PLACE)
+        self.is_one_of(PLACE)
     }
 
-    /// Whether nobody knows what came of the call.
-    pub(crate) fn is_open(&self) -> bool {
-        matches!(self, Self::Interrupted(_))
+    /// `true` if the reaction is there already, or gone already.
+    pub(crate) fn is_so_already(&self) -> bool {
+        self.is_one_of(&["already_reacted", "no_reaction"])
     }
 
-    /// The same for a call that does no harm when it is made twice.
-    pub(crate) fn repeatable(self) -> ChannelError {
-        nanobot_channel_kit::repeatable(self.into())
+    fn is_one_of(&self, codes: &[&str]) -> bool {
+        codes.contains(&self.code.as_str())
     }
+}
 
-    /// The same for a call that the channel cannot run without: a missing scope is as bad as a wrong
-    /// token then.
-    pub(crate) fn fundamental(self) -> ChannelError {
-        match self {
-            Self::Refused {
-                needed: Some(_), ..
-            } => ChannelError::Auth(self.to_string()),
-            Self::Refused { ref code, .. } if code == "missing_scope" => {
-                ChannelError::Auth(self.to_string())
-            }
-            other => other.repeatable(),
+impl nanobot_channel_kit::Refusal for Refusal {
+    fn meaning(&self) -> ChannelError {
+        let text = self.to_string();
+        if self.is_one_of(TOKEN) {
+            ChannelError::Auth(format!("{text}; check botToken and appToken"))
+        } else if self.is_about_the_place() || self.code.starts_with("restricted_") {
+            ChannelError::NotFound(text)
+        } else if self.is_one_of(&["msg_too_long", "msg_blocks_too_long", "file_too_large"]) {
+            ChannelError::TooLarge(text)
+        } else {
+            ChannelError::Refused(text)
         }
     }
 }
 
-impl From<CallError> for ChannelError {
-    fn from(error: CallError) -> Self {
-        let text = error.to_string();
-        match &error {
-            CallError::RateLimited(retry_after) => Self::RateLimited {
-                retry_after: *retry_after,
-            },
-            CallError::Unreachable(_) | CallError::Setup(_) => Self::Unavailable(text),
-            CallError::Interrupted(_) => Self::Ambiguous(text),
-            CallError::Refused { .. } if error.is_about_the_token() => {
-                Self::Auth(format!("{text}; check botToken and appToken"))
-            }
-            CallError::Refused { code, .. }
-                if PLACE.contains(&code.as_str()) || code.starts_with("restricted_") =>
-            {
-                Self::NotFound(text)
-            }
-            CallError::Refused { .. }
-                if error.is(&["msg_too_long", "msg_blocks_too_long", "file_too_large"]) =>
-            {
-                Self::TooLarge(text)
-            }
-            CallError::Refused { .. } => Self::Refused(text),
+/// Returns the failure that Slack's word stands for.
+pub(crate) fn named(code: String, needed: Option<String>) -> CallError {
+    match code.as_str() {
+        "ratelimited" | "rate_limited" => CallError::RateLimited(USUAL_PAUSE),
+        word if HALFWAY.contains(&word) => {
+            CallError::Interrupted(format!("Slack failed in the middle of it ({code})"))
         }
+        word if LATER.contains(&word) => {
+            CallError::Unreachable(format!("Slack cannot do it now ({code})"))
+        }
+        _ => CallError::Refused(Refusal { code, needed }),
+    }
+}
+
+/// Returns the meaning of a failure for a call that the channel cannot run without: a missing scope
+/// is as bad as a wrong token then.
+pub(crate) fn fundamental(error: CallError) -> ChannelError {
+    let lacks_scope =
+        |refusal: &Refusal| refusal.needed.is_some() || refusal.code == "missing_scope";
+    if error.is(lacks_scope) {
+        ChannelError::Auth(error.to_string())
+    } else {
+        error.repeatable()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
     fn every_failure_says_what_follows() {
-        let named = |code: &str| CallError::named(code.to_owned(), None);
+        let plain = |code: &str| named(code.to_owned(), None);
         let table = [
             (
-                named("token_revoked"),
+                plain("token_revoked"),
                 "the platform refuses the credentials: token_revoked; check botToken and appToken",
             ),
             (
-                named("channel_not_found"),
+                plain("channel_not_found"),
                 "cannot deliver there: channel_not_found",
             ),
             (
-                named("restricted_action_read_only_channel"),
+                plain("restricted_action_read_only_channel"),
                 "cannot deliver there: restricted_action_read_only_channel",
             ),
             (
-                named("msg_too_long"),
+                plain("msg_too_long"),
                 "too large for the platform: msg_too_long",
             ),
             (
-                named("invalid_blocks"),
+                plain("invalid_blocks"),
                 "the platform refuses: invalid_blocks",
             ),
             (
-                CallError::named("missing_scope".to_owned(), Some("files:write".to_owned())),
+                named("missing_scope".to_owned(), Some("files:write".to_owned())),
                 "the platform refuses: missing_scope: the app needs the scope files:write; add it and install the app \
                  again",
             ),
             (
-                named("service_unavailable"),
+                plain("service_unavailable"),
                 "the platform cannot be reached: Slack cannot do it now (service_unavailable)",
             ),
             (
-                named("internal_error"),
+                plain("internal_error"),
                 "unknown whether the platform took it: Slack failed in the middle of it (internal_error)",
             ),
             (
@@ -230,11 +202,11 @@ mod tests {
         for (error, text) in table {
             assert_eq!(ChannelError::from(error).to_string(), text);
         }
-        let scope = CallError::named(
+        let scope = named(
             "missing_scope".to_owned(),
             Some("connections:write".to_owned()),
         );
-        assert!(scope.fundamental().is_permanent());
+        assert!(fundamental(scope).is_permanent());
         let repeatable = CallError::Interrupted("reset".into()).repeatable();
         assert_eq!(
             repeatable.to_string(),

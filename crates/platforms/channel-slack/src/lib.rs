@@ -11,7 +11,6 @@
 
 mod api;
 mod attachment;
-mod attempts;
 mod blocks;
 mod channel;
 mod chats;
@@ -24,14 +23,12 @@ mod factory;
 pub mod fuzz;
 mod history;
 mod inbound;
-mod lanes;
 mod markup;
 mod missed;
 mod outbound;
 mod place;
 mod reactions;
 mod receive;
-mod seen;
 mod socket;
 mod take;
 mod text;

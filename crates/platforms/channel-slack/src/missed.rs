@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nanobot_channel::{ChannelContext, json};
-use nanobot_channel_kit::growing_pause;
+use nanobot_channel_kit::backoff;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::channel::SlackChannel;
-use crate::error::CallError;
+use crate::error::{CallError, Refusal};
 use crate::history::Extent;
 use crate::inbound::{Candidate, Identity};
 use crate::place::Place;
@@ -229,15 +229,19 @@ impl SlackChannel {
             tries += 1;
             match &error {
                 CallError::RateLimited(Duration::ZERO) if tries < TRIES => {}
-                CallError::Unreachable(_) | CallError::Interrupted(_) if tries < TRIES => {
-                    tokio::time::sleep(growing_pause(FIRST_PAUSE, tries - 1)).await;
+                CallError::Unreachable(_)
+                | CallError::Interrupted(_)
+                | CallError::Misunderstood(_)
+                    if tries < TRIES =>
+                {
+                    tokio::time::sleep(backoff(FIRST_PAUSE, tries - 1)).await;
                 }
-                CallError::Refused { .. } if error.is_about_the_place() => {
+                CallError::Refused(refusal) if refusal.is_about_the_place() => {
                     tracing::info!(channel = %self.name, chat = place.chat, %error, "a place is not to be read any more");
                     self.chats.forget(place);
                     return None;
                 }
-                CallError::Refused { code, needed } if code == "missing_scope" => {
+                CallError::Refused(Refusal { code, needed }) if code == "missing_scope" => {
                     self.ask_for_scope(place, needed.as_deref(), context);
                     return Some(Vec::new());
                 }

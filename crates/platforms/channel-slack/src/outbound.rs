@@ -8,6 +8,7 @@ use std::sync::Arc;
 use nanobot_channel::{
     ChannelError, ChatId, DeliveryContext, MediaRef, MessageId, OutboundPart, Sent,
 };
+use nanobot_channel_kit::upload::name_of;
 use serde::Deserialize;
 use slack_morphism::api::{
     SlackApiChatDeleteRequest, SlackApiChatPostMessageRequest, SlackApiChatUpdateRequest,
@@ -15,14 +16,13 @@ use slack_morphism::api::{
 use slack_morphism::{SlackMessageContent, SlackMessageMetadata, SlackTs};
 
 use crate::api::{Api, Done};
-use crate::attempts::Attempt;
 use crate::blocks::{SECTION_LIMIT, in_words, with_buttons, with_table};
 use crate::channel::SlackChannel;
-use crate::doubt::Step;
-use crate::error::CallError;
+use crate::doubt::{Attempt, Step};
+use crate::error::{CallError, Refusal};
 use crate::place::Place;
 use crate::text::{escaped, head};
-use crate::upload::{UploadError, address_of, name_of, send_file};
+use crate::upload::{address_of, send_file};
 
 /// How much text an edit takes, in code points; a new message takes ten times as much.
 pub(crate) const EDIT_LIMIT: usize = 4000;
@@ -109,7 +109,7 @@ impl SlackChannel {
             self.attempts.remember(key, attempt);
         }
         let sent = match self.send_texts(part, place, key, texts, &mut attempt).await {
-            Err(error) if error.is_about_blocks() && !part.blocks.is_empty() => {
+            Err(error) if error.is(Refusal::is_about_blocks) && !part.blocks.is_empty() => {
                 tracing::warn!(channel = %self.name, %error, "a table was refused; it is sent as text");
                 self.send_texts(part, place, key, self::texts(part, false), &mut attempt)
                     .await?
@@ -179,13 +179,14 @@ impl SlackChannel {
         }
         match send_file(&self.api, place, media).await {
             Ok(()) => Ok(None),
-            Err(UploadError::Call(error)) if !is_about_the_file(&error) => Err(error),
             Err(error) => {
-                tracing::warn!(channel = %self.name, %error, file = name_of(media), "a file could not be sent");
-                Ok(Some(escaped(&format!(
-                    "[Failed to send: {}]",
-                    name_of(media)
-                ))))
+                let error = match error.into_call() {
+                    Ok(error) => return Err(error),
+                    Err(error) => error,
+                };
+                let file = name_of(media);
+                tracing::warn!(channel = %self.name, %error, file, "a file could not be sent");
+                Ok(Some(escaped(&format!("[Failed to send: {file}]"))))
             }
         }
     }
@@ -210,10 +211,9 @@ impl SlackChannel {
         }
         match update(&self.api, place, draft, named(content, name)).await {
             Ok(()) => Ok(true),
-            Err(error) if error.is_not_editable() => Ok(false),
+            Err(error) if error.is(Refusal::is_not_editable) => Ok(false),
             // An edit does no harm when it is made twice.
-            Err(CallError::Interrupted(why)) => Err(CallError::Unreachable(why)),
-            Err(error) => Err(error),
+            Err(error) => Err(error.unambiguous()),
         }
     }
 
@@ -322,12 +322,4 @@ fn steps(key: &str, media: &[MediaRef], texts: usize) -> Vec<Step> {
             is_file: false,
         }))
         .collect()
-}
-
-/// Whether a refusal means the file alone, so that the rest of the message can go.
-fn is_about_the_file(error: &CallError) -> bool {
-    matches!(
-        ChannelError::from(error.clone()),
-        ChannelError::Refused(_) | ChannelError::TooLarge(_)
-    )
 }

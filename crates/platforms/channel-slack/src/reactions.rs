@@ -13,7 +13,7 @@ use slack_morphism::{SlackChannelId, SlackReactionName, SlackTs};
 
 use crate::api::{Api, Done};
 use crate::channel::SlackChannel;
-use crate::error::CallError;
+use crate::error::{CallError, Refusal};
 use crate::inbound::Candidate;
 
 /// How many messages are remembered as worked on.
@@ -127,11 +127,10 @@ async fn remove(api: &Api, chat: &str, ts: &str, emoji: &str) -> Result<Done, Ca
 }
 
 fn log(channel: &ChannelName, outcome: Result<Done, CallError>) {
-    if let Err(error) = outcome {
-        let is_so_already = error.is(&["already_reacted", "no_reaction"]);
-        if !is_so_already {
-            tracing::debug!(%channel, %error, "a reaction could not be set");
-        }
+    if let Err(error) = outcome
+        && !error.is(Refusal::is_so_already)
+    {
+        tracing::debug!(%channel, %error, "a reaction could not be set");
     }
 }
 

@@ -5,19 +5,18 @@
 //! What cannot be stored now is kept and offered again here, so that it does not depend on how often
 //! Slack tries.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use nanobot_channel::{ChannelContext, ChannelError, Value, json};
-use nanobot_channel_kit::growing_pause;
+use nanobot_channel_kit::{Lanes, jittered_backoff};
 use serde::Deserialize;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::channel::SlackChannel;
 use crate::chats;
-use crate::error::CallError;
+use crate::error::{CallError, fundamental};
 use crate::inbound::{Candidate, Identity};
-use crate::lanes::Lanes;
 use crate::place::Place;
 use crate::socket::{Heard, Socket};
 use crate::take::{Ended, Next};
@@ -42,7 +41,7 @@ const LEAVING: &[&str] = &["app_uninstalled", "tokens_revoked"];
 /// Why Slack wants a new connection in place of one that still works.
 const REFRESHING: &[&str] = &["refresh_requested", "warning"];
 
-type Work<'a> = Lanes<'a, Ended>;
+type Work<'a> = Lanes<'a, String, Ended>;
 
 /// How a connection ended.
 #[derive(Debug)]
@@ -58,7 +57,7 @@ enum End {
 impl SlackChannel {
     /// Receives until the assistant goes down.
     pub(crate) async fn receive(&self, context: &ChannelContext) -> Result<(), ChannelError> {
-        let mut work = Work::new();
+        let mut work = Work::new(BUSY);
         let mut connection = 0;
         // Whether something may have been said that nobody will tell.
         let (mut is_behind, mut is_recovered) = (true, false);
@@ -82,7 +81,7 @@ impl SlackChannel {
                     self.meanwhile(&mut work, tokio::time::sleep(pause)).await;
                     continue;
                 }
-                Err(error) => match error.fundamental() {
+                Err(error) => match fundamental(error) {
                     ChannelError::Unavailable(why) if failures + 1 < PATIENCE => {
                         is_behind = true;
                         failures += 1;
@@ -99,8 +98,11 @@ impl SlackChannel {
                 }
                 End::Useless(why) => {
                     context.progress.degraded(&why);
-                    self.meanwhile(&mut work, tokio::time::sleep(pause(useless)))
-                        .await;
+                    self.meanwhile(
+                        &mut work,
+                        tokio::time::sleep(jittered_backoff(FIRST_PAUSE, useless)),
+                    )
+                    .await;
                     useless += 1;
                 }
             }
@@ -411,14 +413,4 @@ async fn refusal(refused: &mut watch::Receiver<Option<String>>) -> String {
         Ok(why) => why,
         Err(_) => std::future::pending().await,
     }
-}
-
-/// Grows with every try; a little different each time, so that programs that lost Slack together do
-/// not come back together.
-fn pause(tries: u32) -> Duration {
-    let growing = growing_pause(FIRST_PAUSE, tries);
-    let nanos = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .map_or(0, |time| time.subsec_nanos());
-    growing + growing.mul_f64(f64::from(nanos % 1000) / 4000.0)
 }

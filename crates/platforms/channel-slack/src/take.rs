@@ -6,7 +6,7 @@ use std::time::Duration;
 use nanobot_channel::{
     AccessDecision, Admission, ChannelContext, ChatKind, DeliveryContext, Value,
 };
-use nanobot_channel_kit::{Handling, growing_pause};
+use nanobot_channel_kit::{Handling, backoff};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -68,14 +68,16 @@ impl SlackChannel {
             format!("{}/{}", candidate.chat, candidate.id),
             format!("event/{event}"),
         ];
-        let is_known = |name: &String| !name.ends_with('/') && self.seen.contains(name);
+        let is_known = |name: &String| !name.ends_with('/') && self.recent().contains(name);
         if names.iter().any(is_known) {
             return Next::Forget;
         }
         let said = candidate.said();
         let next = self.take_in(me, candidate, handling, context).await;
         if next == Next::Forget {
-            names.into_iter().for_each(|name| self.seen.insert(name));
+            for name in names {
+                self.recent().insert(name);
+            }
             if let Some((place, ts)) = said {
                 self.chats.deal_with(&place, &ts);
             }
@@ -110,7 +112,7 @@ impl SlackChannel {
                     context
                         .progress
                         .degraded("messages cannot be stored now; they are kept and offered again");
-                    tokio::time::sleep(growing_pause(FIRST_PAUSE, tries)).await;
+                    tokio::time::sleep(backoff(FIRST_PAUSE, tries)).await;
                     tries = tries.saturating_add(1);
                 }
                 Admission::ShuttingDown => return Next::Stop,

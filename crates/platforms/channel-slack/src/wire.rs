@@ -51,41 +51,6 @@ pub(crate) struct Origin {
 impl Origin {
     /// Finds out where a payload belongs. Builds no value of the rest and does not recurse into it.
     pub(crate) fn find(payload: &str) -> Self {
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Told {
-            event_id: Option<String>,
-            event: Option<Happened>,
-        }
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Happened {
-            #[serde(rename = "type")]
-            kind: String,
-            channel: String,
-            ts: Option<String>,
-            thread_ts: Option<String>,
-        }
-        /// An event whose place is no text (`channel_created`).
-        #[derive(Deserialize)]
-        struct Numbered {
-            event_id: String,
-            event: Kind,
-        }
-        #[derive(Deserialize)]
-        struct Kind {
-            #[serde(rename = "type")]
-            kind: String,
-        }
-        /// A press of a button.
-        #[derive(Deserialize)]
-        struct Pressed {
-            channel: Named,
-        }
-        #[derive(Deserialize)]
-        struct Command {
-            channel_id: String,
-        }
         if let Ok(Told {
             event_id,
             event:
@@ -137,6 +102,48 @@ impl Origin {
             ..Self::default()
         }
     }
+}
+
+/// The places in a payload that say where it belongs.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Told {
+    event_id: Option<String>,
+    event: Option<Happened>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Happened {
+    #[serde(rename = "type")]
+    kind: String,
+    channel: String,
+    ts: Option<String>,
+    thread_ts: Option<String>,
+}
+
+/// An event whose place is no text (`channel_created`).
+#[derive(Deserialize)]
+struct Numbered {
+    event_id: String,
+    event: Kind,
+}
+
+#[derive(Deserialize)]
+struct Kind {
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+/// A press of a button.
+#[derive(Deserialize)]
+struct Pressed {
+    channel: Named,
+}
+
+#[derive(Deserialize)]
+struct Command {
+    channel_id: String,
 }
 
 /// The name of a message's tries.

@@ -1,17 +1,14 @@
 //! Calls of the Bot API over two HTTP clients: one polls, the other does everything else, so that
 //! neither waits for a connection of the other.
-//!
-//! Decision: an answer is judged once, here, into a [`CallError`]; nothing is retried. Redirects are
-//! not followed, because the address holds the token, and every error text is scrubbed of it.
 
-use std::fmt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use nanobot_channel::{ChannelError, json};
-use nanobot_channel_kit::http::{self, Failure, Way};
-use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
+use nanobot_channel::ChannelError;
+use nanobot_channel_kit::Rest;
+use nanobot_channel_kit::call::{LONGEST_PAUSE, USUAL_PAUSE};
+use nanobot_channel_kit::http::Way;
+use reqwest::{Method, RequestBuilder, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -20,44 +17,24 @@ use teloxide::requests::Payload;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::config::API_BASE;
-use crate::error::CallError;
+use crate::error::{CallError, Refusal};
 use crate::{Secret, TelegramConfig};
 
-/// What a file may take longer than another request.
+/// The time that a file may take longer than another request.
 const FILE_TIME: Duration = Duration::from_mins(1);
-/// The longest wait that is believed: clocks cannot add just any number.
-const CLOCK_LIMIT: Duration = Duration::from_hours(24 * 365);
 
 /// A Bot API server and a token to use it with.
+#[derive(Debug)]
 pub(crate) struct Api {
     token: Secret,
-    base: Url,
-    /// It is Telegram's own, so what it calls a path is none of this machine.
+    /// `true` if it is Telegram's own, so that its paths are none of this machine.
     is_official: bool,
-    way: Way,
-    timeout: Duration,
+    polls: Rest,
+    calls: Rest,
     pool_size: usize,
     pool_timeout: Duration,
     /// A permit for each request that may be under way, polls aside.
     places: Semaphore,
-    /// Built with the first call: roots of trust take time and memory.
-    clients: Mutex<Option<Clients>>,
-}
-
-/// The clients for the two kinds of requests.
-#[derive(Clone)]
-struct Clients {
-    polls: Client,
-    calls: Client,
-}
-
-impl fmt::Debug for Api {
-    /// A proxy may hold a password.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Api")
-            .field("base", &self.base.host_str())
-            .finish_non_exhaustive()
-    }
 }
 
 impl Api {
@@ -66,24 +43,33 @@ impl Api {
         config: &TelegramConfig,
         shared_proxy: Option<&str>,
     ) -> Result<Self, ChannelError> {
-        let base = http::api_base(&config.api_base, "https://api.telegram.org")?;
         let pool_size = usize::try_from(config.connection_pool_size).unwrap_or(1);
+        let rest = |idle| {
+            let way = Way::new(config.proxy.as_ref().map(Secret::expose), shared_proxy)?;
+            let rest = Rest::new(&config.api_base, API_BASE, way, config.request_timeout())?;
+            // The bot's id is public, the rest of the token is not.
+            let rest = rest.hiding_part(&config.token, |token| Some(token.split_once(':')?.1));
+            Ok::<_, ChannelError>(
+                rest.configured(move |client| client.pool_max_idle_per_host(idle)),
+            )
+        };
+        let (polls, calls) = (rest(1)?, rest(pool_size)?);
+        let official = Url::parse(API_BASE).ok();
         Ok(Self {
             token: config.token.clone(),
-            is_official: Url::parse(API_BASE).is_ok_and(|official| official.host() == base.host()),
-            base,
-            way: Way::new(config.proxy.as_ref().map(Secret::expose), shared_proxy)?,
-            timeout: config.request_timeout(),
+            is_official: official.is_some_and(|official| official.host() == calls.base().host()),
+            polls,
+            calls,
             pool_size,
             pool_timeout: config.pool_timeout(),
             places: Semaphore::new(pool_size),
-            clients: Mutex::default(),
         })
     }
 
-    /// Leaves every connection behind: what follows is asked over new ones.
+    /// Leaves every connection: later requests open new ones.
     pub(crate) fn renew(&self) {
-        *self.clients.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.polls.renew();
+        self.calls.renew();
     }
 
     /// Makes a call with a payload of teloxide's and reads what it needs of the result.
@@ -102,25 +88,16 @@ impl Api {
         R: DeserializeOwned,
     {
         let _place = self.place().await?;
-        self.exchange(
-            self.clients()?.calls,
-            method,
-            |request| request.json(payload),
-            self.timeout,
-        )
-        .await
+        let request = self.request(&self.calls, method)?.json(payload);
+        self.exchange(&self.calls, request).await
     }
 
-    /// Polls; what comes is left as it is, so that one odd update does not spoil the others.
+    /// Polls; updates are left as they are, so that one odd update does not spoil the others.
     pub(crate) async fn poll(&self, payload: &GetUpdates) -> Result<Vec<Box<RawValue>>, CallError> {
         let open = Duration::from_secs(payload.timeout.unwrap_or_default().into());
-        self.exchange(
-            self.clients()?.polls,
-            GetUpdates::NAME,
-            |request| request.json(payload),
-            self.timeout + open,
-        )
-        .await
+        let request = self.request(&self.polls, GetUpdates::NAME)?.json(payload);
+        let request = request.timeout(self.polls.timeout() + open);
+        self.exchange(&self.polls, request).await
     }
 
     /// Sends a file.
@@ -133,13 +110,9 @@ impl Api {
         R: DeserializeOwned,
     {
         let _place = self.place().await?;
-        self.exchange(
-            self.clients()?.calls,
-            method,
-            |request| request.multipart(form),
-            self.timeout + FILE_TIME,
-        )
-        .await
+        let request = self.request(&self.calls, method)?.multipart(form);
+        let request = request.timeout(self.calls.timeout() + FILE_TIME);
+        self.exchange(&self.calls, request).await
     }
 
     /// Fetches a file by the path the server gave for it, unless it is larger than `limit` bytes.
@@ -149,25 +122,20 @@ impl Api {
         }
         let _place = self.place().await?;
         let place = format!("file/bot{}/{path}", self.token.expose());
-        let request = self
-            .clients()?
-            .calls
-            .get(self.address(&place)?)
-            .timeout(self.timeout + FILE_TIME);
-        let response = request.send().await.map_err(|error| self.failure(error))?;
+        let request = self.calls.request(Method::GET, &place)?;
+        let request = request.timeout(self.calls.timeout() + FILE_TIME);
+        let response = self.calls.send(request).await?;
         if !response.status().is_success() {
             return Err(refused(
                 response.status().as_u16(),
                 "the file cannot be fetched",
             ));
         }
-        let bytes = http::body_within(response, limit)
-            .await
-            .map_err(|error| self.failure(error))?;
+        let bytes = self.calls.body_within(response, limit).await?;
         bytes.ok_or_else(|| refused(413, "the file is larger than allowed"))
     }
 
-    /// A place among the requests that are under way.
+    /// Waits for a place among the requests that are under way.
     async fn place(&self) -> Result<SemaphorePermit<'_>, CallError> {
         let full =
             || CallError::Unreachable(format!("all {} connections are in use", self.pool_size));
@@ -177,95 +145,33 @@ impl Api {
             .map_err(|_closed| full())
     }
 
+    fn request(&self, rest: &Rest, method: &str) -> Result<RequestBuilder, CallError> {
+        rest.request(
+            Method::POST,
+            &format!("bot{}/{method}", self.token.expose()),
+        )
+    }
+
     async fn exchange<R: DeserializeOwned>(
         &self,
-        client: Client,
-        method: &str,
-        fill: impl FnOnce(RequestBuilder) -> RequestBuilder + Send,
-        timeout: Duration,
+        rest: &Rest,
+        request: RequestBuilder,
     ) -> Result<R, CallError> {
-        let address = self.address(&format!("bot{}/{method}", self.token.expose()))?;
-        let request = fill(client.post(address)).timeout(timeout);
-        let response = request.send().await.map_err(|error| self.failure(error))?;
-        self.read(response).await
-    }
-
-    async fn read<R: DeserializeOwned>(&self, response: Response) -> Result<R, CallError> {
-        let status = response.status();
-        let body = http::json_body(response)
-            .await
-            .map_err(|error| self.failure(error))?;
-        let answer: Answer<'_> = match json::from_slice(&body) {
-            Ok(answer) => answer,
-            Err(_) if status == StatusCode::PAYLOAD_TOO_LARGE => {
-                return Err(Answer::default().refusal(self, 413));
-            }
-            // Proxies and gateways speak HTML, and know nothing of the bot and its token.
-            Err(_) if !status.is_success() => {
-                return Err(CallError::Unreachable(format!(
-                    "something on the way to the server answered {status}"
-                )));
-            }
-            Err(error) => return Err(self.misunderstood(&error)),
+        let whole = rest.answer(request).await?;
+        let status = whole.status;
+        let answer: Answer<'_> = match rest.read(&whole.body) {
+            Err(_) if status == StatusCode::PAYLOAD_TOO_LARGE => Answer::default(),
+            Err(_) if !status.is_success() => return Err(Rest::not_from("the server", status)),
+            answer => answer?,
         };
         match answer.result {
-            Some(result) if answer.ok => {
-                json::from_str(result.get()).map_err(|error| self.misunderstood(&error))
-            }
-            _ => Err(answer.refusal(self, status.as_u16())),
-        }
-    }
-
-    fn misunderstood(&self, error: &serde_json::Error) -> CallError {
-        CallError::Misunderstood(self.scrub(&error.to_string()))
-    }
-
-    fn address(&self, place: &str) -> Result<Url, CallError> {
-        let base = self.base.as_str().trim_end_matches('/');
-        Url::parse(&format!("{base}/{place}"))
-            .map_err(|error| CallError::Setup(self.scrub(&error.to_string())))
-    }
-
-    fn clients(&self) -> Result<Clients, CallError> {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(clients) = &*clients {
-            return Ok(clients.clone());
-        }
-        let built = Clients {
-            polls: self.build(1)?,
-            calls: self.build(self.pool_size)?,
-        };
-        Ok(clients.insert(built).clone())
-    }
-
-    fn build(&self, idle: usize) -> Result<Client, CallError> {
-        let builder = http::client(&self.way).pool_max_idle_per_host(idle);
-        builder
-            .build()
-            .map_err(|error| CallError::Setup(self.scrub(&Failure::from(error).text)))
-    }
-
-    /// `text` without the token, nor the part of it behind the bot's id.
-    fn scrub(&self, text: &str) -> String {
-        self.token
-            .scrub_with(text, |token| token.split_once(':').map(|(_, key)| key))
-    }
-
-    fn failure(&self, error: reqwest::Error) -> CallError {
-        let Failure {
-            text,
-            may_have_arrived,
-        } = error.into();
-        let text = self.scrub(&text);
-        if may_have_arrived {
-            CallError::Interrupted(text)
-        } else {
-            CallError::Unreachable(text)
+            Some(result) if answer.ok => rest.read(result.get().as_bytes()),
+            _ => Err(answer.refusal(rest, status.as_u16())),
         }
     }
 }
 
-/// Reads what a Bot API server on this machine, run with `--local`, has stored itself.
+/// Reads a file that a Bot API server on this machine, run with `--local`, has stored itself.
 async fn read_local(path: &str, limit: u64) -> Result<Vec<u8>, CallError> {
     let gone =
         |error: std::io::Error| refused(404, &format!("the file cannot be read here: {error}"));
@@ -275,13 +181,12 @@ async fn read_local(path: &str, limit: u64) -> Result<Vec<u8>, CallError> {
     tokio::fs::read(path).await.map_err(gone)
 }
 
-fn refused(code: u16, description: &str) -> CallError {
-    CallError::Refused {
+pub(crate) fn refused(code: u16, description: &str) -> CallError {
+    CallError::Refused(Refusal {
         code,
         description: description.to_owned(),
-        retry_after: None,
         migrated_to: None,
-    }
+    })
 }
 
 /// An answer of the Bot API.
@@ -303,25 +208,29 @@ struct Parameters {
 }
 
 impl Answer<'_> {
-    fn refusal(self, api: &Api, status: u16) -> CallError {
-        let parameters = self.parameters.unwrap_or_default();
-        CallError::Refused {
-            code: self.error_code.unwrap_or(status),
-            description: api.scrub(
-                self.description
-                    .as_deref()
-                    .unwrap_or("the server answered without a reason"),
-            ),
-            retry_after: parameters
-                .retry_after
-                .map(|seconds| Duration::from_secs(seconds).min(CLOCK_LIMIT)),
-            migrated_to: parameters.migrate_to_chat_id,
+    fn refusal(self, rest: &Rest, status: u16) -> CallError {
+        let Parameters {
+            retry_after,
+            migrate_to_chat_id,
+        } = self.parameters.unwrap_or_default();
+        let code = self.error_code.unwrap_or(status);
+        if code == 429 && migrate_to_chat_id.is_none() {
+            let pause = retry_after.map(Duration::from_secs);
+            return CallError::RateLimited(pause.unwrap_or(USUAL_PAUSE).min(LONGEST_PAUSE));
         }
+        let description = self.description;
+        let description = description.as_deref();
+        CallError::Refused(Refusal {
+            code,
+            description: rest.scrub(description.unwrap_or("the server answered without a reason")),
+            migrated_to: migrate_to_chat_id,
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use nanobot_channel::json;
     use tokio::time::Instant;
 
     use super::*;
@@ -331,7 +240,7 @@ mod tests {
         let api = Api::new(&TelegramConfig::default(), None).unwrap();
         let table = [
             ("3", Some(Duration::from_secs(3))),
-            ("18446744073709551615", Some(CLOCK_LIMIT)),
+            ("18446744073709551615", Some(LONGEST_PAUSE)),
             ("18446744073709551616", None),
             ("-1", None),
             ("1e308", None),
@@ -345,7 +254,7 @@ mod tests {
             // What is no number of seconds is no answer of Telegram's.
             let refusal = json::from_str::<Answer<'_>>(&text)
                 .ok()
-                .map(|answer| answer.refusal(&api, 429));
+                .map(|answer| answer.refusal(&api.calls, 429));
             let pause = refusal.as_ref().and_then(CallError::retry_after);
             assert_eq!(pause, expected, "{value}");
             assert!(

@@ -9,7 +9,7 @@ use teloxide::payloads::GetFile;
 use teloxide::types::{FileId, FileMeta, Message, Sticker};
 
 use crate::api::Api;
-use crate::error::CallError;
+use crate::error::{CallError, is_transient};
 
 /// Endings by media type, for files that come without a name.
 const ENDINGS: &[(&str, &str)] = &[
@@ -194,7 +194,7 @@ impl Attachment {
         let mut pauses = PAUSES.into_iter();
         loop {
             let error = match self.download_once(api, limit, context).await {
-                Err(FetchError::Call(error)) if error.is_passing() => error,
+                Err(FetchError::Call(error)) if is_transient(&error) => error,
                 outcome => return outcome,
             };
             let Some(pause) = pauses.next() else {

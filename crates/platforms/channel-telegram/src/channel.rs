@@ -10,14 +10,13 @@ use nanobot_channel::{
     Drafts, Format, Measure, MessageId, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent,
     StreamId, TextStyle, TurnEnds, Typing, async_trait,
 };
-use nanobot_channel_kit::{Background, DraftBoard, Quarantine};
+use nanobot_channel_kit::{Attempts, Background, DraftBoard, Quarantine};
 use serde::de::IgnoredAny;
 use teloxide::payloads::{SendChatAction, SetMessageReaction, SetMessageReactionSetters as _};
 use teloxide::types::{ChatAction, MessageId as TelegramMessage, ReactionType};
 
 use crate::TelegramConfig;
 use crate::api::Api;
-use crate::attempts::Attempts;
 use crate::draft::Draft;
 use crate::error::CallError;
 use crate::markup::TelegramHtml;
@@ -43,7 +42,7 @@ pub struct TelegramChannel {
     /// so that files are not fetched twice.
     pub(crate) offset: AtomicI32,
     pub(crate) drafts: DraftBoard<TelegramMessage>,
-    pub(crate) attempts: Attempts,
+    pub(crate) attempts: Attempts<usize>,
     pub(crate) moves: Moves,
     pub(crate) quarantine: Quarantine,
     /// How many messages cannot be stored now.

@@ -1,58 +1,34 @@
-//! What may come of a call, and what that means to a channel.
+//! The server's refusals and their meaning to a channel.
 //!
 //! The Bot API tells most refusals apart by their description alone, so this is the one place that
 //! looks into texts.
 
-use std::time::Duration;
+use std::fmt;
 
 use nanobot_channel::ChannelError;
 
-/// How long to wait when the server says "too many" without saying how long.
-const USUAL_WAIT: Duration = Duration::from_secs(5);
+/// Why a call failed.
+pub(crate) type CallError = nanobot_channel_kit::CallError<Refusal>;
 
-/// Why a call failed. Texts hold no token.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum CallError {
-    /// The server answered that it will not.
-    #[error("{description} (code {code})")]
-    Refused {
-        /// An HTTP status.
-        code: u16,
-        /// In the server's words.
-        description: String,
-        /// When to come again.
-        retry_after: Option<Duration>,
-        /// The id that the chat has now.
-        migrated_to: Option<i64>,
-    },
-    /// The request did not get there.
-    #[error("{0}")]
-    Unreachable(String),
-    /// The request may have got there, but there is no answer.
-    #[error("{0}")]
-    Interrupted(String),
-    /// There is an answer that is none of the Bot API's.
-    #[error("the answer cannot be understood: {0}")]
-    Misunderstood(String),
-    /// There is no client to ask with.
-    #[error("no connection can be made: {0}")]
-    Setup(String),
+/// An answer of the server that it will not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// An HTTP status.
+    pub(crate) code: u16,
+    /// In the server's words.
+    pub(crate) description: String,
+    /// The id that the chat has now.
+    pub(crate) migrated_to: Option<i64>,
 }
 
-impl CallError {
-    /// The pause the server asks for.
-    pub(crate) fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Refused {
-                code: 429,
-                retry_after,
-                ..
-            } => Some(retry_after.unwrap_or(USUAL_WAIT)),
-            _ => None,
-        }
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (code {})", self.description, self.code)
     }
+}
 
-    /// Whether the markup is why a text was refused.
+impl Refusal {
+    /// `true` if the markup of a text was refused.
     pub(crate) fn is_about_markup(&self) -> bool {
         self.says(&[
             "can't parse entities",
@@ -61,12 +37,12 @@ impl CallError {
         ])
     }
 
-    /// Whether an edit failed because the message already is what it shall become.
+    /// `true` if the message already is what an edit would make of it.
     pub(crate) fn is_not_modified(&self) -> bool {
         self.says(&["message is not modified"])
     }
 
-    /// Whether an edit failed because the message cannot be edited (any more).
+    /// `true` if the message cannot be edited (any more).
     pub(crate) fn is_not_editable(&self) -> bool {
         self.says(&[
             "message to edit not found",
@@ -76,22 +52,18 @@ impl CallError {
         ])
     }
 
-    /// Whether a picture was refused for what it is: as a plain file it may go.
-    pub(crate) fn is_about_the_picture(&self) -> bool {
+    /// `true` if a plain file may go where a picture or a voice message was refused.
+    pub(crate) fn is_about_the_kind(&self) -> bool {
         self.says(&[
             "photo_invalid_dimensions",
             "image_process_failed",
             "photo_ext_invalid",
             "photo_save_file_invalid",
+            "voice_messages_forbidden",
         ])
     }
 
-    /// Whether somebody takes no voice messages: as a plain file it may go.
-    pub(crate) fn is_about_voices(&self) -> bool {
-        self.says(&["voice_messages_forbidden"])
-    }
-
-    /// Whether the topic is what is wrong, and not the chat around it.
+    /// `true` if the topic is wrong, and not the chat around it.
     pub(crate) fn is_about_the_topic(&self) -> bool {
         self.says(&[
             "thread not found",
@@ -101,25 +73,13 @@ impl CallError {
         ])
     }
 
-    /// Whether the same may go well a moment later.
-    pub(crate) fn is_passing(&self) -> bool {
-        match self {
-            Self::Refused { code, .. } => *code >= 500 || *code == 429,
-            Self::Unreachable(_) | Self::Interrupted(_) | Self::Misunderstood(_) => true,
-            Self::Setup(_) => false,
-        }
-    }
-
-    /// Whether polling failed because a webhook is set.
+    /// `true` if polling failed because a webhook is set.
     pub(crate) fn is_about_webhook(&self) -> bool {
         self.says(&["webhook is active"])
     }
 
     fn says(&self, phrases: &[&str]) -> bool {
-        let Self::Refused { description, .. } = self else {
-            return false;
-        };
-        let description = description.to_ascii_lowercase();
+        let description = self.description.to_ascii_lowercase();
         phrases.iter().any(|phrase| description.contains(phrase))
     }
 
@@ -138,41 +98,36 @@ impl CallError {
             "deactivated",
         ])
     }
+}
 
-    /// The same for a call that does no harm when it is made twice.
-    pub(crate) fn repeatable(self) -> ChannelError {
-        nanobot_channel_kit::repeatable(self.into())
+impl nanobot_channel_kit::Refusal for Refusal {
+    fn meaning(&self) -> ChannelError {
+        let text = self.to_string();
+        match self.code {
+            // A token of the wrong shape is "not found", because it is part of the address.
+            401 | 404 => ChannelError::Auth(format!("{text}; check the token")),
+            403 => ChannelError::NotFound(text),
+            413 => ChannelError::TooLarge(text),
+            409 => ChannelError::Conflict(text),
+            500.. => ChannelError::Unavailable(text),
+            _ if self.is_about_the_place() => ChannelError::NotFound(text),
+            _ if self.says(&["too long", "too_long", "too big", "too large"]) => {
+                ChannelError::TooLarge(text)
+            }
+            _ => ChannelError::Refused(text),
+        }
     }
 }
 
-impl From<CallError> for ChannelError {
-    fn from(error: CallError) -> Self {
-        let code = match &error {
-            CallError::Unreachable(_) | CallError::Setup(_) => {
-                return Self::Unavailable(error.to_string());
-            }
-            CallError::Interrupted(_) | CallError::Misunderstood(_) => {
-                return Self::Ambiguous(error.to_string());
-            }
-            CallError::Refused { code, .. } => *code,
-        };
-        if let Some(retry_after) = error.retry_after() {
-            return Self::RateLimited { retry_after };
-        }
-        let text = error.to_string();
-        match code {
-            // A token of the wrong shape is "not found", because it is part of the address.
-            401 | 404 => Self::Auth(format!("{text}; check the token")),
-            403 => Self::NotFound(text),
-            413 => Self::TooLarge(text),
-            409 => Self::Conflict(text),
-            500.. => Self::Unavailable(text),
-            _ if error.is_about_the_place() => Self::NotFound(text),
-            _ if error.says(&["too long", "too_long", "too big", "too large"]) => {
-                Self::TooLarge(text)
-            }
-            _ => Self::Refused(text),
-        }
+/// `true` if the same call may go well a moment later.
+pub(crate) fn is_transient(error: &CallError) -> bool {
+    match error {
+        CallError::Refused(refusal) => refusal.code >= 500,
+        CallError::Setup(_) => false,
+        CallError::RateLimited(_)
+        | CallError::Unreachable(_)
+        | CallError::Interrupted(_)
+        | CallError::Misunderstood(_) => true,
     }
 }
 
@@ -181,12 +136,7 @@ mod tests {
     use super::*;
 
     fn refused(code: u16, description: &str) -> CallError {
-        CallError::Refused {
-            code,
-            description: description.to_owned(),
-            retry_after: None,
-            migrated_to: None,
-        }
+        crate::api::refused(code, description)
     }
 
     #[test]
@@ -223,10 +173,6 @@ mod tests {
             (
                 refused(502, "Bad Gateway"),
                 "the platform cannot be reached: Bad Gateway (code 502)",
-            ),
-            (
-                refused(429, "Too Many Requests"),
-                "rate limited for 5000 ms",
             ),
             (
                 CallError::Unreachable("no route".into()),

@@ -19,7 +19,6 @@ mod address;
 mod album;
 mod api;
 mod attachment;
-mod attempts;
 mod author;
 mod channel;
 mod config;

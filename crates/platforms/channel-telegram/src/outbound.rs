@@ -1,8 +1,7 @@
 //! Sends finished parts: files first, then the text, into the draft when there is one.
 
-use nanobot_channel::{
-    Button, ChannelError, MediaRef, MessageId, OutboundMessage, OutboundPart, Sent,
-};
+use nanobot_channel::{Button, ChannelError, MediaRef, MessageId, OutboundPart, Sent};
+use nanobot_channel_kit::upload::name_of;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::value::RawValue;
 use teloxide::payloads::{
@@ -12,10 +11,10 @@ use teloxide::types::{InlineKeyboardMarkup, MessageId as TelegramMessage, ParseM
 
 use crate::api::Api;
 use crate::channel::TelegramChannel;
-use crate::error::CallError;
+use crate::error::{CallError, Refusal};
 use crate::place::Place;
 use crate::press::keyboard;
-use crate::upload::{UploadError, bundle, name_of, send_album, send_file};
+use crate::upload::{UploadError, bundle, send_album, send_file};
 
 impl TelegramChannel {
     /// Sends one part.
@@ -33,7 +32,9 @@ impl TelegramChannel {
                 }
                 self.send_to(part, &place.moved_to(chat)).await
             }
-            Err(Failure::Send(error)) if error.is_about_the_topic() && place.thread().is_some() => {
+            Err(Failure::Send(error))
+                if error.is(Refusal::is_about_the_topic) && place.thread().is_some() =>
+            {
                 tracing::warn!(channel = %self.name, chat = place.chat(), %error, "a topic is gone; its chat gets the message");
                 self.send_to(part, &place.without_topic()).await
             }
@@ -45,14 +46,14 @@ impl TelegramChannel {
     async fn send_to(&self, part: &OutboundPart, place: &Place) -> Result<Sent, Failure> {
         let mut last = None;
         if part.index == 0 {
-            last = self.send_files(&part.message, place).await?;
+            last = self.send_files(part, place).await?;
         }
         let words = self.words_of(part);
         if !words.plain.trim().is_empty() {
             last = self.send_text(part, words, place).await?;
         }
         if part.index == 0 {
-            self.attempts.forget(&part.message.key);
+            self.attempts.forget(&part.idempotency_key());
         }
         Ok(Sent {
             message_id: last.map(|id| MessageId::from(id.0.to_string())),
@@ -61,24 +62,30 @@ impl TelegramChannel {
 
     async fn send_files(
         &self,
-        message: &OutboundMessage,
+        part: &OutboundPart,
         place: &Place,
     ) -> Result<Option<TelegramMessage>, Failure> {
+        let key = part.idempotency_key();
         let mut last = None;
-        let mut sent = self.attempts.files_sent(&message.key);
-        while let Some(rest) = message.media.get(sent..).filter(|rest| !rest.is_empty()) {
+        let mut sent = self.attempts.of(&key);
+        while let Some(rest) = part
+            .message
+            .media
+            .get(sent..)
+            .filter(|rest| !rest.is_empty())
+        {
             let together = rest.get(..bundle(rest)).unwrap_or(rest);
             match self.send_together(together, place).await? {
                 Album::Sent(id) => {
                     last = id;
                     sent += together.len();
-                    self.attempts.remember(&message.key, sent);
+                    self.attempts.remember(&key, sent);
                 }
                 Album::None => {
                     for media in together {
                         last = self.send_alone(media, place).await?;
                         sent += 1;
-                        self.attempts.remember(&message.key, sent);
+                        self.attempts.remember(&key, sent);
                     }
                 }
             }
@@ -90,10 +97,11 @@ impl TelegramChannel {
         if media.len() < 2 {
             return Ok(Album::None);
         }
-        match send_album(&self.api, place, media).await {
+        let sent = send_album(&self.api, place, media).await;
+        match sent.map_err(UploadError::into_call) {
             Ok(id) => Ok(Album::Sent(id)),
-            Err(UploadError::Call(error)) if !is_about_the_file(&error) => Err(error.into()),
-            Err(error) => {
+            Err(Ok(error)) => Err(error.into()),
+            Err(Err(error)) => {
                 tracing::debug!(channel = %self.name, %error, "an album goes one by one");
                 Ok(Album::None)
             }
@@ -106,18 +114,17 @@ impl TelegramChannel {
         media: &MediaRef,
         place: &Place,
     ) -> Result<Option<TelegramMessage>, Failure> {
-        match send_file(&self.api, place, media).await {
-            Ok(id) => Ok(id),
-            Err(UploadError::Call(error)) if !is_about_the_file(&error) => Err(error.into()),
-            Err(error) => {
-                tracing::warn!(channel = %self.name, %error, file = name_of(media), "a file could not be sent");
-                let note = format!("[Failed to send: {}]", name_of(media));
-                Ok(
-                    send_message(&self.api, SendMessage::new(place.recipient(), note), place)
-                        .await?,
-                )
-            }
-        }
+        let sent = send_file(&self.api, place, media).await;
+        let error = match sent.map_err(UploadError::into_call) {
+            Ok(id) => return Ok(id),
+            Err(Ok(error)) => return Err(error.into()),
+            Err(Err(error)) => error,
+        };
+        let file = name_of(media);
+        tracing::warn!(channel = %self.name, %error, file, "a file could not be sent");
+        let note = format!("[Failed to send: {file}]");
+        let note = SendMessage::new(place.recipient(), note);
+        Ok(send_message(&self.api, note, place).await?)
     }
 
     /// What a part says. The last one also offers the choices, as buttons or in words.
@@ -178,7 +185,7 @@ impl TelegramChannel {
         )
         .await
         {
-            Err(error) if error.is_about_markup() => {
+            Err(error) if error.is(Refusal::is_about_markup) => {
                 tracing::debug!(channel = %self.name, %error, "markup was refused; the text goes plain");
                 Ok(send_message(&self.api, message(words.plain.clone()), place).await?)
             }
@@ -202,13 +209,15 @@ impl TelegramChannel {
             .api
             .call::<_, IgnoredAny>(&edit(&words.html).parse_mode(ParseMode::Html))
             .await;
-        if outcome.as_ref().is_err_and(CallError::is_about_markup) {
+        if let Err(error) = &outcome
+            && error.is(Refusal::is_about_markup)
+        {
             outcome = self.api.call(&edit(&words.plain)).await;
         }
         match outcome {
             Ok(_) => Ok(true),
-            Err(error) if error.is_not_modified() => Ok(true),
-            Err(error) if error.is_not_editable() => Ok(false),
+            Err(error) if error.is(Refusal::is_not_modified) => Ok(true),
+            Err(error) if error.is(Refusal::is_not_editable) => Ok(false),
             Err(error) => Err(Failure::Edit(error)),
         }
     }
@@ -254,14 +263,6 @@ fn escaped(text: &str) -> String {
         .replace('>', "&gt;")
 }
 
-/// Whether a refusal means the file alone, so that the rest of the message can go.
-fn is_about_the_file(error: &CallError) -> bool {
-    matches!(
-        ChannelError::from(error.clone()),
-        ChannelError::Refused(_) | ChannelError::TooLarge(_)
-    )
-}
-
 /// Why a part did not go.
 #[derive(Debug)]
 enum Failure {
@@ -276,10 +277,10 @@ enum Failure {
 impl From<CallError> for Failure {
     fn from(error: CallError) -> Self {
         match error {
-            CallError::Refused {
+            CallError::Refused(Refusal {
                 migrated_to: Some(chat),
                 ..
-            } => Self::Moved(chat),
+            }) => Self::Moved(chat),
             other => Self::Send(other),
         }
     }

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use nanobot_channel::{ChannelContext, ChannelError};
-use nanobot_channel_kit::growing_pause;
+use nanobot_channel_kit::backoff;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use teloxide::payloads::{DeleteWebhook, GetUpdates, GetUpdatesSetters as _, GetWebhookInfo};
@@ -18,7 +18,7 @@ use teloxide::payloads::{DeleteWebhook, GetUpdates, GetUpdatesSetters as _, GetW
 use crate::address::BotIdentity;
 use crate::album::jobs;
 use crate::channel::TelegramChannel;
-use crate::error::CallError;
+use crate::error::{CallError, Refusal};
 use crate::lanes::Lanes;
 use crate::receive::{ALBUM_TIME, RawUpdate, Received};
 use crate::window::Window;
@@ -190,7 +190,7 @@ impl TelegramChannel {
             ));
             return Ok(pause);
         }
-        if error.is_about_webhook() && failures == 0 {
+        if error.is(Refusal::is_about_webhook) && failures == 0 {
             tracing::warn!(channel = %self.name, "a webhook is set for this bot; it is removed, because the bot polls");
             self.api
                 .call::<_, IgnoredAny>(&DeleteWebhook::new())
@@ -198,11 +198,11 @@ impl TelegramChannel {
                 .map_err(CallError::repeatable)?;
             return Ok(Duration::ZERO);
         }
-        if let CallError::Refused {
+        if let CallError::Refused(Refusal {
             code: 409,
             description,
             ..
-        } = &error
+        }) = &error
         {
             let advice = "stop the other program that polls with this token, or give one of the two its own bot";
             return Err(ChannelError::Conflict(format!("{advice} ({description})")));
@@ -210,7 +210,7 @@ impl TelegramChannel {
         match error.repeatable() {
             ChannelError::Unavailable(why) if failures + 1 < PATIENCE => {
                 context.progress.degraded(&why);
-                Ok(growing_pause(self.config.reconnect_pause(), failures))
+                Ok(backoff(self.config.reconnect_pause(), failures))
             }
             error => Err(error),
         }

@@ -12,7 +12,7 @@ use nanobot_channel::{
     AccessDecision, Admission, Arrival, ChannelContext, ChannelError, ChatId, ChatKind,
     DeliveryContext, InboundMessage, SenderId,
 };
-use nanobot_channel_kit::{Handling, growing_pause};
+use nanobot_channel_kit::{Handling, backoff};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use teloxide::payloads::{GetMe, SendMessage, SetMyCommands};
@@ -327,7 +327,7 @@ impl TelegramChannel {
             context.progress.degraded(&format!(
                 "{error}; Telegram keeps what comes from the group meanwhile"
             ));
-            tokio::time::sleep(growing_pause(STORE_PAUSE, tries)).await;
+            tokio::time::sleep(backoff(STORE_PAUSE, tries)).await;
             tries += 1;
         }
     }
@@ -388,7 +388,7 @@ impl TelegramChannel {
             context
                 .progress
                 .degraded("messages cannot be stored now; Telegram keeps them");
-            tokio::time::sleep(growing_pause(STORE_PAUSE, tries)).await;
+            tokio::time::sleep(backoff(STORE_PAUSE, tries)).await;
             tries += 1;
         }
     }

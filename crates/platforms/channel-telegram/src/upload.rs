@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 use nanobot_channel::{Map, MediaRef, Value};
+use nanobot_channel_kit::upload::{self, is_address, name_of};
 use reqwest::Url;
 use reqwest::multipart::{Form, Part};
 use serde_json::json;
@@ -11,7 +12,7 @@ use serde_json::value::RawValue;
 use teloxide::types::MessageId;
 
 use crate::api::Api;
-use crate::error::CallError;
+use crate::error::{CallError, Refusal};
 use crate::outbound::read_id;
 use crate::place::Place;
 
@@ -85,21 +86,13 @@ impl FileKind {
 }
 
 /// Why a file did not go.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum UploadError {
-    /// It cannot be read here.
-    #[error("it cannot be read: {0}")]
-    Unreadable(std::io::Error),
-    /// It would have to be fetched from where only the Bot API server can look.
-    #[error("its address is none of the public internet")]
-    Inside,
-    /// It is larger than Telegram takes.
-    #[error("it is larger than the {LARGEST} bytes that Telegram takes")]
-    TooLarge,
-    /// The server did not take it.
-    #[error(transparent)]
-    Call(CallError),
-}
+pub(crate) type UploadError = upload::UploadError<Refusal>;
+
+const PLATFORM: &str = "Telegram";
+const TOO_LARGE: UploadError = UploadError::TooLarge {
+    limit: LARGEST,
+    platform: PLATFORM,
+};
 
 /// A file that is ready to go.
 #[derive(Debug)]
@@ -130,17 +123,7 @@ impl<'a> Outgoing<'a> {
                 content: Content::Address(&media.location),
             });
         }
-        if tokio::fs::metadata(&media.location)
-            .await
-            .map_err(UploadError::Unreadable)?
-            .len()
-            > LARGEST
-        {
-            return Err(UploadError::TooLarge);
-        }
-        let bytes = tokio::fs::read(&media.location)
-            .await
-            .map_err(UploadError::Unreadable)?;
+        let bytes = upload::read(media, LARGEST, PLATFORM).await?;
         let is_too_large_to_show = kind == FileKind::Photo && bytes.len() as u64 > LARGEST_PHOTO;
         let kind = if is_too_large_to_show {
             FileKind::Document
@@ -162,22 +145,7 @@ impl<'a> Outgoing<'a> {
     }
 }
 
-/// What people call a file: the last piece of its path or address.
-pub(crate) fn name_of(media: &MediaRef) -> &str {
-    let location = without_query(&media.location);
-    location
-        .rsplit(['/', '\\'])
-        .find(|piece| !piece.is_empty())
-        .unwrap_or("file")
-}
-
-fn is_address(media: &MediaRef) -> bool {
-    ["http://", "https://"]
-        .iter()
-        .any(|scheme| media.location.starts_with(scheme))
-}
-
-/// Whether an address may be one of the public internet. A Bot API server of one's own is asked to
+/// `true` if an address may be one of the public internet. A Bot API server of one's own is asked to
 /// fetch it, and stands where others cannot look.
 fn is_public(address: &str) -> bool {
     let Ok(url) = Url::parse(address) else {
@@ -213,14 +181,6 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
         || is_shared)
 }
 
-fn without_query(location: &str) -> &str {
-    if location.starts_with("http:") || location.starts_with("https:") {
-        location.split(['?', '#']).next().unwrap_or_default()
-    } else {
-        location
-    }
-}
-
 /// How many of the files at the front go together, at least one.
 pub(crate) fn bundle(media: &[MediaRef]) -> usize {
     let mut kinds = media.iter().map(|media| FileKind::of(name_of(media)));
@@ -240,7 +200,7 @@ pub(crate) async fn send_file(
 ) -> Result<Option<MessageId>, UploadError> {
     let file = Outgoing::load(media).await?;
     match send_as(api, place, &file, file.kind).await {
-        Err(error) if error.is_about_the_picture() || error.is_about_voices() => {
+        Err(error) if error.is(Refusal::is_about_the_kind) => {
             tracing::debug!(%error, "a file is sent as a plain one");
             send_as(api, place, &file, FileKind::Document).await
         }
@@ -287,12 +247,12 @@ pub(crate) async fn send_album(
             .is_some_and(|first: &Outgoing<'_>| !file.kind.goes_with(first.kind))
         {
             // A picture became a plain file.
-            return Err(UploadError::TooLarge);
+            return Err(TOO_LARGE);
         }
         files.push(file);
     }
     if files.iter().map(Outgoing::size).sum::<u64>() > LARGEST {
-        return Err(UploadError::TooLarge);
+        return Err(TOO_LARGE);
     }
     let mut described = Vec::new();
     let mut parts = Vec::new();
