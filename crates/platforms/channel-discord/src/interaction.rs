@@ -4,6 +4,7 @@
 //! of events; what the person asked for goes through the queue as a message.
 
 use nanobot_channel::{AccessDecision, ChannelContext, ChatKind, CommandInfo};
+use nanobot_channel_kit::intake::Piece;
 use serde::de::IgnoredAny;
 use serde_json::json;
 use serenity::builder::{
@@ -18,8 +19,8 @@ use serenity::model::id::{ApplicationId, ChannelId, GuildId, InteractionId};
 use serenity::model::user::User;
 
 use crate::api::Body;
+use crate::candidate::{Candidate, Origin};
 use crate::channel::DiscordChannel;
-use crate::inbound::{Candidate, Origin};
 use crate::outbound::json_of;
 use crate::route::Route;
 use crate::threads::parent_of_kind;
@@ -99,7 +100,7 @@ impl DiscordChannel {
     }
 
     /// What a command or a button asks for; `None` when it is nothing to be heard here.
-    pub(crate) async fn command<'a>(&self, interaction: &'a Interaction) -> Option<Candidate<'a>> {
+    pub(crate) async fn command(&self, interaction: &Interaction) -> Option<Candidate> {
         let asked = Asked::of(interaction)?;
         let parent = match (asked.guild, asked.place) {
             (None, _) => None,
@@ -115,7 +116,9 @@ impl DiscordChannel {
         if !self.listens_to(&origin) {
             return None;
         }
-        Some(Candidate::new(origin, asked.id.get(), asked.text, true))
+        let mut candidate = self.candidate_at(&origin, asked.id.get(), true);
+        candidate.pieces.push(Piece::Text(asked.text));
+        Some(candidate)
     }
 
     /// Answers Discord for a person who may talk, without waiting for it.

@@ -17,6 +17,7 @@
 
 mod api;
 mod attachment;
+mod candidate;
 mod channel;
 mod config;
 mod cursor;
@@ -27,7 +28,7 @@ mod frame;
 #[doc(hidden)]
 pub mod fuzz;
 mod gateway;
-mod inbound;
+mod intake;
 mod interaction;
 mod limits;
 mod markup;

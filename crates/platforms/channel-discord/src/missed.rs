@@ -15,6 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use nanobot_channel::ChannelContext;
+use nanobot_channel_kit::intake::Next;
 use serde_json::value::RawValue;
 use serenity::model::id::ChannelId;
 use tokio::time::Instant;
@@ -23,7 +24,6 @@ use crate::api::Body;
 use crate::channel::DiscordChannel;
 use crate::error::{CallError, Refusal};
 use crate::frame::RawMessage;
-use crate::receive::Next;
 use crate::route::Route;
 use crate::seen::Behind;
 

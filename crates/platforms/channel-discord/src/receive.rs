@@ -5,36 +5,21 @@
 
 use std::time::Duration;
 
-use nanobot_channel::{
-    AccessDecision, Admission, ChannelContext, ChannelError, ChatKind, InboundMessage,
-};
-use nanobot_channel_kit::{Handling, backoff, chance, jittered_backoff};
-use serenity::builder::CreateMessage;
+use nanobot_channel::{ChannelContext, ChannelError};
+use nanobot_channel_kit::intake::Next;
+use nanobot_channel_kit::{Handling, chance, jittered_backoff};
 use tokio::sync::mpsc;
 
 use crate::channel::DiscordChannel;
 use crate::frame::RawMessage;
 use crate::gateway::{Connection, End, Job, Work};
-use crate::inbound::Candidate;
 use crate::interaction::channel_of;
 use crate::missed::CatchUp;
-use crate::place::Place;
 
 /// How many events may wait.
 const QUEUE: usize = 256;
 /// How many connections in a row may come to nothing before the channel counts as down.
 const PATIENCE: u32 = 5;
-/// The pause before a message that could not be stored is offered again; each is longer than the last.
-const STORE_PAUSE: Duration = Duration::from_millis(500);
-
-/// What follows an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// It is dealt with.
-    Confirm,
-    /// The assistant is going down: it stays.
-    Stop,
-}
 
 impl DiscordChannel {
     /// Receives until the assistant goes down.
@@ -146,7 +131,7 @@ impl DiscordChannel {
         let next = match work {
             Some(Work::Message(message)) => self.hear(&message, context).await,
             Some(Work::Interaction(interaction)) => match self.command(&interaction).await {
-                Some(candidate) => self.take(&candidate, &mut None, context).await,
+                Some(candidate) => self.take(&candidate, None, context).await,
                 None => Next::Confirm,
             },
             Some(Work::Beginning) => {
@@ -188,112 +173,19 @@ impl DiscordChannel {
         handling: Handling<'_>,
         context: &ChannelContext,
     ) -> Next {
-        let mut handling = Some(handling);
-        let next = match raw.read() {
-            Ok(message) => match self.candidate(&message).await {
-                Some(candidate) => self.take(&candidate, &mut handling, context).await,
-                None => Next::Confirm,
-            },
+        let candidate = match raw.read() {
+            Ok(message) => self.candidate(&message, context).await,
             Err(error) => {
                 tracing::warn!(channel = %self.name, %error, "a message could not be read and was skipped");
+                None
+            }
+        };
+        match candidate {
+            Some(candidate) => self.take(&candidate, Some(handling), context).await,
+            None => {
+                handling.end().await;
                 Next::Confirm
             }
-        };
-        end(&mut handling).await;
-        next
-    }
-
-    async fn take(
-        &self,
-        candidate: &Candidate<'_>,
-        handling: &mut Option<Handling<'_>>,
-        context: &ChannelContext,
-    ) -> Next {
-        if !self.may_talk(candidate, context).await {
-            return Next::Confirm;
         }
-        if self
-            .seen
-            .hear(candidate.channel(), candidate.guild(), candidate.number)
-        {
-            self.seen.write(context.notes.as_ref()).await;
-        }
-        let message = self.compose(candidate, context).await;
-        // It was read, so whatever happens next is not its fault.
-        end(handling).await;
-        let mut tries = 0;
-        loop {
-            match context
-                .intake
-                .deliver(message.clone(), &candidate.arrival)
-                .await
-            {
-                Admission::TryLater => {
-                    context
-                        .progress
-                        .degraded("messages cannot be stored now; they wait");
-                    tokio::time::sleep(backoff(STORE_PAUSE, tries)).await;
-                    tries += 1;
-                }
-                Admission::ShuttingDown => return Next::Stop,
-                Admission::Accepted => {
-                    self.mark(candidate, &message);
-                    return Next::Confirm;
-                }
-                Admission::Duplicate | Admission::NotAllowed => return Next::Confirm,
-            }
-        }
-    }
-
-    /// Shows that a message was read. Commands have their own answer.
-    fn mark(&self, candidate: &Candidate<'_>, message: &InboundMessage) {
-        if let (Some(original), Ok(place)) = (
-            candidate.message,
-            Place::new(&message.chat_id, &message.delivery),
-        ) {
-            self.react(place.channel(), original.id);
-        }
-    }
-
-    /// Asks who decides, and passes on what a stranger in a direct chat shall read.
-    async fn may_talk(&self, candidate: &Candidate<'_>, context: &ChannelContext) -> bool {
-        match context
-            .access
-            .check(&candidate.sender, &candidate.chat, &candidate.arrival)
-            .await
-        {
-            AccessDecision::Allowed => true,
-            AccessDecision::Denied => false,
-            AccessDecision::Ask(text) => {
-                // Whoever used a command has read it as the answer to that.
-                if candidate.arrival.kind == ChatKind::Direct && candidate.message.is_some() {
-                    self.tell(candidate, text).await;
-                }
-                false
-            }
-        }
-    }
-
-    /// Says something on the channel's own behalf.
-    async fn tell(&self, candidate: &Candidate<'_>, text: String) {
-        let Ok(place) = Place::new(
-            &candidate.chat,
-            &nanobot_channel::DeliveryContext::default(),
-        ) else {
-            return;
-        };
-        if let Err(error) = self
-            .create_message(&place, CreateMessage::new().content(text))
-            .await
-        {
-            tracing::warn!(channel = %self.name, %error, "a notice could not be sent");
-        }
-    }
-}
-
-/// Ends the try of what was read, if that was not done.
-async fn end(handling: &mut Option<Handling<'_>>) {
-    if let Some(handling) = handling.take() {
-        handling.end().await;
     }
 }

@@ -8,10 +8,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use nanobot_channel::{
-    AccessDecision, Admission, Arrival, ChannelContext, ChannelError, InboundMessage,
-};
-use nanobot_channel_kit::{Trouble, backoff};
+use nanobot_channel::{Admission, Arrival, ChannelContext, ChannelError};
+use nanobot_channel_kit::Trouble;
+use nanobot_channel_kit::intake::{Next, hand_over, may_talk};
 use nanobot_extract::ExtractError;
 use tokio::time::Instant;
 
@@ -28,7 +27,6 @@ use crate::tries;
 
 /// A connection that lasted so long is opened again without a word.
 const STABLE: Duration = Duration::from_secs(60);
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// How often a login may be refused without a reason.
 const LOGIN_TRIES: u32 = 3;
 /// From this try on only the beginning of a mail is fetched.
@@ -43,18 +41,12 @@ const NO_REPORTER: &str = "authservId is not set, so no mail is believed and all
 /// Reason at the start while refused mails are still there.
 const STILL_REFUSED: &str = "mail was refused and stays unread, because its sender is not proven: the log says why, \
                              and docs/channels/email.md what the mail server has to report";
+/// Notice while mails cannot be stored.
+const WAITING: &str = "mails cannot be stored now; they stay in the mailbox";
 /// How often to look in a row when there seems to be something and nothing is found.
 const LOOKS: u32 = 2;
 /// How many mails are remembered as dealt with.
 const REMEMBERED: usize = 100_000;
-
-/// What follows a mail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
-    GoOn,
-    /// The assistant is going down: the mail stays.
-    Stop,
-}
 
 /// What became of a mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -308,11 +300,12 @@ impl EmailChannel {
         let message = arrived.compose(&self.name, self.config(), context).await;
         // It was read, so whatever happens next is not its fault.
         self.try_is_over(mail, context).await?;
-        match self.deliver(message, context).await {
-            Some(Admission::NotAllowed) => self.settle(mailbox, mail, Fate::Skipped).await,
-            Some(_) => self.settle(mailbox, mail, Fate::Taken).await,
-            None => Ok(Next::Stop),
-        }
+        let fate = match hand_over(context, message, &Arrival::direct(), WAITING, None).await {
+            Admission::NotAllowed => Fate::Skipped,
+            Admission::Accepted | Admission::Duplicate => Fate::Taken,
+            Admission::TryLater | Admission::ShuttingDown => return Ok(Next::Stop),
+        };
+        self.settle(mailbox, mail, fate).await
     }
 
     /// Leaves a mail as it is whose sender is not proven, and says so once.
@@ -381,55 +374,25 @@ impl EmailChannel {
     /// Somebody else took it away.
     fn gone(&self, mail: MailUid) -> Next {
         self.memory.handled(mail);
-        Next::GoOn
-    }
-
-    /// Hands a message over until it is taken. `None` when the assistant goes down.
-    async fn deliver(
-        &self,
-        message: InboundMessage,
-        context: &ChannelContext,
-    ) -> Option<Admission> {
-        let mut tries = 0;
-        loop {
-            match context
-                .intake
-                .deliver(message.clone(), &Arrival::direct())
-                .await
-            {
-                Admission::TryLater => {
-                    context
-                        .progress
-                        .degraded("mails cannot be stored now; they stay in the mailbox");
-                    tokio::time::sleep(backoff(FIRST_PAUSE, tries)).await;
-                    tries += 1;
-                }
-                Admission::ShuttingDown => return None,
-                admission => return Some(admission),
-            }
-        }
+        Next::Confirm
     }
 
     /// Asks who decides, and passes on what a stranger shall read, if it is surely that stranger.
     async fn may_talk(&self, envelope: &Envelope, context: &ChannelContext) -> bool {
-        let (sender, chat) = (
-            envelope.sender.as_str().into(),
-            envelope.sender.as_str().into(),
-        );
-        match context
-            .access
-            .check(&sender, &chat, &Arrival::direct())
-            .await
-        {
-            AccessDecision::Allowed => true,
-            AccessDecision::Denied => false,
-            AccessDecision::Ask(text) => {
-                if envelope.authenticity.is_proven() && envelope.takes_answers() {
-                    self.tell(envelope, &text).await;
-                }
-                false
+        let sender = envelope.sender.as_str();
+        let tell = async |text: String| {
+            if envelope.authenticity.is_proven() && envelope.takes_answers() {
+                self.tell(envelope, &text).await;
             }
-        }
+        };
+        may_talk(
+            context,
+            &sender.into(),
+            &sender.into(),
+            &Arrival::direct(),
+            tell,
+        )
+        .await
     }
 
     /// Marks a mail as dealt with.
@@ -447,7 +410,7 @@ impl EmailChannel {
             marked => marked?,
         }
         self.memory.handled(mail);
-        Ok(Next::GoOn)
+        Ok(Next::Confirm)
     }
 
     async fn mark(

@@ -20,6 +20,7 @@
 //! - [`rest`] and [`call`]: calls of a REST API, and one enum for what goes wrong with them.
 //! - [`websocket`]: a WebSocket through the same client.
 //! - [`upload`]: files on their way out.
+//! - [`intake`]: from a candidate message to the assistant, with its [files](attachment).
 //! - [`Lanes`]: work of one chat in order, several chats at once.
 //! - [`Recent`]: a bounded set against duplicates.
 //! - [`Attempts`]: progress of parts that have to be sent again.
@@ -27,6 +28,7 @@
 //! What it does not do: judge what a platform answers, limit how often it is asked, and anything
 //! about who may talk.
 
+pub mod attachment;
 mod attempts;
 mod background;
 mod backoff;
@@ -34,6 +36,7 @@ pub mod call;
 mod draft;
 mod error;
 pub mod http;
+pub mod intake;
 mod lanes;
 mod late_note;
 mod leftover;

@@ -4,13 +4,14 @@
 //! configured one) alone, at every step of a redirect. A web page that is not offered as a file is
 //! Slack's login, which it shows when the scope `files:read` is missing; it is not kept.
 
-use nanobot_channel::{ChannelContext, MediaRef, Value};
+use nanobot_channel::Value;
+use nanobot_channel_kit::attachment::{self, Attachment};
 use nanobot_channel_kit::rest::FILE_TIME;
 use reqwest::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderName, LOCATION};
 use reqwest::{Method, Response, Url};
 
 use crate::api::Api;
-use crate::error::CallError;
+use crate::error::Refusal;
 use crate::text::head;
 use crate::wire::File;
 
@@ -18,148 +19,69 @@ use crate::wire::File;
 const HOSTS: &[&str] = &["slack.com", "slack-edge.com", "slack-files.com"];
 /// How often a download may be sent elsewhere.
 const REDIRECTS: usize = 3;
-/// How much of a name stands in a text, in code points.
+const ELSEWHERE: &str = "it is not at Slack";
+const WEB_PAGE: &str = "Slack gave a web page instead; the app may need the scope files:read";
+
+type FetchError = attachment::FetchError<Refusal>;
+
+/// Most of a name that stands in a text, in code points.
 const NAME_LIMIT: usize = 100;
 
-/// A file of a message, not fetched yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Attachment {
-    /// What people call it: `image`, `audio`.
-    kind: &'static str,
-    file: File,
+/// Reads a file as the event describes it, however badly.
+pub(crate) fn of(described: &Value) -> Attachment {
+    let file: File = serde_json::from_value(described.clone()).unwrap_or_default();
+    let family = file
+        .mimetype
+        .as_deref()
+        .and_then(|mime| mime.split('/').next());
+    let kind = match family {
+        Some("image") => "image",
+        Some("audio") => "audio",
+        Some("video") => "video",
+        _ => "file",
+    };
+    let address = file.url_private_download.or(file.url_private);
+    Attachment {
+        kind,
+        id: file.id,
+        name: file.name.or(file.title).unwrap_or_else(|| kind.to_owned()),
+        mime: file.mimetype,
+        size: file.size,
+        source: address.filter(|_| !file.is_external),
+        is_image: kind == "image",
+        is_speech: kind == "audio",
+    }
 }
 
-/// What became of an attachment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Kept {
-    /// What stands for it in the text.
-    pub(crate) marker: String,
-    /// The file, when it is an image that was kept.
-    pub(crate) image: Option<MediaRef>,
+/// The marker of a file that was not kept.
+pub(crate) fn not_kept(file: &Attachment) -> String {
+    let name = file.name.replace(char::is_control, " ");
+    let (kind, name) = (file.kind, head(&name, NAME_LIMIT));
+    format!("[{kind}: {name}: download failed]")
 }
 
-/// Why a file was not kept.
-#[derive(Debug, thiserror::Error)]
-enum FetchError {
-    #[error("it is larger than the {limit} bytes that are allowed")]
-    TooLarge { limit: u64 },
-    #[error("Slack gives no address for it")]
-    NoAddress,
-    #[error("it is not at Slack")]
-    Elsewhere,
-    #[error("Slack gave a web page instead; the app may need the scope files:read")]
-    WebPage,
-    #[error("Slack answered {0}")]
-    Status(u16),
-    #[error(transparent)]
-    Call(#[from] CallError),
-    #[error(transparent)]
-    Media(#[from] nanobot_channel::MediaError),
-}
-
-impl Attachment {
-    /// A file as the event describes it, however badly.
-    pub(crate) fn of(described: &Value) -> Self {
-        let file: File = serde_json::from_value(described.clone()).unwrap_or_default();
-        let kind = match file
-            .mimetype
-            .as_deref()
-            .and_then(|mime| mime.split('/').next())
-        {
-            Some("image") => "image",
-            Some("audio") => "audio",
-            Some("video") => "video",
-            _ => "file",
-        };
-        Self { kind, file }
+/// Downloads a file of at most `limit` bytes.
+pub(crate) async fn fetch(api: &Api, file: &Attachment, limit: u64) -> Result<Vec<u8>, FetchError> {
+    let address = file
+        .source
+        .as_deref()
+        .ok_or(FetchError::NoAddress(ELSEWHERE))?;
+    let response = open(api, address).await?;
+    let is_page = header(&response, &CONTENT_TYPE).starts_with("text/html");
+    if is_page && !header(&response, &CONTENT_DISPOSITION).starts_with("attachment") {
+        return Err(FetchError::NoAddress(WEB_PAGE));
     }
-
-    fn name(&self) -> &str {
-        let File { name, title, .. } = &self.file;
-        name.as_deref().or(title.as_deref()).unwrap_or(self.kind)
-    }
-
-    /// The name as it may stand in a text.
-    fn printable_name(&self) -> String {
-        head(&self.name().replace(char::is_control, " "), NAME_LIMIT).to_owned()
-    }
-
-    /// Fetches and keeps it, for somebody who may talk. What fails is said in the text.
-    pub(crate) async fn keep(&self, api: &Api, context: &ChannelContext) -> Kept {
-        let media = match self.fetch(api, context).await {
-            Ok(media) => media,
-            Err(error) => {
-                tracing::warn!(%error, kind = self.kind, "a file of a message could not be fetched");
-                return Kept {
-                    marker: format!(
-                        "[{}: {}: download failed]",
-                        self.kind,
-                        self.printable_name()
-                    ),
-                    image: None,
-                };
-            }
-        };
-        let mut marker = format!("[{}: {}]", self.kind, media.location);
-        if let Some(transcriber) = context
-            .transcriber
-            .as_ref()
-            .filter(|_| self.kind == "audio")
-        {
-            match transcriber.transcribe(&media).await {
-                // An empty one says nothing, so the recording stays a file.
-                Ok(text) if text.trim().is_empty() => {}
-                Ok(text) => marker = format!("[transcription: {text}]"),
-                Err(error) => tracing::warn!(%error, "a recording could not be transcribed"),
-            }
-        }
-        Kept {
-            marker,
-            image: Some(media).filter(|_| self.kind == "image"),
-        }
-    }
-
-    async fn fetch(&self, api: &Api, context: &ChannelContext) -> Result<MediaRef, FetchError> {
-        let limit = context.media.limit();
-        let File {
-            id,
-            mimetype,
-            size,
-            is_external,
-            url_private,
-            url_private_download,
-            ..
-        } = &self.file;
-        if *is_external {
-            return Err(FetchError::Elsewhere);
-        }
-        if size.is_some_and(|size| size > limit) {
-            return Err(FetchError::TooLarge { limit });
-        }
-        let address = url_private_download
-            .as_ref()
-            .or(url_private.as_ref())
-            .ok_or(FetchError::NoAddress)?;
-        let response = open(api, address).await?;
-        let is_page = header(&response, &CONTENT_TYPE).starts_with("text/html");
-        if is_page && !header(&response, &CONTENT_DISPOSITION).starts_with("attachment") {
-            return Err(FetchError::WebPage);
-        }
-        let bytes = api.rest.body_within(response, limit).await?;
-        let bytes = bytes.ok_or(FetchError::TooLarge { limit })?;
-        Ok(context
-            .media
-            .keep(id, self.name(), mimetype.as_deref(), &bytes)
-            .await?)
-    }
+    let bytes = api.rest.body_within(response, limit).await?;
+    bytes.ok_or(FetchError::TooLarge { limit })
 }
 
 /// Follows an address to where the file is.
 async fn open(api: &Api, address: &str) -> Result<Response, FetchError> {
-    let mut address = Url::parse(address).map_err(|_unreadable| FetchError::NoAddress)?;
+    let mut address =
+        Url::parse(address).map_err(|_unreadable| FetchError::NoAddress(ELSEWHERE))?;
     for _ in 0..=REDIRECTS {
         if !may_have_the_token(api, &address) {
-            return Err(FetchError::Elsewhere);
+            return Err(FetchError::NoAddress(ELSEWHERE));
         }
         let request = api
             .rest
@@ -177,9 +99,9 @@ async fn open(api: &Api, address: &str) -> Result<Response, FetchError> {
         }
         address = address
             .join(&header(&response, &LOCATION))
-            .map_err(|_unreadable| FetchError::NoAddress)?;
+            .map_err(|_unreadable| FetchError::NoAddress(ELSEWHERE))?;
     }
-    Err(FetchError::Elsewhere)
+    Err(FetchError::NoAddress(ELSEWHERE))
 }
 
 fn may_have_the_token(api: &Api, address: &Url) -> bool {
@@ -276,9 +198,9 @@ mod tests {
             (json!("odd"), "file", "file"),
         ];
         for (described, kind, name) in table {
-            let attachment = Attachment::of(&described);
+            let attachment = of(&described);
             assert_eq!(
-                (attachment.kind, attachment.name()),
+                (attachment.kind, attachment.name.as_str()),
                 (kind, name),
                 "{described}"
             );

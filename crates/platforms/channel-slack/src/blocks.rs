@@ -7,7 +7,7 @@ use slack_morphism::blocks::{
     SlackTableColumnAlign, SlackTableColumnSetting, SlackTableRichTextCell,
 };
 
-use crate::inbound::BUTTON;
+use crate::candidate::BUTTON;
 use crate::text::head;
 
 /// How much text fits into a section, in code points.

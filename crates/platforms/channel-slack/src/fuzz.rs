@@ -3,7 +3,7 @@
 use nanobot_channel::{Value, json};
 
 use crate::SlackConfig;
-use crate::inbound::{Candidate, Identity};
+use crate::candidate::{Identity, of_command, of_event, of_interaction};
 use crate::text::{escaped, head, readable, without_mention};
 use crate::wire::{Event, Frame, Origin};
 
@@ -23,14 +23,13 @@ pub fn envelope(text: &str) -> bool {
     };
     let event: Value = payload.get("event").cloned().unwrap_or_default();
     let event = serde_json::from_value::<Event>(event).ok();
-    let of_event =
-        event.and_then(|event| Candidate::of_event(&SlackConfig::default(), &me, &event));
+    let event = event.and_then(|event| of_event(&SlackConfig::default(), &me, &event));
     let interaction = serde_json::from_value(payload.clone()).ok();
     let command = serde_json::from_value(payload).ok();
-    let of_command = command.and_then(|command| Candidate::of_command(command, &[]));
-    of_event
-        .or_else(|| interaction.and_then(Candidate::of_interaction))
-        .or(of_command)
+    let command = command.and_then(|command| of_command(command, &[]));
+    event
+        .or_else(|| interaction.and_then(of_interaction))
+        .or(command)
         .is_some()
 }
 

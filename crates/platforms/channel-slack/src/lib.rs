@@ -12,6 +12,7 @@
 mod api;
 mod attachment;
 mod blocks;
+mod candidate;
 mod channel;
 mod chats;
 mod config;
@@ -22,7 +23,7 @@ mod factory;
 #[doc(hidden)]
 pub mod fuzz;
 mod history;
-mod inbound;
+mod intake;
 mod markup;
 mod missed;
 mod outbound;
@@ -30,7 +31,6 @@ mod place;
 mod reactions;
 mod receive;
 mod socket;
-mod take;
 mod text;
 mod thread;
 mod turns;

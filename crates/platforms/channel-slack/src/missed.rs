@@ -10,15 +10,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nanobot_channel::{ChannelContext, json};
 use nanobot_channel_kit::backoff;
+use nanobot_channel_kit::intake::Next;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::candidate::{Identity, of_event};
 use crate::channel::SlackChannel;
 use crate::error::{CallError, Refusal};
 use crate::history::Extent;
-use crate::inbound::{Candidate, Identity};
 use crate::place::Place;
-use crate::take::Next;
 use crate::wire::{Event, said_key};
 
 /// What is older is left out.
@@ -65,7 +65,7 @@ impl SlackChannel {
     ) -> Next {
         let behind = self.chats.behind(chat);
         if behind.is_empty() {
-            return Next::Forget;
+            return Next::Confirm;
         }
         let missed = tokio::select! {
             biased;
@@ -74,7 +74,7 @@ impl SlackChannel {
         };
         let Some(Missed { messages, places }) = missed else {
             tracing::warn!(channel = %self.name, chat, "what was said meanwhile took too long to fetch; it is tried again later");
-            return Next::Forget;
+            return Next::Confirm;
         };
         if !messages.is_empty() {
             tracing::info!(channel = %self.name, chat, messages = messages.len(), "what was said meanwhile was fetched");
@@ -93,7 +93,7 @@ impl SlackChannel {
             self.chats.reach(&place, &last);
             self.chats.catch_up(&place);
         }
-        Next::Forget
+        Next::Confirm
     }
 
     /// Deals with a message that was fetched, which is read after its try was noted.
@@ -111,22 +111,19 @@ impl SlackChannel {
             .admit(&key, message.as_bytes(), progress)
             .await
         else {
-            return Next::Forget;
+            return Next::Confirm;
         };
         let event = event(&place.chat, message).inspect_err(|error| {
             tracing::warn!(channel = %self.name, %error, "a message could not be read and was passed over");
         });
         match event
             .ok()
-            .and_then(|event| Candidate::of_event(&self.config, me, &event))
+            .and_then(|event| of_event(&self.config, me, &event))
         {
-            Some(candidate) => {
-                self.take(me, String::new(), candidate, handling, context)
-                    .await
-            }
+            Some(candidate) => self.take("", candidate, handling, context).await,
             None => {
                 handling.end().await;
-                Next::Forget
+                Next::Confirm
             }
         }
     }

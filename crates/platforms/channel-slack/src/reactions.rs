@@ -12,9 +12,9 @@ use slack_morphism::api::{SlackApiReactionsAddRequest, SlackApiReactionsRemoveRe
 use slack_morphism::{SlackChannelId, SlackReactionName, SlackTs};
 
 use crate::api::{Api, Done};
+use crate::candidate::Candidate;
 use crate::channel::SlackChannel;
 use crate::error::{CallError, Refusal};
-use crate::inbound::Candidate;
 
 /// How many messages are remembered as worked on.
 const REMEMBERED: usize = 256;
@@ -57,13 +57,17 @@ impl SlackChannel {
     /// Marks a message as worked on, without waiting for it.
     pub(crate) fn begin_reaction(&self, candidate: &Candidate) {
         let Some(ts) = candidate
+            .origin
             .message
             .clone()
             .filter(|_| !self.config.react_emoji.is_empty())
         else {
             return;
         };
-        let (chat, thread) = (candidate.chat.to_string(), candidate.thread.clone());
+        let (chat, thread) = (
+            candidate.chat.to_string(),
+            candidate.delivery.thread.clone(),
+        );
         self.reactions.remember(Marked {
             chat: chat.clone(),
             thread,

@@ -8,18 +8,19 @@
 use std::time::Duration;
 
 use nanobot_channel::{ChannelContext, ChannelError, Value, json};
+use nanobot_channel_kit::intake::Next;
 use nanobot_channel_kit::{Lanes, jittered_backoff};
 use serde::Deserialize;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::candidate::{Candidate, Identity, of_command, of_event, of_interaction};
 use crate::channel::SlackChannel;
 use crate::chats;
 use crate::error::{CallError, fundamental};
-use crate::inbound::{Candidate, Identity};
+use crate::intake::Ended;
 use crate::place::Place;
 use crate::socket::{Heard, Socket};
-use crate::take::{Ended, Next};
 use crate::wire::{Event, Frame, Origin};
 
 /// After that Slack has given up waiting, or is about to.
@@ -177,7 +178,7 @@ impl SlackChannel {
             tokio::select! {
                 ended = work.next() => match ended.next {
                     Next::Stop => return Ok(End::Stop),
-                    Next::Forget => {
+                    Next::Confirm => {
                         let in_time = ended.connection == connection && ended.received.elapsed() < ACKNOWLEDGE_WITHIN;
                         match ended.envelope {
                             Some(envelope) if in_time => {
@@ -304,13 +305,13 @@ impl SlackChannel {
             if let Some(ts) = ts {
                 self.chats.deal_with(&Place { chat, thread }, &ts);
             }
-            return Next::Forget;
+            return Next::Confirm;
         };
         match self.open_envelope(me, kind, payload, context) {
-            Some((event, candidate)) => self.take(me, event, candidate, handling, context).await,
+            Some((event, candidate)) => self.take(&event, candidate, handling, context).await,
             None => {
                 handling.end().await;
-                Next::Forget
+                Next::Confirm
             }
         }
     }
@@ -371,11 +372,11 @@ impl SlackChannel {
             "events_api" => {
                 let event = payload.get("event").cloned().unwrap_or_default();
                 serde_json::from_value::<Event>(event)
-                    .map(|event| Candidate::of_event(&self.config, me, &event))
+                    .map(|event| of_event(&self.config, me, &event))
             }
-            "interactive" => serde_json::from_value(payload).map(Candidate::of_interaction),
+            "interactive" => serde_json::from_value(payload).map(of_interaction),
             "slash_commands" => serde_json::from_value(payload)
-                .map(|command| Candidate::of_command(command, &context.commands)),
+                .map(|command| of_command(command, &context.commands)),
             _ => {
                 tracing::debug!(channel = %self.name, kind, "an envelope of an unknown kind was passed over");
                 return None;

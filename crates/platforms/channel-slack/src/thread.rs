@@ -11,10 +11,10 @@ use nanobot_channel::Notes;
 use nanobot_channel_kit::LateNote;
 use serde::Deserialize;
 
+use crate::candidate::Candidate;
 use crate::channel::SlackChannel;
 use crate::error::CallError;
 use crate::history::Page;
-use crate::inbound::{Candidate, Identity};
 use crate::text::{head, readable};
 
 /// What the note is called.
@@ -111,6 +111,7 @@ impl Known {
 /// What the thread in which a message is answered is remembered as.
 fn name(candidate: &Candidate) -> Option<String> {
     candidate
+        .delivery
         .thread
         .as_deref()
         .map(|thread| format!("{}/{thread}", candidate.chat))
@@ -131,13 +132,10 @@ pub(crate) struct Reply {
 impl SlackChannel {
     /// The last messages of a thread before this one, in words, once per thread. A thread that
     /// begins with this message has none.
-    pub(crate) async fn thread_context(
-        &self,
-        me: &Identity,
-        candidate: &Candidate,
-    ) -> Option<String> {
+    pub(crate) async fn thread_context(&self, candidate: &Candidate) -> Option<String> {
         let (chat, before) = (candidate.chat.as_str(), candidate.id.as_str());
         let thread = candidate
+            .origin
             .said_in
             .as_deref()
             .filter(|thread| *thread != before)?;
@@ -163,7 +161,7 @@ impl SlackChannel {
             .unwrap_or_else(|_| Err(CallError::Unreachable("no answer in time".to_owned())));
         match replies {
             Ok(replies) => in_words(
-                me,
+                self.bot_user.get().map_or("", String::as_str),
                 &replies.messages,
                 before,
                 usize::try_from(limit).unwrap_or(usize::MAX),
@@ -176,7 +174,7 @@ impl SlackChannel {
     }
 }
 
-fn in_words(me: &Identity, messages: &[Reply], before: &str, limit: usize) -> Option<String> {
+fn in_words(me: &str, messages: &[Reply], before: &str, limit: usize) -> Option<String> {
     let said = |message: &&Reply| message.ts != before && !message.text.trim().is_empty();
     let earlier: Vec<_> = messages.iter().filter(said).collect();
     let last = earlier.get(earlier.len().saturating_sub(limit)..)?;
@@ -186,7 +184,7 @@ fn in_words(me: &Identity, messages: &[Reply], before: &str, limit: usize) -> Op
     let mut lines = vec!["[Earlier in this thread:".to_owned()];
     for message in last {
         let who = match (&message.user, &message.username) {
-            (Some(user), _) if *user == me.user => "you".to_owned(),
+            (Some(user), _) if user == me => "you".to_owned(),
             (Some(user), _) => format!("<@{user}>"),
             (None, name) => name.clone().unwrap_or_else(|| "somebody".to_owned()),
         };
@@ -211,11 +209,7 @@ mod tests {
 
     #[test]
     fn what_was_said_is_shortened() {
-        let me = Identity {
-            user: "UBOT".into(),
-            name: "nano".into(),
-            team: "T".into(),
-        };
+        let me = "UBOT";
         let message = |ts: &str, user: &str, text: &str| Reply {
             ts: ts.into(),
             user: Some(user.into()).filter(|user: &String| !user.is_empty()),
@@ -234,8 +228,8 @@ mod tests {
             "[Earlier in this thread:\n<@UANN>: {}...\nyou: 1 < 2\nsomebody: hm]",
             "語".repeat(500)
         );
-        assert_eq!(in_words(&me, &messages, "6", 3), Some(words));
-        assert_eq!(in_words(&me, &messages[5..], "6", 3), None);
+        assert_eq!(in_words(me, &messages, "6", 3), Some(words));
+        assert_eq!(in_words(me, &messages[5..], "6", 3), None);
     }
 
     #[tokio::test]

@@ -7,11 +7,11 @@ use std::pin::pin;
 use std::time::Duration;
 
 use nanobot_channel::ChannelContext;
+use nanobot_channel_kit::intake::Next;
 
 use crate::address::BotIdentity;
 use crate::album::Job;
 use crate::channel::TelegramChannel;
-use crate::receive::Next;
 
 /// Number of chats that are served at a time.
 const AT_A_TIME: usize = 8;

@@ -20,6 +20,7 @@ mod album;
 mod api;
 mod attachment;
 mod author;
+mod candidate;
 mod channel;
 mod config;
 mod draft;
@@ -27,7 +28,7 @@ mod error;
 mod factory;
 #[doc(hidden)]
 pub mod fuzz;
-mod inbound;
+mod intake;
 mod lanes;
 mod markup;
 mod moves;

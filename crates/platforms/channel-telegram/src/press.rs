@@ -6,18 +6,18 @@
 
 use std::sync::Arc;
 
-use nanobot_channel::{Admission, Button, ChannelContext, ChatId, MessageId};
-use nanobot_channel_kit::Handling;
+use nanobot_channel::{Button, MessageId};
+use nanobot_channel_kit::intake::Piece;
 use serde::de::IgnoredAny;
 use teloxide::payloads::{AnswerCallbackQuery, EditMessageReplyMarkup};
 use teloxide::types::{
-    CallbackQuery, InlineKeyboardButton, InlineKeyboardButtonKind, InlineKeyboardMarkup, Message,
+    CallbackQuery, CallbackQueryId, ChatId as TelegramChat, InlineKeyboardButton,
+    InlineKeyboardButtonKind, InlineKeyboardMarkup, Message, MessageId as TelegramMessage,
 };
 
 use crate::author::Author;
+use crate::candidate::{Candidate, Origin};
 use crate::channel::TelegramChannel;
-use crate::inbound::kind_of;
-use crate::receive::{Next, end};
 
 /// The most bytes that a button carries.
 const LARGEST_DATA: usize = 64;
@@ -53,54 +53,31 @@ pub(crate) fn keyboard(rows: &[Vec<Button>]) -> Option<InlineKeyboardMarkup> {
 }
 
 impl TelegramChannel {
-    /// Somebody pressed a button: its label is what they say.
-    pub(crate) async fn take_press(
-        &self,
-        query: &CallbackQuery,
-        handling: &mut Option<Handling<'_>>,
-        context: &ChannelContext,
-    ) -> Next {
-        let message = query
-            .message
-            .as_ref()
-            .and_then(|message| message.regular_message());
-        let (Some(message), Some(author)) = (message, Author::person(&query.from)) else {
-            return Next::Confirm;
+    /// Reads a press of a button, which says its label. `None` when the button is not known.
+    pub(crate) fn press(&self, query: &CallbackQuery) -> Option<Candidate> {
+        let message = query.message.as_ref()?.regular_message()?;
+        let author = Author::person(&query.from)?;
+        let label = label_of(message, query.data.as_deref()?)?;
+        let mut candidate = self.candidate_at(message, &author, true);
+        candidate.id = MessageId::from(format!("press-{}", query.id));
+        candidate.pieces.push(Piece::Text(label));
+        candidate.origin = Origin::Press {
+            id: query.id.clone(),
+            chat: message.chat.id,
+            message: message.id,
         };
-        let Some(label) = query
-            .data
-            .as_deref()
-            .and_then(|data| label_of(message, data))
-        else {
-            return Next::Confirm;
-        };
-        let arrival = self
-            .moves
-            .arrival(message.chat.id.0, kind_of(message), true);
-        let chat = ChatId::from(message.chat.id.0.to_string());
-        if !self
-            .may_talk(&author.sender_id(), &chat, &arrival, context)
-            .await
-        {
-            return Next::Confirm;
-        }
-        let id = MessageId::from(format!("press-{}", query.id));
-        let inbound = self.message_at(message, &author, id, label);
-        end(handling).await;
-        match self.hand_over(&inbound, &arrival, context).await {
-            Admission::ShuttingDown | Admission::TryLater => Next::Stop,
-            Admission::Accepted | Admission::Duplicate => {
-                self.acknowledge(query, message);
-                Next::Confirm
-            }
-            Admission::NotAllowed => Next::Confirm,
-        }
+        Some(candidate)
     }
 
     /// Ends the waiting sign on the button and takes the choice away, without waiting for either.
-    fn acknowledge(&self, query: &CallbackQuery, message: &Message) {
-        let answer = AnswerCallbackQuery::new(query.id.clone());
-        let edit = EditMessageReplyMarkup::new(message.chat.id, message.id);
+    pub(crate) fn acknowledge(
+        &self,
+        id: CallbackQueryId,
+        chat: TelegramChat,
+        message: TelegramMessage,
+    ) {
+        let answer = AnswerCallbackQuery::new(id);
+        let edit = EditMessageReplyMarkup::new(chat, message);
         let (api, name) = (Arc::clone(&self.api), self.name.clone());
         self.in_background(async move {
             if let Err(error) = api.call::<_, IgnoredAny>(&answer).await {

@@ -5,17 +5,15 @@
 //! in its chat.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use nanobot_channel::{
-    AccessDecision, Admission, Arrival, ChannelContext, ChannelError, ChatId, ChatKind,
-    DeliveryContext, InboundMessage, SenderId,
-};
-use nanobot_channel_kit::{Handling, backoff};
+use nanobot_channel::{AccessDecision, ChannelContext, ChannelError, ChatKind};
+use nanobot_channel_kit::backoff;
+use nanobot_channel_kit::intake::{self, Next};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use teloxide::payloads::{GetMe, SendMessage, SetMyCommands};
+use teloxide::payloads::{GetMe, SetMyCommands};
 use teloxide::types::{AllowedUpdate, BotCommand, MediaGroupId, Message, UpdateKind};
 
 use crate::address::BotIdentity;
@@ -23,42 +21,15 @@ use crate::album::Job;
 use crate::channel::TelegramChannel;
 use crate::config::Mode;
 use crate::error::CallError;
+use crate::intake::TelegramSource;
 use crate::moves::moved;
-use crate::outbound::send_message;
-use crate::place::Place;
 use crate::salvage;
 
 /// How long the rest of an album may take.
 pub(crate) const ALBUM_TIME: Duration = Duration::from_millis(600);
-/// The pause before a message that could not be stored is offered again; each is longer than the last.
+/// The pause before a move that could not be noted is noted again; each is longer.
 const STORE_PAUSE: Duration = Duration::from_millis(500);
 const EDITS_IGNORED: &str = "Edited messages are ignored; send a new one.";
-
-/// A message that could not be stored yet, for as long as that is so.
-#[derive(Debug)]
-struct Refused<'a>(&'a AtomicUsize);
-
-impl<'a> Refused<'a> {
-    fn new(count: &'a AtomicUsize) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(count)
-    }
-}
-
-impl Drop for Refused<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// What follows an update.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// It was dealt with.
-    Confirm,
-    /// The assistant is going down: it stays.
-    Stop,
-}
 
 /// An update of which nothing but its id was read.
 #[derive(Debug)]
@@ -280,11 +251,11 @@ impl TelegramChannel {
             return Next::Confirm;
         }
         let keys: Vec<String> = job.updates().map(|update| update.id.to_string()).collect();
-        let mut handling = Some(self.quarantine.enter(&keys).await);
-        let next = match &job.first.kind {
+        let handling = self.quarantine.enter(&keys).await;
+        let candidate = match &job.first.kind {
             UpdateKind::Message(message) | UpdateKind::ChannelPost(message) => {
                 if let Some((old, new)) = moved(message) {
-                    end(&mut handling).await;
+                    handling.end().await;
                     self.take_move(old, new, context).await;
                     return Next::Confirm;
                 }
@@ -293,24 +264,24 @@ impl TelegramChannel {
                     .filter_map(Received::message)
                     .cloned()
                     .collect();
-                self.take_message(bot, &messages, &mut handling, context)
-                    .await
+                self.candidate(bot, &messages)
             }
             UpdateKind::EditedMessage(message) => {
                 self.take_edit(bot, message, context).await;
-                Next::Confirm
+                None
             }
-            UpdateKind::CallbackQuery(query) => {
-                self.take_press(query, &mut handling, context).await
-            }
+            UpdateKind::CallbackQuery(query) => self.press(query),
             UpdateKind::Error(_) => {
                 tracing::warn!(channel = %self.name, update = job.first.id, "an update could not be read and was skipped");
-                Next::Confirm
+                None
             }
-            _ => Next::Confirm,
+            _ => None,
         };
-        end(&mut handling).await;
-        next
+        let Some(candidate) = candidate else {
+            handling.end().await;
+            return Next::Confirm;
+        };
+        intake::take(&TelegramSource(self), &candidate, Some(handling), context).await
     }
 
     /// A sign of life, unless messages cannot be stored: that is not over because more of them come.
@@ -332,87 +303,6 @@ impl TelegramChannel {
         }
     }
 
-    async fn take_message(
-        &self,
-        bot: &BotIdentity,
-        messages: &[Message],
-        handling: &mut Option<Handling<'_>>,
-        context: &ChannelContext,
-    ) -> Next {
-        let Some(candidate) = self.candidate(bot, messages) else {
-            return Next::Confirm;
-        };
-        if !self
-            .may_talk(
-                &candidate.sender,
-                &candidate.chat,
-                &candidate.arrival,
-                context,
-            )
-            .await
-        {
-            return Next::Confirm;
-        }
-        let message = self.compose(bot, &candidate, context).await;
-        // It was read, so whatever happens next is not its fault.
-        end(handling).await;
-        match self.hand_over(&message, &candidate.arrival, context).await {
-            Admission::ShuttingDown | Admission::TryLater => Next::Stop,
-            Admission::Accepted => {
-                self.react(
-                    &message.chat_id,
-                    message.id.as_ref(),
-                    self.config.reaction(),
-                );
-                Next::Confirm
-            }
-            Admission::Duplicate | Admission::NotAllowed => Next::Confirm,
-        }
-    }
-
-    /// Offers a message until there is an answer other than [`Admission::TryLater`].
-    pub(crate) async fn hand_over(
-        &self,
-        message: &InboundMessage,
-        arrival: &Arrival,
-        context: &ChannelContext,
-    ) -> Admission {
-        let mut tries = 0;
-        let mut refused = None;
-        loop {
-            let admission = context.intake.deliver(message.clone(), arrival).await;
-            if admission != Admission::TryLater {
-                return admission;
-            }
-            refused.get_or_insert_with(|| Refused::new(&self.refused));
-            context
-                .progress
-                .degraded("messages cannot be stored now; Telegram keeps them");
-            tokio::time::sleep(backoff(STORE_PAUSE, tries)).await;
-            tries += 1;
-        }
-    }
-
-    /// Asks who decides, and passes on what a stranger in a private chat shall read.
-    pub(crate) async fn may_talk(
-        &self,
-        sender: &SenderId,
-        chat: &ChatId,
-        arrival: &Arrival,
-        context: &ChannelContext,
-    ) -> bool {
-        match context.access.check(sender, chat, arrival).await {
-            AccessDecision::Allowed => true,
-            AccessDecision::Denied => false,
-            AccessDecision::Ask(text) => {
-                if arrival.kind == ChatKind::Direct {
-                    self.tell(chat, &text).await;
-                }
-                false
-            }
-        }
-    }
-
     /// Edits change nothing; people in private chats are told so once.
     async fn take_edit(&self, bot: &BotIdentity, message: &Message, context: &ChannelContext) {
         tracing::debug!(channel = %self.name, chat = message.chat.id.0, "an edited message is ignored");
@@ -431,26 +321,5 @@ impl TelegramChannel {
         {
             self.tell(&candidate.chat, EDITS_IGNORED).await;
         }
-    }
-
-    /// Says something on the channel's own behalf.
-    async fn tell(&self, chat: &ChatId, text: &str) {
-        let Ok(place) =
-            Place::new(chat, &DeliveryContext::default()).map(|place| self.moves.follow(&place))
-        else {
-            return;
-        };
-        if let Err(error) =
-            send_message(&self.api, SendMessage::new(place.recipient(), text), &place).await
-        {
-            tracing::warn!(channel = %self.name, %error, "a notice could not be sent");
-        }
-    }
-}
-
-/// Ends the try of what was read, if that was not done.
-pub(crate) async fn end(handling: &mut Option<Handling<'_>>) {
-    if let Some(handling) = handling.take() {
-        handling.end().await;
     }
 }

@@ -1,0 +1,449 @@
+//! From a candidate message to the assistant: access, files, text, delivery, retries.
+//!
+//! Decision: the order is the same for every platform and stands here once. A platform reads a wire
+//! event into a [`Candidate`] without fetching anything, and implements [`Source`] for the few steps
+//! that are its own. The attempt of a message in the [quarantine](crate::Quarantine) ends when the
+//! message was composed: whatever happens then is not its fault.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use nanobot_channel::{
+    AccessDecision, Admission, Arrival, ChannelContext, ChannelName, ChatId, ChatKind,
+    DeliveryContext, InboundMessage, Map, MessageId, SenderId, SessionKey,
+};
+
+use crate::attachment::{Attachment, FetchError};
+use crate::call::Refusal;
+use crate::{Handling, backoff};
+
+/// The pause before a message that could not be stored is offered again; each is longer.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
+/// The consequence of an event for its receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// It was dealt with: confirm it to the platform.
+    Confirm,
+    /// The assistant is going down: it stays with the platform.
+    Stop,
+}
+
+/// A message that may be for the assistant; nothing has been fetched for it yet.
+#[derive(Clone, Debug)]
+pub struct Candidate<O> {
+    /// Who wrote it.
+    pub sender: SenderId,
+    /// Where.
+    pub chat: ChatId,
+    /// How it reached the assistant.
+    pub arrival: Arrival,
+    /// The platform's id, by which it is known when it comes again.
+    pub id: MessageId,
+    /// Its content, in the order of the text.
+    pub pieces: Vec<Piece>,
+    /// Facts for tools and logs.
+    pub metadata: Map,
+    /// The session, where it is not that of the chat.
+    pub session: Option<SessionKey>,
+    /// Where the reply goes.
+    pub delivery: DeliveryContext,
+    /// Facts that the platform needs afterwards.
+    pub origin: O,
+}
+
+/// A piece of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Text. Blank text is left out.
+    Text(String),
+    /// A file, shown by its marker.
+    File(Attachment),
+    /// A file without a place in the text, such as the picture of a quoted message.
+    Hidden(Attachment),
+    /// A file whose marker stands between two texts.
+    Framed(String, Attachment, &'static str),
+}
+
+/// A platform's side of the intake.
+pub trait Source: Sync {
+    /// Facts of an event that the platform needs after its delivery.
+    type Origin: Send + Sync;
+    /// The platform's refusals of downloads.
+    type Refusal: Refusal;
+    /// The notice to the operator while messages cannot be stored.
+    const WAITING: &'static str = "messages cannot be stored now; they wait";
+
+    /// Returns the name of the channel.
+    fn name(&self) -> &ChannelName;
+
+    /// Downloads a file, at most the [limit](nanobot_channel::MediaStore::limit) of it.
+    fn fetch(
+        &self,
+        file: &Attachment,
+        context: &ChannelContext,
+    ) -> impl Future<Output = Result<Vec<u8>, FetchError<Self::Refusal>>> + Send;
+
+    /// Tells a text to a stranger in a direct chat.
+    fn tell(
+        &self,
+        candidate: &Candidate<Self::Origin>,
+        text: String,
+    ) -> impl Future<Output = ()> + Send;
+
+    /// Called when the sender may talk, before anything is fetched. Returns texts that go before the
+    /// content, such as what was said in a thread before.
+    fn allowed(
+        &self,
+        _candidate: &Candidate<Self::Origin>,
+        _context: &ChannelContext,
+    ) -> impl Future<Output = Option<String>> + Send {
+        async { None }
+    }
+
+    /// Called when a message was offered; `admission` is never [`Admission::TryLater`] nor
+    /// [`Admission::ShuttingDown`].
+    fn delivered(&self, _candidate: &Candidate<Self::Origin>, _admission: Admission) {}
+
+    /// Returns the marker of a file that was not kept.
+    fn not_kept(&self, file: &Attachment, _error: &FetchError<Self::Refusal>) -> String {
+        format!("[{}: download failed]", file.kind)
+    }
+
+    /// Returns the number of messages that wait to be stored, where the platform shows it.
+    fn refused(&self) -> Option<&AtomicUsize> {
+        None
+    }
+}
+
+/// Takes a candidate in. `handling` is over when this returns, and earlier if the message was
+/// composed.
+pub async fn take<S: Source>(
+    source: &S,
+    candidate: &Candidate<S::Origin>,
+    handling: Option<Handling<'_>>,
+    context: &ChannelContext,
+) -> Next {
+    let tell = |text| source.tell(candidate, text);
+    let (sender, chat, arrival) = (&candidate.sender, &candidate.chat, &candidate.arrival);
+    let message = if may_talk(context, sender, chat, arrival, tell).await {
+        let before = source.allowed(candidate, context).await;
+        Some(compose(source, candidate, before, context).await)
+    } else {
+        None
+    };
+    if let Some(handling) = handling {
+        handling.end().await;
+    }
+    let Some(message) = message else {
+        return Next::Confirm;
+    };
+    match hand_over(context, message, arrival, S::WAITING, source.refused()).await {
+        Admission::ShuttingDown | Admission::TryLater => Next::Stop,
+        admission => {
+            source.delivered(candidate, admission);
+            Next::Confirm
+        }
+    }
+}
+
+/// Asks [`nanobot_channel::Access`], and has a stranger in a direct chat told the text of
+/// [`AccessDecision::Ask`].
+pub async fn may_talk<F: Future<Output = ()>>(
+    context: &ChannelContext,
+    sender: &SenderId,
+    chat: &ChatId,
+    arrival: &Arrival,
+    tell: impl FnOnce(String) -> F,
+) -> bool {
+    match context.access.check(sender, chat, arrival).await {
+        AccessDecision::Allowed => true,
+        AccessDecision::Denied => false,
+        AccessDecision::Ask(text) => {
+            if arrival.kind == ChatKind::Direct {
+                tell(text).await;
+            }
+            false
+        }
+    }
+}
+
+/// Makes the message of a candidate, fetching its files. Only for senders who may talk.
+async fn compose<S: Source>(
+    source: &S,
+    candidate: &Candidate<S::Origin>,
+    before: Option<String>,
+    context: &ChannelContext,
+) -> InboundMessage {
+    let (mut content, mut media) = (Vec::from_iter(before), Vec::new());
+    for piece in &candidate.pieces {
+        let (file, frame) = match piece {
+            Piece::Text(text) => {
+                content.push(text.clone());
+                continue;
+            }
+            Piece::File(file) => (file, Some(("", ""))),
+            Piece::Hidden(file) => (file, None),
+            Piece::Framed(head, file, tail) => (file, Some((head.as_str(), *tail))),
+        };
+        let fetch = source.fetch(file, context);
+        let not_kept = |error: &FetchError<S::Refusal>| source.not_kept(file, error);
+        let kept = file.keep(context, fetch, not_kept).await;
+        content.extend(frame.map(|(head, tail)| format!("{head}{}{tail}", kept.marker)));
+        media.extend(kept.image);
+    }
+    content.retain(|text| !text.trim().is_empty());
+    if content.is_empty() {
+        content.push("[empty message]".to_owned());
+    }
+    let mut message = InboundMessage::text(
+        source.name().clone(),
+        candidate.sender.clone(),
+        candidate.chat.clone(),
+        content.join("\n"),
+    );
+    message.id = Some(candidate.id.clone());
+    message.media = media;
+    message.metadata = candidate.metadata.clone();
+    message.session_key_override = candidate.session.clone();
+    message.delivery = candidate.delivery.clone();
+    message
+}
+
+/// Offers a message until there is an answer other than [`Admission::TryLater`]. Meanwhile the channel
+/// is degraded with the notice `waiting`, and `refused` counts the message.
+pub async fn hand_over(
+    context: &ChannelContext,
+    message: InboundMessage,
+    arrival: &Arrival,
+    waiting: &str,
+    refused: Option<&AtomicUsize>,
+) -> Admission {
+    let mut counted = None;
+    for tries in 0.. {
+        let admission = context.intake.deliver(message.clone(), arrival).await;
+        if admission != Admission::TryLater {
+            return admission;
+        }
+        if counted.is_none() {
+            counted = refused.map(Counted::new);
+        }
+        context.progress.degraded(waiting);
+        tokio::time::sleep(backoff(FIRST_PAUSE, tries)).await;
+    }
+    Admission::TryLater
+}
+
+/// A message that is counted for as long as it waits.
+#[derive(Debug)]
+struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt;
+    use std::sync::{Arc, Mutex};
+
+    use nanobot_channel::{CancellationToken, ChannelError, Semaphore, TaskTracker};
+    use nanobot_testkit::{Assistant, NoteBook};
+
+    use super::*;
+
+    #[derive(Clone, Copy, Debug)]
+    struct No;
+
+    impl fmt::Display for No {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("no")
+        }
+    }
+
+    impl Refusal for No {
+        fn meaning(&self) -> ChannelError {
+            ChannelError::Refused("no".to_owned())
+        }
+    }
+
+    /// A platform whose files hold their own names; `bad` cannot be fetched.
+    #[derive(Debug)]
+    struct Platform {
+        name: ChannelName,
+        told: Mutex<Vec<String>>,
+        delivered: Mutex<Vec<Admission>>,
+        refused: AtomicUsize,
+    }
+
+    impl Source for Platform {
+        type Origin = ();
+        type Refusal = No;
+
+        fn name(&self) -> &ChannelName {
+            &self.name
+        }
+
+        async fn fetch(
+            &self,
+            file: &Attachment,
+            _context: &ChannelContext,
+        ) -> Result<Vec<u8>, FetchError<No>> {
+            match file.name.as_str() {
+                "bad" => Err(FetchError::Status(404)),
+                name => Ok(name.as_bytes().to_vec()),
+            }
+        }
+
+        async fn tell(&self, _candidate: &Candidate<()>, text: String) {
+            self.told.lock().unwrap().push(text);
+        }
+
+        async fn allowed(&self, _: &Candidate<()>, _: &ChannelContext) -> Option<String> {
+            Some("before".to_owned())
+        }
+
+        fn delivered(&self, _candidate: &Candidate<()>, admission: Admission) {
+            self.delivered.lock().unwrap().push(admission);
+        }
+
+        fn refused(&self) -> Option<&AtomicUsize> {
+            Some(&self.refused)
+        }
+    }
+
+    fn platform() -> Platform {
+        Platform {
+            name: "chat".into(),
+            told: Mutex::default(),
+            delivered: Mutex::default(),
+            refused: AtomicUsize::new(0),
+        }
+    }
+
+    fn context(assistant: &Arc<Assistant>) -> ChannelContext {
+        ChannelContext {
+            access: Arc::<Assistant>::clone(assistant),
+            intake: Arc::<Assistant>::clone(assistant),
+            progress: Arc::<Assistant>::clone(assistant),
+            media: Arc::<Assistant>::clone(assistant),
+            notes: Arc::<NoteBook>::clone(assistant.notes()),
+            transcriber: Some(Arc::<Assistant>::clone(assistant)),
+            commands: [].into(),
+            suspects: Arc::new(Semaphore::new(1)),
+            tasks: TaskTracker::new(),
+            cancel: CancellationToken::new(),
+        }
+    }
+
+    fn candidate(sender: &str, arrival: Arrival, pieces: Vec<Piece>) -> Candidate<()> {
+        Candidate {
+            sender: sender.into(),
+            chat: "room".into(),
+            arrival,
+            id: MessageId::from("1"),
+            pieces,
+            metadata: Map::new(),
+            session: None,
+            delivery: DeliveryContext::default(),
+            origin: (),
+        }
+    }
+
+    fn file(kind: &'static str, name: &str) -> Attachment {
+        Attachment {
+            kind,
+            id: name.to_owned(),
+            name: name.to_owned(),
+            is_image: kind == "image",
+            is_speech: kind == "voice",
+            ..Attachment::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_message_is_composed_of_its_pieces_in_order() {
+        let (platform, assistant) = (platform(), Arc::new(Assistant::new("eve")));
+        assistant.will_hear(" spoken ");
+        let large = Attachment {
+            size: Some(1 << 40),
+            ..file("file", "large")
+        };
+        let pieces = vec![
+            Piece::Hidden(file("image", "quoted")),
+            Piece::Text(" \n".to_owned()),
+            Piece::Text("text".to_owned()),
+            Piece::Framed("[Reply: ".to_owned(), file("image", "shown"), "]"),
+            Piece::File(file("voice", "talk")),
+            Piece::File(file("file", "bad")),
+            Piece::File(large),
+        ];
+        let candidate = candidate("ann", Arrival::direct(), pieces);
+        let next = take(&platform, &candidate, None, &context(&assistant)).await;
+        let message = assistant.message(1).await.unwrap();
+        assert_eq!(
+            (next, message.content.as_str()),
+            (
+                Next::Confirm,
+                "before\ntext\n[Reply: [image: /media/shown]]\n[transcription: spoken]\n\
+                 [file: download failed]\n[file: download failed]"
+            )
+        );
+        let images: Vec<_> = message.media.iter().map(|media| &media.location).collect();
+        assert_eq!(images, ["/media/quoted", "/media/shown"]);
+        assert_eq!(*platform.delivered.lock().unwrap(), [Admission::Accepted]);
+    }
+
+    #[tokio::test]
+    async fn a_stranger_is_told_in_a_direct_chat_alone_and_nothing_is_fetched() {
+        let (platform, assistant) = (platform(), Arc::new(Assistant::new("eve")));
+        assistant.will_ask_strangers("who are you?");
+        for arrival in [Arrival::direct(), Arrival::group(true)] {
+            let pieces = vec![Piece::File(file("image", "a"))];
+            let candidate = candidate("eve", arrival, pieces);
+            let next = take(&platform, &candidate, None, &context(&assistant)).await;
+            assert_eq!(next, Next::Confirm);
+        }
+        assert_eq!(*platform.told.lock().unwrap(), ["who are you?"]);
+        assert!(assistant.seen().kept.is_empty() && assistant.seen().arrived.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_that_cannot_be_stored_is_offered_again() {
+        let (platform, assistant) = (platform(), Arc::new(Assistant::new("eve")));
+        assistant.will_answer([
+            Admission::TryLater,
+            Admission::TryLater,
+            Admission::Duplicate,
+            Admission::ShuttingDown,
+        ]);
+        let candidate = candidate("ann", Arrival::direct(), Vec::new());
+        let context = context(&assistant);
+        let next = take(&platform, &candidate, None, &context).await;
+        let seen = assistant.seen();
+        assert_eq!(
+            (next, seen.arrived.len(), seen.degraded.as_slice()),
+            (
+                Next::Confirm,
+                3,
+                [Platform::WAITING, Platform::WAITING]
+                    .map(str::to_owned)
+                    .as_slice()
+            )
+        );
+        let next = take(&platform, &candidate, None, &context).await;
+        assert_eq!(next, Next::Stop);
+        assert_eq!(*platform.delivered.lock().unwrap(), [Admission::Duplicate]);
+        assert_eq!(platform.refused.load(Ordering::Relaxed), 0);
+    }
+}

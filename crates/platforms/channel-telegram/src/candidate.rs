@@ -1,0 +1,263 @@
+//! From a message of Telegram to a candidate message.
+
+use nanobot_channel::{ChatId, ChatKind, DeliveryContext, Map, MessageId, SessionKey};
+use nanobot_channel_kit::intake::Piece;
+use nanobot_channel_kit::others_words;
+use teloxide::types::{
+    CallbackQueryId, ChatId as TelegramChat, ChatKind as TelegramChatKind, Message,
+    MessageId as TelegramMessage, MessageKind, MessageOrigin, PublicChatKind, User,
+};
+
+use crate::address::{BotIdentity, Command, utf16_head};
+use crate::attachment;
+use crate::author::Author;
+use crate::channel::TelegramChannel;
+
+/// How much of a message that is replied to is repeated, in UTF-16 units.
+const QUOTE_LIMIT: usize = 4000;
+
+/// A message that may be for the assistant.
+pub(crate) type Candidate = nanobot_channel_kit::intake::Candidate<Origin>;
+
+/// Facts that are needed after the delivery.
+#[derive(Clone, Debug)]
+pub(crate) enum Origin {
+    /// A message, or those of an album.
+    Message,
+    /// A press of a button below this message.
+    Press {
+        id: CallbackQueryId,
+        chat: TelegramChat,
+        message: TelegramMessage,
+    },
+}
+
+impl TelegramChannel {
+    /// Reads from the messages, which are several for an album, who wrote them, where, and whether they
+    /// mean the assistant. `None` when a bot or no one wrote them, or for a command for another bot.
+    pub(crate) fn candidate(&self, bot: &BotIdentity, messages: &[Message]) -> Option<Candidate> {
+        let first = messages.first()?;
+        let author = Author::of(first).filter(|_| matches!(first.kind, MessageKind::Common(_)))?;
+        let mut is_command = false;
+        let mut text = Vec::new();
+        for message in messages {
+            let written = message.text().or(message.caption());
+            if let Some((kind, name)) = not_own_words(message) {
+                text.push(others_words(kind, &name, written.unwrap_or_default()));
+                continue;
+            }
+            let Some(written) = written else { continue };
+            text.push(match bot.command(written) {
+                Command::Foreign => return None,
+                Command::No(text) => text,
+                Command::Known(text) => {
+                    is_command = true;
+                    text
+                }
+            });
+        }
+        let is_addressed = is_command || messages.iter().any(|message| bot.is_meant_by(message));
+        let mut candidate = self.candidate_at(first, &author, is_addressed);
+        // In front of a command it would make a text of it.
+        if !is_command {
+            candidate.pieces = reply_context(bot, first);
+        }
+        candidate.pieces.extend(text.into_iter().map(Piece::Text));
+        for message in messages {
+            let file = attachment::of(message).map(Piece::File);
+            let other = other_content(message).map(Piece::Text);
+            candidate.pieces.extend(file.into_iter().chain(other));
+        }
+        Some(candidate)
+    }
+
+    /// A candidate without content, in the place of `message`.
+    pub(crate) fn candidate_at(
+        &self,
+        message: &Message,
+        author: &Author,
+        is_addressed: bool,
+    ) -> Candidate {
+        let chat = message.chat.id.0;
+        let thread = topic_of(message);
+        let session = match &thread {
+            Some(thread) => Some(format!("{}:{chat}:topic:{thread}", self.name)),
+            None => self
+                .moves
+                .former(chat)
+                .map(|old| format!("{}:{old}", self.name)),
+        };
+        let id = MessageId::from(message.id.0.to_string());
+        Candidate {
+            sender: author.sender_id(),
+            chat: ChatId::from(chat.to_string()),
+            arrival: self.moves.arrival(chat, kind_of(message), is_addressed),
+            id: id.clone(),
+            pieces: Vec::new(),
+            metadata: metadata(message, author),
+            session: session.map(SessionKey::from),
+            delivery: DeliveryContext {
+                thread,
+                reply_to: Some(id),
+                ..DeliveryContext::default()
+            },
+            origin: Origin::Message,
+        }
+    }
+}
+
+/// Returns the message that this one answers, in words; its image goes before the message's own.
+fn reply_context(bot: &BotIdentity, message: &Message) -> Vec<Piece> {
+    let Some(original) = quoted(message) else {
+        let Some(quote) = message.quote() else {
+            return Vec::new();
+        };
+        let quote = utf16_head(&quote.text, QUOTE_LIMIT);
+        let words = others_words("Reply to a message of another chat", "", quote);
+        return vec![Piece::Text(words)];
+    };
+    let whom = match original.from.as_ref() {
+        _ if bot.is_author_of(original) => "bot".to_owned(),
+        Some(User {
+            username: Some(username),
+            ..
+        }) => format!("@{username}"),
+        Some(user) => user.first_name.clone(),
+        None => String::new(),
+    };
+    let file = attachment::of(original);
+    let chosen = message.quote().map(|quote| quote.text.as_str());
+    let text = chosen
+        .or(original.text())
+        .or(original.caption())
+        .filter(|text| !text.trim().is_empty());
+    let Some(text) = text else {
+        // The marker of a file is our own.
+        let head = others_words("Reply to", &whom, "");
+        let head = format!("{}: ", head.trim_end_matches(']'));
+        let framed = file.map(|file| Piece::Framed(head, file, "]"));
+        return framed.into_iter().collect();
+    };
+    let head = utf16_head(text, QUOTE_LIMIT);
+    let mark = if head.len() < text.len() { "..." } else { "" };
+    let words = others_words("Reply to", &whom, &format!("{head}{mark}"));
+    let file = file.map(Piece::Hidden);
+    [Piece::Text(words)].into_iter().chain(file).collect()
+}
+
+/// Returns how a message came to have words that its sender did not write, and whose they are.
+fn not_own_words(message: &Message) -> Option<(&'static str, String)> {
+    if let Some(bot) = &message.via_bot {
+        return Some((
+            "sent through the bot",
+            bot.username.clone().unwrap_or_default(),
+        ));
+    }
+    // What a channel posts stays its own word in its discussion group.
+    let origin = message
+        .forward_origin()
+        .filter(|_| !message.is_automatic_forward())?;
+    let name = match origin {
+        MessageOrigin::User { sender_user, .. } => sender_user.full_name(),
+        MessageOrigin::HiddenUser {
+            sender_user_name, ..
+        } => sender_user_name.clone(),
+        MessageOrigin::Chat {
+            sender_chat: chat, ..
+        }
+        | MessageOrigin::Channel { chat, .. } => chat.title().unwrap_or_default().to_owned(),
+    };
+    Some(("forwarded from", name))
+}
+
+/// Who else hears a message.
+pub(crate) fn kind_of(message: &Message) -> ChatKind {
+    if message.chat.is_private() {
+        ChatKind::Direct
+    } else {
+        ChatKind::Group
+    }
+}
+
+/// The topic a message is in. In groups without topics a thread is only a chain of replies.
+fn topic_of(message: &Message) -> Option<String> {
+    let is_topic = message.is_topic_message || message.chat.is_private();
+    message
+        .thread_id
+        .filter(|_| is_topic)
+        .map(|thread| thread.0.0.to_string())
+}
+
+/// The message that this one answers. The one that began a topic is none.
+fn quoted(message: &Message) -> Option<&Message> {
+    message
+        .reply_to_message()
+        .filter(|original| matches!(original.kind, MessageKind::Common(_)))
+}
+
+/// What is neither text nor file.
+fn other_content(message: &Message) -> Option<String> {
+    if let Some(venue) = message.venue() {
+        let place = &venue.location;
+        return Some(format!(
+            "[location: {}, {} ({})]",
+            place.latitude, place.longitude, venue.title
+        ));
+    }
+    if let Some(location) = message.location() {
+        return Some(format!(
+            "[location: {}, {}]",
+            location.latitude, location.longitude
+        ));
+    }
+    if let Some(contact) = message.contact() {
+        return Some(format!(
+            "[contact: {} {}]",
+            contact.first_name, contact.phone_number
+        ));
+    }
+    if let Some(poll) = message.poll() {
+        let options: Vec<&str> = poll
+            .options
+            .iter()
+            .map(|option| option.text.as_str())
+            .collect();
+        return Some(format!(
+            "[poll: {} ({})]",
+            poll.question,
+            options.join(" / ")
+        ));
+    }
+    if let Some(dice) = message.dice() {
+        return Some(format!("[dice: {}]", dice.value));
+    }
+    let sticker = message.sticker()?;
+    Some(format!(
+        "[sticker: {}]",
+        sticker.emoji.as_deref().unwrap_or("?")
+    ))
+}
+
+fn metadata(message: &Message, author: &Author) -> Map {
+    let is_forum = matches!(
+        &message.chat.kind,
+        TelegramChatKind::Public(chat) if matches!(&chat.kind, PublicChatKind::Supergroup(group) if group.is_forum)
+    );
+    let mut metadata = Map::new();
+    let mut set = |key: &str, value: nanobot_channel::Value| metadata.insert(key.to_owned(), value);
+    set("message_id", message.id.0.into());
+    set("user_id", author.id.into());
+    set("username", author.username.clone().into());
+    set("first_name", author.first_name.clone().into());
+    set("is_group", (kind_of(message) == ChatKind::Group).into());
+    set(
+        "message_thread_id",
+        message.thread_id.map(|thread| thread.0.0).into(),
+    );
+    set("is_forum", is_forum.into());
+    set(
+        "reply_to_message_id",
+        quoted(message).map(|original| original.id.0).into(),
+    );
+    metadata
+}
