@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use nanobot_channel::{ChannelError, Value};
-use nanobot_channel_kit::{read_section, wrong};
+use nanobot_channel_kit::settings::Setting;
+use nanobot_channel_kit::{settings, wrong};
 use serde::Deserialize;
 
 use crate::Secret;
@@ -15,8 +16,6 @@ use crate::Secret;
 pub(crate) const API_BASE: &str = "https://discord.com/api/v10";
 /// Servers, their messages, direct messages, and the text of messages.
 const INTENTS: u64 = 1 | 1 << 9 | 1 << 12 | 1 << 15;
-/// The shortest time between two edits of a draft, in seconds.
-const SHORTEST_EDIT_INTERVAL: f64 = 0.1;
 
 /// A list of channels by id; `*` is every channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -48,74 +47,73 @@ impl ChannelList {
     }
 }
 
-/// The settings of one bot.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct DiscordConfig {
-    /// Whether the channel runs at all.
-    pub enabled: bool,
-    /// The token of the bot, as the developer portal shows it once.
-    pub token: Secret,
-    /// An HTTP or SOCKS5 proxy for this channel alone, before the one that all clients use.
-    pub proxy: Option<Secret>,
-    /// The name to use at that proxy.
-    pub proxy_username: Option<String>,
-    /// The password to use at that proxy.
-    pub proxy_password: Option<Secret>,
-    /// The REST API, with its version.
-    pub api_base: String,
-    /// The gateway; asked from the API when it is not set.
-    pub gateway_url: Option<String>,
-    /// What the gateway tells of, as Discord numbers it.
-    pub intents: u64,
-    /// The only channels of servers that are listened to, with their threads; all when empty.
-    pub allow_channels: ChannelList,
-    /// Whether other bots are listened to.
-    pub allow_bots: bool,
-    /// Whether replies quote the message they answer.
-    pub reply_to_message: bool,
-    /// The reaction that a message carries until it is answered; empty for none.
-    pub read_receipt_emoji: String,
-    /// The reaction that joins it when answering takes longer; empty for none.
-    pub working_emoji: String,
-    /// What "longer" is, in seconds.
-    pub working_emoji_delay: f64,
-    /// Whether text is shown while it is being written.
-    pub streaming: bool,
-    /// The shortest time between two edits of such a text, in seconds.
-    pub stream_edit_interval: f64,
-    /// Whether the assistant's commands are put into Discord's menu.
-    pub slash_commands: bool,
-    /// How long an answer of the API may take, in seconds; files have their own time on top of it.
-    pub request_timeout: f64,
-    /// The pause before a lost connection is made again, in seconds; after a good one a fifth of it, and
-    /// twice as much with each that comes to nothing.
-    pub reconnect_pause: f64,
+impl Setting for ChannelList {
+    const EXPECTED: &'static str = "write a list of channel ids";
+
+    fn shown(&self) -> Value {
+        let id = |entry: &ChannelEntry| match entry {
+            ChannelEntry::Number(id) => Value::from(*id),
+            ChannelEntry::Text(text) => text.as_str().into(),
+        };
+        self.0.iter().map(id).collect()
+    }
 }
 
-impl Default for DiscordConfig {
-    fn default() -> Self {
-        Self {
-            enabled: false,
-            token: Secret::default(),
-            proxy: None,
-            proxy_username: None,
-            proxy_password: None,
-            api_base: API_BASE.to_owned(),
-            gateway_url: None,
-            intents: INTENTS,
-            allow_channels: ChannelList::default(),
-            allow_bots: false,
-            reply_to_message: true,
-            read_receipt_emoji: "👀".to_owned(),
-            working_emoji: "🔧".to_owned(),
-            working_emoji_delay: 2.0,
-            streaming: true,
-            stream_edit_interval: 0.8,
-            slash_commands: true,
-            request_timeout: 30.0,
-            reconnect_pause: 0.5,
-        }
+settings! {
+    /// The settings of one bot.
+    #[derive(Clone, Debug, PartialEq, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    pub struct DiscordConfig {
+        /// Runs the channel.
+        enabled: bool = false;
+        /// The bot's token, as the developer portal shows it once.
+        token: Secret = Secret::default();
+        /// An HTTP or SOCKS5 proxy, for the gateway too; `""` is none at all. Without the key
+        /// `tools.web.proxy` counts, then the environment (`HTTPS_PROXY`). Hosts in `NO_PROXY` are
+        /// reached without it.
+        proxy: Option<Secret> = None;
+        /// The name for that proxy, and for no other.
+        proxy_username: Option<String> = None;
+        /// The password for that proxy, and for no other.
+        proxy_password: Option<Secret> = None;
+        /// The REST API, with its version.
+        api_base: String = API_BASE.to_owned();
+        /// The gateway where sessions begin; without the key it is asked from the API.
+        gateway_url: Option<String> = None;
+        /// The events that Discord tells of, as a sum of bits: servers 1, their messages 512, direct
+        /// messages 4096, the text of messages 32768. With `4609` only direct messages and
+        /// mentions have text, and the privileged intent is not needed.
+        intents: u64 = INTENTS;
+        /// Ids of the only channels of servers that are listened to, threads in them included; empty is
+        /// all that the bot can see. Direct messages are always heard.
+        allow_channels: ChannelList = ChannelList::default();
+        /// Listens to other bots. Two bots that answer each other do not stop by themselves.
+        allow_bots: bool = false;
+        /// Quotes the message that is answered. Its author is not pinged by that.
+        reply_to_message: bool = true;
+        /// The reaction to a message that was read, until it is answered; `""` for none. An emoji of a
+        /// server is written `name:id`.
+        read_receipt_emoji: String = "👀".to_owned();
+        /// The reaction that joins it when the answer takes longer; `""` for none.
+        working_emoji: String = "🔧".to_owned();
+        /// The time after which that reaction joins, in seconds.
+        working_emoji_delay: f64 = 2.0,
+            within 0.0..=3600.0 => "has to be a number of seconds from 0 up";
+        /// Shows the answer while it is written, by editing one message.
+        streaming: bool = true;
+        /// The shortest time between two edits, in seconds.
+        stream_edit_interval: f64 = 0.8,
+            within 0.1..=3600.0 => "has to be a number of seconds from 0.1 up";
+        /// Puts the assistant's commands into Discord's menu. This replaces the application's whole
+        /// menu: switch it off if another program shares the application.
+        slash_commands: bool = true;
+        /// Seconds for an answer of the API; files have their own time on top of it.
+        request_timeout: f64 = 30.0,
+            within 0.1..=3600.0 => "has to be a number of seconds from 0.1 up";
+        /// Seconds before a lost connection is made again, twice as much with each that comes to
+        /// nothing, up to half a minute; a fifth of it after one that worked.
+        reconnect_pause: f64 = 0.5,
+            within 0.001..=30.0 => "has to be a number of seconds from 0.001 to 30";
     }
 }
 
@@ -126,41 +124,14 @@ impl DiscordConfig {
     /// # Errors
     /// [`ChannelError::Config`] naming the key.
     pub fn from_section(section: &Value) -> Result<Self, ChannelError> {
-        read_section::<Self>(section, expected)?.validated()
-    }
-
-    fn validated(self) -> Result<Self, ChannelError> {
-        if self.token.expose().is_empty() {
+        let config = Self::read(section)?;
+        if config.token.expose().is_empty() {
             return Err(wrong(
                 "token",
                 "is empty: put the token here that the bot's page in the developer portal shows",
             ));
         }
-        if !(SHORTEST_EDIT_INTERVAL..=3600.0).contains(&self.stream_edit_interval) {
-            return Err(wrong(
-                "streamEditInterval",
-                "has to be a number of seconds from 0.1 up",
-            ));
-        }
-        if !(0.1..=3600.0).contains(&self.request_timeout) {
-            return Err(wrong(
-                "requestTimeout",
-                "has to be a number of seconds from 0.1 up",
-            ));
-        }
-        if !(0.001..=30.0).contains(&self.reconnect_pause) {
-            return Err(wrong(
-                "reconnectPause",
-                "has to be a number of seconds from 0.001 to 30",
-            ));
-        }
-        if !(0.0..=3600.0).contains(&self.working_emoji_delay) {
-            return Err(wrong(
-                "workingEmojiDelay",
-                "has to be a number of seconds from 0 up",
-            ));
-        }
-        Ok(self)
+        Ok(config)
     }
 
     pub(crate) fn edit_interval(&self) -> Duration {
@@ -177,21 +148,6 @@ impl DiscordConfig {
 
     pub(crate) fn working_emoji_delay(&self) -> Duration {
         Duration::from_secs_f64(self.working_emoji_delay)
-    }
-}
-
-/// What to write under a key.
-fn expected(key: &str) -> &'static str {
-    match key {
-        "enabled" | "allowBots" | "replyToMessage" | "streaming" | "slashCommands" => {
-            "write true or false"
-        }
-        "allowChannels" => "write a list of channel ids",
-        "intents" => "write a whole number",
-        "workingEmojiDelay" | "streamEditInterval" | "requestTimeout" | "reconnectPause" => {
-            "write a number of seconds"
-        }
-        _ => "write a text in quotes",
     }
 }
 
@@ -275,5 +231,14 @@ mod tests {
                 text
             );
         }
+    }
+    #[test]
+    fn the_documentation_has_the_declared_keys() {
+        let table = settings::markdown(&DiscordConfig::keys());
+        let page = include_str!("../../../../docs/channels/discord.md");
+        assert!(
+            page.contains(&table),
+            "docs/channels/discord.md lacks this table:\n\n{table}"
+        );
     }
 }

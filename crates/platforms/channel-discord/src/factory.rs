@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nanobot_channel::{
     Channel, ChannelError, ChannelFactory, ChannelName, Credential, RawConfig, Value,
 };
-use serde_json::json;
+use nanobot_channel_kit::settings::default_section;
 
 use crate::{DiscordChannel, DiscordConfig};
 
@@ -18,31 +18,11 @@ impl ChannelFactory for DiscordFactory {
         "discord"
     }
 
-    /// `allowFrom` is left out, because an empty list means nobody.
+    /// `allowFrom` is left out, because an empty list lets no one in.
     fn default_config(&self) -> Value {
-        let config = DiscordConfig::default();
-        json!({
-            "enabled": config.enabled,
-            "token": "",
-            "proxy": null,
-            "proxyUsername": null,
-            "proxyPassword": null,
-            "apiBase": config.api_base,
-            "gatewayUrl": null,
-            "intents": config.intents,
-            "groupPolicy": "mention",
-            "allowChannels": [],
-            "allowBots": config.allow_bots,
-            "replyToMessage": config.reply_to_message,
-            "readReceiptEmoji": config.read_receipt_emoji,
-            "workingEmoji": config.working_emoji,
-            "workingEmojiDelay": config.working_emoji_delay,
-            "streaming": config.streaming,
-            "streamEditInterval": config.stream_edit_interval,
-            "slashCommands": config.slash_commands,
-            "requestTimeout": config.request_timeout,
-            "reconnectPause": config.reconnect_pause,
-        })
+        let mut section = default_section(DiscordConfig::keys());
+        section.insert("groupPolicy".to_owned(), "mention".into());
+        section.into()
     }
 
     fn credentials(&self) -> &'static [Credential] {
@@ -69,6 +49,8 @@ impl ChannelFactory for DiscordFactory {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use lettre::message::Mailbox;
 use nanobot_channel::{ChannelError, Value};
-use nanobot_channel_kit::{read_section, wrong};
+use nanobot_channel_kit::settings::Setting;
+use nanobot_channel_kit::{settings, wrong};
 use reqwest::Url;
 use serde::Deserialize;
 
@@ -56,156 +57,143 @@ pub enum LoginMethod {
     Oauth2,
 }
 
-/// The settings of one mailbox.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct EmailConfig {
-    /// Whether the channel runs at all.
-    pub enabled: bool,
-    /// Whether the owner of the mailbox agrees that the assistant reads and writes mail. Without
-    /// it nothing happens.
-    pub consent_granted: bool,
-    /// How the channel logs in, at both servers.
-    pub auth: LoginMethod,
-    /// Where access tokens come from; empty for providers that the channel knows.
-    pub oauth_token_url: String,
-    /// What the program is registered as at the provider.
-    pub oauth_client_id: String,
-    /// The secret of that registration, where it has one.
-    pub oauth_client_secret: Secret,
-    /// What access tokens are given for.
-    pub oauth_refresh_token: Secret,
-    /// What is asked for, where the provider wants to be told each time.
-    pub oauth_scope: String,
-    /// The proxy for both servers and for access tokens, instead of the one that all clients share;
-    /// empty for none.
-    pub proxy: Option<Secret>,
-    /// The IMAP server.
-    pub imap_host: String,
-    /// Its port.
-    pub imap_port: u16,
-    /// Who logs in there.
-    pub imap_username: String,
-    /// The password for it.
-    pub imap_password: Secret,
-    /// The mailbox that is read.
-    pub imap_mailbox: String,
-    /// Whether the connection is encrypted from its beginning.
-    pub imap_use_ssl: bool,
-    /// Where it is not: whether it has to become so by STARTTLS. When the key is not there, it
-    /// has to, except to an address of this machine.
-    pub imap_use_tls: Option<bool>,
-    /// The SMTP server.
-    pub smtp_host: String,
-    /// Its port.
-    pub smtp_port: u16,
-    /// Who logs in there.
-    pub smtp_username: String,
-    /// The password for it.
-    pub smtp_password: Secret,
-    /// Whether the connection has to become encrypted by STARTTLS.
-    pub smtp_use_tls: bool,
-    /// Whether the connection is encrypted from its beginning; before `smtp_use_tls`.
-    pub smtp_use_ssl: bool,
-    /// Certificates of authorities, as PEM, that are trusted besides those of the system.
-    pub ca_file: Option<PathBuf>,
-    /// The sender of the assistant's mails, `name@host` or `Name <name@host>`.
-    pub from_address: String,
-    /// Whether mails are answered. Otherwise they are only read, and the assistant writes when a
-    /// tool or a job says so.
-    pub auto_reply_enabled: bool,
-    /// How often the mailbox is looked at where the server cannot tell about new mail, in seconds,
-    /// at least 5.
-    pub poll_interval_seconds: u64,
-    /// Where it can: after how many seconds the connection is checked all the same.
-    pub idle_seconds: u64,
-    /// How long an answer of a server may take, in seconds.
-    pub request_timeout: u64,
-    /// How many days before its first start a mail may have arrived to be looked at, at least 1: days
-    /// begin at other times elsewhere. What arrived earlier stays as it is.
-    pub first_look_days: u32,
-    /// Whether mails that were dealt with are marked as read. Otherwise they carry the keyword
-    /// `NanobotHandled` where the server keeps keywords.
-    pub mark_seen: bool,
-    /// What follows then.
-    pub post_action: Option<PostAction>,
-    /// Where mails are moved to.
-    pub post_action_move_mailbox: String,
-    /// Whether mails that are marked as deleted are removed at once.
-    pub post_action_expunge: bool,
-    /// Whether nothing of that happens to mails that were passed over.
-    pub post_action_ignore_skipped: bool,
-    /// How much of a text is shown to the assistant, in characters.
-    pub max_body_chars: usize,
-    /// The largest mail that is fetched whole, in bytes; of a larger one only the beginning is read.
-    pub max_message_size: u32,
-    /// Which attachments are kept, by media type: `application/pdf`, `image/*`, `*`.
-    pub allowed_attachment_types: Vec<String>,
-    /// The largest attachment that is kept, in bytes.
-    pub max_attachment_size: u64,
-    /// How many attachments of a mail are kept.
-    pub max_attachments_per_email: usize,
-    /// What the subject of an answer begins with.
-    pub subject_prefix: String,
-    /// Whether a mail has to be signed by the domain it says it comes from.
-    pub verify_dkim: bool,
-    /// Whether a mail has to come from a server that its sender's domain lets send.
-    pub verify_spf: bool,
-    /// The name under which the own mail server reports what it verified, or `-` for a server whose
-    /// reports have no name. Without it no mail is believed while either check is on.
-    pub authserv_id: Option<String>,
-    /// Whether each thread is a conversation of its own. Otherwise all mails of one person are one.
-    pub session_per_thread: bool,
+impl Setting for PostAction {
+    const EXPECTED: &'static str = "write \"delete\", \"move\" or null";
+
+    fn shown(&self) -> Value {
+        match self {
+            Self::Delete => "delete".into(),
+            Self::Move => "move".into(),
+        }
+    }
 }
 
-impl Default for EmailConfig {
-    fn default() -> Self {
-        Self {
-            enabled: false,
-            consent_granted: false,
-            auth: LoginMethod::Password,
-            oauth_token_url: String::new(),
-            oauth_client_id: String::new(),
-            oauth_client_secret: Secret::default(),
-            oauth_refresh_token: Secret::default(),
-            oauth_scope: String::new(),
-            proxy: None,
-            imap_host: String::new(),
-            imap_port: 993,
-            imap_username: String::new(),
-            imap_password: Secret::default(),
-            imap_mailbox: "INBOX".to_owned(),
-            imap_use_ssl: true,
-            imap_use_tls: None,
-            smtp_host: String::new(),
-            smtp_port: 587,
-            smtp_username: String::new(),
-            smtp_password: Secret::default(),
-            smtp_use_tls: true,
-            smtp_use_ssl: false,
-            ca_file: None,
-            from_address: String::new(),
-            auto_reply_enabled: true,
-            poll_interval_seconds: 30,
-            idle_seconds: 60,
-            request_timeout: 30,
-            first_look_days: 1,
-            mark_seen: true,
-            post_action: None,
-            post_action_move_mailbox: String::new(),
-            post_action_expunge: false,
-            post_action_ignore_skipped: true,
-            max_body_chars: 12_000,
-            max_message_size: 20_000_000,
-            allowed_attachment_types: Vec::new(),
-            max_attachment_size: 2_000_000,
-            max_attachments_per_email: 5,
-            subject_prefix: "Re: ".to_owned(),
-            verify_dkim: true,
-            verify_spf: true,
-            authserv_id: None,
-            session_per_thread: false,
+impl Setting for LoginMethod {
+    const EXPECTED: &'static str = "write \"password\" or \"oauth2\"";
+
+    fn shown(&self) -> Value {
+        match self {
+            Self::Password => "password".into(),
+            Self::Oauth2 => "oauth2".into(),
         }
+    }
+}
+
+settings! {
+    /// The settings of one mailbox.
+    #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    pub struct EmailConfig {
+        /// Runs the channel.
+        enabled: bool = false;
+        /// States that the owner of the mailbox agreed; has to be `true`.
+        consent_granted: bool = false;
+        /// The way of logging in: `password`, or `oauth2` by access tokens, see
+        /// [above](#without-a-password).
+        auth: LoginMethod = LoginMethod::Password;
+        /// The address that gives access tokens; known for Google and Microsoft.
+        oauth_token_url: String = String::new();
+        /// The name that the program is registered with.
+        oauth_client_id: String = String::new();
+        /// The secret of that registration; some providers give none.
+        oauth_client_secret: Secret = Secret::default();
+        /// The token that access tokens are given for.
+        oauth_refresh_token: Secret = Secret::default();
+        /// The scope to ask for, if the provider wants to be told each time.
+        oauth_scope: String = String::new();
+        /// The proxy for both servers and for tokens: `http://name:password@host:3128`,
+        /// `socks5://host:1080`, or `socks5h://…`, which leaves the servers' names to the
+        /// proxy. Without the key it is `tools.web.proxy`; `""` is none. The servers are
+        /// reached by no proxy of the environment; tokens are where neither key says anything.
+        /// Hosts in `NO_PROXY`, and this machine, are reached without any.
+        proxy: Option<Secret> = None;
+        /// The server that mail is read from.
+        imap_host: String = String::new();
+        /// Its port.
+        imap_port: u16 = 993;
+        /// The login there.
+        imap_username: String = String::new();
+        /// The password for it.
+        imap_password: Secret = Secret::default();
+        /// The mailbox that is read.
+        imap_mailbox: String = "INBOX".to_owned();
+        /// Encrypts from the beginning (993).
+        imap_use_ssl: bool = true;
+        /// Requires STARTTLS where `imapUseSsl` is `false` (143). Without the key it is required,
+        /// except to this machine.
+        imap_use_tls: Option<bool> = None;
+        /// The server that mail is sent through.
+        smtp_host: String = String::new();
+        /// Its port.
+        smtp_port: u16 = 587;
+        /// The login there.
+        smtp_username: String = String::new();
+        /// The password for it.
+        smtp_password: Secret = Secret::default();
+        /// Requires STARTTLS (587).
+        smtp_use_tls: bool = true;
+        /// Encrypts from the beginning (465) instead.
+        smtp_use_ssl: bool = false;
+        /// Certificates of authorities (PEM) that are trusted besides the system's, for servers
+        /// with their own. A certificate that signed itself does not do: make an authority and
+        /// let it sign one.
+        ca_file: Option<PathBuf> = None;
+        /// The sender, `name@host` or `Name <name@host>`; without the key the login's name.
+        from_address: String = String::new();
+        /// Sends answers. `false`: mails are read and worked on, but answers are not sent;
+        /// messages of jobs and of the `message` tool are.
+        auto_reply_enabled: bool = true;
+        /// Interval of looking where the server cannot tell about new mail (IDLE), in seconds;
+        /// at least 5.
+        poll_interval_seconds: u64 = 30;
+        /// Where it can: interval of checking the connection all the same, in seconds; at most
+        /// 1739. With `requestTimeout` it has to stay below `aliveWithinS`, otherwise a quiet
+        /// channel is made anew again and again; `nanobot doctor` says so.
+        idle_seconds: u64 = 60,
+            within 1..=LONGEST_IDLE => "has to be a number of seconds from 1 to 1739";
+        /// Seconds that an answer of a server may take. A large mail may take twenty times
+        /// that, as long as it comes.
+        request_timeout: u64 = 30,
+            within 1..=u64::MAX => "has to be a number of seconds from 1 up";
+        /// Mail that arrived more days than that before the channel's first start with this
+        /// mailbox stays unread and unanswered; at least 1.
+        first_look_days: u32 = 1;
+        /// Marks mails that were dealt with as read. `false`: they get the keyword
+        /// `NanobotHandled` instead. Where the server keeps no keywords, the channel notes for
+        /// itself how far it came.
+        mark_seen: bool = true;
+        /// The action after that: `"delete"` marks mails as deleted, `"move"` moves them.
+        post_action: Option<PostAction> = None;
+        /// The mailbox that mails are moved to.
+        post_action_move_mailbox: String = String::new();
+        /// Removes mails at once with `delete`.
+        post_action_expunge: bool = false;
+        /// Leaves mails where they are that are not for the assistant.
+        post_action_ignore_skipped: bool = true;
+        /// Most of a text that the assistant is shown, in characters.
+        max_body_chars: usize = 12_000;
+        /// The largest mail that is read whole, in bytes; of a larger one only the beginning
+        /// is.
+        max_message_size: u32 = 20_000_000;
+        /// The files that are kept, by type: `"application/pdf"`, `"image/*"`, `"*"`. None
+        /// unless named.
+        allowed_attachment_types: Vec<String> = Vec::new(),
+            expects "write a list of media types like \"application/pdf\"";
+        /// The largest file that is kept, in bytes.
+        max_attachment_size: u64 = 2_000_000;
+        /// Number of files of a mail that are kept.
+        max_attachments_per_email: usize = 5;
+        /// The beginning of an answer's subject, unless it begins with `Re:`.
+        subject_prefix: String = "Re: ".to_owned();
+        /// Requires mails to be signed by their sender's domain.
+        verify_dkim: bool = true;
+        /// Requires mails to come from a server that their sender's domain names.
+        verify_spf: bool = true;
+        /// The server whose reports about that count, needed unless both are `false`; `-`: its
+        /// reports have no name.
+        authserv_id: Option<String> = None;
+        /// Makes each thread a conversation of its own.
+        session_per_thread: bool = false;
     }
 }
 
@@ -216,7 +204,7 @@ impl EmailConfig {
     /// # Errors
     /// [`ChannelError::Config`] naming the key.
     pub fn from_section(section: &Value) -> Result<Self, ChannelError> {
-        read_section::<Self>(section, expected)?.validated()
+        Self::read(section)?.validated()
     }
 
     fn validated(mut self) -> Result<Self, ChannelError> {
@@ -274,18 +262,6 @@ impl EmailConfig {
             return Err(wrong(
                 "postActionMoveMailbox",
                 "is empty: name the mailbox that mails are moved to",
-            ));
-        }
-        if self.request_timeout == 0 {
-            return Err(wrong(
-                "requestTimeout",
-                "has to be a number of seconds from 1 up",
-            ));
-        }
-        if !(1..=LONGEST_IDLE).contains(&self.idle_seconds) {
-            return Err(wrong(
-                "idleSeconds",
-                "has to be a number of seconds from 1 to 1739",
             ));
         }
         // No name is no name, whichever way that is written.
@@ -420,44 +396,6 @@ impl EmailConfig {
         secrets
             .into_iter()
             .fold(text.to_owned(), |text, secret| secret.scrub(&text))
-    }
-}
-
-/// What to write under a key.
-fn expected(key: &str) -> &'static str {
-    match key {
-        "auth" => "write \"password\" or \"oauth2\"",
-        "postAction" => "write \"delete\", \"move\" or null",
-        "allowedAttachmentTypes" => "write a list of media types like \"application/pdf\"",
-        "imapPort"
-        | "smtpPort"
-        | "pollIntervalSeconds"
-        | "idleSeconds"
-        | "requestTimeout"
-        | "firstLookDays"
-        | "maxBodyChars"
-        | "maxMessageSize"
-        | "maxAttachmentSize"
-        | "maxAttachmentsPerEmail" => "write a whole number",
-        "imapHost"
-        | "imapUsername"
-        | "imapPassword"
-        | "imapMailbox"
-        | "smtpHost"
-        | "smtpUsername"
-        | "smtpPassword"
-        | "caFile"
-        | "fromAddress"
-        | "postActionMoveMailbox"
-        | "subjectPrefix"
-        | "authservId"
-        | "proxy"
-        | "oauthTokenUrl"
-        | "oauthClientId"
-        | "oauthClientSecret"
-        | "oauthRefreshToken"
-        | "oauthScope" => "write a text in quotes",
-        _ => "write true or false",
     }
 }
 
@@ -624,6 +562,15 @@ mod tests {
                 .unwrap_err()
                 .to_string(),
             ": has to be an object"
+        );
+    }
+    #[test]
+    fn the_documentation_has_the_declared_keys() {
+        let table = settings::markdown(&EmailConfig::keys());
+        let page = include_str!("../../../../docs/channels/email.md");
+        assert!(
+            page.contains(&table),
+            "docs/channels/email.md lacks this table:\n\n{table}"
         );
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use nanobot_channel::{
-    Channel, ChannelError, ChannelFactory, ChannelName, Credential, Map, RawConfig, Value,
+    Channel, ChannelError, ChannelFactory, ChannelName, Credential, RawConfig, Value,
 };
+use nanobot_channel_kit::settings::default_section;
 use nanobot_extract::Extract;
-use serde_json::json;
 
 use crate::{EmailChannel, EmailConfig};
 
@@ -40,64 +40,6 @@ const CREDENTIALS: &[Credential] = &[
 /// mail there have their own limits, which are shorter together.
 const SEND_TIMEOUT: u64 = 300;
 
-/// The keys about the servers and about logging in there.
-fn servers(config: &EmailConfig) -> Map {
-    let keys = json!({
-        "enabled": config.enabled,
-        "consentGranted": config.consent_granted,
-        "auth": "password",
-        "oauthTokenUrl": config.oauth_token_url,
-        "oauthClientId": config.oauth_client_id,
-        "oauthClientSecret": "",
-        "oauthRefreshToken": "",
-        "oauthScope": config.oauth_scope,
-        "proxy": null,
-        "imapHost": config.imap_host,
-        "imapPort": config.imap_port,
-        "imapUsername": config.imap_username,
-        "imapPassword": "",
-        "imapMailbox": config.imap_mailbox,
-        "imapUseSsl": config.imap_use_ssl,
-        "imapUseTls": null,
-        "smtpHost": config.smtp_host,
-        "smtpPort": config.smtp_port,
-        "smtpUsername": config.smtp_username,
-        "smtpPassword": "",
-        "smtpUseTls": config.smtp_use_tls,
-        "smtpUseSsl": config.smtp_use_ssl,
-        "caFile": null,
-        "requestTimeout": config.request_timeout,
-    });
-    keys.as_object().cloned().unwrap_or_default()
-}
-
-/// The keys about mails.
-fn habits(config: &EmailConfig) -> Map {
-    let keys = json!({
-        "fromAddress": config.from_address,
-        "autoReplyEnabled": config.auto_reply_enabled,
-        "pollIntervalSeconds": config.poll_interval_seconds,
-        "idleSeconds": config.idle_seconds,
-        "firstLookDays": config.first_look_days,
-        "markSeen": config.mark_seen,
-        "postAction": null,
-        "postActionMoveMailbox": config.post_action_move_mailbox,
-        "postActionExpunge": config.post_action_expunge,
-        "postActionIgnoreSkipped": config.post_action_ignore_skipped,
-        "maxBodyChars": config.max_body_chars,
-        "maxMessageSize": config.max_message_size,
-        "allowedAttachmentTypes": [],
-        "maxAttachmentSize": config.max_attachment_size,
-        "maxAttachmentsPerEmail": config.max_attachments_per_email,
-        "subjectPrefix": config.subject_prefix,
-        "verifyDkim": config.verify_dkim,
-        "verifySpf": config.verify_spf,
-        "authservId": null,
-        "sessionPerThread": config.session_per_thread,
-    });
-    keys.as_object().cloned().unwrap_or_default()
-}
-
 /// Makes [`EmailChannel`]s.
 #[derive(Clone, Debug)]
 pub struct EmailFactory {
@@ -120,9 +62,7 @@ impl ChannelFactory for EmailFactory {
     /// `allowFrom` is left out, because an empty list means nobody. Progress is off: nobody wants
     /// a mail for each step.
     fn default_config(&self) -> Value {
-        let config = EmailConfig::default();
-        let mut section = servers(&config);
-        section.extend(habits(&config));
+        let mut section = default_section(EmailConfig::keys());
         section.extend([
             ("sendProgress".to_owned(), false.into()),
             ("sendToolHints".to_owned(), false.into()),
@@ -153,6 +93,8 @@ impl ChannelFactory for EmailFactory {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::Secret;
 

@@ -1,11 +1,11 @@
-//! What channels of several platforms share: secrets, drafts by editing, reading a section.
+//! The skeleton of a channel: REST and WebSocket, lanes, intake, drafts, quarantine, keys.
 //!
-//! Decision: beside the contract, not in it. A channel needs [`nanobot_channel`] alone; this is for
-//! whoever writes one for a platform that is like most others: a token, a section of keys, an API
-//! over HTTP, messages that can be edited. Each part stands for itself, and none of them knows a
-//! platform:
+//! Decision: an addition to the contract, not a part of it. A channel needs [`nanobot_channel`] alone;
+//! this is for platforms that are like most others: a token, a section of keys, an API over HTTP,
+//! messages that can be edited. Each part can be used alone, and none of them knows a platform:
 //!
 //! - [`Secret`]: a token or a password that no log and no error shows.
+//! - [`settings!`]: configuration keys, declared once.
 //! - [`read_section`] and [`wrong`]: settings out of a section, and what to say about a key.
 //! - [`Background`]: work beside receiving that ends with it.
 //! - [`DraftBoard`] and [`DraftPlace`]: text that is shown while it grows, in one message that is
@@ -15,7 +15,7 @@
 //! - [`others_words`]: the mark of what the sender did not write.
 //! - [`Quarantine`]: what ends the process each time it is handled is set aside after a few tries.
 //! - [`Trouble`]: signs of life that say what keeps the channel from working fully.
-//! - [`backoff`] and [`jittered_backoff`]: the pause before the next try.
+//! - [`backoff()`] and [`jittered_backoff`]: the pause before the next try.
 //! - [`repeatable`]: the error of a call that does no harm when it is made twice.
 //! - [`rest`] and [`call`]: calls of a REST API, and one enum for what goes wrong with them.
 //! - [`websocket`]: a WebSocket through the same client.
@@ -25,8 +25,8 @@
 //! - [`Recent`]: a bounded set against duplicates.
 //! - [`Attempts`]: progress of parts that have to be sent again.
 //!
-//! What it does not do: judge what a platform answers, limit how often it is asked, and anything
-//! about who may talk.
+//! What it does not do: read the words of a platform's refusals, limit the rate of calls, and decide
+//! who may talk.
 
 pub mod attachment;
 mod attempts;
@@ -46,6 +46,7 @@ mod recent;
 pub mod rest;
 mod secret;
 mod section;
+pub mod settings;
 mod trouble;
 pub mod upload;
 pub mod websocket;

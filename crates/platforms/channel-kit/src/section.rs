@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 /// [`ChannelError::Config`] naming the key as it stands in the section.
 pub fn read_section<C: DeserializeOwned>(
     section: &Value,
-    expected: fn(&str) -> &str,
+    expected: fn(&str) -> &'static str,
 ) -> Result<C, ChannelError> {
     let nothing = Map::new();
     let keys = match section {
@@ -39,7 +39,7 @@ pub fn wrong(key: &str, message: &str) -> ChannelError {
     }
 }
 
-fn camel_case(key: &str) -> String {
+pub(crate) fn camel_case(key: &str) -> String {
     let mut camel = String::new();
     let mut starts_word = false;
     for letter in key.chars() {
@@ -57,7 +57,7 @@ fn camel_case(key: &str) -> String {
 /// Finds the key that does not read.
 fn blame<C: DeserializeOwned>(
     keys: &Map,
-    expected: fn(&str) -> &str,
+    expected: fn(&str) -> &'static str,
     error: &serde_json::Error,
 ) -> ChannelError {
     for (key, value) in keys {
@@ -98,7 +98,7 @@ mod tests {
         is_open: bool,
     }
 
-    fn expected(key: &str) -> &str {
+    fn expected(key: &str) -> &'static str {
         if key == "isOpen" {
             "write true or false"
         } else {

@@ -4,7 +4,7 @@
 //! roots of trust and timeouts are the same for both. Messages are bounded to [`json::BODY_LIMIT`]; the
 //! library's own limit is eight times that. Pings of the other side are answered by the library.
 //!
-//! What it does not do: connect again. That is a loop with [`backoff`](crate::backoff), because only
+//! What it does not do: connect again. That is a loop with [`jittered_backoff`](crate::jittered_backoff), because only
 //! the platform knows which ends of a connection are normal.
 
 use std::time::Duration;

@@ -8,68 +8,52 @@
 use std::time::Duration;
 
 use nanobot_channel::{ChannelError, Value};
-use nanobot_channel_kit::{read_section, wrong};
+use nanobot_channel_kit::{settings, wrong};
 use serde::Deserialize;
 
 use crate::Secret;
 
 /// Where Slack's Web API is.
 pub(crate) const API_BASE: &str = "https://slack.com/api";
-/// More messages of a thread are never fetched.
-const LONGEST_CONTEXT: u32 = 200;
 
-/// The settings of one app.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct SlackConfig {
-    /// Whether the channel runs at all.
-    pub enabled: bool,
-    /// How events come. Socket Mode is the only way.
-    pub mode: String,
-    /// The token of the bot (`xoxb-…`).
-    pub bot_token: Secret,
-    /// The token of the app (`xapp-…`), with the scope `connections:write`.
-    pub app_token: Secret,
-    /// An HTTP or SOCKS5 proxy for this channel alone, before the one that all clients use.
-    pub proxy: Option<Secret>,
-    /// The Web API, up to the slash before the method.
-    pub api_base: String,
-    /// Whether an answer in a channel begins a thread under the message.
-    pub reply_in_thread: bool,
-    /// The reaction that a message carries while it is worked on, without colons; empty for none.
-    pub react_emoji: String,
-    /// The reaction that takes its place at the end of the turn; empty for none.
-    pub done_emoji: String,
-    /// Whether the first message in a thread that is under way brings along what was said before.
-    pub include_thread_context: bool,
-    /// How many messages of a thread are brought along, at most 200.
-    pub thread_context_limit: u32,
-    /// Whether text is shown while it is being written.
-    pub streaming: bool,
-    /// The shortest time between two edits of such a text, in seconds.
-    pub stream_edit_interval: f64,
-    /// How long an answer may take, in seconds; files have their own time on top of it.
-    pub request_timeout: f64,
-}
-
-impl Default for SlackConfig {
-    fn default() -> Self {
-        Self {
-            enabled: false,
-            mode: "socket".to_owned(),
-            bot_token: Secret::default(),
-            app_token: Secret::default(),
-            proxy: None,
-            api_base: API_BASE.to_owned(),
-            reply_in_thread: true,
-            react_emoji: "eyes".to_owned(),
-            done_emoji: "white_check_mark".to_owned(),
-            include_thread_context: true,
-            thread_context_limit: 20,
-            streaming: true,
-            stream_edit_interval: 1.2,
-            request_timeout: 30.0,
-        }
+settings! {
+    /// The settings of one app.
+    #[derive(Clone, Debug, PartialEq, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    pub struct SlackConfig {
+        /// Runs the channel.
+        enabled: bool = false;
+        /// The way of events; Socket Mode is the only one.
+        mode: String = "socket".to_owned();
+        /// The Bot User OAuth Token, `xoxb-…`.
+        bot_token: Secret = Secret::default();
+        /// The App-Level Token with the scope `connections:write`, `xapp-…`.
+        app_token: Secret = Secret::default();
+        /// An HTTP or SOCKS5 proxy for this channel, the socket included; `""` is none at all. Without
+        /// the key `tools.web.proxy` counts, then the environment (`HTTPS_PROXY`). Hosts in `NO_PROXY`
+        /// are reached without it.
+        proxy: Option<Secret> = None;
+        /// The Web API, without the slash before the method.
+        api_base: String = API_BASE.to_owned();
+        /// Begins a thread with an answer in a channel; direct messages never do.
+        reply_in_thread: bool = true;
+        /// The reaction while a message is worked on, with or without colons; `""` for none.
+        react_emoji: String = "eyes".to_owned();
+        /// The reaction at the end of the turn; `""` for none.
+        done_emoji: String = "white_check_mark".to_owned();
+        /// Brings along what was said in a thread before, with the first message of it.
+        include_thread_context: bool = true;
+        /// Number of messages of it, each cut to 500 characters; at most 200.
+        thread_context_limit: u32 = 20,
+            within 0..=200 => "has to be a whole number up to 200";
+        /// Shows text while it is written.
+        streaming: bool = true;
+        /// The shortest time between two edits, in seconds, from 1 up.
+        stream_edit_interval: f64 = 1.2,
+            within 1.0..=3600.0 => "has to be a number of seconds from 1 up: Slack takes no more edits";
+        /// The time that an answer may take, in seconds; files have 90 more.
+        request_timeout: f64 = 30.0,
+            within 0.1..=3600.0 => "has to be a number of seconds from 0.1 up";
     }
 }
 
@@ -79,7 +63,7 @@ impl SlackConfig {
     /// # Errors
     /// [`ChannelError::Config`] naming the key.
     pub fn from_section(section: &Value) -> Result<Self, ChannelError> {
-        read_section::<Self>(section, expected)?.validated()
+        Self::read(section)?.validated()
     }
 
     fn validated(mut self) -> Result<Self, ChannelError> {
@@ -114,24 +98,6 @@ impl SlackConfig {
                 &format!("{problem}: put {what} here; it begins with {prefix}"),
             ));
         }
-        if !(1.0..=3600.0).contains(&self.stream_edit_interval) {
-            return Err(wrong(
-                "streamEditInterval",
-                "has to be a number of seconds from 1 up: Slack takes no more edits",
-            ));
-        }
-        if !(0.1..=3600.0).contains(&self.request_timeout) {
-            return Err(wrong(
-                "requestTimeout",
-                "has to be a number of seconds from 0.1 up",
-            ));
-        }
-        if self.thread_context_limit > LONGEST_CONTEXT {
-            return Err(wrong(
-                "threadContextLimit",
-                "has to be a whole number up to 200",
-            ));
-        }
         for emoji in [&mut self.react_emoji, &mut self.done_emoji] {
             *emoji = emoji.trim().trim_matches(':').to_owned();
         }
@@ -144,16 +110,6 @@ impl SlackConfig {
 
     pub(crate) fn request_timeout(&self) -> Duration {
         Duration::from_secs_f64(self.request_timeout)
-    }
-}
-
-/// What to write under a key.
-fn expected(key: &str) -> &'static str {
-    match key {
-        "enabled" | "replyInThread" | "includeThreadContext" | "streaming" => "write true or false",
-        "streamEditInterval" | "requestTimeout" => "write a number of seconds",
-        "threadContextLimit" => "write a whole number",
-        _ => "write a text in quotes",
     }
 }
 
@@ -248,5 +204,14 @@ mod tests {
                 text
             );
         }
+    }
+    #[test]
+    fn the_documentation_has_the_declared_keys() {
+        let table = settings::markdown(&SlackConfig::keys());
+        let page = include_str!("../../../../docs/channels/slack.md");
+        assert!(
+            page.contains(&table),
+            "docs/channels/slack.md lacks this table:\n\n{table}"
+        );
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nanobot_channel::{
     Channel, ChannelError, ChannelFactory, ChannelName, Credential, RawConfig, Value,
 };
-use serde_json::json;
+use nanobot_channel_kit::settings::default_section;
 
 use crate::{SlackChannel, SlackConfig};
 
@@ -18,26 +18,11 @@ impl ChannelFactory for SlackFactory {
         "slack"
     }
 
-    /// `allowFrom` and `groupAllowFrom` are left out, because an empty list means nobody.
+    /// `allowFrom` and `groupAllowFrom` are left out, because an empty list lets no one in.
     fn default_config(&self) -> Value {
-        let config = SlackConfig::default();
-        json!({
-            "enabled": config.enabled,
-            "mode": config.mode,
-            "botToken": "",
-            "appToken": "",
-            "proxy": null,
-            "apiBase": config.api_base,
-            "groupPolicy": "mention",
-            "replyInThread": config.reply_in_thread,
-            "reactEmoji": config.react_emoji,
-            "doneEmoji": config.done_emoji,
-            "includeThreadContext": config.include_thread_context,
-            "threadContextLimit": config.thread_context_limit,
-            "streaming": config.streaming,
-            "streamEditInterval": config.stream_edit_interval,
-            "requestTimeout": config.request_timeout,
-        })
+        let mut section = default_section(SlackConfig::keys());
+        section.insert("groupPolicy".to_owned(), "mention".into());
+        section.into()
     }
 
     fn credentials(&self) -> &'static [Credential] {
@@ -68,6 +53,8 @@ impl ChannelFactory for SlackFactory {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::Secret;
 

@@ -6,17 +6,14 @@
 use std::time::Duration;
 
 use nanobot_channel::{ChannelError, Value};
-use nanobot_channel_kit::{read_section, wrong};
+use nanobot_channel_kit::settings::Setting;
+use nanobot_channel_kit::{settings, wrong};
 use serde::Deserialize;
 
 use crate::Secret;
 
 /// The server of Telegram.
 pub(crate) const API_BASE: &str = "https://api.telegram.org";
-const SHORTEST_EDIT_INTERVAL: f64 = 0.1;
-/// The longest poll that the server keeps open, in seconds.
-const LONGEST_POLL: u32 = 50;
-const LARGEST_POOL: u32 = 1000;
 const LONGEST_SECRET: usize = 256;
 
 /// How updates come.
@@ -30,79 +27,77 @@ pub enum Mode {
     Webhook,
 }
 
-/// The settings of one bot.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct TelegramConfig {
-    /// Whether the channel runs at all.
-    pub enabled: bool,
-    /// The token of the bot, as BotFather gave it.
-    pub token: Secret,
-    /// How updates come.
-    pub mode: Mode,
-    /// An HTTP or SOCKS5 proxy for this channel alone, before the one that all clients use.
-    pub proxy: Option<Secret>,
-    /// The Bot API server, without `/bot<token>`.
-    pub api_base: String,
-    /// Whether replies quote the message they answer.
-    pub reply_to_message: bool,
-    /// The reaction that a message carries while it is worked on; none when empty.
-    pub react_emoji: String,
-    /// Whether choices are buttons below a message rather than words in it.
-    pub inline_keyboards: bool,
-    /// Whether text is shown while it is being written.
-    pub streaming: bool,
-    /// The shortest time between two edits of such a text in a private chat, in seconds.
-    pub stream_edit_interval: f64,
-    /// How long the server keeps a poll open when there is no news, in seconds, at most 50.
-    pub poll_timeout: u32,
-    /// How long an answer may take, in seconds; polls have their own time on top of it.
-    pub request_timeout: f64,
-    /// The pause before a failed poll is repeated, in seconds; twice as much with each that fails.
-    pub reconnect_pause: f64,
-    /// The most requests under way at a time, polls aside.
-    pub connection_pool_size: u32,
-    /// How long a request waits for its place among them, in seconds.
-    pub pool_timeout: f64,
-    /// The `https` address that Telegram posts updates to.
-    pub webhook_url: String,
-    /// The address of this machine where they are taken in, behind whatever ends TLS.
-    pub webhook_listen_host: String,
-    /// The port there.
-    pub webhook_listen_port: u16,
-    /// The path there.
-    pub webhook_path: String,
-    /// What Telegram shows with every post, so that others are told apart from it.
-    pub webhook_secret_token: Secret,
-    /// The most posts under way at a time.
-    pub webhook_max_connections: u8,
+impl Setting for Mode {
+    const EXPECTED: &'static str = "write \"polling\" or \"webhook\"";
+
+    fn shown(&self) -> Value {
+        match self {
+            Self::Polling => "polling".into(),
+            Self::Webhook => "webhook".into(),
+        }
+    }
 }
 
-impl Default for TelegramConfig {
-    fn default() -> Self {
-        Self {
-            enabled: false,
-            token: Secret::default(),
-            mode: Mode::default(),
-            proxy: None,
-            api_base: API_BASE.to_owned(),
-            reply_to_message: false,
-            react_emoji: "👀".to_owned(),
-            inline_keyboards: false,
-            streaming: true,
-            stream_edit_interval: 0.6,
-            poll_timeout: 25,
-            request_timeout: 30.0,
-            reconnect_pause: 0.5,
-            connection_pool_size: 32,
-            pool_timeout: 5.0,
-            webhook_url: String::new(),
-            webhook_listen_host: "127.0.0.1".to_owned(),
-            webhook_listen_port: 8081,
-            webhook_path: "/telegram".to_owned(),
-            webhook_secret_token: Secret::default(),
-            webhook_max_connections: 4,
-        }
+settings! {
+    /// The settings of one bot.
+    #[derive(Clone, Debug, PartialEq, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    pub struct TelegramConfig {
+        /// Runs the channel.
+        enabled: bool = false;
+        /// The bot's token, from @BotFather.
+        token: Secret = Secret::default();
+        /// The way of updates: `polling` or `webhook`, see below.
+        mode: Mode = Mode::default();
+        /// `http://…`, `socks5://…`, or `socks5h://…` where names are looked up by the proxy; user and
+        /// password go in front of the host. `""` is none at all. Without the key `tools.web.proxy`
+        /// counts, then the environment (`HTTPS_PROXY`). Hosts in `NO_PROXY` are reached without it.
+        proxy: Option<Secret> = None;
+        /// The Bot API server, without `/bot<token>`; one of your own, see below.
+        api_base: String = API_BASE.to_owned();
+        /// Quotes with a reply what it answers.
+        reply_to_message: bool = false;
+        /// The reaction while a message is worked on; `""` for none. Telegram allows
+        /// [some emoji](https://core.telegram.org/bots/api#reactiontypeemoji) only.
+        react_emoji: String = "👀".to_owned();
+        /// Shows choices as buttons.
+        inline_keyboards: bool = false;
+        /// Shows text while it is written.
+        streaming: bool = true;
+        /// Seconds between two edits, at least 0.1; in groups 3 s, because Telegram allows 20 messages a
+        /// minute there.
+        stream_edit_interval: f64 = 0.6,
+            within 0.1..=3600.0 => "has to be a number of seconds from 0.1 up";
+        /// Seconds that a poll stays open, at most 50.
+        poll_timeout: u32 = 25, expects "write a number of seconds",
+            within 0..=50 => "has to be a whole number of seconds up to 50";
+        /// Seconds that an answer may take; files have a minute more.
+        request_timeout: f64 = 30.0,
+            within 0.1..=3600.0 => "has to be a number of seconds from 0.1 up";
+        /// Seconds before a failed poll is repeated, twice as much with each that fails, up to half a
+        /// minute.
+        reconnect_pause: f64 = 0.5,
+            within 0.001..=30.0 => "has to be a number of seconds from 0.001 to 30";
+        /// Requests under way at a time; polls have a connection of their own.
+        connection_pool_size: u32 = 32,
+            within 1..=1000 => "has to be a whole number from 1 to 1000";
+        /// Seconds that a request waits for its place among them.
+        pool_timeout: f64 = 5.0,
+            within 0.0..=3600.0 => "has to be a number of seconds from 0 up";
+        /// The `https` address that Telegram posts to, on port 443, 80, 88 or 8443.
+        webhook_url: String = String::new();
+        /// The address of this machine where posts are taken in.
+        webhook_listen_host: String = "127.0.0.1".to_owned();
+        /// The port there.
+        webhook_listen_port: u16 = 8081;
+        /// The path there.
+        webhook_path: String = "/telegram".to_owned();
+        /// The secret that Telegram shows with every post: 1 to 256 letters, digits, `_` and `-`, for
+        /// example from `openssl rand -hex 32`.
+        webhook_secret_token: Secret = Secret::default();
+        /// Posts under way at a time, 1 to 100. An album with more pieces than that comes in several
+        /// messages.
+        webhook_max_connections: u8 = 4;
     }
 }
 
@@ -112,7 +107,7 @@ impl TelegramConfig {
     /// # Errors
     /// [`ChannelError::Config`] naming the key.
     pub fn from_section(section: &Value) -> Result<Self, ChannelError> {
-        read_section::<Self>(section, expected)?.validated()
+        Self::read(section)?.validated()
     }
 
     fn validated(self) -> Result<Self, ChannelError> {
@@ -120,42 +115,6 @@ impl TelegramConfig {
             return Err(wrong(
                 "token",
                 "is empty: put the token here that @BotFather gave for the bot",
-            ));
-        }
-        if !(SHORTEST_EDIT_INTERVAL..=3600.0).contains(&self.stream_edit_interval) {
-            return Err(wrong(
-                "streamEditInterval",
-                "has to be a number of seconds from 0.1 up",
-            ));
-        }
-        if !(0.1..=3600.0).contains(&self.request_timeout) {
-            return Err(wrong(
-                "requestTimeout",
-                "has to be a number of seconds from 0.1 up",
-            ));
-        }
-        if !(0.001..=30.0).contains(&self.reconnect_pause) {
-            return Err(wrong(
-                "reconnectPause",
-                "has to be a number of seconds from 0.001 to 30",
-            ));
-        }
-        if self.poll_timeout > LONGEST_POLL {
-            return Err(wrong(
-                "pollTimeout",
-                "has to be a whole number of seconds up to 50",
-            ));
-        }
-        if !(1..=LARGEST_POOL).contains(&self.connection_pool_size) {
-            return Err(wrong(
-                "connectionPoolSize",
-                "has to be a whole number from 1 to 1000",
-            ));
-        }
-        if !(0.0..=3600.0).contains(&self.pool_timeout) {
-            return Err(wrong(
-                "poolTimeout",
-                "has to be a number of seconds from 0 up",
             ));
         }
         if self.mode == Mode::Webhook {
@@ -224,20 +183,6 @@ impl TelegramConfig {
 
     pub(crate) fn pool_timeout(&self) -> Duration {
         Duration::from_secs_f64(self.pool_timeout)
-    }
-}
-
-/// What to write under a key.
-fn expected(key: &str) -> &'static str {
-    match key {
-        "enabled" | "replyToMessage" | "streaming" | "inlineKeyboards" => "write true or false",
-        "mode" => "write \"polling\" or \"webhook\"",
-        "streamEditInterval" | "pollTimeout" | "requestTimeout" | "reconnectPause"
-        | "poolTimeout" => "write a number of seconds",
-        "connectionPoolSize" | "webhookListenPort" | "webhookMaxConnections" => {
-            "write a whole number"
-        }
-        _ => "write a text in quotes",
     }
 }
 
@@ -322,5 +267,14 @@ mod tests {
                 text
             );
         }
+    }
+    #[test]
+    fn the_documentation_has_the_declared_keys() {
+        let table = settings::markdown(&TelegramConfig::keys());
+        let page = include_str!("../../../../docs/channels/telegram.md");
+        assert!(
+            page.contains(&table),
+            "docs/channels/telegram.md lacks this table:\n\n{table}"
+        );
     }
 }

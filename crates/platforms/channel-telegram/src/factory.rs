@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nanobot_channel::{
     Channel, ChannelError, ChannelFactory, ChannelName, Credential, RawConfig, Value,
 };
-use serde_json::json;
+use nanobot_channel_kit::settings::default_section;
 
 use crate::{TelegramChannel, TelegramConfig};
 
@@ -23,33 +23,11 @@ impl ChannelFactory for TelegramFactory {
         "telegram"
     }
 
-    /// `allowFrom` and `groupAllowFrom` are left out, because an empty list means nobody.
+    /// `allowFrom` and `groupAllowFrom` are left out, because an empty list lets no one in.
     fn default_config(&self) -> Value {
-        let config = TelegramConfig::default();
-        json!({
-            "enabled": config.enabled,
-            "token": "",
-            "mode": "polling",
-            "proxy": null,
-            "apiBase": config.api_base,
-            "replyToMessage": config.reply_to_message,
-            "groupPolicy": "mention",
-            "reactEmoji": config.react_emoji,
-            "inlineKeyboards": config.inline_keyboards,
-            "streaming": config.streaming,
-            "streamEditInterval": config.stream_edit_interval,
-            "pollTimeout": config.poll_timeout,
-            "requestTimeout": config.request_timeout,
-            "reconnectPause": config.reconnect_pause,
-            "connectionPoolSize": config.connection_pool_size,
-            "poolTimeout": config.pool_timeout,
-            "webhookUrl": config.webhook_url,
-            "webhookListenHost": config.webhook_listen_host,
-            "webhookListenPort": config.webhook_listen_port,
-            "webhookPath": config.webhook_path,
-            "webhookSecretToken": "",
-            "webhookMaxConnections": config.webhook_max_connections,
-        })
+        let mut section = default_section(TelegramConfig::keys());
+        section.insert("groupPolicy".to_owned(), "mention".into());
+        section.into()
     }
 
     fn credentials(&self) -> &'static [Credential] {
@@ -72,6 +50,8 @@ impl ChannelFactory for TelegramFactory {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
