@@ -19,7 +19,7 @@ pub(crate) fn repetition_note(count: u32) -> String {
     format!("{NOTE_BEGINS}{count}{NOTE_ENDS}")
 }
 
-/// Returns a result without the note of [`repetition_note`].
+/// Returns a result without the note that says it was repeated.
 #[must_use]
 pub fn without_repetition_note(output: &str) -> &str {
     match output
