@@ -1,5 +1,5 @@
 # The gateway in a container: docker build -t nanobot .
-# The first stage builds, the second holds the program and what its tools need, and runs as nobody's user.
+# The first stage builds, the second holds the program and what its tools need, and runs as a user without rights.
 
 FROM rust:1.95-slim-bookworm AS build
 WORKDIR /source

@@ -8,6 +8,48 @@
 //!
 //! The crate re-exports the vocabulary that it uses, so a channel needs no other crate of the
 //! workspace; [`markup`] is for a channel with a markup of its own.
+//!
+//! ```
+//! use nanobot_channel::{
+//!     Channel, ChannelContext, ChannelError, ChannelName, DeliveryGuarantee, Format, Measure,
+//!     OutboundPart, Sent, TextStyle, async_trait,
+//! };
+//!
+//! /// A platform that can only be written to: standard output.
+//! #[derive(Debug)]
+//! struct Console(ChannelName);
+//!
+//! #[async_trait]
+//! impl Channel for Console {
+//!     fn name(&self) -> &ChannelName {
+//!         &self.0
+//!     }
+//!
+//!     async fn run(&self, context: ChannelContext) -> Result<(), ChannelError> {
+//!         // A real channel receives here: access first, then `context.intake.deliver(…)`.
+//!         context.cancel.cancelled().await;
+//!         Ok(())
+//!     }
+//!
+//!     async fn send(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
+//!         println!("{}: {}", part.message.chat_id, part.text);
+//!         Ok(Sent { message_id: None })
+//!     }
+//!
+//!     fn guarantee(&self) -> DeliveryGuarantee {
+//!         DeliveryGuarantee::BestEffort
+//!     }
+//!
+//!     fn text_style(&self) -> TextStyle {
+//!         TextStyle { format: Format::Markdown, measure: Measure::CodePoints, limit: 4000 }
+//!     }
+//! }
+//!
+//! let channel = Console("console".into());
+//! assert_eq!(channel.text_style().limit, 4000);
+//! // Abilities that it does not have are not pretended.
+//! assert!(channel.drafts().is_none() && channel.typing().is_none());
+//! ```
 
 mod context;
 mod error;

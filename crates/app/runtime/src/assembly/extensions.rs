@@ -9,8 +9,9 @@ use nanobot_provider::ProviderFactory;
 use nanobot_tool::Tool;
 use nanobot_types::Event;
 use serde_json::Value;
-use tokio::sync::broadcast::error::RecvError;
-use tokio_util::sync::CancellationToken;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use crate::RuntimeError;
@@ -87,28 +88,56 @@ impl Extensions {
         })
     }
 
-    /// Hands the events of a feed to the observers, from now until `end` fires.
-    pub(crate) fn observe(
-        self: Arc<Self>,
-        events: &EventFeed,
-        tasks: &TaskTracker,
-        end: CancellationToken,
-    ) {
-        if self.observers.is_empty() {
-            return;
+    /// Hands the events of a feed to the observers, from now until the result is finished or
+    /// dropped.
+    pub(crate) fn observe(self: Arc<Self>, events: &EventFeed) -> Observation {
+        let (tasks, end) = (TaskTracker::new(), CancellationToken::new());
+        if !self.observers.is_empty() {
+            tasks.spawn(self.hand_over(events.subscribe(), end.clone()));
         }
-        let mut events = events.subscribe();
-        let handing_over = async move {
+        tasks.close();
+        Observation {
+            tasks,
+            end: end.drop_guard(),
+        }
+    }
+
+    async fn hand_over(self: Arc<Self>, mut events: Receiver<Event>, end: CancellationToken) {
+        let hand_over = |event: &Event| self.observers.iter().for_each(|observer| observer(event));
+        let all = async {
             loop {
                 match events.recv().await {
-                    Ok(event) => self.observers.iter().for_each(|observer| observer(&event)),
-                    // Too slow: the oldest events are gone, which observers have to bear.
+                    Ok(event) => hand_over(&event),
+                    // Too slow: the oldest events are lost.
                     Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => return,
                 }
             }
         };
-        tasks.spawn(async move { end.run_until_cancelled(handing_over).await });
+        end.run_until_cancelled(all).await;
+        // The last turn may have ended just now.
+        loop {
+            match events.try_recv() {
+                Ok(event) => hand_over(&event),
+                Err(TryRecvError::Lagged(_)) => {}
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return,
+            }
+        }
+    }
+}
+
+/// Observers at work.
+#[derive(Debug)]
+pub(crate) struct Observation {
+    tasks: TaskTracker,
+    end: DropGuard,
+}
+
+impl Observation {
+    /// Hands over the events that were sent until now, then ends.
+    pub(crate) async fn finish(self) {
+        drop(self.end);
+        self.tasks.wait().await;
     }
 }
 

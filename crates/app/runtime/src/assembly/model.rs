@@ -16,6 +16,7 @@ use nanobot_providers::{
 use nanobot_tools::WebConfig;
 use serde::{Deserialize, Serialize};
 
+use crate::assembly::extensions::Extensions;
 use crate::assembly::settings::AgentDefaults;
 use crate::operator::status::ProviderStatus;
 use crate::{Runtime, RuntimeError};
@@ -147,16 +148,18 @@ pub(crate) fn describe(runtime: &Runtime) -> Result<String, RuntimeError> {
     if let Some((factory, model)) = runtime.extensions().selected_provider(&defaults) {
         return Ok(format!("{model} ({})", factory.name()));
     }
-    Ok(match Sections::read(config)?.select(&defaults) {
-        Ok(selection) => format!("{} ({})", defaults.model, selection.name),
-        Err(SelectError::NotConfigured { .. }) => {
-            format!(
-                "{} (no key is set: `nanobot agent` looks for a local server, else shows the demo)",
-                defaults.model
-            )
-        }
-        Err(error) => format!("{} ({error})", defaults.model),
-    })
+    Ok(
+        match Sections::read(config)?.select(&defaults, runtime.extensions()) {
+            Ok(selection) => format!("{} ({})", defaults.model, selection.name),
+            Err(SelectError::NotConfigured { .. }) => {
+                format!(
+                    "{} (no key is set: `nanobot agent` looks for a local server, else shows the demo)",
+                    defaults.model
+                )
+            }
+            Err(error) => format!("{} ({error})", defaults.model),
+        },
+    )
 }
 
 /// Returns the providers that have something configured, for `status`.
@@ -213,7 +216,7 @@ async fn choose_real(runtime: &Runtime) -> Result<Result<ModelChoice, SelectErro
         return plugged_in(config, &**factory, model).map(Ok);
     }
     let http = clients(config)?;
-    let why = match Sections::read(config)?.select(&defaults) {
+    let why = match Sections::read(config)?.select(&defaults, runtime.extensions()) {
         Ok(selection) => return configured(config, &defaults, &selection, http).map(Ok),
         Err(error @ SelectError::UnknownProvider { .. }) => return Err(error.into()),
         Err(error) => error,
@@ -390,10 +393,23 @@ impl Sections {
         Ok(Self { entries })
     }
 
-    fn select(&self, defaults: &AgentDefaults) -> Result<Selection, SelectError> {
+    /// Selects a shipped provider. Sections of plugged-in providers are left out: a base address
+    /// in one of them does not make it an OpenAI-compatible server.
+    fn select(
+        &self,
+        defaults: &AgentDefaults,
+        extensions: &Extensions,
+    ) -> Result<Selection, SelectError> {
+        let is_plugged_in = |name: &str| {
+            extensions
+                .providers
+                .iter()
+                .any(|known| known.name() == name)
+        };
         let sections: Vec<Section<'_>> = self
             .entries
             .iter()
+            .filter(|entry| !is_plugged_in(&entry.name))
             .map(|entry| Section {
                 name: &entry.name,
                 has_key: entry.key.is_some(),

@@ -188,3 +188,172 @@ impl std::fmt::Debug for RuntimeBuilder {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use async_trait::async_trait;
+    use nanobot_channel::{Channel, ChannelError, ChannelName, RawConfig};
+    use nanobot_provider::{ProviderConfigError, RawProviderConfig, provider_factory};
+    use nanobot_testkit::{Reply, ScriptedProvider};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::assembly::model;
+    use crate::{TerminalOptions, ask};
+
+    /// A platform of which nothing is made.
+    #[derive(Debug)]
+    struct Platform(&'static str);
+
+    #[async_trait]
+    impl ChannelFactory for Platform {
+        fn kind(&self) -> &'static str {
+            self.0
+        }
+
+        fn default_config(&self) -> Value {
+            json!({"enabled": false})
+        }
+
+        fn create(&self, _: ChannelName, _: &RawConfig) -> Result<Arc<dyn Channel>, ChannelError> {
+            Err(ChannelError::Unavailable("not built".to_owned()))
+        }
+    }
+
+    fn provider(name: &'static str) -> impl ProviderFactory {
+        provider_factory(name, json!({"apiBase": null}), |_| {
+            Ok(Arc::new(ScriptedProvider::answering(|_| Reply::text("hi"))))
+        })
+    }
+
+    fn builder(home: &std::path::Path, keys: &[(&str, &str)]) -> RuntimeBuilder {
+        let environment = Environment::new([], Some(home.to_owned()), home.to_owned());
+        let builder = Runtime::builder(LoadOptions::default()).environment(environment);
+        keys.iter().fold(builder, |builder, (key, value)| {
+            builder.with_override(key, value)
+        })
+    }
+
+    #[test]
+    fn two_parts_of_one_name_are_refused() {
+        let nowhere = std::path::Path::new("/nowhere");
+        let twice = builder(nowhere, &[])
+            .channel(Platform("relay"))
+            .channel(Platform("relay"));
+        let error = twice.build().unwrap_err();
+        assert!(matches!(error, RuntimeError::Channels(_)), "{error}");
+        for names in [["echo", "echo"], ["echo", "anthropic"]] {
+            let builder = names
+                .into_iter()
+                .fold(builder(nowhere, &[]), |builder, name| {
+                    builder.provider(provider(name))
+                });
+            let error = builder.build().unwrap_err();
+            let name = names[1];
+            assert!(
+                matches!(error, RuntimeError::DuplicateProvider { name: found } if found == name),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_provider_is_selected_by_its_name_or_the_prefix_of_the_model() {
+        let nowhere = std::path::Path::new("/nowhere");
+        for (provider_name, model, expected) in [
+            ("echo", "any", "any (echo)"),
+            ("echo", "echo/any", "any (echo)"),
+            ("auto", "echo/any", "any (echo)"),
+            ("auto", "echoes/any", "no key is set"),
+            ("auto", "any", "no key is set"),
+        ] {
+            // An address alone makes a section of an unknown name a server; not this one.
+            let keys = [
+                ("agents.defaults.provider", provider_name),
+                ("agents.defaults.model", model),
+                ("providers.echo.apiBase", "http://127.0.0.1:1/v1"),
+            ];
+            let runtime = builder(nowhere, &keys).provider(provider("echo")).build();
+            let described = model::describe(&runtime.unwrap()).unwrap();
+            assert!(
+                described.contains(expected),
+                "{provider_name}, {model}: {described}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_section_that_a_provider_refuses_is_named_with_its_key() {
+        let home = tempfile::tempdir().unwrap();
+        let strict = provider_factory(
+            "strict",
+            json!({"region": ""}),
+            |raw: &RawProviderConfig| {
+                Err(ProviderConfigError {
+                    key: "region".to_owned(),
+                    message: format!("{} is unknown", raw.section["region"]),
+                })
+            },
+        );
+        let keys = [
+            ("agents.defaults.provider", "strict"),
+            ("providers.strict.region", "x"),
+        ];
+        let runtime = builder(home.path(), &keys)
+            .provider(strict)
+            .build()
+            .unwrap();
+        let error = model::choose_for_gateway(&runtime).await.unwrap_err();
+        let text = crate::chain(&error);
+        assert_eq!(text, "providers.strict: region: \"x\" is unknown");
+        assert_eq!(error.exit_code(), 2);
+    }
+
+    #[test]
+    fn an_added_library_of_skills_is_found() {
+        let home = tempfile::tempdir().unwrap();
+        let library = home.path().join("library-of-mine");
+        std::fs::create_dir_all(library.join("tea")).unwrap();
+        let text = "---\nname: tea\ndescription: Makes tea.\n---\nBoil water.";
+        std::fs::write(library.join("tea/SKILL.md"), text).unwrap();
+        let names = |builder: RuntimeBuilder| {
+            let skills = crate::skills(&builder.build().unwrap()).unwrap();
+            skills
+                .survey()
+                .into_iter()
+                .map(|found| found.name)
+                .collect::<Vec<_>>()
+        };
+        assert!(!names(builder(home.path(), &[])).contains(&"tea".to_owned()));
+        let with_library = builder(home.path(), &[]).skills(&library);
+        assert!(names(with_library).contains(&"tea".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn an_observer_receives_the_events_of_a_turn_up_to_its_end() {
+        crate::install_tls();
+        let home = tempfile::tempdir().unwrap();
+        let seen: Arc<Mutex<Vec<Event>>> = Arc::default();
+        let (observed, keys) = (seen.clone(), [("agents.defaults.provider", "echo")]);
+        let runtime = builder(home.path(), &keys)
+            .provider(provider("echo"))
+            .observer(move |event| observed.lock().unwrap().push(event.clone()))
+            .build()
+            .unwrap();
+        let options = TerminalOptions::default();
+        let answer = ask(&runtime, options, "hello", |_, _| {}, |_| {}).await;
+        assert!(answer.unwrap().ok);
+        let seen = seen.lock().unwrap();
+        assert!(
+            matches!(seen.first(), Some(Event::TurnStarted { .. })),
+            "{seen:?}"
+        );
+        assert!(
+            seen.iter()
+                .any(|event| matches!(event, Event::TurnFinished { .. })),
+            "{seen:?}"
+        );
+    }
+}

@@ -243,7 +243,7 @@ impl Gateway {
             channels: Health::default(),
             started: self.started,
         });
-        self.extensions.observe(&self.events, &tasks, end.clone());
+        let observation = self.extensions.observe(&self.events);
         let parts = ControlParts {
             bus: bus.clone(),
             ledger: ledger.clone(),
@@ -322,7 +322,8 @@ impl Gateway {
             .await
             .unwrap_or_else(|error| tracing::error!(%error, "the health endpoint ended badly"));
         tasks.close();
-        if tokio::time::timeout(END_GRACE, tasks.wait()).await.is_err() {
+        let ending = async { tokio::join!(observation.finish(), tasks.wait()) };
+        if tokio::time::timeout(END_GRACE, ending).await.is_err() {
             tracing::warn!("something does not end; it is left behind");
         }
         self.bus.close().await;

@@ -11,8 +11,6 @@ use nanobot_bus::EventFeed;
 use nanobot_control::{ControlClient, Conversation, TERMINAL_CHANNEL, TerminalEvent, Told};
 use nanobot_session::TurnOutcome;
 use nanobot_types::{ChannelName, ChatId, ChatKind, OutboundMessage, SenderId, SessionKey};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::{Terminal, TerminalOptions, elsewhere, gateway, place};
 use crate::assembly::assistant::Assistant;
@@ -102,11 +100,8 @@ pub async fn ask(
         direct as Arc<dyn Spawner>
     };
     memory::look_after(config).await?;
-    let (events, end) = (EventFeed::new(), CancellationToken::new());
-    let _end = end.clone().drop_guard();
-    runtime
-        .shared_extensions()
-        .observe(&events, &TaskTracker::new(), end);
+    let events = EventFeed::new();
+    let observation = runtime.shared_extensions().observe(&events);
     let assistant = Assistant::build(
         runtime,
         model,
@@ -129,7 +124,9 @@ pub async fn ask(
         helpers,
         on_event,
     };
-    asked.answer(request).await
+    let answer = asked.answer(request).await;
+    observation.finish().await;
+    answer
 }
 
 /// Returns the sender and the kind of chat: a direct chat with the user at the terminal. The

@@ -31,6 +31,7 @@ pub use progress::TerminalProgress;
 
 use crate::assembly::access::HomeAccess;
 use crate::assembly::assistant::Assistant;
+use crate::assembly::extensions::Observation;
 use crate::assembly::memory;
 use crate::assembly::model;
 use crate::assembly::secrets::secrets;
@@ -105,6 +106,7 @@ struct OwnTalk {
     restart: Restart,
     cancel: CancellationToken,
     running: JoinHandle<()>,
+    observation: Observation,
 }
 
 impl Terminal {
@@ -152,12 +154,10 @@ impl Terminal {
             commands::table(&restart, HomeAccess::of(runtime))?,
             None,
         );
-        let (tasks, cancel) = (TaskTracker::new(), CancellationToken::new());
-        runtime
-            .shared_extensions()
-            .observe(&events, &tasks, cancel.clone());
+        let cancel = CancellationToken::new();
+        let observation = runtime.shared_extensions().observe(&events);
         let stop = cancel.clone();
-        let running = tasks.spawn(async move {
+        let running = TaskTracker::new().spawn(async move {
             if let Err(error) = agent_loop.run(stop).await {
                 tracing::error!(%error, "the assistant ended");
             }
@@ -171,6 +171,7 @@ impl Terminal {
             restart,
             cancel,
             running,
+            observation,
         });
         Ok(Self::new(
             talk,
@@ -382,6 +383,7 @@ impl Talk {
         if let Err(error) = own.running.await {
             tracing::error!(%error, "the assistant ended badly");
         }
+        own.observation.finish().await;
     }
 }
 
