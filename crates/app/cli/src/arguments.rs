@@ -54,9 +54,9 @@ pub(crate) enum Command {
     Agent(AgentArguments),
     /// Run the gateway: channels, health endpoint, assistant
     Gateway(GatewayArguments),
-    /// Show how things are set up
+    /// Show the configuration, the model and the state of this home
     Status(StatusArguments),
-    /// Find what keeps the assistant from working, and say what to do about it
+    /// Find problems of the setup and show how to fix them
     Doctor(DoctorArguments),
     /// List, show, export, fork and rewind conversations
     #[command(subcommand)]
@@ -64,21 +64,21 @@ pub(crate) enum Command {
     /// List, show, check, install and remove skills
     #[command(subcommand)]
     Skills(SkillsCommand),
-    /// Run this program's code over recorded turns, offline, and say where it parts from the record
+    /// Replay recorded turns offline with this program's code and report differences
     #[command(long_about = REPLAY_ABOUT)]
     Replay(ReplayArguments),
-    /// Messages that wait, may not have arrived, or failed
+    /// List messages that are pending, uncertain or failed; retry or drop them
     Inbox(InboxArguments),
-    /// Set reminders and repeating tasks, list, run, pause and remove them
+    /// Add, list, run, pause and remove scheduled jobs
     #[command(subcommand)]
     Cron(CronCommand),
-    /// Let people in who were given a code, list them, and take that back
+    /// Approve people who received a pairing code; list and revoke approvals
     #[command(subcommand)]
     Pairing(PairingCommand),
-    /// Search memory and conversations; review what changed in memory and bring it back
+    /// Search memory and conversations; review and restore versions of memory
     #[command(subcommand)]
     Memory(MemoryCommand),
-    /// How channels are; try one, or give one its credentials
+    /// Show the state of channels, test one, or set its credentials
     #[command(subcommand)]
     Channels(ChannelsCommand),
     /// Show the configuration and where each value comes from

@@ -12,22 +12,22 @@ use crate::{logs, output, serve, terminal};
 /// Options of `agent`.
 #[derive(Debug, Args)]
 pub(crate) struct AgentArguments {
-    /// Say this, print the reply and leave
+    /// Send this message, print the reply and exit
     #[arg(short, long, value_name = "TEXT")]
     message: Option<String>,
-    /// The conversation to go on with
+    /// Conversation to continue
     #[arg(short, long, value_name = "KEY", default_value = "cli:direct")]
     session: String,
     /// Render Markdown on a terminal (the default)
     #[arg(long, overrides_with = "no_markdown")]
     markdown: bool,
-    /// Show replies as they were written
+    /// Print replies as plain text
     #[arg(long, overrides_with = "markdown")]
     no_markdown: bool,
     /// Show the log on standard error
     #[arg(long, overrides_with = "no_logs")]
     logs: bool,
-    /// No log (the default)
+    /// Do not log (the default)
     #[arg(long, overrides_with = "logs")]
     no_logs: bool,
     /// Use the built-in demo model, whatever is configured

@@ -21,31 +21,31 @@ const LESSON: Duration = Duration::from_mins(15);
 /// Subcommands of `nanobot channels`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ChannelsCommand {
-    /// How every configured channel is, as the running gateway says
+    /// Show the state of every configured channel
     Status {
-        /// Ask each platform whether it accepts the channel; exit code 1 if one is not well
+        /// Check each channel with its platform; exit code 1 if one has a problem
         #[arg(long)]
         probe: bool,
-        /// As JSON, for programs
+        /// Print JSON, for programs
         #[arg(long)]
         json: bool,
     },
-    /// Ask the platform who the channel is, and send a test message if a chat is named
+    /// Check the channel's account with the platform, and optionally send a test message
     Test {
-        /// The channel, as the configuration names it
+        /// Channel, by its name in the configuration
         name: String,
-        /// The chat, by its id on the platform
+        /// Chat, by its id on the platform
         #[arg(long, value_name = "CHAT", allow_hyphen_values = true)]
         to: Option<String>,
     },
-    /// Ask for the channel's credentials, try them, write them down and switch the channel on
+    /// Ask for the channel's credentials, check and store them, and enable the channel
     Login {
-        /// The channel: a platform such as `telegram`, or a name of your own with --kind
+        /// Channel: a platform such as `telegram`, or your own name with --kind
         name: String,
-        /// The platform, where the channel is not named after it
+        /// Platform of a channel that is not named after it
         #[arg(long, value_name = "PLATFORM")]
         kind: Option<String>,
-        /// Do not ask the platform
+        /// Do not check the credentials with the platform
         #[arg(long)]
         no_probe: bool,
     },

@@ -12,13 +12,13 @@ use crate::{output, serve};
 /// Subcommands of `nanobot config`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// The file in use
+    /// Print the path of the file in use
     Path,
-    /// Everything in force, secrets hidden
+    /// Print all values in force, with secrets redacted
     Show,
-    /// Who set a key, and what else was said about it
+    /// Show the source of a key's value, and the values that it overrides
     Explain {
-        /// A key such as `agents.defaults.model`, or a section
+        /// Key such as `agents.defaults.model`, or section
         key: String,
     },
 }

@@ -17,42 +17,42 @@ use crate::output::{self, harmless};
 /// Subcommands of `nanobot cron`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CronCommand {
-    /// Set a job; a gateway runs it
+    /// Add a job, which the gateway runs
     Add(CronAddArguments),
-    /// List jobs, the next one first
+    /// List jobs, the next one to run first
     List {
         /// Also those that do not run
         #[arg(short, long)]
         all: bool,
     },
-    /// Show a job as it is kept
+    /// Show a job as it is stored
     Show {
         /// Its id, as `cron list` shows it
         id: String,
     },
-    /// Have a job run now, beside its schedule
+    /// Run a job now, in addition to its schedule
     Run {
-        /// Its id
+        /// Id of the job
         id: String,
     },
-    /// Keep a job from running
+    /// Pause a job
     Pause {
-        /// Its id
+        /// Id of the job
         id: String,
     },
-    /// Let a job run again, from now on
+    /// Resume a paused job
     Resume {
-        /// Its id
+        /// Id of the job
         id: String,
     },
     /// Remove a job
     Remove {
-        /// Its id
+        /// Id of the job
         id: String,
     },
-    /// The last runs of a job
+    /// Show the last runs of a job
     History {
-        /// Its id
+        /// Id of the job
         id: String,
     },
 }
@@ -61,13 +61,13 @@ pub(crate) enum CronCommand {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("when").required(true).args(["every", "cron", "at"]))]
 pub(crate) struct CronAddArguments {
-    /// What the assistant is told when the time comes
+    /// Instruction for the assistant at each run
     #[arg(short, long, value_name = "TEXT")]
     message: String,
-    /// What the job is called; otherwise the beginning of its message
+    /// Name of the job [default: the beginning of its message]
     #[arg(short, long)]
     name: Option<String>,
-    /// Repeat after so many seconds, or 30m, 1h, "2 days"
+    /// Interval in seconds, or as 30m, 1h, "2 days"
     #[arg(
         short,
         long,
@@ -76,22 +76,22 @@ pub(crate) struct CronAddArguments {
         conflicts_with = "tz"
     )]
     every: Option<String>,
-    /// Repeat by five fields: minute, hour, day of month, month, day of week; seconds may stand behind
+    /// Cron expression: minute, hour, day of month, month, day of week, and optionally seconds
     #[arg(long, value_name = "EXPRESSION")]
     cron: Option<String>,
-    /// The time zone, as an IANA name; otherwise that of `cron.timezone`, or of this computer
+    /// IANA time zone [default: `cron.timezone`, else that of this computer]
     #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
-    /// Once, at this local time: 2026-12-24T18:00
+    /// Run once, at this local time: 2026-12-24T18:00
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
     /// Send the answer to `--channel` and `--to`
     #[arg(short, long, requires = "to", requires = "channel")]
     deliver: bool,
-    /// The chat to send to
+    /// Chat to send to
     #[arg(long, value_name = "CHAT")]
     to: Option<String>,
-    /// The channel to send by
+    /// Channel to send with
     #[arg(long, value_name = "NAME")]
     channel: Option<String>,
 }

@@ -14,13 +14,13 @@ use crate::output;
 /// Options of `doctor`.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct DoctorArguments {
-    /// Mend what can be mended without losing anything
+    /// Fix what can be fixed without losing data
     #[arg(long)]
     fix: bool,
-    /// Ask the model and every platform whether they take the credentials: costs a few tokens
+    /// Check the credentials with the model and every platform, which costs a few tokens
     #[arg(long)]
     probe: bool,
-    /// As JSON, for programs
+    /// Print JSON, for programs
     #[arg(long)]
     json: bool,
 }

@@ -15,22 +15,22 @@ use crate::serve;
 /// Options of `inbox`. Without any of the first three, all of them are listed.
 #[derive(Debug, Args)]
 pub(crate) struct InboxArguments {
-    /// What is not settled yet
+    /// Messages that are not settled yet
     #[arg(long, global = true)]
     pending: bool,
-    /// What may or may not have arrived
+    /// Messages that may or may not have arrived
     #[arg(long, global = true)]
     uncertain: bool,
-    /// What was given up
+    /// Messages that were given up
     #[arg(long, global = true)]
     failed: bool,
-    /// Everything that is still kept
+    /// All messages that are kept
     #[arg(long, global = true)]
     all: bool,
-    /// The most entries to list
+    /// Maximum number of entries
     #[arg(long, global = true, value_name = "N", default_value_t = 100)]
     limit: usize,
-    /// As JSON, for programs
+    /// Print JSON, for programs
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -40,21 +40,21 @@ pub(crate) struct InboxArguments {
 /// Subcommands of `nanobot inbox`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum InboxCommand {
-    /// List them, the newest first (the default)
+    /// List messages, newest first (the default)
     List,
-    /// Print one
+    /// Print a message
     Show {
-        /// Its number, as `inbox` lists it
+        /// Number of the message, as listed by `inbox`
         id: String,
     },
-    /// Try one again
+    /// Retry a message
     Retry {
-        /// Its number
+        /// Number of the message
         id: String,
     },
-    /// Give one up
+    /// Drop a message
     Drop {
-        /// Its number
+        /// Number of the message
         id: String,
     },
 }

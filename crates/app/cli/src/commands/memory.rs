@@ -22,31 +22,31 @@ use crate::output::{self, harmless};
 pub(crate) enum MemoryCommand {
     /// Search facts, history, day notes and conversations
     Search {
-        /// What to look for; two characters are enough in Chinese and Japanese
+        /// Words to search for; two characters are enough in Chinese and Japanese
         #[arg(required = true)]
         words: Vec<String>,
-        /// The most places to show, of memory and of conversations each
+        /// Maximum number of hits in memory, and of hits in conversations
         #[arg(long, value_name = "N", default_value_t = 10)]
         limit: usize,
-        /// As JSON, for programs
+        /// Print JSON, for programs
         #[arg(long)]
         json: bool,
     },
-    /// What changed in memory and why, the newest first
+    /// List changes of memory with their reasons, newest first
     Log {
         #[command(flatten)]
         whose: Whose,
     },
-    /// Show what a change did
+    /// Show the difference that a change made
     Show {
-        /// Its number, as `memory log` lists it
+        /// Number of the change, as listed by `memory log`
         number: u64,
         #[command(flatten)]
         whose: Whose,
     },
-    /// Bring a file back to what it was behind a change; that is a change of its own
+    /// Restore a file as it was after a change; the restoration is a change of its own
     Restore {
-        /// Its number
+        /// Number of the change
         number: u64,
         #[command(flatten)]
         whose: Whose,
@@ -56,10 +56,10 @@ pub(crate) enum MemoryCommand {
 /// Owner of the memory, if memory is divided; by default the memory is everyone's.
 #[derive(Debug, Args)]
 pub(crate) struct Whose {
-    /// One person's: the channel and the sender, such as `telegram:12345`
+    /// Memory of one person, by channel and sender, such as `telegram:12345`
     #[arg(long, value_name = "ID", conflicts_with = "room")]
     person: Option<String>,
-    /// One group's: its session, such as `telegram:-100123`
+    /// Memory of one group, by its session, such as `telegram:-100123`
     #[arg(long, value_name = "KEY")]
     room: Option<String>,
 }

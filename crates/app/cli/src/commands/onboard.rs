@@ -14,13 +14,13 @@ use crate::{output, serve};
 /// Options of `onboard`.
 #[derive(Debug, Args)]
 pub(crate) struct OnboardArguments {
-    /// Only say what would be read, kept, ignored and created
+    /// Print what would be read, kept, ignored and created, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Keep all values of an existing configuration and add what is missing, without asking
+    /// Keep the values of an existing configuration and add missing keys, without asking
     #[arg(long, conflicts_with = "overwrite")]
     refresh: bool,
-    /// Replace an existing configuration by the defaults (a copy is kept), without asking
+    /// Replace an existing configuration with the defaults, without asking; a copy is kept
     #[arg(long)]
     overwrite: bool,
 }

@@ -13,27 +13,27 @@ use crate::output::{self, harmless};
 /// Subcommands of `nanobot pairing`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PairingCommand {
-    /// Who waits with a code, and who was approved
+    /// List people with an open code, and approved people
     List {
-        /// As JSON, for programs
+        /// Print JSON, for programs
         #[arg(long)]
         json: bool,
     },
-    /// Let in who was given this code
+    /// Approve the person who received this code
     Approve {
-        /// The code, in any case, with or without its dash
+        /// Code, in upper or lower case, with or without its dash
         code: String,
     },
-    /// Take a code back without letting anybody in
+    /// Withdraw a code without an approval
     Deny {
         /// The code
         code: String,
     },
-    /// Take an approval back
+    /// Revoke an approval
     Revoke {
-        /// The channel, as the configuration names it
+        /// Channel, by its name in the configuration
         channel: String,
-        /// The person, as `pairing list` shows them; of `7|ann` either half is enough
+        /// Person, as listed by `pairing list`; of `7|ann` either half is enough
         #[arg(allow_hyphen_values = true)]
         id: String,
     },

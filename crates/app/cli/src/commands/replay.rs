@@ -18,28 +18,28 @@ use crate::output;
 
 /// Long help text of the command.
 pub(crate) const REPLAY_ABOUT: &str = "\
-Run this program's code over recorded turns, offline, and say where it parts from the record.
+Replay recorded turns offline with this program's code and report differences.
 
-The model gives the recorded answers and the tools the recorded results: nothing is asked, run, sent
-or changed. A turn is `identical` when every step of it would be recorded again as it was; otherwise
-the first step that would not is shown, and the exit code is 1.
+The model returns the recorded answers and the tools return the recorded results; nothing is sent,
+run or changed. A turn is `identical` if all its steps would be recorded again unchanged. Otherwise
+the first different step is shown, and the exit code is 1.
 
-With --bundle, what the turns need is also written to a file for another machine: the records, the
-tools, the version of this program. Secrets are hidden by their names and looks and home directories
-become ~; it is a conversation all the same, so read it before you pass it on.";
+With --bundle, the records, the tools and the version of this program are also written to a file for
+another machine. Secrets are redacted and home directories become ~, but the file still contains the
+conversation: read it before you pass it on.";
 
 /// Options of `replay`.
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArguments {
-    /// The conversation, as `sessions list` names it; a bundle knows its own
+    /// Conversation, as listed by `sessions list`; a bundle contains its own
     #[arg(required_unless_present = "from")]
     session: Option<String>,
-    /// One turn, by its number from 1 or its id; otherwise every turn
+    /// One turn, by its number from 1 or its id [default: all turns]
     turn: Option<String>,
-    /// Also write what the turns need, redacted, to this file; it must not exist yet
+    /// Also write the redacted records of the turns to this new file
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     bundle: Option<PathBuf>,
-    /// Replay a file that --bundle wrote, instead of a conversation of this workspace
+    /// Replay a file written by --bundle, instead of a conversation of this workspace
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
 }

@@ -23,44 +23,44 @@ use crate::output;
 /// Subcommands of `nanobot sessions`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
-    /// Conversations, the latest first
+    /// List conversations, newest first
     List {
-        /// With those that subagents worked in
+        /// Include the sessions of subagents
         #[arg(long)]
         all: bool,
     },
     /// Print a conversation
     Show {
-        /// The conversation, as `sessions list` names it
+        /// Conversation, as listed by `sessions list`
         key: String,
     },
     /// Write a conversation to standard output or a new file
     Export {
-        /// The conversation, as `sessions list` names it
+        /// Conversation, as listed by `sessions list`
         key: String,
-        /// The form
+        /// Format of the output
         #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
         format: ExportFormat,
-        /// The file; it must not exist yet
+        /// File to create; it must not exist yet
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Copy a conversation into a new one, to go on with both
+    /// Copy a conversation, so that both can be continued
     Fork {
-        /// The conversation, as `sessions list` names it
+        /// Conversation, as listed by `sessions list`
         key: String,
-        /// Copy up to this message, by its number in `sessions show`; otherwise everything
+        /// Copy up to this message, by its number in `sessions show` [default: all]
         #[arg(long, value_name = "N")]
         at: Option<u64>,
-        /// The name of the copy, instead of the first free `KEY:branch:N`
+        /// Name of the copy [default: the first free `KEY:branch:N`]
         #[arg(long, value_name = "KEY")]
         to: Option<String>,
     },
-    /// Go back in a conversation: what was said later is kept, but no longer sent to the model
+    /// Go back in a conversation; later messages are kept, but no longer sent to the model
     Rewind {
-        /// The conversation, as `sessions list` names it
+        /// Conversation, as listed by `sessions list`
         key: String,
-        /// The last message that stands, by its number in `sessions show`
+        /// Last message to keep in the conversation, by its number in `sessions show`
         #[arg(long, value_name = "N")]
         to: u64,
     },
@@ -71,7 +71,7 @@ pub(crate) enum SessionsCommand {
 pub(crate) enum ExportFormat {
     /// One JSON object a line, as sessions are stored
     Jsonl,
-    /// Markdown, to be read
+    /// Markdown
     Md,
 }
 

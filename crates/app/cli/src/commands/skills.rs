@@ -19,39 +19,39 @@ use crate::output;
 /// Subcommands of `nanobot skills`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SkillsCommand {
-    /// All skills, and what is not well with them
+    /// List all skills and their problems
     List,
     /// Print a skill
     Show {
-        /// The skill, as `skills list` names it
+        /// Skill, as listed by `skills list`
         name: String,
     },
-    /// Say what is to be mended in a skill, or in all but the built-in ones; exit code 1 if anything is
+    /// Report problems of a skill, or of all but the built-in ones; exit code 1 if there are any
     Check {
-        /// The skill, as `skills list` names it
+        /// Skill, as listed by `skills list`
         name: Option<String>,
     },
-    /// Install a skill into the workspace, after showing what it brings along
+    /// Install a skill into the workspace, after showing its content
     Install {
-        /// A folder with a SKILL.md, or a .skill file; a folder of the workspace's own is agreed to as it is
+        /// Folder with a SKILL.md, or a .skill file; a folder of the workspace itself is approved in place
         path: PathBuf,
-        /// Agree to what is shown
+        /// Approve without asking
         #[arg(long)]
         yes: bool,
     },
-    /// Let skills of the workspace stand in every prompt as they ask, after showing what they bring along
+    /// Allow skills of the workspace to be in every prompt, after showing their content
     Agree {
-        /// The skills, as `skills list` names them; without one, all that ask for it and may not
+        /// Skills, as listed by `skills list` [default: all that request it and are not approved]
         names: Vec<String>,
-        /// Agree to what is shown
+        /// Approve without asking
         #[arg(long)]
         yes: bool,
     },
     /// Remove a skill from the workspace
     Remove {
-        /// The skill, as `skills list` names it
+        /// Skill, as listed by `skills list`
         name: String,
-        /// Agree to it
+        /// Approve without asking
         #[arg(long)]
         yes: bool,
     },

@@ -12,10 +12,10 @@ use crate::output;
 /// Options of `status`.
 #[derive(Debug, Args)]
 pub(crate) struct StatusArguments {
-    /// Ask the model whether it answers: costs a few tokens
+    /// Send the model a test request, which costs a few tokens
     #[arg(long)]
     probe: bool,
-    /// As JSON, for programs
+    /// Print JSON, for programs
     #[arg(long)]
     json: bool,
 }

@@ -34,9 +34,9 @@ pub(crate) struct GatewayArguments {
 /// Subcommands of `nanobot gateway`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum GatewayCommand {
-    /// Say whether the gateway runs, and how its channels are; exit code 1 when it does not
+    /// Show the state of the gateway and its channels; exit code 1 if it does not run
     Status {
-        /// As JSON, for programs
+        /// Print JSON, for programs
         #[arg(long)]
         json: bool,
     },
@@ -45,21 +45,21 @@ pub(crate) enum GatewayCommand {
         /// How many
         #[arg(short = 'n', long, default_value_t = 50)]
         lines: usize,
-        /// Go on with those that come, until Ctrl-C
+        /// Print new lines as they are written, until Ctrl-C
         #[arg(short, long)]
         follow: bool,
     },
-    /// End the gateway in order
+    /// Stop the gateway gracefully
     Stop,
-    /// End the gateway in order, and have it begin again with what is configured and installed now
+    /// Restart the gateway with the present configuration and program
     Restart,
     /// Run the gateway as a service of this user (systemd, launchd)
     InstallService {
-        /// Only show what would be written and run
+        /// Print what would be written and run, and change nothing
         #[arg(long)]
         dry_run: bool,
     },
-    /// Take the service away
+    /// Remove the service
     UninstallService {
         /// Only show what would be removed and run
         #[arg(long)]
