@@ -9,13 +9,13 @@ use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind};
 use tokio::sync::Notify;
 
-use crate::place::{Place, is_folder, places_of};
+use crate::place::{WatchedFolder, is_folder, places_of};
 
 /// A watched file.
 #[derive(Debug)]
 pub(crate) struct Followed {
     file: PathBuf,
-    places: Mutex<Vec<Place>>,
+    places: Mutex<Vec<WatchedFolder>>,
     /// Holds at most one pending notification.
     pub(crate) news: Notify,
 }
@@ -29,7 +29,7 @@ impl Followed {
     }
 
     fn hear(&self, event: &Event, is_content: bool) {
-        let is_meant = |place: &Place| {
+        let is_meant = |place: &WatchedFolder| {
             event
                 .paths
                 .iter()
@@ -43,13 +43,13 @@ impl Followed {
 
 /// All watched files.
 #[derive(Debug, Default)]
-pub(crate) struct Following {
+pub(crate) struct WatchedFiles {
     files: Mutex<Vec<Weak<Followed>>>,
     /// `true` if a watched folder may have been removed or replaced.
     is_stale: AtomicBool,
 }
 
-impl Following {
+impl WatchedFiles {
     pub(crate) fn add(&self, file: PathBuf) -> Arc<Followed> {
         let followed = Arc::new(Followed {
             places: Mutex::new(places_of(&file)),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// A folder to watch, and the entries in it that are relevant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct WatchedFolder {
     pub(crate) folder: PathBuf,
     /// Name of the entry whose content is relevant.
     pub(crate) name: OsString,
@@ -15,7 +15,7 @@ pub(crate) struct Place {
     pub(crate) is_passage: bool,
 }
 
-impl Place {
+impl WatchedFolder {
     /// Returns `true` if an event on `path` is relevant. `is_content` is set for events that change
     /// content but no names.
     pub(crate) fn is_meant(&self, path: &Path, is_content: bool) -> bool {
@@ -35,7 +35,7 @@ pub(crate) fn is_folder(folder: &Path, path: &Path) -> bool {
 
 /// Returns the folders to watch for a file: its parent, or the nearest existing ancestor while that
 /// is missing, and the parent of the link's target if the file is a link.
-pub(crate) fn places_of(file: &Path) -> Vec<Place> {
+pub(crate) fn places_of(file: &Path) -> Vec<WatchedFolder> {
     let is_link = fs::symlink_metadata(file).is_ok_and(|metadata| metadata.is_symlink());
     let mut places = Vec::from_iter(nearest(file, is_link));
     if is_link && let Ok(target) = fs::canonicalize(file) {
@@ -44,7 +44,7 @@ pub(crate) fn places_of(file: &Path) -> Vec<Place> {
     places
 }
 
-fn nearest(file: &Path, is_passage: bool) -> Option<Place> {
+fn nearest(file: &Path, is_passage: bool) -> Option<WatchedFolder> {
     let mut name: &OsStr = file.file_name()?;
     for folder in file.ancestors().skip(1) {
         let folder = if folder.as_os_str().is_empty() {
@@ -53,7 +53,7 @@ fn nearest(file: &Path, is_passage: bool) -> Option<Place> {
             folder
         };
         if folder.is_dir() {
-            return Some(Place {
+            return Some(WatchedFolder {
                 folder: folder.to_owned(),
                 name: name.to_owned(),
                 is_passage,
@@ -68,8 +68,8 @@ fn nearest(file: &Path, is_passage: bool) -> Option<Place> {
 mod tests {
     use super::*;
 
-    fn place(folder: &Path, name: &str, is_passage: bool) -> Place {
-        Place {
+    fn place(folder: &Path, name: &str, is_passage: bool) -> WatchedFolder {
+        WatchedFolder {
             folder: folder.to_owned(),
             name: name.into(),
             is_passage,

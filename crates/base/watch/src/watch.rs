@@ -8,7 +8,7 @@ use std::time::Duration;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::time::Instant;
 
-use crate::followed::{Followed, Following, lock};
+use crate::followed::{Followed, WatchedFiles, lock};
 
 /// Poll interval for folders that the system watches.
 const SLOW_LOOK: Duration = Duration::from_secs(30);
@@ -18,19 +18,19 @@ const QUICK_LOOK: Duration = Duration::from_millis(500);
 /// Watches folders on behalf of all callers that follow a file. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct FileWatch {
-    shared: Arc<Shared>,
+    shared: Arc<WatchState>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    following: Arc<Following>,
-    system: Mutex<System>,
+struct WatchState {
+    following: Arc<WatchedFiles>,
+    system: Mutex<SystemWatcher>,
     slow_look: Duration,
 }
 
 /// The system's notifier and the folders it watches.
 #[derive(Debug)]
-struct System {
+struct SystemWatcher {
     /// `None` if the system has no notifier.
     watcher: Option<RecommendedWatcher>,
     folders: BTreeSet<PathBuf>,
@@ -55,18 +55,18 @@ impl FileWatch {
     /// Like [`FileWatch::new`], with another interval between reports without a notification.
     #[must_use]
     pub fn looking_every(slow_look: Duration) -> Self {
-        let following = Arc::new(Following::default());
+        let following = Arc::new(WatchedFiles::default());
         let hears = following.clone();
         let watcher = notify::recommended_watcher(move |told| hears.hear(told));
         if let Err(error) = &watcher {
             tracing::warn!(%error, "file notifications are unavailable; files are polled twice a second");
         }
-        let system = Mutex::new(System {
+        let system = Mutex::new(SystemWatcher {
             watcher: watcher.ok(),
             folders: BTreeSet::new(),
         });
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(WatchState {
                 following,
                 system,
                 slow_look,
@@ -120,7 +120,7 @@ impl FileChanges {
     }
 }
 
-impl Shared {
+impl WatchState {
     /// Watches the folders of all files. With `again`, folders that are already watched are
     /// registered again, because another folder may have replaced one of them.
     fn watch(&self, again: bool) {
@@ -144,7 +144,7 @@ impl Shared {
     }
 }
 
-impl System {
+impl SystemWatcher {
     fn watch(&mut self, wanted: &BTreeSet<PathBuf>, again: bool) {
         let Self {
             watcher: Some(watcher),
