@@ -38,7 +38,7 @@ impl Transcript {
     /// because a request carries its instructions separately.
     #[must_use]
     pub fn repair(messages: impl IntoIterator<Item = Arc<ChatMessage>>) -> RepairedTranscript {
-        let mut repair = Repair::default();
+        let mut repair = TranscriptRepair::default();
         for message in messages {
             repair.take(message);
         }
@@ -104,19 +104,19 @@ fn without_repeated_ids(assistant: &AssistantMessage) -> Option<Arc<ChatMessage>
 }
 
 /// One message of the output, with the results of its calls.
-struct Slot {
+struct RepairSlot {
     message: Arc<ChatMessage>,
     results: HashMap<CallId, Arc<ChatMessage>>,
 }
 
 #[derive(Default)]
-struct Repair {
-    slots: Vec<Slot>,
+struct TranscriptRepair {
+    slots: Vec<RepairSlot>,
     latest: HashMap<CallId, usize>,
     dropped: usize,
 }
 
-impl Repair {
+impl TranscriptRepair {
     fn take(&mut self, message: Arc<ChatMessage>) {
         match &*message {
             ChatMessage::System { .. } => {}
@@ -137,12 +137,12 @@ impl Repair {
                 for call in &assistant.tool_calls {
                     self.latest.insert(call.id.clone(), self.slots.len());
                 }
-                self.slots.push(Slot {
+                self.slots.push(RepairSlot {
                     message,
                     results: HashMap::new(),
                 });
             }
-            ChatMessage::User(_) => self.slots.push(Slot {
+            ChatMessage::User(_) => self.slots.push(RepairSlot {
                 message,
                 results: HashMap::new(),
             }),
