@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use nanobot_disk::{Access, Disk, DiskFile, Stamp, read_some, read_to_end, write_all};
+use nanobot_disk::{Access, Disk, DiskFile, FileStamp, read_some, read_to_end, write_all};
 
 use crate::MemoryError;
 
@@ -65,7 +65,7 @@ pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Text>, MemoryE
 }
 
 /// Returns the stamp of a file; `None` if there is no such file.
-pub(crate) fn stamp(disk: &dyn Disk, path: &Path) -> Result<Option<Stamp>, MemoryError> {
+pub(crate) fn stamp(disk: &dyn Disk, path: &Path) -> Result<Option<FileStamp>, MemoryError> {
     let stamp = match disk.open(path, Access::Read) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file.and_then(|file| file.stamp()),

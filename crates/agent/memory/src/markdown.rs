@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
 use chrono::{Days, Local, NaiveDate};
-use nanobot_disk::{Disk, LocalDisk, NewFolders, Stamp};
+use nanobot_disk::{Disk, FileStamp, LocalDisk, NewFolders};
 use nanobot_types::Timestamp;
 use tokio::sync::Mutex;
 
@@ -38,7 +38,7 @@ struct Shared {
     folders: MemoryFolders,
     settings: MemorySettings,
     /// Stamps of files whose newest version was known to match their content.
-    seen: std::sync::Mutex<HashMap<PathBuf, Option<Stamp>>>,
+    seen: std::sync::Mutex<HashMap<PathBuf, Option<FileStamp>>>,
 }
 
 /// File operations in the folder of one scope.
@@ -262,7 +262,7 @@ impl Work<'_> {
         Ok(touched)
     }
 
-    fn seen(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Option<Stamp>>> {
+    fn seen(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Option<FileStamp>>> {
         self.shared
             .seen
             .lock()

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use nanobot_disk::{Access, Disk, DiskFile, LocalDisk, NewFolders, Stamp};
+use nanobot_disk::{Access, Disk, DiskFile, FileStamp, LocalDisk, NewFolders};
 use nanobot_types::SessionKey;
 
 use crate::files;
@@ -75,7 +75,7 @@ struct Slot {
 #[derive(Clone, Debug)]
 struct Known {
     path: PathBuf,
-    stamp: Stamp,
+    stamp: FileStamp,
     head: Seq,
     state: State,
     counted: bool,

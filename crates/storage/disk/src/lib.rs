@@ -33,7 +33,7 @@ pub enum Access<'a> {
 
 /// Metadata to detect that a file was replaced or changed since it was last seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
+pub struct FileStamp {
     /// Length in bytes.
     pub length: u64,
     /// Time of the last write, if the platform reports it.
@@ -100,7 +100,7 @@ pub trait DiskFile: Send + fmt::Debug {
     ///
     /// # Errors
     /// Returns the platform's error.
-    fn stamp(&self) -> io::Result<Stamp>;
+    fn stamp(&self) -> io::Result<FileStamp>;
 
     /// Waits for the exclusive lock and holds it until the file is closed. Does nothing on file
     /// systems without locks.

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::{Access, Disk, DiskFile, Stamp};
+use crate::{Access, Disk, DiskFile, FileStamp};
 
 /// The file systems of this machine, through the standard library.
 #[derive(Clone, Copy, Debug, Default)]
@@ -84,9 +84,9 @@ fn private(options: &mut OpenOptions) -> &mut OpenOptions {
 struct LocalFile(File);
 
 impl DiskFile for LocalFile {
-    fn stamp(&self) -> io::Result<Stamp> {
+    fn stamp(&self) -> io::Result<FileStamp> {
         let metadata = self.0.metadata()?;
-        Ok(Stamp {
+        Ok(FileStamp {
             length: metadata.len(),
             modified: metadata.modified().ok(),
             identity: identity(&metadata),

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use nanobot_disk::{Access, Disk, DiskFile, Stamp};
+use nanobot_disk::{Access, Disk, DiskFile, FileStamp};
 
 /// A way in which an operation can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,7 +190,7 @@ struct FaultyFile {
 }
 
 impl DiskFile for FaultyFile {
-    fn stamp(&self) -> io::Result<Stamp> {
+    fn stamp(&self) -> io::Result<FileStamp> {
         self.disk.count()?;
         self.inner.stamp()
     }

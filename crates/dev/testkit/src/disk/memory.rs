@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use nanobot_disk::{Access, Disk, DiskFile, Stamp};
+use nanobot_disk::{Access, Disk, DiskFile, FileStamp};
 
 const SECTOR: usize = 512;
 
@@ -427,10 +427,10 @@ struct MemoryFile {
 }
 
 impl DiskFile for MemoryFile {
-    fn stamp(&self) -> io::Result<Stamp> {
+    fn stamp(&self) -> io::Result<FileStamp> {
         let mut state = self.disk.state();
         let node = state.node(self.number)?;
-        Ok(Stamp {
+        Ok(FileStamp {
             length: node.content.len() as u64,
             modified: Some(SystemTime::UNIX_EPOCH + Duration::from_nanos(node.modified)),
             identity: self.number as u64,
