@@ -11,7 +11,7 @@
 
 mod marks;
 
-use marks::{Keep, is_hidden};
+use marks::{HiddenCharFilter, is_hidden};
 
 /// Notation for escaped characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub fn harmless(text: &str) -> String {
 /// styles, and for logs, whose writer has already escaped control characters.
 #[must_use]
 pub fn visible(text: &str) -> String {
-    let mut keep = Keep::default();
+    let mut keep = HiddenCharFilter::default();
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
         keep.take(character, &mut shown);
@@ -63,7 +63,7 @@ pub fn visible_json(json: &str) -> String {
 /// pieces.
 #[derive(Debug, Default)]
 pub struct Escaper {
-    keep: Keep,
+    keep: HiddenCharFilter,
 }
 
 impl Escaper {

@@ -28,14 +28,14 @@ pub(crate) fn is_hidden(character: char) -> bool {
 
 /// Copies characters, escaping hidden ones unless their neighbours make them harmless.
 #[derive(Debug, Default)]
-pub(crate) struct Keep {
+pub(crate) struct HiddenCharFilter {
     /// The last character that was copied, unescaped.
     last: Option<char>,
     /// A joiner whose right neighbour is not known yet, or the tags after a flag.
     held: String,
 }
 
-impl Keep {
+impl HiddenCharFilter {
     pub(crate) fn take(&mut self, character: char, into: &mut String) {
         if !self.held.is_empty() && self.continues(character, into) {
             return;
