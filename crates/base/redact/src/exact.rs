@@ -30,7 +30,7 @@ pub const SHORTEST: usize = 8;
 /// replies and results may still contain it.
 #[derive(Clone, Default)]
 pub struct Secrets {
-    known: Arc<RwLock<Arc<Known>>>,
+    known: Arc<RwLock<Arc<SecretSet>>>,
 }
 
 impl Secrets {
@@ -38,7 +38,7 @@ impl Secrets {
     #[must_use]
     pub fn new(values: impl IntoIterator<Item = String>) -> Self {
         Self {
-            known: Arc::new(RwLock::new(Arc::new(Known::new(
+            known: Arc::new(RwLock::new(Arc::new(SecretSet::new(
                 long_enough(values).collect(),
             )))),
         }
@@ -49,7 +49,9 @@ impl Secrets {
         let values: BTreeSet<String> = long_enough(values).collect();
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if !values.is_subset(&known.values) {
-            *known = Arc::new(Known::new(known.values.union(&values).cloned().collect()));
+            *known = Arc::new(SecretSet::new(
+                known.values.union(&values).cloned().collect(),
+            ));
         }
     }
 
@@ -74,7 +76,7 @@ impl Secrets {
         }
     }
 
-    fn known(&self) -> Arc<Known> {
+    fn known(&self) -> Arc<SecretSet> {
         self.known
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -99,7 +101,7 @@ fn long_enough(values: impl IntoIterator<Item = String>) -> impl Iterator<Item =
 /// Redacts secrets in text that arrives in pieces. The end of the text so far is held back while it
 /// may be the beginning of a secret.
 pub struct SecretStream {
-    known: Arc<Known>,
+    known: Arc<SecretSet>,
     held: String,
 }
 
@@ -132,7 +134,7 @@ impl fmt::Debug for SecretStream {
 
 /// A set of values with all their encodings. Immutable.
 #[derive(Default)]
-struct Known {
+struct SecretSet {
     values: BTreeSet<String>,
     /// Sorted.
     spellings: Vec<String>,
@@ -141,7 +143,7 @@ struct Known {
     search: Option<AhoCorasick>,
 }
 
-impl Known {
+impl SecretSet {
     fn new(values: BTreeSet<String>) -> Self {
         let spellings: BTreeSet<String> =
             values.iter().flat_map(|value| spellings(value)).collect();

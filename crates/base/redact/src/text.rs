@@ -155,9 +155,9 @@ fn without_passwords(text: &str) -> String {
 /// Redacts secrets word by word. Words are separated by spaces, quotes and other punctuation.
 fn hide_in(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
-    let mut reader = Reader {
+    let mut reader = TextRedactor {
         rest: text,
-        named: Named::No,
+        named: Expectation::No,
         is_escaped: false,
     };
     while let Some(piece) = reader.next_piece() {
@@ -168,7 +168,7 @@ fn hide_in(text: &str) -> String {
 
 /// Expectation of a secret, after the text read so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Named {
+enum Expectation {
     No,
     /// After the name of a secret.
     Name,
@@ -178,14 +178,14 @@ enum Named {
     Scheme,
 }
 
-struct Reader<'a> {
+struct TextRedactor<'a> {
     rest: &'a str,
-    named: Named,
+    named: Expectation,
     /// `true` if the last character was a backslash.
     is_escaped: bool,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TextRedactor<'a> {
     fn next_piece(&mut self) -> Option<String> {
         let first = self.rest.chars().next()?;
         let is_escaped = std::mem::replace(&mut self.is_escaped, first == '\\');
@@ -193,17 +193,17 @@ impl<'a> Reader<'a> {
             let word = self.take_while(is_word);
             return Some(self.word(word));
         }
-        if self.named == Named::Value && matches!(first, '"' | '\'') {
+        if self.named == Expectation::Value && matches!(first, '"' | '\'') {
             return Some(self.quoted(first, is_escaped));
         }
         let mut end = self.rest.chars();
         end.next();
         self.rest = end.as_str();
         self.named = match (self.named, first) {
-            (Named::No, _) => Named::No,
-            (_, ':' | '=') => Named::Value,
+            (Expectation::No, _) => Expectation::No,
+            (_, ':' | '=') => Expectation::Value,
             (named, ' ' | '"' | '\'' | '\\') => named,
-            _ => Named::No,
+            _ => Expectation::No,
         };
         Some(first.to_string())
     }
@@ -219,27 +219,29 @@ impl<'a> Reader<'a> {
 
     fn word(&mut self, word: &str) -> String {
         let is_scheme = matches!(word.to_ascii_lowercase().as_str(), "bearer" | "basic");
-        match std::mem::replace(&mut self.named, Named::No) {
+        match std::mem::replace(&mut self.named, Expectation::No) {
             // In `Authorization: Bearer …` the scheme is not part of the secret.
-            Named::Value if is_scheme => {
-                self.named = Named::Value;
+            Expectation::Value if is_scheme => {
+                self.named = Expectation::Value;
                 word.to_owned()
             }
             // A reference to a variable is not secret.
-            Named::Value if word.starts_with('$') && !word.contains(|c: char| c.is_lowercase()) => {
+            Expectation::Value
+                if word.starts_with('$') && !word.contains(|c: char| c.is_lowercase()) =>
+            {
                 word.to_owned()
             }
-            Named::Value => HIDDEN.to_owned(),
-            Named::Scheme
+            Expectation::Value => HIDDEN.to_owned(),
+            Expectation::Scheme
                 if word.contains(|c: char| c.is_ascii_digit()) || word.len() >= BEARER_LENGTH =>
             {
                 HIDDEN.to_owned()
             }
-            Named::Scheme | Named::Name | Named::No => {
+            Expectation::Scheme | Expectation::Name | Expectation::No => {
                 if is_scheme {
-                    self.named = Named::Scheme;
+                    self.named = Expectation::Scheme;
                 } else if is_secret_name(word) && !looks_secret(word) {
-                    self.named = Named::Name;
+                    self.named = Expectation::Name;
                 }
                 hidden_word(word)
             }
@@ -263,7 +265,7 @@ impl<'a> Reader<'a> {
             self.rest = inside.as_str();
             return quote.to_string();
         };
-        self.named = Named::No;
+        self.named = Expectation::No;
         self.rest = after.strip_prefix(quote).unwrap_or(after);
         let end = if is_escaped { "\\" } else { "" };
         let value = if value == end { "" } else { HIDDEN };
