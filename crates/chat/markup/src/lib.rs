@@ -64,8 +64,8 @@ mod text;
 pub use document::{Document, Mark, Span};
 pub use event::{Alignment, Event, Tag, TagEnd, WholeMarkup};
 pub use line::{
-    Line, LineMarkup, Run, ZERO_WIDTH_SPACE, longest_backtick_run, push_fenced, render_lines,
-    with_neighbours,
+    LineMarkup, MarkupLine, TextRun, ZERO_WIDTH_SPACE, longest_backtick_run, push_fenced,
+    render_lines, with_neighbours,
 };
 pub use markup::{Markup, Overhead, PlainText, TableLimits};
 pub use measure::Measure;

@@ -3,7 +3,7 @@
 //! Decision: marks never cross a line. Every line closes what is open and the next one opens it
 //! again, because some platforms require that and the others do not mind, and because then a quote
 //! or a heading is a prefix of lines. The meaning of a character depends on its neighbours, so a
-//! markup sees the whole line ([`Line`]).
+//! markup sees the whole line ([`MarkupLine`]).
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ pub trait LineMarkup {
     /// Returns the markup before and after a run of text. `None` if the mark cannot be shown; the
     /// run is then written as if it had no mark. Never called for quotes and code blocks, nor for
     /// headings that have a prefix.
-    fn around(&self, mark: &Mark, run: &Run<'_>) -> Option<(String, String)>;
+    fn around(&self, mark: &Mark, run: &TextRun<'_>) -> Option<(String, String)>;
 
     /// Returns the prefix of each line of a heading; `None` if headings are bold text.
     fn heading(&self, level: u8) -> Option<&'static str>;
@@ -29,7 +29,7 @@ pub trait LineMarkup {
     fn fence(&self, info: &str) -> (String, String);
 
     /// Appends a piece of a line to `out`, escaped so that the platform reads no markup in it.
-    fn text(&self, line: &Line<'_>, range: Range<usize>, out: &mut String);
+    fn text(&self, line: &MarkupLine<'_>, range: Range<usize>, out: &mut String);
 
     /// Appends [literal](Mark::is_literal) text or the text of a code block to `out`.
     fn literal(&self, mark: &Mark, text: &str, out: &mut String);
@@ -37,7 +37,7 @@ pub trait LineMarkup {
 
 /// A line of text.
 #[derive(Debug)]
-pub struct Line<'a> {
+pub struct MarkupLine<'a> {
     /// The text, without the line end.
     pub text: &'a str,
     /// The byte offset of the first character that is not white space.
@@ -48,7 +48,7 @@ pub struct Line<'a> {
     pub repeated: String,
 }
 
-impl<'a> Line<'a> {
+impl<'a> MarkupLine<'a> {
     fn new(text: &'a str, marked: bool) -> Self {
         let (mut seen, mut repeated) = (String::new(), String::new());
         for c in text.chars().filter(char::is_ascii_punctuation) {
@@ -69,7 +69,7 @@ impl<'a> Line<'a> {
 
 /// A run of text in one line that carries a mark, and its surroundings.
 #[derive(Debug)]
-pub struct Run<'a> {
+pub struct TextRun<'a> {
     /// The marked text.
     pub text: &'a str,
     /// The character before, as written.
@@ -92,7 +92,7 @@ pub fn render_lines(document: &Document, markup: &dyn LineMarkup) -> String {
         .iter()
         .filter(|span| !span.mark.is_pre())
         .collect();
-    let mut writer = Writer {
+    let mut writer = LineWriter {
         text: &document.text,
         markup,
         spans: &inline,
@@ -112,7 +112,7 @@ pub fn render_lines(document: &Document, markup: &dyn LineMarkup) -> String {
 }
 
 /// The state of rendering.
-struct Writer<'a> {
+struct LineWriter<'a> {
     text: &'a str,
     markup: &'a dyn LineMarkup,
     /// The marks that begin later.
@@ -123,7 +123,7 @@ struct Writer<'a> {
     at: usize,
 }
 
-impl Writer<'_> {
+impl LineWriter<'_> {
     /// Writes lines up to `end`; before a code block the last one may be empty and is left out.
     fn prose(&mut self, end: usize) {
         let text = slice(self.text, self.at..end);
@@ -216,7 +216,7 @@ impl Writer<'_> {
         let marks: Vec<(Range<usize>, &Mark)> = marks
             .map(|(marked, mark)| (marked.start - range.start..marked.end - range.start, mark))
             .collect();
-        let line = Line::new(
+        let line = MarkupLine::new(
             slice(self.text, range),
             marks.iter().any(|(_, mark)| **mark != Mark::Item),
         );
@@ -244,7 +244,7 @@ impl Writer<'_> {
 
 /// Writes the marks of one line.
 struct Inline<'a> {
-    line: &'a Line<'a>,
+    line: &'a MarkupLine<'a>,
     markup: &'a dyn LineMarkup,
     /// The open marks: the end of each, the mark, and its closing markup.
     open: Vec<(usize, &'a Mark, String)>,
@@ -270,7 +270,7 @@ impl<'a> Inline<'a> {
         } else {
             slice(self.line.text, range.end..self.line.text.len())
         };
-        let run = Run {
+        let run = TextRun {
             text: slice(self.line.text, range.clone()),
             before: self.out.chars().next_back().filter(|c| *c != '\n'),
             after: rest.chars().next(),

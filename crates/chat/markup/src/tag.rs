@@ -41,7 +41,7 @@ impl Tags {
 /// Renders a document in a markup of tags. Code takes no tags inside.
 #[must_use]
 pub fn render_tags(document: &Document, markup: &dyn TagMarkup) -> String {
-    let mut writer = Writer {
+    let mut writer = TagWriter {
         document,
         markup,
         open: Vec::new(),
@@ -59,7 +59,7 @@ pub fn render_tags(document: &Document, markup: &dyn TagMarkup) -> String {
 }
 
 /// The state of rendering.
-struct Writer<'a> {
+struct TagWriter<'a> {
     document: &'a Document,
     markup: &'a dyn TagMarkup,
     /// The open spans with their closing tags, outer first.
@@ -69,7 +69,7 @@ struct Writer<'a> {
     at: usize,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> TagWriter<'a> {
     fn open(&mut self, span: &'a Span) {
         let text = slice(&self.document.text, span.range.clone());
         let Some(tags) = self.markup.tags(&span.mark, text) else {

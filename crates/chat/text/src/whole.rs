@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use nanobot_markup::{Line, LineMarkup, Mark, Run, WholeMarkup, render_lines, slice};
+use nanobot_markup::{LineMarkup, Mark, MarkupLine, TextRun, WholeMarkup, render_lines, slice};
 
 use crate::builder::{Links, parse};
 use crate::parse::events;
@@ -25,7 +25,7 @@ pub(crate) fn render(markdown: &str, markup: &dyn WholeMarkup) -> Vec<RenderedPa
 struct QuotedText;
 
 impl LineMarkup for QuotedText {
-    fn around(&self, _mark: &Mark, _run: &Run<'_>) -> Option<(String, String)> {
+    fn around(&self, _mark: &Mark, _run: &TextRun<'_>) -> Option<(String, String)> {
         None
     }
 
@@ -41,7 +41,7 @@ impl LineMarkup for QuotedText {
         Default::default()
     }
 
-    fn text(&self, line: &Line<'_>, range: Range<usize>, out: &mut String) {
+    fn text(&self, line: &MarkupLine<'_>, range: Range<usize>, out: &mut String) {
         out.push_str(slice(line.text, range));
     }
 

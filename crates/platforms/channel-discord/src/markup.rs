@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use nanobot_channel::markup::{
-    Document, Line, LineMarkup, Mark, Markup, Measure, Overhead, Run, ZERO_WIDTH_SPACE,
+    Document, LineMarkup, Mark, Markup, MarkupLine, Measure, Overhead, TextRun, ZERO_WIDTH_SPACE,
     is_web_address, longest_backtick_run, push_fenced, render_lines, with_neighbours,
 };
 
@@ -33,7 +33,7 @@ impl Markup for DiscordMarkdown {
 }
 
 impl LineMarkup for DiscordMarkdown {
-    fn around(&self, mark: &Mark, run: &Run<'_>) -> Option<(String, String)> {
+    fn around(&self, mark: &Mark, run: &TextRun<'_>) -> Option<(String, String)> {
         let (mut before, after) = match mark {
             Mark::Bold | Mark::Heading { .. } => both("**", run)?,
             Mark::Italic if [run.before, run.after].into_iter().any(is_word) => both("*", run)?,
@@ -82,7 +82,7 @@ impl LineMarkup for DiscordMarkdown {
         (format!("```{info}\n"), "\n```".to_owned())
     }
 
-    fn text(&self, line: &Line<'_>, range: Range<usize>, out: &mut String) {
+    fn text(&self, line: &MarkupLine<'_>, range: Range<usize>, out: &mut String) {
         for (at, before, c, after) in with_neighbours(line.text, range) {
             let escaped = match c {
                 '\\' | '*' | '`' | '[' => true,
@@ -137,13 +137,13 @@ impl Overhead for DiscordMarkdown {
 
 /// Returns a mark for both sides; `None` if code or an address inside contains it, where nothing can be
 /// escaped.
-fn both(mark: &str, run: &Run<'_>) -> Option<(String, String)> {
+fn both(mark: &str, run: &TextRun<'_>) -> Option<(String, String)> {
     let is_inside = mark.chars().next().is_some_and(|c| run.literal.contains(c));
     (!is_inside).then(|| (mark.to_owned(), mark.to_owned()))
 }
 
 /// Returns the marks of strikethrough, which must not be followed by another mark.
-fn struck(run: &Run<'_>) -> Option<(String, String)> {
+fn struck(run: &TextRun<'_>) -> Option<(String, String)> {
     let (before, mut after) = both("~~", run)?;
     if run.ends_another || run.after.is_some_and(|c| !c.is_whitespace()) {
         after.push(ZERO_WIDTH_SPACE);

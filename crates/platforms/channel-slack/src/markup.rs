@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use nanobot_channel::markup::{
-    Document, Line, LineMarkup, Mark, Markup, Measure, Overhead, Run, TableLimits,
+    Document, LineMarkup, Mark, Markup, MarkupLine, Measure, Overhead, TableLimits, TextRun,
     ZERO_WIDTH_SPACE, html, is_web_address, push_fenced, render_lines, with_neighbours,
 };
 
@@ -50,7 +50,7 @@ impl Markup for Mrkdwn {
 }
 
 impl LineMarkup for Mrkdwn {
-    fn around(&self, mark: &Mark, run: &Run<'_>) -> Option<(String, String)> {
+    fn around(&self, mark: &Mark, run: &TextRun<'_>) -> Option<(String, String)> {
         let mark = match mark {
             Mark::Bold | Mark::Heading { .. } => '*',
             Mark::Italic => '_',
@@ -91,7 +91,7 @@ impl LineMarkup for Mrkdwn {
         ("```\n".to_owned(), "\n```".to_owned())
     }
 
-    fn text(&self, line: &Line<'_>, range: Range<usize>, out: &mut String) {
+    fn text(&self, line: &MarkupLine<'_>, range: Range<usize>, out: &mut String) {
         for (at, before, c, after) in with_neighbours(line.text, range.clone()) {
             if !is_mark(c) {
                 if c == '>' && at == line.first && !out.ends_with(is_mark) {
