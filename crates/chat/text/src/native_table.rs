@@ -19,7 +19,7 @@ pub(crate) fn render(
     limit: usize,
     limits: &TableLimits,
 ) -> Vec<RenderedPart> {
-    let writer = Writer {
+    let writer = TableWriter {
         markup,
         measure,
         limit,
@@ -45,14 +45,14 @@ pub(crate) fn render(
         .collect()
 }
 
-struct Writer<'a> {
+struct TableWriter<'a> {
     markup: &'a dyn Markup,
     measure: Measure,
     limit: usize,
     limits: &'a TableLimits,
 }
 
-impl Writer<'_> {
+impl TableWriter<'_> {
     /// Returns `true` if a table is within the limits.
     fn takes(&self, table: &Table) -> bool {
         let rows = &table.rows;
