@@ -20,11 +20,11 @@ pub struct SeatLimits {
 #[derive(Clone, Debug)]
 pub struct Seats {
     limits: SeatLimits,
-    taken: Arc<Mutex<Taken>>,
+    taken: Arc<Mutex<TakenSeat>>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct TakenSeat {
     /// Holders by seat number, oldest first.
     seats: BTreeMap<u64, Holder>,
     next: u64,
@@ -40,7 +40,7 @@ struct Holder {
 /// The seat of one connection. Dropping it frees the seat.
 #[derive(Debug)]
 pub struct Seat {
-    taken: Arc<Mutex<Taken>>,
+    taken: Arc<Mutex<TakenSeat>>,
     number: u64,
     address: IpAddr,
     evicted: CancellationToken,
@@ -90,7 +90,7 @@ impl Seats {
     }
 }
 
-impl Taken {
+impl TakenSeat {
     fn of(&self, address: IpAddr) -> usize {
         self.seats
             .values()
@@ -151,7 +151,7 @@ impl Drop for Seat {
     }
 }
 
-fn lock(taken: &Mutex<Taken>) -> MutexGuard<'_, Taken> {
+fn lock(taken: &Mutex<TakenSeat>) -> MutexGuard<'_, TakenSeat> {
     taken.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
