@@ -32,7 +32,7 @@ pub struct ResolvedPath {
 
 /// One entry of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct BeneathEntry {
     /// Its name in the folder.
     pub name: OsString,
     /// `true` if the entry itself is a folder; `false` for a link to a folder.
@@ -83,7 +83,7 @@ impl ResolvedPath {
     ///
     /// # Errors
     /// Returns the file system's error; `NotADirectory` for a file.
-    pub fn entries(&self) -> io::Result<Vec<Entry>> {
+    pub fn entries(&self) -> io::Result<Vec<BeneathEntry>> {
         platform::entries(&self.path)
     }
 

@@ -22,7 +22,7 @@ mod work;
 
 pub use crate::{
     address::{canonical, is_metadata, is_public},
-    beneath::{Entry, ResolvedPath},
+    beneath::{BeneathEntry, ResolvedPath},
     denied::{PathDenied, UrlDenied},
     path::{CREDENTIAL_PATHS, PathPolicy, PathRules},
     resolver::{Resolver, SystemResolver},

@@ -119,12 +119,12 @@ impl Roots {
 }
 
 /// The closed folders and the open roots inside them, resolved.
-struct Closures {
+struct ClosedRoots {
     closed: Vec<PathBuf>,
     open: Vec<PathBuf>,
 }
 
-impl Closures {
+impl ClosedRoots {
     /// Returns `true` if `path` lies in a closed folder and in no deeper open root.
     fn close(&self, path: &Path) -> bool {
         let depth = |root: &PathBuf| root.components().count();
@@ -343,10 +343,10 @@ impl PathPolicy {
     }
 
     /// Returns the closed folders, and the open roots inside them.
-    fn closures(&self) -> Closures {
+    fn closures(&self) -> ClosedRoots {
         let closed = self.roots(&self.rules.closed_roots).0;
         if closed.is_empty() {
-            return Closures {
+            return ClosedRoots {
                 closed,
                 open: Vec::new(),
             };
@@ -369,7 +369,7 @@ impl PathPolicy {
             .into_iter()
             .chain(self.roots(&inside).0)
             .collect();
-        Closures { closed, open }
+        ClosedRoots { closed, open }
     }
 
     fn outside(&self, given: &Path) -> PathDenied {

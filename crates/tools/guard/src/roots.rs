@@ -25,26 +25,26 @@ pub(crate) struct Resolved {
 }
 
 /// One component that is still to be resolved.
-enum Step {
+enum PendingComponent {
     Anchor(OsString),
     Parent,
     Name(OsString),
 }
 
-fn steps(path: &Path) -> impl DoubleEndedIterator<Item = Step> {
+fn steps(path: &Path) -> impl DoubleEndedIterator<Item = PendingComponent> {
     path.components().filter_map(|component| match component {
         Component::Prefix(_) | Component::RootDir => {
-            Some(Step::Anchor(component.as_os_str().to_owned()))
+            Some(PendingComponent::Anchor(component.as_os_str().to_owned()))
         }
         Component::CurDir => None,
-        Component::ParentDir => Some(Step::Parent),
-        Component::Normal(name) => Some(Step::Name(name.to_owned())),
+        Component::ParentDir => Some(PendingComponent::Parent),
+        Component::Normal(name) => Some(PendingComponent::Name(name.to_owned())),
     })
 }
 
 /// Resolves all links of the absolute path `path`.
 pub(crate) fn resolve(path: &Path) -> io::Result<Resolved> {
-    let mut pending: VecDeque<Step> = steps(path).collect();
+    let mut pending: VecDeque<PendingComponent> = steps(path).collect();
     let mut resolved = Resolved {
         path: PathBuf::new(),
         through_kernel: false,
@@ -52,11 +52,11 @@ pub(crate) fn resolve(path: &Path) -> io::Result<Resolved> {
     let mut links = 0;
     while let Some(step) = pending.pop_front() {
         match step {
-            Step::Anchor(anchor) => resolved.path.push(anchor),
-            Step::Parent => {
+            PendingComponent::Anchor(anchor) => resolved.path.push(anchor),
+            PendingComponent::Parent => {
                 resolved.path.pop();
             }
-            Step::Name(name) => {
+            PendingComponent::Name(name) => {
                 let candidate = resolved.path.join(name);
                 resolved.through_kernel |= is_kernel(&candidate);
                 match link_target(&candidate)? {

@@ -23,7 +23,7 @@ use nix::{
     unistd::{UnlinkatFlags, unlinkat},
 };
 
-use super::Entry;
+use super::BeneathEntry;
 use crate::links::FileId;
 
 /// Flags for an intermediate folder, which is not read. `O_PATH`, where it exists, needs no read
@@ -54,7 +54,7 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     )?))
 }
 
-pub(super) fn entries(path: &Path) -> io::Result<Vec<Entry>> {
+pub(super) fn entries(path: &Path) -> io::Result<Vec<BeneathEntry>> {
     let (parent, name) = parent(path, false)?;
     let folder = openat(parent, name, FOLDER | OFlag::O_RDONLY, Mode::empty())?;
     let mut entries = Vec::new();
@@ -75,7 +75,7 @@ pub(super) fn entries(path: &Path) -> io::Result<Vec<Entry>> {
                     (metadata.is_dir(), metadata.is_symlink())
                 }),
         };
-        entries.push(Entry {
+        entries.push(BeneathEntry {
             name: name.to_owned(),
             is_dir,
             is_link,

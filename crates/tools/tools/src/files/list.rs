@@ -2,7 +2,7 @@
 
 use std::{io, path::Path, sync::Arc};
 
-use nanobot_guard::{Entry, PathPolicy};
+use nanobot_guard::{BeneathEntry, PathPolicy};
 use nanobot_tool::ToolContext;
 use nanobot_types::{Effect, ToolResult};
 use serde::Deserialize;
@@ -118,7 +118,7 @@ struct Listing<'a> {
 
 impl Listing<'_> {
     /// Adds the entries of `folder` in order, each followed by the entries below it.
-    fn add(&mut self, folder: &Path, prefix: &str, mut entries: Vec<Entry>) {
+    fn add(&mut self, folder: &Path, prefix: &str, mut entries: Vec<BeneathEntry>) {
         entries.retain(|entry| IGNORED.iter().all(|ignored| entry.name != *ignored));
         entries.sort_by(|one, other| one.name.cmp(&other.name));
         for entry in entries {
@@ -159,7 +159,7 @@ impl Listing<'_> {
     }
 
     /// `true` for a folder, and for a link to a folder that the policy lets the tools read.
-    fn is_folder(&self, place: &Path, entry: &Entry) -> bool {
+    fn is_folder(&self, place: &Path, entry: &BeneathEntry) -> bool {
         let leads_to_folder = || {
             self.policy
                 .read(place)
