@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use nanobot_extract::{Answer, Extract as _, HelperProcess, PageRequest, Request, TextMode};
+use nanobot_extract::{
+    Extract as _, ExtractRequest, ExtractResponse, HelperProcess, PageRequest, TextMode,
+};
 
 use super::{Plan, median};
 use crate::programs::Programs;
@@ -65,7 +67,7 @@ pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
     ])
 }
 
-async fn timed(helper: &HelperProcess, page: &Request) -> Result<Duration> {
+async fn timed(helper: &HelperProcess, page: &ExtractRequest) -> Result<Duration> {
     let began = Instant::now();
     let answer = helper.extract(page.clone()).await?;
     let spent = began.elapsed();
@@ -73,8 +75,8 @@ async fn timed(helper: &HelperProcess, page: &Request) -> Result<Duration> {
     Ok(spent)
 }
 
-fn is_read(answer: &Answer) -> Result<()> {
-    let Answer::Page(page) = answer else {
+fn is_read(answer: &ExtractResponse) -> Result<()> {
+    let ExtractResponse::Page(page) = answer else {
         anyhow::bail!("the answer is of another kind")
     };
     anyhow::ensure!(
@@ -85,7 +87,7 @@ fn is_read(answer: &Answer) -> Result<()> {
 }
 
 /// Returns an article with headings, links, lists and emphasis.
-fn page() -> Request {
+fn page() -> ExtractRequest {
     let mut body = String::from(
         "<!doctype html><html><head><title>An article</title></head><body><nav>Home</nav><article>",
     );
@@ -100,7 +102,7 @@ fn page() -> Request {
         ));
     }
     body.push_str("</article></body></html>");
-    Request::Page(PageRequest {
+    ExtractRequest::Page(PageRequest {
         url: "https://example.com/articles/1".to_owned(),
         content_type: "text/html; charset=utf-8".to_owned(),
         mode: TextMode::Markdown,

@@ -225,13 +225,13 @@ fn ids(header: &MailHeader) -> MessageIds {
 
 #[cfg(test)]
 mod tests {
-    use nanobot_extract::{Answer, Request};
+    use nanobot_extract::{ExtractRequest, ExtractResponse};
 
     use super::*;
 
     fn parsed(header: String) -> MailHeader {
-        match nanobot_formats::read(Request::MailHeader(header.into_bytes())) {
-            Ok(Answer::MailHeader(header)) => header,
+        match nanobot_formats::read(ExtractRequest::MailHeader(header.into_bytes())) {
+            Ok(ExtractResponse::MailHeader(header)) => header,
             other => unreachable!("{other:?}"),
         }
     }

@@ -9,7 +9,7 @@ use crate::ExtractError;
 
 /// A document to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum ExtractRequest {
     /// A web page, or any other body that a web server sent.
     Page(PageRequest),
     /// The header of a mail, as the server sent it.
@@ -45,7 +45,7 @@ pub enum TextMode {
 
 /// A response, of the kind of its request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ExtractResponse {
     /// The content of a page.
     Page(PageText),
     /// The header of a mail.
@@ -173,7 +173,7 @@ enum AnswerFacts {
     Broken,
 }
 
-impl Request {
+impl ExtractRequest {
     /// Returns the size of the document in bytes.
     #[must_use]
     pub const fn size(&self) -> usize {
@@ -210,15 +210,17 @@ impl Request {
 }
 
 /// Encodes a response of the helper.
-pub(crate) fn answer_parts(answer: Result<Answer, ExtractError>) -> Result<Parts, ExtractError> {
+pub(crate) fn answer_parts(
+    answer: Result<ExtractResponse, ExtractError>,
+) -> Result<Parts, ExtractError> {
     let mut documents = Vec::new();
     let facts = match answer {
-        Ok(Answer::Page(mut page)) => {
+        Ok(ExtractResponse::Page(mut page)) => {
             documents.push(std::mem::take(&mut page.text).into_bytes());
             AnswerFacts::Page(page)
         }
-        Ok(Answer::MailHeader(header)) => AnswerFacts::MailHeader(header),
-        Ok(Answer::Mail(mut mail)) => {
+        Ok(ExtractResponse::MailHeader(header)) => AnswerFacts::MailHeader(header),
+        Ok(ExtractResponse::Mail(mut mail)) => {
             documents.push(std::mem::take(&mut mail.text).into_bytes());
             documents.extend(
                 mail.files
@@ -236,22 +238,22 @@ pub(crate) fn answer_parts(answer: Result<Answer, ExtractError>) -> Result<Parts
 }
 
 /// Decodes a response of the helper.
-pub(crate) fn answer_of(parts: Parts) -> Result<Answer, ExtractError> {
+pub(crate) fn answer_of(parts: Parts) -> Result<ExtractResponse, ExtractError> {
     let (facts, mut documents) = taken_apart(parts)?;
     let mut document = || documents.next().ok_or(ExtractError::Garbled);
     let text = |bytes| String::from_utf8(bytes).map_err(|_not_text| ExtractError::Garbled);
     let answer = match facts {
-        AnswerFacts::Page(page) => Answer::Page(PageText {
+        AnswerFacts::Page(page) => ExtractResponse::Page(PageText {
             text: text(document()?)?,
             ..page
         }),
-        AnswerFacts::MailHeader(header) => Answer::MailHeader(header),
+        AnswerFacts::MailHeader(header) => ExtractResponse::MailHeader(header),
         AnswerFacts::Mail(mut mail) => {
             mail.text = text(document()?)?;
             for file in &mut mail.files {
                 file.bytes = document()?;
             }
-            Answer::Mail(mail)
+            ExtractResponse::Mail(mail)
         }
         AnswerFacts::Unreadable(reason) => return Err(ExtractError::Unreadable(reason)),
         AnswerFacts::Broken => return Err(ExtractError::Broken),
@@ -283,18 +285,18 @@ mod tests {
     #[test]
     fn requests_and_answers_survive_the_way() {
         let requests = [
-            Request::Page(PageRequest {
+            ExtractRequest::Page(PageRequest {
                 url: "http://x.example/".into(),
                 content_type: "text/html".into(),
                 mode: TextMode::Text,
                 body: vec![0, 255],
             }),
-            Request::MailHeader(vec![1]),
-            Request::Mail(Vec::new()),
+            ExtractRequest::MailHeader(vec![1]),
+            ExtractRequest::Mail(Vec::new()),
         ];
         for request in requests {
             assert_eq!(
-                Request::from_parts(request.clone().into_parts().unwrap()).unwrap(),
+                ExtractRequest::from_parts(request.clone().into_parts().unwrap()).unwrap(),
                 request
             );
         }
@@ -304,16 +306,16 @@ mod tests {
             bytes: vec![1, 2],
         };
         let answers = [
-            Answer::Page(PageText {
+            ExtractResponse::Page(PageText {
                 text: "ä".into(),
                 extractor: Extractor::Raw,
                 cut: true,
             }),
-            Answer::MailHeader(MailHeader {
+            ExtractResponse::MailHeader(MailHeader {
                 fields: vec![("A".into(), " b".into())],
                 ..MailHeader::default()
             }),
-            Answer::Mail(MailText {
+            ExtractResponse::Mail(MailText {
                 text: "t".into(),
                 files: vec![file.clone(), file],
             }),
@@ -329,7 +331,7 @@ mod tests {
     #[test]
     fn answers_that_make_no_sense_are_refused() {
         let page = || {
-            answer_parts(Ok(Answer::Page(PageText {
+            answer_parts(Ok(ExtractResponse::Page(PageText {
                 text: "x".into(),
                 extractor: Extractor::Raw,
                 cut: false,

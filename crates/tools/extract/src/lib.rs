@@ -25,8 +25,8 @@ use async_trait::async_trait;
 pub use crate::{
     error::ExtractError,
     exchange::{
-        Answer, Extractor, MailFile, MailHeader, MailText, Mailbox, PageRequest, PageText, Request,
-        TextMode,
+        ExtractRequest, ExtractResponse, Extractor, MailFile, MailHeader, MailText, Mailbox,
+        PageRequest, PageText, TextMode,
     },
     helper::{HelperProcess, enter},
     page::read_body,
@@ -47,7 +47,7 @@ pub trait Extract: std::fmt::Debug + Send + Sync {
     /// # Errors
     /// Returns [`ExtractError`]; [`ExtractError::blames_input`] is `true` if the same document
     /// would fail again.
-    async fn extract(&self, request: Request) -> Result<Answer, ExtractError>;
+    async fn extract(&self, request: ExtractRequest) -> Result<ExtractResponse, ExtractError>;
 }
 
 impl dyn Extract {
@@ -56,9 +56,9 @@ impl dyn Extract {
     /// # Errors
     /// Returns the errors of [`Extract::extract`].
     pub async fn page(&self, page: PageRequest) -> Result<PageText, ExtractError> {
-        match self.extract(Request::Page(page)).await? {
-            Answer::Page(text) => Ok(text),
-            Answer::MailHeader(_) | Answer::Mail(_) => Err(ExtractError::Garbled),
+        match self.extract(ExtractRequest::Page(page)).await? {
+            ExtractResponse::Page(text) => Ok(text),
+            ExtractResponse::MailHeader(_) | ExtractResponse::Mail(_) => Err(ExtractError::Garbled),
         }
     }
 
@@ -67,9 +67,9 @@ impl dyn Extract {
     /// # Errors
     /// Returns the errors of [`Extract::extract`].
     pub async fn mail_header(&self, header: Vec<u8>) -> Result<MailHeader, ExtractError> {
-        match self.extract(Request::MailHeader(header)).await? {
-            Answer::MailHeader(header) => Ok(header),
-            Answer::Page(_) | Answer::Mail(_) => Err(ExtractError::Garbled),
+        match self.extract(ExtractRequest::MailHeader(header)).await? {
+            ExtractResponse::MailHeader(header) => Ok(header),
+            ExtractResponse::Page(_) | ExtractResponse::Mail(_) => Err(ExtractError::Garbled),
         }
     }
 
@@ -78,25 +78,25 @@ impl dyn Extract {
     /// # Errors
     /// Returns the errors of [`Extract::extract`].
     pub async fn mail(&self, mail: Vec<u8>) -> Result<MailText, ExtractError> {
-        match self.extract(Request::Mail(mail)).await? {
-            Answer::Mail(text) => Ok(text),
-            Answer::Page(_) | Answer::MailHeader(_) => Err(ExtractError::Garbled),
+        match self.extract(ExtractRequest::Mail(mail)).await? {
+            ExtractResponse::Mail(text) => Ok(text),
+            ExtractResponse::Page(_) | ExtractResponse::MailHeader(_) => Err(ExtractError::Garbled),
         }
     }
 }
 
 /// Parses one document; the helper process calls it with limits on memory and time.
-pub type Parser = fn(Request) -> Result<Answer, ExtractError>;
+pub type Parser = fn(ExtractRequest) -> Result<ExtractResponse, ExtractError>;
 
 /// Parses a document without a parser for its format, for programs that are to stay small: pages
 /// without their tags, other text as it is.
 ///
 /// # Errors
 /// Returns [`ExtractError::Unreadable`] for a mail and for a body that is not text.
-pub fn read_plain(request: Request) -> Result<Answer, ExtractError> {
+pub fn read_plain(request: ExtractRequest) -> Result<ExtractResponse, ExtractError> {
     match request {
-        Request::Page(page) => read_body(&page, |_, _| None).map(Answer::Page),
-        Request::MailHeader(_) | Request::Mail(_) => Err(ExtractError::Unreadable(
+        ExtractRequest::Page(page) => read_body(&page, |_, _| None).map(ExtractResponse::Page),
+        ExtractRequest::MailHeader(_) | ExtractRequest::Mail(_) => Err(ExtractError::Unreadable(
             "this program has no parser for mails".to_owned(),
         )),
     }

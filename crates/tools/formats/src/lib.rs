@@ -19,16 +19,20 @@
 mod mail;
 mod page;
 
-use nanobot_extract::{Answer, ExtractError, Request, read_body};
+use nanobot_extract::{ExtractError, ExtractRequest, ExtractResponse, read_body};
 
 /// Parses one document in this process, without limits.
 ///
 /// # Errors
 /// Returns [`ExtractError::Unreadable`] if the document has no text.
-pub fn read(request: Request) -> Result<Answer, ExtractError> {
+pub fn read(request: ExtractRequest) -> Result<ExtractResponse, ExtractError> {
     match request {
-        Request::Page(page) => read_body(&page, page::main_content).map(Answer::Page),
-        Request::MailHeader(header) => mail::header(&header).map(Answer::MailHeader),
-        Request::Mail(mail) => mail::text(mail).map(Answer::Mail),
+        ExtractRequest::Page(page) => {
+            read_body(&page, page::main_content).map(ExtractResponse::Page)
+        }
+        ExtractRequest::MailHeader(header) => {
+            mail::header(&header).map(ExtractResponse::MailHeader)
+        }
+        ExtractRequest::Mail(mail) => mail::text(mail).map(ExtractResponse::Mail),
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn main_content(body: &str, request: &PageRequest) -> Option<String> 
 
 #[cfg(test)]
 mod tests {
-    use nanobot_extract::{Answer, Extractor, Request};
+    use nanobot_extract::{ExtractRequest, ExtractResponse, Extractor};
 
     use super::*;
 
@@ -49,7 +49,7 @@ mod tests {
             mode: TextMode::Markdown,
             body: tea.into_bytes(),
         };
-        let Ok(Answer::Page(found)) = crate::read(Request::Page(request)) else {
+        let Ok(ExtractResponse::Page(found)) = crate::read(ExtractRequest::Page(request)) else {
             panic!("the page is unreadable")
         };
         assert_eq!(found.extractor, Extractor::Readability);

@@ -11,7 +11,8 @@ use std::{
 };
 
 use nanobot_extract::{
-    Answer, Extract, ExtractError, Extractor, HelperProcess, PageRequest, Request, TextMode,
+    Extract, ExtractError, ExtractRequest, ExtractResponse, Extractor, HelperProcess, PageRequest,
+    TextMode,
 };
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_nanobot-extract-helper");
@@ -139,8 +140,8 @@ async fn hostile_mails_are_answers_or_errors_and_the_next_mail_is_read() {
         ),
     ] {
         for request in [
-            Request::MailHeader(mail.clone().into_bytes()),
-            Request::Mail(mail.into_bytes()),
+            ExtractRequest::MailHeader(mail.clone().into_bytes()),
+            ExtractRequest::Mail(mail.into_bytes()),
         ] {
             if let Err(error) = helper.extract(request).await {
                 let is_limit = matches!(error, ExtractError::OutOfMemory | ExtractError::OutOfTime);
@@ -195,7 +196,7 @@ async fn several_are_read_at_once_and_one_that_is_dropped_is_ended() {
 #[tokio::test]
 async fn a_document_that_is_too_large_is_not_sent() {
     let error = helper()
-        .extract(Request::Mail(vec![0; (64 << 20) + 1]))
+        .extract(ExtractRequest::Mail(vec![0; (64 << 20) + 1]))
         .await
         .unwrap_err();
     assert!(matches!(error, ExtractError::TooLarge { .. }), "{error:?}");
@@ -223,7 +224,10 @@ async fn large_attachments_arrive_whole() {
 #[tokio::test]
 async fn a_program_without_an_entry_is_not_started_again() {
     let own = HelperProcess::of_this_program();
-    let error = own.extract(Request::Mail(Vec::new())).await.unwrap_err();
+    let error = own
+        .extract(ExtractRequest::Mail(Vec::new()))
+        .await
+        .unwrap_err();
     assert!(matches!(error, ExtractError::NotSetUp), "{error:?}");
 }
 
@@ -231,7 +235,10 @@ async fn a_program_without_an_entry_is_not_started_again() {
 async fn programs_that_are_no_helper_are_errors() {
     for program in ["/bin/true", "/bin/false", "/nowhere/at/all"] {
         let other = HelperProcess::at(program.into());
-        let error = other.extract(Request::Mail(Vec::new())).await.unwrap_err();
+        let error = other
+            .extract(ExtractRequest::Mail(Vec::new()))
+            .await
+            .unwrap_err();
         assert!(
             matches!(error, ExtractError::Ended(_) | ExtractError::Start(_)),
             "{program}: {error:?}"
@@ -388,10 +395,10 @@ mod linux {
         let own: Arc<dyn Extract> = Arc::new(HelperProcess::at(PROGRAM.into()));
         for _ in 0..3 {
             let answer = own
-                .extract(Request::Mail(b"\r\n\r\nx".to_vec()))
+                .extract(ExtractRequest::Mail(b"\r\n\r\nx".to_vec()))
                 .await
                 .unwrap();
-            assert!(matches!(answer, Answer::Mail(_)));
+            assert!(matches!(answer, ExtractResponse::Mail(_)));
         }
     }
 }

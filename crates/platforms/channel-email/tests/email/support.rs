@@ -8,7 +8,7 @@ use nanobot_channel::{
     Notes, OutboundPart, RawConfig, Value, async_trait,
 };
 use nanobot_channel_email::EmailFactory;
-use nanobot_extract::{Answer, Extract, ExtractError, Request};
+use nanobot_extract::{Extract, ExtractError, ExtractRequest, ExtractResponse};
 use nanobot_testkit::mail::{PASSWORD, USER};
 use nanobot_testkit::{Assistant, ChannelRun, InProcess, MailFake};
 use serde_json::json;
@@ -81,11 +81,11 @@ struct Frail;
 
 #[async_trait]
 impl Extract for Frail {
-    async fn extract(&self, request: Request) -> Result<Answer, ExtractError> {
+    async fn extract(&self, request: ExtractRequest) -> Result<ExtractResponse, ExtractError> {
         let (bytes, sign) = match &request {
-            Request::MailHeader(bytes) => (bytes, DEADLY_HEADER),
-            Request::Mail(bytes) => (bytes, DEADLY),
-            Request::Page(_) => return Err(ExtractError::Garbled),
+            ExtractRequest::MailHeader(bytes) => (bytes, DEADLY_HEADER),
+            ExtractRequest::Mail(bytes) => (bytes, DEADLY),
+            ExtractRequest::Page(_) => return Err(ExtractError::Garbled),
         };
         let is_deadly = String::from_utf8_lossy(bytes).contains(sign);
         if is_deadly {

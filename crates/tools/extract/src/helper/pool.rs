@@ -19,9 +19,9 @@ use tokio_util::{
 
 use super::{
     HAS_ENTRY, MAX_DOCUMENT,
-    process::{Failed, Helper},
+    process::{Helper, HelperFailure},
 };
-use crate::{Answer, Extract, ExtractError, Request, exchange::answer_of};
+use crate::{Extract, ExtractError, ExtractRequest, ExtractResponse, exchange::answer_of};
 
 /// Maximum number of helpers at once.
 const HELPERS: usize = 2;
@@ -136,7 +136,7 @@ impl Extract for HelperProcess {
         }
     }
 
-    async fn extract(&self, request: Request) -> Result<Answer, ExtractError> {
+    async fn extract(&self, request: ExtractRequest) -> Result<ExtractResponse, ExtractError> {
         let size = request.size();
         if size > MAX_DOCUMENT {
             return Err(ExtractError::TooLarge {
@@ -158,11 +158,11 @@ impl Extract for HelperProcess {
                     self.keep(helper);
                     return answer_of(answer);
                 }
-                Ok(Err(Failed::Retired)) if is_warm => {}
-                Ok(Err(Failed::Retired)) => {
+                Ok(Err(HelperFailure::Retired)) if is_warm => {}
+                Ok(Err(HelperFailure::Retired)) => {
                     return Err(ExtractError::Ended("it sent no response".to_owned()));
                 }
-                Ok(Err(Failed::For(error))) => return Err(error),
+                Ok(Err(HelperFailure::For(error))) => return Err(error),
                 Err(_elapsed) => {
                     helper.end().await;
                     return Err(ExtractError::TimedOut);
@@ -174,16 +174,16 @@ impl Extract for HelperProcess {
 
 /// The idle helpers, each with a unique number.
 #[derive(Clone, Debug, Default)]
-struct Idle(Arc<Mutex<Waiting>>);
+struct Idle(Arc<Mutex<WaitingJob>>);
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingJob {
     count: u64,
     helpers: Vec<(u64, Helper)>,
 }
 
 impl Idle {
-    fn with<T>(&self, act: impl FnOnce(&mut Waiting) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&mut WaitingJob) -> T) -> T {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

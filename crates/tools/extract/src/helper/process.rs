@@ -29,7 +29,7 @@ pub(super) struct Helper {
 }
 
 /// Reasons why a helper sent no response.
-pub(super) enum Failed {
+pub(super) enum HelperFailure {
     /// It ended before it read the request, as a worn-out helper does.
     Retired,
     /// It failed on this request and cannot be used again.
@@ -68,7 +68,11 @@ impl Helper {
     }
 
     /// Sends a request of `size` bytes and waits for the response.
-    pub(super) async fn ask(&mut self, request: &Parts, size: usize) -> Result<Parts, Failed> {
+    pub(super) async fn ask(
+        &mut self,
+        request: &Parts,
+        size: usize,
+    ) -> Result<Parts, HelperFailure> {
         let sent = frame::send(&mut self.input, request).await;
         // A helper that died while reading is diagnosed by its exit status in either case.
         let limit = MAX_TEXT + MAX_FACTS + 2 * size;
@@ -79,7 +83,7 @@ impl Helper {
         match received {
             Ok(parts) => Ok(parts),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                Err(Failed::For(ExtractError::TooMuch))
+                Err(HelperFailure::For(ExtractError::TooMuch))
             }
             Err(_closed) => Err(self.reason().await),
         }
@@ -98,16 +102,16 @@ impl Helper {
         timeout(END, self.child.wait()).await.ok()?.ok()
     }
 
-    async fn reason(&mut self) -> Failed {
+    async fn reason(&mut self) -> HelperFailure {
         let Some(status) = self.ended().await else {
-            return Failed::For(ExtractError::Ended(
+            return HelperFailure::For(ExtractError::Ended(
                 "it did not exit when killed".to_owned(),
             ));
         };
         if status.success() {
-            return Failed::Retired;
+            return HelperFailure::Retired;
         }
-        Failed::For(
+        HelperFailure::For(
             signal::reason(status).unwrap_or_else(|| ExtractError::Ended(status.to_string())),
         )
     }

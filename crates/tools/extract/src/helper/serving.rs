@@ -13,7 +13,7 @@ use std::{
 
 use super::{MAX_DOCUMENT, MAX_FACTS, limits};
 use crate::{
-    ExtractError, Parser, Request,
+    ExtractError, ExtractRequest, Parser,
     exchange::{Parts, answer_parts},
     frame,
 };
@@ -60,7 +60,7 @@ fn answer_all(requests: &Receiver<Parts>, parse: Parser) {
 }
 
 fn answer(parts: Parts, parse: Parser) -> io::Result<()> {
-    let request = Request::from_parts(parts).map_err(io::Error::other)?;
+    let request = ExtractRequest::from_parts(parts).map_err(io::Error::other)?;
     limits::begin_document(request.size()).map_err(io::Error::other)?;
     let answer =
         catch_unwind(AssertUnwindSafe(|| parse(request))).unwrap_or(Err(ExtractError::Broken));

@@ -18,7 +18,7 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::{any, get},
 };
-use nanobot_extract::{Answer, Extract, ExtractError};
+use nanobot_extract::{Extract, ExtractError, ExtractResponse};
 use nanobot_guard::{PathPolicy, Resolver, UrlGuard};
 use nanobot_testkit::InProcess;
 use nanobot_tool::{Registry, ToolContext};
@@ -81,7 +81,10 @@ impl Extract for Reader {
         self.is_ready.store(true, Ordering::Relaxed);
     }
 
-    async fn extract(&self, request: nanobot_extract::Request) -> Result<Answer, ExtractError> {
+    async fn extract(
+        &self,
+        request: nanobot_extract::ExtractRequest,
+    ) -> Result<ExtractResponse, ExtractError> {
         InProcess.extract(request).await
     }
 }
