@@ -150,20 +150,20 @@ fn check_range(
 
 /// Keywords by which a schema bounds a count, and the words to report a violation.
 #[derive(Clone, Copy)]
-struct Counted {
+struct IssueCount {
     least: &'static str,
     most: &'static str,
     verb: &'static str,
     unit: &'static str,
 }
 
-const LENGTH: Counted = Counted {
+const LENGTH: IssueCount = IssueCount {
     least: "minLength",
     most: "maxLength",
     verb: "be",
     unit: "chars",
 };
-const ITEMS: Counted = Counted {
+const ITEMS: IssueCount = IssueCount {
     least: "minItems",
     most: "maxItems",
     verb: "have",
@@ -173,11 +173,11 @@ const ITEMS: Counted = Counted {
 fn check_count(
     schema: &Value,
     count: usize,
-    counted: Counted,
+    counted: IssueCount,
     label: &str,
     problems: &mut Vec<String>,
 ) {
-    let Counted {
+    let IssueCount {
         least,
         most,
         verb,
