@@ -27,8 +27,8 @@ use serde_json::{Value, json};
 
 use self::{
     guard::CommandGuard,
-    output::Rendered,
-    process::{End, Finished},
+    output::RenderedOutput,
+    process::{FinishedProcess, ProcessEnd},
 };
 use crate::{
     ToolsError,
@@ -89,7 +89,7 @@ pub(crate) struct Exec {
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Arguments {
+pub(crate) struct ExecArguments {
     command: String,
     working_dir: Option<String>,
     timeout: Option<u64>,
@@ -113,7 +113,7 @@ impl Exec {
 
     async fn execute(
         &self,
-        arguments: &Arguments,
+        arguments: &ExecArguments,
         context: &ToolContext,
     ) -> Result<ToolResult, String> {
         let policy = self
@@ -158,16 +158,16 @@ fn directory(policy: &PathPolicy, given: Option<&str>) -> Result<PathBuf, String
 }
 
 fn result(
-    Finished {
+    FinishedProcess {
         stdout,
         stderr,
         end,
-    }: &Finished,
+    }: &FinishedProcess,
     max_chars: usize,
 ) -> ToolResult {
     let limit = output::LIMIT.min(max_chars.saturating_sub(AROUND));
     let stopped = |reason: String| {
-        let Rendered { text, whole } = output::render(stdout, stderr, None, limit);
+        let RenderedOutput { text, whole } = output::render(stdout, stderr, None, limit);
         let before = if text.is_empty() {
             text
         } else {
@@ -179,8 +179,8 @@ fn result(
         }
     };
     match end {
-        End::Exited(code) => {
-            let Rendered { text, whole } = output::render(stdout, stderr, Some(*code), limit);
+        ProcessEnd::Exited(code) => {
+            let RenderedOutput { text, whole } = output::render(stdout, stderr, Some(*code), limit);
             let severity = (*code != 0).then_some(Severity::Warning);
             ToolResult {
                 success: *code == 0,
@@ -189,16 +189,16 @@ fn result(
                 ..ToolResult::ok(text)
             }
         }
-        End::TimedOut(limit) => stopped(format!(
+        ProcessEnd::TimedOut(limit) => stopped(format!(
             "Command timed out after {} seconds",
             limit.as_secs()
         )),
-        End::Cancelled => stopped("Command was stopped".to_owned()),
+        ProcessEnd::Cancelled => stopped("Command was stopped".to_owned()),
     }
 }
 
 impl Operation for Exec {
-    type Arguments = Arguments;
+    type Arguments = ExecArguments;
     const NAME: &'static str = "exec";
     const DESCRIPTION: &'static str = "Run a shell command. What it starts ends with it.";
     const EFFECT: Effect = Effect::Irreversible;
@@ -215,7 +215,7 @@ impl Operation for Exec {
         })
     }
 
-    async fn run(&self, arguments: Arguments, context: &ToolContext) -> ToolResult {
+    async fn run(&self, arguments: ExecArguments, context: &ToolContext) -> ToolResult {
         self.execute(&arguments, context)
             .await
             .unwrap_or_else(|reason| answer(Err(reason)))

@@ -25,7 +25,7 @@ use std::{
 use nanobot_guard::{PathPolicy, UrlGuard};
 
 use self::{argument::Argument, patterns::Patterns};
-use super::shell::{self, Script, Stage};
+use super::shell::{self, PipelineStage, ShellScript};
 use crate::{ToolsError, config::ExecConfig, operation::blocking};
 
 /// Maximum nesting of scripts within scripts (`sh -c "sh -c …"`).
@@ -33,7 +33,7 @@ const MAX_DEPTH: u32 = 16;
 
 /// Reason why a command is not run.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum GuardRefusal {
     /// A built-in rule considers it harmful.
     Dangerous(String),
     /// A deny pattern of the operator matches.
@@ -48,7 +48,7 @@ pub(super) enum Refusal {
     Unreadable(&'static str),
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for GuardRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Dangerous(what) => write!(f, "dangerous pattern detected: {what}"),
@@ -92,7 +92,7 @@ impl CommandGuard {
         self: &Arc<Self>,
         command: &str,
         directory: &Path,
-    ) -> Result<Result<(), Refusal>, String> {
+    ) -> Result<Result<(), GuardRefusal>, String> {
         let (guard, command) = (Arc::clone(self), command.to_owned());
         let directory = directory.to_owned();
         let inspected = blocking(move || {
@@ -105,7 +105,7 @@ impl CommandGuard {
         };
         for url in urls {
             if let Err(denied) = self.urls.check(&url).await {
-                return Ok(Err(Refusal::Address(format!("{url}: {denied}"))));
+                return Ok(Err(GuardRefusal::Address(format!("{url}: {denied}"))));
             }
         }
         Ok(Ok(()))
@@ -124,13 +124,13 @@ struct Inspection<'a> {
 
 /// Context of a stage within its pipeline.
 #[derive(Clone, Copy)]
-struct Surroundings<'a> {
+struct PipelineContext<'a> {
     /// The input of the stage is the previous stage.
     piped: bool,
     /// An earlier stage of the pipeline downloads something.
     downloaded: bool,
     /// Scripts in its substitutions.
-    nested: &'a [Script],
+    nested: &'a [ShellScript],
 }
 
 impl<'a> Inspection<'a> {
@@ -144,16 +144,16 @@ impl<'a> Inspection<'a> {
     }
 
     /// Inspects a script given as text.
-    fn text(&mut self, text: &str) -> Result<(), Refusal> {
+    fn text(&mut self, text: &str) -> Result<(), GuardRefusal> {
         if text.contains('\0') {
-            return Err(Refusal::Unreadable("the command contains a NUL byte"));
+            return Err(GuardRefusal::Unreadable("the command contains a NUL byte"));
         }
         if self.depth > MAX_DEPTH {
-            return Err(Refusal::Unreadable("commands are nested too deeply"));
+            return Err(GuardRefusal::Unreadable("commands are nested too deeply"));
         }
         patterns::fork_bomb(text)?;
-        let script = shell::parse(text).map_err(|shell::Unreadable| {
-            Refusal::Unreadable("the command has an open quote or bracket")
+        let script = shell::parse(text).map_err(|shell::ParseError| {
+            GuardRefusal::Unreadable("the command has an open quote or bracket")
         })?;
         self.depth += 1;
         self.script(&script)?;
@@ -161,7 +161,7 @@ impl<'a> Inspection<'a> {
         Ok(())
     }
 
-    fn script(&mut self, script: &Script) -> Result<(), Refusal> {
+    fn script(&mut self, script: &ShellScript) -> Result<(), GuardRefusal> {
         let mut downloaded = false;
         for stage in &script.stages {
             downloaded &= stage.piped;
@@ -176,7 +176,7 @@ impl<'a> Inspection<'a> {
         Ok(())
     }
 
-    fn stage(&mut self, stage: &Stage, downloaded: bool) -> Result<(), Refusal> {
+    fn stage(&mut self, stage: &PipelineStage, downloaded: bool) -> Result<(), GuardRefusal> {
         for nested in stage.nested.iter().chain(&stage.subshell) {
             // A subshell's change of directory ends with the subshell.
             let directory = self.directory.clone();
@@ -192,7 +192,7 @@ impl<'a> Inspection<'a> {
             }
         }
         let arguments: Vec<Argument> = stage.words.iter().map(|word| self.expand(word)).collect();
-        let surroundings = Surroundings {
+        let surroundings = PipelineContext {
             piped: stage.piped,
             downloaded,
             nested: &stage.nested,
@@ -204,8 +204,8 @@ impl<'a> Inspection<'a> {
     fn command(
         &mut self,
         arguments: &[Argument],
-        surroundings: Surroundings<'_>,
-    ) -> Result<(), Refusal> {
+        surroundings: PipelineContext<'_>,
+    ) -> Result<(), GuardRefusal> {
         let mut arguments = wrapper::without_prelude(arguments);
         loop {
             let Some((program, rest)) = arguments.split_first() else {
@@ -219,7 +219,7 @@ impl<'a> Inspection<'a> {
                 Some(wrapper::Wrapped::Command(inner)) if !inner.is_empty() => arguments = inner,
                 Some(wrapper::Wrapped::Text(text)) => return self.text(&text),
                 _ if allowed => return Ok(()),
-                _ => return Err(Refusal::NotAllowed(patterns::line(&name, rest))),
+                _ => return Err(GuardRefusal::NotAllowed(patterns::line(&name, rest))),
             }
         }
     }

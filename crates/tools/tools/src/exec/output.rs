@@ -20,7 +20,7 @@ const PIECE: usize = 16 << 10;
 
 /// The two ends of a stream.
 #[derive(Debug, Default)]
-pub(super) struct Captured {
+pub(super) struct CapturedStream {
     head: String,
     /// Chunks of the tail; the first is dropped once the others hold enough.
     tail: VecDeque<String>,
@@ -31,7 +31,7 @@ pub(super) struct Captured {
     pending: Vec<u8>,
 }
 
-impl Captured {
+impl CapturedStream {
     /// Reads `source` to its end, replacing invalid UTF-8 by replacement characters.
     pub(super) async fn fill(&mut self, mut source: impl AsyncRead + Unpin) -> io::Result<()> {
         let mut buffer = vec![0; PIECE];
@@ -119,7 +119,7 @@ fn trailing_start(bytes: &[u8]) -> usize {
 
 /// The part of an output that the model reads, and the whole kept text if that is longer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Rendered {
+pub(super) struct RenderedOutput {
     pub(super) text: String,
     pub(super) whole: Option<WholeText>,
 }
@@ -127,11 +127,11 @@ pub(super) struct Rendered {
 /// Formats standard output, standard error if not blank, and the exit code if there is one, in
 /// about `limit` characters.
 pub(super) fn render(
-    stdout: &Captured,
-    stderr: &Captured,
+    stdout: &CapturedStream,
+    stderr: &CapturedStream,
     code: Option<i32>,
     limit: usize,
-) -> Rendered {
+) -> RenderedOutput {
     let mut text = String::new();
     let mut missing = stdout.write_to(&mut text);
     if !stderr.is_blank() {
@@ -145,7 +145,7 @@ pub(super) fn render(
     }
     let length = text.chars().count();
     if length <= limit {
-        return Rendered { text, whole: None };
+        return RenderedOutput { text, whole: None };
     }
     let half = limit / 2;
     let boundary = |character: usize| {
@@ -158,7 +158,7 @@ pub(super) fn render(
     let left_out = grouped((length - 2 * half).saturating_add_signed(missing));
     let is_complete = stdout.dropped + stderr.dropped == 0;
     let shown = format!("{first}\n\n... ({left_out} chars truncated) ...\n\n{last}");
-    Rendered {
+    RenderedOutput {
         text: shown,
         whole: Some(WholeText {
             text,
@@ -197,7 +197,7 @@ mod tests {
             let rendered = render(&captured(stdout), &captured(stderr), code, LIMIT);
             assert_eq!(
                 rendered,
-                Rendered {
+                RenderedOutput {
                     text: expected.to_owned(),
                     whole: None
                 }
@@ -205,8 +205,8 @@ mod tests {
         }
     }
 
-    fn captured(text: &str) -> Captured {
-        let mut captured = Captured::default();
+    fn captured(text: &str) -> CapturedStream {
+        let mut captured = CapturedStream::default();
         text.as_bytes()
             .chunks(PIECE)
             .for_each(|piece| captured.decode(piece));
@@ -216,8 +216,12 @@ mod tests {
     #[test]
     fn long_output_shows_its_ends_and_is_there_as_a_whole() {
         let stdout = format!("<{}>", "z".repeat(1_000_000));
-        let Rendered { text, whole } =
-            render(&captured(&stdout), &Captured::default(), Some(0), LIMIT);
+        let RenderedOutput { text, whole } = render(
+            &captured(&stdout),
+            &CapturedStream::default(),
+            Some(0),
+            LIMIT,
+        );
         let end = ">\n\nExit code: 0";
         assert!(text.starts_with("<zzz") && text.ends_with(end));
         assert!(
@@ -246,7 +250,7 @@ mod tests {
         let stdout: String = (0..lines).map(|line| format!("{line:07}\n")).collect();
         let stream = captured(&stdout);
         assert!(stream.head.len() + stream.tail_bytes <= 2 * KEPT + PIECE);
-        let Rendered { text, whole } = render(&stream, &captured("oops"), Some(1), LIMIT);
+        let RenderedOutput { text, whole } = render(&stream, &captured("oops"), Some(1), LIMIT);
         let all = stdout.len() + "\nSTDERR:\noops\n\nExit code: 1".len();
         assert!(text.contains(&format!(
             "... ({} chars truncated) ...",
@@ -278,7 +282,7 @@ mod tests {
 
     #[tokio::test]
     async fn characters_split_between_reads_stay_whole() {
-        let mut captured = Captured::default();
+        let mut captured = CapturedStream::default();
         for piece in "咖啡\u{1f600}".as_bytes().chunks(1) {
             captured.decode(piece);
         }

@@ -13,7 +13,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::output::Captured;
+use super::output::CapturedStream;
 
 /// Time limit for draining the output after the process group has been killed. Only a process that
 /// left the group can still hold a pipe open.
@@ -21,7 +21,7 @@ const DRAIN: Duration = Duration::from_secs(1);
 
 /// The way a process ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum ProcessEnd {
     /// It exited with this code, or with the negative number of the signal that ended it.
     Exited(i32),
     /// It was killed after this timeout.
@@ -32,10 +32,10 @@ pub(super) enum End {
 
 /// Output and end of a process.
 #[derive(Debug)]
-pub(super) struct Finished {
-    pub(super) stdout: Captured,
-    pub(super) stderr: Captured,
-    pub(super) end: End,
+pub(super) struct FinishedProcess {
+    pub(super) stdout: CapturedStream,
+    pub(super) stderr: CapturedStream,
+    pub(super) end: ProcessEnd,
 }
 
 /// Runs `command` to its end, or kills it after `limit` or when `cancel` fires. When this returns
@@ -44,7 +44,7 @@ pub(super) async fn run(
     mut command: Command,
     limit: Option<Duration>,
     cancel: &CancellationToken,
-) -> io::Result<Finished> {
+) -> io::Result<FinishedProcess> {
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -54,7 +54,7 @@ pub(super) async fn run(
         .kill_on_drop(true)
         .spawn()?;
     let mut group = group::Group::of(&child);
-    let (mut stdout, mut stderr) = (Captured::default(), Captured::default());
+    let (mut stdout, mut stderr) = (CapturedStream::default(), CapturedStream::default());
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let end = {
         let reading = async { tokio::try_join!(fill(&mut stdout, out), fill(&mut stderr, err)) };
@@ -75,17 +75,20 @@ pub(super) async fn run(
         }
         end?
     };
-    if !matches!(end, End::Exited(_)) {
+    if !matches!(end, ProcessEnd::Exited(_)) {
         child.kill().await?;
     }
-    Ok(Finished {
+    Ok(FinishedProcess {
         stdout,
         stderr,
         end,
     })
 }
 
-async fn fill(captured: &mut Captured, pipe: Option<impl AsyncRead + Unpin>) -> io::Result<()> {
+async fn fill(
+    captured: &mut CapturedStream,
+    pipe: Option<impl AsyncRead + Unpin>,
+) -> io::Result<()> {
     match pipe {
         Some(pipe) => captured.fill(pipe).await,
         None => Ok(()),
@@ -96,7 +99,7 @@ async fn ended(
     child: &mut Child,
     limit: Option<Duration>,
     cancel: &CancellationToken,
-) -> io::Result<End> {
+) -> io::Result<ProcessEnd> {
     let expired = async {
         match limit {
             Some(limit) => {
@@ -107,9 +110,9 @@ async fn ended(
         }
     };
     tokio::select! {
-        status = child.wait() => Ok(End::Exited(code(status?))),
-        limit = expired => Ok(End::TimedOut(limit)),
-        () = cancel.cancelled() => Ok(End::Cancelled),
+        status = child.wait() => Ok(ProcessEnd::Exited(code(status?))),
+        limit = expired => Ok(ProcessEnd::TimedOut(limit)),
+        () = cancel.cancelled() => Ok(ProcessEnd::Cancelled),
     }
 }
 

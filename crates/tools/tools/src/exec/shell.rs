@@ -8,7 +8,7 @@
 
 mod word;
 
-pub(super) use self::word::{Part, Word};
+pub(super) use self::word::{Word, WordPart};
 
 /// Maximum nesting of substitutions; no honest command comes near it.
 const MAX_DEPTH: u32 = 24;
@@ -22,21 +22,21 @@ const LENGTH_LIMIT: usize = 128 << 10;
 
 /// A list of stages, in source order.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Script {
-    pub(super) stages: Vec<Stage>,
+pub(super) struct ShellScript {
+    pub(super) stages: Vec<PipelineStage>,
     /// Texts of the here-documents, in order.
     pub(super) documents: Vec<String>,
 }
 
 /// One command of a pipeline.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Stage {
+pub(super) struct PipelineStage {
     pub(super) words: Vec<Word>,
     pub(super) redirects: Vec<Redirect>,
     /// Scripts in the substitutions of its words and here-documents.
-    pub(super) nested: Vec<Script>,
+    pub(super) nested: Vec<ShellScript>,
     /// The script in parentheses, if the stage is a subshell.
-    pub(super) subshell: Option<Script>,
+    pub(super) subshell: Option<ShellScript>,
     /// `true` if its input is the previous stage.
     pub(super) piped: bool,
 }
@@ -50,35 +50,35 @@ pub(super) struct Redirect {
 
 /// The text is not a script: a quote or parenthesis is unclosed, or a limit is exceeded.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Unreadable;
+pub(super) struct ParseError;
 
 /// Parses a whole script.
-pub(super) fn parse(text: &str) -> Result<Script, Unreadable> {
+pub(super) fn parse(text: &str) -> Result<ShellScript, ParseError> {
     if text.len() > LENGTH_LIMIT {
-        return Err(Unreadable);
+        return Err(ParseError);
     }
-    Parser::new(text, 0)?.script(None)
+    ShellParser::new(text, 0)?.script(None)
 }
 
-struct Document {
+struct HereDocument {
     end: String,
     expands: bool,
     strips_tabs: bool,
 }
 
-struct Parser {
+struct ShellParser {
     characters: Vec<char>,
     position: usize,
     depth: u32,
     /// Number of expansions parsed so far, counting those parsed a second time.
     expansions: u32,
-    documents: Vec<Document>,
+    documents: Vec<HereDocument>,
 }
 
-impl Parser {
-    fn new(text: &str, depth: u32) -> Result<Self, Unreadable> {
+impl ShellParser {
+    fn new(text: &str, depth: u32) -> Result<Self, ParseError> {
         if depth > MAX_DEPTH {
-            return Err(Unreadable);
+            return Err(ParseError);
         }
         Ok(Self {
             characters: text.chars().collect(),
@@ -93,8 +93,8 @@ impl Parser {
     fn nested<T>(
         &mut self,
         text: &str,
-        read: impl FnOnce(&mut Self) -> Result<T, Unreadable>,
-    ) -> Result<T, Unreadable> {
+        read: impl FnOnce(&mut Self) -> Result<T, ParseError>,
+    ) -> Result<T, ParseError> {
         let mut inner = Self::new(text, self.depth + 1)?;
         inner.expansions = self.expansions;
         let result = read(&mut inner);
@@ -129,9 +129,9 @@ impl Parser {
     }
 
     /// Parses stages up to and including `end`, or up to the end of the text.
-    fn script(&mut self, end: Option<char>) -> Result<Script, Unreadable> {
-        let mut script = Script::default();
-        let mut stage = Stage::default();
+    fn script(&mut self, end: Option<char>) -> Result<ShellScript, ParseError> {
+        let mut script = ShellScript::default();
+        let mut stage = PipelineStage::default();
         while let Some(next) = self.peek() {
             if Some(next) == end {
                 self.position += 1;
@@ -176,7 +176,7 @@ impl Parser {
             }
         }
         if end.is_some() {
-            return Err(Unreadable);
+            return Err(ParseError);
         }
         script.close(&mut stage, false);
         self.read_documents(&mut script)?;
@@ -184,16 +184,20 @@ impl Parser {
     }
 
     /// Parses a subshell, an arithmetic command, or the empty parentheses of a function.
-    fn parenthesis(&mut self, script: &mut Script, stage: &mut Stage) -> Result<(), Unreadable> {
+    fn parenthesis(
+        &mut self,
+        script: &mut ShellScript,
+        stage: &mut PipelineStage,
+    ) -> Result<(), ParseError> {
         self.position += 1;
         if !stage.words.is_empty() && self.eat(")") {
             // Drop the name of a function; its body follows.
-            *stage = Stage::default();
+            *stage = PipelineStage::default();
             return Ok(());
         }
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(Unreadable);
+            return Err(ParseError);
         }
         let inner = self.script(Some(')'))?;
         self.depth -= 1;
@@ -216,7 +220,7 @@ impl Parser {
         matches!(self.peek_at(ahead), Some('<' | '>'))
     }
 
-    fn redirect(&mut self, stage: &mut Stage) -> Result<(), Unreadable> {
+    fn redirect(&mut self, stage: &mut PipelineStage) -> Result<(), ParseError> {
         while self
             .peek()
             .is_some_and(|next| next.is_ascii_digit() || next == '&')
@@ -243,7 +247,7 @@ impl Parser {
                 .get(start..self.position)
                 .unwrap_or_default();
             let expands = !written.iter().any(|mark| matches!(mark, '\'' | '"' | '\\'));
-            self.documents.push(Document {
+            self.documents.push(HereDocument {
                 end: end.written(),
                 expands,
                 strips_tabs,
@@ -277,7 +281,7 @@ impl Parser {
     }
 
     /// Reads the here-documents that were announced on the line that just ended.
-    fn read_documents(&mut self, script: &mut Script) -> Result<(), Unreadable> {
+    fn read_documents(&mut self, script: &mut ShellScript) -> Result<(), ParseError> {
         for document in std::mem::take(&mut self.documents) {
             let mut text = String::new();
             while self.peek().is_some() {
@@ -300,7 +304,7 @@ impl Parser {
                 text.push('\n');
             }
             if document.expands {
-                let mut stage = Stage::default();
+                let mut stage = PipelineStage::default();
                 self.nested(&text, |inner| inner.substitutions(&mut stage.nested))?;
                 script.close(&mut stage, false);
             }
@@ -310,9 +314,9 @@ impl Parser {
     }
 }
 
-impl Script {
+impl ShellScript {
     /// Ends `stage`. If `pipes`, the next stage reads from it.
-    fn close(&mut self, stage: &mut Stage, pipes: bool) {
+    fn close(&mut self, stage: &mut PipelineStage, pipes: bool) {
         let empty = stage.words.is_empty()
             && stage.redirects.is_empty()
             && stage.nested.is_empty()
@@ -321,9 +325,9 @@ impl Script {
             // A line may end after a pipe; the next stage still reads from it.
             stage.piped |= pipes;
         } else {
-            let next = Stage {
+            let next = PipelineStage {
                 piped: pipes,
-                ..Stage::default()
+                ..PipelineStage::default()
             };
             self.stages.push(std::mem::replace(stage, next));
         }
@@ -335,7 +339,7 @@ mod tests {
     use super::*;
 
     /// Formats every stage as its words, followed by its nested scripts in brackets.
-    fn outline(script: &Script) -> String {
+    fn outline(script: &ShellScript) -> String {
         let stages = script.stages.iter().map(|stage| {
             let mut text: Vec<String> = stage.words.iter().map(Word::written).collect();
             for redirect in &stage.redirects {
@@ -384,11 +388,11 @@ mod tests {
     #[test]
     fn nothing_is_read_without_end() {
         // A stack overflow would abort the process.
-        assert_eq!(parse(&"$((".repeat(30_000)), Err(Unreadable));
+        assert_eq!(parse(&"$((".repeat(30_000)), Err(ParseError));
         // Each level is parsed twice: as arithmetic, then as a script.
         let doubled = format!("echo {}1{}", "$((".repeat(20), ") )".repeat(20));
-        assert_eq!(parse(&doubled), Err(Unreadable));
-        assert_eq!(parse(&"$a ".repeat(50_000)), Err(Unreadable));
+        assert_eq!(parse(&doubled), Err(ParseError));
+        assert_eq!(parse(&"$a ".repeat(50_000)), Err(ParseError));
         assert!(parse(&"$a ".repeat(5_000)).is_ok());
         assert!(parse("echo $(( 1 + $((2)) )) $((ls); (pwd))").is_ok());
     }
@@ -404,7 +408,7 @@ mod tests {
             "(a",
             deep.as_str(),
         ] {
-            assert_eq!(parse(text), Err(Unreadable), "{text}");
+            assert_eq!(parse(text), Err(ParseError), "{text}");
         }
     }
 

@@ -21,7 +21,7 @@ pub(crate) struct EditFile {
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Arguments {
+pub(crate) struct EditArguments {
     path: String,
     old_text: String,
     new_text: String,
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
 }
 
 /// Outcome of an edit that is not an error.
-enum Edited {
+enum EditOutcome {
     Done(String),
     Ambiguous(usize),
 }
@@ -42,7 +42,7 @@ impl EditFile {
 }
 
 impl Operation for EditFile {
-    type Arguments = Arguments;
+    type Arguments = EditArguments;
     const NAME: &'static str = "edit_file";
     const DESCRIPTION: &'static str = "Replace text in a file. old_text has to occur once unless \
         replace_all is set. Empty old_text creates a file.";
@@ -61,14 +61,14 @@ impl Operation for EditFile {
         })
     }
 
-    async fn run(&self, arguments: Arguments, context: &ToolContext) -> ToolResult {
+    async fn run(&self, arguments: EditArguments, context: &ToolContext) -> ToolResult {
         match judged(&self.policy, context, move |policy| {
             edit(policy, &arguments)
         })
         .await
         {
-            Ok(Edited::Done(place)) => ToolResult::ok(format!("Successfully edited {place}")),
-            Ok(Edited::Ambiguous(count)) => ToolResult {
+            Ok(EditOutcome::Done(place)) => ToolResult::ok(format!("Successfully edited {place}")),
+            Ok(EditOutcome::Ambiguous(count)) => ToolResult {
                 severity: Some(Severity::Warning),
                 ..ToolResult::error(format!(
                     "Warning: old_text appears {count} times. Add surrounding lines to make it \
@@ -80,8 +80,8 @@ impl Operation for EditFile {
     }
 }
 
-fn edit(policy: &PathPolicy, arguments: &Arguments) -> Result<Edited, String> {
-    let Arguments {
+fn edit(policy: &PathPolicy, arguments: &EditArguments) -> Result<EditOutcome, String> {
+    let EditArguments {
         path,
         old_text,
         new_text,
@@ -91,7 +91,7 @@ fn edit(policy: &PathPolicy, arguments: &Arguments) -> Result<Edited, String> {
     let save = |text: &str| {
         file.replace(text.as_bytes())
             .map_err(|error| unwritable(path, &error))?;
-        Ok(Edited::Done(file.path().display().to_string()))
+        Ok(EditOutcome::Done(file.path().display().to_string()))
     };
     if old_text.is_empty() {
         return match whole_text_or_none(path, &file)? {
@@ -112,7 +112,7 @@ fn edit(policy: &PathPolicy, arguments: &Arguments) -> Result<Edited, String> {
         return Err(explain_absence(path, &content, &wanted));
     };
     if found.len() > 1 && !replace_all {
-        return Ok(Edited::Ambiguous(found.len()));
+        return Ok(EditOutcome::Ambiguous(found.len()));
     }
     // A loose match is replaced only if its text equals that of the first match.
     let same = |range: &Range<usize>| content.get(range.clone()) == Some(first);

@@ -37,7 +37,7 @@ pub(crate) struct ListDir {
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Arguments {
+pub(crate) struct ListArguments {
     path: String,
     #[serde(default)]
     recursive: bool,
@@ -51,7 +51,7 @@ impl ListDir {
 }
 
 impl Operation for ListDir {
-    type Arguments = Arguments;
+    type Arguments = ListArguments;
     const NAME: &'static str = "list_dir";
     const DESCRIPTION: &'static str = "List a folder, without .git, node_modules and the like.";
     const EFFECT: Effect = Effect::Pure;
@@ -68,7 +68,7 @@ impl Operation for ListDir {
         })
     }
 
-    async fn run(&self, arguments: Arguments, context: &ToolContext) -> ToolResult {
+    async fn run(&self, arguments: ListArguments, context: &ToolContext) -> ToolResult {
         answer(
             judged(&self.policy, context, move |policy| {
                 list(policy, &arguments)
@@ -78,7 +78,7 @@ impl Operation for ListDir {
     }
 }
 
-fn list(policy: &PathPolicy, arguments: &Arguments) -> Result<String, String> {
+fn list(policy: &PathPolicy, arguments: &ListArguments) -> Result<String, String> {
     let path = &arguments.path;
     let folder = policy.read(path).map_err(|denied| denied.to_string())?;
     let entries = folder.entries().map_err(|error| match error.kind() {

@@ -131,7 +131,7 @@ struct Nearest<'a> {
 /// half of their lines. Returns the best one so far if the `deadline` passes.
 fn nearest<'a>(content: &'a [&'a str], wanted: &[&str], deadline: Instant) -> Option<Nearest<'a>> {
     let size = wanted.len().clamp(1, content.len().max(1));
-    let mut common = Common::new(wanted);
+    let mut common = CommonLines::new(wanted);
     let mut best: Option<Nearest<'_>> = None;
     let mut compared = 0;
     let (head, tail) = content.split_at_checked(size - 1)?;
@@ -167,13 +167,13 @@ fn nearest<'a>(content: &'a [&'a str], wanted: &[&str], deadline: Instant) -> Op
 }
 
 /// Counts the lines that a window has in common with the wanted ones, in any order.
-struct Common<'a> {
+struct CommonLines<'a> {
     /// Wanted occurrences minus occurrences in the window, for each wanted line.
     lacking: HashMap<&'a str, isize>,
     count: usize,
 }
 
-impl<'a> Common<'a> {
+impl<'a> CommonLines<'a> {
     fn new(wanted: &[&'a str]) -> Self {
         let mut lacking = HashMap::new();
         wanted

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     judged, not_utf8, unreadable,
-    window::{self, BUDGET, Unreadable},
+    window::{self, BUDGET, ReadError},
 };
 use crate::operation::{Operation, answer};
 
@@ -23,7 +23,7 @@ pub(crate) struct ReadFile {
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Arguments {
+pub(crate) struct ReadArguments {
     path: String,
     offset: Option<u64>,
     limit: Option<u64>,
@@ -36,7 +36,7 @@ impl ReadFile {
 }
 
 impl Operation for ReadFile {
-    type Arguments = Arguments;
+    type Arguments = ReadArguments;
     const NAME: &'static str = "read_file";
     const DESCRIPTION: &'static str = "Read a text file, or a part of it, as numbered lines.";
     const EFFECT: Effect = Effect::Pure;
@@ -53,7 +53,7 @@ impl Operation for ReadFile {
         })
     }
 
-    async fn run(&self, arguments: Arguments, context: &ToolContext) -> ToolResult {
+    async fn run(&self, arguments: ReadArguments, context: &ToolContext) -> ToolResult {
         answer(
             judged(&self.policy, context, move |policy| {
                 read(policy, &arguments)
@@ -63,7 +63,7 @@ impl Operation for ReadFile {
     }
 }
 
-fn read(policy: &PathPolicy, arguments: &Arguments) -> Result<String, String> {
+fn read(policy: &PathPolicy, arguments: &ReadArguments) -> Result<String, String> {
     let path = &arguments.path;
     let file = policy.read(path).map_err(|denied| denied.to_string())?;
     let file = file.open().map_err(|error| unreadable(path, &error))?;
@@ -79,8 +79,8 @@ fn read(policy: &PathPolicy, arguments: &Arguments) -> Result<String, String> {
     let first = arguments.offset.unwrap_or(1).max(1);
     let limit = arguments.limit.unwrap_or(2000).max(1);
     let window = window::read(file, first, limit).map_err(|error| match error {
-        Unreadable::Io(error) => unreadable(path, &error),
-        Unreadable::NotUtf8 { offset } => not_utf8(path, offset),
+        ReadError::Io(error) => unreadable(path, &error),
+        ReadError::NotUtf8 { offset } => not_utf8(path, offset),
     })?;
     let (total, last) = (window.total, window.last);
     if total == 0 {

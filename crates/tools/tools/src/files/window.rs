@@ -12,7 +12,7 @@ pub(super) const BUDGET: usize = 128_000;
 
 /// Reason why a text could not be read.
 #[derive(Debug)]
-pub(super) enum Unreadable {
+pub(super) enum ReadError {
     Io(io::Error),
     NotUtf8 { offset: u64 },
 }
@@ -31,15 +31,15 @@ pub(super) struct Window {
 }
 
 /// Reads the window of `limit` lines from line `offset` (1-based).
-pub(super) fn read(mut source: impl Read, offset: u64, limit: u64) -> Result<Window, Unreadable> {
-    let mut reader = Reader {
+pub(super) fn read(mut source: impl Read, offset: u64, limit: u64) -> Result<Window, ReadError> {
+    let mut reader = WindowReader {
         first: offset,
         end: offset.saturating_add(limit),
         window: Window {
             last: offset.saturating_sub(1),
             ..Window::default()
         },
-        ..Reader::default()
+        ..WindowReader::default()
     };
     let mut buffer = vec![0; 64 << 10];
     let mut pending = Vec::new();
@@ -48,12 +48,12 @@ pub(super) fn read(mut source: impl Read, offset: u64, limit: u64) -> Result<Win
         let read = match source.read(&mut buffer) {
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Unreadable::Io(error)),
+            Err(error) => return Err(ReadError::Io(error)),
         };
         pending.extend(buffer.iter().take(read));
         let valid = reader
             .decode(&pending, read == 0)
-            .map_err(|at| Unreadable::NotUtf8 {
+            .map_err(|at| ReadError::NotUtf8 {
                 offset: consumed + at as u64,
             })?;
         consumed += valid as u64;
@@ -65,7 +65,7 @@ pub(super) fn read(mut source: impl Read, offset: u64, limit: u64) -> Result<Win
 }
 
 #[derive(Default)]
-struct Reader {
+struct WindowReader {
     first: u64,
     end: u64,
     window: Window,
@@ -80,7 +80,7 @@ struct Reader {
     in_line: bool,
 }
 
-impl Reader {
+impl WindowReader {
     /// Consumes the valid text at the start of `bytes` and returns its length, or the offset of an
     /// invalid byte as the error. An incomplete character at the end is left for the next call
     /// unless `at_end`.

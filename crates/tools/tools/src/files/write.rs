@@ -17,7 +17,7 @@ pub(crate) struct WriteFile {
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Arguments {
+pub(crate) struct WriteArguments {
     path: String,
     content: String,
 }
@@ -29,7 +29,7 @@ impl WriteFile {
 }
 
 impl Operation for WriteFile {
-    type Arguments = Arguments;
+    type Arguments = WriteArguments;
     const NAME: &'static str = "write_file";
     const DESCRIPTION: &'static str =
         "Write a text file, replacing what it held and creating parent folders.";
@@ -46,7 +46,7 @@ impl Operation for WriteFile {
         })
     }
 
-    async fn run(&self, arguments: Arguments, context: &ToolContext) -> ToolResult {
+    async fn run(&self, arguments: WriteArguments, context: &ToolContext) -> ToolResult {
         answer(
             judged(&self.policy, context, move |policy| {
                 write(policy, &arguments)
@@ -56,7 +56,10 @@ impl Operation for WriteFile {
     }
 }
 
-fn write(policy: &PathPolicy, Arguments { path, content }: &Arguments) -> Result<String, String> {
+fn write(
+    policy: &PathPolicy,
+    WriteArguments { path, content }: &WriteArguments,
+) -> Result<String, String> {
     let file = policy.write(path).map_err(|denied| denied.to_string())?;
     file.replace(content.as_bytes())
         .map_err(|error| unwritable(path, &error))?;

@@ -7,7 +7,7 @@ use reqwest::{Response, header::CONTENT_TYPE};
 pub(super) const MAX_BODY: usize = 4 << 20;
 
 /// A response body, possibly truncated.
-pub(super) struct Body {
+pub(super) struct DecodedBody {
     /// Value of the `Content-Type` header; empty if there was none.
     pub(super) content_type: String,
     pub(super) bytes: Vec<u8>,
@@ -15,7 +15,7 @@ pub(super) struct Body {
     pub(super) cut: bool,
 }
 
-impl Body {
+impl DecodedBody {
     /// Reads at most [`MAX_BODY`] bytes.
     pub(super) async fn read(mut response: Response) -> Result<Self, WebError> {
         let header = response

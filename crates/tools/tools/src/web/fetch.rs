@@ -13,7 +13,7 @@ use reqwest::{Response, header::LOCATION};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{WebError, client::HttpClients, decode::Body, jina};
+use super::{WebError, client::HttpClients, decode::DecodedBody, jina};
 use crate::{config::FetchConfig, operation::Operation, text::clipped};
 
 /// Timeout for all hops and the body together.
@@ -32,7 +32,7 @@ pub(crate) struct WebFetch {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Arguments {
+pub(crate) struct FetchArguments {
     url: String,
     #[serde(default)]
     extract_mode: TextMode,
@@ -53,7 +53,7 @@ struct Fetched {
 }
 
 /// The result for a page, and its whole text if that is longer.
-struct Page {
+struct FetchedPage {
     document: Fetched,
     whole: Option<WholeText>,
 }
@@ -78,7 +78,11 @@ impl WebFetch {
     }
 
     /// Fetches a page and returns a document of at most `room` characters, if it can be that short.
-    async fn fetch(&self, arguments: &Arguments, room: usize) -> Result<Page, WebError> {
+    async fn fetch(
+        &self,
+        arguments: &FetchArguments,
+        room: usize,
+    ) -> Result<FetchedPage, WebError> {
         let target = self.http.guard().check(&arguments.url).await?;
         if self.config.use_jina_reader {
             let base = &self.config.jina_reader_base;
@@ -101,7 +105,7 @@ impl WebFetch {
             if !status.is_success() {
                 return Err(WebError::of_status(status));
             }
-            Ok((Body::read(response).await?, status, target))
+            Ok((DecodedBody::read(response).await?, status, target))
         };
         let Ok(downloaded) = tokio::time::timeout(TIMEOUT, download).await else {
             return Err(WebError::passing(format!(
@@ -116,8 +120,13 @@ impl WebFetch {
     }
 
     /// Extracts the text of a body in the helper process.
-    async fn extract(&self, body: Body, url: &str, mode: TextMode) -> Result<Extracted, WebError> {
-        let Body {
+    async fn extract(
+        &self,
+        body: DecodedBody,
+        url: &str,
+        mode: TextMode,
+    ) -> Result<Extracted, WebError> {
+        let DecodedBody {
             content_type,
             bytes,
             cut,
@@ -169,7 +178,13 @@ impl WebFetch {
 impl Extracted {
     /// Builds a document of at most `room` characters, or longer if it would otherwise contain less
     /// than the minimum of its text.
-    fn page(self, arguments: &Arguments, final_url: String, status: u16, room: usize) -> Page {
+    fn page(
+        self,
+        arguments: &FetchArguments,
+        final_url: String,
+        status: u16,
+        room: usize,
+    ) -> FetchedPage {
         let Self {
             text,
             extractor,
@@ -203,7 +218,7 @@ impl Extracted {
             shown: document.length,
             is_complete: !cut,
         });
-        Page { document, whole }
+        FetchedPage { document, whole }
     }
 }
 
@@ -222,7 +237,7 @@ fn fitting(text: &str, room: usize) -> usize {
 }
 
 impl Operation for WebFetch {
-    type Arguments = Arguments;
+    type Arguments = FetchArguments;
     const NAME: &'static str = "web_fetch";
     const DESCRIPTION: &'static str = "Read a web page.";
     const EFFECT: Effect = Effect::Pure;
@@ -239,13 +254,13 @@ impl Operation for WebFetch {
         })
     }
 
-    async fn run(&self, arguments: Arguments, context: &ToolContext) -> ToolResult {
+    async fn run(&self, arguments: FetchArguments, context: &ToolContext) -> ToolResult {
         let outcome = tokio::select! {
             outcome = self.fetch(&arguments, context.max_result_chars) => outcome,
             () = context.cancel.cancelled() => Err("the fetch was stopped".to_owned().into()),
         };
         match outcome {
-            Ok(Page { document, whole }) => match serde_json::to_string(&document) {
+            Ok(FetchedPage { document, whole }) => match serde_json::to_string(&document) {
                 Ok(text) => ToolResult {
                     whole,
                     ..ToolResult::ok(text)

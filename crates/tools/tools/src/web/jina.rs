@@ -8,18 +8,18 @@ use nanobot_types::json;
 use reqwest::Client;
 use serde::Deserialize;
 
-use super::decode::Body;
+use super::decode::DecodedBody;
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(Deserialize)]
-struct Answer {
-    data: Page,
+struct JinaResponse {
+    data: JinaPage,
 }
 
 /// A page as the reader returns it.
 #[derive(Deserialize)]
-pub(super) struct Page {
+pub(super) struct JinaPage {
     #[serde(default)]
     title: String,
     #[serde(default)]
@@ -28,7 +28,7 @@ pub(super) struct Page {
     pub(super) url: Option<String>,
 }
 
-impl Page {
+impl JinaPage {
     pub(super) fn text(&self) -> String {
         if self.title.is_empty() {
             self.content.clone()
@@ -39,7 +39,7 @@ impl Page {
 }
 
 /// Asks the reader at `base` for `url`. Returns `None` if it fails, refuses or finds nothing.
-pub(super) async fn read(client: &Client, base: &str, url: &str) -> Option<Page> {
+pub(super) async fn read(client: &Client, base: &str, url: &str) -> Option<JinaPage> {
     let mut request = client
         .get(format!("{}/{url}", base.trim_end_matches('/')))
         .header("Accept", "application/json")
@@ -48,7 +48,7 @@ pub(super) async fn read(client: &Client, base: &str, url: &str) -> Option<Page>
         request = request.bearer_auth(key.trim());
     }
     let response = request.send().await.ok()?.error_for_status().ok()?;
-    let body = Body::read(response).await.ok()?;
-    let Answer { data } = json::from_slice(&body.bytes).ok()?;
+    let body = DecodedBody::read(response).await.ok()?;
+    let JinaResponse { data } = json::from_slice(&body.bytes).ok()?;
     (!data.content.trim().is_empty()).then_some(data)
 }

@@ -25,7 +25,7 @@ pub(crate) struct WebSearch {
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Arguments {
+pub(crate) struct WebSearchArguments {
     query: String,
     count: Option<u32>,
 }
@@ -47,7 +47,7 @@ impl WebSearch {
         }
     }
 
-    async fn search(&self, arguments: &Arguments) -> Result<String, WebError> {
+    async fn search(&self, arguments: &WebSearchArguments) -> Result<String, WebError> {
         let count = arguments
             .count
             .unwrap_or(self.config.max_results)
@@ -80,7 +80,7 @@ fn listed(query: &str, hits: &[Hit], count: u32) -> String {
 }
 
 impl Operation for WebSearch {
-    type Arguments = Arguments;
+    type Arguments = WebSearchArguments;
     const NAME: &'static str = "web_search";
     const DESCRIPTION: &'static str = "Search the web.";
     const EFFECT: Effect = Effect::Pure;
@@ -96,7 +96,7 @@ impl Operation for WebSearch {
         })
     }
 
-    async fn run(&self, arguments: Arguments, context: &ToolContext) -> ToolResult {
+    async fn run(&self, arguments: WebSearchArguments, context: &ToolContext) -> ToolResult {
         let outcome = tokio::select! {
             outcome = self.search(&arguments) => outcome,
             () = context.cancel.cancelled() => Err("the search was stopped".to_owned().into()),

@@ -82,12 +82,12 @@ async fn the_environment_holds_nothing_of_the_assistants() {
 
 /// A pipe inherited by every process started while it exists; it reaches its end when the last of
 /// them exits.
-struct Inherited {
+struct InheritedPipe {
     reader: PipeReader,
     writer: PipeWriter,
 }
 
-impl Inherited {
+impl InheritedPipe {
     fn new() -> Self {
         let (reader, writer) = std::io::pipe().unwrap();
         fcntl(&writer, FcntlArg::F_SETFD(FdFlag::empty())).unwrap();
@@ -112,7 +112,7 @@ impl Inherited {
 #[tokio::test]
 async fn a_timeout_ends_the_command_and_its_children() {
     let fixture = Fixture::new();
-    let processes = Inherited::new();
+    let processes = InheritedPipe::new();
     let command = "echo some; sleep 600 & sleep 600";
     let answer = fixture
         .call("exec", json!({"command": command, "timeout": 5}))
@@ -138,7 +138,7 @@ async fn a_timeout_ends_the_command_and_its_children() {
 #[tokio::test]
 async fn nothing_goes_on_after_the_command_has_ended() {
     let fixture = Fixture::new();
-    let processes = Inherited::new();
+    let processes = InheritedPipe::new();
     assert_eq!(
         sh(&fixture, "sleep 600 & echo done").await,
         "done\n\n\nExit code: 0"
@@ -159,7 +159,7 @@ async fn stopping_the_turn_stops_the_command() {
         tokio::time::timeout(WAIT_LIMIT, started).await.unwrap();
         context.cancel.cancel();
     };
-    let processes = Inherited::new();
+    let processes = InheritedPipe::new();
     let command = json!({"command": "touch started; sleep 600"});
     let (result, ()) = tokio::join!(fixture.run_with("exec", command, &context), stop);
     assert!(

@@ -114,9 +114,9 @@ fn repository(folder: &Path) {
 
 /// A runner that starts nothing: a script that reaches it has passed the guard.
 #[derive(Debug)]
-struct Refusing;
+struct NoRunner;
 
-impl nanobot_tools::CommandRunner for Refusing {
+impl nanobot_tools::CommandRunner for NoRunner {
     fn command(&self, _script: &str, _directory: &Path) -> std::io::Result<Command> {
         Err(std::io::Error::other("passed the guard"))
     }
@@ -131,7 +131,7 @@ async fn verdict(fixture: &Fixture, command: &str) -> String {
         guard,
         reader,
     ));
-    let runner = std::sync::Arc::new(Refusing);
+    let runner = std::sync::Arc::new(NoRunner);
     let tools = nanobot_tools::builtin(&fixture.config, &policy, &http, runner).unwrap();
     let exec = tools
         .iter()

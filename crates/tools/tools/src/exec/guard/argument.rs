@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::Inspection;
-use crate::exec::shell::{Part, Word};
+use crate::exec::shell::{Word, WordPart};
 
 /// A word as the shell would pass it on, as far as its value is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,22 +67,24 @@ impl Inspection<'_> {
         let mut known = None;
         for part in &word.parts {
             match part {
-                Part::Text(piece) => text.push_str(piece),
-                Part::Home => self.home(&mut text, &mut known, "~"),
-                Part::Variable(name) if name == "HOME" => self.home(&mut text, &mut known, "$HOME"),
-                Part::Variable(name) if name == "PWD" => {
+                WordPart::Text(piece) => text.push_str(piece),
+                WordPart::Home => self.home(&mut text, &mut known, "~"),
+                WordPart::Variable(name) if name == "HOME" => {
+                    self.home(&mut text, &mut known, "$HOME")
+                }
+                WordPart::Variable(name) if name == "PWD" => {
                     text.push_str(&self.directory.to_string_lossy());
                 }
-                Part::Variable(name) => {
+                WordPart::Variable(name) => {
                     known.get_or_insert(text.len());
                     text.push('$');
                     text.push_str(name);
                 }
-                Part::Glob(mark) => {
+                WordPart::Glob(mark) => {
                     known.get_or_insert(text.len());
                     text.push(*mark);
                 }
-                Part::Unknown => {
+                WordPart::Unknown => {
                     known.get_or_insert(text.len());
                     text.push('…');
                 }

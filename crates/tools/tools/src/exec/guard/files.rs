@@ -5,7 +5,7 @@ use std::path::Path;
 use nanobot_guard::{PathDenied, ResolvedPath};
 use url::{Host, Url};
 
-use super::{Argument, Inspection, Refusal};
+use super::{Argument, GuardRefusal, Inspection};
 
 /// Device files that any command may use.
 const HARMLESS_DEVICES: [&str; 9] = [
@@ -47,7 +47,7 @@ impl Inspection<'_> {
         program: &Argument,
         name: &str,
         arguments: &[Argument],
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), GuardRefusal> {
         let installed = PROGRAM_FOLDERS
             .iter()
             .any(|folder| Path::new(&program.text).starts_with(folder));
@@ -74,7 +74,7 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    fn argument_path(&self, argument: &Argument) -> Result<(), Refusal> {
+    fn argument_path(&self, argument: &Argument) -> Result<(), GuardRefusal> {
         let text = argument.text.as_str();
         // `-C/path`, `-I../path`: the path follows the option directly.
         let option = if text.starts_with('-') {
@@ -136,12 +136,12 @@ impl Inspection<'_> {
         }
     }
 
-    pub(super) fn may_read(&self, target: &Argument) -> Result<(), Refusal> {
+    pub(super) fn may_read(&self, target: &Argument) -> Result<(), GuardRefusal> {
         let Some(place) = target.place() else {
             return Ok(());
         };
         if is_network_device(place) {
-            return Err(Refusal::Dangerous(
+            return Err(GuardRefusal::Dangerous(
                 "a network device of the shell".to_owned(),
             ));
         }
@@ -161,12 +161,12 @@ impl Inspection<'_> {
         }
     }
 
-    pub(super) fn may_write(&self, target: &Argument) -> Result<(), Refusal> {
+    pub(super) fn may_write(&self, target: &Argument) -> Result<(), GuardRefusal> {
         let Some(place) = target.place() else {
             return Ok(());
         };
         if is_network_device(place) {
-            return Err(Refusal::Dangerous(
+            return Err(GuardRefusal::Dangerous(
                 "a network device of the shell".to_owned(),
             ));
         }
@@ -176,7 +176,7 @@ impl Inspection<'_> {
         refused(self.guard.policy.write(self.absolute(place)))
     }
 
-    pub(super) fn may_remove(&self, target: &Argument) -> Result<(), Refusal> {
+    pub(super) fn may_remove(&self, target: &Argument) -> Result<(), GuardRefusal> {
         let Some(place) = target.place() else {
             return Ok(());
         };
@@ -185,20 +185,20 @@ impl Inspection<'_> {
 
     /// Checks the removal of a directory tree. It must be inside the workspace or another open
     /// root, whether tools are confined or not, and the path must be certain.
-    pub(super) fn may_remove_tree(&self, target: &Argument) -> Result<(), Refusal> {
+    pub(super) fn may_remove_tree(&self, target: &Argument) -> Result<(), GuardRefusal> {
         let Some(place) = target.place() else {
             let what = format!(
                 "recursive deletion of '{}', which only running would tell",
                 target.text
             );
-            return Err(Refusal::Dangerous(what));
+            return Err(GuardRefusal::Dangerous(what));
         };
         refused(self.guard.confined.remove(self.absolute(place)))
     }
 
     /// Checks that files in this tree may be removed or changed: it is in an open root and not
     /// protected.
-    pub(super) fn may_change_below(&self, target: &Argument) -> Result<(), Refusal> {
+    pub(super) fn may_change_below(&self, target: &Argument) -> Result<(), GuardRefusal> {
         let Some(place) = target.place() else {
             return Ok(());
         };
@@ -208,10 +208,10 @@ impl Inspection<'_> {
 
 /// Turns a denial into a refusal. A path that cannot be resolved is left to the shell, which will
 /// report it.
-fn refused(verdict: Result<ResolvedPath, PathDenied>) -> Result<(), Refusal> {
+fn refused(verdict: Result<ResolvedPath, PathDenied>) -> Result<(), GuardRefusal> {
     match verdict {
         Ok(_) | Err(PathDenied::Unresolvable { .. } | PathDenied::Malformed) => Ok(()),
-        Err(denied) => Err(Refusal::Path(denied.to_string())),
+        Err(denied) => Err(GuardRefusal::Path(denied.to_string())),
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use regex_lite::{Regex, RegexBuilder};
 
-use super::{Argument, Refusal};
+use super::{Argument, GuardRefusal};
 use crate::ToolsError;
 
 /// Harmful commands, anchored at the program name, so that a commit message about rebooting does
@@ -71,7 +71,7 @@ fn ignoring_case(pattern: &str) -> Result<Regex, regex_lite::Error> {
 }
 
 /// Refuses a fork bomb: a function that pipes into itself.
-pub(super) fn fork_bomb(text: &str) -> Result<(), Refusal> {
+pub(super) fn fork_bomb(text: &str) -> Result<(), GuardRefusal> {
     let squeezed: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     let doubles = squeezed.match_indices("(){").any(|(at, _)| {
         let (before, body) = squeezed.split_at_checked(at).unwrap_or_default();
@@ -83,7 +83,7 @@ pub(super) fn fork_bomb(text: &str) -> Result<(), Refusal> {
         !name.is_empty() && body.contains(&format!("{name}|{name}"))
     });
     if doubles {
-        Err(Refusal::Dangerous("a fork bomb".to_owned()))
+        Err(GuardRefusal::Dangerous("a fork bomb".to_owned()))
     } else {
         Ok(())
     }
@@ -122,15 +122,15 @@ impl Patterns {
     /// Refuses a dangerous or denied command. Returns `true` if the command matches an allow
     /// pattern or there are none. An allowed command is exempt from the built-in patterns and the
     /// deny patterns.
-    pub(super) fn check(&self, name: &str, arguments: &[Argument]) -> Result<bool, Refusal> {
+    pub(super) fn check(&self, name: &str, arguments: &[Argument]) -> Result<bool, GuardRefusal> {
         let line = line(name, arguments);
         let named = self.allow.iter().any(|pattern| pattern.is_match(&line));
         if !named {
             if let Some((_, what)) = BUILT_IN.iter().find(|(pattern, _)| pattern.is_match(&line)) {
-                return Err(Refusal::Dangerous((*what).to_owned()));
+                return Err(GuardRefusal::Dangerous((*what).to_owned()));
             }
             if let Some(pattern) = self.deny.iter().find(|pattern| pattern.is_match(&line)) {
-                return Err(Refusal::Denied(pattern.as_str().to_owned()));
+                return Err(GuardRefusal::Denied(pattern.as_str().to_owned()));
             }
         }
         Ok(named || self.allow.is_empty())

@@ -1,7 +1,7 @@
 //! Rules for single programs: which of their arguments they write, remove or run.
 
 use super::{
-    Argument, Inspection, Refusal, Surroundings,
+    Argument, GuardRefusal, Inspection, PipelineContext,
     wrapper::{SHELLS, any_downloads, reads_script_from_input},
 };
 
@@ -29,8 +29,8 @@ impl Inspection<'_> {
         &mut self,
         name: &str,
         arguments: &[Argument],
-        surroundings: Surroundings<'_>,
-    ) -> Result<(), Refusal> {
+        surroundings: PipelineContext<'_>,
+    ) -> Result<(), GuardRefusal> {
         match name {
             "rm" | "rmdir" | "unlink" | "shred" => self.removal(arguments),
             "find" => self.find(arguments),
@@ -75,7 +75,7 @@ impl Inspection<'_> {
         }
     }
 
-    fn removal(&self, arguments: &[Argument]) -> Result<(), Refusal> {
+    fn removal(&self, arguments: &[Argument]) -> Result<(), GuardRefusal> {
         let recursive = is_recursive(arguments);
         for operand in operands(arguments) {
             if recursive {
@@ -88,7 +88,7 @@ impl Inspection<'_> {
     }
 
     /// Checks `-delete`, and removals by `-exec`, on the folders that the search starts from.
-    fn find(&self, arguments: &[Argument]) -> Result<(), Refusal> {
+    fn find(&self, arguments: &[Argument]) -> Result<(), GuardRefusal> {
         let removes = arguments
             .iter()
             .any(|argument| argument.text == "-delete" || argument.program() == "rm");
@@ -102,7 +102,7 @@ impl Inspection<'_> {
     }
 
     /// Checks copies and moves; the target is the last operand, or the value of `-t`.
-    fn transfer(&self, arguments: &[Argument], removes_source: bool) -> Result<(), Refusal> {
+    fn transfer(&self, arguments: &[Argument], removes_source: bool) -> Result<(), GuardRefusal> {
         let mut sources = operands(arguments);
         let target = match target_option(arguments) {
             Some(target) => {
@@ -128,12 +128,12 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    fn all_written(&self, targets: &[&Argument]) -> Result<(), Refusal> {
+    fn all_written(&self, targets: &[&Argument]) -> Result<(), GuardRefusal> {
         targets.iter().try_for_each(|target| self.may_write(target))
     }
 
     /// Checks the files that `sed -i` and `perl -i` write; the first operand may be the script.
-    fn edited_in_place(&self, arguments: &[Argument]) -> Result<(), Refusal> {
+    fn edited_in_place(&self, arguments: &[Argument]) -> Result<(), GuardRefusal> {
         let in_place = arguments
             .iter()
             .any(|a| is_flag(&a.text, 'i', "--in-place") || a.text.starts_with("--in-place="));
@@ -147,7 +147,7 @@ impl Inspection<'_> {
         self.all_written(files.get(usize::from(!names_program)..).unwrap_or_default())
     }
 
-    fn dd(&self, arguments: &[Argument]) -> Result<(), Refusal> {
+    fn dd(&self, arguments: &[Argument]) -> Result<(), GuardRefusal> {
         let target = arguments
             .iter()
             .find(|argument| argument.text.starts_with("of="));
@@ -155,7 +155,7 @@ impl Inspection<'_> {
     }
 
     /// Checks the targets of `-o file`, `-O file`, `--output=file` and similar options.
-    fn output_option(&self, arguments: &[Argument]) -> Result<(), Refusal> {
+    fn output_option(&self, arguments: &[Argument]) -> Result<(), GuardRefusal> {
         for (index, argument) in arguments.iter().enumerate() {
             let text = argument.text.as_str();
             if matches!(text, "-o" | "-O" | "--output" | "--output-document") {
@@ -169,7 +169,7 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    fn change_directory(&mut self, arguments: &[Argument]) -> Result<(), Refusal> {
+    fn change_directory(&mut self, arguments: &[Argument]) -> Result<(), GuardRefusal> {
         let home = self
             .guard
             .policy
@@ -187,16 +187,16 @@ impl Inspection<'_> {
     }
 }
 
-fn refuse_if(refused: bool, what: &str) -> Result<(), Refusal> {
+fn refuse_if(refused: bool, what: &str) -> Result<(), GuardRefusal> {
     if refused {
-        Err(Refusal::Dangerous(what.to_owned()))
+        Err(GuardRefusal::Dangerous(what.to_owned()))
     } else {
         Ok(())
     }
 }
 
 /// Refuses to run a script that comes out of a download.
-fn runs_download(surroundings: Surroundings<'_>) -> Result<(), Refusal> {
+fn runs_download(surroundings: PipelineContext<'_>) -> Result<(), GuardRefusal> {
     refuse_if(
         any_downloads(surroundings.nested),
         "running what was just downloaded",
@@ -204,7 +204,7 @@ fn runs_download(surroundings: Surroundings<'_>) -> Result<(), Refusal> {
 }
 
 /// Refuses `xargs rm -r`, because the paths it removes are unknown.
-fn removes_unknown(arguments: &[Argument]) -> Result<(), Refusal> {
+fn removes_unknown(arguments: &[Argument]) -> Result<(), GuardRefusal> {
     let at = arguments
         .iter()
         .position(|argument| argument.program() == "rm");
@@ -214,7 +214,7 @@ fn removes_unknown(arguments: &[Argument]) -> Result<(), Refusal> {
     refuse_if(recursive, "recursive deletion of names from a pipe")
 }
 
-fn git(arguments: &[Argument]) -> Result<(), Refusal> {
+fn git(arguments: &[Argument]) -> Result<(), GuardRefusal> {
     let settings = arguments.windows(2).filter_map(|pair| match pair {
         [option, setting] if option.text == "-c" => Some(setting.text.to_lowercase()),
         _ => None,

@@ -1,7 +1,7 @@
 //! Finds the command inside a wrapper such as `env` or `sh -c`.
 
 use super::Argument;
-use crate::exec::shell::{Script, Stage, Word};
+use crate::exec::shell::{PipelineStage, ShellScript, Word};
 
 /// Keywords of the shell's grammar that may come before a command.
 const KEYWORDS: [&str; 14] = [
@@ -202,7 +202,7 @@ pub(super) fn reads_script_from_input(arguments: &[Argument]) -> bool {
 }
 
 /// `true` if `stage` is a shell that reads its script from standard input.
-pub(super) fn is_bare_shell(stage: &Stage) -> bool {
+pub(super) fn is_bare_shell(stage: &PipelineStage) -> bool {
     let words: Vec<Argument> = stage
         .words
         .iter()
@@ -216,7 +216,7 @@ pub(super) fn is_bare_shell(stage: &Stage) -> bool {
 }
 
 /// `true` if `stage` downloads something.
-pub(super) fn downloads(stage: &Stage) -> bool {
+pub(super) fn downloads(stage: &PipelineStage) -> bool {
     let named = |word: &Word| {
         let program = Argument::literal(word.written()).program();
         DOWNLOADERS.contains(&program.as_str())
@@ -230,7 +230,7 @@ pub(super) fn downloads(stage: &Stage) -> bool {
 }
 
 /// `true` if one of `scripts` downloads something.
-pub(super) fn any_downloads(scripts: &[Script]) -> bool {
+pub(super) fn any_downloads(scripts: &[ShellScript]) -> bool {
     scripts
         .iter()
         .any(|script| script.stages.iter().any(downloads))

@@ -1,16 +1,16 @@
 //! Words of a script: quotes, escapes and expansions.
 
-use super::{Parser, Script, Unreadable};
+use super::{ParseError, ShellParser, ShellScript};
 
 /// A word with its quotes removed.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(in crate::exec) struct Word {
-    pub(in crate::exec) parts: Vec<Part>,
+    pub(in crate::exec) parts: Vec<WordPart>,
 }
 
 /// Part of a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::exec) enum Part {
+pub(in crate::exec) enum WordPart {
     /// Literal text.
     Text(String),
     /// A leading `~`.
@@ -29,27 +29,27 @@ impl Word {
         self.parts
             .iter()
             .map(|part| match part {
-                Part::Text(text) => text.clone(),
-                Part::Home => "~".to_owned(),
-                Part::Variable(name) => format!("${name}"),
-                Part::Glob(mark) => mark.to_string(),
-                Part::Unknown => "…".to_owned(),
+                WordPart::Text(text) => text.clone(),
+                WordPart::Home => "~".to_owned(),
+                WordPart::Variable(name) => format!("${name}"),
+                WordPart::Glob(mark) => mark.to_string(),
+                WordPart::Unknown => "…".to_owned(),
             })
             .collect()
     }
 
     fn push(&mut self, character: char) {
-        if let Some(Part::Text(text)) = self.parts.last_mut() {
+        if let Some(WordPart::Text(text)) = self.parts.last_mut() {
             text.push(character);
         } else {
-            self.parts.push(Part::Text(character.to_string()));
+            self.parts.push(WordPart::Text(character.to_string()));
         }
     }
 }
 
-impl Parser {
+impl ShellParser {
     /// Parses one word; scripts in its substitutions are added to `nested`.
-    pub(super) fn word(&mut self, nested: &mut Vec<Script>) -> Result<Word, Unreadable> {
+    pub(super) fn word(&mut self, nested: &mut Vec<ShellScript>) -> Result<Word, ParseError> {
         let mut word = Word::default();
         if self.peek() == Some('~')
             && matches!(
@@ -58,14 +58,14 @@ impl Parser {
             )
         {
             self.position += 1;
-            word.parts.push(Part::Home);
+            word.parts.push(WordPart::Home);
         }
         while let Some(next) = self.peek() {
             match next {
                 '<' | '>' if word.parts.is_empty() && self.peek_at(1) == Some('(') => {
                     self.position += 2;
                     nested.push(self.inner()?);
-                    word.parts.push(Part::Unknown);
+                    word.parts.push(WordPart::Unknown);
                 }
                 ' ' | '\t' | '\r' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')' => break,
                 '\\' => {
@@ -80,7 +80,7 @@ impl Parser {
                 '$' | '`' => self.expansion(&mut word, nested)?,
                 '*' | '?' | '[' => {
                     self.position += 1;
-                    word.parts.push(Part::Glob(next));
+                    word.parts.push(WordPart::Glob(next));
                 }
                 _ => {
                     self.position += 1;
@@ -92,7 +92,10 @@ impl Parser {
     }
 
     /// Collects the scripts in a text that is otherwise literal, such as a here-document.
-    pub(super) fn substitutions(&mut self, nested: &mut Vec<Script>) -> Result<(), Unreadable> {
+    pub(super) fn substitutions(
+        &mut self,
+        nested: &mut Vec<ShellScript>,
+    ) -> Result<(), ParseError> {
         let mut ignored = Word::default();
         while let Some(next) = self.peek() {
             match next {
@@ -106,21 +109,21 @@ impl Parser {
     }
 
     /// Parses the script up to the closing parenthesis.
-    fn inner(&mut self) -> Result<Script, Unreadable> {
+    fn inner(&mut self) -> Result<ShellScript, ParseError> {
         self.depth += 1;
         if self.depth > super::MAX_DEPTH {
-            return Err(Unreadable);
+            return Err(ParseError);
         }
         let script = self.script(Some(')'));
         self.depth -= 1;
         script
     }
 
-    fn single_quoted(&mut self, word: &mut Word) -> Result<(), Unreadable> {
+    fn single_quoted(&mut self, word: &mut Word) -> Result<(), ParseError> {
         self.position += 1;
-        word.parts.push(Part::Text(String::new()));
+        word.parts.push(WordPart::Text(String::new()));
         loop {
-            match self.next().ok_or(Unreadable)? {
+            match self.next().ok_or(ParseError)? {
                 '\'' => return Ok(()),
                 character => word.push(character),
             }
@@ -130,19 +133,19 @@ impl Parser {
     fn double_quoted(
         &mut self,
         word: &mut Word,
-        nested: &mut Vec<Script>,
-    ) -> Result<(), Unreadable> {
+        nested: &mut Vec<ShellScript>,
+    ) -> Result<(), ParseError> {
         self.position += 1;
-        word.parts.push(Part::Text(String::new()));
+        word.parts.push(WordPart::Text(String::new()));
         loop {
-            match self.peek().ok_or(Unreadable)? {
+            match self.peek().ok_or(ParseError)? {
                 '"' => {
                     self.position += 1;
                     return Ok(());
                 }
                 '\\' => {
                     self.position += 1;
-                    match self.next().ok_or(Unreadable)? {
+                    match self.next().ok_or(ParseError)? {
                         '\n' => {}
                         escaped @ ('$' | '`' | '"' | '\\') => word.push(escaped),
                         other => {
@@ -165,28 +168,32 @@ impl Parser {
     }
 
     /// Parses an expansion, which begins with a dollar sign or a backquote.
-    fn expansion(&mut self, word: &mut Word, nested: &mut Vec<Script>) -> Result<(), Unreadable> {
+    fn expansion(
+        &mut self,
+        word: &mut Word,
+        nested: &mut Vec<ShellScript>,
+    ) -> Result<(), ParseError> {
         self.expansions += 1;
         if self.expansions > super::MAX_EXPANSIONS {
-            return Err(Unreadable);
+            return Err(ParseError);
         }
         if self.eat("`") {
             let text = self.until_backquote()?;
             nested.push(self.nested(&text, |inner| inner.script(None))?);
-            word.parts.push(Part::Unknown);
+            word.parts.push(WordPart::Unknown);
         } else if self.eat("$((") {
             self.arithmetic(nested)?;
-            word.parts.push(Part::Unknown);
+            word.parts.push(WordPart::Unknown);
         } else if self.eat("$(") {
             nested.push(self.inner()?);
-            word.parts.push(Part::Unknown);
+            word.parts.push(WordPart::Unknown);
         } else if self.eat("${") {
             let text = self.until_brace()?;
             if text.chars().all(is_name) {
-                word.parts.push(Part::Variable(text));
+                word.parts.push(WordPart::Variable(text));
             } else {
                 self.nested(&text, |inner| inner.substitutions(nested))?;
-                word.parts.push(Part::Unknown);
+                word.parts.push(WordPart::Unknown);
             }
         } else if self.eat("$'") {
             self.escaped_quotes(word)?;
@@ -207,21 +214,21 @@ impl Parser {
             name.push(next);
         }
         match (name.is_empty(), self.peek()) {
-            (false, _) => word.parts.push(Part::Variable(name)),
+            (false, _) => word.parts.push(WordPart::Variable(name)),
             (true, Some('@' | '*' | '#' | '?' | '-' | '$' | '!')) => {
                 self.position += 1;
-                word.parts.push(Part::Unknown);
+                word.parts.push(WordPart::Unknown);
             }
             (true, _) => word.push('$'),
         }
     }
 
-    fn until_backquote(&mut self) -> Result<String, Unreadable> {
+    fn until_backquote(&mut self) -> Result<String, ParseError> {
         let mut text = String::new();
         loop {
-            match self.next().ok_or(Unreadable)? {
+            match self.next().ok_or(ParseError)? {
                 '`' => return Ok(text),
-                '\\' => match self.next().ok_or(Unreadable)? {
+                '\\' => match self.next().ok_or(ParseError)? {
                     escaped @ ('`' | '\\' | '$') => text.push(escaped),
                     other => text.extend(['\\', other]),
                 },
@@ -230,11 +237,11 @@ impl Parser {
         }
     }
 
-    fn until_brace(&mut self) -> Result<String, Unreadable> {
+    fn until_brace(&mut self) -> Result<String, ParseError> {
         let mut text = String::new();
         let mut open = 1;
         loop {
-            let next = self.next().ok_or(Unreadable)?;
+            let next = self.next().ok_or(ParseError)?;
             match next {
                 '{' => open += 1,
                 '}' => open -= 1,
@@ -249,16 +256,16 @@ impl Parser {
 
     /// Skips an arithmetic expansion and collects its substitutions. One that does not end with two
     /// parentheses is parsed again, as the substitution of a script that begins with a subshell.
-    fn arithmetic(&mut self, nested: &mut Vec<Script>) -> Result<(), Unreadable> {
+    fn arithmetic(&mut self, nested: &mut Vec<ShellScript>) -> Result<(), ParseError> {
         self.depth += 1;
         if self.depth > super::MAX_DEPTH {
-            return Err(Unreadable);
+            return Err(ParseError);
         }
         let start = self.position;
         let mut ignored = Word::default();
         let mut open = 2;
         while open > 0 {
-            match self.peek().ok_or(Unreadable)? {
+            match self.peek().ok_or(ParseError)? {
                 '$' | '`' => {
                     self.expansion(&mut ignored, nested)?;
                     continue;
@@ -282,13 +289,13 @@ impl Parser {
     }
 
     /// Parses the rest of a `$'…'` string.
-    fn escaped_quotes(&mut self, word: &mut Word) -> Result<(), Unreadable> {
-        word.parts.push(Part::Text(String::new()));
+    fn escaped_quotes(&mut self, word: &mut Word) -> Result<(), ParseError> {
+        word.parts.push(WordPart::Text(String::new()));
         loop {
-            match self.next().ok_or(Unreadable)? {
+            match self.next().ok_or(ParseError)? {
                 '\'' => return Ok(()),
                 '\\' => {
-                    let escaped = self.next().ok_or(Unreadable)?;
+                    let escaped = self.next().ok_or(ParseError)?;
                     let character = match escaped {
                         'n' => '\n',
                         't' => '\t',

@@ -8,7 +8,7 @@ use url::Url;
 use super::{Hit, WebSearch};
 use crate::{
     text::clipped,
-    web::{WebError, decode::Body},
+    web::{WebError, decode::DecodedBody},
 };
 
 /// Maximum length of a result's snippet from Jina's search, in characters.
@@ -147,14 +147,14 @@ fn setting(configured: &str, variable: &str) -> Option<String> {
         .filter(|text| !text.is_empty())
 }
 
-async fn send(provider: &str, request: RequestBuilder) -> Result<Body, WebError> {
+async fn send(provider: &str, request: RequestBuilder) -> Result<DecodedBody, WebError> {
     let failed =
         |error: WebError| error.said(|reason| format!("search by {provider} failed: {reason}"));
     let response = request.send().await.map_err(|error| failed(error.into()))?;
     if !response.status().is_success() {
         return Err(failed(WebError::of_status(response.status())));
     }
-    Body::read(response).await.map_err(failed)
+    DecodedBody::read(response).await.map_err(failed)
 }
 
 async fn ask(provider: &str, request: RequestBuilder) -> Result<Value, WebError> {
