@@ -97,17 +97,17 @@ pub trait Intake: Send + Sync {
 }
 
 /// Reports the liveness of a channel to its supervisor.
-pub trait Progress: Send + Sync {
+pub trait Liveness: Send + Sync {
     /// Reports inbound progress. Call it on every completed poll or heartbeat acknowledgement;
     /// never because of a send, and never because a socket is open.
     fn alive(&self);
 
     /// Reports that the channel works, but not fully; `why` is shown to the operator. The next
-    /// [`Progress::alive`] clears it.
+    /// [`Liveness::alive`] clears it.
     fn degraded(&self, why: &str);
 
     /// Reports inbound progress while the channel does not work fully. Call it in place of
-    /// [`Progress::alive`], so that `why` stays shown.
+    /// [`Liveness::alive`], so that `why` stays shown.
     fn impaired(&self, why: &str);
 }
 
@@ -176,7 +176,7 @@ pub struct ChannelContext {
     /// Accepts inbound messages.
     pub intake: Arc<dyn Intake>,
     /// Receives liveness reports.
-    pub progress: Arc<dyn Progress>,
+    pub progress: Arc<dyn Liveness>,
     /// Stores received files.
     pub media: Arc<dyn MediaStore>,
     /// Small texts that the channel keeps across restarts.

@@ -73,12 +73,12 @@ pub use tokio_util::sync::CancellationToken;
 pub use tokio_util::task::TaskTracker;
 
 pub use context::{
-    Access, AccessDecision, Admission, Arrival, ChannelContext, Intake, MediaError, MediaStore,
-    Progress, TranscribeError, Transcriber,
+    Access, AccessDecision, Admission, Arrival, ChannelContext, Intake, Liveness, MediaError,
+    MediaStore, TranscribeError, Transcriber,
 };
 pub use error::{ChannelError, SendRecovery};
-pub use lesson::{Lesson, Task};
-pub use notes::{Aside, LONGEST_ASIDE, LONGEST_NOTE, MOST_ASIDE, NoteError, Notes};
+pub use lesson::{KeyDiscovery, SetupTask};
+pub use notes::{LONGEST_ASIDE, LONGEST_NOTE, MOST_ASIDE, NoteError, Notes, Quarantined};
 pub use outbound::{DeliveryGuarantee, Drafts, OutboundPart, Probe, Sent, TurnEnds, Typing};
 
 /// One configured connection to a chat platform.
@@ -131,7 +131,7 @@ pub trait Channel: Send + Sync + std::fmt::Debug {
     }
 
     /// Returns the lesson for a key that is learned during setup, if there is one.
-    fn lesson(&self) -> Option<&dyn Lesson> {
+    fn lesson(&self) -> Option<&dyn KeyDiscovery> {
         None
     }
 }

@@ -57,12 +57,12 @@ pub trait Notes: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// Returns [`NoteError::Io`] if the folder cannot be read.
-    async fn aside(&self) -> Result<Aside, NoteError>;
+    async fn aside(&self) -> Result<Quarantined, NoteError>;
 }
 
 /// The messages that are [quarantined](Notes::set_aside).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Aside {
+pub struct Quarantined {
     /// Number of files.
     pub count: usize,
     /// Their folder, as shown to a person.

@@ -4,7 +4,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use nanobot_channel::{
-    Aside, ChannelName, LONGEST_ASIDE, LONGEST_NOTE, MOST_ASIDE, NoteError, Notes, async_trait,
+    ChannelName, LONGEST_ASIDE, LONGEST_NOTE, MOST_ASIDE, NoteError, Notes, Quarantined,
+    async_trait,
 };
 use sha1::{Digest as _, Sha1};
 
@@ -104,10 +105,10 @@ impl Notes for FileNotes {
         .await
     }
 
-    async fn aside(&self) -> Result<Aside, NoteError> {
+    async fn aside(&self) -> Result<Quarantined, NoteError> {
         self.on_disk(ASIDE, |_, folder| {
             let count = files_by_age(folder)?.len();
-            Ok(Aside {
+            Ok(Quarantined {
                 count,
                 place: folder.display().to_string(),
             })
@@ -237,7 +238,7 @@ mod tests {
         let place = folder.display().to_string();
         assert_eq!(
             notes.aside().await.unwrap(),
-            Aside {
+            Quarantined {
                 count: 0,
                 place: place.clone()
             }
@@ -248,7 +249,10 @@ mod tests {
                 .await
                 .unwrap();
         }
-        assert_eq!(notes.aside().await.unwrap(), Aside { count: 2, place });
+        assert_eq!(
+            notes.aside().await.unwrap(),
+            Quarantined { count: 2, place }
+        );
         for file in files_by_age(&folder).unwrap() {
             assert_eq!(
                 std::fs::metadata(&file).unwrap().len(),

@@ -1,6 +1,6 @@
 //! Supervises one channel: restarts, liveness checks and health reporting.
 //!
-//! Decision: a channel counts as alive when it reports so ([`Progress::alive`]), not while its
+//! Decision: a channel counts as alive when it reports so ([`Liveness::alive`]), not while its
 //! socket is open. However a run ends (an error, a panic, a stall, an early return), the whole
 //! channel is restarted after a backoff. A channel that hung or panicked is rebuilt, and everything
 //! it held open is dropped. A failure that only a person can repair is retried once an hour and
@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_channel::{
-    Access, Channel as _, ChannelContext, ChannelError, ChannelName, CommandInfo, Intake,
-    MediaStore, Notes, Progress, Transcriber,
+    Access, Channel as _, ChannelContext, ChannelError, ChannelName, CommandInfo, Intake, Liveness,
+    MediaStore, Notes, Transcriber,
 };
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinError, JoinHandle};
@@ -315,7 +315,7 @@ struct Vital {
     quiet_until: Option<Instant>,
 }
 
-impl Progress for Vital {
+impl Liveness for Vital {
     fn alive(&self) {
         if self.over.is_cancelled() {
             return;

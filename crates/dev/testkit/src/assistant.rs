@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use nanobot_channel::{
-    Access, AccessDecision, Admission, Arrival, ChatId, InboundMessage, Intake, MediaError,
-    MediaRef, MediaStore, Progress, SenderId, TranscribeError, Transcriber, async_trait,
+    Access, AccessDecision, Admission, Arrival, ChatId, InboundMessage, Intake, Liveness,
+    MediaError, MediaRef, MediaStore, SenderId, TranscribeError, Transcriber, async_trait,
 };
 
 use crate::TestkitError;
@@ -197,7 +197,7 @@ impl Intake for Assistant {
     }
 }
 
-impl Progress for Assistant {
+impl Liveness for Assistant {
     fn alive(&self) {
         self.scene.change(|scene| scene.seen.alive += 1);
     }

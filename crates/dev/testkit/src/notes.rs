@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use nanobot_channel::{Aside, LONGEST_ASIDE, LONGEST_NOTE, NoteError, Notes, async_trait};
+use nanobot_channel::{LONGEST_ASIDE, LONGEST_NOTE, NoteError, Notes, Quarantined, async_trait};
 
 /// In-memory storage for the notes of a channel. Passing it to a second run simulates a restart.
 #[derive(Debug, Default)]
@@ -73,8 +73,8 @@ impl Notes for NoteBook {
         Ok(())
     }
 
-    async fn aside(&self) -> Result<Aside, NoteError> {
-        Ok(Aside {
+    async fn aside(&self) -> Result<Quarantined, NoteError> {
+        Ok(Quarantined {
             count: self.all_aside().len(),
             place: "memory".to_owned(),
         })

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use lettre::message::Mailbox as Sender;
 use nanobot_channel::{
     Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryGuarantee, Format,
-    InboundMessage, Lesson, Measure, MessageId, Notes, OutboundKey, OutboundKind, OutboundMessage,
-    OutboundPart, Probe, Sent, TextStyle, async_trait,
+    InboundMessage, KeyDiscovery, Measure, MessageId, Notes, OutboundKey, OutboundKind,
+    OutboundMessage, OutboundPart, Probe, Sent, TextStyle, async_trait,
 };
 use nanobot_extract::Extract;
 
@@ -178,7 +178,7 @@ impl Channel for EmailChannel {
         Some(self)
     }
 
-    fn lesson(&self) -> Option<&dyn Lesson> {
+    fn lesson(&self) -> Option<&dyn KeyDiscovery> {
         Some(self)
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use chrono::{Days, Utc};
-use nanobot_channel::{ChannelError, Lesson, Task, async_trait};
+use nanobot_channel::{ChannelError, KeyDiscovery, SetupTask, async_trait};
 use nanobot_channel_kit::wrong;
 
 use crate::EmailChannel;
@@ -21,11 +21,11 @@ const KEY: &str = "authservId";
 const LOOKED_AT: usize = 20;
 
 #[async_trait]
-impl Lesson for EmailChannel {
-    fn task(&self, code: &str) -> Option<Task> {
+impl KeyDiscovery for EmailChannel {
+    fn task(&self, code: &str) -> Option<SetupTask> {
         let config = self.config();
         let address = config.sender().ok()?.email;
-        config.lacks_reporter().then(|| Task {
+        config.lacks_reporter().then(|| SetupTask {
             key: KEY,
             text: format!(
                 "The mail server has to be known whose reports about senders count ({KEY}); until then no mail is \

@@ -240,7 +240,7 @@ where
 pub(crate) mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use nanobot_channel::{Aside, async_trait};
+    use nanobot_channel::{Quarantined, async_trait};
     use serde_json::json;
 
     use super::*;
@@ -291,8 +291,8 @@ pub(crate) mod tests {
             Err(NoteError::TooLong)
         }
 
-        async fn aside(&self) -> Result<Aside, NoteError> {
-            Ok(Aside::default())
+        async fn aside(&self) -> Result<Quarantined, NoteError> {
+            Ok(Quarantined::default())
         }
     }
 

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use nanobot_channel::{ChannelContext, ChannelName, Notes, Progress};
+use nanobot_channel::{ChannelContext, ChannelName, Liveness, Notes};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::Instant;
@@ -179,7 +179,7 @@ impl Quarantine {
         &self,
         key: &str,
         bytes: &[u8],
-        progress: &dyn Progress,
+        progress: &dyn Liveness,
     ) -> Option<Handling<'_>> {
         if self.is_exceeded(key) {
             self.set_aside(key, bytes, progress).await;
@@ -190,7 +190,7 @@ impl Quarantine {
 
     /// Keeps the bytes of an event that is not to be handled any more. Returns when they are on disk,
     /// however long that takes.
-    pub async fn set_aside(&self, key: &str, bytes: &[u8], progress: &dyn Progress) {
+    pub async fn set_aside(&self, key: &str, bytes: &[u8], progress: &dyn Liveness) {
         let Some(notes) = self.known().notes.clone() else {
             return;
         };
@@ -415,7 +415,7 @@ mod tests {
         why: Mutex<String>,
     }
 
-    impl Progress for Seen {
+    impl Liveness for Seen {
         fn alive(&self) {
             self.alive.fetch_add(1, Ordering::Relaxed);
         }
@@ -599,7 +599,7 @@ mod tests {
     async fn signs_of_life_say_what_is_set_aside_until_it_is_removed() {
         let (notes, seen) = (Arc::new(NoteBook::default()), Arc::new(Seen::default()));
         let quarantine = process(&notes).await;
-        let supervisor: Arc<dyn Progress> = Arc::<Seen>::clone(&seen);
+        let supervisor: Arc<dyn Liveness> = Arc::<Seen>::clone(&seen);
         let standing = quarantine.trouble.shown_to(&supervisor);
         standing.alive();
         assert_eq!(seen.alive.load(Ordering::Relaxed), 1);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nanobot_channel::Progress;
+use nanobot_channel::Liveness;
 use tokio::sync::watch;
 
 /// Why a channel does not work fully, kept over connections.
@@ -36,7 +36,7 @@ impl Trouble {
 
     /// Makes signs of life that say it to `supervisor` for as long as it lasts.
     #[must_use]
-    pub fn shown_to(self: &Arc<Self>, supervisor: &Arc<dyn Progress>) -> Arc<dyn Progress> {
+    pub fn shown_to(self: &Arc<Self>, supervisor: &Arc<dyn Liveness>) -> Arc<dyn Liveness> {
         Arc::new(Standing {
             supervisor: Arc::clone(supervisor),
             trouble: Arc::clone(self),
@@ -48,13 +48,13 @@ impl Trouble {
     }
 }
 
-/// The supervisor's [`Progress`], whose signs of life say what is wrong.
+/// The supervisor's [`Liveness`], whose signs of life say what is wrong.
 struct Standing {
-    supervisor: Arc<dyn Progress>,
+    supervisor: Arc<dyn Liveness>,
     trouble: Arc<Trouble>,
 }
 
-impl Progress for Standing {
+impl Liveness for Standing {
     fn alive(&self) {
         match self.trouble.now() {
             Some(why) => self.supervisor.impaired(&why),

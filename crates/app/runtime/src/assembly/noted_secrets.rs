@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nanobot_channel::{Aside, NoteError, Notes};
+use nanobot_channel::{NoteError, Notes, Quarantined};
 use nanobot_redact::Secrets;
 
 use crate::assembly::secrets::tokens_in;
@@ -38,7 +38,7 @@ impl Notes for LearningNotes {
         self.inner.set_aside(key, bytes).await
     }
 
-    async fn aside(&self) -> Result<Aside, NoteError> {
+    async fn aside(&self) -> Result<Quarantined, NoteError> {
         self.inner.aside().await
     }
 }

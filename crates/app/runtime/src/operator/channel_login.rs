@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use nanobot_channel::{Channel, ChannelError, Credential, Task};
+use nanobot_channel::{Channel, ChannelError, Credential, SetupTask};
 use nanobot_config::Saved;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -25,7 +25,7 @@ const CODE_LENGTH: usize = 12;
 pub struct PendingLesson {
     channel: Arc<dyn Channel>,
     code: String,
-    task: Task,
+    task: SetupTask,
 }
 
 impl PendingLesson {

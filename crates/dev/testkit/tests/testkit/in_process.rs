@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
 use nanobot_channel::{
     Access, AccessDecision, Admission, Arrival, CancellationToken, Channel as _, ChannelContext,
-    ChannelError, ChatId, InboundMessage, Intake, MediaError, MediaRef, MediaStore, OutboundKey,
-    OutboundKind, OutboundMessage, OutboundPart, Progress, Semaphore, SenderId, TaskTracker,
+    ChannelError, ChatId, InboundMessage, Intake, Liveness, MediaError, MediaRef, MediaStore,
+    OutboundKey, OutboundKind, OutboundMessage, OutboundPart, Semaphore, SenderId, TaskTracker,
     async_trait,
 };
 use nanobot_provider::{
@@ -220,7 +220,7 @@ impl Intake for Open {
     }
 }
 
-impl Progress for Open {
+impl Liveness for Open {
     fn alive(&self) {}
     fn degraded(&self, _why: &str) {}
     fn impaired(&self, _why: &str) {}

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use nanobot_channel::{
-    Access, AccessDecision, Admission, Arrival, ChatId, ChatKind, InboundMessage, Intake,
-    MediaError, MediaRef, MediaStore, MessageId, Progress, SenderId, async_trait,
+    Access, AccessDecision, Admission, Arrival, ChatId, ChatKind, InboundMessage, Intake, Liveness,
+    MediaError, MediaRef, MediaStore, MessageId, SenderId, async_trait,
 };
 
 use crate::notes::NoteBook;
@@ -174,7 +174,7 @@ impl Intake for Played {
     }
 }
 
-impl Progress for Played {
+impl Liveness for Played {
     fn alive(&self) {
         self.stage.change(|stage| stage.alive += 1);
     }
