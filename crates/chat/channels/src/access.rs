@@ -19,11 +19,11 @@ use nanobot_channel::{
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::pairing::{Asked, PairingError};
+use crate::pairing::{PairingError, PairingReply};
 use crate::{ChannelSettings, PairingStore};
 
 pub use notice::{AccessNotice, Weight};
-pub use rules::{AccessRules, DirectPolicy, DirectRules, GroupPolicy, GroupRule, Verdict};
+pub use rules::{AccessRules, AccessVerdict, DirectPolicy, DirectRules, GroupPolicy, GroupRule};
 
 /// Maximum number of strangers named in the log, each once.
 const STRANGERS: usize = 256;
@@ -79,23 +79,24 @@ impl Doorkeeper {
         &self,
         sender: &SenderId,
         chat: &ChatId,
-        verdict: Verdict,
+        verdict: AccessVerdict,
     ) -> AccessDecision {
         let Some(store) = self.pairing.clone() else {
             return AccessDecision::Denied;
         };
         let (channel, person, chat) = (self.channel.clone(), sender.clone(), chat.clone());
-        let asked = tokio::task::spawn_blocking(move || -> Result<Option<Asked>, PairingError> {
-            match (store.is_approved(&channel, &person), verdict) {
-                (Ok(true), _) => Ok(Some(Asked::Approved)),
-                // Asking for a code moves a damaged file to quarantine.
-                (Ok(false) | Err(PairingError::Damaged { .. }), Verdict::Stranger) => {
-                    store.ask(&channel, &person, &chat, Utc::now()).map(Some)
+        let asked =
+            tokio::task::spawn_blocking(move || -> Result<Option<PairingReply>, PairingError> {
+                match (store.is_approved(&channel, &person), verdict) {
+                    (Ok(true), _) => Ok(Some(PairingReply::Approved)),
+                    // Asking for a code moves a damaged file to quarantine.
+                    (Ok(false) | Err(PairingError::Damaged { .. }), AccessVerdict::Stranger) => {
+                        store.ask(&channel, &person, &chat, Utc::now()).map(Some)
+                    }
+                    (Ok(false), AccessVerdict::Allowed | AccessVerdict::Denied) => Ok(None),
+                    (Err(error), _) => Err(error),
                 }
-                (Ok(false), Verdict::Allowed | Verdict::Denied) => Ok(None),
-                (Err(error), _) => Err(error),
-            }
-        });
+            });
         let error: Box<dyn std::error::Error + Send + Sync> = match asked.await {
             Ok(Ok(asked)) => return self.decide(sender, asked),
             Ok(Err(error)) => Box::new(error),
@@ -113,8 +114,8 @@ impl Doorkeeper {
         !self.has_complained.swap(true, Ordering::Relaxed)
     }
 
-    fn decide(&self, sender: &SenderId, asked: Option<Asked>) -> AccessDecision {
-        if asked == Some(Asked::Full) {
+    fn decide(&self, sender: &SenderId, asked: Option<PairingReply>) -> AccessDecision {
+        if asked == Some(PairingReply::Full) {
             if self.has_to_complain() {
                 tracing::warn!(channel = %self.channel, "too many strangers wait for approval; more are not told anything");
             }
@@ -122,11 +123,11 @@ impl Doorkeeper {
             self.has_complained.store(false, Ordering::Relaxed);
         }
         match asked {
-            Some(Asked::Approved) => AccessDecision::Allowed,
-            Some(Asked::Code(code)) if self.may_tell(sender, &code) => {
+            Some(PairingReply::Approved) => AccessDecision::Allowed,
+            Some(PairingReply::Code(code)) if self.may_tell(sender, &code) => {
                 AccessDecision::Ask(told(&code))
             }
-            Some(Asked::Code(_) | Asked::Full) | None => AccessDecision::Denied,
+            Some(PairingReply::Code(_) | PairingReply::Full) | None => AccessDecision::Denied,
         }
     }
 
@@ -174,12 +175,12 @@ impl Access for Doorkeeper {
                 .judge(sender, chat, arrival, approved)
         };
         let verdict = judge(false);
-        if verdict == Verdict::Allowed {
+        if verdict == AccessVerdict::Allowed {
             return AccessDecision::Allowed;
         }
         let decision = match judge(true) {
-            Verdict::Allowed => self.ask_store(sender, chat, verdict).await,
-            Verdict::Denied | Verdict::Stranger => AccessDecision::Denied,
+            AccessVerdict::Allowed => self.ask_store(sender, chat, verdict).await,
+            AccessVerdict::Denied | AccessVerdict::Stranger => AccessDecision::Denied,
         };
         if decision != AccessDecision::Allowed
             && (arrival.kind == ChatKind::Direct || arrival.addressed)

@@ -29,7 +29,8 @@ mod waiting;
 mod working;
 
 pub use access::{
-    AccessNotice, AccessRules, DirectPolicy, DirectRules, GroupPolicy, GroupRule, Verdict, Weight,
+    AccessNotice, AccessRules, AccessVerdict, DirectPolicy, DirectRules, GroupPolicy, GroupRule,
+    Weight,
 };
 pub use error::ChannelsError;
 pub use health::{Health, HealthMap, HealthState};
@@ -38,7 +39,7 @@ pub use manager::{ChannelManager, ChannelManagerParts, MediaSettings};
 pub use media::FileMediaStore;
 pub use notes::FileNotes;
 pub use pairing::{
-    Asked, Asker, PairingError, PairingStore, Pairings, PendingPairing, Person, Untold,
+    Asker, PairingError, PairingReply, PairingStore, Pairings, PendingPairing, Person, Untold,
 };
 pub use registry::ChannelRegistry;
 pub use settings::{AllowFrom, ChannelSettings, DeliverySettings, UncertainPolicy};

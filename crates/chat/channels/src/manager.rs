@@ -20,7 +20,7 @@ use crate::orphans::Orphans;
 use crate::outbound::OutboundWorker;
 use crate::replaceable::Replaceable;
 use crate::supervisor::Supervisor;
-use crate::waiting::Waiting;
+use crate::waiting::WaitingChats;
 use crate::working::WorkKeeper;
 use crate::{ChannelsError, FileMediaStore, FileNotes, Stickers};
 
@@ -109,9 +109,9 @@ impl ChannelManagerParts {
 /// The running channels.
 #[derive(Debug)]
 pub struct ChannelManager {
-    shared: Shared,
+    shared: ManagerShared,
     health: Health,
-    running: Mutex<BTreeMap<ChannelName, Running>>,
+    running: Mutex<BTreeMap<ChannelName, RunningTask>>,
     /// Names of the running channels, of one that is being replaced, and of refused ones.
     names: watch::Sender<BTreeSet<ChannelName>>,
     intake_closed: CancellationToken,
@@ -123,7 +123,7 @@ pub struct ChannelManager {
 
 /// Resources shared by all channels.
 #[derive(Debug)]
-struct Shared {
+struct ManagerShared {
     bus: Arc<dyn Bus>,
     ledger: Arc<dyn Ledger>,
     media: MediaSettings,
@@ -137,7 +137,7 @@ struct Shared {
 
 /// A running channel.
 #[derive(Debug)]
-struct Running {
+struct RunningTask {
     cancel: CancellationToken,
     worker: JoinHandle<()>,
     receiver: JoinHandle<()>,
@@ -160,7 +160,7 @@ impl ChannelManager {
         }
         let refused = parts.refused.iter().map(|(name, _)| name.clone());
         let manager = Self {
-            shared: Shared {
+            shared: ManagerShared {
                 bus: Arc::clone(&parts.bus),
                 ledger: Arc::clone(&parts.ledger),
                 media: parts.media.clone(),
@@ -226,7 +226,7 @@ impl ChannelManager {
             working: working.clone(),
             flush: self.flush.clone(),
             cancel: cancel.clone(),
-            waiting: Waiting::default(),
+            waiting: WaitingChats::default(),
             stickers: shared.stickers.clone(),
         };
         let worker = self.workers.spawn(shared.tasks.track_future(worker.run()));
@@ -263,7 +263,7 @@ impl ChannelManager {
             .send_if_modified(|names| names.insert(name.clone()));
         self.running().insert(
             name,
-            Running {
+            RunningTask {
                 cancel,
                 worker,
                 receiver,
@@ -271,7 +271,7 @@ impl ChannelManager {
         );
     }
 
-    fn running(&self) -> MutexGuard<'_, BTreeMap<ChannelName, Running>> {
+    fn running(&self) -> MutexGuard<'_, BTreeMap<ChannelName, RunningTask>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::aftermath::{self, News};
 use crate::settings::CLOCK_LIMIT;
-use crate::waiting::Waiting;
+use crate::waiting::WaitingChats;
 use crate::working::WorkKeeper;
 use crate::{ChannelSettings, Stickers, UncertainPolicy, pause};
 
@@ -58,12 +58,12 @@ pub(crate) struct OutboundWorker {
     pub(crate) flush: CancellationToken,
     /// Fires when the worker has to end.
     pub(crate) cancel: CancellationToken,
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: WaitingChats,
     pub(crate) stickers: Stickers,
 }
 
 /// Outcome of sending one part.
-enum Outcome {
+enum PartOutcome {
     Sent,
     Failed(ChannelError),
     /// The program is shutting down; the platform may or may not have the part.
@@ -256,9 +256,9 @@ impl OutboundWorker {
                 self.send(part).await
             };
             match outcome {
-                Outcome::Sent => delivery.settle(Settle::PartSent(part.index)).await?,
-                Outcome::Failed(error) => return self.failed(delivery, in_doubt, &error).await,
-                Outcome::Abandoned => return Ok(()),
+                PartOutcome::Sent => delivery.settle(Settle::PartSent(part.index)).await?,
+                PartOutcome::Failed(error) => return self.failed(delivery, in_doubt, &error).await,
+                PartOutcome::Abandoned => return Ok(()),
             }
         }
         self.end(delivery, Settle::Ack).await
@@ -410,14 +410,14 @@ impl OutboundWorker {
 
     /// Sends a part that may have been sent already. The platform drops the repeat, or the channel
     /// looks for the part first, or the part is marked as a possible repeat.
-    async fn send_again(&self, part: &mut OutboundPart) -> Outcome {
+    async fn send_again(&self, part: &mut OutboundPart) -> PartOutcome {
         if self.is_idempotent() {
             return self.send(part).await;
         }
         if self.is_detectable() {
             part.in_doubt = true;
             let outcome = self.send(part).await;
-            let is_unknown = matches!(&outcome, Outcome::Failed(error) if error.recovery() == SendRecovery::Uncertain);
+            let is_unknown = matches!(&outcome, PartOutcome::Failed(error) if error.recovery() == SendRecovery::Uncertain);
             if !is_unknown || self.policy() != UncertainPolicy::ResendMarked {
                 return outcome;
             }
@@ -427,7 +427,7 @@ impl OutboundWorker {
         self.send(part).await
     }
 
-    async fn send(&self, part: &OutboundPart) -> Outcome {
+    async fn send(&self, part: &OutboundPart) -> PartOutcome {
         let timeout = self.settings.borrow().delivery.send_timeout();
         let stopped = async {
             self.cancel.cancelled().await;
@@ -435,13 +435,13 @@ impl OutboundWorker {
         };
         tokio::select! {
             sent = self.channel.send(part) => match sent {
-                Ok(_) => Outcome::Sent,
-                Err(error) => Outcome::Failed(error),
+                Ok(_) => PartOutcome::Sent,
+                Err(error) => PartOutcome::Failed(error),
             },
             () = tokio::time::sleep(timeout) => {
-                Outcome::Failed(ChannelError::Ambiguous(format!("no answer within {} s", timeout.as_secs())))
+                PartOutcome::Failed(ChannelError::Ambiguous(format!("no answer within {} s", timeout.as_secs())))
             }
-            () = stopped => Outcome::Abandoned,
+            () = stopped => PartOutcome::Abandoned,
         }
     }
 

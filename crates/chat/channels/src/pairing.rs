@@ -19,7 +19,7 @@ use chrono::{DateTime, Utc};
 use nanobot_channel::{ChannelName, ChatId, SenderId};
 
 use book::Book;
-pub use book::{Asked, Asker, Pairings, PendingPairing, Person, Untold};
+pub use book::{Asker, PairingReply, Pairings, PendingPairing, Person, Untold};
 
 /// Name of the pairing file.
 const NAME: &str = "pairing.json";
@@ -97,7 +97,7 @@ impl PairingStore {
         sender: &SenderId,
         chat: &ChatId,
         now: DateTime<Utc>,
-    ) -> Result<Asked, PairingError> {
+    ) -> Result<PairingReply, PairingError> {
         self.edit(|book| book.ask(channel, sender, chat, now))
     }
 

@@ -64,7 +64,7 @@ pub(crate) struct Supervisor {
 
 /// Reason a run ended.
 #[derive(Debug)]
-enum End {
+enum RunEnd {
     /// The run was cancelled.
     Cancelled,
     /// The channel has to be restarted, not before `after` if the platform named a delay.
@@ -79,15 +79,15 @@ enum End {
 
 /// Result of one run.
 #[derive(Debug)]
-struct Run {
-    end: End,
+struct RunResult {
+    end: RunEnd,
     /// Time from the start to the last sign of life.
     alive_for: Duration,
 }
 
 /// State kept from run to run.
 #[derive(Debug, Default)]
-struct Record {
+struct RunHistory {
     tries: u32,
     conflicts: u32,
     /// Reason logged last; cleared when the channel was healthy again.
@@ -96,12 +96,12 @@ struct Record {
     quiet_until: Option<Instant>,
 }
 
-impl Record {
+impl RunHistory {
     /// Resets the counters after a run that was healthy for a while. A conflict keeps its own: two
     /// programs that take turns at one account also run well for a while each.
-    fn was_well(&mut self, end: &End) {
+    fn was_well(&mut self, end: &RunEnd) {
         self.tries = 0;
-        if !matches!(end, End::Conflict { .. }) {
+        if !matches!(end, RunEnd::Conflict { .. }) {
             self.conflicts = 0;
             self.said = None;
         }
@@ -123,7 +123,7 @@ impl Supervisor {
         let Some(_claim) = self.cancel.run_until_cancelled(self.claim(&name)).await else {
             return;
         };
-        let mut record = Record::default();
+        let mut record = RunHistory::default();
         loop {
             let run = self.run_once(&name, record.quiet_until).await;
             if run.alive_for >= STABLE {
@@ -172,17 +172,22 @@ impl Supervisor {
     }
 
     /// Logs how a run ended and returns the backoff before the next one; `None` after the last.
-    fn conclude(&self, name: &ChannelName, end: End, record: &mut Record) -> Option<Duration> {
+    fn conclude(
+        &self,
+        name: &ChannelName,
+        end: RunEnd,
+        record: &mut RunHistory,
+    ) -> Option<Duration> {
         let (why, after) = match end {
-            End::Cancelled => return None,
-            End::Permanent { why } => {
+            RunEnd::Cancelled => return None,
+            RunEnd::Permanent { why } => {
                 if record.is_news(&why) {
                     tracing::error!(channel = %name, why, "the channel cannot run until somebody repairs this; it is tried once an hour");
                 }
                 self.health.set(name, HealthState::Failed { why });
                 return Some(pause::growing(PERMANENT_PAUSE, PERMANENT_PAUSE, 0));
             }
-            End::Conflict { why } => {
+            RunEnd::Conflict { why } => {
                 if record.is_news(&why) {
                     tracing::warn!(channel = %name, why, "another program receives in this channel's place");
                 }
@@ -196,11 +201,11 @@ impl Supervisor {
                 record.quiet_until = Some(Instant::now() + pause + CONFLICT_OVER);
                 return Some(pause);
             }
-            End::Broken { why } => {
+            RunEnd::Broken { why } => {
                 self.channel.replace();
                 (why, Duration::ZERO)
             }
-            End::Down { why, after } => (why, after),
+            RunEnd::Down { why, after } => (why, after),
         };
         if record.is_news(&why) {
             tracing::warn!(channel = %name, why, "the channel is down and will be started again");
@@ -213,7 +218,7 @@ impl Supervisor {
         Some(pause.max(after))
     }
 
-    async fn run_once(&self, name: &ChannelName, quiet_until: Option<Instant>) -> Run {
+    async fn run_once(&self, name: &ChannelName, quiet_until: Option<Instant>) -> RunResult {
         let cancel = self.cancel.child_token();
         // However this ends, even if it is aborted, the channel is cancelled.
         let _stop = cancel.clone().drop_guard();
@@ -250,7 +255,7 @@ impl Supervisor {
                     if !stopped(&mut task).await {
                         tracing::warn!(channel = %name, "the channel did not stop in time and was ended");
                     }
-                    break End::Cancelled;
+                    break RunEnd::Cancelled;
                 }
                 ended = &mut task => break self.judge(ended),
                 // `alive` is held above, so this never fails.
@@ -258,37 +263,37 @@ impl Supervisor {
                 () = tokio::time::sleep_until(deadline) => {
                     cancel.cancel();
                     stopped(&mut task).await;
-                    break End::Broken { why: format!("it gave no sign of life for {} s", within.as_secs()) };
+                    break RunEnd::Broken { why: format!("it gave no sign of life for {} s", within.as_secs()) };
                 }
             }
         };
         let alive_for = last.borrow().saturating_duration_since(began);
-        Run { end, alive_for }
+        RunResult { end, alive_for }
     }
 
-    fn judge(&self, ended: Result<Result<(), ChannelError>, JoinError>) -> End {
-        let down = |why: String| End::Down {
+    fn judge(&self, ended: Result<Result<(), ChannelError>, JoinError>) -> RunEnd {
+        let down = |why: String| RunEnd::Down {
             why,
             after: Duration::ZERO,
         };
         match ended {
-            _ if self.cancel.is_cancelled() => End::Cancelled,
+            _ if self.cancel.is_cancelled() => RunEnd::Cancelled,
             Ok(Ok(())) => down("it ended by itself".to_owned()),
-            Ok(Err(error)) if error.is_permanent() => End::Permanent {
+            Ok(Err(error)) if error.is_permanent() => RunEnd::Permanent {
                 why: error.to_string(),
             },
-            Ok(Err(error @ ChannelError::Conflict(_))) => End::Conflict {
+            Ok(Err(error @ ChannelError::Conflict(_))) => RunEnd::Conflict {
                 why: error.to_string(),
             },
-            Ok(Err(error @ ChannelError::RateLimited { retry_after })) => End::Down {
+            Ok(Err(error @ ChannelError::RateLimited { retry_after })) => RunEnd::Down {
                 why: error.to_string(),
                 after: retry_after.min(CLOCK_LIMIT),
             },
             Ok(Err(error)) => down(error.to_string()),
-            Err(error) if error.is_panic() => End::Broken {
+            Err(error) if error.is_panic() => RunEnd::Broken {
                 why: "it panicked".to_owned(),
             },
-            Err(_) => End::Broken {
+            Err(_) => RunEnd::Broken {
                 why: "it was ended from outside".to_owned(),
             },
         }

@@ -29,7 +29,7 @@ const BEHIND: usize = 4096;
 
 /// A chat that waits for a retry.
 #[derive(Debug)]
-struct Chat {
+struct WaitingChat {
     /// Head: the message that the chat waits for.
     first: OutboundKey,
     /// Number of failed tries of the head.
@@ -46,7 +46,7 @@ struct Chat {
     behind: VecDeque<OutboundKey>,
 }
 
-impl Chat {
+impl WaitingChat {
     /// Makes the next queued message the head. Returns `false` if there is none.
     fn advance(&mut self) -> bool {
         let Some(next) = self.behind.pop_front() else {
@@ -82,7 +82,7 @@ impl Chat {
 
 /// Failed tries of a message so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct RetryRecord {
     /// Number of failed tries.
     pub(crate) tries: u32,
     /// Time of the first failed try.
@@ -91,11 +91,11 @@ pub(crate) struct Record {
 
 /// The chats that wait for a retry.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
-    chats: HashMap<ChatId, Chat>,
+pub(crate) struct WaitingChats {
+    chats: HashMap<ChatId, WaitingChat>,
 }
 
-impl Waiting {
+impl WaitingChats {
     /// Returns how long `message` has to wait for an earlier one of its chat; `None` if it may be
     /// sent.
     pub(crate) fn stand_back(&mut self, message: &OutboundMessage) -> Option<Duration> {
@@ -132,7 +132,7 @@ impl Waiting {
             return;
         }
         let now = Instant::now();
-        let chat = Chat {
+        let chat = WaitingChat {
             first: message.key.clone(),
             tries: 0,
             since: now,
@@ -154,17 +154,17 @@ impl Waiting {
     }
 
     /// Returns the failed tries of `message`, including this one.
-    pub(crate) fn failed_again(&self, message: &OutboundMessage) -> Record {
+    pub(crate) fn failed_again(&self, message: &OutboundMessage) -> RetryRecord {
         match self
             .chats
             .get(&message.chat_id)
             .filter(|chat| chat.first == message.key && chat.tries > 0)
         {
-            Some(chat) => Record {
+            Some(chat) => RetryRecord {
                 tries: chat.tries.saturating_add(1),
                 since: chat.since,
             },
-            None => Record {
+            None => RetryRecord {
                 tries: 1,
                 since: Instant::now(),
             },
@@ -172,12 +172,12 @@ impl Waiting {
     }
 
     /// Makes the chat wait for `message`, which is retried after `pause`.
-    pub(crate) fn wait(&mut self, message: &OutboundMessage, record: Record, pause: Duration) {
+    pub(crate) fn wait(&mut self, message: &OutboundMessage, record: RetryRecord, pause: Duration) {
         let now = Instant::now();
         if self.chats.len() >= CHATS {
             self.chats.retain(|_, chat| now < chat.until + GRACE);
         }
-        let Record { tries, since } = record;
+        let RetryRecord { tries, since } = record;
         // Messages queued after it stay queued.
         let behind = self
             .chats
@@ -185,7 +185,7 @@ impl Waiting {
             .filter(|chat| chat.first == message.key);
         let behind = behind.map(|chat| chat.behind).unwrap_or_default();
         let first = message.key.clone();
-        let chat = Chat {
+        let chat = WaitingChat {
             first,
             tries,
             since,
@@ -227,13 +227,13 @@ mod tests {
         OutboundMessage::in_reply_to(&inbound, key, OutboundKind::Final, String::new())
     }
 
-    fn may_go(waiting: &mut Waiting, position: u32) -> bool {
+    fn may_go(waiting: &mut WaitingChats, position: u32) -> bool {
         waiting.stand_back(&message(position)).is_none()
     }
 
     #[tokio::test(start_paused = true)]
     async fn nobody_overtakes_those_who_stood_back() {
-        let mut waiting = Waiting::default();
+        let mut waiting = WaitingChats::default();
         assert!(may_go(&mut waiting, 0));
         let record = waiting.failed_again(&message(0));
         waiting.wait(&message(0), record, Duration::from_secs(1));
@@ -263,7 +263,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_that_never_comes_back_is_not_waited_for_for_ever() {
-        let mut waiting = Waiting::default();
+        let mut waiting = WaitingChats::default();
         for position in 0..3 {
             waiting.inherit(&message(position), position == 0);
         }
@@ -285,7 +285,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_worker_that_was_busy_lets_nobody_overtake() {
-        let mut waiting = Waiting::default();
+        let mut waiting = WaitingChats::default();
         let record = waiting.failed_again(&message(0));
         waiting.wait(&message(0), record, Duration::from_secs(1));
         // The worker was busy with another chat all the time and already held the second message.

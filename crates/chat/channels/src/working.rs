@@ -39,9 +39,9 @@ const NOTICE_POSITION: u32 = u32::MAX / 2;
 const LOOK_AGAIN: Duration = Duration::from_mins(1);
 
 /// A chat, or a thread of it.
-type Place = (ChatId, Option<String>);
+type ChatThread = (ChatId, Option<String>);
 
-fn place(chat: &ChatId, delivery: &DeliveryContext) -> Place {
+fn place(chat: &ChatId, delivery: &DeliveryContext) -> ChatThread {
     (chat.clone(), delivery.thread.clone())
 }
 
@@ -54,7 +54,7 @@ fn turn_of(message: &InboundMessage) -> TraceId {
 
 /// The work in progress for one chat.
 #[derive(Debug)]
-struct Work {
+struct ChatWork {
     /// The turns in progress, oldest first.
     turns: Vec<TraceId>,
     /// Signs of life of the oldest turn.
@@ -71,7 +71,7 @@ pub(crate) struct WorkKeeper {
     pub(crate) settings: watch::Receiver<ChannelSettings>,
     pub(crate) cancel: CancellationToken,
     pub(crate) tasks: TaskTracker,
-    shown: Arc<Mutex<HashMap<Place, Work>>>,
+    shown: Arc<Mutex<HashMap<ChatThread, ChatWork>>>,
 }
 
 impl WorkKeeper {
@@ -92,7 +92,7 @@ impl WorkKeeper {
         }
     }
 
-    fn shown(&self) -> MutexGuard<'_, HashMap<Place, Work>> {
+    fn shown(&self) -> MutexGuard<'_, HashMap<ChatThread, ChatWork>> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -112,7 +112,7 @@ impl WorkKeeper {
             if shown.len() >= CHATS {
                 return;
             }
-            let work = Work {
+            let work = ChatWork {
                 turns: vec![turn.clone()],
                 life: Life::begin(&message.content),
                 token: token.clone(),
@@ -145,7 +145,7 @@ impl WorkKeeper {
         );
     }
 
-    fn end_turn(&self, place: &Place, turn: &TraceId) {
+    fn end_turn(&self, place: &ChatThread, turn: &TraceId) {
         let mut shown = self.shown();
         let Some(work) = shown.get_mut(place) else {
             return;
@@ -178,7 +178,7 @@ impl WorkKeeper {
     }
 
     /// Shows that a chat is worked for, until the turn was silent for too long.
-    async fn keep(&self, place: &Place, notice: &OutboundMessage) {
+    async fn keep(&self, place: &ChatThread, notice: &OutboundMessage) {
         tokio::select! {
             () = self.type_on(notice) => {}
             () = self.say_so(place, notice) => {}
@@ -187,7 +187,7 @@ impl WorkKeeper {
     }
 
     /// Waits until the turn has been silent for too long.
-    async fn wait_for_silence(&self, place: &Place) {
+    async fn wait_for_silence(&self, place: &ChatThread) {
         loop {
             let Some(heard) = self.shown().get(place).map(|work| work.life.heard()) else {
                 return;
@@ -214,7 +214,7 @@ impl WorkKeeper {
     }
 
     /// Sends a notice now and then that the turn is alive, while nothing else shows it.
-    async fn say_so(&self, place: &Place, notice: &OutboundMessage) {
+    async fn say_so(&self, place: &ChatThread, notice: &OutboundMessage) {
         loop {
             let after = {
                 let settings = self.settings.borrow();

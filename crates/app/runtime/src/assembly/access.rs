@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use nanobot_channel::{Arrival, ChannelName, ChatId, SenderId};
-use nanobot_channels::{AccessRules, PairingStore, Person, Verdict};
+use nanobot_channels::{AccessRules, AccessVerdict, PairingStore, Person};
 
 use crate::assembly::channels::wanted;
 use crate::{Runtime, RuntimeError};
@@ -71,7 +71,7 @@ impl HomeAccess {
             |rules: &AccessRules| rules.judge(&person.sender, &chat, &Arrival::direct(), approved);
         Ok(rules
             .get(&person.channel)
-            .map(|rules| verdict(rules) == Verdict::Allowed))
+            .map(|rules| verdict(rules) == AccessVerdict::Allowed))
     }
 
     /// Revokes an approval.
@@ -119,7 +119,7 @@ impl HomeAccess {
 #[cfg(feature = "telegram")]
 mod tests {
     use chrono::Utc;
-    use nanobot_channels::Asked;
+    use nanobot_channels::PairingReply;
     use nanobot_config::Environment;
     use serde_json::{Value, json};
 
@@ -190,7 +190,7 @@ mod tests {
                     .ask(&telegram, &sender, &sender.as_str().into(), Utc::now())
                     .unwrap()
             };
-            if is_approved && let Asked::Code(code) = ask() {
+            if is_approved && let PairingReply::Code(code) = ask() {
                 access
                     .pairing()
                     .approve(&code, Some(&telegram), Utc::now())

@@ -163,7 +163,7 @@ impl std::fmt::Debug for Extensions {
 #[cfg(test)]
 mod tests {
     use nanobot_channel::{Arrival, RawConfig};
-    use nanobot_channels::{DeliverySettings, Verdict};
+    use nanobot_channels::{AccessVerdict, DeliverySettings};
     use nanobot_config::Environment;
 
     use crate::assembly::load::LoadOptions;
@@ -190,7 +190,7 @@ mod tests {
             let is_open = arrivals.iter().any(|arrival| {
                 let (stranger, chat) = ("stranger".into(), "somewhere".into());
                 let verdict = settings.access.judge(&stranger, &chat, arrival, false);
-                verdict == Verdict::Allowed
+                verdict == AccessVerdict::Allowed
             });
             // Clients of this one authenticate with its token.
             assert_eq!(is_open, kind == "websocket", "{kind}");

@@ -95,7 +95,7 @@ pub struct AccessRules {
 
 /// Verdict of the rules about a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AccessVerdict {
     /// The message is accepted.
     Allowed,
     /// The message is rejected silently.
@@ -130,22 +130,22 @@ impl AccessRules {
         chat: &ChatId,
         arrival: &Arrival,
         approved: bool,
-    ) -> Verdict {
+    ) -> AccessVerdict {
         match arrival.kind {
             ChatKind::Direct => self.judge_direct(sender.as_str(), approved),
             ChatKind::Group => {
                 if self.hears(chat, arrival)
                     && self.admits_in_group(sender.as_str(), chat, arrival, approved)
                 {
-                    Verdict::Allowed
+                    AccessVerdict::Allowed
                 } else {
-                    Verdict::Denied
+                    AccessVerdict::Denied
                 }
             }
         }
     }
 
-    fn judge_direct(&self, sender: &str, approved: bool) -> Verdict {
+    fn judge_direct(&self, sender: &str, approved: bool) -> AccessVerdict {
         let DirectRules {
             enabled,
             policy,
@@ -153,26 +153,26 @@ impl AccessRules {
         } = &self.direct;
         let own_or_all = if own.is_set() { own } else { &self.allow_from };
         let (admitted, otherwise) = match policy {
-            _ if !enabled => (false, Verdict::Denied),
+            _ if !enabled => (false, AccessVerdict::Denied),
             Some(DirectPolicy::Open) => (
                 !self.allow_from.is_set() || self.is_admitted(sender, approved),
-                Verdict::Denied,
+                AccessVerdict::Denied,
             ),
             Some(DirectPolicy::Allowlist) => {
-                (admits(own_or_all, sender, approved), Verdict::Denied)
+                (admits(own_or_all, sender, approved), AccessVerdict::Denied)
             }
             Some(DirectPolicy::Pairing) => (
                 approved || self.allow_from.allows(sender) || own.allows(sender),
-                Verdict::Stranger,
+                AccessVerdict::Stranger,
             ),
-            None if !own.is_empty() => (admits(own, sender, approved), Verdict::Denied),
+            None if !own.is_empty() => (admits(own, sender, approved), AccessVerdict::Denied),
             None if self.allow_from.is_set() => {
-                (self.is_admitted(sender, approved), Verdict::Denied)
+                (self.is_admitted(sender, approved), AccessVerdict::Denied)
             }
-            None => (approved, Verdict::Stranger),
+            None => (approved, AccessVerdict::Stranger),
         };
         if admitted {
-            Verdict::Allowed
+            AccessVerdict::Allowed
         } else {
             otherwise
         }
@@ -252,7 +252,7 @@ mod tests {
         sender: &str,
         chat: &str,
         arrival: &Arrival,
-    ) -> (Verdict, Verdict) {
+    ) -> (AccessVerdict, AccessVerdict) {
         let rules = rules(section);
         let judge = |approved| rules.judge(&sender.into(), &chat.into(), arrival, approved);
         (judge(false), judge(true))
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn direct_chats() {
-        use Verdict::{Allowed, Denied, Stranger};
+        use AccessVerdict::{Allowed, Denied, Stranger};
         let table = [
             // Nothing is configured: pairing.
             (json!({}), "1", Stranger, Allowed),
@@ -366,7 +366,7 @@ mod tests {
     )]
     #[test]
     fn groups() {
-        use Verdict::{Allowed, Denied};
+        use AccessVerdict::{Allowed, Denied};
         let thread = Arrival {
             parents: vec!["-5".into(), "server".into()],
             ..Arrival::group(true)

@@ -25,7 +25,7 @@ const SAME: f64 = 0.001;
 #[serde(default)]
 pub(super) struct Book {
     approved: BTreeMap<ChannelName, Vec<SenderId>>,
-    pending: BTreeMap<String, Entry>,
+    pending: BTreeMap<String, CodeEntry>,
     /// Approved people who were not notified yet.
     #[serde(rename = "_untold", skip_serializing_if = "Vec::is_empty")]
     untold: Vec<Asker>,
@@ -35,7 +35,7 @@ pub(super) struct Book {
 
 /// Open code of one person. Times are seconds since 1970.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Entry {
+struct CodeEntry {
     channel: ChannelName,
     sender_id: SenderId,
     #[serde(default)]
@@ -111,7 +111,7 @@ pub struct Untold {
 
 /// Reply to a stranger's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum PairingReply {
     /// Send this code, which is theirs for the next minutes.
     Code(String),
     /// Send nothing: the person is approved already.
@@ -134,20 +134,21 @@ impl Book {
         sender: &SenderId,
         chat: &ChatId,
         now: DateTime<Utc>,
-    ) -> Asked {
+    ) -> PairingReply {
         self.forget_expired(now);
         if self.is_approved(channel, sender) {
-            return Asked::Approved;
+            return PairingReply::Approved;
         }
-        let theirs =
-            |entry: &Entry| entry.channel == *channel && is_same_person(&entry.sender_id, sender);
+        let theirs = |entry: &CodeEntry| {
+            entry.channel == *channel && is_same_person(&entry.sender_id, sender)
+        };
         let good_until = seconds(now + SHORTEST_LIFE);
         let mut open = self.pending.iter_mut();
         if let Some((code, entry)) =
             open.find(|(_, entry)| theirs(entry) && entry.expires_at >= good_until)
         {
             entry.chat = Some(chat.clone());
-            return Asked::Code(code.clone());
+            return PairingReply::Code(code.clone());
         }
         self.pending.retain(|_, entry| !theirs(entry));
         if self
@@ -157,13 +158,13 @@ impl Book {
             .count()
             >= MOST_OPEN
         {
-            return Asked::Full;
+            return PairingReply::Full;
         }
         let mut code = Code::random();
         while self.pending.contains_key(code.as_str()) {
             code = Code::random();
         }
-        let entry = Entry {
+        let entry = CodeEntry {
             channel: channel.clone(),
             sender_id: sender.clone(),
             created_at: seconds(now),
@@ -173,7 +174,7 @@ impl Book {
             more: Map::new(),
         };
         self.pending.insert(code.as_str().to_owned(), entry);
-        Asked::Code(code.into())
+        PairingReply::Code(code.into())
     }
 
     /// Removes an open code, of `channel` only if one is given, and returns its entry. A wrong code
@@ -183,9 +184,9 @@ impl Book {
         code: &str,
         channel: Option<&ChannelName>,
         now: DateTime<Utc>,
-    ) -> Option<Entry> {
+    ) -> Option<CodeEntry> {
         self.forget_expired(now);
-        let is_meant = |entry: &Entry| channel.is_none_or(|channel| entry.channel == *channel);
+        let is_meant = |entry: &CodeEntry| channel.is_none_or(|channel| entry.channel == *channel);
         let code = Code::typed(code).map(String::from);
         if let Some(code) = code.filter(|code| self.pending.get(code).is_some_and(is_meant)) {
             return self.pending.remove(&code);
@@ -235,7 +236,7 @@ impl Book {
     /// and those in `waited` who no longer have one.
     pub(super) fn untold(&self, waited: &[Asker]) -> Untold {
         let is_in = |asker: &Asker| self.is_approved(&asker.person.channel, &asker.person.sender);
-        let open = self.pending.values().filter_map(Entry::asker);
+        let open = self.pending.values().filter_map(CodeEntry::asker);
         let (approved, waiting): (Vec<_>, Vec<_>) = open.partition(is_in);
         let is_noted = |asker: &&Asker| {
             self.untold
@@ -322,7 +323,7 @@ impl Asker {
     }
 }
 
-impl Entry {
+impl CodeEntry {
     fn person(&self) -> Person {
         Person {
             channel: self.channel.clone(),

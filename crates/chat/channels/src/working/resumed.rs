@@ -11,7 +11,7 @@ use std::time::Duration;
 use nanobot_bus::{BusError, Ledger, LedgerFilter, Queue};
 use nanobot_channel::{InboundMessage, Origin, TraceId};
 
-use super::{Place, TURNS, WorkKeeper, place, turn_of};
+use super::{ChatThread, TURNS, WorkKeeper, place, turn_of};
 
 /// Maximum number of open messages read.
 const OPEN: usize = TURNS * 8;
@@ -59,7 +59,7 @@ impl WorkKeeper {
     }
 
     /// Ends the indicators of turns whose end was not reported here.
-    async fn follow(&self, ledger: &dyn Ledger, mut turns: Vec<(Place, TraceId)>) {
+    async fn follow(&self, ledger: &dyn Ledger, mut turns: Vec<(ChatThread, TraceId)>) {
         while !turns.is_empty() {
             tokio::time::sleep(LOOK_EVERY).await;
             let Ok(open) = self.open(ledger).await else {

@@ -13,9 +13,9 @@ use nanobot_channel::{
     TextStyle, async_trait,
 };
 use nanobot_channels::{
-    AccessRules, AllowFrom, Asked, Asker, ChannelManager, ChannelManagerParts, ChannelSettings,
-    DeliverySettings, GroupRule, ManagedChannel, PairingError, PairingStore, Pairings, Person,
-    Untold,
+    AccessRules, AllowFrom, Asker, ChannelManager, ChannelManagerParts, ChannelSettings,
+    DeliverySettings, GroupRule, ManagedChannel, PairingError, PairingReply, PairingStore,
+    Pairings, Person, Untold,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -33,14 +33,14 @@ fn person(channel: &str, sender: &str) -> Person {
     }
 }
 
-fn code(asked: Asked) -> String {
+fn code(asked: PairingReply) -> String {
     match asked {
-        Asked::Code(code) => code,
+        PairingReply::Code(code) => code,
         other => panic!("{other:?}"),
     }
 }
 
-fn ask(store: &PairingStore, sender: &str, minute: i64) -> Asked {
+fn ask(store: &PairingStore, sender: &str, minute: i64) -> PairingReply {
     store
         .ask(&"chat".into(), &sender.into(), &"c1".into(), at(minute))
         .unwrap()
@@ -93,7 +93,7 @@ fn a_code_lets_one_person_in_once() {
             .unwrap(),
         "of one channel alone"
     );
-    assert_eq!(ask(&store, "66|mallory", 7), Asked::Approved);
+    assert_eq!(ask(&store, "66|mallory", 7), PairingReply::Approved);
     let listed = store.list(at(7)).unwrap();
     assert_eq!(listed.approved, [person("chat", "66|mallory")]);
     assert_eq!(
@@ -153,12 +153,12 @@ fn only_so_many_wait_at_a_time() {
     for stranger in 0..32 {
         code(ask(&store, &stranger.to_string(), 0));
     }
-    assert_eq!(ask(&store, "one more", 1), Asked::Full);
+    assert_eq!(ask(&store, "one more", 1), PairingReply::Full);
     assert!(matches!(
         store
             .ask(&"other".into(), &"1".into(), &"c1".into(), at(1))
             .unwrap(),
-        Asked::Code(_)
+        PairingReply::Code(_)
     ));
     code(ask(&store, "one more", 10));
 }
@@ -604,7 +604,7 @@ async fn play(events: Vec<Event>, is_listed: bool) {
                     &sender.into(),
                     Utc::now(),
                 );
-                if let Asked::Code(code) = asked.unwrap() {
+                if let PairingReply::Code(code) = asked.unwrap() {
                     door.store
                         .approve(&code, Some(&channel), Utc::now())
                         .unwrap();
