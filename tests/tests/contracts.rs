@@ -9,7 +9,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 use nanobot_agent_core::{
     AgentLoop, LoopSettings, Progress, TurnEngine, TurnIo, TurnOptions, TurnOutcome, TurnResult,
 };
-use nanobot_bus::{Bus as _, EventFeed, MemoryBus, Settle};
+use nanobot_bus::{Bus as _, EventFeed, MemoryBus, SettleOutcome};
 use nanobot_config::{Environment, Paths};
 use nanobot_context::{ContextBuilder, ContextSettings};
 use nanobot_memory::MarkdownStore;
@@ -61,7 +61,7 @@ async fn the_session_key_is_the_override_or_the_chat_and_never_metadata() {
         bus.publish_inbound(message).await.unwrap();
         loop {
             let reply = replies.next().await.unwrap();
-            reply.settle(Settle::Ack).await.unwrap();
+            reply.settle(SettleOutcome::Ack).await.unwrap();
             if reply.message.kind.is_durable() {
                 break;
             }

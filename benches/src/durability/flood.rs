@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use nanobot_bus::{
-    Accepted, Bus as _, EntryState, Ledger as _, LedgerFilter, Queue, Settle, Subscription,
+    Accepted, Bus as _, EntryState, Ledger as _, LedgerFilter, Queue, SettleOutcome, Subscription,
 };
 use nanobot_session::Durability;
 use nanobot_state::SqliteBus;
@@ -122,7 +122,7 @@ async fn flood(
                 let reply = reply.context("the ledger was closed")?;
                 if reply.is_durable() {
                     seen.replies += 1;
-                    settling.push(async move { reply.settle(Settle::Ack).await });
+                    settling.push(async move { reply.settle(SettleOutcome::Ack).await });
                 } else if reply.message.kind == OutboundKind::Progress {
                     *seen.told.entry(reply.message.chat_id.clone()).or_default() += 1;
                 }

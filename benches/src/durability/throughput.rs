@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use nanobot_bus::{Accepted, Bus as _, Delivery, Settle, Subscription};
+use nanobot_bus::{Accepted, Bus as _, Delivery, SettleOutcome, Subscription};
 use nanobot_session::Durability;
 use nanobot_state::SqliteBus;
 use nanobot_types::{InboundMessage, OutboundMessage};
@@ -145,7 +145,7 @@ impl People {
         turn: u32,
     ) -> Result<()> {
         if let Some(reply) = reply {
-            reply.settle(Settle::Ack).await?;
+            reply.settle(SettleOutcome::Ack).await?;
         }
         let chat = format!("{session}-{}", turn / CONVERSATION);
         let mut message = InboundMessage::text(

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use nanobot_bus::{Delivery, Settle, Subscription};
+use nanobot_bus::{Delivery, SettleOutcome, Subscription};
 use nanobot_types::{
     ChatId, ChatKind, Event, InboundMessage, MessageId, OutboundMessage, SessionKey,
 };
@@ -122,10 +122,10 @@ impl Terminals {
             event: message.clone().into(),
         };
         let outcome = match self.tell(|watcher| watcher.chat == message.chat_id, &answer) {
-            0 => Settle::Discard(
+            0 => SettleOutcome::Discard(
                 "nobody is at this terminal any more; the session holds what was said".to_owned(),
             ),
-            _ => Settle::Ack,
+            _ => SettleOutcome::Ack,
         };
         if let Err(error) = delivery.settle(outcome).await {
             tracing::error!(%error, "a reply to a terminal could not be settled");

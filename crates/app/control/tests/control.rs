@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nanobot_bus::{
-    Bus as _, BusError, EntryState, EventFeed, Ledger as _, LedgerFilter, MemoryBus, Queue, Settle,
-    Subscription,
+    Bus as _, BusError, EntryState, EventFeed, Ledger as _, LedgerFilter, MemoryBus, Queue,
+    SettleOutcome, Subscription,
 };
 use nanobot_control::{
     About, ChannelState, Channels, ControlClient, ControlError, ControlParts, ControlServer,
@@ -158,7 +158,7 @@ impl Gateway {
     /// Receives and settles the next message.
     async fn heard(&mut self) -> InboundMessage {
         let delivery = self.inbound.next().await.unwrap();
-        delivery.settle(Settle::Ack).await.unwrap();
+        delivery.settle(SettleOutcome::Ack).await.unwrap();
         delivery.message
     }
 
@@ -343,8 +343,11 @@ async fn channels_are_known_and_tried_by_the_gateways_own_way() {
     assert!(matches!(unknown, Err(BusError::Unknown { id }) if id == "slack"));
     let mut queue = gateway.bus.outbound(&"telegram".into()).await.unwrap();
     for (outcome, state) in [
-        (Settle::Ack, EntryState::Sent),
-        (Settle::Fail("no such chat".to_owned()), EntryState::Failed),
+        (SettleOutcome::Ack, EntryState::Sent),
+        (
+            SettleOutcome::Fail("no such chat".to_owned()),
+            EntryState::Failed,
+        ),
     ] {
         let send = async {
             let delivery = queue.next().await.unwrap();
@@ -394,7 +397,7 @@ async fn the_ledger_is_the_gateways() {
     }
     let failing = gateway.inbound.next().await.unwrap();
     failing
-        .settle(Settle::Fail("no luck".to_owned()))
+        .settle(SettleOutcome::Fail("no luck".to_owned()))
         .await
         .unwrap();
     for filter in [

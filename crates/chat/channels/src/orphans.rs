@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nanobot_bus::{Bus, BusError, Ledger, LedgerFilter, Queue, Settle};
+use nanobot_bus::{Bus, BusError, Ledger, LedgerFilter, Queue, SettleOutcome};
 use nanobot_channel::ChannelName;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -77,7 +77,7 @@ impl Orphans {
             let key = &delivery.message.key;
             tracing::error!(%channel, %key, "a message goes to a channel that is not configured or not enabled");
             let why = format!("no channel called `{channel}` is configured and enabled here");
-            delivery.settle(Settle::Fail(why)).await?;
+            delivery.settle(SettleOutcome::Fail(why)).await?;
         }
         Ok(())
     }

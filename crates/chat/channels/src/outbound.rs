@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_bus::{
-    Accepted, Bus, BusError, Delivery, Ledger, LedgerFilter, Queue, REDELIVERY_DELAY, Settle,
-    Subscription,
+    Accepted, Bus, BusError, Delivery, Ledger, LedgerFilter, Queue, REDELIVERY_DELAY,
+    SettleOutcome, Subscription,
 };
 use nanobot_channel::{
     Channel, ChannelError, ChannelName, DeliveryGuarantee, OutboundKind, OutboundMessage,
@@ -149,7 +149,7 @@ impl OutboundWorker {
             self.deliver(&delivery).await
         } else {
             self.show(&delivery.message).await;
-            delivery.settle(Settle::Ack).await
+            delivery.settle(SettleOutcome::Ack).await
         };
         if let Err(error) = settled {
             let (channel, key) = (self.name(), &delivery.message.key);
@@ -224,7 +224,7 @@ impl OutboundWorker {
     /// message.
     async fn deliver(&mut self, delivery: &Delivery<OutboundMessage>) -> Result<(), BusError> {
         if let Some(pause) = self.waiting.stand_back(&delivery.message) {
-            return delivery.settle(Settle::RetryIn(pause)).await;
+            return delivery.settle(SettleOutcome::RetryIn(pause)).await;
         }
         if delivery.in_doubt && !self.may_repeat() && !self.is_detectable() {
             let why = format!(
@@ -240,11 +240,11 @@ impl OutboundWorker {
             return self
                 .end(
                     delivery,
-                    Settle::Discard("there is nothing to show in it".to_owned()),
+                    SettleOutcome::Discard("there is nothing to show in it".to_owned()),
                 )
                 .await;
         }
-        delivery.settle(Settle::Begin).await?;
+        delivery.settle(SettleOutcome::Begin).await?;
         for part in parts
             .iter_mut()
             .filter(|part| part.index >= delivery.parts_sent)
@@ -256,12 +256,12 @@ impl OutboundWorker {
                 self.send(part).await
             };
             match outcome {
-                PartOutcome::Sent => delivery.settle(Settle::PartSent(part.index)).await?,
+                PartOutcome::Sent => delivery.settle(SettleOutcome::PartSent(part.index)).await?,
                 PartOutcome::Failed(error) => return self.failed(delivery, in_doubt, &error).await,
                 PartOutcome::Abandoned => return Ok(()),
             }
         }
-        self.end(delivery, Settle::Ack).await
+        self.end(delivery, SettleOutcome::Ack).await
     }
 
     fn is_idempotent(&self) -> bool {
@@ -310,7 +310,7 @@ impl OutboundWorker {
         if self.policy() != UncertainPolicy::Drop {
             self.tell(delivery, News::Uncertain).await;
         }
-        self.end(delivery, Settle::Uncertain(why)).await
+        self.end(delivery, SettleOutcome::Uncertain(why)).await
     }
 
     /// Settles a message that will not be sent.
@@ -323,21 +323,21 @@ impl OutboundWorker {
         if aftermath::leaves_the_chat_reachable(error) {
             self.tell(delivery, News::Failed { why: &why }).await;
         }
-        self.end(delivery, Settle::Fail(why)).await
+        self.end(delivery, SettleOutcome::Fail(why)).await
     }
 
     /// Settles a message for good.
     async fn end(
         &mut self,
         delivery: &Delivery<OutboundMessage>,
-        outcome: Settle,
+        outcome: SettleOutcome,
     ) -> Result<(), BusError> {
         let (channel, key) = (self.name(), &delivery.message.key);
         match &outcome {
-            Settle::Fail(why) => {
+            SettleOutcome::Fail(why) => {
                 tracing::error!(%channel, %key, why, "a message could not be sent");
             }
-            Settle::Uncertain(why) => {
+            SettleOutcome::Uncertain(why) => {
                 tracing::error!(%channel, %key, why, "nobody knows whether a message was sent");
             }
             _ => {}
@@ -387,7 +387,7 @@ impl OutboundWorker {
                     after.unwrap_or_else(|| pause::growing(FIRST_PAUSE, longest, record.tries - 1));
                 let pause = pause.min(CLOCK_LIMIT);
                 self.waiting.wait(&delivery.message, record, pause);
-                delivery.settle(Settle::RetryIn(pause)).await
+                delivery.settle(SettleOutcome::RetryIn(pause)).await
             }
             SendRecovery::Uncertain => {
                 let record = self.waiting.failed_again(&delivery.message);

@@ -19,7 +19,9 @@ mod working;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nanobot_bus::{Bus as _, EntryState, Ledger as _, LedgerFilter, MemoryBus, Queue, Settle};
+use nanobot_bus::{
+    Bus as _, EntryState, Ledger as _, LedgerFilter, MemoryBus, Queue, SettleOutcome,
+};
 use nanobot_channel::{
     Admission, Arrival, Channel, ChannelError, DeliveryGuarantee, Format, InboundMessage, Measure,
     OutboundKey, OutboundKind, OutboundMessage, PlainText, TextStyle,
@@ -472,7 +474,7 @@ async fn doubt_after_a_crash_is_resolved_by_the_guarantee() {
             .next()
             .await
             .unwrap()
-            .settle(Settle::Begin)
+            .settle(SettleOutcome::Begin)
             .await
             .unwrap();
         drop(crashed);

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use nanobot_types::{ChannelName, InboundMessage, OutboundMessage};
 use tokio::sync::Notify;
 
-use crate::{BusError, Queue, Settle};
+use crate::{BusError, Queue, SettleOutcome};
 
 /// Maximum number of lossy messages queued for one consumer.
 const OFFERS: usize = 256;
@@ -126,11 +126,11 @@ impl Consumers {
 /// The consuming end of a queue, with a seat for one live consumer.
 pub struct Consumer<T> {
     queue: Queue,
-    waiting: Mutex<Waiting<T>>,
+    waiting: Mutex<ConsumerState<T>>,
     wake: Notify,
 }
 
-struct Waiting<T> {
+struct ConsumerState<T> {
     live: bool,
     closed: bool,
     /// Set when the backlog may have changed since it was last queried.
@@ -142,7 +142,7 @@ struct Waiting<T> {
 }
 
 /// Next action of a consumer.
-pub(crate) enum Step<T> {
+pub(crate) enum ConsumerStep<T> {
     /// Pass on this lossy message.
     Offer(T),
     /// Pass on the delivery at hand.
@@ -157,7 +157,7 @@ pub(crate) enum Step<T> {
 
 impl<T> Consumer<T> {
     fn new(queue: Queue) -> Self {
-        let waiting = Waiting {
+        let waiting = ConsumerState {
             live: false,
             closed: false,
             stale: true,
@@ -177,7 +177,7 @@ impl<T> Consumer<T> {
     /// # Errors
     /// Returns [`BusError::Consumed`] while the seat is taken, and [`BusError::Closed`] after the
     /// bus was closed.
-    pub fn take_seat(self: &Arc<Self>) -> Result<Seat<T>, BusError> {
+    pub fn take_seat(self: &Arc<Self>) -> Result<ConsumerSeat<T>, BusError> {
         let mut waiting = lock(&self.waiting);
         if waiting.closed {
             return Err(BusError::Closed);
@@ -187,7 +187,7 @@ impl<T> Consumer<T> {
         }
         waiting.live = true;
         waiting.stale = true;
-        Ok(Seat {
+        Ok(ConsumerSeat {
             consumer: Arc::clone(self),
         })
     }
@@ -260,7 +260,7 @@ impl<T> HandoutGuard<T> {
     }
 
     /// Notes that the ledger recorded `outcome`.
-    pub fn recorded(&self, outcome: &Settle) {
+    pub fn recorded(&self, outcome: &SettleOutcome) {
         if outcome.ends_delivery() {
             self.ended.store(true, Ordering::Release);
         }
@@ -285,31 +285,33 @@ impl<T> fmt::Debug for HandoutGuard<T> {
 
 /// The exclusive right to be the live consumer.
 #[derive(Debug)]
-pub struct Seat<T> {
+pub struct ConsumerSeat<T> {
     consumer: Arc<Consumer<T>>,
 }
 
-impl<T> Seat<T> {
+impl<T> ConsumerSeat<T> {
     /// Returns the next action; `at_hand` is the entry number of a delivery that was already
     /// fetched.
-    pub(crate) fn step(&self, at_hand: Option<u64>) -> Step<T> {
+    pub(crate) fn step(&self, at_hand: Option<u64>) -> ConsumerStep<T> {
         let mut waiting = lock(&self.consumer.waiting);
         if waiting.closed {
-            return Step::Closed;
+            return ConsumerStep::Closed;
         }
         match at_hand {
             Some(entry) => match waiting.offers.pop_front_if(|(after, _)| *after < entry) {
-                Some((_, message)) => Step::Offer(message),
-                None => Step::Ready,
+                Some((_, message)) => ConsumerStep::Offer(message),
+                None => ConsumerStep::Ready,
             },
             None if waiting.stale => {
                 waiting.stale = false;
-                Step::Take(std::mem::take(&mut waiting.returned))
+                ConsumerStep::Take(std::mem::take(&mut waiting.returned))
             }
             None => waiting
                 .offers
                 .pop_front()
-                .map_or(Step::Wait, |(_, message)| Step::Offer(message)),
+                .map_or(ConsumerStep::Wait, |(_, message)| {
+                    ConsumerStep::Offer(message)
+                }),
         }
     }
 
@@ -329,7 +331,7 @@ impl<T> Seat<T> {
     }
 }
 
-impl<T> Drop for Seat<T> {
+impl<T> Drop for ConsumerSeat<T> {
     fn drop(&mut self) {
         let mut waiting = lock(&self.consumer.waiting);
         waiting.live = false;

@@ -11,7 +11,7 @@ use crate::BusError;
 
 /// Outcome of a delivery, or a step towards it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Settle {
+pub enum SettleOutcome {
     /// Processing starts, which counts as an attempt; reporting it again counts another one. If the
     /// process crashes later, the effect of an outbound message is in doubt. The effects of an
     /// inbound message are in the journal of its turn.
@@ -40,7 +40,7 @@ pub enum Settle {
     Discard(String),
 }
 
-impl Settle {
+impl SettleOutcome {
     /// `true` if the outcome settles the entry permanently.
     #[must_use]
     pub fn is_terminal(&self) -> bool {
@@ -81,12 +81,12 @@ pub trait Settlement: Send + Sync {
     /// Returns [`BusError::Conflict`] if the entry is already settled (by a person, for example),
     /// or if it was handed out again in the meantime and the outcome is not terminal. Returns
     /// [`BusError::Store`] if the store fails; nothing was recorded then.
-    async fn settle(&self, outcome: Settle) -> Result<(), BusError>;
+    async fn settle(&self, outcome: SettleOutcome) -> Result<(), BusError>;
 }
 
 /// Progress of a message at the time of a hand-out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct DeliveryProgress {
     /// The attempt number, from 1, that this delivery has once it is begun or settled. A delivery
     /// that ends before that does not count as an attempt.
     pub attempt: u32,
@@ -114,8 +114,12 @@ pub struct Delivery<T> {
 
 impl<T> Delivery<T> {
     /// Creates a delivery that a ledger expects to be settled.
-    pub fn durable(message: T, progress: Progress, settlement: Box<dyn Settlement>) -> Self {
-        let Progress {
+    pub fn durable(
+        message: T,
+        progress: DeliveryProgress,
+        settlement: Box<dyn Settlement>,
+    ) -> Self {
+        let DeliveryProgress {
             attempt,
             parts_sent,
             in_doubt,
@@ -150,7 +154,7 @@ impl<T> Delivery<T> {
     /// # Errors
     /// Returns the ledger's error; the outcome is not recorded and the message will be delivered
     /// again.
-    pub async fn settle(&self, outcome: Settle) -> Result<(), BusError> {
+    pub async fn settle(&self, outcome: SettleOutcome) -> Result<(), BusError> {
         match &self.settlement {
             Some(settlement) => settlement.settle(outcome).await,
             None => Ok(()),
@@ -162,7 +166,7 @@ impl<T> Delivery<T> {
     /// # Errors
     /// Same as [`Delivery::settle`].
     pub async fn ack(self) -> Result<(), BusError> {
-        self.settle(Settle::Ack).await
+        self.settle(SettleOutcome::Ack).await
     }
 }
 

@@ -14,8 +14,8 @@ use async_trait::async_trait;
 use futures_util::stream;
 use tokio::time::Instant;
 
-use crate::consumer::Step;
-use crate::{BusError, Delivery, Handout, Seat, Subscription};
+use crate::consumer::ConsumerStep;
+use crate::{BusError, ConsumerSeat, Delivery, Handout, Subscription};
 
 /// Delay before a delivery that was dropped unsettled is handed out again, so that a consumer that
 /// fails on it does not spin.
@@ -32,7 +32,7 @@ const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// Result of one query of a backlog.
 #[derive(Debug)]
-pub struct Look<T> {
+pub struct BacklogBatch<T> {
     /// The deliveries handed out, in order, each with its entry number.
     pub deliveries: Vec<(u64, Delivery<T>)>,
     /// Time at which the next waiting entry is due.
@@ -49,13 +49,13 @@ pub trait Backlog<T>: Send + Sync + 'static {
     /// # Errors
     /// Returns [`BusError::Store`] if the store fails, and [`BusError::Closed`] after the bus was
     /// closed. In both cases nothing was handed out or taken back.
-    async fn take(&self, returned: &[Handout]) -> Result<Look<T>, BusError>;
+    async fn take(&self, returned: &[Handout]) -> Result<BacklogBatch<T>, BusError>;
 }
 
-impl<T: Send + 'static> Seat<T> {
+impl<T: Send + 'static> ConsumerSeat<T> {
     /// Starts consuming. Everything handed out earlier must have been taken back.
     pub fn subscribe(self, backlog: impl Backlog<T>) -> Subscription<T> {
-        let feed = Feed {
+        let feed = SubscriptionState {
             seat: self,
             backlog,
             at_hand: VecDeque::new(),
@@ -70,26 +70,28 @@ impl<T: Send + 'static> Seat<T> {
 
 /// State of a subscription. The seat is dropped first, so that the fetched deliveries go to the
 /// next subscription at once.
-struct Feed<T, B> {
-    seat: Seat<T>,
+struct SubscriptionState<T, B> {
+    seat: ConsumerSeat<T>,
     backlog: B,
     /// Fetched deliveries. Lossy messages that were offered before one of them are passed on first.
     at_hand: VecDeque<(u64, Delivery<T>)>,
     next_due: Option<Instant>,
 }
 
-impl<T, B: Backlog<T>> Feed<T, B> {
+impl<T, B: Backlog<T>> SubscriptionState<T, B> {
     async fn next(&mut self) -> Option<Delivery<T>> {
         loop {
             match self
                 .seat
                 .step(self.at_hand.front().map(|(entry, _)| *entry))
             {
-                Step::Offer(message) => return Some(Delivery::lossy(message)),
-                Step::Ready => return self.at_hand.pop_front().map(|(_, delivery)| delivery),
-                Step::Take(returned) => self.take(returned).await?,
-                Step::Wait => self.wait().await,
-                Step::Closed => return None,
+                ConsumerStep::Offer(message) => return Some(Delivery::lossy(message)),
+                ConsumerStep::Ready => {
+                    return self.at_hand.pop_front().map(|(_, delivery)| delivery);
+                }
+                ConsumerStep::Take(returned) => self.take(returned).await?,
+                ConsumerStep::Wait => self.wait().await,
+                ConsumerStep::Closed => return None,
             }
         }
     }

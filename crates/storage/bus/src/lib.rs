@@ -6,7 +6,7 @@
 //! rules are the same for all, and one conformance suite in `nanobot-testkit` checks them.
 //!
 //! Next to the traits there are three parts for implementers, so that the subtle rules are written
-//! once: [`Standing`] (the state machine of an entry), [`Queued`] (message identity) and
+//! once: [`EntryProgress`] (the state machine of an entry), [`Queued`] (message identity) and
 //! [`Consumers`] (one live consumer, wake-ups, and interleaved lossy messages).
 //!
 //! ```
@@ -38,14 +38,14 @@ use async_trait::async_trait;
 use nanobot_types::{ChannelName, InboundMessage, OutboundMessage};
 
 pub use claims::{Claims, Lease};
-pub use consumer::{Consumer, Consumers, Handout, HandoutGuard, Seat};
-pub use delivery::{Delivery, Progress, Settle, Settlement, Subscription};
+pub use consumer::{Consumer, ConsumerSeat, Consumers, Handout, HandoutGuard};
+pub use delivery::{Delivery, DeliveryProgress, SettleOutcome, Settlement, Subscription};
 pub use events::EventFeed;
-pub use feed::{Backlog, LONGEST_DELAY, Look, MOST_HANDED_OUT, REDELIVERY_DELAY};
+pub use feed::{Backlog, BacklogBatch, LONGEST_DELAY, MOST_HANDED_OUT, REDELIVERY_DELAY};
 pub use ledger::{DISCARDED, EntryState, Ledger, LedgerEntry, LedgerFilter, Queue};
 pub use memory::MemoryBus;
 pub use queued::Queued;
-pub use standing::Standing;
+pub use standing::EntryProgress;
 
 /// Errors of the bus.
 #[derive(Debug, thiserror::Error)]
@@ -134,7 +134,7 @@ pub trait Bus: Send + Sync + std::fmt::Debug {
     /// Subscribes to inbound messages: first the unsettled ones, oldest first, then new ones as
     /// they arrive. They come in order within a session, without waiting for earlier ones to be
     /// settled. There is one live consumer; after its subscription is dropped, the next one
-    /// receives the unsettled messages again. A message returned with [`Settle::RetryIn`] is
+    /// receives the unsettled messages again. A message returned with [`SettleOutcome::RetryIn`] is
     /// overtaken by later ones until it is due.
     ///
     /// # Errors

@@ -20,12 +20,12 @@ use nanobot_types::{ChannelName, InboundMessage, OutboundMessage};
 
 use crate::consumer::lock;
 use crate::{
-    Accepted, Backlog, Bus, BusError, Claims, Consumer, Consumers, Delivery, Handout, HandoutGuard,
-    Lease, Ledger, LedgerEntry, LedgerFilter, Look, Queue, Queued, Settle, Settlement,
-    Subscription,
+    Accepted, Backlog, BacklogBatch, Bus, BusError, Claims, Consumer, Consumers, Delivery, Handout,
+    HandoutGuard, Lease, Ledger, LedgerEntry, LedgerFilter, Queue, Queued, SettleOutcome,
+    Settlement, Subscription,
 };
 use claims::ClaimTable;
-use table::Table;
+use table::QueueTable;
 
 /// Default maximum number of open entries per queue.
 const BOUND: usize = 1024;
@@ -33,12 +33,12 @@ const BOUND: usize = 1024;
 /// A bus that lives and ends with its process. Clones share their state.
 #[derive(Clone)]
 pub struct MemoryBus {
-    shared: Arc<Shared>,
+    shared: Arc<MemoryBusState>,
 }
 
-struct Shared {
-    inbound: Mutex<Table<InboundMessage>>,
-    outbound: Mutex<Table<OutboundMessage>>,
+struct MemoryBusState {
+    inbound: Mutex<QueueTable<InboundMessage>>,
+    outbound: Mutex<QueueTable<OutboundMessage>>,
     claims: Mutex<ClaimTable>,
     consumers: Consumers,
     entries: AtomicU64,
@@ -55,9 +55,9 @@ impl MemoryBus {
     /// Creates an empty bus that takes `bound` unsettled messages per queue.
     #[must_use]
     pub fn bounded(bound: usize) -> Self {
-        let shared = Shared {
-            inbound: Mutex::new(Table::new(bound)),
-            outbound: Mutex::new(Table::new(bound)),
+        let shared = MemoryBusState {
+            inbound: Mutex::new(QueueTable::new(bound)),
+            outbound: Mutex::new(QueueTable::new(bound)),
             claims: Mutex::default(),
             consumers: Consumers::new(0),
             entries: AtomicU64::new(0),
@@ -73,7 +73,7 @@ impl MemoryBus {
         self.shared.consumers.close();
     }
 
-    fn publish<T: Kept>(&self, mut message: T) -> Result<Accepted, BusError> {
+    fn publish<T: HasTable>(&self, mut message: T) -> Result<Accepted, BusError> {
         message.complete();
         let channel = message.consumer().cloned();
         let accepted =
@@ -85,14 +85,14 @@ impl MemoryBus {
         Ok(Accepted::New)
     }
 
-    fn subscribe<T: Kept>(
+    fn subscribe<T: HasTable>(
         &self,
         consumer: Arc<Consumer<T>>,
         channel: Option<ChannelName>,
     ) -> Result<Subscription<T>, BusError> {
         let seat = consumer.take_seat()?;
         lock(T::table(&self.shared)).take_back_all(channel.as_ref());
-        Ok(seat.subscribe(Lane {
+        Ok(seat.subscribe(MemoryBacklog {
             shared: Arc::clone(&self.shared),
             consumer,
             channel,
@@ -113,32 +113,32 @@ impl fmt::Debug for MemoryBus {
 }
 
 /// Selects the table that keeps a type of message.
-trait Kept: Queued {
-    fn table(shared: &Shared) -> &Mutex<Table<Self>>;
+trait HasTable: Queued {
+    fn table(shared: &MemoryBusState) -> &Mutex<QueueTable<Self>>;
 }
 
-impl Kept for InboundMessage {
-    fn table(shared: &Shared) -> &Mutex<Table<Self>> {
+impl HasTable for InboundMessage {
+    fn table(shared: &MemoryBusState) -> &Mutex<QueueTable<Self>> {
         &shared.inbound
     }
 }
 
-impl Kept for OutboundMessage {
-    fn table(shared: &Shared) -> &Mutex<Table<Self>> {
+impl HasTable for OutboundMessage {
+    fn table(shared: &MemoryBusState) -> &Mutex<QueueTable<Self>> {
         &shared.outbound
     }
 }
 
 /// One consumer's view of a table.
-struct Lane<T> {
-    shared: Arc<Shared>,
+struct MemoryBacklog<T> {
+    shared: Arc<MemoryBusState>,
     consumer: Arc<Consumer<T>>,
     channel: Option<ChannelName>,
 }
 
 #[async_trait]
-impl<T: Kept> Backlog<T> for Lane<T> {
-    async fn take(&self, returned: &[Handout]) -> Result<Look<T>, BusError> {
+impl<T: HasTable> Backlog<T> for MemoryBacklog<T> {
+    async fn take(&self, returned: &[Handout]) -> Result<BacklogBatch<T>, BusError> {
         let channel = self.channel.as_ref();
         let mut table = lock(T::table(&self.shared));
         for handout in returned {
@@ -146,7 +146,7 @@ impl<T: Kept> Backlog<T> for Lane<T> {
         }
         let taken = table.hand_out(channel, || next(&self.shared.serials));
         let deliver = |(handout, message, progress): (Handout, T, _)| {
-            let held = Held {
+            let held = MemorySettlement {
                 shared: Arc::clone(&self.shared),
                 guard: self.consumer.watch(handout),
             };
@@ -156,7 +156,7 @@ impl<T: Kept> Backlog<T> for Lane<T> {
             )
         };
         let deliveries = taken.map(deliver).into_iter().collect();
-        Ok(Look {
+        Ok(BacklogBatch {
             deliveries,
             next_due: table.next_due(channel),
         })
@@ -164,14 +164,14 @@ impl<T: Kept> Backlog<T> for Lane<T> {
 }
 
 /// A delivery that is out, with the guard that returns it.
-struct Held<T> {
-    shared: Arc<Shared>,
+struct MemorySettlement<T> {
+    shared: Arc<MemoryBusState>,
     guard: HandoutGuard<T>,
 }
 
 #[async_trait]
-impl<T: Kept> Settlement for Held<T> {
-    async fn settle(&self, outcome: Settle) -> Result<(), BusError> {
+impl<T: HasTable> Settlement for MemorySettlement<T> {
+    async fn settle(&self, outcome: SettleOutcome) -> Result<(), BusError> {
         lock(T::table(&self.shared)).settle(self.guard.handout(), &outcome)?;
         self.guard.recorded(&outcome);
         if outcome.comes_again_in().is_some() {

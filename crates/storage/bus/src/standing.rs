@@ -3,11 +3,11 @@
 //! Decision: pure and shared, so that every bus changes the state of its entries in the same way,
 //! however it stores them. It knows nothing of time: each bus keeps the delays itself.
 
-use crate::{DISCARDED, EntryState, Progress, Queue, Settle};
+use crate::{DISCARDED, DeliveryProgress, EntryState, Queue, SettleOutcome};
 
 /// State of an entry and its history.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct EntryProgress {
     /// Its state.
     pub state: EntryState,
     /// Reason for the state, if there is one.
@@ -21,7 +21,7 @@ pub struct Standing {
     pub in_doubt: bool,
 }
 
-impl Standing {
+impl EntryProgress {
     /// Returns the state of a newly accepted entry.
     #[must_use]
     pub fn accepted() -> Self {
@@ -37,9 +37,9 @@ impl Standing {
     /// Returns the progress for the next holder. A hand-out is not an attempt: an entry that waits
     /// with a consumer while another entry brings the process down is not to blame.
     #[must_use]
-    pub fn hand_out(&self) -> Progress {
+    pub fn hand_out(&self) -> DeliveryProgress {
         let attempt = self.attempts.saturating_add(1);
-        Progress {
+        DeliveryProgress {
             attempt,
             parts_sent: self.parts_sent,
             in_doubt: self.in_doubt,
@@ -58,31 +58,35 @@ impl Standing {
     /// Applies `outcome`; `attempt` is the attempt number given to the holder. Returns `false` and
     /// changes nothing if the entry is already settled.
     #[must_use]
-    pub fn settle(&mut self, queue: Queue, outcome: &Settle, attempt: u32) -> bool {
+    pub fn settle(&mut self, queue: Queue, outcome: &SettleOutcome, attempt: u32) -> bool {
         if !self.state.is_open() {
             return false;
         }
         self.attempts = match outcome {
-            Settle::Begin => self.attempts.saturating_add(1),
-            Settle::Extend(_) => self.attempts,
-            Settle::PutOff(_) => self.attempts.min(attempt.saturating_sub(1)),
+            SettleOutcome::Begin => self.attempts.saturating_add(1),
+            SettleOutcome::Extend(_) => self.attempts,
+            SettleOutcome::PutOff(_) => self.attempts.min(attempt.saturating_sub(1)),
             _ => self.attempts.max(attempt),
         };
         match outcome {
-            Settle::Begin => self.begin(queue),
-            Settle::PartSent(part) => {
+            SettleOutcome::Begin => self.begin(queue),
+            SettleOutcome::PartSent(part) => {
                 self.begin(queue);
                 self.parts_sent = self.parts_sent.max(part.saturating_add(1));
                 self.in_doubt = false;
             }
-            Settle::Extend(_) => {}
-            Settle::RetryIn(_) | Settle::PutOff(_) => self.state = EntryState::Pending,
-            Settle::Ack => self.end(queue, EntryState::Answered, EntryState::Sent, None),
-            Settle::Uncertain(why) => {
+            SettleOutcome::Extend(_) => {}
+            SettleOutcome::RetryIn(_) | SettleOutcome::PutOff(_) => {
+                self.state = EntryState::Pending
+            }
+            SettleOutcome::Ack => self.end(queue, EntryState::Answered, EntryState::Sent, None),
+            SettleOutcome::Uncertain(why) => {
                 self.end(queue, EntryState::Failed, EntryState::Uncertain, Some(why));
             }
-            Settle::Fail(why) => self.end(queue, EntryState::Failed, EntryState::Failed, Some(why)),
-            Settle::Discard(why) => {
+            SettleOutcome::Fail(why) => {
+                self.end(queue, EntryState::Failed, EntryState::Failed, Some(why))
+            }
+            SettleOutcome::Discard(why) => {
                 self.end(queue, EntryState::Dropped, EntryState::Expired, Some(why));
             }
         }
@@ -161,49 +165,57 @@ mod tests {
         let why = || "because".to_owned();
         let later = Duration::from_secs(1);
         let table = [
-            (Settle::Begin, EntryState::Pending, EntryState::Sending),
             (
-                Settle::PartSent(0),
+                SettleOutcome::Begin,
                 EntryState::Pending,
                 EntryState::Sending,
             ),
             (
-                Settle::Extend(later),
+                SettleOutcome::PartSent(0),
+                EntryState::Pending,
+                EntryState::Sending,
+            ),
+            (
+                SettleOutcome::Extend(later),
                 EntryState::Pending,
                 EntryState::Pending,
             ),
             (
-                Settle::RetryIn(later),
+                SettleOutcome::RetryIn(later),
                 EntryState::Pending,
                 EntryState::Pending,
             ),
             (
-                Settle::PutOff(later),
+                SettleOutcome::PutOff(later),
                 EntryState::Pending,
                 EntryState::Pending,
             ),
-            (Settle::Ack, EntryState::Answered, EntryState::Sent),
+            (SettleOutcome::Ack, EntryState::Answered, EntryState::Sent),
             (
-                Settle::Uncertain(why()),
+                SettleOutcome::Uncertain(why()),
                 EntryState::Failed,
                 EntryState::Uncertain,
             ),
-            (Settle::Fail(why()), EntryState::Failed, EntryState::Failed),
             (
-                Settle::Discard(why()),
+                SettleOutcome::Fail(why()),
+                EntryState::Failed,
+                EntryState::Failed,
+            ),
+            (
+                SettleOutcome::Discard(why()),
                 EntryState::Dropped,
                 EntryState::Expired,
             ),
         ];
         for (outcome, inbound, outbound) in table {
             for (queue, expected) in [(Queue::Inbound, inbound), (Queue::Outbound, outbound)] {
-                let mut standing = Standing::accepted();
+                let mut standing = EntryProgress::accepted();
                 assert!(standing.settle(queue, &outcome, 1), "{outcome:?}");
                 assert_eq!(standing.state, expected, "{queue} {outcome:?}");
                 if !expected.is_open() {
                     let settled = standing.clone();
                     assert!(
-                        !standing.settle(queue, &Settle::Begin, 1),
+                        !standing.settle(queue, &SettleOutcome::Begin, 1),
                         "{queue} {outcome:?} is terminal"
                     );
                     assert_eq!(standing, settled);
@@ -214,48 +226,59 @@ mod tests {
 
     #[test]
     fn doubt_comes_from_a_begun_delivery_that_vanished_and_ends_with_a_part_sent() {
-        let told = |attempt, parts_sent, in_doubt| Progress {
+        let told = |attempt, parts_sent, in_doubt| DeliveryProgress {
             attempt,
             parts_sent,
             in_doubt,
         };
-        let mut standing = Standing::accepted();
+        let mut standing = EntryProgress::accepted();
         assert_eq!(standing.hand_out(), told(1, 0, false));
         standing.give_back();
         assert_eq!(standing.hand_out(), told(1, 0, false));
-        assert!(standing.settle(Queue::Outbound, &Settle::Begin, 1));
+        assert!(standing.settle(Queue::Outbound, &SettleOutcome::Begin, 1));
         standing.give_back();
         assert_eq!(standing.hand_out(), told(2, 0, true));
-        assert!(standing.settle(Queue::Outbound, &Settle::Begin, 2));
-        assert!(standing.settle(Queue::Outbound, &Settle::RetryIn(Duration::ZERO), 2));
+        assert!(standing.settle(Queue::Outbound, &SettleOutcome::Begin, 2));
+        assert!(standing.settle(Queue::Outbound, &SettleOutcome::RetryIn(Duration::ZERO), 2));
         assert_eq!(standing.hand_out(), told(3, 0, true));
-        assert!(standing.settle(Queue::Outbound, &Settle::PartSent(0), 3));
-        assert!(standing.settle(Queue::Outbound, &Settle::RetryIn(Duration::ZERO), 3));
+        assert!(standing.settle(Queue::Outbound, &SettleOutcome::PartSent(0), 3));
+        assert!(standing.settle(Queue::Outbound, &SettleOutcome::RetryIn(Duration::ZERO), 3));
         assert_eq!(standing.hand_out(), told(4, 1, false));
     }
 
     #[test]
     fn an_attempt_is_what_was_begun_or_settled_unless_it_was_put_off() {
         let later = Duration::from_secs(1);
-        let table: [(&[Settle], u32); 8] = [
+        let table: [(&[SettleOutcome], u32); 8] = [
             (&[], 2),
-            (&[Settle::Extend(later)], 2),
-            (&[Settle::PutOff(later)], 2),
-            (&[Settle::Begin, Settle::PutOff(later)], 2),
-            (&[Settle::Begin], 3),
-            (&[Settle::RetryIn(later)], 3),
+            (&[SettleOutcome::Extend(later)], 2),
+            (&[SettleOutcome::PutOff(later)], 2),
+            (&[SettleOutcome::Begin, SettleOutcome::PutOff(later)], 2),
+            (&[SettleOutcome::Begin], 3),
+            (&[SettleOutcome::RetryIn(later)], 3),
             (
-                &[Settle::Begin, Settle::Extend(later), Settle::RetryIn(later)],
+                &[
+                    SettleOutcome::Begin,
+                    SettleOutcome::Extend(later),
+                    SettleOutcome::RetryIn(later),
+                ],
                 3,
             ),
-            (&[Settle::Begin, Settle::Begin, Settle::Ack], 4),
+            (
+                &[
+                    SettleOutcome::Begin,
+                    SettleOutcome::Begin,
+                    SettleOutcome::Ack,
+                ],
+                4,
+            ),
         ];
         for (outcomes, attempts) in table {
-            let mut standing = Standing {
+            let mut standing = EntryProgress {
                 attempts: 2,
-                ..Standing::accepted()
+                ..EntryProgress::accepted()
             };
-            let Progress { attempt, .. } = standing.hand_out();
+            let DeliveryProgress { attempt, .. } = standing.hand_out();
             for outcome in outcomes {
                 assert!(
                     standing.settle(Queue::Inbound, outcome, attempt),
@@ -269,7 +292,7 @@ mod tests {
     #[test]
     fn a_person_reopens_what_failed_and_nothing_else() {
         for state in EntryState::ALL {
-            let mut standing = Standing {
+            let mut standing = EntryProgress {
                 state,
                 why: Some("because".into()),
                 attempts: 4,
@@ -279,9 +302,9 @@ mod tests {
             let before = standing.clone();
             let reopened = standing.retry();
             let expected = if reopened {
-                Standing {
+                EntryProgress {
                     parts_sent: 2,
-                    ..Standing::accepted()
+                    ..EntryProgress::accepted()
                 }
             } else {
                 before
@@ -296,9 +319,9 @@ mod tests {
     #[test]
     fn a_person_gives_up_what_is_open_in_doubt_or_failed() {
         for state in EntryState::ALL {
-            let mut standing = Standing {
+            let mut standing = EntryProgress {
                 state,
-                ..Standing::accepted()
+                ..EntryProgress::accepted()
             };
             let given_up = standing.discard(Queue::Outbound);
             let expected = if given_up {

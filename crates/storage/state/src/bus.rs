@@ -18,8 +18,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nanobot_bus::{
-    Accepted, Backlog, Bus, BusError, Consumer, Consumers, Delivery, Handout, HandoutGuard, Look,
-    MOST_HANDED_OUT, Queue, Queued, REDELIVERY_DELAY, Settle, Settlement, Subscription,
+    Accepted, Backlog, BacklogBatch, Bus, BusError, Consumer, Consumers, Delivery, Handout,
+    HandoutGuard, MOST_HANDED_OUT, Queue, Queued, REDELIVERY_DELAY, SettleOutcome, Settlement,
+    Subscription,
 };
 use nanobot_types::{ChannelName, InboundMessage, OutboundMessage};
 
@@ -186,7 +187,7 @@ struct Lane<T> {
 
 #[async_trait]
 impl<T: Queued> Backlog<T> for Lane<T> {
-    async fn take(&self, returned: &[Handout]) -> Result<Look<T>, BusError> {
+    async fn take(&self, returned: &[Handout]) -> Result<BacklogBatch<T>, BusError> {
         let clock = self.bus.db.clock();
         let (now, again) = (clock.now(), clock.after(REDELIVERY_DELAY));
         let (place, returned, serials) = (
@@ -218,7 +219,7 @@ impl<T: Queued> Backlog<T> for Lane<T> {
             )
         };
         let deliveries = taken.into_iter().map(deliver).collect();
-        Ok(Look {
+        Ok(BacklogBatch {
             deliveries,
             next_due: next_due.map(|due| clock.instant(due)),
         })
@@ -233,7 +234,7 @@ struct Held<T> {
 
 #[async_trait]
 impl<T: Queued> Settlement for Held<T> {
-    async fn settle(&self, outcome: Settle) -> Result<(), BusError> {
+    async fn settle(&self, outcome: SettleOutcome) -> Result<(), BusError> {
         let clock = self.bus.db.clock();
         let now = clock.now();
         let due = outcome.comes_again_in().map(|delay| clock.after(delay));
@@ -261,7 +262,7 @@ impl<T: Queued> Settlement for Held<T> {
 /// Returns the durability that an outcome needs. The attempts and delays of an inbound message are
 /// only counted, because its turn is in the journal. An outbound message that may have reached a
 /// platform must not be forgotten.
-fn durability(queue: Queue, outcome: &Settle) -> Durability {
+fn durability(queue: Queue, outcome: &SettleOutcome) -> Durability {
     match queue {
         Queue::Inbound if !outcome.is_terminal() => Durability::Process,
         Queue::Inbound | Queue::Outbound => Durability::Power,

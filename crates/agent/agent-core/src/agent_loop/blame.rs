@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nanobot_bus::{BusError, Delivery, Settle};
+use nanobot_bus::{BusError, Delivery, SettleOutcome};
 use nanobot_types::InboundMessage;
 use tokio::sync::SemaphorePermit;
 use tokio_util::sync::CancellationToken;
@@ -46,7 +46,7 @@ impl Shared {
         else {
             return Ok(0);
         };
-        delivery.settle(Settle::Begin).await?;
+        delivery.settle(SettleOutcome::Begin).await?;
         evidence.paid(&turn);
         Ok(1)
     }
@@ -78,9 +78,11 @@ impl Shared {
     /// settled the message meanwhile.
     pub(super) async fn begin(&self, delivery: &Delivery<InboundMessage>) -> Result<(), BusError> {
         if self.evidence().is_none() {
-            return delivery.settle(Settle::Begin).await;
+            return delivery.settle(SettleOutcome::Begin).await;
         }
-        delivery.settle(Settle::Extend(Duration::ZERO)).await?;
+        delivery
+            .settle(SettleOutcome::Extend(Duration::ZERO))
+            .await?;
         self.steps_of(&delivery.message).take(Step::Opening);
         Ok(())
     }
@@ -88,7 +90,7 @@ impl Shared {
     /// Counts an attempt that failed in this process, unless it was counted when it began.
     pub(super) async fn count_failure(&self, delivery: &Delivery<InboundMessage>) {
         if self.evidence().is_some()
-            && let Err(error) = delivery.settle(Settle::Begin).await
+            && let Err(error) = delivery.settle(SettleOutcome::Begin).await
         {
             tracing::error!(%error, "could not count a failed attempt");
         }

@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Instant;
 
 use futures_util::FutureExt as _;
-use nanobot_bus::{Bus, BusError, Delivery, Ledger, Settle};
+use nanobot_bus::{Bus, BusError, Delivery, Ledger, SettleOutcome};
 use nanobot_types::{
     Event, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, SessionKey, TraceId,
 };
@@ -254,7 +254,7 @@ impl Shared {
     async fn answer(&self, delivery: Delivery<InboundMessage>, reply: CommandReply) {
         if self.reply(&delivery, reply).await.is_err()
             && let Err(error) = delivery
-                .settle(Settle::RetryIn(self.settings.full_pause))
+                .settle(SettleOutcome::RetryIn(self.settings.full_pause))
                 .await
         {
             tracing::error!(%error, "could not answer a command; it is redelivered");
@@ -278,7 +278,7 @@ impl Shared {
         let answer =
             OutboundMessage::in_reply_to(&delivery.message, key, OutboundKind::Final, reply.text);
         self.bus.publish_outbound(answer).await?;
-        match delivery.settle(Settle::Ack).await {
+        match delivery.settle(SettleOutcome::Ack).await {
             Ok(()) => reply.then.into_iter().for_each(|then| then()),
             Err(error) => tracing::error!(%error, "could not settle an answered command"),
         }
@@ -314,7 +314,7 @@ impl Shared {
             .settings
             .full_pause
             .saturating_mul(lanes_before.saturating_add(1));
-        if let Err(error) = delivery.settle(Settle::PutOff(pause)).await {
+        if let Err(error) = delivery.settle(SettleOutcome::PutOff(pause)).await {
             tracing::error!(%error, session = %session, "could not put off a waiting message");
         }
     }

@@ -8,7 +8,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use nanobot_bus::{Accepted, BusError, Delivery, REDELIVERY_DELAY, Settle};
+use nanobot_bus::{Accepted, BusError, Delivery, REDELIVERY_DELAY, SettleOutcome};
 use nanobot_session::TurnOutcome;
 use nanobot_types::InboundMessage;
 use tokio_util::sync::CancellationToken;
@@ -82,8 +82,8 @@ impl Shared {
             text: Some(text),
         };
         let outcome = match self.bus.publish_inbound(task.result(&end)).await {
-            Ok(_) => Settle::Ack,
-            Err(_) => Settle::RetryIn(self.settings.full_pause),
+            Ok(_) => SettleOutcome::Ack,
+            Err(_) => SettleOutcome::RetryIn(self.settings.full_pause),
         };
         if let Err(error) = delivery.settle(outcome).await {
             tracing::error!(%error, subagent = task.id, "could not settle a task");
@@ -209,7 +209,7 @@ impl Shared {
         } else {
             false
         };
-        match held.delivery.settle(Settle::Ack).await {
+        match held.delivery.settle(SettleOutcome::Ack).await {
             Ok(()) | Err(BusError::Conflict { .. } | BusError::Unknown { .. }) => {}
             Err(error) => {
                 tracing::error!(%error, subagent = task.id, "could not settle a task; it is redelivered");

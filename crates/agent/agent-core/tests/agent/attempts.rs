@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nanobot_agent_core::{AgentLoop, LoopSettings};
-use nanobot_bus::{Bus as _, EntryState, Ledger as _, LedgerFilter, MemoryBus, Queue, Settle};
+use nanobot_bus::{
+    Bus as _, EntryState, Ledger as _, LedgerFilter, MemoryBus, Queue, SettleOutcome,
+};
 use nanobot_testkit::{Reply, ScriptedProvider};
 use nanobot_types::{ChatMessage, InboundMessage};
 use serde_json::json;
@@ -84,7 +86,7 @@ async fn a_turn_that_gets_on_survives_more_restarts_than_there_are_attempts() {
     let task = TaskTracker::new().spawn(async move { agent_loop.run(stop).await.unwrap() });
     let reply = loop {
         let delivery = out.next().await.unwrap();
-        delivery.settle(Settle::Ack).await.unwrap();
+        delivery.settle(SettleOutcome::Ack).await.unwrap();
         if delivery.message.kind.is_durable() {
             break delivery.message.content;
         }
@@ -186,7 +188,7 @@ async fn a_message_that_panics_is_parked_and_not_overtaken() {
     let mut told = Vec::new();
     while told.len() < 3 {
         let delivery = out.next().await.unwrap();
-        delivery.settle(Settle::Ack).await.unwrap();
+        delivery.settle(SettleOutcome::Ack).await.unwrap();
         if delivery.message.kind.is_durable() {
             told.push(
                 delivery

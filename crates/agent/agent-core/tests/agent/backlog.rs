@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use nanobot_agent_core::{Agent, AgentLoop, DirectRequest, LoopSettings, MissEvent};
-use nanobot_bus::{Bus as _, MemoryBus, Settle};
+use nanobot_bus::{Bus as _, MemoryBus, SettleOutcome};
 use nanobot_provider::ChatRequest;
 use nanobot_session::{
     Entry, JsonlStore, ReadFrom, Seq, SessionError, SessionInfo, SessionPaths, SessionStore,
@@ -284,7 +284,7 @@ async fn live(agent: Arc<Agent>, messages: &[InboundMessage], then: impl Future<
         bus.publish_inbound(message.clone()).await.unwrap();
         loop {
             let delivery = out.next().await.unwrap();
-            delivery.settle(Settle::Ack).await.unwrap();
+            delivery.settle(SettleOutcome::Ack).await.unwrap();
             if delivery.message.kind.is_durable() {
                 break;
             }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use nanobot_agent_core::{
     AgentError, AgentLoop, Command, CommandContext, CommandReply, CommandTable, LoopSettings, When,
 };
-use nanobot_bus::{Bus as _, Ledger as _, LedgerFilter, MemoryBus, Queue, Settle};
+use nanobot_bus::{Bus as _, Ledger as _, LedgerFilter, MemoryBus, Queue, SettleOutcome};
 use nanobot_testkit::{Gate, Reply, ScriptedProvider};
 use nanobot_types::{CommandInfo, InboundMessage, Origin, OutboundKind};
 use tokio_util::sync::CancellationToken;
@@ -215,7 +215,7 @@ async fn commands_of_ones_own_work_like_the_built_in_ones() {
         bus.publish_inbound(message).await.unwrap();
         let answer = loop {
             let delivery = out.next().await.unwrap();
-            delivery.settle(Settle::Ack).await.unwrap();
+            delivery.settle(SettleOutcome::Ack).await.unwrap();
             if delivery.message.kind == OutboundKind::Final {
                 break delivery.message.content;
             }
@@ -262,7 +262,7 @@ async fn the_end_of_every_turn_is_told_behind_what_it_said() {
         let mut heard = Vec::new();
         let turn = loop {
             let delivery = out.next().await.unwrap();
-            delivery.settle(Settle::Ack).await.unwrap();
+            delivery.settle(SettleOutcome::Ack).await.unwrap();
             match delivery.message.kind {
                 OutboundKind::Final => heard.push(delivery.message.content.clone()),
                 OutboundKind::TurnEnd { .. } => break delivery.message.key.turn.clone(),

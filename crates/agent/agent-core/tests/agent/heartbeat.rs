@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nanobot_agent_core::{AgentLoop, CommandTable, Judge, LoopSettings};
-use nanobot_bus::{Bus as _, Ledger as _, LedgerFilter, MemoryBus, Queue, Settle};
+use nanobot_bus::{Bus as _, Ledger as _, LedgerFilter, MemoryBus, Queue, SettleOutcome};
 use nanobot_testkit::{Reply, ScriptedProvider, WAIT_LIMIT};
 use nanobot_types::{
     HEARTBEAT_SESSION, InboundMessage, Origin, OutboundKind, OutboundMessage, SessionKey,
@@ -71,7 +71,7 @@ async fn sent(world: &World, messages: Vec<InboundMessage>) -> Vec<OutboundMessa
     let mut sent = Vec::new();
     loop {
         let delivery = out.next().await.unwrap();
-        delivery.settle(Settle::Ack).await.unwrap();
+        delivery.settle(SettleOutcome::Ack).await.unwrap();
         if delivery.message.kind == OutboundKind::Final && delivery.message.content == "end" {
             break;
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nanobot_agent_core::{AgentLoop, LoopSettings};
 use nanobot_bus::{
-    Bus as _, EntryState, Ledger as _, LedgerFilter, MemoryBus, Queue, Settle, Subscription,
+    Bus as _, EntryState, Ledger as _, LedgerFilter, MemoryBus, Queue, SettleOutcome, Subscription,
 };
 use nanobot_testkit::{Gate, Reply, ScriptedProvider};
 use nanobot_types::{ChatMessage, InboundMessage, OutboundKind, OutboundMessage};
@@ -54,7 +54,7 @@ impl Running {
     pub(crate) async fn reply(&mut self) -> String {
         loop {
             let delivery = self.out.next().await.unwrap();
-            delivery.settle(Settle::Ack).await.unwrap();
+            delivery.settle(SettleOutcome::Ack).await.unwrap();
             if matches!(
                 delivery.message.kind,
                 OutboundKind::Final | OutboundKind::Notice
@@ -345,7 +345,7 @@ async fn a_chat_sees_what_is_not_settled_in_it_and_decides() {
         }
     };
     reply
-        .settle(Settle::Uncertain("no answer within 60 s".to_owned()))
+        .settle(SettleOutcome::Uncertain("no answer within 60 s".to_owned()))
         .await
         .unwrap();
     let id = running
@@ -421,7 +421,7 @@ async fn a_suppressed_reply_withdraws_the_draft_that_showed_it() {
             .await
             .expect("a stream that is withdrawn, and a reply after that")
             .unwrap();
-        delivery.settle(Settle::Ack).await.unwrap();
+        delivery.settle(SettleOutcome::Ack).await.unwrap();
         let message = &delivery.message;
         match &message.kind {
             OutboundKind::Delta { stream } => {

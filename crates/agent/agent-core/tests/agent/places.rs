@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nanobot_agent_core::{AgentLoop, CommandTable, LoopSettings};
-use nanobot_bus::{Bus as _, MemoryBus, Settle};
+use nanobot_bus::{Bus as _, MemoryBus, SettleOutcome};
 use nanobot_testkit::{Reply, ScriptedProvider};
 use nanobot_types::{
     ChatKind, DeliveryContext, InboundMessage, Origin, OutboundKind, OutboundMessage,
@@ -37,7 +37,7 @@ async fn answer(world: &World, message: InboundMessage) -> OutboundMessage {
     bus.publish_inbound(message).await.unwrap();
     let answer = loop {
         let delivery = out.next().await.unwrap();
-        delivery.settle(Settle::Ack).await.unwrap();
+        delivery.settle(SettleOutcome::Ack).await.unwrap();
         if delivery.message.kind == OutboundKind::Final {
             break OutboundMessage::clone(&delivery.message);
         }

@@ -11,7 +11,7 @@ use nanobot_agent_core::{
     SpawnTool, SubagentSettings, SubagentState, Subagents,
 };
 use nanobot_bus::{
-    Accepted, Bus, BusError, Ledger, LedgerFilter, MemoryBus, Queue, Settle, Subscription,
+    Accepted, Bus, BusError, Ledger, LedgerFilter, MemoryBus, Queue, SettleOutcome, Subscription,
 };
 use nanobot_context::Purpose;
 use nanobot_provider::ChatRequest;
@@ -97,7 +97,7 @@ impl Running {
     async fn reply(&mut self) -> OutboundMessage {
         loop {
             let delivery = self.out.next().await.unwrap();
-            delivery.settle(Settle::Ack).await.unwrap();
+            delivery.settle(SettleOutcome::Ack).await.unwrap();
             if matches!(
                 delivery.message.kind,
                 OutboundKind::Final | OutboundKind::Notice

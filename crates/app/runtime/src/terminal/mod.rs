@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use nanobot_agent_core::{
     AgentError, AgentLoop, BusSpawner, LoopSettings, Outbox, OutboxError, Spawner, Subagents,
 };
-use nanobot_bus::{Bus, EventFeed, MemoryBus, Settle, Subscription};
+use nanobot_bus::{Bus, EventFeed, MemoryBus, SettleOutcome, Subscription};
 use nanobot_control::{Conversation, TERMINAL_CHANNEL, TerminalEvent, Told};
 use nanobot_types::{
     ChannelName, ChatId, ChatKind, InboundMessage, OutboundMessage, SenderId, SessionKey, TraceId,
@@ -418,7 +418,7 @@ impl OwnTalk {
         loop {
             let delivery = self.replies.next().await?;
             if delivery.is_durable()
-                && let Err(error) = delivery.settle(Settle::Ack).await
+                && let Err(error) = delivery.settle(SettleOutcome::Ack).await
             {
                 tracing::error!(%error, "a shown reply could not be settled");
             }

@@ -1,6 +1,6 @@
 //! A channel that can find out whether a part arrived is asked to look before anything is repeated.
 
-use nanobot_bus::{Bus as _, EntryState, MemoryBus, Settle};
+use nanobot_bus::{Bus as _, EntryState, MemoryBus, SettleOutcome};
 use nanobot_channel::markup::{Document, Overhead, TableLimits};
 use nanobot_channel::{
     Block, ChannelError, DeliveryGuarantee, Format, Markup, Measure, PlainText, Table, TextStyle,
@@ -206,7 +206,7 @@ async fn only_the_part_that_was_under_way_is_in_doubt_after_a_crash() {
         .next()
         .await
         .unwrap()
-        .settle(Settle::PartSent(0))
+        .settle(SettleOutcome::PartSent(0))
         .await
         .unwrap();
     drop(crashed);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nanobot_bus::{Bus as _, MemoryBus, Settle};
+use nanobot_bus::{Bus as _, MemoryBus, SettleOutcome};
 use nanobot_channel::{
     Arrival, DeliveryContext, InboundMessage, MessageId, Origin, OutboundKey, OutboundKind,
     OutboundMessage,
@@ -133,7 +133,7 @@ async fn a_turn_that_goes_on_ends_with_its_message_where_nobody_tells_its_end() 
             .next()
             .await
             .unwrap()
-            .settle(Settle::Ack)
+            .settle(SettleOutcome::Ack)
             .await
             .unwrap();
         sleep(Duration::from_secs(6)).await;

@@ -10,11 +10,11 @@ use crate::{LONGEST_DELAY, Lease};
 #[derive(Debug, Default)]
 pub(super) struct ClaimTable {
     slots: HashSet<String>,
-    leases: HashMap<String, Holding>,
+    leases: HashMap<String, HeldLease>,
 }
 
 #[derive(Debug)]
-struct Holding {
+struct HeldLease {
     owner: String,
     epoch: u64,
     until: Instant,
@@ -33,7 +33,7 @@ impl ClaimTable {
             Some(holding) => holding.epoch.saturating_add(1),
             None => 1,
         };
-        let holding = Holding {
+        let holding = HeldLease {
             owner: owner.to_owned(),
             epoch,
             until: now + ttl.min(LONGEST_DELAY),

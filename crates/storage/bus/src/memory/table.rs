@@ -6,8 +6,8 @@ use nanobot_types::{ChannelName, Timestamp};
 use tokio::time::Instant;
 
 use crate::{
-    BusError, EntryState, Handout, LONGEST_DELAY, LedgerEntry, LedgerFilter, Progress, Queued,
-    REDELIVERY_DELAY, Settle, Standing,
+    BusError, DeliveryProgress, EntryProgress, EntryState, Handout, LONGEST_DELAY, LedgerEntry,
+    LedgerFilter, Queued, REDELIVERY_DELAY, SettleOutcome,
 };
 
 /// Maximum number of settled entries remembered, which is also how far back duplicates are
@@ -15,25 +15,25 @@ use crate::{
 const REMEMBERED: usize = 4096;
 
 /// The entries of one queue by number, which is their order of acceptance.
-pub(super) struct Table<T> {
+pub(super) struct QueueTable<T> {
     bound: usize,
-    open: BTreeMap<u64, Entry<T>>,
-    settled: BTreeMap<u64, Entry<T>>,
+    open: BTreeMap<u64, TableEntry<T>>,
+    settled: BTreeMap<u64, TableEntry<T>>,
     names: HashMap<String, u64>,
 }
 
-struct Entry<T> {
+struct TableEntry<T> {
     message: T,
-    standing: Standing,
+    standing: EntryProgress,
     accepted_at: Timestamp,
     /// Serial of the hand-out under which the entry is out; 0 if it is not out.
     out: u64,
     due: Option<Instant>,
-    /// Set while it waits for room with its consumer ([`Settle::PutOff`]).
+    /// Set while it waits for room with its consumer ([`SettleOutcome::PutOff`]).
     put_off: bool,
 }
 
-impl<T: Queued> Table<T> {
+impl<T: Queued> QueueTable<T> {
     pub(super) fn new(bound: usize) -> Self {
         Self {
             bound,
@@ -61,9 +61,9 @@ impl<T: Queued> Table<T> {
         }
         let number = number();
         let accepted_at = chrono::Local::now().fixed_offset();
-        let entry = Entry {
+        let entry = TableEntry {
             message,
-            standing: Standing::accepted(),
+            standing: EntryProgress::accepted(),
             accepted_at,
             out: 0,
             due: None,
@@ -110,7 +110,7 @@ impl<T: Queued> Table<T> {
         &mut self,
         channel: Option<&ChannelName>,
         serial: impl FnOnce() -> u64,
-    ) -> Option<(Handout, T, Progress)> {
+    ) -> Option<(Handout, T, DeliveryProgress)> {
         let now = Instant::now();
         let (&number, entry) = self.open.iter_mut().find(|(_, entry)| {
             entry.message.consumer() == channel
@@ -138,7 +138,11 @@ impl<T: Queued> Table<T> {
             .min()
     }
 
-    pub(super) fn settle(&mut self, handout: Handout, outcome: &Settle) -> Result<(), BusError> {
+    pub(super) fn settle(
+        &mut self,
+        handout: Handout,
+        outcome: &SettleOutcome,
+    ) -> Result<(), BusError> {
         let number = handout.entry;
         let Some(entry) = self.open.get_mut(&number) else {
             return Err(self.refusal(number));
@@ -152,7 +156,7 @@ impl<T: Queued> Table<T> {
         if let Some(delay) = outcome.comes_again_in() {
             entry.out = 0;
             entry.due = Some(Instant::now() + delay.min(LONGEST_DELAY));
-            entry.put_off = matches!(outcome, Settle::PutOff(_));
+            entry.put_off = matches!(outcome, SettleOutcome::PutOff(_));
         }
         self.shelve(number);
         Ok(())
@@ -248,7 +252,7 @@ impl<T: Queued> Table<T> {
     }
 }
 
-impl<T: Queued> Entry<T> {
+impl<T: Queued> TableEntry<T> {
     fn show(&self, number: u64) -> LedgerEntry {
         let mut shown = LedgerEntry {
             id: number.to_string(),

@@ -95,7 +95,7 @@ async fn a_consumer_survives_a_file_that_cannot_be_written_for_a_while() {
         bus.publish_inbound(said(3)).await,
         Err(BusError::Store { .. })
     ));
-    let refused = first.settle(nanobot_bus::Settle::Ack).await;
+    let refused = first.settle(nanobot_bus::SettleOutcome::Ack).await;
     assert!(
         matches!(refused, Err(BusError::Store { .. })),
         "{refused:?}"

@@ -1,10 +1,12 @@
 //! Statements that read or change the rows of the ledger.
 //!
-//! Decision: [`Standing`] decides which state follows which outcome; this module only loads and
+//! Decision: [`EntryProgress`] decides which state follows which outcome; this module only loads and
 //! stores it. A row whose message cannot be parsed is settled as failed when its turn comes, so
 //! that it does not block the rows after it.
 
-use nanobot_bus::{BusError, EntryState, Handout, Progress, Queue, Queued, Settle, Standing};
+use nanobot_bus::{
+    BusError, DeliveryProgress, EntryProgress, EntryState, Handout, Queue, Queued, SettleOutcome,
+};
 use nanobot_types::ChannelName;
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
 
@@ -101,7 +103,7 @@ pub(super) fn take_back(
 }
 
 /// A message that was handed out.
-pub(super) type Taken<T> = (Handout, T, Progress);
+pub(super) type Taken<T> = (Handout, T, DeliveryProgress);
 
 /// Hands out the first entries of a consumer that are pending, due and not in flight, at most
 /// `most` of them.
@@ -143,8 +145,9 @@ pub(super) fn hand_out<T: Queued>(
                     error = &error as &dyn std::error::Error,
                     "a stored message cannot be read"
                 );
-                let why = Settle::Fail(format!("the stored message cannot be read: {error}"));
-                let Progress { attempt, .. } = row.standing.hand_out();
+                let why =
+                    SettleOutcome::Fail(format!("the stored message cannot be read: {error}"));
+                let DeliveryProgress { attempt, .. } = row.standing.hand_out();
                 if !row.standing.settle(T::QUEUE, &why, attempt) {
                     break;
                 }
@@ -180,7 +183,7 @@ pub(super) fn settle(
     connection: &Connection,
     queue: Queue,
     handout: Handout,
-    outcome: &Settle,
+    outcome: &SettleOutcome,
     due: Option<Millis>,
     now: Millis,
 ) -> rusqlite::Result<Result<(), BusError>> {
@@ -196,7 +199,7 @@ pub(super) fn settle(
         return Ok(Err(conflict(entry, row.standing.state)));
     }
     if let Some(due) = due {
-        row.out = if let Settle::PutOff(_) = outcome {
+        row.out = if let SettleOutcome::PutOff(_) = outcome {
             PUT_OFF
         } else {
             0
@@ -264,7 +267,7 @@ pub(super) fn prune(
 /// The columns of a row that change.
 #[derive(Clone, Debug, PartialEq)]
 struct Moving {
-    standing: Standing,
+    standing: EntryProgress,
     /// Serial of the handout in flight; 0 if there is none, [`PUT_OFF`] if the entry was deferred.
     out: i64,
     /// The time at which it is due; 0 for now.
@@ -291,7 +294,7 @@ fn load(connection: &Connection, entry: u64) -> rusqlite::Result<Option<Moving>>
         )?
         .query_row([entry], |row| {
             Ok(Moving {
-                standing: Standing {
+                standing: EntryProgress {
                     state: state(row, 0)?,
                     why: row.get(1)?,
                     attempts: row.get(2)?,

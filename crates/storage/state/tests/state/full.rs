@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use nanobot_bus::{Accepted, Bus as _, BusError, Ledger as _, LedgerFilter, Queue, Settle};
+use nanobot_bus::{Accepted, Bus as _, BusError, Ledger as _, LedgerFilter, Queue, SettleOutcome};
 use nanobot_state::SqliteBus;
 use nanobot_types::InboundMessage;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -131,8 +131,8 @@ async fn on_a_tiny_file_system() {
         let delivery = next(&mut subscription).await;
         // The log may fill the remaining space; it is truncated then, and the next attempt has
         // space.
-        if delivery.settle(Settle::Ack).await.is_err() {
-            delivery.settle(Settle::Ack).await.unwrap();
+        if delivery.settle(SettleOutcome::Ack).await.is_err() {
+            delivery.settle(SettleOutcome::Ack).await.unwrap();
         }
     }
     let mut output = std::io::stdout().lock();
@@ -208,7 +208,7 @@ async fn outlive(bus: SqliteBus, database: &Path, lift: impl FnOnce()) {
     for _ in 0..number {
         next(&mut subscription)
             .await
-            .settle(Settle::Ack)
+            .settle(SettleOutcome::Ack)
             .await
             .unwrap();
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use futures_util::future::join_all;
-use nanobot_bus::{Bus as _, EntryState, Ledger as _, LedgerFilter, Queue, Settle};
+use nanobot_bus::{Bus as _, EntryState, Ledger as _, LedgerFilter, Queue, SettleOutcome};
 use nanobot_state::SqliteBus;
 
 use crate::{next, open, reply, said};
@@ -125,7 +125,7 @@ async fn the_process_that_is_killed() {
         loop {
             let delivery = next(&mut subscription).await;
             let key = delivery.message.key.clone();
-            delivery.settle(Settle::Begin).await.unwrap();
+            delivery.settle(SettleOutcome::Begin).await.unwrap();
             delivery.ack().await.unwrap();
             say(&format!("settled outbound {key}"));
         }

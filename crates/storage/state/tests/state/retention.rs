@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use nanobot_bus::{
-    Accepted, Bus as _, BusError, EntryState, Ledger as _, LedgerFilter, Queue, Settle,
+    Accepted, Bus as _, BusError, EntryState, Ledger as _, LedgerFilter, Queue, SettleOutcome,
 };
 use rusqlite::Connection;
 
@@ -49,7 +49,7 @@ async fn a_wait_across_a_restart_is_limited() {
     let mut subscription = bus.outbound(&"telegram".into()).await.unwrap();
     next(&mut subscription)
         .await
-        .settle(Settle::RetryIn(Duration::from_secs(30 * 24 * 3600)))
+        .settle(SettleOutcome::RetryIn(Duration::from_secs(30 * 24 * 3600)))
         .await
         .unwrap();
     bus.close().await;

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
-use nanobot_bus::{BusError, REDELIVERY_DELAY, Settle};
+use nanobot_bus::{BusError, REDELIVERY_DELAY, SettleOutcome};
 use nanobot_session::TurnOutcome;
 use nanobot_types::{InboundMessage, OutboundKey, OutboundKind, OutboundMessage, SessionKey};
 use tokio::sync::mpsc;
@@ -138,7 +138,7 @@ impl Lane {
             .is_none();
         if closes && queued.begun {
             // The fault may outlast several restarts, which must not use up attempts.
-            settle(&[&queued], &Settle::PutOff(Duration::ZERO)).await;
+            settle(&[&queued], &SettleOutcome::PutOff(Duration::ZERO)).await;
         }
         self.next.push_front(queued);
     }
@@ -174,7 +174,7 @@ impl Lane {
         if was_stopped && !brings_result {
             let handled = settle(
                 &[queued],
-                &Settle::Discard("stopped before it began".to_owned()),
+                &SettleOutcome::Discard("stopped before it began".to_owned()),
             )
             .await;
             self.shared.turn_ended(&queued.delivery.message);
@@ -270,7 +270,7 @@ impl Lane {
             .await;
         match noted {
             Ok(_) => {
-                let handled = settle(&[queued], &Settle::Ack).await;
+                let handled = settle(&[queued], &SettleOutcome::Ack).await;
                 self.shared.turn_ended(message);
                 handled
             }
@@ -367,7 +367,7 @@ impl Lane {
             }
         }
         let answered: Vec<&Queued> = std::iter::once(queued).chain(&self.steered).collect();
-        let handled = settle(&answered, &Settle::Ack).await;
+        let handled = settle(&answered, &SettleOutcome::Ack).await;
         answered
             .iter()
             .for_each(|queued| self.shared.turn_ended(&queued.delivery.message));
@@ -441,7 +441,7 @@ impl Lane {
         }
         let handled = settle(
             &[queued],
-            &Settle::Fail("handling it failed repeatedly".to_owned()),
+            &SettleOutcome::Fail("handling it failed repeatedly".to_owned()),
         )
         .await;
         self.shared.turn_ended(message);
@@ -451,7 +451,7 @@ impl Lane {
 
 /// Settles several messages with the same outcome. A message that cannot be settled is redelivered,
 /// and its journal then shows that it was handled.
-async fn settle(messages: &[&Queued], outcome: &Settle) -> Handled {
+async fn settle(messages: &[&Queued], outcome: &SettleOutcome) -> Handled {
     // Settle them together, so that a ledger that syncs does so once for all.
     let settled = join_all(
         messages

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use nanobot_bus::{Accepted, EntryState, LedgerFilter, Queue, Settle};
+use nanobot_bus::{Accepted, EntryState, LedgerFilter, Queue, SettleOutcome};
 
 use super::{Seen, WholeBus, all_seen, channel, hold, next, reply, said};
 use crate::conformance::same;
@@ -22,14 +22,14 @@ pub(super) async fn inbound_survives<B: WholeBus>(
     first.context("a first")?.ack().await?;
     second
         .context("a second")?
-        .settle(Settle::RetryIn(Duration::ZERO))
+        .settle(SettleOutcome::RetryIn(Duration::ZERO))
         .await?;
     third
         .context("a third")?
-        .settle(Settle::Fail("no".to_owned()))
+        .settle(SettleOutcome::Fail("no".to_owned()))
         .await?;
     let fourth = held.next().context("a fourth")?;
-    fourth.settle(Settle::Begin).await?;
+    fourth.settle(SettleOutcome::Begin).await?;
     let before = bus.list(Queue::Inbound, LedgerFilter::All, 10).await?;
     let settled = |entries: Vec<nanobot_bus::LedgerEntry>| -> Vec<_> {
         entries
@@ -96,13 +96,17 @@ pub(super) async fn outbound_survives<B: WholeBus>(
     let held = hold(&mut subscription, 5).await?;
     for (position, delivery) in held.iter().enumerate() {
         match position {
-            0 => delivery.settle(Settle::Ack).await?,
-            1 => delivery.settle(Settle::Begin).await?,
+            0 => delivery.settle(SettleOutcome::Ack).await?,
+            1 => delivery.settle(SettleOutcome::Begin).await?,
             2 => {
-                delivery.settle(Settle::Begin).await?;
-                delivery.settle(Settle::PartSent(0)).await?;
+                delivery.settle(SettleOutcome::Begin).await?;
+                delivery.settle(SettleOutcome::PartSent(0)).await?;
             }
-            3 => delivery.settle(Settle::Uncertain("?".to_owned())).await?,
+            3 => {
+                delivery
+                    .settle(SettleOutcome::Uncertain("?".to_owned()))
+                    .await?
+            }
             _ => {}
         }
     }

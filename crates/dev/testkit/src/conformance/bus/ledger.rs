@@ -4,30 +4,37 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use nanobot_bus::{Bus, BusError, EntryState, Ledger, LedgerEntry, LedgerFilter, Queue, Settle};
+use nanobot_bus::{
+    Bus, BusError, EntryState, Ledger, LedgerEntry, LedgerFilter, Queue, SettleOutcome,
+};
 
 use super::{Seen, channel, next, reply, said, seen};
 use crate::conformance::same;
 
 /// Returns each outcome with the states it leads to, inbound and outbound, and the recorded reason.
-fn ends() -> Vec<(Settle, EntryState, EntryState, Option<String>)> {
+fn ends() -> Vec<(SettleOutcome, EntryState, EntryState, Option<String>)> {
     let why = "because".to_owned();
     vec![
-        (Settle::Ack, EntryState::Answered, EntryState::Sent, None),
         (
-            Settle::Uncertain(why.clone()),
+            SettleOutcome::Ack,
+            EntryState::Answered,
+            EntryState::Sent,
+            None,
+        ),
+        (
+            SettleOutcome::Uncertain(why.clone()),
             EntryState::Failed,
             EntryState::Uncertain,
             Some(why.clone()),
         ),
         (
-            Settle::Fail(why.clone()),
+            SettleOutcome::Fail(why.clone()),
             EntryState::Failed,
             EntryState::Failed,
             Some(why.clone()),
         ),
         (
-            Settle::Discard(why.clone()),
+            SettleOutcome::Discard(why.clone()),
             EntryState::Dropped,
             EntryState::Expired,
             Some(why),
@@ -50,9 +57,9 @@ pub(super) async fn outcomes(bus: &(impl Bus + Ledger)) -> anyhow::Result<()> {
             &EntryState::Pending,
         )?;
         to_person
-            .settle(Settle::Extend(Duration::from_secs(1)))
+            .settle(SettleOutcome::Extend(Duration::from_secs(1)))
             .await?;
-        to_person.settle(Settle::Begin).await?;
+        to_person.settle(SettleOutcome::Begin).await?;
         same(
             "it is being sent",
             &newest(bus, Queue::Outbound).await?.state,
@@ -84,7 +91,11 @@ pub(super) async fn outcomes(bus: &(impl Bus + Ledger)) -> anyhow::Result<()> {
             &bus.show(&entry.id).await?,
             &entry,
         )?;
-        for again in [Settle::Ack, Settle::RetryIn(Duration::ZERO), Settle::Begin] {
+        for again in [
+            SettleOutcome::Ack,
+            SettleOutcome::RetryIn(Duration::ZERO),
+            SettleOutcome::Begin,
+        ] {
             let refused = to_person.settle(again.clone()).await;
             let conflict =
                 matches!(&refused, Err(BusError::Conflict { state, .. }) if *state == sent);
@@ -119,9 +130,9 @@ pub(super) async fn listing(bus: &(impl Bus + Ledger)) -> anyhow::Result<()> {
     bus.publish_inbound(said("1")).await?;
     let mut subscription = bus.outbound(&channel()).await?;
     let outcomes = [
-        Settle::Ack,
-        Settle::Fail("no".to_owned()),
-        Settle::Uncertain("?".to_owned()),
+        SettleOutcome::Ack,
+        SettleOutcome::Fail("no".to_owned()),
+        SettleOutcome::Uncertain("?".to_owned()),
     ];
     for outcome in outcomes {
         next(&mut subscription).await?.settle(outcome).await?;
@@ -176,7 +187,7 @@ pub(super) async fn a_person_decides(bus: &(impl Bus + Ledger)) -> anyhow::Resul
     let mut subscription = bus.inbound().await?;
     next(&mut subscription)
         .await?
-        .settle(Settle::Fail("no".to_owned()))
+        .settle(SettleOutcome::Fail("no".to_owned()))
         .await?;
     let id = newest(bus, Queue::Inbound).await?.id;
     bus.retry(&id).await?;
@@ -212,7 +223,7 @@ pub(super) async fn a_person_decides(bus: &(impl Bus + Ledger)) -> anyhow::Resul
     bus.retry(&id).await?;
     next(&mut subscription)
         .await?
-        .settle(Settle::Fail("no".to_owned()))
+        .settle(SettleOutcome::Fail("no".to_owned()))
         .await?;
     bus.discard(&id).await?;
     same(
@@ -233,9 +244,11 @@ pub(super) async fn a_person_decides(bus: &(impl Bus + Ledger)) -> anyhow::Resul
     )?;
     let mut subscription = bus.outbound(&channel()).await?;
     let delivery = next(&mut subscription).await?;
-    delivery.settle(Settle::Begin).await?;
-    delivery.settle(Settle::PartSent(0)).await?;
-    delivery.settle(Settle::Uncertain("?".to_owned())).await?;
+    delivery.settle(SettleOutcome::Begin).await?;
+    delivery.settle(SettleOutcome::PartSent(0)).await?;
+    delivery
+        .settle(SettleOutcome::Uncertain("?".to_owned()))
+        .await?;
     let marker = reply(3);
     bus.publish_outbound(marker.clone()).await?;
     same(

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use nanobot_bus::{Bus, BusError, EntryState, REDELIVERY_DELAY, Settle};
+use nanobot_bus::{Bus, BusError, EntryState, REDELIVERY_DELAY, SettleOutcome};
 use tokio::time::Instant;
 
 use super::{Seen, all_seen, channel, hold, next, reply, said, seen};
@@ -92,7 +92,7 @@ pub(super) async fn retries_wait(bus: &impl Bus) -> anyhow::Result<()> {
     let mut subscription = bus.inbound().await?;
     next(&mut subscription)
         .await?
-        .settle(Settle::RetryIn(Duration::MAX))
+        .settle(SettleOutcome::RetryIn(Duration::MAX))
         .await?;
     let other = next(&mut subscription).await?;
     same(
@@ -101,7 +101,7 @@ pub(super) async fn retries_wait(bus: &impl Bus) -> anyhow::Result<()> {
         &Seen::first(second.clone()),
     )?;
     let asked_at = Instant::now();
-    other.settle(Settle::RetryIn(DELAY)).await?;
+    other.settle(SettleOutcome::RetryIn(DELAY)).await?;
     let again = next(&mut subscription).await?;
     same(
         "it comes back, and a long wait holds up nobody",
@@ -123,10 +123,10 @@ pub(super) async fn retries_wait(bus: &impl Bus) -> anyhow::Result<()> {
         &marker.message.content,
         &"marker".to_owned(),
     )?;
-    marker.settle(Settle::PutOff(Duration::ZERO)).await?;
+    marker.settle(SettleOutcome::PutOff(Duration::ZERO)).await?;
     let marker = next(&mut subscription).await?;
     same("what was put off was not tried", &marker.attempt, &1)?;
-    marker.settle(Settle::PutOff(Duration::MAX)).await?;
+    marker.settle(SettleOutcome::PutOff(Duration::MAX)).await?;
     let last = said("last");
     bus.publish_inbound(last.clone()).await?;
     same(
@@ -153,7 +153,7 @@ pub(super) async fn attempts(bus: &impl Bus) -> anyhow::Result<()> {
     let mut subscription = bus.inbound().await?;
     let held = hold(&mut subscription, 3).await?;
     let begun = held.first().context("a first")?;
-    begun.settle(Settle::Begin).await?;
+    begun.settle(SettleOutcome::Begin).await?;
     drop((held, subscription));
     let [first, second, third] = messages;
     let mut subscription = bus.inbound().await?;
@@ -169,9 +169,11 @@ pub(super) async fn attempts(bus: &impl Bus) -> anyhow::Result<()> {
         &expected,
     )?;
     let begun = held.remove(0);
-    begun.settle(Settle::Begin).await?;
-    begun.settle(Settle::Begin).await?;
-    begun.settle(Settle::Extend(Duration::from_secs(1))).await?;
+    begun.settle(SettleOutcome::Begin).await?;
+    begun.settle(SettleOutcome::Begin).await?;
+    begun
+        .settle(SettleOutcome::Extend(Duration::from_secs(1)))
+        .await?;
     drop((begun, held, subscription));
     let mut subscription = bus.inbound().await?;
     let begun = next(&mut subscription).await?;
@@ -180,8 +182,8 @@ pub(super) async fn attempts(bus: &impl Bus) -> anyhow::Result<()> {
         &seen(&begun),
         &Seen::again(first.clone(), 4),
     )?;
-    begun.settle(Settle::Begin).await?;
-    begun.settle(Settle::PutOff(Duration::ZERO)).await?;
+    begun.settle(SettleOutcome::Begin).await?;
+    begun.settle(SettleOutcome::PutOff(Duration::ZERO)).await?;
     drop(subscription);
     let mut subscription = bus.inbound().await?;
     let mut again = hold(&mut subscription, 3).await?;
@@ -203,16 +205,18 @@ pub(super) async fn doubt(bus: &impl Bus) -> anyhow::Result<()> {
     bus.publish_outbound(message.clone()).await?;
     let mut subscription = bus.outbound(&channel()).await?;
     let delivery = next(&mut subscription).await?;
-    delivery.settle(Settle::Begin).await?;
-    delivery.settle(Settle::RetryIn(Duration::ZERO)).await?;
+    delivery.settle(SettleOutcome::Begin).await?;
+    delivery
+        .settle(SettleOutcome::RetryIn(Duration::ZERO))
+        .await?;
     let delivery = next(&mut subscription).await?;
     same(
         "a refused send is no doubt",
         &seen(&delivery),
         &Seen::again(message.clone(), 2),
     )?;
-    delivery.settle(Settle::Begin).await?;
-    delivery.settle(Settle::PartSent(0)).await?;
+    delivery.settle(SettleOutcome::Begin).await?;
+    delivery.settle(SettleOutcome::PartSent(0)).await?;
     drop(delivery);
     let delivery = next(&mut subscription).await?;
     let doubtful = |attempt| Seen {
@@ -225,16 +229,20 @@ pub(super) async fn doubt(bus: &impl Bus) -> anyhow::Result<()> {
         &seen(&delivery),
         &doubtful(3),
     )?;
-    delivery.settle(Settle::Begin).await?;
-    delivery.settle(Settle::RetryIn(Duration::ZERO)).await?;
+    delivery.settle(SettleOutcome::Begin).await?;
+    delivery
+        .settle(SettleOutcome::RetryIn(Duration::ZERO))
+        .await?;
     let delivery = next(&mut subscription).await?;
     same(
         "a refusal does not lift an older doubt",
         &seen(&delivery),
         &doubtful(4),
     )?;
-    delivery.settle(Settle::PartSent(1)).await?;
-    delivery.settle(Settle::RetryIn(Duration::ZERO)).await?;
+    delivery.settle(SettleOutcome::PartSent(1)).await?;
+    delivery
+        .settle(SettleOutcome::RetryIn(Duration::ZERO))
+        .await?;
     let delivery = next(&mut subscription).await?;
     let sure = Seen {
         parts_sent: 2,
@@ -246,7 +254,7 @@ pub(super) async fn doubt(bus: &impl Bus) -> anyhow::Result<()> {
     bus.publish_inbound(question.clone()).await?;
     let mut subscription = bus.inbound().await?;
     let delivery = next(&mut subscription).await?;
-    delivery.settle(Settle::Begin).await?;
+    delivery.settle(SettleOutcome::Begin).await?;
     drop(subscription);
     let mut subscription = bus.inbound().await?;
     same(
@@ -264,9 +272,9 @@ pub(super) async fn earlier_holders(bus: &impl Bus) -> anyhow::Result<()> {
     let mut subscription = bus.outbound(&channel()).await?;
     let new = next(&mut subscription).await?;
     for outcome in [
-        Settle::Begin,
-        Settle::PartSent(0),
-        Settle::RetryIn(Duration::ZERO),
+        SettleOutcome::Begin,
+        SettleOutcome::PartSent(0),
+        SettleOutcome::RetryIn(Duration::ZERO),
     ] {
         let refused = old.settle(outcome.clone()).await;
         let pending = matches!(
@@ -282,7 +290,7 @@ pub(super) async fn earlier_holders(bus: &impl Bus) -> anyhow::Result<()> {
         );
     }
     old.ack().await?;
-    let refused = new.settle(Settle::Begin).await;
+    let refused = new.settle(SettleOutcome::Begin).await;
     let sent = matches!(
         refused,
         Err(BusError::Conflict {
