@@ -11,7 +11,7 @@ use nanobot_context::{ContextBuilder, ContextSettings};
 use nanobot_memory::MarkdownStore;
 use nanobot_provider::{Candidate, Generation, ProviderRouter, RetryPolicy};
 use nanobot_session::{Durability, JsonlStore, SessionPaths};
-use nanobot_state::{SqliteBus, StateDb, Survives};
+use nanobot_state::{CommitDurability, SqliteBus, StateDb};
 use nanobot_tool::Registry;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -50,8 +50,8 @@ impl Assembly {
         let workspace = home.path().join("workspace");
         std::fs::create_dir_all(&workspace)?;
         let survives = match shape.durability {
-            Durability::Disk => Survives::PowerCut,
-            Durability::Os => Survives::ProcessEnd,
+            Durability::Disk => CommitDurability::PowerCut,
+            Durability::Os => CommitDurability::ProcessEnd,
         };
         let bus = SqliteBus::open(StateDb::open_for(home.path().join("state.db"), survives).await?)
             .await?;

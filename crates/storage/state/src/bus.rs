@@ -27,7 +27,7 @@ use nanobot_types::{ChannelName, InboundMessage, OutboundMessage};
 use crate::clock::millis;
 use crate::database::Durability;
 use crate::{StateDb, StateError};
-use rows::Place;
+use rows::QueueKey;
 
 /// Longest remaining wait of a delayed message after a restart, so that a clock that was set back
 /// does not hold it for days.
@@ -106,7 +106,7 @@ impl SqliteBus {
             source: Box::new(source),
         })?;
         let channel = message.consumer().cloned();
-        let place = Place::of::<T>(channel.as_ref());
+        let place = QueueKey::of::<T>(channel.as_ref());
         let consumers = Arc::clone(&self.consumers);
         let entry = self
             .db
@@ -134,8 +134,8 @@ impl SqliteBus {
         channel: Option<&ChannelName>,
     ) -> Result<Subscription<T>, BusError> {
         let seat = consumer.take_seat()?;
-        let place = Place::of::<T>(channel);
-        let lane = Lane {
+        let place = QueueKey::of::<T>(channel);
+        let lane = SqliteBacklog {
             bus: self.clone(),
             consumer,
             place: place.clone(),
@@ -179,14 +179,14 @@ impl Bus for SqliteBus {
 }
 
 /// One consumer's view of the table.
-struct Lane<T> {
+struct SqliteBacklog<T> {
     bus: SqliteBus,
     consumer: Arc<Consumer<T>>,
-    place: Place,
+    place: QueueKey,
 }
 
 #[async_trait]
-impl<T: Queued> Backlog<T> for Lane<T> {
+impl<T: Queued> Backlog<T> for SqliteBacklog<T> {
     async fn take(&self, returned: &[Handout]) -> Result<BacklogBatch<T>, BusError> {
         let clock = self.bus.db.clock();
         let (now, again) = (clock.now(), clock.after(REDELIVERY_DELAY));
@@ -208,8 +208,8 @@ impl<T: Queued> Backlog<T> for Lane<T> {
             })
             .await
             .map_err(|refusal| refusal.bus("hand out messages"))?;
-        let deliver = |(handout, message, progress): rows::Taken<T>| {
-            let held = Held {
+        let deliver = |(handout, message, progress): rows::TakenRow<T>| {
+            let held = SqliteSettlement {
                 bus: self.bus.clone(),
                 guard: self.consumer.watch(handout),
             };
@@ -227,13 +227,13 @@ impl<T: Queued> Backlog<T> for Lane<T> {
 }
 
 /// A delivery in flight.
-struct Held<T> {
+struct SqliteSettlement<T> {
     bus: SqliteBus,
     guard: HandoutGuard<T>,
 }
 
 #[async_trait]
-impl<T: Queued> Settlement for Held<T> {
+impl<T: Queued> Settlement for SqliteSettlement<T> {
     async fn settle(&self, outcome: SettleOutcome) -> Result<(), BusError> {
         let clock = self.bus.db.clock();
         let now = clock.now();

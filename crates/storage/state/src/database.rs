@@ -15,15 +15,15 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::StateError;
 use crate::clock::Clock;
-use writer::{Command, Job, Writer};
-pub(crate) use writer::{Durability, Fault};
+use writer::{DatabaseWriter, WriteJob, WriterCommand};
+pub(crate) use writer::{Durability, WriteFault};
 
 /// Maximum number of queued jobs; more callers have to wait.
 const QUEUE: usize = 1024;
 
 /// The worst event that committed data survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Survives {
+pub enum CommitDurability {
     /// A power cut: a commit waits for the disk where that matters.
     #[default]
     PowerCut,
@@ -36,7 +36,7 @@ pub enum Survives {
 /// clone is dropped.
 #[derive(Clone)]
 pub struct StateDb {
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<WriterCommand>,
     clock: Clock,
     path: Arc<Path>,
     moved_aside: Option<Arc<Path>>,
@@ -51,7 +51,7 @@ impl StateDb {
     /// Returns [`StateError::Io`], [`StateError::Database`] (also if another program keeps the file
     /// locked), [`StateError::Newer`], [`StateError::Foreign`] or [`StateError::NoWriteAheadLog`].
     pub async fn open(path: impl Into<PathBuf>) -> Result<Self, StateError> {
-        Self::open_for(path, Survives::PowerCut).await
+        Self::open_for(path, CommitDurability::PowerCut).await
     }
 
     /// Opens the file like [`StateDb::open`], with the given guarantee for committed data.
@@ -60,7 +60,7 @@ impl StateDb {
     /// Returns the same errors as [`StateDb::open`].
     pub async fn open_for(
         path: impl Into<PathBuf>,
-        survives: Survives,
+        survives: CommitDurability,
     ) -> Result<Self, StateError> {
         let path = path.into();
         let (commands, queue) = mpsc::channel(QUEUE);
@@ -111,7 +111,7 @@ impl StateDb {
     /// or [`BusError::Closed`].
     pub async fn close(&self) {
         let (told, closed) = oneshot::channel();
-        if self.commands.send(Command::Close(told)).await.is_ok() {
+        if self.commands.send(WriterCommand::Close(told)).await.is_ok() {
             // An error means that another clone closed it first.
             drop(closed.await);
         }
@@ -126,7 +126,7 @@ impl StateDb {
         &self,
         durability: Durability,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Result<T, Refusal> {
+    ) -> Result<T, JobError> {
         self.write_then(durability, work, |_| {}).await
     }
 
@@ -137,9 +137,9 @@ impl StateDb {
         durability: Durability,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
         then: impl FnOnce(&T) + Send + 'static,
-    ) -> Result<T, Refusal> {
+    ) -> Result<T, JobError> {
         let (answer, answered) = oneshot::channel();
-        let task = Task {
+        let task = DatabaseTask {
             durability,
             work: Some(work),
             then,
@@ -147,13 +147,13 @@ impl StateDb {
             answer,
         };
         self.commands
-            .send(Command::Run(Box::new(task)))
+            .send(WriterCommand::Run(Box::new(task)))
             .await
-            .map_err(|_closed| Refusal::Closed)?;
+            .map_err(|_closed| JobError::Closed)?;
         answered
             .await
-            .map_err(|_closed| Refusal::Closed)?
-            .map_err(Refusal::Failed)
+            .map_err(|_closed| JobError::Closed)?
+            .map_err(JobError::Failed)
     }
 }
 
@@ -168,16 +168,16 @@ impl fmt::Debug for StateDb {
 /// Runs the database thread.
 fn serve(
     path: &Path,
-    survives: Survives,
+    survives: CommitDurability,
     opened: oneshot::Sender<Result<Option<PathBuf>, StateError>>,
-    commands: mpsc::Receiver<Command>,
+    commands: mpsc::Receiver<WriterCommand>,
 ) {
     // If `send` fails, the caller of `open` is gone, and there is nothing to do.
     match opening::open(path) {
         Ok(database) => {
             if opened.send(Ok(database.moved_aside)).is_ok() {
                 let connection = database.connection;
-                Writer {
+                DatabaseWriter {
                     connection,
                     commands,
                     survives,
@@ -194,12 +194,12 @@ fn serve(
 
 /// Reason why a job was not done.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum JobError {
     Closed,
-    Failed(Fault),
+    Failed(WriteFault),
 }
 
-impl Refusal {
+impl JobError {
     pub(crate) fn bus(self, action: &'static str) -> BusError {
         match self {
             Self::Closed => BusError::Closed,
@@ -223,15 +223,15 @@ impl Refusal {
 }
 
 /// A job made of two closures.
-struct Task<W, A, T> {
+struct DatabaseTask<W, A, T> {
     durability: Durability,
     work: Option<W>,
     then: A,
     done: Option<T>,
-    answer: oneshot::Sender<Result<T, Fault>>,
+    answer: oneshot::Sender<Result<T, WriteFault>>,
 }
 
-impl<W, A, T> Job for Task<W, A, T>
+impl<W, A, T> WriteJob for DatabaseTask<W, A, T>
 where
     W: FnOnce(&Connection) -> rusqlite::Result<T> + Send,
     A: FnOnce(&T) + Send,
@@ -248,7 +248,7 @@ where
         Ok(())
     }
 
-    fn finish(self: Box<Self>, outcome: Result<(), Fault>) {
+    fn finish(self: Box<Self>, outcome: Result<(), WriteFault>) {
         let Self {
             then, done, answer, ..
         } = *self;

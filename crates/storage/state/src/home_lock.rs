@@ -32,7 +32,7 @@ pub struct HomeLock {
 
 /// The process that owns a home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Holder {
+pub struct LockHolder {
     /// Its process id, if it can be read.
     pub pid: Option<u32>,
 }
@@ -82,7 +82,7 @@ impl HomeLock {
     ///
     /// # Errors
     /// Returns [`StateError::Io`] if the lock file cannot be opened or locked.
-    pub fn holder(home: &Path) -> Result<Option<Holder>, StateError> {
+    pub fn holder(home: &Path) -> Result<Option<LockHolder>, StateError> {
         let path = home.join(FILE);
         let fault = |source| StateError::Io {
             action: "look at the lock",
@@ -99,7 +99,7 @@ impl HomeLock {
                 drop(file.unlock());
                 Ok(None)
             }
-            Err(TryLockError::WouldBlock) => Ok(Some(Holder {
+            Err(TryLockError::WouldBlock) => Ok(Some(LockHolder {
                 pid: read_pid(&mut file),
             })),
             Err(TryLockError::Error(source)) => Err(fault(source)),

@@ -24,8 +24,8 @@ use nanobot_session::{
 };
 use rusqlite::Connection;
 
-use database::Family;
-use query::{Found, Place, Within};
+use database::Corpus;
+use query::{Match, SearchHit, SearchScope};
 
 /// Maximum number of hits of one search.
 const MOST_HITS: usize = 100;
@@ -34,11 +34,11 @@ const MOST_HITS: usize = 100;
 /// first search. Clones share the index.
 #[derive(Clone, Debug)]
 pub struct SearchIndex {
-    shared: Arc<Shared>,
+    shared: Arc<IndexInner>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct IndexInner {
     path: PathBuf,
     memory: MemoryFolders,
     sessions: SessionPaths,
@@ -49,7 +49,7 @@ impl SearchIndex {
     /// Creates an index in the file `path` over these folders.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>, memory: MemoryFolders, sessions: SessionPaths) -> Self {
-        let shared = Shared {
+        let shared = IndexInner {
             path: path.into(),
             memory,
             sessions,
@@ -63,24 +63,24 @@ impl SearchIndex {
     /// Runs file work on a blocking thread.
     async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Shared) -> rusqlite::Result<T> + Send + 'static,
+        work: impl FnOnce(&IndexInner) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, Box<dyn std::error::Error + Send + Sync>> {
         let shared = self.shared.clone();
         Ok(tokio::task::spawn_blocking(move || work(&shared)).await??)
     }
 }
 
-impl Shared {
+impl IndexInner {
     /// Brings the index of the folders up to date and queries it. A damaged index is recreated
     /// once.
     fn ask(
         &self,
-        family: Family,
+        family: Corpus,
         folders: &[PathBuf],
         query: &str,
-        within: &Within,
+        within: &SearchScope,
         limit: usize,
-    ) -> rusqlite::Result<Vec<Found>> {
+    ) -> rusqlite::Result<Vec<SearchHit>> {
         let terms = terms::asked(query);
         if terms.is_empty() || limit == 0 {
             return Ok(Vec::new());
@@ -128,16 +128,16 @@ impl MemorySearch for SearchIndex {
             .collect::<Result<Vec<_>, _>>()?;
         let query = query.to_owned();
         let asked = self.blocking(move |shared| {
-            let within = Within::Folders(folders.clone());
-            shared.ask(Family::Memory, &folders, &query, &within, limit)
+            let within = SearchScope::Folders(folders.clone());
+            shared.ask(Corpus::Memory, &folders, &query, &within, limit)
         });
         let found = asked.await.map_err(MemoryError::Search)?;
         Ok(found
             .into_iter()
             .map(
-                |Found {
+                |SearchHit {
                      place:
-                         Place {
+                         Match {
                              path, line, score, ..
                          },
                      excerpt,
@@ -164,21 +164,21 @@ impl SessionSearch for SearchIndex {
         let (reach, query) = (reach.clone(), query.to_owned());
         let asked = self.blocking(move |shared| {
             let folders = shared.sessions.searched();
-            let within = Within::Sessions {
+            let within = SearchScope::Sessions {
                 folders: folders.clone(),
                 reach,
             };
-            shared.ask(Family::Sessions, &folders, &query, &within, limit)
+            shared.ask(Corpus::Sessions, &folders, &query, &within, limit)
         });
         let found = asked.await.map_err(SessionSearchError)?;
-        let hit = |found: Found| {
-            let Found {
+        let hit = |found: SearchHit| {
+            let SearchHit {
                 place,
                 excerpt,
                 role,
                 at,
             } = found;
-            let Place {
+            let Match {
                 path,
                 line,
                 seq,

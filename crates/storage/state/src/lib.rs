@@ -17,7 +17,7 @@ mod home_lock;
 mod index;
 
 pub use bus::SqliteBus;
-pub use database::{StateDb, Survives};
+pub use database::{CommitDurability, StateDb};
 pub use error::StateError;
-pub use home_lock::{Holder, HomeLock};
+pub use home_lock::{HomeLock, LockHolder};
 pub use index::SearchIndex;

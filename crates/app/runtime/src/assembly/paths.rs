@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nanobot_config::Config;
 use nanobot_session::{Durability, JsonlStore, SessionPaths, SessionStore};
-use nanobot_state::Survives;
+use nanobot_state::CommitDurability;
 
 use super::rotating_file::RotatingFile;
 use super::settings::SessionsConfig;
@@ -40,11 +40,11 @@ pub fn session_store(config: &Config) -> Result<Arc<dyn SessionStore>, RuntimeEr
 }
 
 /// Failures that the ledger of a gateway survives: the same as its sessions.
-pub(crate) fn ledger_survives(config: &Config) -> Result<Survives, RuntimeError> {
+pub(crate) fn ledger_survives(config: &Config) -> Result<CommitDurability, RuntimeError> {
     Ok(
         match config.section::<SessionsConfig>("sessions")?.durability {
-            Durability::Disk => Survives::PowerCut,
-            Durability::Os => Survives::ProcessEnd,
+            Durability::Disk => CommitDurability::PowerCut,
+            Durability::Os => CommitDurability::ProcessEnd,
         },
     )
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nanobot_config::Config;
 use nanobot_control::{About, ChannelState, ControlClient, ControlError};
-use nanobot_state::{Holder, HomeLock};
+use nanobot_state::{HomeLock, LockHolder};
 use tokio::time::Instant;
 
 use crate::{RuntimeError, control_socket};
@@ -34,7 +34,7 @@ pub(crate) async fn connect(config: &Config) -> Result<Option<ControlClient>, Ru
             Err(ControlError::Unsupported) => return Ok(None),
             Err(error) => error,
         };
-        let Some(Holder { pid }) = HomeLock::holder(home)? else {
+        let Some(LockHolder { pid }) = HomeLock::holder(home)? else {
             return Ok(None);
         };
         if begun.elapsed() >= ANSWER_WITHIN {

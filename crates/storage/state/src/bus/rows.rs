@@ -14,12 +14,12 @@ use crate::clock::Millis;
 
 /// The consumer of an entry: a queue and, for the outbound one, a channel.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct QueueKey {
     queue: &'static str,
     consumer: String,
 }
 
-impl Place {
+impl QueueKey {
     pub(super) fn of<T: Queued>(channel: Option<&ChannelName>) -> Self {
         Self {
             queue: queue_word(T::QUEUE),
@@ -50,7 +50,7 @@ pub(super) fn resume(connection: &Connection, latest_due: Millis) -> rusqlite::R
 /// Adds an entry and returns its number; `None` if an entry of this name exists.
 pub(super) fn accept(
     connection: &Connection,
-    place: &Place,
+    place: &QueueKey,
     name: &str,
     body: &str,
 ) -> rusqlite::Result<Option<u64>> {
@@ -69,7 +69,7 @@ const PUT_OFF: i64 = -1;
 
 /// Takes back all entries that are in flight to one consumer; deliveries that were begun are in
 /// doubt. Entries deferred by an earlier consumer become due at once.
-pub(super) fn take_back_all(connection: &Connection, place: &Place) -> rusqlite::Result<()> {
+pub(super) fn take_back_all(connection: &Connection, place: &QueueKey) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
             "UPDATE ledger SET in_doubt = in_doubt OR state = 'sending', state = 'pending', out = 0
@@ -103,17 +103,17 @@ pub(super) fn take_back(
 }
 
 /// A message that was handed out.
-pub(super) type Taken<T> = (Handout, T, DeliveryProgress);
+pub(super) type TakenRow<T> = (Handout, T, DeliveryProgress);
 
 /// Hands out the first entries of a consumer that are pending, due and not in flight, at most
 /// `most` of them.
 pub(super) fn hand_out<T: Queued>(
     connection: &Connection,
-    place: &Place,
+    place: &QueueKey,
     now: Millis,
     most: usize,
     serial: impl Fn() -> u64,
-) -> rusqlite::Result<Vec<Taken<T>>> {
+) -> rusqlite::Result<Vec<TakenRow<T>>> {
     connection
         .prepare_cached(
             "UPDATE ledger SET due_at = 0, out = 0
@@ -159,7 +159,10 @@ pub(super) fn hand_out<T: Queued>(
     Ok(taken)
 }
 
-fn first_ready(connection: &Connection, place: &Place) -> rusqlite::Result<Option<(u64, String)>> {
+fn first_ready(
+    connection: &Connection,
+    place: &QueueKey,
+) -> rusqlite::Result<Option<(u64, String)>> {
     connection
         .prepare_cached(
             "SELECT id, body FROM ledger
@@ -170,7 +173,10 @@ fn first_ready(connection: &Connection, place: &Place) -> rusqlite::Result<Optio
 }
 
 /// Returns the time at which a consumer's next waiting entry is due.
-pub(super) fn next_due(connection: &Connection, place: &Place) -> rusqlite::Result<Option<Millis>> {
+pub(super) fn next_due(
+    connection: &Connection,
+    place: &QueueKey,
+) -> rusqlite::Result<Option<Millis>> {
     connection
         .prepare_cached(
             "SELECT min(due_at) FROM ledger WHERE queue = ?1 AND consumer = ?2 AND due_at > 0",
@@ -266,7 +272,7 @@ pub(super) fn prune(
 
 /// The columns of a row that change.
 #[derive(Clone, Debug, PartialEq)]
-struct Moving {
+struct EntryRow {
     standing: EntryProgress,
     /// Serial of the handout in flight; 0 if there is none, [`PUT_OFF`] if the entry was deferred.
     out: i64,
@@ -275,7 +281,7 @@ struct Moving {
     settled_at: Option<Millis>,
 }
 
-impl Moving {
+impl EntryRow {
     fn is_out(&self, handout: Handout) -> bool {
         self.out == handout.serial.cast_signed()
     }
@@ -287,13 +293,13 @@ impl Moving {
     }
 }
 
-fn load(connection: &Connection, entry: u64) -> rusqlite::Result<Option<Moving>> {
+fn load(connection: &Connection, entry: u64) -> rusqlite::Result<Option<EntryRow>> {
     connection
         .prepare_cached(
             "SELECT state, why, attempts, parts_sent, in_doubt, out, due_at, settled_at FROM ledger WHERE id = ?1",
         )?
         .query_row([entry], |row| {
-            Ok(Moving {
+            Ok(EntryRow {
                 standing: EntryProgress {
                     state: state(row, 0)?,
                     why: row.get(1)?,
@@ -309,8 +315,8 @@ fn load(connection: &Connection, entry: u64) -> rusqlite::Result<Option<Moving>>
         .optional()
 }
 
-fn store(connection: &Connection, entry: u64, row: &Moving) -> rusqlite::Result<()> {
-    let Moving {
+fn store(connection: &Connection, entry: u64, row: &EntryRow) -> rusqlite::Result<()> {
+    let EntryRow {
         standing,
         out,
         due_at,

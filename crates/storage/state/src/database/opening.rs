@@ -14,7 +14,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::private;
-use super::schema::{self, Kind};
+use super::schema::{self, FileOrigin};
 use crate::StateError;
 
 /// Time to wait for another process that holds the file.
@@ -24,13 +24,13 @@ const BUSY: Duration = Duration::from_secs(5);
 const LOG_LIMIT: i64 = 4 << 20;
 
 /// An open database.
-pub(super) struct Opened {
+pub(super) struct OpenedDatabase {
     pub(super) connection: Connection,
     /// New path of a damaged predecessor.
     pub(super) moved_aside: Option<PathBuf>,
 }
 
-pub(super) fn open(path: &Path) -> Result<Opened, StateError> {
+pub(super) fn open(path: &Path) -> Result<OpenedDatabase, StateError> {
     let file_fault = |action| {
         move |source| StateError::Io {
             action,
@@ -43,12 +43,12 @@ pub(super) fn open(path: &Path) -> Result<Opened, StateError> {
     }
     private::create_file(path).map_err(file_fault("create"))?;
     match connect(path) {
-        Ok(connection) => Ok(Opened {
+        Ok(connection) => Ok(OpenedDatabase {
             connection,
             moved_aside: None,
         }),
-        Err(Refusal::Final(error)) => Err(error),
-        Err(Refusal::Damaged(what)) => {
+        Err(OpenError::Final(error)) => Err(error),
+        Err(OpenError::Damaged(what)) => {
             let aside = move_aside(path).map_err(file_fault("move aside the damaged"))?;
             tracing::warn!(
                 file = %path.display(),
@@ -59,12 +59,12 @@ pub(super) fn open(path: &Path) -> Result<Opened, StateError> {
             );
             private::create_file(path).map_err(file_fault("create"))?;
             match connect(path) {
-                Ok(connection) => Ok(Opened {
+                Ok(connection) => Ok(OpenedDatabase {
                     connection,
                     moved_aside: Some(aside),
                 }),
-                Err(Refusal::Final(error)) => Err(error),
-                Err(Refusal::Damaged(what)) => {
+                Err(OpenError::Final(error)) => Err(error),
+                Err(OpenError::Damaged(what)) => {
                     Err(database_error(path, "create a new file", what.into()))
                 }
             }
@@ -72,12 +72,12 @@ pub(super) fn open(path: &Path) -> Result<Opened, StateError> {
     }
 }
 
-enum Refusal {
+enum OpenError {
     Damaged(String),
     Final(StateError),
 }
 
-fn connect(path: &Path) -> Result<Connection, Refusal> {
+fn connect(path: &Path) -> Result<Connection, OpenError> {
     let fault = |action| fault(path, action);
     let left_open = fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -91,12 +91,12 @@ fn connect(path: &Path) -> Result<Connection, Refusal> {
             .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
             .map_err(fault("check it after a crash"))?;
         if verdict != "ok" {
-            return Err(Refusal::Damaged(verdict));
+            return Err(OpenError::Damaged(verdict));
         }
     }
     let mode = configure(&connection).map_err(fault("set it up"))?;
     if mode != "wal" {
-        return Err(Refusal::Final(StateError::NoWriteAheadLog {
+        return Err(OpenError::Final(StateError::NoWriteAheadLog {
             path: path.to_owned(),
             mode,
         }));
@@ -110,12 +110,12 @@ fn connect(path: &Path) -> Result<Connection, Refusal> {
 pub(super) fn examine(path: &Path) -> Result<Option<String>, StateError> {
     match look(path) {
         Ok(verdict) => Ok((verdict != "ok").then_some(verdict)),
-        Err(Refusal::Damaged(what)) => Ok(Some(what)),
-        Err(Refusal::Final(error)) => Err(error),
+        Err(OpenError::Damaged(what)) => Ok(Some(what)),
+        Err(OpenError::Final(error)) => Err(error),
     }
 }
 
-fn look(path: &Path) -> Result<String, Refusal> {
+fn look(path: &Path) -> Result<String, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(fault(path, "open it"))?;
     connection
@@ -128,26 +128,26 @@ fn look(path: &Path) -> Result<String, Refusal> {
 }
 
 /// Returns the version of the file if it is ours.
-fn of_ours(path: &Path, connection: &Connection) -> Result<u32, Refusal> {
+fn of_ours(path: &Path, connection: &Connection) -> Result<u32, OpenError> {
     match schema::kind(connection).map_err(fault(path, "read its version"))? {
-        Kind::Ours(version) => Ok(version),
-        Kind::Newer(found) => Err(Refusal::Final(StateError::Newer {
+        FileOrigin::Ours(version) => Ok(version),
+        FileOrigin::Newer(found) => Err(OpenError::Final(StateError::Newer {
             path: path.to_owned(),
             found,
             known: schema::VERSION,
         })),
-        Kind::Foreign => Err(Refusal::Final(StateError::Foreign {
+        FileOrigin::Foreign => Err(OpenError::Final(StateError::Foreign {
             path: path.to_owned(),
         })),
     }
 }
 
-fn fault(path: &Path, action: &'static str) -> impl Fn(rusqlite::Error) -> Refusal {
+fn fault(path: &Path, action: &'static str) -> impl Fn(rusqlite::Error) -> OpenError {
     move |error| match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-            Refusal::Damaged(error.to_string())
+            OpenError::Damaged(error.to_string())
         }
-        _ => Refusal::Final(database_error(path, action, error.into())),
+        _ => OpenError::Final(database_error(path, action, error.into())),
     }
 }
 

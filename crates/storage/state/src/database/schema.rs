@@ -47,7 +47,7 @@ const MIGRATIONS: [&str; 1] = [
 pub(super) const VERSION: u32 = MIGRATIONS.len() as u32;
 
 /// Origin of a file.
-pub(super) enum Kind {
+pub(super) enum FileOrigin {
     /// Ours or empty, of this version.
     Ours(u32),
     /// Ours, of a version newer than this program supports.
@@ -56,17 +56,17 @@ pub(super) enum Kind {
     Foreign,
 }
 
-pub(super) fn kind(connection: &Connection) -> rusqlite::Result<Kind> {
+pub(super) fn kind(connection: &Connection) -> rusqlite::Result<FileOrigin> {
     let application: i32 =
         connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let version: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let tables: u32 =
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     Ok(match application {
-        APPLICATION_ID if version > VERSION => Kind::Newer(version),
-        APPLICATION_ID => Kind::Ours(version),
-        0 if tables == 0 => Kind::Ours(0),
-        _ => Kind::Foreign,
+        APPLICATION_ID if version > VERSION => FileOrigin::Newer(version),
+        APPLICATION_ID => FileOrigin::Ours(version),
+        0 if tables == 0 => FileOrigin::Ours(0),
+        _ => FileOrigin::Foreign,
     })
 }
 

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::{mpsc, oneshot};
 
-use super::Survives;
+use super::CommitDurability;
 use super::opening::keep_log_on_close;
 
 /// Maximum number of jobs in a transaction.
 const BATCH: usize = 256;
 
 /// Reason why a job was not done; shared by all jobs of a failed transaction.
-pub(crate) type Fault = Arc<rusqlite::Error>;
+pub(crate) type WriteFault = Arc<rusqlite::Error>;
 
 /// The event that a commit must survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,26 +28,26 @@ pub(crate) enum Durability {
 }
 
 /// Work within a transaction.
-pub(super) trait Job: Send {
+pub(super) trait WriteJob: Send {
     fn durability(&self) -> Durability;
-    /// Does the work, and keeps the result for [`Job::finish`].
+    /// Does the work, and keeps the result for [`WriteJob::finish`].
     fn run(&mut self, connection: &Connection) -> rusqlite::Result<()>;
     /// Sends the result, once it is known whether the transaction was committed.
-    fn finish(self: Box<Self>, outcome: Result<(), Fault>);
+    fn finish(self: Box<Self>, outcome: Result<(), WriteFault>);
 }
 
 /// A request to the thread.
-pub(super) enum Command {
-    Run(Box<dyn Job>),
+pub(super) enum WriterCommand {
+    Run(Box<dyn WriteJob>),
     Close(oneshot::Sender<()>),
 }
 
 /// The thread's state.
-pub(super) struct Writer {
+pub(super) struct DatabaseWriter {
     pub(super) connection: Connection,
-    pub(super) commands: mpsc::Receiver<Command>,
+    pub(super) commands: mpsc::Receiver<WriterCommand>,
     /// The worst event that any commit has to survive.
-    pub(super) survives: Survives,
+    pub(super) survives: CommitDurability,
     /// The durability that the connection is set to.
     pub(super) durability: Durability,
     /// Set when the file was found damaged while open.
@@ -56,7 +56,7 @@ pub(super) struct Writer {
     pub(super) cramped: bool,
 }
 
-impl Writer {
+impl DatabaseWriter {
     /// Runs until it is asked to close or all senders are gone.
     pub(super) fn run(mut self) {
         let mut told = None;
@@ -75,13 +75,16 @@ impl Writer {
     }
 
     /// Takes the commands that are queued after `first`, up to [`BATCH`] jobs.
-    fn collect(&mut self, first: Command) -> (Vec<Box<dyn Job>>, Option<oneshot::Sender<()>>) {
+    fn collect(
+        &mut self,
+        first: WriterCommand,
+    ) -> (Vec<Box<dyn WriteJob>>, Option<oneshot::Sender<()>>) {
         let mut jobs = Vec::new();
         let mut next = Some(first);
         while let Some(command) = next {
             match command {
-                Command::Run(job) => jobs.push(job),
-                Command::Close(told) => return (jobs, Some(told)),
+                WriterCommand::Run(job) => jobs.push(job),
+                WriterCommand::Close(told) => return (jobs, Some(told)),
             }
             next = if jobs.len() < BATCH {
                 self.commands.try_recv().ok()
@@ -92,7 +95,7 @@ impl Writer {
         (jobs, None)
     }
 
-    fn perform(&mut self, mut jobs: Vec<Box<dyn Job>>) {
+    fn perform(&mut self, mut jobs: Vec<Box<dyn WriteJob>>) {
         if jobs.is_empty() {
             return;
         }
@@ -121,15 +124,18 @@ impl Writer {
     }
 
     /// Runs the jobs and commits. On an error, nothing of them has happened.
-    fn transact(&mut self, jobs: &mut [Box<dyn Job>]) -> rusqlite::Result<Vec<Result<(), Fault>>> {
+    fn transact(
+        &mut self,
+        jobs: &mut [Box<dyn WriteJob>],
+    ) -> rusqlite::Result<Vec<Result<(), WriteFault>>> {
         let asked = jobs
             .iter()
             .map(|job| job.durability())
             .max()
             .unwrap_or(Durability::Power);
         let wanted = match self.survives {
-            Survives::PowerCut => asked,
-            Survives::ProcessEnd => Durability::Process,
+            CommitDurability::PowerCut => asked,
+            CommitDurability::ProcessEnd => Durability::Process,
         };
         let attempt = self.set_durability(wanted).and_then(|()| {
             execute(&self.connection, "BEGIN IMMEDIATE")?;
@@ -154,7 +160,7 @@ impl Writer {
 
     /// Runs one job in a savepoint, so that its failure undoes only its own work. The outer error
     /// means that the whole transaction was undone.
-    fn run_apart(&self, job: &mut dyn Job) -> rusqlite::Result<Result<(), Fault>> {
+    fn run_apart(&self, job: &mut dyn WriteJob) -> rusqlite::Result<Result<(), WriteFault>> {
         execute(&self.connection, "SAVEPOINT job")?;
         match job.run(&self.connection) {
             Ok(()) => {

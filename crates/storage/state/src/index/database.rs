@@ -17,12 +17,12 @@ const BUSY: Duration = Duration::from_secs(5);
 
 /// One half of the index. Word frequencies are counted separately for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Family {
+pub(crate) enum Corpus {
     Memory,
     Sessions,
 }
 
-impl Family {
+impl Corpus {
     const ALL: [Self; 2] = [Self::Memory, Self::Sessions];
 
     /// Returns the prefix of its table names.
@@ -133,7 +133,7 @@ fn create(connection: &mut Connection) -> rusqlite::Result<()> {
         connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     // Another process may have created the tables first.
     if version(&transaction)? == (0, 0, 0) {
-        for family in Family::ALL {
+        for family in Corpus::ALL {
             transaction.execute_batch(&family.sql(TABLES))?;
         }
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 
-use super::query::{Found, Place};
+use super::query::{Match, SearchHit};
 use super::terms::Term;
 
 /// Maximum length of an excerpt, in characters.
@@ -16,7 +16,7 @@ const LINE_LIMIT: u64 = 4 << 20;
 
 /// Reads the excerpts of the places. Of equal excerpts the best place is kept. A place that no
 /// longer exists is left out.
-pub(crate) fn of_places(places: Vec<Place>, terms: &[Term], limit: usize) -> Vec<Found> {
+pub(crate) fn of_places(places: Vec<Match>, terms: &[Term], limit: usize) -> Vec<SearchHit> {
     let (mut seen, mut told) = (HashSet::new(), HashSet::new());
     let mut found = Vec::new();
     for place in places {
@@ -31,7 +31,7 @@ pub(crate) fn of_places(places: Vec<Place>, terms: &[Term], limit: usize) -> Vec
         let read = place.form.read(&line);
         let excerpt = around(&read.text, terms);
         if !excerpt.is_empty() && told.insert(excerpt.clone()) {
-            found.push(Found {
+            found.push(SearchHit {
                 place,
                 excerpt,
                 role: read.role,
@@ -42,7 +42,7 @@ pub(crate) fn of_places(places: Vec<Place>, terms: &[Term], limit: usize) -> Vec
     found
 }
 
-fn line(place: &Place) -> io::Result<Vec<u8>> {
+fn line(place: &Match) -> io::Result<Vec<u8>> {
     let mut file = File::open(&place.path)?;
     file.seek(SeekFrom::Start(place.start))?;
     let mut bytes = Vec::new();

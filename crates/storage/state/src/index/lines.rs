@@ -6,11 +6,11 @@ use nanobot_session::{AUDIENCE, SearchedLine};
 use nanobot_types::{SessionKey, Timestamp};
 use serde::Deserialize;
 
-use super::database::Family;
+use super::database::Corpus;
 
 /// Format of a file's lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum LineFormat {
     Markdown,
     /// `history.jsonl` of v0.3.
     Mirror,
@@ -19,7 +19,7 @@ pub(crate) enum Form {
 
 /// The parsed contents of a line.
 #[derive(Debug, Default)]
-pub(crate) struct Read {
+pub(crate) struct ParsedLine {
     /// The searchable text; empty if there is none.
     pub(crate) text: String,
     pub(crate) role: String,
@@ -29,13 +29,13 @@ pub(crate) struct Read {
     pub(crate) state: Option<(Option<SessionKey>, Option<String>)>,
 }
 
-impl Form {
+impl LineFormat {
     /// Returns the format of a file; `None` for one that is not indexed.
-    pub(crate) fn of(family: Family, path: &Path) -> Option<Self> {
+    pub(crate) fn of(family: Corpus, path: &Path) -> Option<Self> {
         match (family, path.file_name()?.to_str()?) {
-            (Family::Sessions, _) => Some(Self::Session),
-            (Family::Memory, "history.jsonl") => Some(Self::Mirror),
-            (Family::Memory, name) => {
+            (Corpus::Sessions, _) => Some(Self::Session),
+            (Corpus::Memory, "history.jsonl") => Some(Self::Mirror),
+            (Corpus::Memory, name) => {
                 (name.ends_with(".md") && !name.starts_with('.')).then_some(Self::Markdown)
             }
         }
@@ -46,33 +46,33 @@ impl Form {
         self != Self::Markdown || path.file_name().is_some_and(|name| name == "HISTORY.md")
     }
 
-    pub(crate) fn read(self, line: &[u8]) -> Read {
+    pub(crate) fn read(self, line: &[u8]) -> ParsedLine {
         match self {
-            Self::Markdown => Read {
+            Self::Markdown => ParsedLine {
                 text: String::from_utf8_lossy(line).trim().to_owned(),
-                ..Read::default()
+                ..ParsedLine::default()
             },
-            Self::Mirror => Read {
+            Self::Mirror => ParsedLine {
                 text: mirrored(line),
-                ..Read::default()
+                ..ParsedLine::default()
             },
             Self::Session => match SearchedLine::read(line) {
-                SearchedLine::Nothing => Read::default(),
-                SearchedLine::Message { role, text, at } => Read {
+                SearchedLine::Nothing => ParsedLine::default(),
+                SearchedLine::Message { role, text, at } => ParsedLine {
                     text,
                     role,
                     at,
                     is_message: true,
-                    ..Read::default()
+                    ..ParsedLine::default()
                 },
                 SearchedLine::State { key, metadata } => {
                     let audience = metadata
                         .get(AUDIENCE)
                         .and_then(|value| value.as_str())
                         .map(str::to_owned);
-                    Read {
+                    ParsedLine {
                         state: Some((key, audience)),
-                        ..Read::default()
+                        ..ParsedLine::default()
                     }
                 }
             },
@@ -88,10 +88,10 @@ pub(crate) fn heading(line: &str) -> Option<&str> {
 
 fn mirrored(line: &[u8]) -> String {
     #[derive(Deserialize)]
-    struct Line {
+    struct IndexLine {
         content: String,
     }
     serde_json::from_slice(line)
-        .map(|Line { content }| content)
+        .map(|IndexLine { content }| content)
         .unwrap_or_default()
 }

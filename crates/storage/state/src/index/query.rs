@@ -13,8 +13,8 @@ use nanobot_types::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-use super::database::Family;
-use super::lines::Form;
+use super::database::Corpus;
+use super::lines::LineFormat;
 use super::terms::Term;
 
 /// Maximum number of places that are ranked.
@@ -30,7 +30,7 @@ const SPARE: usize = 3;
 const WORTH: f64 = 1_000.0;
 
 /// The part of the index that may be searched.
-pub(crate) enum Within {
+pub(crate) enum SearchScope {
     Folders(Vec<PathBuf>),
     Sessions {
         folders: Vec<PathBuf>,
@@ -40,9 +40,9 @@ pub(crate) enum Within {
 
 /// A matching place.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct Match {
     pub(crate) path: PathBuf,
-    pub(crate) form: Form,
+    pub(crate) form: LineFormat,
     pub(crate) session: Option<String>,
     pub(crate) line: u32,
     pub(crate) seq: u64,
@@ -53,14 +53,14 @@ pub(crate) struct Place {
 
 /// A place with its contents.
 #[derive(Debug)]
-pub(crate) struct Found {
-    pub(crate) place: Place,
+pub(crate) struct SearchHit {
+    pub(crate) place: Match,
     pub(crate) excerpt: String,
     pub(crate) role: String,
     pub(crate) at: Option<Timestamp>,
 }
 
-impl Within {
+impl SearchScope {
     /// Returns an SQL condition on the sources, and its parameters.
     fn condition(&self) -> (String, Vec<Value>) {
         let (Self::Folders(folders) | Self::Sessions { folders, .. }) = self;
@@ -95,11 +95,11 @@ fn text(text: &str) -> Value {
 /// to be equal.
 pub(crate) fn places(
     connection: &Connection,
-    family: Family,
+    family: Corpus,
     terms: &[Term],
-    within: &Within,
+    within: &SearchScope,
     limit: usize,
-) -> rusqlite::Result<Vec<Place>> {
+) -> rusqlite::Result<Vec<Match>> {
     let mut asked = Vec::new();
     for term in terms {
         let asked_for = counted(connection, family, term)?;
@@ -113,7 +113,7 @@ pub(crate) fn places(
         .rev()
         .filter_map(|count| asked.get(..count));
     let alone = asked.iter().skip(1).map(std::slice::from_ref);
-    let mut found: Vec<(i64, Place)> = Vec::new();
+    let mut found: Vec<(i64, Match)> = Vec::new();
     for words in together.chain(alone) {
         let worth = WORTH * words.len() as f64;
         for (id, place) in matching(
@@ -126,7 +126,7 @@ pub(crate) fn places(
             if found.iter().all(|(known, _)| *known != id) {
                 found.push((
                     id,
-                    Place {
+                    Match {
                         score: place.score + worth,
                         ..place
                     },
@@ -141,13 +141,13 @@ pub(crate) fn places(
 }
 
 /// A word of the query that occurs in the index.
-struct Asked<'a> {
+struct CountedTerm<'a> {
     /// Number of places with the word, counted up to [`WEIGHED`] + 1.
     count: usize,
     expression: &'a str,
 }
 
-impl Asked<'_> {
+impl CountedTerm<'_> {
     fn is_common(&self) -> bool {
         self.count > WEIGHED
     }
@@ -157,16 +157,16 @@ impl Asked<'_> {
 /// searched.
 fn counted<'a>(
     connection: &Connection,
-    family: Family,
+    family: Corpus,
     term: &'a Term,
-) -> rusqlite::Result<Asked<'a>> {
+) -> rusqlite::Result<CountedTerm<'a>> {
     let sql = family.sql(&format!(
         "SELECT count(*) FROM (SELECT 1 FROM $_words WHERE $_words MATCH ?1 LIMIT {WEIGHED} + 1)"
     ));
     let mut select = connection.prepare_cached(&sql)?;
     let mut count = |expression: &'a str| {
         let count: i64 = select.query_row([expression], |row| row.get(0))?;
-        Ok::<_, rusqlite::Error>(Asked {
+        Ok::<_, rusqlite::Error>(CountedTerm {
             count: usize::try_from(count).unwrap_or(0),
             expression,
         })
@@ -182,13 +182,13 @@ fn counted<'a>(
 
 fn matching(
     connection: &Connection,
-    family: Family,
-    words: &[Asked<'_>],
-    within: &Within,
+    family: Corpus,
+    words: &[CountedTerm<'_>],
+    within: &SearchScope,
     limit: usize,
-) -> rusqlite::Result<Vec<(i64, Place)>> {
+) -> rusqlite::Result<Vec<(i64, Match)>> {
     let expression: Vec<&str> = words.iter().map(|asked| asked.expression).collect();
-    let score = if words.iter().all(Asked::is_common) {
+    let score = if words.iter().all(CountedTerm::is_common) {
         "0.0"
     } else {
         "bm25($_words)"
@@ -214,8 +214,8 @@ fn matching(
             row.get::<_, i64>(column)
                 .map(|number| u64::try_from(number).unwrap_or(0))
         };
-        let place = Place {
-            form: Form::of(family, &path).unwrap_or(Form::Markdown),
+        let place = Match {
+            form: LineFormat::of(family, &path).unwrap_or(LineFormat::Markdown),
             path,
             session: row.get(3)?,
             line: u32::try_from(number(4)?).unwrap_or(u32::MAX),

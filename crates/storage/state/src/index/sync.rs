@@ -15,8 +15,8 @@ use nanobot_session::{session_files, session_of};
 use nanobot_types::SessionKey;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 
-use super::database::Family;
-use super::lines::{Form, heading};
+use super::database::Corpus;
+use super::lines::{LineFormat, heading};
 use super::terms;
 
 /// Number of pieces between two commits.
@@ -30,11 +30,11 @@ const TAIL: u64 = 256;
 
 /// A row of the sources.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Source {
+struct SyncSource {
     id: i64,
     session: Option<String>,
     audience: Option<String>,
-    stamp: Stamp,
+    stamp: SourceStamp,
     position: i64,
     lines: i64,
     messages: i64,
@@ -42,13 +42,13 @@ struct Source {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Stamp {
+struct SourceStamp {
     length: i64,
     modified: i64,
     identity: i64,
 }
 
-impl Stamp {
+impl SourceStamp {
     fn of(metadata: &Metadata) -> Self {
         let since = metadata
             .modified()
@@ -86,20 +86,20 @@ fn unsigned(number: i64) -> u64 {
 struct Changed {
     path: PathBuf,
     name: String,
-    form: Form,
-    source: Option<Source>,
+    form: LineFormat,
+    source: Option<SyncSource>,
 }
 
 /// Indexes the changes in a folder, which need not exist.
 pub(crate) fn bring_up_to_date(
     connection: &mut Connection,
-    family: Family,
+    family: Corpus,
     folder: &Path,
 ) -> rusqlite::Result<()> {
     let mut known = known(connection, family, folder)?;
     let mut changed = Vec::new();
     for path in files(family, folder) {
-        let Some(form) = Form::of(family, &path) else {
+        let Some(form) = LineFormat::of(family, &path) else {
             continue;
         };
         let Some(name) = path
@@ -118,7 +118,7 @@ pub(crate) fn bring_up_to_date(
         let source = known.remove(&name);
         if source
             .as_ref()
-            .is_none_or(|source| source.stamp != Stamp::of(&metadata))
+            .is_none_or(|source| source.stamp != SourceStamp::of(&metadata))
         {
             changed.push(Changed {
                 path,
@@ -145,10 +145,10 @@ pub(crate) fn bring_up_to_date(
     Ok(())
 }
 
-fn files(family: Family, folder: &Path) -> Vec<PathBuf> {
+fn files(family: Corpus, folder: &Path) -> Vec<PathBuf> {
     let listed = match family {
-        Family::Sessions => session_files(folder),
-        Family::Memory => match std::fs::read_dir(folder) {
+        Corpus::Sessions => session_files(folder),
+        Corpus::Memory => match std::fs::read_dir(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             entries => entries.map(|entries| {
                 entries
@@ -166,20 +166,20 @@ fn files(family: Family, folder: &Path) -> Vec<PathBuf> {
 
 fn known(
     connection: &Connection,
-    family: Family,
+    family: Corpus,
     folder: &Path,
-) -> rusqlite::Result<HashMap<String, Source>> {
+) -> rusqlite::Result<HashMap<String, SyncSource>> {
     let mut select = connection.prepare_cached(&family.sql(
         "SELECT name, id, session, audience, length, modified, identity, position, lines, messages, tail
          FROM $_source WHERE folder = ?1",
     ))?;
     let rows = select.query_map([folder.to_string_lossy()], |row| {
-        let stamp = Stamp {
+        let stamp = SourceStamp {
             length: row.get(4)?,
             modified: row.get(5)?,
             identity: row.get(6)?,
         };
-        let source = Source {
+        let source = SyncSource {
             id: row.get(1)?,
             session: row.get(2)?,
             audience: row.get(3)?,
@@ -197,7 +197,7 @@ fn known(
 /// Writes one folder's files to the index.
 struct Indexing<'a> {
     connection: &'a mut Connection,
-    family: Family,
+    family: Corpus,
     folder: &'a Path,
 }
 
@@ -211,33 +211,34 @@ impl Indexing<'_> {
             form,
             source,
         } = file;
-        let (stamp, file) =
-            match File::open(&path).and_then(|file| Ok((Stamp::of(&file.metadata()?), file))) {
-                Ok(opened) => opened,
-                Err(error) => return Ok(Err(error)),
-            };
+        let (stamp, file) = match File::open(&path)
+            .and_then(|file| Ok((SourceStamp::of(&file.metadata()?), file)))
+        {
+            Ok(opened) => opened,
+            Err(error) => return Ok(Err(error)),
+        };
         let mut source = match source {
             Some(source) if form.grows(&path) && goes_on(&file, &source, stamp) => source,
             Some(source) => {
                 self.forget(&name, &source)?;
-                Source::default()
+                SyncSource::default()
             }
-            None => Source::default(),
+            None => SyncSource::default(),
         };
         let mut reader = BufReader::with_capacity(1 << 16, file);
         if let Err(error) = reader.seek(SeekFrom::Start(unsigned(source.position))) {
             return Ok(Err(error));
         }
-        let mut lines = Lines {
+        let mut lines = ChangedLines {
             reader,
             position: unsigned(source.position),
             form,
             heading: String::new(),
         };
         // Without a stamp the file counts as changed, until it has been read to its end.
-        source.stamp = Stamp {
+        source.stamp = SourceStamp {
             identity: stamp.identity,
-            ..Stamp::default()
+            ..SourceStamp::default()
         };
         loop {
             let transaction = self
@@ -270,7 +271,7 @@ impl Indexing<'_> {
         }
     }
 
-    fn forget(&mut self, name: &str, source: &Source) -> rusqlite::Result<()> {
+    fn forget(&mut self, name: &str, source: &SyncSource) -> rusqlite::Result<()> {
         let transaction = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -291,10 +292,10 @@ impl Indexing<'_> {
 /// the file meanwhile.
 fn is_current(
     transaction: &Transaction<'_>,
-    family: Family,
+    family: Corpus,
     folder: &Path,
     name: &str,
-    source: &Source,
+    source: &SyncSource,
 ) -> rusqlite::Result<bool> {
     let sql =
         family.sql("SELECT id, position, messages FROM $_source WHERE folder = ?1 AND name = ?2");
@@ -309,7 +310,7 @@ fn is_current(
 }
 
 /// Returns `true` if the file only grew.
-fn goes_on(file: &File, source: &Source, stamp: Stamp) -> bool {
+fn goes_on(file: &File, source: &SyncSource, stamp: SourceStamp) -> bool {
     source.position > 0
         && source.stamp.identity == stamp.identity
         && stamp.length >= source.position
@@ -334,8 +335,12 @@ fn fingerprint_before(mut file: &File, position: u64) -> i64 {
     hash.cast_signed()
 }
 
-fn save(transaction: &Transaction<'_>, family: Family, source: &Source) -> rusqlite::Result<()> {
-    let Source {
+fn save(
+    transaction: &Transaction<'_>,
+    family: Corpus,
+    source: &SyncSource,
+) -> rusqlite::Result<()> {
+    let SyncSource {
         id,
         session,
         audience,
@@ -350,7 +355,7 @@ fn save(transaction: &Transaction<'_>, family: Family, source: &Source) -> rusql
              lines = ?8, messages = ?9, tail = ?10
          WHERE id = ?1",
     );
-    let Stamp {
+    let SourceStamp {
         length,
         modified,
         identity,
@@ -362,23 +367,23 @@ fn save(transaction: &Transaction<'_>, family: Family, source: &Source) -> rusql
 }
 
 /// The lines of a file that is being indexed.
-struct Lines {
+struct ChangedLines {
     reader: BufReader<File>,
     /// Position after the last line that was read.
     position: u64,
-    form: Form,
+    form: LineFormat,
     /// The current heading, in Markdown. The lines below it are found by its words too.
     heading: String,
 }
 
-impl Lines {
+impl ChangedLines {
     /// Indexes lines until there are enough for one commit. Returns `true` at the end of the file.
     /// The inner error is about the file.
     fn batch(
         &mut self,
         transaction: &Transaction<'_>,
-        family: Family,
-        source: &mut Source,
+        family: Corpus,
+        source: &mut SyncSource,
     ) -> rusqlite::Result<io::Result<bool>> {
         let mut pieces = 0;
         let mut line = Vec::new();
@@ -390,7 +395,7 @@ impl Lines {
                 Err(error) => return Ok(Err(error)),
             };
             let is_whole = line.ends_with(b"\n") || length > LINE_LIMIT;
-            if !is_whole && self.form != Form::Markdown {
+            if !is_whole && self.form != LineFormat::Markdown {
                 // An incomplete line of a log: either the rest follows later, or it never will.
                 return Ok(Ok(true));
             }
@@ -445,12 +450,12 @@ impl Lines {
     fn add(
         &mut self,
         transaction: &Transaction<'_>,
-        family: Family,
+        family: Corpus,
         text: &str,
         (source, line, seq, start): (i64, i64, i64, u64),
         length: usize,
     ) -> rusqlite::Result<u64> {
-        let heading = heading(text).filter(|_| self.form == Form::Markdown);
+        let heading = heading(text).filter(|_| self.form == LineFormat::Markdown);
         if let Some(heading) = heading {
             heading.clone_into(&mut self.heading);
         }
@@ -488,7 +493,7 @@ impl Lines {
 /// Inserts an empty row for a file.
 fn begun(
     transaction: &Transaction<'_>,
-    family: Family,
+    family: Corpus,
     folder: &Path,
     name: &str,
 ) -> rusqlite::Result<i64> {

@@ -11,7 +11,7 @@ const MOST_TERMS: usize = 16;
 
 /// A run of text that is indexed in one way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Run<'a> {
+enum TermRun<'a> {
     Word(&'a str),
     Pairs(&'a str),
 }
@@ -21,8 +21,8 @@ pub(crate) fn indexed(text: &str) -> String {
     let mut indexed = String::with_capacity(text.len() + text.len() / 2);
     for run in runs(text) {
         match run {
-            Run::Word(word) => push(&mut indexed, word),
-            Run::Pairs(run) => pairs(run, |pair| push(&mut indexed, pair)),
+            TermRun::Word(word) => push(&mut indexed, word),
+            TermRun::Pairs(run) => pairs(run, |pair| push(&mut indexed, pair)),
         }
     }
     indexed
@@ -82,10 +82,10 @@ pub(crate) fn asked(query: &str) -> Vec<Term> {
     for run in runs(query) {
         let term = match run {
             // One or two letters are the prefix of too many words.
-            Run::Word(word) if word.chars().nth(2).is_none() => Term::phrase(word, word),
-            Run::Word(word) => Term::beginning(word),
-            Run::Pairs(run) if run.chars().nth(1).is_none() => Term::beginning(run),
-            Run::Pairs(run) => {
+            TermRun::Word(word) if word.chars().nth(2).is_none() => Term::phrase(word, word),
+            TermRun::Word(word) => Term::beginning(word),
+            TermRun::Pairs(run) if run.chars().nth(1).is_none() => Term::beginning(run),
+            TermRun::Pairs(run) => {
                 let mut phrase = Vec::new();
                 pairs(run, |pair| phrase.push(pair));
                 // The last character is indexed alone only at the end of a run, so it is not part
@@ -101,7 +101,7 @@ pub(crate) fn asked(query: &str) -> Vec<Term> {
     terms
 }
 
-fn runs(text: &str) -> impl Iterator<Item = Run<'_>> {
+fn runs(text: &str) -> impl Iterator<Item = TermRun<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let start = rest.find(|character: char| character.is_alphanumeric())?;
@@ -115,9 +115,9 @@ fn runs(text: &str) -> impl Iterator<Item = Run<'_>> {
         let (run, behind) = found.split_at_checked(end)?;
         rest = behind;
         Some(if is_paired {
-            Run::Pairs(run)
+            TermRun::Pairs(run)
         } else {
-            Run::Word(run)
+            TermRun::Word(run)
         })
     })
 }
