@@ -6,19 +6,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use nanobot_types::SessionKey;
 
-use crate::state::State;
+use crate::state::SessionState;
 use crate::{Entry, ReadFrom, Record, Seq, SessionError, SessionInfo, SessionStore, SessionView};
 
 /// Sessions in memory. They are lost with the process; otherwise the store keeps the contract.
 #[derive(Debug, Default)]
 pub struct InMemoryStore {
-    sessions: Mutex<HashMap<SessionKey, Session>>,
+    sessions: Mutex<HashMap<SessionKey, StoredSession>>,
 }
 
 #[derive(Debug, Default)]
-struct Session {
+struct StoredSession {
     head: Seq,
-    state: State,
+    state: SessionState,
     records: Vec<Record>,
 }
 
@@ -29,7 +29,7 @@ impl InMemoryStore {
         Self::default()
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionKey, Session>> {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionKey, StoredSession>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

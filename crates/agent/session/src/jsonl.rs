@@ -22,9 +22,9 @@ use crate::files;
 use crate::line;
 use crate::listing;
 use crate::paths::{Location, SessionPaths};
-use crate::scan::{self, Ending, Marks, Span};
+use crate::scan::{self, FileEnd, Marks, ReadRange};
 use crate::slots::Slots;
-use crate::state::State;
+use crate::state::SessionState;
 use crate::{
     Durability, Entry, ReadFrom, Seq, SessionError, SessionInfo, SessionStore, SessionView,
 };
@@ -48,13 +48,13 @@ const CURSOR_BYTES: u64 = 6 * 1024 * 1024;
 /// `.moved-<time>` is a session in its legacy location after it was moved.
 #[derive(Debug)]
 pub struct JsonlStore {
-    shared: Arc<Shared>,
-    slots: Slots<Slot>,
+    shared: Arc<JsonlShared>,
+    slots: Slots<SessionSlot>,
     durability: Durability,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct JsonlShared {
     disk: Arc<dyn Disk>,
     paths: SessionPaths,
     bytes_read: AtomicU64,
@@ -63,8 +63,8 @@ struct Shared {
 
 /// Cached state of one session.
 #[derive(Debug, Default)]
-struct Slot {
-    known: Option<Known>,
+struct SessionSlot {
+    known: Option<CachedSession>,
     /// Set while the file is in place but its name may not be durable.
     unnamed: bool,
     /// Set once unreadable lines were reported, so that they are reported only once.
@@ -73,13 +73,13 @@ struct Slot {
 
 /// State of a session at the end of its file.
 #[derive(Clone, Debug)]
-struct Known {
+struct CachedSession {
     path: PathBuf,
     stamp: FileStamp,
     head: Seq,
-    state: State,
+    state: SessionState,
     counted: bool,
-    ending: Ending,
+    ending: FileEnd,
     marks: Marks,
 }
 
@@ -93,7 +93,7 @@ impl JsonlStore {
     /// Creates a store over `paths` on another disk.
     #[must_use]
     pub fn on(disk: Arc<dyn Disk>, paths: SessionPaths) -> Self {
-        let shared = Shared {
+        let shared = JsonlShared {
             disk,
             paths,
             bytes_read: AtomicU64::new(0),
@@ -125,7 +125,9 @@ impl JsonlStore {
     async fn with_session<T: Send + 'static>(
         &self,
         key: &SessionKey,
-        work: impl FnOnce(&Session<'_>, &mut Slot) -> Result<T, SessionError> + Send + 'static,
+        work: impl FnOnce(&SessionFile<'_>, &mut SessionSlot) -> Result<T, SessionError>
+        + Send
+        + 'static,
     ) -> Result<T, SessionError> {
         let mut slot = self.slots.lock(key).await;
         let shared = self.shared.clone();
@@ -133,7 +135,7 @@ impl JsonlStore {
         let durability = self.durability;
         let done = tokio::task::spawn_blocking(move || {
             work(
-                &Session {
+                &SessionFile {
                     key: &owned,
                     shared: &shared,
                     durability,
@@ -182,14 +184,14 @@ impl SessionStore for JsonlStore {
 }
 
 /// File operations for one session.
-struct Session<'a> {
+struct SessionFile<'a> {
     key: &'a SessionKey,
-    shared: &'a Shared,
+    shared: &'a JsonlShared,
     durability: Durability,
 }
 
-impl Session<'_> {
-    fn read(&self, slot: &mut Slot, from: ReadFrom) -> Result<SessionView, SessionError> {
+impl SessionFile<'_> {
+    fn read(&self, slot: &mut SessionSlot, from: ReadFrom) -> Result<SessionView, SessionError> {
         let path = match self.locate(slot)? {
             Location::Nowhere { .. } => {
                 slot.known = None;
@@ -201,14 +203,14 @@ impl Session<'_> {
         let file = self.shared.disk.open(&path, Access::Read).map_err(failed)?;
         let mut known = self.refresh(slot, &path, &*file).map_err(failed)?.clone();
         let span = match from {
-            ReadFrom::Cursor => Span {
+            ReadFrom::Cursor => ReadRange {
                 bytes: CURSOR_BYTES,
-                ..Span::from(known.state.cursor)
+                ..ReadRange::from(known.state.cursor)
             },
-            ReadFrom::Seq(seq) => Span::from(seq),
-            ReadFrom::Range { from, upto } => Span {
+            ReadFrom::Seq(seq) => ReadRange::from(seq),
+            ReadFrom::Range { from, upto } => ReadRange {
                 upto,
-                ..Span::from(from)
+                ..ReadRange::from(from)
             },
         };
         let (records, unreadable) = scan::records(
@@ -232,7 +234,12 @@ impl Session<'_> {
         })
     }
 
-    fn append(&self, slot: &mut Slot, head: Seq, entries: &[Entry]) -> Result<Seq, SessionError> {
+    fn append(
+        &self,
+        slot: &mut SessionSlot,
+        head: Seq,
+        entries: &[Entry],
+    ) -> Result<Seq, SessionError> {
         let path = match self.locate(slot)? {
             Location::Here(path) => path,
             Location::Legacy { old, target } => self.bring(slot, &old, target)?,
@@ -255,7 +262,7 @@ impl Session<'_> {
             return Ok(head);
         }
         let length = known.stamp.length;
-        if let Ending::Torn(torn) = known.ending {
+        if let FileEnd::Torn(torn) = known.ending {
             files::keep_torn(disk, &path, &*file, length.saturating_sub(torn)).map_err(failed)?;
         }
         let bytes = self.encode(&mut known, entries)?;
@@ -279,7 +286,12 @@ impl Session<'_> {
 
     /// Moves a file from a legacy location to its new one, unless another process did so in the
     /// meantime, and returns the path. The old file stays under another name.
-    fn bring(&self, slot: &mut Slot, old: &Path, target: PathBuf) -> Result<PathBuf, SessionError> {
+    fn bring(
+        &self,
+        slot: &mut SessionSlot,
+        old: &Path,
+        target: PathBuf,
+    ) -> Result<PathBuf, SessionError> {
         let disk = &*self.shared.disk;
         let failed = |source| self.failed("move", old, source);
         let opened = disk
@@ -306,15 +318,19 @@ impl Session<'_> {
     }
 
     /// Encodes `entries` as lines, and updates `known` to the state after them.
-    fn encode(&self, known: &mut Known, entries: &[Entry]) -> Result<Vec<u8>, SessionError> {
+    fn encode(
+        &self,
+        known: &mut CachedSession,
+        entries: &[Entry],
+    ) -> Result<Vec<u8>, SessionError> {
         let failed = |source| SessionError::Encode {
             key: self.key.clone(),
             source,
         };
         let mut bytes = Vec::new();
-        if known.ending != Ending::Clean {
+        if known.ending != FileEnd::Clean {
             bytes.push(b'\n');
-            known.ending = Ending::Clean;
+            known.ending = FileEnd::Clean;
         }
         known.state.touch(chrono::Local::now().fixed_offset());
         if !known.counted {
@@ -355,8 +371,8 @@ impl Session<'_> {
         Ok(bytes)
     }
 
-    fn locate(&self, slot: &Slot) -> Result<Location, SessionError> {
-        let Shared { disk, paths, .. } = self.shared;
+    fn locate(&self, slot: &SessionSlot) -> Result<Location, SessionError> {
+        let JsonlShared { disk, paths, .. } = self.shared;
         if let Some(known) = &slot.known
             && !paths.is_legacy(&known.path)
             && disk
@@ -369,7 +385,7 @@ impl Session<'_> {
     }
 
     fn find(&self) -> Result<Location, SessionError> {
-        let Shared { disk, paths, .. } = self.shared;
+        let JsonlShared { disk, paths, .. } = self.shared;
         paths
             .locate(&**disk, self.key)
             .map_err(|source| self.failed("find", &paths.sessions, source))
@@ -378,10 +394,10 @@ impl Session<'_> {
     /// Returns the state of an open file. The file is read only if it has changed.
     fn refresh<'s>(
         &self,
-        slot: &'s mut Slot,
+        slot: &'s mut SessionSlot,
         path: &Path,
         file: &dyn DiskFile,
-    ) -> io::Result<&'s Known> {
+    ) -> io::Result<&'s CachedSession> {
         let stamp = file.stamp()?;
         if slot
             .known
@@ -391,7 +407,7 @@ impl Session<'_> {
             let survey = scan::survey(file, stamp.length, &self.shared.bytes_read)?;
             self.report(slot, path, survey.unreadable);
             slot.known = None;
-            return Ok(slot.known.insert(Known {
+            return Ok(slot.known.insert(CachedSession {
                 path: path.to_owned(),
                 stamp,
                 head: survey.head,
@@ -417,7 +433,7 @@ impl Session<'_> {
         })
     }
 
-    fn report(&self, slot: &mut Slot, path: &Path, unreadable: u64) {
+    fn report(&self, slot: &mut SessionSlot, path: &Path, unreadable: u64) {
         if unreadable > 0 && !slot.reported {
             slot.reported = true;
             tracing::warn!(session = %self.key, path = %path.display(), lines = unreadable, "skipped unreadable lines of a session");

@@ -55,10 +55,10 @@ pub use fork::{branch, fork};
 pub use in_memory::InMemoryStore;
 pub use jsonl::JsonlStore;
 pub use paths::SessionPaths;
-pub use replay::{OpenTurn, Recorded, Replay, replay};
+pub use replay::{InboundStatus, OpenTurn, Replay, replay};
 pub use rewind::rewind;
 pub use search::{
-    AUDIENCE, SearchedLine, SessionHit, SessionReach, SessionSearch, SessionSearchError,
+    AUDIENCE, IndexedLine, SessionHit, SessionReach, SessionSearch, SessionSearchError,
     session_files, session_of,
 };
 pub use store::{ReadFrom, SessionInfo, SessionStore, SessionView};

@@ -14,7 +14,7 @@ use nanobot_types::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::state::State;
+use crate::state::SessionState;
 use crate::{Entry, MessageEntry, Seq, TurnEnd, timestamp};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -50,7 +50,7 @@ pub(crate) enum Line {
 #[derive(Debug)]
 pub(crate) struct StateLine {
     pub(crate) key: Option<SessionKey>,
-    pub(crate) state: State,
+    pub(crate) state: SessionState,
     /// Number of messages before the line; only this program writes it.
     pub(crate) count: Option<Seq>,
     /// The entry at this point; `None` on lines that only repeat the state.
@@ -140,7 +140,7 @@ fn state_line(mut fields: Map) -> StateLine {
             .and_then(|value| value.as_u64())
             .map(Seq),
         entry: entry.map(Entry::from),
-        state: State {
+        state: SessionState {
             created_at: time(fields.remove("created_at")),
             updated_at: time(fields.remove("updated_at")),
             metadata,
@@ -453,7 +453,7 @@ pub(crate) fn write_message(
 pub(crate) fn write_state(
     buffer: &mut Vec<u8>,
     key: &SessionKey,
-    state: &State,
+    state: &SessionState,
     count: Seq,
     entry: Option<&Entry>,
     continues: bool,

@@ -28,7 +28,7 @@ pub struct Replay {
 /// Progress of a turn that was interrupted.
 ///
 /// A message that the bus delivers again is looked up with [`SessionView::recorded`]. If it is
-/// [`Recorded::Ended`], only its reply is published again. If it is [`Recorded::Open`] and in
+/// [`InboundStatus::Ended`], only its reply is published again. If it is [`InboundStatus::Open`] and in
 /// [`OpenTurn::inbound`], the turn is resumed: every pending call gets a result and the model is
 /// asked again. If the reply is already recorded, it is published instead, and the turn is ended.
 /// An open turn that is not resumed becomes history, and its pending calls get the results of
@@ -62,7 +62,7 @@ impl OpenTurn {
 
 /// State of an inbound message in a session.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Recorded {
+pub enum InboundStatus {
     /// The message is not recorded, or it lies before the part that was read and its turn ended
     /// long ago.
     New,
@@ -75,7 +75,7 @@ pub enum Recorded {
 impl SessionView {
     /// Returns the state of the inbound message with this journal id.
     #[must_use]
-    pub fn recorded(&self, inbound: &MessageId) -> Recorded {
+    pub fn recorded(&self, inbound: &MessageId) -> InboundStatus {
         let end = self
             .records
             .iter()
@@ -85,13 +85,13 @@ impl SessionView {
                 _ => None,
             });
         if end.is_some() || self.answered.contains(inbound) {
-            return Recorded::Ended(end);
+            return InboundStatus::Ended(end);
         }
         let is_it = |record: &Record| matches!(&record.entry, Entry::Message(message) if message.inbound.as_ref() == Some(inbound));
         if self.records.iter().any(is_it) {
-            Recorded::Open
+            InboundStatus::Open
         } else {
-            Recorded::New
+            InboundStatus::New
         }
     }
 }

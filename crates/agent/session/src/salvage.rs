@@ -17,14 +17,14 @@ const MAX_ATTEMPTS: usize = 4096;
 
 /// A part of a line.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Piece<'a> {
+pub(crate) enum SalvagedPiece<'a> {
     Record(&'a [u8]),
     Torn(&'a [u8]),
 }
 
 /// Splits a line into its records and the torn pieces between them, in order. `None` if it contains
 /// no complete record.
-pub(crate) fn pieces(line: &[u8]) -> Option<Vec<Piece<'_>>> {
+pub(crate) fn pieces(line: &[u8]) -> Option<Vec<SalvagedPiece<'_>>> {
     let mut pieces = Vec::new();
     let mut torn = 0;
     let mut position = 0;
@@ -38,9 +38,9 @@ pub(crate) fn pieces(line: &[u8]) -> Option<Vec<Piece<'_>>> {
         match record(line, start, follows_torn) {
             Some(end) => {
                 if follows_torn {
-                    pieces.push(Piece::Torn(line.get(torn..start)?));
+                    pieces.push(SalvagedPiece::Torn(line.get(torn..start)?));
                 }
-                pieces.push(Piece::Record(line.get(start..end)?));
+                pieces.push(SalvagedPiece::Record(line.get(start..end)?));
                 (torn, position) = (end, end);
             }
             None => position = start + 1,
@@ -51,7 +51,7 @@ pub(crate) fn pieces(line: &[u8]) -> Option<Vec<Piece<'_>>> {
     }
     let rest = line.get(torn..)?;
     if !is_padding(rest) {
-        pieces.push(Piece::Torn(rest));
+        pieces.push(SalvagedPiece::Torn(rest));
     }
     Some(pieces)
 }
@@ -90,9 +90,9 @@ mod tests {
     const STATE: &str = r#"{"_type": "metadata", "key": "telegram:1"}"#;
 
     fn shown(line: &str) -> Option<Vec<String>> {
-        let show = |piece: Piece<'_>| match piece {
-            Piece::Record(bytes) => format!("record {}", String::from_utf8_lossy(bytes)),
-            Piece::Torn(bytes) => format!("torn {}", String::from_utf8_lossy(bytes)),
+        let show = |piece: SalvagedPiece<'_>| match piece {
+            SalvagedPiece::Record(bytes) => format!("record {}", String::from_utf8_lossy(bytes)),
+            SalvagedPiece::Torn(bytes) => format!("torn {}", String::from_utf8_lossy(bytes)),
         };
         pieces(line.as_bytes()).map(|pieces| pieces.into_iter().map(show).collect())
     }

@@ -14,14 +14,14 @@ use std::sync::atomic::AtomicU64;
 use nanobot_disk::DiskFile;
 
 use crate::line::{self, Line, Parsed};
-use crate::salvage::{self, Piece};
-use crate::state::State;
+use crate::salvage::{self, SalvagedPiece};
+use crate::state::SessionState;
 use crate::tail::{LinesBackwards, RawLine};
 use crate::{Entry, Record, Seq};
 
 /// Ending of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum FileEnd {
     /// The file ends with a newline, or is empty.
     Clean,
     /// The last line is complete but lacks its newline.
@@ -34,12 +34,12 @@ pub(crate) enum Ending {
 #[derive(Clone, Debug)]
 pub(crate) struct Survey {
     pub(crate) head: Seq,
-    pub(crate) state: State,
+    pub(crate) state: SessionState,
     /// The key in the last metadata line.
     pub(crate) key: Option<nanobot_types::SessionKey>,
     /// `true` if a metadata line contains a count.
     pub(crate) counted: bool,
-    pub(crate) ending: Ending,
+    pub(crate) ending: FileEnd,
     /// Number of unreadable lines among those read.
     pub(crate) unreadable: u64,
 }
@@ -54,13 +54,13 @@ pub(crate) fn survey(
     let mut head = 0_u64;
     let mut ending = None;
     let mut unreadable = 0;
-    for line in BelievedLines::new(file, length, bytes_read) {
-        let Believed { line, size, .. } = line?;
+    for line in CheckedRecords::new(file, length, bytes_read) {
+        let CheckedRecord { line, size, .. } = line?;
         if ending.is_none() {
             ending = Some(match &line {
-                Line::Bad => Ending::Torn(size as u64),
-                Line::Blank if size == 0 => Ending::Clean,
-                _ => Ending::Unterminated,
+                Line::Bad => FileEnd::Torn(size as u64),
+                Line::Blank if size == 0 => FileEnd::Clean,
+                _ => FileEnd::Unterminated,
             });
         }
         match line {
@@ -92,19 +92,19 @@ pub(crate) fn survey(
         state,
         key,
         counted,
-        ending: ending.unwrap_or(Ending::Clean),
+        ending: ending.unwrap_or(FileEnd::Clean),
         unreadable,
     })
 }
 
 /// Number of messages between two marks.
 const STRIDE: u64 = 1024;
-/// Number of parts that [`Span::bytes`] is divided into. A long read omits whole parts only.
+/// Number of parts that [`ReadRange::bytes`] is divided into. A long read omits whole parts only.
 const PARTS: u64 = 4;
 
 /// Range of a session to read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
+pub(crate) struct ReadRange {
     /// Position of the first message.
     pub(crate) from: Seq,
     /// Position after the last message. Of the entries after it, only rewinds are returned.
@@ -116,7 +116,7 @@ pub(crate) struct Span {
     pub(crate) bytes: u64,
 }
 
-impl From<Seq> for Span {
+impl From<Seq> for ReadRange {
     fn from(from: Seq) -> Self {
         Self {
             from,
@@ -126,7 +126,7 @@ impl From<Seq> for Span {
     }
 }
 
-impl Span {
+impl ReadRange {
     /// `true` if the message at `offset` is omitted after `bytes` of messages, the last of which is
     /// at `last`.
     fn is_enough(&self, bytes: u64, offset: u64, last: u64) -> bool {
@@ -165,7 +165,7 @@ impl Marks {
 pub(crate) fn records(
     file: &dyn DiskFile,
     (length, head): (u64, Seq),
-    span: Span,
+    span: ReadRange,
     marks: &mut Marks,
     bytes_read: &AtomicU64,
 ) -> io::Result<(Vec<Record>, u64)> {
@@ -176,9 +176,9 @@ pub(crate) fn records(
     let mut records = Vec::new();
     let mut unreadable = 0;
     let Seq(mut seq) = head;
-    let mut lines = BelievedLines::new(file, length, bytes_read);
+    let mut lines = CheckedRecords::new(file, length, bytes_read);
     while let Some(line) = lines.next() {
-        let Believed { line, size, offset } = line?;
+        let CheckedRecord { line, size, offset } = line?;
         match line {
             Line::Blank | Line::Foreign => {}
             Line::Bad => unreadable += 1,
@@ -223,7 +223,7 @@ pub(crate) fn records(
 }
 
 /// A record, after it was checked for holes in its append.
-struct Believed {
+struct CheckedRecord {
     line: Line,
     /// Length of the record, in bytes.
     size: usize,
@@ -233,14 +233,14 @@ struct Believed {
 
 /// Iterates over the lines from the end backwards. Lines that cannot be trusted are returned as
 /// bad.
-struct BelievedLines<'a> {
+struct CheckedRecords<'a> {
     lines: LinesBackwards<'a>,
     /// Remaining records of the current line; the next one is at the end.
     pieces: Vec<(Parsed, usize)>,
-    ready: VecDeque<Believed>,
+    ready: VecDeque<CheckedRecord>,
 }
 
-impl<'a> BelievedLines<'a> {
+impl<'a> CheckedRecords<'a> {
     fn new(file: &'a dyn DiskFile, length: u64, bytes_read: &'a AtomicU64) -> Self {
         Self {
             lines: LinesBackwards::new(file, length, bytes_read),
@@ -282,7 +282,7 @@ impl<'a> BelievedLines<'a> {
                 self.ready
                     .iter_mut()
                     .for_each(|believed| believed.line = Line::Bad);
-                self.ready.push_back(Believed {
+                self.ready.push_back(CheckedRecord {
                     line: Line::Bad,
                     size,
                     offset,
@@ -290,7 +290,7 @@ impl<'a> BelievedLines<'a> {
                 return Ok(());
             }
             let is_between = matches!(line, Line::Blank) && !self.ready.is_empty();
-            self.ready.push_back(Believed { line, size, offset });
+            self.ready.push_back(CheckedRecord { line, size, offset });
             if !continues && !is_between {
                 return Ok(());
             }
@@ -299,8 +299,8 @@ impl<'a> BelievedLines<'a> {
     }
 }
 
-impl Iterator for BelievedLines<'_> {
-    type Item = io::Result<Believed>;
+impl Iterator for CheckedRecords<'_> {
+    type Item = io::Result<CheckedRecord>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.ready.is_empty()
@@ -337,8 +337,8 @@ fn parse(raw: RawLine) -> Vec<(Parsed, usize)> {
         Some(pieces) => pieces
             .into_iter()
             .map(|piece| match piece {
-                Piece::Record(record) => (line::parse(record), record.len()),
-                Piece::Torn(torn) => bad(torn.len()),
+                SalvagedPiece::Record(record) => (line::parse(record), record.len()),
+                SalvagedPiece::Torn(torn) => bad(torn.len()),
             })
             .collect(),
     }

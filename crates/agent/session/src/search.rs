@@ -74,7 +74,7 @@ pub trait SessionSearch: Send + Sync + std::fmt::Debug {
 
 /// A line of a session file, as a search index needs it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum SearchedLine {
+pub enum IndexedLine {
     /// A message.
     Message {
         /// Role of the author.
@@ -95,7 +95,7 @@ pub enum SearchedLine {
     Nothing,
 }
 
-impl SearchedLine {
+impl IndexedLine {
     /// Parses a line, with or without its newline. Never fails.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Self {
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn what_people_see_is_what_is_searched() {
-        let message = |role: &str, text: &str| SearchedLine::Message {
+        let message = |role: &str, text: &str| IndexedLine::Message {
             role: role.into(),
             text: text.into(),
             at: None,
@@ -185,14 +185,14 @@ mod tests {
                 r#"{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}"#,
                 message("user", "a\nb"),
             ),
-            (r#"{"_type":"provider_state"}"#, SearchedLine::Nothing),
-            ("{\"role\":", SearchedLine::Nothing),
-            ("", SearchedLine::Nothing),
+            (r#"{"_type":"provider_state"}"#, IndexedLine::Nothing),
+            ("{\"role\":", IndexedLine::Nothing),
+            ("", IndexedLine::Nothing),
         ] {
-            assert_eq!(SearchedLine::read(line.as_bytes()), expected, "{line}");
+            assert_eq!(IndexedLine::read(line.as_bytes()), expected, "{line}");
         }
-        let state = SearchedLine::read(br#"{"_type":"metadata","key":"a:1","metadata":{"x":1}}"#);
-        let SearchedLine::State { key, metadata } = state else {
+        let state = IndexedLine::read(br#"{"_type":"metadata","key":"a:1","metadata":{"x":1}}"#);
+        let IndexedLine::State { key, metadata } = state else {
             panic!("{state:?}")
         };
         assert_eq!((key, metadata.len()), (Some("a:1".into()), 1));

@@ -10,22 +10,22 @@ use tokio::sync::OwnedMutexGuard;
 /// Maximum number of sessions kept. Evicting one costs one bounded read of its file.
 const LIMIT: usize = 256;
 
-type Shared<T> = Arc<tokio::sync::Mutex<T>>;
+type SharedSlot<T> = Arc<tokio::sync::Mutex<T>>;
 
 /// Slots by key. If there are too many, the least recently used one is evicted.
 pub(crate) struct Slots<T> {
-    inner: Mutex<Inner<T>>,
+    inner: Mutex<SlotMap<T>>,
 }
 
-struct Inner<T> {
-    slots: HashMap<SessionKey, (Shared<T>, u64)>,
+struct SlotMap<T> {
+    slots: HashMap<SessionKey, (SharedSlot<T>, u64)>,
     clock: u64,
 }
 
 impl<T> Default for Slots<T> {
     fn default() -> Self {
         Self {
-            inner: Mutex::new(Inner {
+            inner: Mutex::new(SlotMap {
                 slots: HashMap::new(),
                 clock: 0,
             }),
@@ -45,7 +45,7 @@ impl<T: Default> Slots<T> {
         self.slot(key).lock_owned().await
     }
 
-    fn slot(&self, key: &SessionKey) -> Shared<T> {
+    fn slot(&self, key: &SessionKey) -> SharedSlot<T> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.clock += 1;
         let now = inner.clock;
@@ -56,13 +56,13 @@ impl<T: Default> Slots<T> {
         if inner.slots.len() >= LIMIT {
             inner.forget_one();
         }
-        let slot = Shared::<T>::default();
+        let slot = SharedSlot::<T>::default();
         inner.slots.insert(key.clone(), (slot.clone(), now));
         slot
     }
 }
 
-impl<T> Inner<T> {
+impl<T> SlotMap<T> {
     /// Evicts the least recently used idle slot. A slot that is held or waited for is never
     /// evicted, because its lock would be lost.
     fn forget_one(&mut self) {

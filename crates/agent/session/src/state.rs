@@ -12,7 +12,7 @@ use crate::{Entry, Seq};
 const ANSWERED_TURNS: usize = 16;
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct State {
+pub(crate) struct SessionState {
     pub(crate) created_at: Option<Timestamp>,
     pub(crate) updated_at: Option<Timestamp>,
     pub(crate) metadata: Map,
@@ -25,7 +25,7 @@ pub(crate) struct State {
     pub(crate) extra: Map,
 }
 
-impl State {
+impl SessionState {
     /// Applies an entry that is appended after `head` messages.
     pub(crate) fn apply(&mut self, entry: &Entry, head: Seq) {
         match entry {
@@ -53,7 +53,7 @@ impl State {
         self.updated_at = Some(now);
     }
 
-    /// Returns [`State::answered`] without the grouping by turn.
+    /// Returns [`SessionState::answered`] without the grouping by turn.
     pub(crate) fn answered_ids(&self) -> Vec<MessageId> {
         self.answered.iter().flatten().cloned().collect()
     }
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn the_cursor_moves_forward_and_never_past_the_end() {
-        let mut state = State::default();
+        let mut state = SessionState::default();
         for (entry, cursor) in [
             (Entry::Consolidated { upto: Seq(3) }, 3),
             (Entry::Consolidated { upto: Seq(99) }, 10),

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nanobot_session::{Entry, MessageEntry, OpenTurn, Recorded, SessionView, TurnEnd, replay};
+use nanobot_session::{Entry, InboundStatus, MessageEntry, OpenTurn, SessionView, TurnEnd, replay};
 use nanobot_types::{ChatMessage, MessageId};
 
 use crate::engine::{Progress, Steering};
@@ -45,7 +45,7 @@ pub(super) struct Resumed {
 impl Opening {
     /// Looks up the message that begins the turn.
     pub(super) fn of(view: &SessionView, inbound: Option<&MessageId>) -> Self {
-        if let Some(Recorded::Ended(end)) = inbound.map(|id| view.recorded(id)) {
+        if let Some(InboundStatus::Ended(end)) = inbound.map(|id| view.recorded(id)) {
             return Self::Ended(end);
         }
         let replayed = replay(view);
@@ -110,7 +110,7 @@ impl Resumed {
 /// Returns the number of steps recorded after the message in its turn; `u32::MAX` if the turn
 /// ended.
 pub(super) fn steps_behind(view: &SessionView, inbound: &MessageId) -> u32 {
-    if matches!(view.recorded(inbound), Recorded::Ended(_)) {
+    if matches!(view.recorded(inbound), InboundStatus::Ended(_)) {
         return u32::MAX;
     }
     let messages = view

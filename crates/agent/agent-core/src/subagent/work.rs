@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nanobot_context::{runtime_block, zone_label};
-use nanobot_session::{MessageEntry, ReadFrom, Recorded, SessionError, TurnOutcome};
+use nanobot_session::{InboundStatus, MessageEntry, ReadFrom, SessionError, TurnOutcome};
 use nanobot_types::{ChatMessage, InboundMessage, Origin, SessionKey, ToolCall, TraceId};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
@@ -126,7 +126,7 @@ impl Subagents {
             .read(&task.session(), ReadFrom::Cursor)
             .await?;
         Ok(match view.recorded(&journal_id) {
-            Recorded::Ended(end) => Some(match end {
+            InboundStatus::Ended(end) => Some(match end {
                 Some(end) => SubagentEnd {
                     outcome: end.outcome,
                     text: end.visible,
@@ -136,7 +136,7 @@ impl Subagents {
                     text: None,
                 },
             }),
-            Recorded::New | Recorded::Open => None,
+            InboundStatus::New | InboundStatus::Open => None,
         })
     }
 

@@ -1,7 +1,7 @@
 //! A process may die at any instant: whatever part of the bytes reached the disk must load and make
 //! a valid request.
 
-use nanobot_session::{Entry, Recorded, Seq, SessionStore as _, replay};
+use nanobot_session::{Entry, InboundStatus, Seq, SessionStore as _, replay};
 use proptest::prelude::*;
 
 use crate::support::{
@@ -173,14 +173,18 @@ async fn a_message_that_comes_again_is_recognised() {
         ["telegram:1:1", "telegram:1:3", "telegram:1:4"].map(|id| view.recorded(&id.into()));
     assert_eq!(
         found,
-        [Recorded::Ended(None), Recorded::Open, Recorded::New]
+        [
+            InboundStatus::Ended(None),
+            InboundStatus::Open,
+            InboundStatus::New
+        ]
     );
     let Entry::TurnEnded(ended) = end(&["telegram:1:1", "telegram:1:2"]) else {
         unreachable!()
     };
     assert_eq!(
         whole(&store).await.recorded(&"telegram:1:2".into()),
-        Recorded::Ended(Some(ended))
+        InboundStatus::Ended(Some(ended))
     );
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use nanobot_session::{AUDIENCE, SearchedLine};
+use nanobot_session::{AUDIENCE, IndexedLine};
 use nanobot_types::{SessionKey, Timestamp};
 use serde::Deserialize;
 
@@ -56,16 +56,16 @@ impl LineFormat {
                 text: mirrored(line),
                 ..ParsedLine::default()
             },
-            Self::Session => match SearchedLine::read(line) {
-                SearchedLine::Nothing => ParsedLine::default(),
-                SearchedLine::Message { role, text, at } => ParsedLine {
+            Self::Session => match IndexedLine::read(line) {
+                IndexedLine::Nothing => ParsedLine::default(),
+                IndexedLine::Message { role, text, at } => ParsedLine {
                     text,
                     role,
                     at,
                     is_message: true,
                     ..ParsedLine::default()
                 },
-                SearchedLine::State { key, metadata } => {
+                IndexedLine::State { key, metadata } => {
                     let audience = metadata
                         .get(AUDIENCE)
                         .and_then(|value| value.as_str())
