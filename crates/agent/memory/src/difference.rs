@@ -32,7 +32,7 @@ impl VersionText {
             before,
             text,
         } = self;
-        let changed = Changed::of(before, text)?;
+        let changed = ChangedRange::of(before, text)?;
         if changed.lines() > MOST_LINES {
             let (removed, added) = (changed.old.len(), changed.new.len());
             return Some(format!(
@@ -57,12 +57,12 @@ impl VersionText {
 
 /// The lines between the first and the last change, with their context.
 #[derive(Debug)]
-struct Changed {
+struct ChangedRange {
     old: Range<usize>,
     new: Range<usize>,
 }
 
-impl Changed {
+impl ChangedRange {
     fn of(before: &str, text: &str) -> Option<Self> {
         if before == text {
             return None;

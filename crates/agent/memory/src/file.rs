@@ -14,7 +14,7 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The content of a file.
 #[derive(Debug, Default)]
-pub(crate) struct Text {
+pub(crate) struct FileText {
     pub(crate) text: String,
     /// Fingerprint of the bytes that were read and of the length.
     pub(crate) fingerprint: u64,
@@ -38,7 +38,7 @@ pub(crate) fn failed(
 /// Reads text; `None` if there is no such file. A byte order mark is removed. Invalid UTF-8 is
 /// replaced by replacement characters, and everything after [`READ_LIMIT`] is left out; both are
 /// logged.
-pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Text>, MemoryError> {
+pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<FileText>, MemoryError> {
     let failed = || failed("read", path);
     let file = match disk.open(path, Access::Read) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -57,7 +57,7 @@ pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Text>, MemoryE
     if text.starts_with(BYTE_ORDER_MARK) {
         text.remove(0);
     }
-    Ok(Some(Text {
+    Ok(Some(FileText {
         text,
         fingerprint,
         length,

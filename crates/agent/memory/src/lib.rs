@@ -38,7 +38,7 @@ mod versions;
 pub use error::MemoryError;
 pub use loss::loses_too_much;
 pub use markdown::MarkdownStore;
-pub use notes::Tended;
+pub use notes::RetentionSummary;
 pub use overview::overview;
 pub use reason::Reason;
 pub use scope::{Audience, MemoryFolders, Scope};

@@ -16,10 +16,10 @@ use nanobot_disk::{Disk, FileStamp, LocalDisk, NewFolders};
 use nanobot_types::Timestamp;
 use tokio::sync::Mutex;
 
-use crate::versions::{Content, Versions};
+use crate::versions::{VersionContent, Versions};
 use crate::{
     DayNote, Facts, MemoryError, MemoryFolders, MemorySettings, MemoryStore, MemoryVersions,
-    Reason, Revision, Scope, Tended, Version, VersionText, file, history, notes,
+    Reason, RetentionSummary, Revision, Scope, Version, VersionText, file, history, notes,
 };
 
 const FACTS: &str = "MEMORY.md";
@@ -27,13 +27,13 @@ const FACTS: &str = "MEMORY.md";
 /// Memory in Markdown files below one folder.
 #[derive(Debug)]
 pub struct MarkdownStore {
-    shared: Arc<Shared>,
+    shared: Arc<MarkdownShared>,
     /// Held while writing.
     writing: Arc<Mutex<NewFolders>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct MarkdownShared {
     disk: Arc<dyn Disk>,
     folders: MemoryFolders,
     settings: MemorySettings,
@@ -42,8 +42,8 @@ struct Shared {
 }
 
 /// File operations in the folder of one scope.
-struct Work<'a> {
-    shared: &'a Shared,
+struct ScopeFiles<'a> {
+    shared: &'a MarkdownShared,
     disk: &'a dyn Disk,
     folder: &'a Path,
 }
@@ -72,7 +72,7 @@ impl MarkdownStore {
 
     fn made(disk: Arc<dyn Disk>, root: PathBuf, settings: MemorySettings) -> Self {
         let folders = MemoryFolders::new(root, settings.scopes);
-        let shared = Shared {
+        let shared = MarkdownShared {
             disk,
             folders,
             settings,
@@ -96,9 +96,9 @@ impl MarkdownStore {
     /// # Errors
     /// Returns [`MemoryError::Io`] if a file cannot be read or written. Every line is still in at
     /// least one file then, and retrying is safe.
-    pub async fn tend(&self, today: NaiveDate) -> Result<Tended, MemoryError> {
+    pub async fn tend(&self, today: NaiveDate) -> Result<RetentionSummary, MemoryError> {
         let settings = self.shared.settings;
-        let mut sum = Tended::default();
+        let mut sum = RetentionSummary::default();
         if !settings.roll_up_monthly && settings.keep_daily_notes_days == 0 {
             return Ok(sum);
         }
@@ -121,12 +121,12 @@ impl MarkdownStore {
     async fn reading<T: Send + 'static>(
         &self,
         scope: &Scope,
-        work: impl FnOnce(&Work<'_>) -> Result<T, MemoryError> + Send + 'static,
+        work: impl FnOnce(&ScopeFiles<'_>) -> Result<T, MemoryError> + Send + 'static,
     ) -> Result<T, MemoryError> {
         let folder = self.shared.folders.of(scope)?;
         let (shared, place) = (self.shared.clone(), folder.clone());
         let done = tokio::task::spawn_blocking(move || {
-            work(&Work {
+            work(&ScopeFiles {
                 shared: &shared,
                 disk: &*shared.disk,
                 folder: &place,
@@ -141,7 +141,7 @@ impl MarkdownStore {
     async fn writing<T: Send + 'static>(
         &self,
         scope: &Scope,
-        work: impl FnOnce(&Work<'_>) -> Result<T, MemoryError> + Send + 'static,
+        work: impl FnOnce(&ScopeFiles<'_>) -> Result<T, MemoryError> + Send + 'static,
     ) -> Result<T, MemoryError> {
         let alone = self.writing.clone().lock_owned().await;
         self.reading(scope, move |at| {
@@ -155,7 +155,7 @@ impl MarkdownStore {
     }
 }
 
-impl Work<'_> {
+impl ScopeFiles<'_> {
     fn versions(&self) -> Versions<'_> {
         Versions::new(self.disk, self.folder, self.shared.settings.keep_versions)
     }
@@ -197,7 +197,7 @@ impl Work<'_> {
     fn put(&self, name: &str, bytes: &[u8], reason: &Reason) -> Result<Version, MemoryError> {
         let versions = self.versions();
         versions.notice(name, &Reason::Found)?;
-        let version = versions.commit(name, &Content::Bytes(bytes), reason)?;
+        let version = versions.commit(name, &VersionContent::Bytes(bytes), reason)?;
         file::replace(self.disk, &self.folder.join(name), bytes)
             .inspect_err(|_| versions.withdraw(&version))?;
         Ok(version)

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use chrono::{Datelike as _, Days, Months, NaiveDate};
 use nanobot_disk::{Access, Disk, read_to_end};
 
-use crate::versions::{Content, Versions};
+use crate::versions::{VersionContent, Versions};
 use crate::{DayNote, MemoryError, MemorySettings, Reason, file, month};
 
 /// Number of days for which notes are never changed, whatever the settings are.
@@ -22,7 +22,7 @@ const EXPIRED: &str = "expired-notes.md";
 
 /// Result of applying the retention settings to old day notes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tended {
+pub struct RetentionSummary {
     /// Number of notes that were moved to the file of their month.
     pub rolled_up: usize,
     /// Number of notes that were removed after their retention period.
@@ -76,14 +76,14 @@ pub(crate) fn tend(
     versions: &Versions<'_>,
     settings: &MemorySettings,
     today: NaiveDate,
-) -> Result<Tended, MemoryError> {
+) -> Result<RetentionSummary, MemoryError> {
     let days = u64::from(settings.keep_daily_notes_days).max(RECENT);
     let old = today
         .checked_sub_days(Days::new(days))
         .unwrap_or(NaiveDate::MIN);
     let notes = noted_days(disk, folder, NaiveDate::MIN, old)?;
     if !settings.roll_up_monthly {
-        return Ok(Tended {
+        return Ok(RetentionSummary {
             rolled_up: 0,
             expired: expire(disk, folder, versions, notes)?,
         });
@@ -95,7 +95,7 @@ pub(crate) fn tend(
             .or_default()
             .push(day);
     }
-    let mut tended = Tended::default();
+    let mut tended = RetentionSummary::default();
     for days in months.into_values() {
         tended.rolled_up += roll_up(disk, folder, versions, days)?;
     }
@@ -127,7 +127,7 @@ fn roll_up(
     let merged = month::merged(&before, &notes);
     if merged != before {
         versions.notice(&name, &Reason::Found)?;
-        let version = versions.commit(&name, &Content::Bytes(&merged), &Reason::RolledUp)?;
+        let version = versions.commit(&name, &VersionContent::Bytes(&merged), &Reason::RolledUp)?;
         file::replace(disk, &path, &merged).inspect_err(|_| versions.withdraw(&version))?;
     }
     remove(disk, folder, &notes)?;
@@ -147,7 +147,7 @@ fn expire(
     }
     versions.commit(
         EXPIRED,
-        &Content::Bytes(&month::merged(b"", &notes)),
+        &VersionContent::Bytes(&month::merged(b"", &notes)),
         &Reason::Expired,
     )?;
     remove(disk, folder, &notes)?;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use chrono::Local;
 use nanobot_disk::{Access, Disk, DiskFile, NewFolders, copy, read_to_end, write_all};
 
-use crate::file::{self, Text};
+use crate::file::{self, FileText};
 use crate::{MemoryError, Reason, Version};
 
 /// Name of the folder of versions within the folder of a scope.
@@ -26,10 +26,10 @@ const HEAD_LIMIT: u64 = 16 * 1024;
 const SPACE: u64 = 64 * 1024 * 1024;
 
 /// Content of a file after a change.
-pub(crate) enum Content<'a> {
+pub(crate) enum VersionContent<'a> {
     Bytes(&'a [u8]),
     /// The current content of the file, of which this part was read.
-    Current(&'a Text),
+    Current(&'a FileText),
     Removed,
 }
 
@@ -106,19 +106,19 @@ impl<'a> Versions<'a> {
     pub(crate) fn commit(
         &self,
         name: &str,
-        content: &Content<'_>,
+        content: &VersionContent<'_>,
         reason: &Reason,
     ) -> Result<Version, MemoryError> {
         let all = self.all()?;
         // Do not reuse the numbers of versions that cannot be read.
         let last = self.numbers()?.into_iter().max().unwrap_or(0);
         let (bytes, digest) = match content {
-            Content::Bytes(bytes) => (
+            VersionContent::Bytes(bytes) => (
                 bytes.len() as u64,
                 file::fingerprint(bytes, bytes.len() as u64),
             ),
-            Content::Current(text) => (text.length, text.fingerprint),
-            Content::Removed => (0, 0),
+            VersionContent::Current(text) => (text.length, text.fingerprint),
+            VersionContent::Removed => (0, 0),
         };
         let version = Version {
             number: last + 1,
@@ -131,7 +131,7 @@ impl<'a> Versions<'a> {
                 .iter()
                 .find(|version| version.file == name)
                 .map(|version| version.number),
-            removed: matches!(content, Content::Removed),
+            removed: matches!(content, VersionContent::Removed),
         };
         let path = self.path(version.number);
         let written = self.write(&path, &version, content);
@@ -140,7 +140,12 @@ impl<'a> Versions<'a> {
         Ok(version)
     }
 
-    fn write(&self, path: &Path, version: &Version, content: &Content<'_>) -> io::Result<()> {
+    fn write(
+        &self,
+        path: &Path,
+        version: &Version,
+        content: &VersionContent<'_>,
+    ) -> io::Result<()> {
         let head = format!(
             "{HEAD_OPEN}{}{HEAD_CLOSE}\n",
             serde_json::to_string(version)?
@@ -148,8 +153,8 @@ impl<'a> Versions<'a> {
         file::put(self.disk, path, |draft| {
             write_all(draft, head.as_bytes())?;
             match content {
-                Content::Bytes(bytes) => write_all(draft, bytes)?,
-                Content::Current(_) => {
+                VersionContent::Bytes(bytes) => write_all(draft, bytes)?,
+                VersionContent::Current(_) => {
                     return copy(
                         &*self
                             .disk
@@ -158,7 +163,7 @@ impl<'a> Versions<'a> {
                         draft,
                     );
                 }
-                Content::Removed => {}
+                VersionContent::Removed => {}
             }
             draft.sync()
         })
@@ -182,12 +187,18 @@ impl<'a> Versions<'a> {
         if self.is_known(name, current.as_ref())? {
             return Ok(None);
         }
-        let content = current.as_ref().map_or(Content::Removed, Content::Current);
+        let content = current
+            .as_ref()
+            .map_or(VersionContent::Removed, VersionContent::Current);
         self.commit(name, &content, reason).map(Some)
     }
 
     /// `true` if the newest version of a file matches its current content.
-    pub(crate) fn is_known(&self, name: &str, current: Option<&Text>) -> Result<bool, MemoryError> {
+    pub(crate) fn is_known(
+        &self,
+        name: &str,
+        current: Option<&FileText>,
+    ) -> Result<bool, MemoryError> {
         let mut numbers = self.numbers()?;
         numbers.sort_unstable_by(|a, b| b.cmp(a));
         let newest = numbers

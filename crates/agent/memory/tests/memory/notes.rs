@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chrono::NaiveDate;
 use nanobot_disk::Disk;
-use nanobot_memory::{MarkdownStore, MemorySettings, MemoryVersions as _, Tended};
+use nanobot_memory::{MarkdownStore, MemorySettings, MemoryVersions as _, RetentionSummary};
 use nanobot_testkit::{Fault, FaultyDisk, MemoryDisk};
 
 use crate::SHARED;
@@ -67,7 +67,7 @@ async fn nothing_old_is_touched_unless_the_settings_say_so() {
             .tend(day("2030-01-01"))
             .await
             .unwrap(),
-        Tended::default()
+        RetentionSummary::default()
     );
     assert_eq!(files(&disk), before);
 }
@@ -86,7 +86,7 @@ async fn months_that_are_over_for_a_week_become_one_file() {
         let tended = store.tend(day(today)).await.unwrap();
         assert_eq!(
             tended,
-            Tended {
+            RetentionSummary {
                 rolled_up,
                 expired: 0
             },
@@ -121,7 +121,7 @@ async fn notes_expire_and_can_be_brought_back() {
     let store = store(disk.clone(), 10, false);
     assert_eq!(
         store.tend(day("2026-04-10")).await.unwrap(),
-        Tended {
+        RetentionSummary {
             rolled_up: 0,
             expired: 3
         }
