@@ -13,7 +13,7 @@ use nanobot_agent_core::{
     Signal, Steering, TurnFacts, TurnOptions, TurnReport, TurnRequest,
 };
 use nanobot_bus::EventFeed;
-use nanobot_context::{ContextBuilder, ContextSettings, PromptFiles, sync_templates};
+use nanobot_context::{ContextBuilder, ContextSettings, FilePromptStore, sync_templates};
 use nanobot_guard::PathPolicy;
 use nanobot_memory::MarkdownStore;
 use nanobot_provider::{Candidate, Generation, Provider, ProviderRouter, RetryPolicy};
@@ -187,7 +187,7 @@ impl World {
             registry: Arc::new(self.registry()),
             sessions,
             context: Arc::new(
-                context.with_notes(Arc::new(PromptFiles::new(self.root().join("prompts")))),
+                context.with_notes(Arc::new(FilePromptStore::new(self.root().join("prompts")))),
             ),
             events: EventFeed::new(),
         };

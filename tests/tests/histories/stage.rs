@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use chrono::NaiveDate;
 use futures_util::stream;
-use nanobot_context::{Note, PromptStore};
+use nanobot_context::{PromptRecord, PromptStore};
 use nanobot_memory::{DayNote, MemoryError, MemoryStore, Reason, Revision, Scope};
 use nanobot_provider::{ChatRequest, ChatStream, Provider, ProviderError, StreamEvent};
 use nanobot_session::{
@@ -285,7 +285,7 @@ impl SkillSource for Skills {
 }
 
 /// Stored notes of prompts.
-type Notes = HashMap<(SessionKey, Note), Vec<u8>>;
+type Notes = HashMap<(SessionKey, PromptRecord), Vec<u8>>;
 
 /// A process that may be killed: its later writes are discarded.
 #[derive(Clone, Debug)]
@@ -324,7 +324,7 @@ impl Process {
 
 #[async_trait]
 impl PromptStore for Process {
-    async fn load(&self, session: &SessionKey, note: Note) -> Option<Vec<u8>> {
+    async fn load(&self, session: &SessionKey, note: PromptRecord) -> Option<Vec<u8>> {
         self.notes
             .lock()
             .unwrap()
@@ -332,7 +332,7 @@ impl PromptStore for Process {
             .cloned()
     }
 
-    async fn save(&self, session: &SessionKey, note: Note, content: Vec<u8>) {
+    async fn save(&self, session: &SessionKey, note: PromptRecord, content: Vec<u8>) {
         if self.alive.load(Ordering::Relaxed) {
             self.notes
                 .lock()

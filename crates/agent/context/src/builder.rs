@@ -6,12 +6,13 @@ use nanobot_memory::{MemoryStore, Scope};
 use nanobot_skill::SkillSource;
 use nanobot_types::{SessionKey, Transcript};
 
-use crate::image::PictureCache;
+use crate::image::InspectionCache;
 use crate::skill::{active_skills, might_name, named_skills, skill_list};
-use crate::snapshot::{Found, Snapshots};
+use crate::snapshot::{SnapshotLookup, Snapshots};
 use crate::{
-    ContextSettings, Epoch, FrozenPart, NoNotes, Note, PromptStore, Purpose, Rendered, Renewal,
-    Renewed, SessionFacts, SystemPrompt, bootstrap, identity, recall, render,
+    ContextSettings, Epoch, FrozenPart, NoPromptStore, PromptRecord, PromptStore, Purpose,
+    RenderedTranscript, Renewal, Renewed, SessionFacts, SystemPrompt, bootstrap, identity, recall,
+    render,
 };
 
 /// Maximum length of a conversation summary in the prompt, in characters.
@@ -25,12 +26,12 @@ pub struct ContextBuilder {
     memory: Arc<dyn MemoryStore>,
     snapshots: Snapshots,
     notes: Arc<dyn PromptStore>,
-    pictures: Arc<Mutex<PictureCache>>,
+    pictures: Arc<Mutex<InspectionCache>>,
 }
 
 /// The parts of a prompt that are read from files.
 #[derive(Debug)]
-struct Files {
+struct PromptFileParts {
     bootstrap: String,
     active_skills: String,
     skill_list: String,
@@ -44,12 +45,12 @@ impl ContextBuilder {
             settings.cold_after,
             settings.digest(),
         );
-        let pictures = Arc::new(Mutex::new(PictureCache::new(settings.image_cache_bytes)));
+        let pictures = Arc::new(Mutex::new(InspectionCache::new(settings.image_cache_bytes)));
         Self {
             settings: Arc::new(settings),
             memory,
             snapshots,
-            notes: Arc::new(NoNotes),
+            notes: Arc::new(NoPromptStore),
             pictures,
         }
     }
@@ -84,25 +85,27 @@ impl ContextBuilder {
     /// change. Never fails: the prompt itself mentions files that cannot be read.
     pub async fn epoch(&self, session: &SessionKey, facts: SessionFacts<'_>) -> Epoch {
         let mut found = self.snapshots.find(session, facts);
-        if matches!(found, Found::Nothing)
-            && let Some(saved) = self.notes.load(session, Note::Prompt).await
+        if matches!(found, SnapshotLookup::Nothing)
+            && let Some(saved) = self.notes.load(session, PromptRecord::Prompt).await
         {
             self.snapshots.take_back(session, &saved);
             found = self.snapshots.find(session, facts);
         }
         let (older, why) = match found {
-            Found::Warm(prompt) => {
+            SnapshotLookup::Warm(prompt) => {
                 return Epoch {
                     prompt,
                     renewed: None,
                 };
             }
-            Found::Stale(older, why) => (Some(older), why),
-            Found::Nothing => (None, Renewal::Unknown),
+            SnapshotLookup::Stale(older, why) => (Some(older), why),
+            SnapshotLookup::Nothing => (None, Renewal::Unknown),
         };
         let prompt = self.snapshots.keep(session, self.build(facts).await, facts);
         if let Some(content) = self.snapshots.to_save(session) {
-            self.notes.save(session, Note::Prompt, content).await;
+            self.notes
+                .save(session, PromptRecord::Prompt, content)
+                .await;
         }
         let difference = older.and_then(|older| prompt.difference(&older));
         tracing::debug!(%session, ?why, ?difference, "built the prompt of a session");
@@ -141,8 +144,8 @@ impl ContextBuilder {
 
     /// Prepares a transcript for sending: images are read from disk and placed before the text of
     /// their message, and other files are mentioned by name. The same transcript renders to the
-    /// same bytes, except for the images listed in [`Rendered::images_dropped`].
-    pub async fn render(&self, transcript: Transcript) -> Rendered {
+    /// same bytes, except for the images listed in [`RenderedTranscript::images_dropped`].
+    pub async fn render(&self, transcript: Transcript) -> RenderedTranscript {
         render::render(transcript, &self.pictures).await
     }
 
@@ -153,7 +156,7 @@ impl ContextBuilder {
             .unwrap_or_else(|error| {
                 tracing::error!(%error, "cannot read the files of a prompt");
                 let bootstrap = "[The files of the workspace could not be read.]".to_owned();
-                Files {
+                PromptFileParts {
                     bootstrap,
                     active_skills: String::new(),
                     skill_list: String::new(),
@@ -199,9 +202,9 @@ fn summary_section(summary: &str) -> String {
     }
 }
 
-fn read_files(settings: &ContextSettings) -> Files {
+fn read_files(settings: &ContextSettings) -> PromptFileParts {
     let skills = settings.skills.skills();
-    Files {
+    PromptFileParts {
         bootstrap: bootstrap::bootstrap(&settings.workspace),
         active_skills: active_skills(&skills),
         skill_list: skill_list(&skills),

@@ -19,7 +19,7 @@ const IMAGE_LIMIT: usize = 5 * 1024 * 1024;
 
 /// Form in which a file appears in a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Picture {
+pub(crate) enum InspectedFile {
     /// An image, as a `data:` URL.
     Image(Arc<str>),
     /// An image that is too large to send.
@@ -31,22 +31,22 @@ pub(crate) enum Picture {
 }
 
 /// Inspects a file. Blocks on disk I/O.
-pub(crate) fn inspect(media: &MediaRef) -> Picture {
+pub(crate) fn inspect(media: &MediaRef) -> InspectedFile {
     let missing = if is_image_by_name(media) {
-        Picture::Gone
+        InspectedFile::Gone
     } else {
-        Picture::File
+        InspectedFile::File
     };
     if is_address(&media.location) {
-        return Picture::File;
+        return InspectedFile::File;
     }
     match read_bytes(Path::new(&media.location), IMAGE_LIMIT) {
         Ok(Some(bytes)) => match image_type(&bytes) {
-            None => Picture::File,
-            Some(_) if bytes.len() > IMAGE_LIMIT => Picture::TooLarge,
-            Some(mime) => {
-                Picture::Image(format!("data:{mime};base64,{}", STANDARD.encode(&bytes)).into())
-            }
+            None => InspectedFile::File,
+            Some(_) if bytes.len() > IMAGE_LIMIT => InspectedFile::TooLarge,
+            Some(mime) => InspectedFile::Image(
+                format!("data:{mime};base64,{}", STANDARD.encode(&bytes)).into(),
+            ),
         },
         Ok(None) => missing,
         Err(error) => {
@@ -92,14 +92,14 @@ fn is_address(location: &str) -> bool {
 
 /// Least-recently-used cache of inspected files.
 #[derive(Debug)]
-pub(crate) struct PictureCache {
+pub(crate) struct InspectionCache {
     limit: usize,
     bytes: usize,
     clock: u64,
-    entries: HashMap<String, (Picture, u64)>,
+    entries: HashMap<String, (InspectedFile, u64)>,
 }
 
-impl PictureCache {
+impl InspectionCache {
     /// Creates a cache of at most `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
@@ -110,14 +110,14 @@ impl PictureCache {
         }
     }
 
-    pub(crate) fn get(&mut self, location: &str) -> Option<Picture> {
+    pub(crate) fn get(&mut self, location: &str) -> Option<InspectedFile> {
         self.clock += 1;
         let (picture, used) = self.entries.get_mut(location)?;
         *used = self.clock;
         Some(picture.clone())
     }
 
-    pub(crate) fn insert(&mut self, location: &str, picture: Picture) {
+    pub(crate) fn insert(&mut self, location: &str, picture: InspectedFile) {
         self.clock += 1;
         self.bytes += cost(location, &picture);
         if let Some((replaced, _)) = self
@@ -143,8 +143,8 @@ impl PictureCache {
 }
 
 /// Approximate size of an entry, in bytes.
-fn cost(location: &str, picture: &Picture) -> usize {
-    let content = if let Picture::Image(url) = picture {
+fn cost(location: &str, picture: &InspectedFile) -> usize {
+    let content = if let InspectedFile::Image(url) = picture {
         url.len()
     } else {
         0
@@ -175,8 +175,8 @@ mod tests {
 
     #[test]
     fn the_memory_is_bounded_and_forgets_the_oldest() {
-        let image = |size: usize| Picture::Image("x".repeat(size).into());
-        let mut cache = PictureCache::new(1000);
+        let image = |size: usize| InspectedFile::Image("x".repeat(size).into());
+        let mut cache = InspectionCache::new(1000);
         cache.insert("a", image(300));
         cache.insert("b", image(300));
         assert_eq!(cache.get("a"), Some(image(300)));
@@ -185,7 +185,7 @@ mod tests {
             ["a", "b", "c"].map(|name| cache.get(name).is_some()),
             [true, false, true]
         );
-        cache.insert("a", Picture::Gone);
+        cache.insert("a", InspectedFile::Gone);
         cache.insert("d", image(5000));
         assert_eq!(
             (cache.bytes, cache.entries.len()),

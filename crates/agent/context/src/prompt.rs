@@ -112,7 +112,7 @@ pub struct Difference {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Span {
+struct SectionSpan {
     name: Cow<'static, str>,
     stability: Stability,
     bytes: usize,
@@ -122,7 +122,7 @@ struct Span {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SystemPrompt {
     text: Arc<str>,
-    spans: Vec<Span>,
+    spans: Vec<SectionSpan>,
 }
 
 impl SystemPrompt {
@@ -135,7 +135,7 @@ impl SystemPrompt {
         let text = texts.join(SEPARATOR).into();
         let spans = sections
             .into_iter()
-            .map(|section| Span {
+            .map(|section| SectionSpan {
                 name: section.name,
                 stability: section.stability,
                 bytes: section.text.len(),
@@ -170,7 +170,7 @@ impl SystemPrompt {
     /// Returns the sections, from which [`Self::of`] rebuilds an equal prompt.
     pub(crate) fn to_sections(&self) -> Vec<Section> {
         let spans = self.spans.iter().zip(self.texts());
-        let section = |(span, (_, text)): (&Span, (&str, &str))| Section {
+        let section = |(span, (_, text)): (&SectionSpan, (&str, &str))| Section {
             name: span.name.clone(),
             stability: span.stability,
             text: text.to_owned(),

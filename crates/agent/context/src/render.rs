@@ -10,11 +10,11 @@ use nanobot_types::{
     ChatMessage, Content, ContentBlock, ImageUrl, MediaRef, Transcript, UserMessage,
 };
 
-use crate::image::{Picture, PictureCache, inspect};
+use crate::image::{InspectedFile, InspectionCache, inspect};
 
 /// A transcript that is ready to send.
 #[derive(Debug)]
-pub struct Rendered {
+pub struct RenderedTranscript {
     /// The same conversation, with attachments resolved: no message refers to files any more.
     pub transcript: Transcript,
     /// Locations of images newly found missing, which explain why this request may differ from the
@@ -23,7 +23,10 @@ pub struct Rendered {
 }
 
 /// Renders the attachments of all messages.
-pub(crate) async fn render(transcript: Transcript, cache: &Arc<Mutex<PictureCache>>) -> Rendered {
+pub(crate) async fn render(
+    transcript: Transcript,
+    cache: &Arc<Mutex<InspectionCache>>,
+) -> RenderedTranscript {
     let media: Vec<MediaRef> = transcript
         .messages()
         .iter()
@@ -31,7 +34,7 @@ pub(crate) async fn render(transcript: Transcript, cache: &Arc<Mutex<PictureCach
         .cloned()
         .collect();
     if media.is_empty() {
-        return Rendered {
+        return RenderedTranscript {
             transcript,
             images_dropped: Vec::new(),
         };
@@ -51,7 +54,7 @@ pub(crate) async fn render(transcript: Transcript, cache: &Arc<Mutex<PictureCach
         }
         _ => Arc::clone(message),
     });
-    Rendered {
+    RenderedTranscript {
         transcript,
         images_dropped,
     }
@@ -68,8 +71,8 @@ fn media_of(message: &ChatMessage) -> &[MediaRef] {
 /// found missing.
 fn look_up(
     media: &[MediaRef],
-    cache: &Mutex<PictureCache>,
-) -> (HashMap<String, Picture>, Vec<String>) {
+    cache: &Mutex<InspectionCache>,
+) -> (HashMap<String, InspectedFile>, Vec<String>) {
     let mut pictures = HashMap::new();
     let mut dropped = Vec::new();
     for file in media {
@@ -82,7 +85,7 @@ fn look_up(
             .get(&file.location);
         let picture = remembered.unwrap_or_else(|| {
             let picture = inspect(file);
-            if picture == Picture::Gone {
+            if picture == InspectedFile::Gone {
                 dropped.push(file.location.clone());
             }
             cache
@@ -96,27 +99,29 @@ fn look_up(
     (pictures, dropped)
 }
 
-fn show(user: &UserMessage, pictures: &HashMap<String, Picture>) -> UserMessage {
+fn show(user: &UserMessage, pictures: &HashMap<String, InspectedFile>) -> UserMessage {
     let text = user.content.to_text();
     let mut images = Vec::new();
     let mut notes = Vec::new();
     for file in &user.media {
         let location = &file.location;
         match pictures.get(location) {
-            Some(Picture::Image(url)) => {
+            Some(InspectedFile::Image(url)) => {
                 images.push(ContentBlock::ImageUrl {
                     image_url: ImageUrl {
                         url: url.to_string(),
                     },
                 });
             }
-            Some(Picture::TooLarge) => {
+            Some(InspectedFile::TooLarge) => {
                 notes.push(format!("[image: {location} (larger than 5 MB, not shown)]"));
             }
-            Some(Picture::Gone) => notes.push(format!("[image: {location} (no longer available)]")),
+            Some(InspectedFile::Gone) => {
+                notes.push(format!("[image: {location} (no longer available)]"))
+            }
             // Skip the note: channels often name the file in the text already.
-            Some(Picture::File) | None if text.contains(location.as_str()) => {}
-            Some(Picture::File) | None => notes.push(format!("[file: {location}]")),
+            Some(InspectedFile::File) | None if text.contains(location.as_str()) => {}
+            Some(InspectedFile::File) | None => notes.push(format!("[file: {location}]")),
         }
     }
     UserMessage {

@@ -24,11 +24,11 @@ pub(crate) struct Snapshots {
     cold_after: Duration,
     /// Digest of the current settings.
     settings: Digest,
-    kept: Mutex<HashMap<SessionKey, Kept>>,
+    kept: Mutex<HashMap<SessionKey, PromptSnapshot>>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct PromptSnapshot {
     prompt: Arc<SystemPrompt>,
     /// Digest of the settings the prompt was built for.
     settings: u64,
@@ -40,7 +40,7 @@ struct Kept {
 
 /// Result of looking up the prompt of a session.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum SnapshotLookup {
     /// A prompt that is still valid.
     Warm(Arc<SystemPrompt>),
     /// A prompt that is outdated, and the reason.
@@ -60,22 +60,22 @@ impl Snapshots {
     }
 
     /// Looks up the prompt of a session; a valid one counts as used now.
-    pub(crate) fn find(&self, session: &SessionKey, facts: SessionFacts<'_>) -> Found {
+    pub(crate) fn find(&self, session: &SessionKey, facts: SessionFacts<'_>) -> SnapshotLookup {
         let mut kept = self.lock();
         let Some(entry) = kept.get_mut(session) else {
-            return Found::Nothing;
+            return SnapshotLookup::Nothing;
         };
         match self.outdated(entry, facts) {
-            Some(why) => Found::Stale(Arc::clone(&entry.prompt), why),
+            Some(why) => SnapshotLookup::Stale(Arc::clone(&entry.prompt), why),
             None => {
                 entry.used = Instant::now();
-                Found::Warm(Arc::clone(&entry.prompt))
+                SnapshotLookup::Warm(Arc::clone(&entry.prompt))
             }
         }
     }
 
     /// Returns the reason why a kept prompt must be rebuilt, if there is one.
-    fn outdated(&self, entry: &Kept, facts: SessionFacts<'_>) -> Option<Renewal> {
+    fn outdated(&self, entry: &PromptSnapshot, facts: SessionFacts<'_>) -> Option<Renewal> {
         if entry.settings != self.settings.value() {
             Some(Renewal::Settings)
         } else if facts.cursor.is_some() && entry.cursor.is_some() && facts.cursor != entry.cursor {
@@ -104,11 +104,11 @@ impl Snapshots {
     /// Restores a saved prompt, written by an earlier process or by this one before the prompt was
     /// evicted. Ignores data that cannot be read, and a session that already has a prompt.
     pub(crate) fn take_back(&self, session: &SessionKey, saved: &[u8]) {
-        let Some(saved) = Saved::read(session, saved) else {
+        let Some(saved) = StoredPrompt::read(session, saved) else {
             return;
         };
         let prompt = SystemPrompt::of(saved.sections);
-        let entry = |prompt| Kept {
+        let entry = |prompt| PromptSnapshot {
             prompt,
             settings: saved.settings,
             cursor: saved.cursor,
@@ -142,7 +142,7 @@ impl Snapshots {
             .cursor
             .or_else(|| kept.get(session).and_then(|entry| entry.cursor));
         let settings = self.settings.value();
-        let entry = Kept {
+        let entry = PromptSnapshot {
             prompt: Arc::clone(&prompt),
             settings,
             cursor,
@@ -153,7 +153,12 @@ impl Snapshots {
         prompt
     }
 
-    fn insert(&self, kept: &mut HashMap<SessionKey, Kept>, session: &SessionKey, entry: Kept) {
+    fn insert(
+        &self,
+        kept: &mut HashMap<SessionKey, PromptSnapshot>,
+        session: &SessionKey,
+        entry: PromptSnapshot,
+    ) {
         kept.insert(session.clone(), entry);
         if kept.len() > self.capacity {
             let oldest = kept
@@ -168,7 +173,7 @@ impl Snapshots {
     pub(crate) fn to_save(&self, session: &SessionKey) -> Option<Vec<u8>> {
         let kept = self.lock();
         let entry = kept.get(session)?;
-        let saved = Saved {
+        let saved = StoredPrompt {
             session: session.clone(),
             settings: entry.settings,
             cursor: entry.cursor,
@@ -177,13 +182,13 @@ impl Snapshots {
         serde_json::to_vec(&saved).ok()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionKey, Kept>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionKey, PromptSnapshot>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Returns an equal prompt that is already kept, or wraps this one.
-fn shared(kept: &HashMap<SessionKey, Kept>, prompt: SystemPrompt) -> Arc<SystemPrompt> {
+fn shared(kept: &HashMap<SessionKey, PromptSnapshot>, prompt: SystemPrompt) -> Arc<SystemPrompt> {
     let equal = kept
         .values()
         .find(|entry| *entry.prompt == prompt)
@@ -193,14 +198,14 @@ fn shared(kept: &HashMap<SessionKey, Kept>, prompt: SystemPrompt) -> Arc<SystemP
 
 /// Stored form of a prompt.
 #[derive(Debug, Serialize, Deserialize)]
-struct Saved {
+struct StoredPrompt {
     session: SessionKey,
     settings: u64,
     cursor: Option<u64>,
     sections: Vec<Section>,
 }
 
-impl Saved {
+impl StoredPrompt {
     fn read(session: &SessionKey, bytes: &[u8]) -> Option<Self> {
         match serde_json::from_slice::<Self>(bytes) {
             Ok(saved) if saved.session == *session => Some(saved),
@@ -238,9 +243,9 @@ mod tests {
 
     fn outcome(snapshots: &Snapshots, session: &str, facts: SessionFacts<'_>) -> Option<Renewal> {
         match snapshots.find(&session.into(), facts) {
-            Found::Warm(_) => None,
-            Found::Stale(_, why) => Some(why),
-            Found::Nothing => Some(Renewal::Unknown),
+            SnapshotLookup::Warm(_) => None,
+            SnapshotLookup::Stale(_, why) => Some(why),
+            SnapshotLookup::Nothing => Some(Renewal::Unknown),
         }
     }
 
@@ -316,7 +321,7 @@ mod tests {
             [Some(Renewal::Unknown); 2]
         );
         after.take_back(&key, &saved);
-        assert!(matches!(after.find(&key, at(3)), Found::Warm(again) if again == kept));
+        assert!(matches!(after.find(&key, at(3)), SnapshotLookup::Warm(again) if again == kept));
         assert_eq!(outcome(&after, "a", at(4)), Some(Renewal::Moved));
         assert_eq!(
             outcome(

@@ -22,14 +22,14 @@ const SHOWN: usize = 60;
 
 /// Kind of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Note {
+pub enum PromptRecord {
     /// The system prompt of a session.
     Prompt,
     /// A record of the last request of a session.
     Prefix,
 }
 
-impl Note {
+impl PromptRecord {
     const ALL: [Self; 2] = [Self::Prompt, Self::Prefix];
 
     fn suffix(self) -> &'static str {
@@ -44,33 +44,33 @@ impl Note {
 #[async_trait]
 pub trait PromptStore: Send + Sync + fmt::Debug {
     /// Loads the last saved note; `None` if there is none or it cannot be read.
-    async fn load(&self, session: &SessionKey, note: Note) -> Option<Vec<u8>>;
+    async fn load(&self, session: &SessionKey, note: PromptRecord) -> Option<Vec<u8>>;
 
     /// Replaces a note, on a best-effort basis.
-    async fn save(&self, session: &SessionKey, note: Note, content: Vec<u8>);
+    async fn save(&self, session: &SessionKey, note: PromptRecord, content: Vec<u8>);
 }
 
 /// A store that keeps nothing, for programs whose sessions end with the process.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NoNotes;
+pub struct NoPromptStore;
 
 #[async_trait]
-impl PromptStore for NoNotes {
-    async fn load(&self, _: &SessionKey, _: Note) -> Option<Vec<u8>> {
+impl PromptStore for NoPromptStore {
+    async fn load(&self, _: &SessionKey, _: PromptRecord) -> Option<Vec<u8>> {
         None
     }
 
-    async fn save(&self, _: &SessionKey, _: Note, _: Vec<u8>) {}
+    async fn save(&self, _: &SessionKey, _: PromptRecord, _: Vec<u8>) {}
 }
 
 /// Stores one small file per session and note in a folder, which is created on the first save.
 #[derive(Clone, Debug)]
-pub struct PromptFiles {
+pub struct FilePromptStore {
     disk: Arc<dyn Disk>,
     folder: PathBuf,
 }
 
-impl PromptFiles {
+impl FilePromptStore {
     /// Creates a store in `folder`. Touches nothing yet.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self::on(Arc::new(LocalDisk), folder)
@@ -91,14 +91,14 @@ impl PromptFiles {
             .file_name()
             .map(|name| name.to_string_lossy())
             .unwrap_or_default();
-        Note::ALL
+        PromptRecord::ALL
             .into_iter()
             .any(|note| name.ends_with(note.suffix()))
     }
 
     /// Returns the path of a note: the key with unsafe characters replaced, and a digest to keep
     /// similar keys apart.
-    fn path(&self, session: &SessionKey, note: Note) -> PathBuf {
+    fn path(&self, session: &SessionKey, note: PromptRecord) -> PathBuf {
         let plain = |c: char| {
             if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') {
                 c
@@ -127,8 +127,8 @@ impl PromptFiles {
 }
 
 #[async_trait]
-impl PromptStore for PromptFiles {
-    async fn load(&self, session: &SessionKey, note: Note) -> Option<Vec<u8>> {
+impl PromptStore for FilePromptStore {
+    async fn load(&self, session: &SessionKey, note: PromptRecord) -> Option<Vec<u8>> {
         let path = self.path(session, note);
         let file = path.clone();
         match self
@@ -144,7 +144,7 @@ impl PromptStore for PromptFiles {
         }
     }
 
-    async fn save(&self, session: &SessionKey, note: Note, content: Vec<u8>) {
+    async fn save(&self, session: &SessionKey, note: PromptRecord, content: Vec<u8>) {
         let (path, folder) = (self.path(session, note), self.folder.clone());
         let file = path.clone();
         if let Err(error) = self
@@ -180,7 +180,7 @@ mod tests {
     #[tokio::test]
     async fn notes_are_kept_apart_and_replaced() {
         let root = tempfile::tempdir().unwrap();
-        let store = PromptFiles::new(root.path().join("deep/prompts"));
+        let store = FilePromptStore::new(root.path().join("deep/prompts"));
         let long = SessionKey::from(format!("slack:{}", "x".repeat(500)));
         let keys = [
             SessionKey::from("telegram:1"),
@@ -188,21 +188,27 @@ mod tests {
             long,
         ];
         for key in &keys {
-            assert_eq!(store.load(key, Note::Prompt).await, None);
-            store.save(key, Note::Prompt, b"old".to_vec()).await;
+            assert_eq!(store.load(key, PromptRecord::Prompt).await, None);
+            store.save(key, PromptRecord::Prompt, b"old".to_vec()).await;
             store
-                .save(key, Note::Prompt, format!("prompt of {key}").into_bytes())
+                .save(
+                    key,
+                    PromptRecord::Prompt,
+                    format!("prompt of {key}").into_bytes(),
+                )
                 .await;
-            store.save(key, Note::Prefix, b"prefix".to_vec()).await;
+            store
+                .save(key, PromptRecord::Prefix, b"prefix".to_vec())
+                .await;
         }
-        let again = PromptFiles::new(root.path().join("deep/prompts"));
+        let again = FilePromptStore::new(root.path().join("deep/prompts"));
         for key in &keys {
             assert_eq!(
-                again.load(key, Note::Prompt).await,
+                again.load(key, PromptRecord::Prompt).await,
                 Some(format!("prompt of {key}").into_bytes())
             );
             assert_eq!(
-                again.load(key, Note::Prefix).await.as_deref(),
+                again.load(key, PromptRecord::Prefix).await.as_deref(),
                 Some(b"prefix".as_slice())
             );
         }
@@ -211,7 +217,7 @@ mod tests {
             .map(|entry| entry.unwrap().path())
             .collect();
         assert_eq!(files.len(), 6, "{files:?}");
-        assert!(files.iter().all(|file| PromptFiles::names_like(file)));
+        assert!(files.iter().all(|file| FilePromptStore::names_like(file)));
         #[cfg(unix)]
         for file in &files {
             use std::os::unix::fs::PermissionsExt as _;
@@ -228,10 +234,10 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let occupied = root.path().join("prompts");
         std::fs::write(&occupied, "a file where a folder belongs").unwrap();
-        let store = PromptFiles::new(&occupied);
+        let store = FilePromptStore::new(&occupied);
         store
-            .save(&"s".into(), Note::Prompt, b"lost".to_vec())
+            .save(&"s".into(), PromptRecord::Prompt, b"lost".to_vec())
             .await;
-        assert_eq!(store.load(&"s".into(), Note::Prompt).await, None);
+        assert_eq!(store.load(&"s".into(), PromptRecord::Prompt).await, None);
     }
 }

@@ -16,8 +16,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::NaiveDate;
 use nanobot_context::{
-    ContextBuilder, ContextError, ContextSettings, Note, PromptFiles, PromptStore as _, Renewal,
-    Renewed, SessionFacts, Stability, sync_templates,
+    ContextBuilder, ContextError, ContextSettings, FilePromptStore, PromptRecord, PromptStore as _,
+    Renewal, Renewed, SessionFacts, Stability, sync_templates,
 };
 use nanobot_memory::{DayNote, Facts, MemoryError, MemoryStore, Reason, Revision, Scope};
 use nanobot_skill::{Blocker, Skill, SkillOrigin, SkillSource};
@@ -313,7 +313,7 @@ async fn a_restart_goes_on_with_the_prompt_that_was_sent() {
     let workspace = tempfile::tempdir().unwrap();
     let memory = Arc::new(facts("Likes tea."));
     let settings = settings(&workspace);
-    let notes = Arc::new(PromptFiles::new(workspace.path().join("prompts")));
+    let notes = Arc::new(FilePromptStore::new(workspace.path().join("prompts")));
     let process = |settings: &ContextSettings| {
         ContextBuilder::new(settings.clone(), memory.clone()).with_notes(notes.clone())
     };
@@ -367,7 +367,7 @@ async fn a_restart_goes_on_with_the_prompt_that_was_sent() {
         (&settings, at(4, 0), Renewal::Moved, "bootstrap"),
         (&renamed, at(0, 0), Renewal::Settings, "identity"),
     ];
-    let saved = notes.load(&session, Note::Prompt).await.unwrap();
+    let saved = notes.load(&session, PromptRecord::Prompt).await.unwrap();
     for (settings, facts, why, section) in table {
         let renewed = process(settings)
             .epoch(&session, facts)
@@ -378,9 +378,13 @@ async fn a_restart_goes_on_with_the_prompt_that_was_sent() {
             (renewed.why, renewed.difference.unwrap().section),
             (why, section.to_owned())
         );
-        notes.save(&session, Note::Prompt, saved.clone()).await;
+        notes
+            .save(&session, PromptRecord::Prompt, saved.clone())
+            .await;
     }
-    notes.save(&session, Note::Prompt, b"torn".to_vec()).await;
+    notes
+        .save(&session, PromptRecord::Prompt, b"torn".to_vec())
+        .await;
     assert_eq!(
         process(&settings)
             .epoch(&session, at(0, 0))

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use nanobot_context::{Note, PromptStore};
+use nanobot_context::{PromptRecord, PromptStore};
 use nanobot_types::{SessionKey, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -89,7 +89,7 @@ impl fmt::Display for Miss {
 
 /// Returns the last miss of a session that any process recorded.
 pub async fn last_miss(notes: &dyn PromptStore, session: &SessionKey) -> Option<Miss> {
-    Saved::read(session, &notes.load(session, Note::Prefix).await?)?.miss
+    Saved::read(session, &notes.load(session, PromptRecord::Prefix).await?)?.miss
 }
 
 #[cfg(test)]

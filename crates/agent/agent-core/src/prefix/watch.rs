@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use nanobot_context::{Epoch, Note, PromptStore, Renewal, Renewed, SystemPrompt};
+use nanobot_context::{Epoch, PromptRecord, PromptStore, Renewal, Renewed, SystemPrompt};
 use nanobot_session::SessionView;
 use nanobot_types::{
     AssistantMessage, ChatMessage, Content, ContentBlock, SessionKey, ToolSource, ToolSpec,
@@ -149,7 +149,11 @@ impl PrefixWatch {
             renewed,
             miss,
         }) {
-            Ok(content) => self.notes.save(session, Note::Prefix, content).await,
+            Ok(content) => {
+                self.notes
+                    .save(session, PromptRecord::Prefix, content)
+                    .await
+            }
             Err(error) => {
                 tracing::error!(%error, "could not save the prefix state of a session");
             }
@@ -160,7 +164,7 @@ impl PrefixWatch {
         if let Some(known) = self.memory().find(session) {
             return known;
         }
-        let saved = self.notes.load(session, Note::Prefix).await;
+        let saved = self.notes.load(session, PromptRecord::Prefix).await;
         let Some(saved) = saved.and_then(|bytes| Saved::read(session, &bytes)) else {
             return Known::default();
         };

@@ -9,7 +9,7 @@ use nanobot_agent_core::{
     Observer, Signal, Teller, TurnOptions,
 };
 use nanobot_bus::EventFeed;
-use nanobot_context::{ContextBuilder, ContextSettings, PromptFiles};
+use nanobot_context::{ContextBuilder, ContextSettings, FilePromptStore};
 use nanobot_memory::MarkdownStore;
 use nanobot_provider::{
     Candidate, ChatRequest, Generation, ProviderRouter, RetryPolicy, ToolChoice,
@@ -103,7 +103,7 @@ impl Home {
             ..RetryPolicy::default()
         };
         let memory = Arc::new(MarkdownStore::new(self.folder.path().join("memory")));
-        let notes = Arc::new(PromptFiles::new(self.folder.path().join("prompts")));
+        let notes = Arc::new(FilePromptStore::new(self.folder.path().join("prompts")));
         let context =
             ContextBuilder::new(ContextSettings::new(self.folder.path()), memory).with_notes(notes);
         let parts = AgentParts {

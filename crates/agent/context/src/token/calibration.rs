@@ -33,12 +33,12 @@ const FILE_LIMIT: u64 = 64 * 1024;
 /// Learned correction factors for token estimates. Shared by all turns.
 #[derive(Debug, Default)]
 pub struct Calibrator {
-    learned: Mutex<Learned>,
+    learned: Mutex<CalibrationState>,
     file: Option<PathBuf>,
 }
 
 #[derive(Debug, Default)]
-struct Learned {
+struct CalibrationState {
     /// Set once the file was looked for.
     loaded: bool,
     models: BTreeMap<String, f64>,
@@ -164,7 +164,7 @@ impl Calibrator {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Learned> {
+    fn lock(&self) -> MutexGuard<'_, CalibrationState> {
         self.learned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,7 +7,7 @@
 
 /// Kind of a character.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CharClass {
     /// ASCII letters.
     Word,
     Digit,
@@ -37,7 +37,7 @@ const UNIT: usize = 20;
 #[must_use]
 pub fn estimate_tokens(text: &str) -> usize {
     let mut price = 0_usize;
-    let mut run: Option<(Kind, usize)> = None;
+    let mut run: Option<(CharClass, usize)> = None;
     for character in text.chars() {
         let kind = kind(character);
         match &mut run {
@@ -53,55 +53,55 @@ pub fn estimate_tokens(text: &str) -> usize {
 }
 
 /// Price of a run, in [`UNIT`]s of a token.
-fn cost(kind: Kind, length: usize) -> usize {
+fn cost(kind: CharClass, length: usize) -> usize {
     match kind {
         // Common words are one token; long ones are assembled from several.
-        Kind::Word => match length {
+        CharClass::Word => match length {
             0..=7 => UNIT,
             8..=11 => 27,
             _ => length * UNIT / 5,
         },
-        Kind::Digit => length.div_ceil(3) * UNIT,
+        CharClass::Digit => length.div_ceil(3) * UNIT,
         // A single space belongs to the token that follows it; a run of spaces is one token.
-        Kind::Space => {
+        CharClass::Space => {
             if length == 1 {
                 0
             } else {
                 UNIT
             }
         }
-        Kind::Break => UNIT,
+        CharClass::Break => UNIT,
         // Short runs often have a token of their own, such as `", "` and `":` in JSON.
-        Kind::Mark => 8 + length * 4,
-        Kind::Accented => length * 16,
-        Kind::Alphabet => length * 8,
-        Kind::Script => length * 13,
-        Kind::Wide => length * 19,
-        Kind::Sign => length * 40,
-        Kind::Joiner => length * UNIT,
+        CharClass::Mark => 8 + length * 4,
+        CharClass::Accented => length * 16,
+        CharClass::Alphabet => length * 8,
+        CharClass::Script => length * 13,
+        CharClass::Wide => length * 19,
+        CharClass::Sign => length * 40,
+        CharClass::Joiner => length * UNIT,
     }
 }
 
-fn kind(character: char) -> Kind {
+fn kind(character: char) -> CharClass {
     match character {
-        'a'..='z' | 'A'..='Z' => Kind::Word,
-        '0'..='9' => Kind::Digit,
-        ' ' | '\t' => Kind::Space,
-        '\n' | '\r' => Kind::Break,
-        '\0'..='\u{7f}' => Kind::Mark,
-        '\u{80}'..='\u{24f}' | '\u{1e00}'..='\u{1eff}' => Kind::Accented,
-        '\u{370}'..='\u{58f}' => Kind::Alphabet,
-        '\u{590}'..='\u{10ff}' => Kind::Script,
+        'a'..='z' | 'A'..='Z' => CharClass::Word,
+        '0'..='9' => CharClass::Digit,
+        ' ' | '\t' => CharClass::Space,
+        '\n' | '\r' => CharClass::Break,
+        '\0'..='\u{7f}' => CharClass::Mark,
+        '\u{80}'..='\u{24f}' | '\u{1e00}'..='\u{1eff}' => CharClass::Accented,
+        '\u{370}'..='\u{58f}' => CharClass::Alphabet,
+        '\u{590}'..='\u{10ff}' => CharClass::Script,
         '\u{1100}'..='\u{11ff}'
         | '\u{2e80}'..='\u{d7ff}'
         | '\u{f900}'..='\u{faff}'
         | '\u{ff00}'..='\u{ffef}'
-        | '\u{20000}'..='\u{3ffff}' => Kind::Wide,
-        '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{1f3fb}'..='\u{1f3ff}' => Kind::Joiner,
-        '\u{1f000}'..='\u{1faff}' => Kind::Sign,
+        | '\u{20000}'..='\u{3ffff}' => CharClass::Wide,
+        '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{1f3fb}'..='\u{1f3ff}' => CharClass::Joiner,
+        '\u{1f000}'..='\u{1faff}' => CharClass::Sign,
         // General punctuation: dashes, quotes, bullets.
-        '\u{2000}'..='\u{206f}' => Kind::Accented,
-        _ => Kind::Script,
+        '\u{2000}'..='\u{206f}' => CharClass::Accented,
+        _ => CharClass::Script,
     }
 }
 

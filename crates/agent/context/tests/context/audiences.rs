@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nanobot_context::{ContextBuilder, PromptFiles, Renewal, SessionFacts};
+use nanobot_context::{ContextBuilder, FilePromptStore, Renewal, SessionFacts};
 use nanobot_memory::{Audience, MarkdownStore, MemorySettings};
 use nanobot_types::SessionKey;
 
@@ -19,7 +19,7 @@ async fn a_prompt_is_used_for_its_audience_alone_also_after_a_restart() {
     ] {
         write(workspace.path(), name, text);
     }
-    let notes = Arc::new(PromptFiles::new(workspace.path().join("prompts")));
+    let notes = Arc::new(FilePromptStore::new(workspace.path().join("prompts")));
     let divided = MemorySettings {
         scopes: true,
         ..MemorySettings::default()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nanobot_agent_core::Miss;
 use nanobot_config::Config;
-use nanobot_context::{PromptFiles, PromptStore};
+use nanobot_context::{FilePromptStore, PromptStore};
 use nanobot_types::SessionKey;
 
 /// Returns the folder of stored prompts.
@@ -15,7 +15,7 @@ pub(crate) fn prompts_folder(config: &Config) -> PathBuf {
 
 /// Returns the prompt store of this home.
 pub(crate) fn prompt_notes(config: &Config) -> Arc<dyn PromptStore> {
-    Arc::new(PromptFiles::new(prompts_folder(config)))
+    Arc::new(FilePromptStore::new(prompts_folder(config)))
 }
 
 /// Returns the last request of a session that did not extend the one before it, and why; `None` if

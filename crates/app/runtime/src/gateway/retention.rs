@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 use nanobot_bus::{EntryState, Ledger as _, LedgerFilter, Queue};
 use nanobot_channels::FileMediaStore;
 use nanobot_config::Config;
-use nanobot_context::PromptFiles;
+use nanobot_context::FilePromptStore;
 use nanobot_memory::MarkdownStore;
 use nanobot_session::SessionPaths;
 use nanobot_state::SqliteBus;
@@ -161,7 +161,7 @@ impl Keeper {
                     .for_each(|folder| remove_older(folder, age, is_of_subagent));
             }
             if let Some(age) = age(prompt_days) {
-                remove_older(&prompts, age, PromptFiles::names_like);
+                remove_older(&prompts, age, FilePromptStore::names_like);
             }
         });
         if let Err(error) = removing.await {
