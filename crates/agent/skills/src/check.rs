@@ -6,11 +6,11 @@ use nanobot_skill::SkillOrigin;
 
 use crate::header::Header;
 use crate::load::{FILE_LIMIT, SKILL_FILE};
-use crate::lock::Lock;
+use crate::lock::LockFile;
 use crate::name;
 use crate::package::Package;
-use crate::survey::{Skills, Standing};
-use crate::{Found, SkillsError};
+use crate::survey::{SkillStatus, Skills};
+use crate::{SkillEntry, SkillsError};
 
 /// Folders that are expected next to a SKILL.md.
 const FOLDERS: [&str; 3] = ["scripts", "references", "assets"];
@@ -20,14 +20,14 @@ const DESCRIPTION: usize = 300;
 
 /// A problem found in a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct SkillFinding {
     /// Description of the problem.
     pub what: String,
     /// `true` if it prevents installing.
     pub is_error: bool,
 }
 
-impl Finding {
+impl SkillFinding {
     fn error(what: impl Into<String>) -> Self {
         Self {
             what: what.into(),
@@ -43,7 +43,7 @@ impl Finding {
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for SkillFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)
     }
@@ -52,24 +52,24 @@ impl fmt::Display for Finding {
 impl Package {
     /// Returns the problems of the package, errors first.
     #[must_use]
-    pub fn findings(&self) -> Vec<Finding> {
+    pub fn findings(&self) -> Vec<SkillFinding> {
         let document = self.document();
         let mut findings = Vec::new();
         let name = self.name();
         if !name::is_good(&name) {
-            findings.push(Finding::error(format!(
+            findings.push(SkillFinding::error(format!(
                 "the name `{name}` may only have lowercase letters a-z, digits and single hyphens (at most 64)"
             )));
         }
         match document.header {
-            Header::Missing => findings.push(Finding::error(
+            Header::Missing => findings.push(SkillFinding::error(
                 "it has no complete header between two `---` lines",
             )),
-            Header::Broken(why) | Header::TooLarge(why) => findings.push(Finding::error(why)),
+            Header::Broken(why) | Header::TooLarge(why) => findings.push(SkillFinding::error(why)),
             Header::Read(fields) => {
                 let description = fields.text("description").unwrap_or_default();
                 if description.is_empty() || is_to_do(&description) {
-                    findings.push(Finding::error(
+                    findings.push(SkillFinding::error(
                         "its description does not say yet what it is for",
                     ));
                 }
@@ -77,38 +77,40 @@ impl Package {
                     let what = format!(
                         "its description is longer than the {DESCRIPTION} characters that prompts show"
                     );
-                    findings.push(Finding::remark(what));
+                    findings.push(SkillFinding::remark(what));
                 }
                 if fields.text("name").is_none() {
-                    findings.push(Finding::remark(
+                    findings.push(SkillFinding::remark(
                         "its header has no name; the folder's name is used",
                     ));
                 }
                 if fields.by_line {
-                    findings.push(Finding::remark(
+                    findings.push(SkillFinding::remark(
                         "its header is not valid YAML; put texts with a colon in quotes",
                     ));
                 }
             }
         }
         if document.body.is_empty() {
-            findings.push(Finding::remark("it says nothing below its header"));
+            findings.push(SkillFinding::remark("it says nothing below its header"));
         }
         findings.extend(self.files_to_mend());
         findings.sort_by_key(|finding| !finding.is_error);
         findings
     }
 
-    fn files_to_mend(&self) -> Vec<Finding> {
+    fn files_to_mend(&self) -> Vec<SkillFinding> {
         let mut findings = Vec::new();
         for (path, file) in self.files() {
             if path == SKILL_FILE && file.bytes.len() as u64 > FILE_LIMIT {
-                findings.push(Finding::error(format!(
+                findings.push(SkillFinding::error(format!(
                     "its {SKILL_FILE} has more than {FILE_LIMIT} bytes"
                 )));
             }
             if path == SKILL_FILE && std::str::from_utf8(&file.bytes).is_err() {
-                findings.push(Finding::remark(format!("its {SKILL_FILE} is not UTF-8")));
+                findings.push(SkillFinding::remark(format!(
+                    "its {SKILL_FILE} is not UTF-8"
+                )));
             }
         }
         let at_top = self
@@ -119,7 +121,7 @@ impl Package {
         strays.dedup();
         if !strays.is_empty() {
             let what = format!("unexpected next to its {SKILL_FILE}: {}", strays.join(", "));
-            findings.push(Finding::remark(what));
+            findings.push(SkillFinding::remark(what));
         }
         findings
     }
@@ -130,9 +132,9 @@ impl Skills {
     /// was installed. Returns nothing for a built-in one.
     ///
     /// # Errors
-    /// Returns [`SkillsError::Unknown`] if there is no such skill, and [`SkillsError::Lock`] if the
+    /// Returns [`SkillsError::Unknown`] if there is no such skill, and [`SkillsError::LockFile`] if the
     /// list of installed skills cannot be parsed.
-    pub fn check(&self, name: &str) -> Result<Vec<Finding>, SkillsError> {
+    pub fn check(&self, name: &str) -> Result<Vec<SkillFinding>, SkillsError> {
         let survey = self.survey();
         let found = survey.into_iter().find(|found| found.name == name);
         self.check_found(&found.ok_or_else(|| SkillsError::Unknown {
@@ -143,14 +145,14 @@ impl Skills {
     /// Checks a skill that [`Skills::survey`] found.
     ///
     /// # Errors
-    /// Returns [`SkillsError::Lock`] if the list of installed skills cannot be parsed.
-    pub fn check_found(&self, found: &Found) -> Result<Vec<Finding>, SkillsError> {
+    /// Returns [`SkillsError::LockFile`] if the list of installed skills cannot be parsed.
+    pub fn check_found(&self, found: &SkillEntry) -> Result<Vec<SkillFinding>, SkillsError> {
         let mut findings = match &found.standing {
-            Standing::Refused(why) => vec![Finding::error(why.clone())],
+            SkillStatus::Refused(why) => vec![SkillFinding::error(why.clone())],
             _ if found.origin == SkillOrigin::BuiltIn => return Ok(Vec::new()),
             _ => Vec::new(),
         };
-        Lock::read(&self.settings().workspace)?;
+        LockFile::read(&self.settings().workspace)?;
         let Some(folder) = found.location.parent() else {
             return Ok(findings);
         };
@@ -163,14 +165,14 @@ impl Skills {
                             "its header says `{}`; the folder's name is used",
                             package.name()
                         );
-                        findings.push(Finding::remark(what));
+                        findings.push(SkillFinding::remark(what));
                     }
                     if self.has_changed(found) {
-                        findings.push(Finding::remark("changed since it was installed"));
+                        findings.push(SkillFinding::remark("changed since it was installed"));
                     }
-                    findings.extend(found.unagreed().map(Finding::remark));
+                    findings.extend(found.unagreed().map(SkillFinding::remark));
                 }
-                Err(error) => findings.push(Finding::error(error.to_string())),
+                Err(error) => findings.push(SkillFinding::error(error.to_string())),
             }
         }
         Ok(findings)

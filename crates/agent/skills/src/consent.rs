@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use chrono::{DateTime, FixedOffset};
 use nanobot_skill::SkillOrigin;
 
-use crate::lock::{Lock, Pin};
+use crate::lock::{LockFile, Pin};
 use crate::package::Package;
-use crate::survey::{Found, Skills, Standing};
+use crate::survey::{SkillEntry, SkillStatus, Skills};
 use crate::{Capabilities, SkillsError};
 
 /// State of the consent to a workspace skill that asks to be included in every prompt.
@@ -36,14 +36,14 @@ impl Consent {
     }
 }
 
-impl Found {
+impl SkillEntry {
     /// Returns a message that the skill asks for more than was agreed to, and how to agree. `None`
     /// for a skill that is not in use, does not ask to be in every prompt, or has consent.
     #[must_use]
     pub fn unagreed(&self) -> Option<String> {
         let consent = self
             .consent
-            .filter(|_| matches!(self.standing, Standing::InUse(_)))?;
+            .filter(|_| matches!(self.standing, SkillStatus::InUse(_)))?;
         let why = match consent {
             Consent::Given | Consent::Listed => return None,
             Consent::Missing => "which was not agreed to",
@@ -110,11 +110,11 @@ impl Skills {
     /// since.
     ///
     /// # Errors
-    /// Returns [`SkillsError::Io`] or [`SkillsError::Lock`] if the list of installed skills cannot
+    /// Returns [`SkillsError::Io`] or [`SkillsError::LockFile`] if the list of installed skills cannot
     /// be read or written.
     pub fn agree(&self, plan: &ConsentPlan, at: DateTime<FixedOffset>) -> Result<(), SkillsError> {
         let folder = &self.settings().workspace;
-        let mut lock = Lock::read(folder)?;
+        let mut lock = LockFile::read(folder)?;
         let source = lock.get(&plan.name).map_or_else(
             || plan.folder.display().to_string(),
             |pin| pin.source.clone(),

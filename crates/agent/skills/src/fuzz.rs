@@ -8,7 +8,7 @@ use crate::{archive, header};
 
 /// Parses a `SKILL.md`; `true` if its header can be read and has a name or a description.
 pub fn document(text: &str) -> bool {
-    let document = header::Document::parse(text);
+    let document = header::SkillDocument::parse(text);
     match document.header {
         header::Header::Read(fields) => {
             fields.always();

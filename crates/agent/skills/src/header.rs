@@ -20,7 +20,7 @@ const MARKS: &str = "[]{}\"'&*!|>%@`-?#,";
 
 /// A parsed file.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Document {
+pub(crate) struct SkillDocument {
     /// The header.
     pub(crate) header: Header,
     /// The text after the header, trimmed.
@@ -48,7 +48,7 @@ pub(crate) struct Fields {
     pub(crate) by_line: bool,
 }
 
-impl Document {
+impl SkillDocument {
     /// Parses a file. Without a complete header, all of it is body.
     pub(crate) fn parse(text: &str) -> Self {
         let text = text.replace("\r\n", "\n");
@@ -209,8 +209,8 @@ mod tests {
     use super::*;
 
     fn read(header: &str) -> Fields {
-        match Document::parse(&format!("---\n{header}\n---\nBody.")) {
-            Document {
+        match SkillDocument::parse(&format!("---\n{header}\n---\nBody.")) {
+            SkillDocument {
                 header: Header::Read(fields),
                 body,
             } if body == "Body." => fields,
@@ -232,11 +232,11 @@ mod tests {
             members: members.as_object().unwrap().clone(),
             by_line: false,
         };
-        let document = Document {
+        let document = SkillDocument {
             header: Header::Read(fields),
             body: "Body.\n---\nrest".to_owned(),
         };
-        assert_eq!(Document::parse(file), document);
+        assert_eq!(SkillDocument::parse(file), document);
     }
 
     #[test]
@@ -248,11 +248,11 @@ mod tests {
             "",
             "---",
         ] {
-            let document = Document {
+            let document = SkillDocument {
                 header: Header::Missing,
                 body: file.trim().to_owned(),
             };
-            assert_eq!(Document::parse(file), document, "{file:?}");
+            assert_eq!(SkillDocument::parse(file), document, "{file:?}");
         }
     }
 
@@ -321,7 +321,7 @@ mod tests {
             "- a\n- b",
             "just words",
         ] {
-            let document = Document::parse(&format!("---\n{header}\n---\nBody."));
+            let document = SkillDocument::parse(&format!("---\n{header}\n---\nBody."));
             assert!(
                 matches!(document.header, Header::Broken(_)),
                 "{header}: {document:?}"

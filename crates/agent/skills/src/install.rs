@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, FixedOffset};
 use nanobot_skill::SkillOrigin;
 
-use crate::lock::{Lock, Pin};
+use crate::lock::{LockFile, Pin};
 use crate::package::Package;
 use crate::survey::Skills;
-use crate::{Capabilities, Finding, SkillsError};
+use crate::{Capabilities, SkillFinding, SkillsError};
 
 /// The effects of installing a package, for a person to agree to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,16 +26,16 @@ pub struct InstallPlan {
     /// Its files and requirements.
     pub capabilities: Capabilities,
     /// Problems that do not prevent installing it.
-    pub remarks: Vec<Finding>,
+    pub remarks: Vec<SkillFinding>,
     /// Effect on an existing skill of that name.
-    pub change: Change,
+    pub change: InstallEffect,
     /// Origin of the skill of the same name that the new one will hide.
     pub hides: Option<SkillOrigin>,
 }
 
 /// Effect of installing on an existing skill of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum InstallEffect {
     /// No skill of that name exists in the workspace.
     New,
     /// The same files are installed already.
@@ -51,7 +51,7 @@ impl Skills {
     ///
     /// # Errors
     /// Returns [`SkillsError::Invalid`] if the package has errors, [`SkillsError::Taken`] if a
-    /// skill of that name exists that was not installed or has changed since, [`SkillsError::Lock`]
+    /// skill of that name exists that was not installed or has changed since, [`SkillsError::LockFile`]
     /// if the list of installed skills cannot be parsed, and the errors of reading an existing
     /// skill.
     pub fn plan(&self, package: Package) -> Result<InstallPlan, SkillsError> {
@@ -91,21 +91,21 @@ impl Skills {
         target: &Path,
         package: &Package,
         digest: &str,
-    ) -> Result<Change, SkillsError> {
+    ) -> Result<InstallEffect, SkillsError> {
         if target.symlink_metadata().is_err() {
-            return Ok(Change::New);
+            return Ok(InstallEffect::New);
         }
         if target
             .canonicalize()
             .is_ok_and(|target| target == package.source())
         {
-            return Ok(Change::PinsInPlace);
+            return Ok(InstallEffect::PinsInPlace);
         }
         let there = Package::read_folder(target)?.digest();
-        let lock = Lock::read(&self.settings().workspace)?;
+        let lock = LockFile::read(&self.settings().workspace)?;
         match lock.get(name) {
-            Some(pin) if pin.digest == there && digest == there => Ok(Change::Same),
-            Some(pin) if pin.digest == there => Ok(Change::Replaces),
+            Some(pin) if pin.digest == there && digest == there => Ok(InstallEffect::Same),
+            Some(pin) if pin.digest == there => Ok(InstallEffect::Replaces),
             _ => Err(SkillsError::Taken {
                 name: name.to_owned(),
             }),
@@ -116,7 +116,7 @@ impl Skills {
     /// written completely or not at all.
     ///
     /// # Errors
-    /// Returns [`SkillsError::Io`] if a file cannot be written, and [`SkillsError::Lock`] if the
+    /// Returns [`SkillsError::Io`] if a file cannot be written, and [`SkillsError::LockFile`] if the
     /// list of installed skills cannot be parsed.
     pub fn install(
         &self,
@@ -125,11 +125,11 @@ impl Skills {
     ) -> Result<PathBuf, SkillsError> {
         let folder = &self.settings().workspace;
         std::fs::create_dir_all(folder).map_err(SkillsError::io("create", folder))?;
-        let mut lock = Lock::read(folder)?;
+        let mut lock = LockFile::read(folder)?;
         let target = folder.join(&plan.name);
         match plan.change {
-            Change::New | Change::Replaces => put(folder, &target, &plan.package)?,
-            Change::Same | Change::PinsInPlace => {}
+            InstallEffect::New | InstallEffect::Replaces => put(folder, &target, &plan.package)?,
+            InstallEffect::Same | InstallEffect::PinsInPlace => {}
         }
         let pin = Pin {
             digest: plan.digest.clone(),
@@ -147,11 +147,11 @@ impl Skills {
     /// # Errors
     /// Returns [`SkillsError::Unknown`] if there is no such skill, [`SkillsError::NotOfWorkspace`]
     /// if it is not in the workspace, [`SkillsError::Io`] if a file cannot be removed, and
-    /// [`SkillsError::Lock`] if the list of installed skills cannot be parsed.
+    /// [`SkillsError::LockFile`] if the list of installed skills cannot be parsed.
     pub fn remove(&self, name: &str) -> Result<PathBuf, SkillsError> {
         let target = self.removable(name)?;
         let folder = &self.settings().workspace;
-        let mut lock = Lock::read(folder)?;
+        let mut lock = LockFile::read(folder)?;
         let is_link = target
             .symlink_metadata()
             .is_ok_and(|found| found.is_symlink());

@@ -24,14 +24,14 @@ mod survey;
 mod yaml;
 
 pub use capabilities::Capabilities;
-pub use check::Finding;
+pub use check::SkillFinding;
 pub use consent::{Consent, ConsentPlan};
 pub use error::SkillsError;
-pub use install::{Change, InstallPlan};
-pub use lock::{Lock, Pin};
+pub use install::{InstallEffect, InstallPlan};
+pub use lock::{LockFile, Pin};
 pub use nanobot_skill::{Blocker, NoSkills, Skill, SkillOrigin, SkillSource};
 pub use package::Package;
-pub use survey::{Found, SkillSettings, Skills, Standing};
+pub use survey::{SkillEntry, SkillSettings, SkillStatus, Skills};
 
 // Needed only for its choice of a backend; see the workspace's Cargo.toml.
 use flate2 as _;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use nanobot_skill::{Blocker, Skill, SkillOrigin};
 
-use crate::header::{Document, Header};
+use crate::header::{Header, SkillDocument};
 use crate::name;
 use crate::requirement::Requirements;
 
@@ -18,7 +18,7 @@ pub(crate) const FILE_LIMIT: u64 = 1 << 20;
 
 /// Reason why a folder is not a usable skill.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Refusal {
+pub(crate) enum LoadError {
     #[error(
         "its folder's name has characters other than letters, digits, spaces and -_., or more than 64 characters"
     )]
@@ -47,16 +47,16 @@ pub(crate) struct Loaded {
 }
 
 /// Loads a skill from its folder below `root`.
-pub(crate) fn load(root: &Path, folder: &str, origin: SkillOrigin) -> Result<Loaded, Refusal> {
+pub(crate) fn load(root: &Path, folder: &str, origin: SkillOrigin) -> Result<Loaded, LoadError> {
     if !name::is_usable(folder) {
-        return Err(Refusal::Folder);
+        return Err(LoadError::Folder);
     }
     let location = root.join(folder).join(SKILL_FILE);
     let inside = root.join(folder).canonicalize()?;
     if !inside.starts_with(root.canonicalize()?) || !location.canonicalize()?.starts_with(&inside) {
-        return Err(Refusal::Outside);
+        return Err(LoadError::Outside);
     }
-    let bytes = read_bounded(&location, FILE_LIMIT)?.ok_or(Refusal::TooLarge)?;
+    let bytes = read_bounded(&location, FILE_LIMIT)?.ok_or(LoadError::TooLarge)?;
     let text = String::from_utf8_lossy(&bytes);
     let mut loaded = understand(&text, folder, origin, location)?;
     if std::str::from_utf8(&bytes).is_err() {
@@ -73,8 +73,8 @@ pub(crate) fn understand(
     folder: &str,
     origin: SkillOrigin,
     location: PathBuf,
-) -> Result<Loaded, Refusal> {
-    let document = Document::parse(text.trim_start_matches('\u{feff}'));
+) -> Result<Loaded, LoadError> {
+    let document = SkillDocument::parse(text.trim_start_matches('\u{feff}'));
     let mut notes = Vec::new();
     let skill = Skill {
         name: folder.to_owned(),
@@ -86,7 +86,7 @@ pub(crate) fn understand(
         blockers: Vec::new(),
     };
     let skill = match document.header {
-        Header::TooLarge(why) => return Err(Refusal::Header(why)),
+        Header::TooLarge(why) => return Err(LoadError::Header(why)),
         Header::Broken(why) => Skill {
             body: String::new(),
             blockers: vec![Blocker::Broken(why)],
@@ -99,7 +99,7 @@ pub(crate) fn understand(
         Header::Read(fields) => {
             let named = fields.text("name");
             if named.as_deref().is_some_and(|name| !name::is_usable(name)) {
-                return Err(Refusal::Name);
+                return Err(LoadError::Name);
             }
             if let Some(other) = named.filter(|name| name != folder) {
                 notes.push(format!(

@@ -36,12 +36,12 @@ pub struct Pin {
 
 /// All installed skills, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lock {
+pub struct LockFile {
     #[serde(default)]
     skills: BTreeMap<String, Pin>,
 }
 
-impl Lock {
+impl LockFile {
     /// Returns the path of the list for a skills folder.
     #[must_use]
     pub fn path(folder: &Path) -> PathBuf {
@@ -52,7 +52,7 @@ impl Lock {
     ///
     /// # Errors
     /// Returns [`SkillsError::Io`] if the file cannot be read, [`SkillsError::TooLarge`] if it
-    /// exceeds 1 MiB, and [`SkillsError::Lock`] if it cannot be parsed.
+    /// exceeds 1 MiB, and [`SkillsError::LockFile`] if it cannot be parsed.
     pub fn read(folder: &Path) -> Result<Self, SkillsError> {
         let path = Self::path(folder);
         let bytes = match read_bounded(&path, LIMIT) {

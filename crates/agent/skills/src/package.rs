@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::header::{Document, Header};
+use crate::header::{Header, SkillDocument};
 use crate::load::{SKILL_FILE, read_bounded};
 use crate::{SkillsError, archive};
 
@@ -198,13 +198,13 @@ impl Package {
     }
 
     /// Parses its SKILL.md.
-    pub(crate) fn document(&self) -> Document {
+    pub(crate) fn document(&self) -> SkillDocument {
         let text = self
             .files
             .get(SKILL_FILE)
             .map(|file| String::from_utf8_lossy(&file.bytes))
             .unwrap_or_default();
-        Document::parse(text.trim_start_matches('\u{feff}'))
+        SkillDocument::parse(text.trim_start_matches('\u{feff}'))
     }
 
     /// Returns the SHA-256 of all paths and contents, as `sha256:` and hexadecimal digits. It does

@@ -122,10 +122,10 @@ fn is_program(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::header::{Document, Header};
+    use crate::header::{Header, SkillDocument};
 
     fn blockers(header: &str) -> Vec<String> {
-        match Document::parse(&format!("---\n{header}\n---\n")).header {
+        match SkillDocument::parse(&format!("---\n{header}\n---\n")).header {
             Header::Read(fields) => Requirements::of(&fields)
                 .blockers()
                 .iter()

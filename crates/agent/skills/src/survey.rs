@@ -15,8 +15,8 @@ use nanobot_skill::{Skill, SkillOrigin, SkillSource};
 
 use crate::built_in::{self, BUILT_IN};
 use crate::consent::Consent;
-use crate::load::{Loaded, Refusal, SKILL_FILE, load, understand};
-use crate::lock::{Lock, Pin};
+use crate::load::{LoadError, Loaded, SKILL_FILE, load, understand};
+use crate::lock::{LockFile, Pin};
 use crate::package::Package;
 
 /// Locations of skills, and the configuration about them.
@@ -36,7 +36,7 @@ pub struct SkillSettings {
 
 /// A folder with a SKILL.md, and its status.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct SkillEntry {
     /// Name of the folder.
     pub name: String,
     /// Origin of the skill.
@@ -44,7 +44,7 @@ pub struct Found {
     /// Path of its SKILL.md.
     pub location: PathBuf,
     /// Status of the skill.
-    pub standing: Standing,
+    pub standing: SkillStatus,
     /// Remarks for a person.
     pub notes: Vec<String>,
     /// State of the consent, if it is a workspace skill that asks to be included in every prompt.
@@ -53,7 +53,7 @@ pub struct Found {
 
 /// Status of a skill's folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum SkillStatus {
     /// It is listed to the model, available or not.
     InUse(Skill),
     /// Another skill of the same name takes precedence.
@@ -103,10 +103,10 @@ impl Skills {
     /// Returns every folder that is or looks like a skill, sorted by name; for equal names, in
     /// order of precedence.
     #[must_use]
-    pub fn survey(&self) -> Vec<Found> {
-        let lock = Lock::read(&self.settings.workspace).unwrap_or_else(|error| {
+    pub fn survey(&self) -> Vec<SkillEntry> {
+        let lock = LockFile::read(&self.settings.workspace).unwrap_or_else(|error| {
             self.tell(&self.settings.workspace, &error.to_string());
-            Lock::default()
+            LockFile::default()
         });
         let own = in_folder(&self.settings.workspace, SkillOrigin::Workspace)
             .into_iter()
@@ -117,7 +117,7 @@ impl Skills {
         let libraries = self.settings.libraries.iter();
         let libraries = libraries.flat_map(|folder| in_folder(folder, SkillOrigin::Library));
         let mut taken = BTreeMap::new();
-        let mut all: Vec<Found> = own
+        let mut all: Vec<SkillEntry> = own
             .chain(built_in(&self.settings.built_in))
             .chain(libraries)
             .map(|mut found| {
@@ -131,14 +131,14 @@ impl Skills {
     }
 
     /// Sets the status of a skill that is disabled, or hidden by an earlier one of the same name.
-    fn place(&self, found: &mut Found, taken: &mut BTreeMap<String, SkillOrigin>) {
-        if !matches!(found.standing, Standing::InUse(_)) {
+    fn place(&self, found: &mut SkillEntry, taken: &mut BTreeMap<String, SkillOrigin>) {
+        if !matches!(found.standing, SkillStatus::InUse(_)) {
             return;
         }
         if self.settings.disabled.contains(&found.name) {
-            found.standing = Standing::Disabled;
+            found.standing = SkillStatus::Disabled;
         } else if let Some(by) = taken.get(&found.name) {
-            found.standing = Standing::Hidden { by: *by };
+            found.standing = SkillStatus::Hidden { by: *by };
         } else {
             taken.insert(found.name.clone(), found.origin);
         }
@@ -146,8 +146,8 @@ impl Skills {
 
     /// Determines the consent to a workspace skill that asks to be included in every prompt, and
     /// drops the request without consent.
-    fn ask_for_consent(&self, found: &mut Found, lock: &Lock) {
-        let Standing::InUse(skill) = &mut found.standing else {
+    fn ask_for_consent(&self, found: &mut SkillEntry, lock: &LockFile) {
+        let SkillStatus::InUse(skill) = &mut found.standing else {
             return;
         };
         if !skill.always {
@@ -168,8 +168,8 @@ impl Skills {
 
     /// `true` if a workspace skill differs from the version that was installed.
     #[must_use]
-    pub fn has_changed(&self, found: &Found) -> bool {
-        let lock = Lock::read(&self.settings.workspace).unwrap_or_default();
+    pub fn has_changed(&self, found: &SkillEntry) -> bool {
+        let lock = LockFile::read(&self.settings.workspace).unwrap_or_default();
         let pin = lock
             .get(&found.name)
             .filter(|_| found.origin == SkillOrigin::Workspace);
@@ -189,20 +189,22 @@ impl Skills {
     }
 
     /// Logs the status and the remarks of a skill.
-    fn tell_all(&self, found: &Found) {
+    fn tell_all(&self, found: &SkillEntry) {
         match &found.standing {
-            Standing::Refused(why) => self.tell(&found.location, &format!("it is left out: {why}")),
-            Standing::Hidden { by } => {
+            SkillStatus::Refused(why) => {
+                self.tell(&found.location, &format!("it is left out: {why}"))
+            }
+            SkillStatus::Hidden { by } => {
                 self.tell(
                     &found.location,
                     &format!("it is hidden by a skill of the same name ({by})"),
                 );
             }
-            Standing::InUse(_) => found
+            SkillStatus::InUse(_) => found
                 .remarks()
                 .iter()
                 .for_each(|note| self.tell(&found.location, note)),
-            Standing::Disabled => {}
+            SkillStatus::Disabled => {}
         }
     }
 }
@@ -217,7 +219,7 @@ impl SkillSource for Skills {
         found
             .inspect(|found| self.tell_all(found))
             .filter_map(|found| match found.standing {
-                Standing::InUse(mut skill) => {
+                SkillStatus::InUse(mut skill) => {
                     // A skill that cannot be used is not included in every prompt.
                     skill.always &= skill.is_available();
                     Some(skill)
@@ -232,7 +234,7 @@ fn is_unchanged(folder: &Path, pin: &Pin) -> bool {
     Package::read_folder(folder).is_ok_and(|package| package.digest() == pin.digest)
 }
 
-fn in_folder(root: &Path, origin: SkillOrigin) -> Vec<Found> {
+fn in_folder(root: &Path, origin: SkillOrigin) -> Vec<SkillEntry> {
     let folders = match folders(root) {
         Ok(folders) => folders,
         Err(error) => {
@@ -249,7 +251,7 @@ fn in_folder(root: &Path, origin: SkillOrigin) -> Vec<Found> {
         .collect()
 }
 
-fn built_in(root: &Path) -> impl Iterator<Item = Found> {
+fn built_in(root: &Path) -> impl Iterator<Item = SkillEntry> {
     BUILT_IN.iter().map(|(name, text)| {
         let location = root.join(name).join(SKILL_FILE);
         // Parse the compiled-in text, so that changes to the copy on disk have no effect.
@@ -262,13 +264,13 @@ fn found(
     name: String,
     origin: SkillOrigin,
     location: PathBuf,
-    loaded: Result<Loaded, Refusal>,
-) -> Found {
+    loaded: Result<Loaded, LoadError>,
+) -> SkillEntry {
     let (standing, notes) = match loaded {
-        Ok(loaded) => (Standing::InUse(loaded.skill), loaded.notes),
-        Err(refusal) => (Standing::Refused(refusal.to_string()), Vec::new()),
+        Ok(loaded) => (SkillStatus::InUse(loaded.skill), loaded.notes),
+        Err(refusal) => (SkillStatus::Refused(refusal.to_string()), Vec::new()),
     };
-    Found {
+    SkillEntry {
         name,
         origin,
         location,

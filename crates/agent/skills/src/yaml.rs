@@ -42,7 +42,7 @@ pub(crate) enum YamlError {
 }
 
 /// A collection that is not closed yet.
-enum Open {
+enum OpenCollection {
     List {
         items: Vec<Value>,
         anchor: usize,
@@ -57,7 +57,7 @@ enum Open {
 /// Builds a value from parser events.
 #[derive(Default)]
 struct Builder {
-    open: Vec<Open>,
+    open: Vec<OpenCollection>,
     anchors: HashMap<usize, (Value, usize)>,
     nodes: usize,
     done: Option<Value>,
@@ -86,11 +86,11 @@ impl Builder {
                 self.grow(1)?;
                 self.put(scalar(text, style, tag.as_deref()), anchor, 1, line)
             }
-            Event::SequenceStart(anchor, _) => self.open(Open::List {
+            Event::SequenceStart(anchor, _) => self.open(OpenCollection::List {
                 items: Vec::new(),
                 anchor,
             }),
-            Event::MappingStart(anchor, _) => self.open(Open::Table {
+            Event::MappingStart(anchor, _) => self.open(OpenCollection::Table {
                 members: Map::new(),
                 key: None,
                 anchor,
@@ -122,7 +122,7 @@ impl Builder {
         }
     }
 
-    fn open(&mut self, collection: Open) -> Result<(), YamlError> {
+    fn open(&mut self, collection: OpenCollection) -> Result<(), YamlError> {
         self.grow(1)?;
         if self.open.len() >= DEPTH {
             return Err(YamlError::TooLarge);
@@ -133,8 +133,8 @@ impl Builder {
 
     fn close(&mut self, line: usize) -> Result<(), YamlError> {
         let (value, anchor) = match self.open.pop() {
-            Some(Open::List { items, anchor }) => (Value::Array(items), anchor),
-            Some(Open::Table {
+            Some(OpenCollection::List { items, anchor }) => (Value::Array(items), anchor),
+            Some(OpenCollection::Table {
                 members, anchor, ..
             }) => (Value::Object(members), anchor),
             None => return Ok(()),
@@ -155,8 +155,8 @@ impl Builder {
         }
         match self.open.last_mut() {
             None => self.done = Some(value),
-            Some(Open::List { items, .. }) => items.push(value),
-            Some(Open::Table { members, key, .. }) => match key.take() {
+            Some(OpenCollection::List { items, .. }) => items.push(value),
+            Some(OpenCollection::Table { members, key, .. }) => match key.take() {
                 Some(key) => {
                     members.insert(key, value);
                 }

@@ -10,8 +10,8 @@ use std::io::{Cursor, Write as _};
 use std::path::PathBuf;
 
 use nanobot_skills::{
-    Blocker, Change, Lock, Package, Skill, SkillOrigin, SkillSettings, SkillSource as _, Skills,
-    SkillsError, Standing,
+    Blocker, InstallEffect, LockFile, Package, Skill, SkillOrigin, SkillSettings, SkillSource as _,
+    SkillStatus, Skills, SkillsError,
 };
 use nanobot_testkit::corpus;
 use serde_json::{Value, json};
@@ -164,7 +164,7 @@ fn the_workspace_stands_before_the_built_in_ones_and_those_before_libraries() {
         .survey()
         .into_iter()
         .filter_map(|found| match found.standing {
-            Standing::Hidden { by } => Some((found.name, found.origin, by)),
+            SkillStatus::Hidden { by } => Some((found.name, found.origin, by)),
             _ => None,
         })
         .collect();
@@ -321,7 +321,7 @@ fn what_is_broken_is_listed_with_its_reason_and_what_is_dangerous_is_not() {
         .survey()
         .into_iter()
         .filter_map(|found| match found.standing {
-            Standing::Refused(why) => Some((found.name, why)),
+            SkillStatus::Refused(why) => Some((found.name, why)),
             _ => None,
         })
         .collect();
@@ -395,13 +395,13 @@ fn the_corpus_of_skills_holds() {
             .into_iter()
             .find(|skill| skill.name == folder);
         let holds = match row.text("expect") {
-            "reject" => used.is_none() && matches!(found.standing, Standing::Refused(_)),
+            "reject" => used.is_none() && matches!(found.standing, SkillStatus::Refused(_)),
             "load" | "load_untrusted" | "load_escaped" | "exec_denied" => {
                 used.is_some_and(|skill| skill.is_available() && !skill.always)
             }
             "load_with_warning" if folder == "cron" => {
-                let hidden = |found: &nanobot_skills::Found| {
-                    matches!(found.standing, Standing::Hidden { .. })
+                let hidden = |found: &nanobot_skills::SkillEntry| {
+                    matches!(found.standing, SkillStatus::Hidden { .. })
                 };
                 used.is_some_and(|skill| skill.description == "evil override")
                     && skills
@@ -464,7 +464,7 @@ fn only_a_person_lets_a_skill_of_the_workspace_into_every_prompt() {
         .unwrap();
     assert_eq!(
         (plan.change, plan.capabilities.always),
-        (Change::PinsInPlace, true)
+        (InstallEffect::PinsInPlace, true)
     );
     skills.install(&plan, now()).unwrap();
     assert_eq!(standing(home.settings()), expected(true));
@@ -541,14 +541,14 @@ fn a_folder_and_an_archive_are_installed_pinned_replaced_and_removed() {
     let plan = skills.plan(Package::open(&source).unwrap()).unwrap();
     assert_eq!(
         (plan.name.as_str(), plan.change, plan.hides),
-        ("good", Change::New, None)
+        ("good", InstallEffect::New, None)
     );
     assert_eq!(plan.capabilities.scripts, ["scripts/run.py"]);
     let folder = skills.install(&plan, now()).unwrap();
     assert_eq!(folder, home.own().join("good"));
     assert!(folder.join("scripts/run.py").is_file() && !folder.join(".git").exists());
     let lock: Value =
-        serde_json::from_slice(&std::fs::read(Lock::path(&home.own())).unwrap()).unwrap();
+        serde_json::from_slice(&std::fs::read(LockFile::path(&home.own())).unwrap()).unwrap();
     let pin = json!({
         "digest": plan.digest, "source": source, "installedAt": "2026-11-22T02:00:00Z", "always": false,
     });
@@ -561,7 +561,7 @@ fn a_folder_and_an_archive_are_installed_pinned_replaced_and_removed() {
     assert_eq!(visible.len(), 2, "nothing is left lying about: {visible:?}");
 
     let same = skills.plan(Package::open(&source).unwrap()).unwrap();
-    assert_eq!(same.change, Change::Same);
+    assert_eq!(same.change, InstallEffect::Same);
     let newer = GOOD.replace("Body.", "Better.");
     let file = home.write(
         "good.skill",
@@ -574,7 +574,7 @@ fn a_folder_and_an_archive_are_installed_pinned_replaced_and_removed() {
     let plan = skills.plan(Package::open(&file).unwrap()).unwrap();
     assert_eq!(
         (plan.name.as_str(), plan.change),
-        ("good", Change::Replaces)
+        ("good", InstallEffect::Replaces)
     );
     skills.install(&plan, now()).unwrap();
     assert_eq!(home.find("good").unwrap().body, "Better.");
@@ -599,7 +599,7 @@ fn a_folder_and_an_archive_are_installed_pinned_replaced_and_removed() {
 
     assert_eq!(skills.remove("good").unwrap(), folder);
     assert!(!folder.exists() && home.find("good").is_none());
-    assert_eq!(Lock::read(&home.own()).unwrap(), Lock::default());
+    assert_eq!(LockFile::read(&home.own()).unwrap(), LockFile::default());
     assert!(matches!(
         skills.remove("good"),
         Err(SkillsError::Unknown { .. })
@@ -760,7 +760,7 @@ fn a_list_of_installed_skills_that_is_broken_gives_no_consent_and_is_said() {
         "pushy",
         "---\nname: pushy\ndescription: y\nalways: true\n---\nBody.",
     );
-    std::fs::write(Lock::path(&home.own()), "{").unwrap();
+    std::fs::write(LockFile::path(&home.own()), "{").unwrap();
     assert!(!home.find("pushy").unwrap().always);
     assert!(matches!(
         home.skills().check("pushy"),
@@ -773,7 +773,7 @@ fn a_list_of_installed_skills_that_is_broken_gives_no_consent_and_is_said() {
         Err(SkillsError::Lock { .. })
     ));
     assert_eq!(
-        std::fs::read_to_string(Lock::path(&home.own())).unwrap(),
+        std::fs::read_to_string(LockFile::path(&home.own())).unwrap(),
         "{",
         "it is not written over"
     );

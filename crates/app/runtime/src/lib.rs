@@ -78,8 +78,8 @@ pub use nanobot_redact::Secrets;
 pub use nanobot_replay::{Bundle, Redactor, TurnChoice, TurnReplay, replay_session};
 pub use nanobot_session as session;
 pub use nanobot_skills::{
-    Blocker, Change, Consent, ConsentPlan, Finding, Found, InstallPlan, Package, Skill,
-    SkillOrigin, Skills, SkillsError, Standing,
+    Blocker, Consent, ConsentPlan, InstallEffect, InstallPlan, Package, Skill, SkillEntry,
+    SkillFinding, SkillOrigin, SkillStatus, Skills, SkillsError,
 };
 pub use nanobot_types as types;
 

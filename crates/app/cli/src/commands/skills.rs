@@ -9,8 +9,8 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use nanobot_runtime::{
-    Change, Consent, ConsentPlan, Found, Package, Runtime, RuntimeBuilder, SkillOrigin, Skills,
-    SkillsError, Standing, skills as skills_of,
+    Consent, ConsentPlan, InstallEffect, Package, Runtime, RuntimeBuilder, SkillEntry, SkillOrigin,
+    SkillStatus, Skills, SkillsError, skills as skills_of,
 };
 
 use crate::failure::{FAILED, Failure, chain};
@@ -108,23 +108,23 @@ fn list(skills: &Skills) -> Result<(), Failure> {
 }
 
 /// Describes how a skill is used.
-fn standing(found: &Found) -> String {
+fn standing(found: &SkillEntry) -> String {
     match &found.standing {
-        Standing::InUse(skill) if !skill.is_available() => {
+        SkillStatus::InUse(skill) if !skill.is_available() => {
             format!("not available: {}", one_line(&skill.requires()))
         }
-        Standing::InUse(skill) if skill.always => {
+        SkillStatus::InUse(skill) if skill.always => {
             format!("in every prompt: {}", one_line(&skill.description))
         }
-        Standing::InUse(skill) => one_line(&skill.description),
-        Standing::Hidden { by } => format!("hidden by the {by} skill of the same name"),
-        Standing::Disabled => "switched off".to_owned(),
-        Standing::Refused(why) => format!("refused: {}", one_line(why)),
+        SkillStatus::InUse(skill) => one_line(&skill.description),
+        SkillStatus::Hidden { by } => format!("hidden by the {by} skill of the same name"),
+        SkillStatus::Disabled => "switched off".to_owned(),
+        SkillStatus::Refused(why) => format!("refused: {}", one_line(why)),
     }
 }
 
 /// Returns the remarks about a skill, including that it changed.
-fn notes(skills: &Skills, found: &Found) -> Vec<String> {
+fn notes(skills: &Skills, found: &SkillEntry) -> Vec<String> {
     let changed = skills
         .has_changed(found)
         .then(|| "changed since it was installed".to_owned());
@@ -141,11 +141,11 @@ fn one_line(text: &str) -> String {
 
 fn show(skills: &Skills, name: &str) -> Result<(), Failure> {
     let survey = skills.survey();
-    let named: Vec<&Found> = survey.iter().filter(|found| found.name == name).collect();
+    let named: Vec<&SkillEntry> = survey.iter().filter(|found| found.name == name).collect();
     // Prefer the skill that is in use over others of the same name.
     let in_use = named
         .iter()
-        .find(|found| matches!(found.standing, Standing::InUse(_)));
+        .find(|found| matches!(found.standing, SkillStatus::InUse(_)));
     let Some(found) = in_use.or(named.first()) else {
         return Err(failed(&SkillsError::Unknown {
             name: name.to_owned(),
@@ -158,7 +158,7 @@ fn show(skills: &Skills, name: &str) -> Result<(), Failure> {
         found.location.display()
     );
     text += &match &found.standing {
-        Standing::InUse(skill) => {
+        SkillStatus::InUse(skill) => {
             let state = match (skill.is_available(), skill.always) {
                 (false, _) => format!("not available: {}", skill.requires()),
                 (true, true) => "available, in every prompt".to_owned(),
@@ -177,7 +177,7 @@ fn show(skills: &Skills, name: &str) -> Result<(), Failure> {
 
 fn check(skills: &Skills, name: Option<&str>) -> Result<ExitCode, Failure> {
     let survey = skills.survey();
-    let wanted: Vec<&Found> = match name {
+    let wanted: Vec<&SkillEntry> = match name {
         Some(name) => survey.iter().filter(|found| found.name == name).collect(),
         None => survey
             .iter()
@@ -217,15 +217,15 @@ fn check(skills: &Skills, name: Option<&str>) -> Result<ExitCode, Failure> {
 }
 
 /// Describes whether a valid skill is in every prompt, and by which consent.
-fn in_prompts(found: &Found) -> &'static str {
+fn in_prompts(found: &SkillEntry) -> &'static str {
     match (&found.standing, found.consent) {
-        (Standing::InUse(skill), Some(_)) if skill.always && !skill.is_available() => {
+        (SkillStatus::InUse(skill), Some(_)) if skill.always && !skill.is_available() => {
             "; it may stand in every prompt and does not while it is not available"
         }
-        (Standing::InUse(skill), Some(Consent::Listed)) if skill.always => {
+        (SkillStatus::InUse(skill), Some(Consent::Listed)) if skill.always => {
             "; it stands in every prompt, whatever its files say, because `skills.always` lists it"
         }
-        (Standing::InUse(skill), _) if skill.always => "; it stands in every prompt",
+        (SkillStatus::InUse(skill), _) if skill.always => "; it stands in every prompt",
         _ => "",
     }
 }
@@ -327,10 +327,10 @@ fn install(skills: &Skills, path: &Path, yes: bool) -> Result<(), Failure> {
     let package = Package::open(path).map_err(|error| failed(&error))?;
     let plan = skills.plan(package).map_err(|error| failed(&error))?;
     let what = match plan.change {
-        Change::New => "new",
-        Change::Same => "installed already, these same files",
-        Change::Replaces => "takes the place of the installed version",
-        Change::PinsInPlace => "in its place already; what it is now will be agreed to",
+        InstallEffect::New => "new",
+        InstallEffect::Same => "installed already, these same files",
+        InstallEffect::Replaces => "takes the place of the installed version",
+        InstallEffect::PinsInPlace => "in its place already; what it is now will be agreed to",
     };
     let mut text = format!(
         "Skill {}: {what}\n  {}\n{}\n",

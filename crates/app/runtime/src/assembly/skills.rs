@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use nanobot_skills::{Lock, SkillSettings, Skills};
+use nanobot_skills::{LockFile, SkillSettings, Skills};
 
 use crate::assembly::settings::{AgentDefaults, SkillsConfig};
 use crate::{Runtime, RuntimeError};
@@ -70,5 +70,5 @@ pub(crate) fn read_only(skills: &Skills) -> Vec<PathBuf> {
 
 /// Returns the record of the user's consent to skills, which no tool may change.
 pub(crate) fn protected(skills: &Skills) -> PathBuf {
-    Lock::path(&skills.settings().workspace)
+    LockFile::path(&skills.settings().workspace)
 }

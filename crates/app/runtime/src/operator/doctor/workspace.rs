@@ -3,7 +3,7 @@
 use std::io::BufRead as _;
 use std::path::Path;
 
-use nanobot_skills::Standing;
+use nanobot_skills::SkillStatus;
 
 use super::{Chart, Severity, counted, takes_files};
 use crate::Runtime;
@@ -179,7 +179,7 @@ fn skills_of(chart: &mut Chart, runtime: &Runtime) {
             );
         }
         let refused = match &skill.standing {
-            Standing::Refused(why) => Some(format!("no skill is made of it: {why}")),
+            SkillStatus::Refused(why) => Some(format!("no skill is made of it: {why}")),
             _ => None,
         };
         for remark in refused.iter().chain(&skill.notes) {
