@@ -26,7 +26,7 @@ pub(crate) fn repair(raw: &str) -> Result<String, String> {
     if text.is_empty() || text == "null" {
         return Ok("{}".to_owned());
     }
-    let mut reader = Reader {
+    let mut reader = ArgumentReader {
         text,
         chars: text.char_indices().peekable(),
         values: 0,
@@ -67,14 +67,14 @@ fn cut() -> String {
     "the arguments were cut off before their end; send the whole call again, in smaller parts if it is long".to_owned()
 }
 
-struct Reader<'a> {
+struct ArgumentReader<'a> {
     text: &'a str,
     chars: Peekable<CharIndices<'a>>,
     /// Number of values parsed so far.
     values: usize,
 }
 
-impl Reader<'_> {
+impl ArgumentReader<'_> {
     fn skip_space(&mut self) {
         while self.chars.next_if(|(_, c)| c.is_whitespace()).is_some() {}
     }

@@ -27,7 +27,7 @@ pub struct Fold {
     text: String,
     reasoning: String,
     thinking_blocks: Vec<serde_json::Value>,
-    calls: BTreeMap<usize, Pieces>,
+    calls: BTreeMap<usize, PartialCall>,
     usage: Option<Usage>,
     finished: Option<FinishReason>,
     /// Ids that the calls of this answer must not have.
@@ -36,7 +36,7 @@ pub struct Fold {
 
 /// The pieces of one call, merged so far.
 #[derive(Clone, Debug, Default)]
-struct Pieces {
+struct PartialCall {
     id: String,
     name: String,
     arguments: String,
@@ -161,7 +161,7 @@ impl Fold {
 }
 
 fn calls(
-    pieces: impl Iterator<Item = Pieces>,
+    pieces: impl Iterator<Item = PartialCall>,
     mut taken: HashSet<String>,
     reason: &FinishReason,
 ) -> Vec<ToolCall> {
@@ -178,7 +178,7 @@ fn calls(
     calls
 }
 
-fn call(pieces: Pieces, id: impl Into<CallId>, reason: &FinishReason) -> ToolCall {
+fn call(pieces: PartialCall, id: impl Into<CallId>, reason: &FinishReason) -> ToolCall {
     let name = sound_name(&pieces.name);
     let arguments = match reason {
         FinishReason::Length | FinishReason::Runaway => {

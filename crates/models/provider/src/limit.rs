@@ -29,7 +29,7 @@ const FREE_NAME: usize = 64;
 
 /// The part of an event that fits within the limit.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Taken {
+pub(crate) enum Fitted {
     /// The whole event.
     Whole(StreamEvent),
     /// At most this much: the answer ends here.
@@ -62,7 +62,7 @@ impl AnswerLimit {
 
     /// Takes an event and deducts its size from the limit. Text that does not fit is truncated; any
     /// other event that does not fit is dropped.
-    pub(crate) fn take(&mut self, event: StreamEvent) -> Taken {
+    pub(crate) fn take(&mut self, event: StreamEvent) -> Fitted {
         match event {
             StreamEvent::Text(text) => cut(text, &mut self.text, StreamEvent::Text),
             StreamEvent::Reasoning(text) => cut(text, &mut self.reasoning, StreamEvent::Reasoning),
@@ -73,7 +73,7 @@ impl AnswerLimit {
                     spend(&mut self.blocks, size),
                 )
             }
-            StreamEvent::ToolCall { index, .. } if index >= CALLS => Taken::Last(None),
+            StreamEvent::ToolCall { index, .. } if index >= CALLS => Fitted::Last(None),
             StreamEvent::ToolCall {
                 ref id,
                 ref name,
@@ -90,25 +90,25 @@ impl AnswerLimit {
                 let size = arguments.len() + names.chain(others).sum::<usize>();
                 whole(event, spend(&mut self.calls, size))
             }
-            StreamEvent::Usage(_) | StreamEvent::Finished(_) => Taken::Whole(event),
+            StreamEvent::Usage(_) | StreamEvent::Finished(_) => Fitted::Whole(event),
         }
     }
 }
 
-fn cut(mut text: String, room: &mut usize, event: impl Fn(String) -> StreamEvent) -> Taken {
+fn cut(mut text: String, room: &mut usize, event: impl Fn(String) -> StreamEvent) -> Fitted {
     let left = *room;
     if spend(room, text.len()) {
-        return Taken::Whole(event(text));
+        return Fitted::Whole(event(text));
     }
     text.truncate(text.floor_char_boundary(left));
-    Taken::Last(Some(event(text)))
+    Fitted::Last(Some(event(text)))
 }
 
-fn whole(event: StreamEvent, fits: bool) -> Taken {
+fn whole(event: StreamEvent, fits: bool) -> Fitted {
     if fits {
-        Taken::Whole(event)
+        Fitted::Whole(event)
     } else {
-        Taken::Last(None)
+        Fitted::Last(None)
     }
 }
 
@@ -156,7 +156,7 @@ mod tests {
     fn fitting(max_tokens: u32, event: &StreamEvent) -> (usize, Option<StreamEvent>) {
         let mut limit = AnswerLimit::of_tokens(max_tokens);
         for count in 0..10_000 {
-            if let Taken::Last(rest) = limit.take(event.clone()) {
+            if let Fitted::Last(rest) = limit.take(event.clone()) {
                 return (count, rest);
             }
         }

@@ -19,7 +19,7 @@ use std::time::Duration;
 use nanobot_types::{LlmResponse, ModelId, TraceId};
 use tokio_util::sync::CancellationToken;
 
-use self::call::Call;
+use self::call::RoutedCall;
 use self::health::Health;
 use crate::{ChatRequest, Generation, Provider};
 
@@ -111,12 +111,12 @@ impl Default for RetryPolicy {
 /// Candidates in order of preference, with their cooldowns.
 #[derive(Debug)]
 pub struct ProviderRouter {
-    slots: Vec<Slot>,
+    slots: Vec<CandidateSlot>,
     policy: RetryPolicy,
 }
 
 #[derive(Debug)]
-struct Slot {
+struct CandidateSlot {
     candidate: Candidate,
     health: Health,
 }
@@ -125,7 +125,7 @@ impl ProviderRouter {
     /// Creates a router over these candidates, the preferred one first, none of them in cooldown.
     #[must_use]
     pub fn new(candidates: impl IntoIterator<Item = Candidate>, policy: RetryPolicy) -> Self {
-        let slots = candidates.into_iter().map(|candidate| Slot {
+        let slots = candidates.into_iter().map(|candidate| CandidateSlot {
             candidate,
             health: Health::default(),
         });
@@ -151,7 +151,7 @@ impl ProviderRouter {
         request: ChatRequest,
         context: &CallContext,
     ) -> LlmResponse {
-        let mut call = Call::new(self, request, context);
+        let mut call = RoutedCall::new(self, request, context);
         match context.cancel.run_until_cancelled(call.run()).await {
             Some(response) => response,
             None => call.stopped(),

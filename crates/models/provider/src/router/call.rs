@@ -7,9 +7,9 @@ use futures_util::StreamExt as _;
 use nanobot_types::{FinishReason, LlmResponse, Usage};
 use tokio::time::timeout;
 
-use super::health::Admission;
+use super::health::HealthPermit;
 use super::{CallContext, Candidate, Delta, ProviderRouter, adapt, explain};
-use crate::limit::{AnswerLimit, Taken};
+use crate::limit::{AnswerLimit, Fitted};
 use crate::{ChatRequest, Fold, Folded, ProviderError, Recovery, StreamEvent};
 
 /// Maximum number of retries after an empty answer.
@@ -20,7 +20,7 @@ const REST: Duration = Duration::from_secs(60);
 
 /// State of one call. It outlives the future that works on it, so that the usage is not lost when
 /// the turn is stopped.
-pub(super) struct Call<'a> {
+pub(super) struct RoutedCall<'a> {
     router: &'a ProviderRouter,
     request: ChatRequest,
     context: &'a CallContext,
@@ -32,14 +32,14 @@ pub(super) struct Call<'a> {
 }
 
 /// Next step after a failed attempt.
-enum Step {
+enum RetryStep {
     Again { pause: Duration },
     WithoutImages,
-    GiveUp(End),
+    GiveUp(GiveUpReason),
 }
 
 /// Reason to give up a candidate.
-enum End {
+enum GiveUpReason {
     Next {
         cooldown: Duration,
     },
@@ -47,22 +47,22 @@ enum End {
     BrokenOff,
 }
 
-impl Step {
+impl RetryStep {
     fn next(cooldown: Duration) -> Self {
-        Self::GiveUp(End::Next { cooldown })
+        Self::GiveUp(GiveUpReason::Next { cooldown })
     }
 }
 
 /// Counts of failed attempts with one candidate, by kind.
 #[derive(Default)]
-struct Tries {
+struct FailedAttempts {
     failed: usize,
     empty: usize,
     stalled: usize,
     images_dropped: bool,
 }
 
-impl<'a> Call<'a> {
+impl<'a> RoutedCall<'a> {
     pub(super) fn new(
         router: &'a ProviderRouter,
         request: ChatRequest,
@@ -131,7 +131,7 @@ impl<'a> Call<'a> {
     async fn ask(
         &mut self,
         candidate: &Candidate,
-        admission: Admission<'_>,
+        admission: HealthPermit<'_>,
         next: Option<&Candidate>,
     ) -> Result<LlmResponse, ProviderError> {
         let (error, end) = match self.candidate(candidate, next.is_some()).await {
@@ -142,9 +142,9 @@ impl<'a> Call<'a> {
             Err(given_up) => given_up,
         };
         match end {
-            End::BrokenOff => return Ok(self.broken_off(candidate, &error)),
-            End::Next { cooldown } if cooldown.is_zero() => {}
-            End::Next { cooldown } => admission.rest(cooldown),
+            GiveUpReason::BrokenOff => return Ok(self.broken_off(candidate, &error)),
+            GiveUpReason::Next { cooldown } if cooldown.is_zero() => {}
+            GiveUpReason::Next { cooldown } => admission.rest(cooldown),
         }
         if let Some(next) = next {
             let (failed, words) = (explain::title(candidate), explain::short(&error));
@@ -161,9 +161,9 @@ impl<'a> Call<'a> {
         &mut self,
         candidate: &Candidate,
         has_next: bool,
-    ) -> Result<LlmResponse, (ProviderError, End)> {
+    ) -> Result<LlmResponse, (ProviderError, GiveUpReason)> {
         let mut request = adapt::for_candidate(&self.request, candidate);
-        let mut tries = Tries::default();
+        let mut tries = FailedAttempts::default();
         loop {
             let (error, is_empty) = match self.exchange(candidate, request.clone()).await {
                 Ok(response) if !is_empty(&response) => return Ok(response),
@@ -182,19 +182,19 @@ impl<'a> Call<'a> {
             let has_images = !tries.images_dropped && adapt::has_images(&request.transcript);
             let limit = self.limit(&error, is_empty, &mut tries, has_next);
             match self.step(&error, limit, has_next, has_images) {
-                Step::Again { pause } => {
+                RetryStep::Again { pause } => {
                     self.notice(format!(
                         "{who}: {words}; trying again in {} s",
                         pause.as_secs_f32().ceil()
                     ));
                     tokio::time::sleep(pause).await;
                 }
-                Step::WithoutImages => {
+                RetryStep::WithoutImages => {
                     self.notice(format!("{who}: {words}; asking again without images"));
                     request.transcript = adapt::without_images(request.transcript);
                     tries.images_dropped = true;
                 }
-                Step::GiveUp(end) => return Err((error, end)),
+                RetryStep::GiveUp(end) => return Err((error, end)),
             }
         }
     }
@@ -243,8 +243,8 @@ impl<'a> Call<'a> {
             .map_err(stalled)??;
         while let Some(event) = timeout(idle, stream.next()).await.map_err(stalled)? {
             let (event, is_over) = match limit.take(event?) {
-                Taken::Whole(event) => (Some(event), false),
-                Taken::Last(rest) => (rest, true),
+                Fitted::Whole(event) => (Some(event), false),
+                Fitted::Last(rest) => (rest, true),
             };
             if let Some(event) = event {
                 self.show(&event);
@@ -289,20 +289,20 @@ impl<'a> Call<'a> {
         limit: (&mut usize, usize),
         has_next: bool,
         has_images: bool,
-    ) -> Step {
+    ) -> RetryStep {
         if self.shown {
-            return Step::GiveUp(End::BrokenOff);
+            return RetryStep::GiveUp(GiveUpReason::BrokenOff);
         }
         match error.recovery() {
             Recovery::RetrySame { after } => self.again(after, limit, has_next),
-            Recovery::NextCandidate { cooldown } => Step::next(cooldown),
+            Recovery::NextCandidate { cooldown } => RetryStep::next(cooldown),
             // Vendors word this refusal in many ways, so every refusal of a request with images
             // counts.
-            Recovery::DropImages | Recovery::GiveUp if has_images => Step::WithoutImages,
+            Recovery::DropImages | Recovery::GiveUp if has_images => RetryStep::WithoutImages,
             // Another vendor may accept what one refuses. The refusal says nothing about the
             // vendor's health.
             Recovery::Compact | Recovery::DropImages | Recovery::GiveUp => {
-                Step::next(Duration::ZERO)
+                RetryStep::next(Duration::ZERO)
             }
         }
     }
@@ -312,7 +312,7 @@ impl<'a> Call<'a> {
         &self,
         error: &ProviderError,
         is_empty: bool,
-        tries: &'t mut Tries,
+        tries: &'t mut FailedAttempts,
         has_next: bool,
     ) -> (&'t mut usize, usize) {
         match error {
@@ -327,7 +327,7 @@ impl<'a> Call<'a> {
         after: Option<Duration>,
         (count, most): (&mut usize, usize),
         has_next: bool,
-    ) -> Step {
+    ) -> RetryStep {
         let policy = &self.router.policy;
         // If there is another candidate, do not wait for a vendor that asks for more than our own
         // pauses.
@@ -339,11 +339,11 @@ impl<'a> Call<'a> {
         };
         let asked = after.unwrap_or_default();
         if *count >= most || asked > longest {
-            return Step::next(after.unwrap_or(REST));
+            return RetryStep::next(after.unwrap_or(REST));
         }
         let own = policy.pauses.get(*count).copied().unwrap_or(own_longest);
         *count += 1;
-        Step::Again {
+        RetryStep::Again {
             pause: jittered(own.max(asked)),
         }
     }

@@ -8,11 +8,11 @@ use tokio::time::Instant;
 /// Health of a candidate.
 #[derive(Debug, Default)]
 pub(super) struct Health {
-    state: Mutex<State>,
+    state: Mutex<CooldownState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct CooldownState {
     /// End of the cooldown. Set from the first failure until a call succeeds.
     rests_until: Option<Instant>,
     probing: bool,
@@ -20,19 +20,19 @@ struct State {
 
 /// Permission to ask a candidate. If it is dropped without an outcome, the health does not change.
 #[derive(Debug)]
-pub(super) struct Admission<'a> {
+pub(super) struct HealthPermit<'a> {
     health: &'a Health,
     probe: bool,
 }
 
 impl Health {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, CooldownState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns permission to ask, unless the candidate is in cooldown or another call is probing
     /// it.
-    pub(super) fn admit(&self) -> Option<Admission<'_>> {
+    pub(super) fn admit(&self) -> Option<HealthPermit<'_>> {
         let mut state = self.state();
         let probe = match state.rests_until {
             None => false,
@@ -40,15 +40,15 @@ impl Health {
             Some(_) => true,
         };
         state.probing |= probe;
-        Some(Admission {
+        Some(HealthPermit {
             health: self,
             probe,
         })
     }
 
     /// Returns permission to ask, whatever the health of the candidate.
-    pub(super) fn admit_anyway(&self) -> Admission<'_> {
-        Admission {
+    pub(super) fn admit_anyway(&self) -> HealthPermit<'_> {
+        HealthPermit {
             health: self,
             probe: false,
         }
@@ -63,7 +63,7 @@ impl Health {
     }
 }
 
-impl Admission<'_> {
+impl HealthPermit<'_> {
     /// Records that the candidate answered, which ends its cooldown.
     pub(super) fn succeeded(self) {
         self.health.state().rests_until = None;
@@ -75,7 +75,7 @@ impl Admission<'_> {
     }
 }
 
-impl Drop for Admission<'_> {
+impl Drop for HealthPermit<'_> {
     fn drop(&mut self) {
         if self.probe {
             self.health.state().probing = false;
