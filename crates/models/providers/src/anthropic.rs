@@ -23,8 +23,8 @@ use serde_json::Value;
 
 use self::events::EventReader;
 use crate::client::network_error;
-use crate::fault::Faults;
-use crate::refusal::Refusals;
+use crate::fault::ErrorClassifier;
+use crate::refusal::UnsupportedParams;
 use crate::{HttpClients, body};
 
 pub(crate) use self::request::render;
@@ -39,9 +39,9 @@ pub(crate) struct Anthropic {
     /// URL of the `messages` endpoint.
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
-    pub(crate) faults: Faults,
+    pub(crate) faults: ErrorClassifier,
     pub(crate) http: Arc<HttpClients>,
-    pub(crate) refusals: Refusals,
+    pub(crate) refusals: UnsupportedParams,
 }
 
 #[async_trait]
@@ -87,7 +87,7 @@ impl Anthropic {
             return Err(self.faults.of_status(status.as_u16(), &headers, &body));
         }
         let frames = body::lines(response).await?.eventsource();
-        let state = State {
+        let state = EventStreamState {
             frames,
             reader: EventReader::new(self.faults.clone()),
             ready: VecDeque::new(),
@@ -100,14 +100,14 @@ impl Anthropic {
     }
 }
 
-struct State<S> {
+struct EventStreamState<S> {
     frames: S,
     reader: EventReader,
     ready: VecDeque<StreamEvent>,
     ended: bool,
 }
 
-impl<S: Stream<Item = Result<Event, EventStreamError<ProviderError>>> + Unpin> State<S> {
+impl<S: Stream<Item = Result<Event, EventStreamError<ProviderError>>> + Unpin> EventStreamState<S> {
     async fn next(&mut self) -> Option<Result<StreamEvent, ProviderError>> {
         loop {
             if let Some(event) = self.ready.pop_front() {

@@ -39,9 +39,9 @@ const ERROR_LIMIT: usize = 64 << 10;
 /// A slot for the error that the reader of a body hit. The consumer at the other end of
 /// async-openai learns only that there was an error, and takes the cause from here.
 #[derive(Debug, Default)]
-pub(crate) struct Trouble(Mutex<Option<ProviderError>>);
+pub(crate) struct ErrorSlot(Mutex<Option<ProviderError>>);
 
-impl Trouble {
+impl ErrorSlot {
     pub(crate) fn take(&self) -> Option<ProviderError> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -105,7 +105,7 @@ pub(crate) async fn lines(
         ));
     }
     if !matches!(first, b'{' | b'[' | b'n') {
-        return Ok(Lines::new(chunks, head).into_stream().boxed());
+        return Ok(BodyLines::new(chunks, head).into_stream().boxed());
     }
     while let Some(chunk) = chunks.next().await {
         head.extend_from_slice(&chunk?);
@@ -153,7 +153,7 @@ pub(crate) async fn document(response: Response) -> Result<Vec<u8>, ProviderErro
     Ok(body)
 }
 
-struct Lines<S> {
+struct BodyLines<S> {
     chunks: S,
     pending: BytesMut,
     /// Bytes already passed on of the frame in progress.
@@ -165,7 +165,7 @@ struct Lines<S> {
     ended: bool,
 }
 
-impl<S: Stream<Item = Result<Bytes, ProviderError>> + Unpin + Send> Lines<S> {
+impl<S: Stream<Item = Result<Bytes, ProviderError>> + Unpin + Send> BodyLines<S> {
     fn into_stream(self) -> impl Stream<Item = Result<Bytes, ProviderError>> + Send {
         futures_util::stream::unfold(self, |mut lines| async move {
             lines.next().await.map(|item| (item, lines))
@@ -209,7 +209,7 @@ impl<S: Stream<Item = Result<Bytes, ProviderError>> + Unpin + Send> Lines<S> {
     }
 }
 
-impl<S> Lines<S> {
+impl<S> BodyLines<S> {
     fn new(chunks: S, pending: BytesMut) -> Self {
         Self {
             chunks,
@@ -300,7 +300,7 @@ mod tests {
 
     async fn read(chunks: Vec<Bytes>) -> (usize, Option<ProviderError>) {
         let chunks = futures_util::stream::iter(chunks.into_iter().map(Ok));
-        let mut lines = Lines::new(chunks, BytesMut::new());
+        let mut lines = BodyLines::new(chunks, BytesMut::new());
         let mut length = 0;
         loop {
             match lines.next().await {
@@ -354,7 +354,7 @@ mod tests {
         for unit in ["\n", "\r", "\r\n", "data: 1\r"] {
             let body = unit.repeat((1 << 20) / unit.len());
             let chunks = futures_util::stream::iter([Ok(Bytes::from(body.clone()))]);
-            let lines = Lines::new(chunks, BytesMut::new()).into_stream();
+            let lines = BodyLines::new(chunks, BytesMut::new()).into_stream();
             let batches: Vec<Bytes> = lines.map(Result::unwrap).collect().await;
             assert!(
                 batches.iter().all(|batch| batch.len() <= BATCH + 1),
@@ -400,7 +400,7 @@ mod tests {
         for (chunks, expected) in table {
             let chunks =
                 futures_util::stream::iter(chunks.into_iter().map(|chunk| Ok(Bytes::from(chunk))));
-            let lines = Lines::new(chunks, BytesMut::new()).into_stream();
+            let lines = BodyLines::new(chunks, BytesMut::new()).into_stream();
             let passed: Vec<Bytes> = lines.map(Result::unwrap).collect().await;
             assert_eq!(String::from_utf8(passed.concat()).unwrap(), expected);
         }

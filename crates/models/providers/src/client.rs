@@ -18,14 +18,14 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// The program must have installed a default rustls crypto provider before the first request.
 #[derive(Default)]
 pub struct HttpClients {
-    way: Way,
+    way: ProxyMode,
     remote: OnceLock<Client>,
     local: OnceLock<Client>,
 }
 
 /// Proxy mode for remote servers.
 #[derive(Default)]
-enum Way {
+enum ProxyMode {
     #[default]
     AsTheEnvironmentSays,
     Straight,
@@ -35,7 +35,7 @@ enum Way {
 /// Omits the proxy, whose address may contain a password.
 impl fmt::Debug for HttpClients {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let has_proxy = matches!(self.way, Way::Through(_));
+        let has_proxy = matches!(self.way, ProxyMode::Through(_));
         f.debug_struct("HttpClients")
             .field("has_proxy", &has_proxy)
             .finish_non_exhaustive()
@@ -55,12 +55,12 @@ impl HttpClients {
     /// Returns [`ProxyError`] if the address is invalid.
     pub fn new(proxy: Option<&str>) -> Result<Self, ProxyError> {
         let way = match proxy.map(str::trim) {
-            None => Way::AsTheEnvironmentSays,
-            Some("") => Way::Straight,
+            None => ProxyMode::AsTheEnvironmentSays,
+            Some("") => ProxyMode::Straight,
             Some(address) => {
                 let proxy = Proxy::all(address)
                     .map_err(|error| ProxyError(innermost(&error.without_url())))?;
-                Way::Through(Box::new(proxy.no_proxy(NoProxy::from_env())))
+                ProxyMode::Through(Box::new(proxy.no_proxy(NoProxy::from_env())))
             }
         };
         Ok(Self {
@@ -78,9 +78,9 @@ impl HttpClients {
             return built(&self.local, || common().no_proxy().tls_certs_only([]));
         }
         built(&self.remote, || match &self.way {
-            Way::AsTheEnvironmentSays => common(),
-            Way::Straight => common().no_proxy(),
-            Way::Through(proxy) => common().proxy(Proxy::clone(proxy)),
+            ProxyMode::AsTheEnvironmentSays => common(),
+            ProxyMode::Straight => common().no_proxy(),
+            ProxyMode::Through(proxy) => common().proxy(Proxy::clone(proxy)),
         })
     }
 }

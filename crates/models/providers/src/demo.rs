@@ -16,8 +16,8 @@ use nanobot_provider::{ChatRequest, ChatStream, Provider, ProviderError, StreamE
 use nanobot_types::{ChatMessage, FinishReason, Map, ProviderName, ToolName};
 
 use self::intent::Intent;
-use self::plan::{Plan, Step};
-use self::words::Words;
+use self::plan::{DemoPlan, DemoStep};
+use self::words::Language;
 
 /// Characters in one piece of streamed text.
 const PIECE: usize = 12;
@@ -49,15 +49,15 @@ impl Provider for Demo {
 
 fn answer(request: &ChatRequest) -> Vec<StreamEvent> {
     let messages = request.transcript.messages();
-    let asked: Vec<Asked> = messages
+    let asked: Vec<RecentQuestion> = messages
         .iter()
         .filter_map(|message| match &**message {
-            ChatMessage::User(user) => Some(Asked::read(&user.content.to_text())),
+            ChatMessage::User(user) => Some(RecentQuestion::read(&user.content.to_text())),
             _ => None,
         })
         .collect();
     let newest = asked.last().cloned().unwrap_or_default();
-    let words = Words::in_language_of(&newest.text);
+    let words = Language::in_language_of(&newest.text);
     // "Again" repeats the request before it.
     let meant = asked
         .iter()
@@ -76,26 +76,26 @@ fn answer(request: &ChatRequest) -> Vec<StreamEvent> {
             _ => None,
         })
         .collect();
-    let plan = Plan {
+    let plan = DemoPlan {
         words,
         time: newest.time,
         tools: &request.tools,
         results: &results,
     };
     match plan.next(&intent) {
-        Step::Call { tool, arguments } => call(messages.len(), tool, arguments),
-        Step::Say(text) => say(&format!("{} {text}", words.label())),
+        DemoStep::Call { tool, arguments } => call(messages.len(), tool, arguments),
+        DemoStep::Say(text) => say(&format!("{} {text}", words.label())),
     }
 }
 
 /// A user message, split into its text and the time from its runtime context block.
 #[derive(Clone, Debug, Default)]
-struct Asked {
+struct RecentQuestion {
     text: String,
     time: Option<String>,
 }
 
-impl Asked {
+impl RecentQuestion {
     fn read(message: &str) -> Self {
         // The runtime context follows the text, so its line is the last one with this prefix.
         let time = message

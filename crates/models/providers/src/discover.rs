@@ -21,7 +21,7 @@ pub const LOCAL_SERVERS: &[(&str, u16)] = &[
 
 /// A model server that answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct LocalServer {
     /// Name of its row in the provider table.
     pub provider: ProviderName,
     /// Its address, for `apiBase`.
@@ -32,7 +32,7 @@ pub struct Found {
 
 /// Asks all these ports of the loopback address for their models concurrently. Returns the first in
 /// list order that responds like a model server. Takes at most 300 ms.
-pub async fn discover_local(servers: &[(&str, u16)], http: &HttpClients) -> Option<Found> {
+pub async fn discover_local(servers: &[(&str, u16)], http: &HttpClients) -> Option<LocalServer> {
     discover_within(servers, http, PATIENCE).await
 }
 
@@ -42,7 +42,7 @@ pub async fn discover_within(
     servers: &[(&str, u16)],
     http: &HttpClients,
     patience: Duration,
-) -> Option<Found> {
+) -> Option<LocalServer> {
     let probes = servers.iter().map(|(provider, port)| async move {
         tokio::time::timeout(patience, probe(provider, *port, http))
             .await
@@ -56,7 +56,7 @@ pub async fn discover_within(
         .next()
 }
 
-async fn probe(provider: &str, port: u16, http: &HttpClients) -> Option<Found> {
+async fn probe(provider: &str, port: u16, http: &HttpClients) -> Option<LocalServer> {
     let api_base = format!("http://127.0.0.1:{port}/v1");
     let url = Url::parse(&format!("{api_base}/models")).ok()?;
     let response = http.client_for(&url).ok()?.get(url).send().await.ok()?;
@@ -72,7 +72,7 @@ async fn probe(provider: &str, port: u16, http: &HttpClients) -> Option<Found> {
     let model = models
         .into_iter()
         .find(|model| !model.to_lowercase().contains("embed"))?;
-    Some(Found {
+    Some(LocalServer {
         provider: provider.into(),
         api_base,
         model: model.into(),

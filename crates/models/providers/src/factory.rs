@@ -11,10 +11,12 @@ use reqwest::Url;
 
 use crate::anthropic::{self, Anthropic};
 use crate::demo::Demo;
-use crate::fault::Faults;
+use crate::fault::ErrorClassifier;
 use crate::openai::OpenAi;
-use crate::refusal::Refusals;
-use crate::{ApiKey, CUSTOM, HttpClients, Kind, ProviderSpec, Selection, Wire, wire_model};
+use crate::refusal::UnsupportedParams;
+use crate::{
+    ApiKey, CUSTOM, HttpClients, ProviderKind, ProviderSpec, Selection, WireProtocol, wire_model,
+};
 
 /// Configuration of a provider.
 #[derive(Clone, Default)]
@@ -44,7 +46,7 @@ impl fmt::Debug for ProviderSettings {
 
 /// A provider, and the model name in its spelling.
 #[derive(Clone, Debug)]
-pub struct Connection {
+pub struct ClientConnection {
     /// The provider. Nothing has been sent or connected yet.
     pub provider: Arc<dyn Provider>,
     /// The model name to put into requests.
@@ -107,42 +109,42 @@ pub fn build(
     settings: &ProviderSettings,
     model: &str,
     http: Arc<HttpClients>,
-) -> Result<Connection, BuildError> {
+) -> Result<ClientConnection, BuildError> {
     let Selection { name, spec } = selection;
     let provider: Arc<dyn Provider> = match spec.wire {
-        Wire::Demo => Arc::new(Demo::new(name.clone())),
-        Wire::Unsupported(why) => {
+        WireProtocol::Demo => Arc::new(Demo::new(name.clone())),
+        WireProtocol::Unsupported(why) => {
             return Err(BuildError::Unsupported {
                 label: spec.label,
                 why,
             });
         }
-        Wire::Anthropic => Arc::new(Anthropic {
+        WireProtocol::Anthropic => Arc::new(Anthropic {
             name: name.clone(),
             url: messages_url(base(name, spec, settings)?),
             headers: headers(name, spec, settings)?,
             faults: faults(spec, settings),
             http,
-            refusals: Refusals::default(),
+            refusals: UnsupportedParams::default(),
         }),
-        Wire::OpenAi | Wire::Azure => Arc::new(OpenAi {
+        WireProtocol::OpenAi | WireProtocol::Azure => Arc::new(OpenAi {
             name: name.clone(),
             spec,
             base: base(name, spec, settings)?,
             headers: headers(name, spec, settings)?,
             faults: faults(spec, settings),
             http,
-            refusals: Refusals::default(),
+            refusals: UnsupportedParams::default(),
         }),
     };
-    Ok(Connection {
+    Ok(ClientConnection {
         provider,
         model: wire_model(spec, model).into(),
     })
 }
 
-fn faults(spec: &'static ProviderSpec, settings: &ProviderSettings) -> Faults {
-    Faults {
+fn faults(spec: &'static ProviderSpec, settings: &ProviderSettings) -> ErrorClassifier {
+    ErrorClassifier {
         key: settings.api_key.clone(),
         key_hint: spec.key_hint,
     }
@@ -185,7 +187,7 @@ pub(crate) fn base(
         return Err(bad());
     }
     // Local servers all answer under `/v1`, and users often leave it out.
-    if spec.kind == Kind::Local && url.path() == "/" {
+    if spec.kind == ProviderKind::Local && url.path() == "/" {
         url.set_path("/v1");
     }
     Ok(url)
@@ -211,12 +213,14 @@ pub(crate) fn headers(
     match &settings.api_key {
         Some(key) => {
             let (field, value) = match spec.wire {
-                Wire::Anthropic => (
+                WireProtocol::Anthropic => (
                     HeaderName::from_static("x-api-key"),
                     key.expose().to_owned(),
                 ),
-                Wire::Azure => (HeaderName::from_static("api-key"), key.expose().to_owned()),
-                Wire::OpenAi | Wire::Demo | Wire::Unsupported(_) => {
+                WireProtocol::Azure => {
+                    (HeaderName::from_static("api-key"), key.expose().to_owned())
+                }
+                WireProtocol::OpenAi | WireProtocol::Demo | WireProtocol::Unsupported(_) => {
                     (AUTHORIZATION, format!("Bearer {}", key.expose()))
                 }
             };
@@ -237,7 +241,7 @@ pub(crate) fn headers(
             });
         }
     }
-    if spec.wire == Wire::Anthropic {
+    if spec.wire == WireProtocol::Anthropic {
         headers.insert(
             "anthropic-version",
             HeaderValue::from_static(anthropic::VERSION),
@@ -283,7 +287,7 @@ mod tests {
         }
     }
 
-    fn built(name: &str, settings: &ProviderSettings) -> Result<Connection, BuildError> {
+    fn built(name: &str, settings: &ProviderSettings) -> Result<ClientConnection, BuildError> {
         let selection = Selection {
             name: name.into(),
             spec: spec(name),

@@ -92,20 +92,20 @@ const OVERLOADED: &[&str] = &[
 
 /// Classifies errors for one provider.
 #[derive(Clone, Debug)]
-pub(crate) struct Faults {
+pub(crate) struct ErrorClassifier {
     pub(crate) key: Option<ApiKey>,
     /// Advice appended when the key is rejected; may be empty.
     pub(crate) key_hint: &'static str,
 }
 
-impl Faults {
+impl ErrorClassifier {
     /// Classifies a response with an error status.
     pub(crate) fn of_status(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> ProviderError {
         let json: Option<Value> = json::from_slice(body).ok();
         let body = String::from_utf8_lossy(body);
         let report = json
             .as_ref()
-            .map_or_else(|| Report::of_text(&body), Report::of_json);
+            .map_or_else(|| VendorError::of_text(&body), VendorError::of_json);
         let retry_after = retry_after(headers, Utc::now()).or(report.retry_after);
         if (300..400).contains(&status) {
             return ProviderError::BadRequest(format!(
@@ -117,7 +117,7 @@ impl Faults {
 
     /// Classifies an error object inside a response with a success status.
     pub(crate) fn of_object(&self, object: &Value) -> ProviderError {
-        let report = Report::of_json(object);
+        let report = VendorError::of_json(object);
         let status = report.status().unwrap_or_else(|| match &report {
             report if report.says(BUSY) => 429,
             report if report.says(WRONG_KEY) => 401,
@@ -128,7 +128,12 @@ impl Faults {
         self.judge(status, &report, report.retry_after)
     }
 
-    fn judge(&self, status: u16, report: &Report, retry_after: Option<Duration>) -> ProviderError {
+    fn judge(
+        &self,
+        status: u16,
+        report: &VendorError,
+        retry_after: Option<Duration>,
+    ) -> ProviderError {
         let message = self.words(status, report);
         match status {
             400 | 422 | 500 | 200 if report.says(TOO_LONG) => {
@@ -164,7 +169,7 @@ impl Faults {
         }
     }
 
-    fn words(&self, status: u16, report: &Report) -> String {
+    fn words(&self, status: u16, report: &VendorError) -> String {
         let words = self.without_keys(report.message.trim());
         if words.is_empty() {
             format!("status {status} without an explanation")
@@ -201,7 +206,7 @@ fn looks_like_key(word: &str) -> bool {
 }
 
 /// An error as the vendor reported it.
-struct Report {
+struct VendorError {
     message: String,
     /// Code, type and message in lower case, for matching.
     searched: String,
@@ -209,7 +214,7 @@ struct Report {
     retry_after: Option<Duration>,
 }
 
-impl Report {
+impl VendorError {
     fn of_text(text: &str) -> Self {
         let start = text.trim_start();
         let is_html = start.starts_with('<');
@@ -341,8 +346,8 @@ mod tests {
 
     use super::*;
 
-    fn faults() -> Faults {
-        Faults {
+    fn faults() -> ErrorClassifier {
+        ErrorClassifier {
             key: ApiKey::parse("my-own-key").unwrap(),
             key_hint: "",
         }

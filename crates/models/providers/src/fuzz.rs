@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::anthropic::events::EventReader;
 use crate::body;
-use crate::fault::Faults;
+use crate::fault::ErrorClassifier;
 use crate::openai::chunk::ChunkReader;
 
 /// Reads a body that arrives in `chunks` as the response of a model.
@@ -27,8 +27,8 @@ pub fn refusal(status: u16, body: &[u8]) -> ProviderError {
     faults().of_status(status, &http::HeaderMap::new(), body)
 }
 
-fn faults() -> Faults {
-    Faults {
+fn faults() -> ErrorClassifier {
+    ErrorClassifier {
         key: None,
         key_hint: "",
     }

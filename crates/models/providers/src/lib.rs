@@ -28,12 +28,12 @@ mod table;
 
 pub use client::{HttpClients, ProxyError};
 pub use demo::Demo;
-pub use discover::{Found, LOCAL_SERVERS, discover_local, discover_within};
-pub use factory::{BuildError, Connection, ProviderSettings, build};
+pub use discover::{LOCAL_SERVERS, LocalServer, discover_local, discover_within};
+pub use factory::{BuildError, ClientConnection, ProviderSettings, build};
 pub use key::{ApiKey, KeyError};
-pub use render::{Rendered, render};
-pub use speech::{Speech, SpeechError, SpeechPatience, SpeechSettings};
+pub use render::{RenderedMessages, render};
+pub use speech::{Speech, SpeechError, SpeechSettings, SpeechTimeouts};
 pub use table::{
-    CUSTOM, DEMO, Kind, ModelRule, ProviderSpec, Quirks, Section, SelectError, Selection, TABLE,
-    Thinking, Wire, context_window, select, wire_model,
+    CUSTOM, DEMO, ModelRule, ProviderKind, ProviderSpec, Quirks, ReasoningParam, Section,
+    SelectError, Selection, TABLE, WireProtocol, context_window, select, wire_model,
 };

@@ -27,12 +27,12 @@ use secrecy::SecretString;
 use serde_json::Value;
 
 use self::chunk::ChunkReader;
-use self::pace::Pace;
-use crate::body::{self, Trouble};
+use self::pace::Backpressure;
+use crate::body::{self, ErrorSlot};
 use crate::client::network_error;
-use crate::fault::Faults;
-use crate::refusal::Refusals;
-use crate::{HttpClients, ProviderSpec, Wire};
+use crate::fault::ErrorClassifier;
+use crate::refusal::UnsupportedParams;
+use crate::{HttpClients, ProviderSpec, WireProtocol};
 
 pub(crate) use self::request::render;
 
@@ -46,9 +46,9 @@ pub(crate) struct OpenAi {
     pub(crate) spec: &'static ProviderSpec,
     pub(crate) base: Url,
     pub(crate) headers: HeaderMap,
-    pub(crate) faults: Faults,
+    pub(crate) faults: ErrorClassifier,
     pub(crate) http: Arc<HttpClients>,
-    pub(crate) refusals: Refusals,
+    pub(crate) refusals: UnsupportedParams,
 }
 
 #[async_trait]
@@ -87,12 +87,12 @@ impl OpenAi {
                 ))
             })?;
             path.pop_if_empty();
-            if self.spec.wire == Wire::Azure {
+            if self.spec.wire == WireProtocol::Azure {
                 path.extend(["openai", "deployments", request.model.as_str()]);
             }
             path.extend(["chat", "completions"]);
         }
-        if self.spec.wire == Wire::Azure {
+        if self.spec.wire == WireProtocol::Azure {
             url.query_pairs_mut()
                 .append_pair("api-version", AZURE_VERSION);
         }
@@ -106,9 +106,9 @@ impl OpenAi {
     ) -> Result<ChatStream, ProviderError> {
         let url = self.url(request)?;
         let http = self.http.client_for(&url)?;
-        let call = Arc::new(Call {
+        let call = Arc::new(ExchangeState {
             faults: self.faults.clone(),
-            trouble: Trouble::default(),
+            trouble: ErrorSlot::default(),
             pace: Arc::default(),
             done: AtomicBool::new(false),
         });
@@ -171,15 +171,15 @@ impl Config for Endpoint {
 
 /// State shared by the sending and the receiving end of one exchange.
 #[derive(Debug)]
-struct Call {
-    faults: Faults,
-    trouble: Trouble,
-    pace: Arc<Pace>,
+struct ExchangeState {
+    faults: ErrorClassifier,
+    trouble: ErrorSlot,
+    pace: Arc<Backpressure>,
     /// Set when the vendor sent `[DONE]`.
     done: AtomicBool,
 }
 
-impl Call {
+impl ExchangeState {
     /// Sends once. A success is returned with a body of complete lines.
     async fn send(
         self: &Arc<Self>,
@@ -238,9 +238,9 @@ fn says_done(lines: &[u8]) -> bool {
     })
 }
 
-struct State<S> {
+struct ChunkStreamState<S> {
     chunks: S,
-    call: Arc<Call>,
+    call: Arc<ExchangeState>,
     reader: ChunkReader,
     ready: VecDeque<StreamEvent>,
     ended: bool,
@@ -248,13 +248,13 @@ struct State<S> {
 
 fn events<S>(
     chunks: S,
-    call: Arc<Call>,
+    call: Arc<ExchangeState>,
 ) -> impl Stream<Item = Result<StreamEvent, ProviderError>> + Send
 where
     S: Stream<Item = Result<Value, OpenAIError>> + Unpin + Send,
 {
     let reader = ChunkReader::new(call.faults.clone());
-    let state = State {
+    let state = ChunkStreamState {
         chunks,
         call,
         reader,
@@ -266,7 +266,7 @@ where
     })
 }
 
-impl<S: Stream<Item = Result<Value, OpenAIError>> + Unpin> State<S> {
+impl<S: Stream<Item = Result<Value, OpenAIError>> + Unpin> ChunkStreamState<S> {
     async fn next(&mut self) -> Option<Result<StreamEvent, ProviderError>> {
         loop {
             if let Some(event) = self.ready.pop_front() {

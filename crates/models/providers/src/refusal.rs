@@ -14,14 +14,14 @@ use serde_json::Value;
 const MOST: usize = 3;
 
 /// Names of request parameters.
-pub(crate) type Members = BTreeSet<&'static str>;
+pub(crate) type ParamNames = BTreeSet<&'static str>;
 
 /// The parameters that one provider is known not to support.
 #[derive(Debug, Default)]
-pub(crate) struct Refusals(Mutex<Members>);
+pub(crate) struct UnsupportedParams(Mutex<ParamNames>);
 
-impl Refusals {
-    pub(crate) fn known(&self) -> Members {
+impl UnsupportedParams {
+    pub(crate) fn known(&self) -> ParamNames {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -29,7 +29,7 @@ impl Refusals {
     }
 
     /// Remembers the parameters without which a request succeeded.
-    pub(crate) fn learn(&self, members: Members) {
+    pub(crate) fn learn(&self, members: ParamNames) {
         if !members.is_empty() {
             self.0
                 .lock()
@@ -42,7 +42,7 @@ impl Refusals {
     /// none, or if too many were removed already.
     pub(crate) fn add(
         &self,
-        members: &mut Members,
+        members: &mut ParamNames,
         optional: &[&'static str],
         body: &Value,
         error: &ProviderError,
@@ -83,10 +83,10 @@ mod tests {
             "max_tokens",
         ];
         for (words, expected) in table {
-            let mut members = Members::new();
+            let mut members = ParamNames::new();
             let error = ProviderError::BadRequest(words.to_owned());
             assert_eq!(
-                Refusals::default().add(&mut members, &optional, &body, &error),
+                UnsupportedParams::default().add(&mut members, &optional, &body, &error),
                 expected.is_some(),
                 "{words}"
             );

@@ -8,7 +8,7 @@ use nanobot_types::{CallId, Map, ProviderName, ToolCall};
 use serde_json::Value;
 use sha1::{Digest as _, Sha1};
 
-use crate::{ProviderSpec, Wire, anthropic, openai};
+use crate::{ProviderSpec, WireProtocol, anthropic, openai};
 
 /// Placeholder for empty content, which some vendors reject.
 pub(crate) const EMPTY: &str = "(empty)";
@@ -20,7 +20,7 @@ pub(crate) const IMAGE_OMITTED: &str = "[image omitted]";
 /// cache marks. The same request renders to the same bytes. A vendor may merge several messages
 /// into one; here each remains a part, so that a conversation keeps its parts as it grows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rendered {
+pub struct RenderedMessages {
     /// The tools.
     pub tools: Vec<String>,
     /// The system prompt.
@@ -31,12 +31,13 @@ pub struct Rendered {
 
 /// Renders a request as the provider `name` with this row would send it.
 #[must_use]
-pub fn render(spec: &ProviderSpec, name: &ProviderName, request: &ChatRequest) -> Rendered {
+pub fn render(spec: &ProviderSpec, name: &ProviderName, request: &ChatRequest) -> RenderedMessages {
     match spec.wire {
-        Wire::Anthropic => anthropic::render(name, request),
-        Wire::OpenAi | Wire::Azure | Wire::Demo | Wire::Unsupported(_) => {
-            openai::render(spec, name, request)
-        }
+        WireProtocol::Anthropic => anthropic::render(name, request),
+        WireProtocol::OpenAi
+        | WireProtocol::Azure
+        | WireProtocol::Demo
+        | WireProtocol::Unsupported(_) => openai::render(spec, name, request),
     }
 }
 

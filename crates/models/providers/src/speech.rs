@@ -26,10 +26,10 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::factory::{base, headers};
-use crate::fault::Faults;
+use crate::fault::ErrorClassifier;
 use crate::{BuildError, HttpClients, ProviderSettings, Selection};
 use exchange::Exchange;
-use recording::{Format, seconds};
+use recording::{AudioFormat, seconds};
 use vendor::{VENDORS, Vendor};
 
 /// The protocol of a service.
@@ -72,12 +72,12 @@ pub struct SpeechSettings {
     /// Maximum size of a recording, in bytes.
     pub max_bytes: u64,
     /// Time limits and retries.
-    pub patience: SpeechPatience,
+    pub patience: SpeechTimeouts,
 }
 
 /// Time limits and retries of a transcription.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SpeechPatience {
+pub struct SpeechTimeouts {
     /// Pauses between the attempts of one request.
     pub pauses: [Duration; 3],
     /// Time limit for one attempt.
@@ -90,7 +90,7 @@ pub struct SpeechPatience {
     pub poll_every: Duration,
 }
 
-impl Default for SpeechPatience {
+impl Default for SpeechTimeouts {
     /// Four attempts of 60 s within 75 s. A job has 100 s: a channel that gives no sign of life for
     /// two minutes is restarted.
     fn default() -> Self {
@@ -146,14 +146,14 @@ pub enum SpeechError {
 }
 
 /// A recording with the model and language of its request.
-struct Question<'a> {
+struct TranscriptionRequest<'a> {
     recording: Bytes,
-    format: Format,
+    format: AudioFormat,
     model: &'a str,
     language: Option<&'a str>,
 }
 
-impl Question<'_> {
+impl TranscriptionRequest<'_> {
     fn base64(&self) -> String {
         base64::engine::general_purpose::STANDARD.encode(&self.recording)
     }
@@ -172,7 +172,7 @@ pub struct Speech {
     /// Base address of the API.
     base: Url,
     headers: HeaderMap,
-    faults: Faults,
+    faults: ErrorClassifier,
     protocol: Protocol,
     model: String,
     settings: SpeechSettings,
@@ -219,7 +219,7 @@ impl Speech {
         Ok(Self {
             base: url,
             headers,
-            faults: Faults {
+            faults: ErrorClassifier {
                 key: provider.api_key.clone(),
                 key_hint: spec.key_hint,
             },
@@ -234,7 +234,7 @@ impl Speech {
     }
 
     /// Transcribes a file; `mime` is the media type that the sender gave. Waits at most as long as
-    /// [`SpeechPatience`] allows.
+    /// [`SpeechTimeouts`] allows.
     ///
     /// # Errors
     /// Returns [`SpeechError`] if there is no text.
@@ -251,9 +251,9 @@ impl Speech {
         if let Some(seconds) = seconds(&recording).filter(|seconds| *seconds > limit) {
             return Err(SpeechError::TooLong { seconds, limit });
         }
-        let question = Question {
+        let question = TranscriptionRequest {
             recording: recording.into(),
-            format: Format::of(path, mime),
+            format: AudioFormat::of(path, mime),
             model: &self.model,
             language: self.settings.language.as_deref(),
         };

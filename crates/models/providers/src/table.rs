@@ -15,7 +15,7 @@ pub use wire_model::wire_model;
 
 /// The protocol that a vendor speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wire {
+pub enum WireProtocol {
     /// OpenAI's `/chat/completions`.
     OpenAi,
     /// OpenAI's `/chat/completions` under the address of a deployment, with the key in `api-key`.
@@ -30,7 +30,7 @@ pub enum Wire {
 
 /// The way a vendor is reached and recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ProviderKind {
     /// Makes or serves its own models and needs a key.
     Vendor,
     /// Forwards requests to many vendors and needs a key.
@@ -60,7 +60,7 @@ pub enum ModelRule {
 
 /// The parameter that controls reasoning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Thinking {
+pub enum ReasoningParam {
     /// `reasoning_effort`.
     Effort,
     /// `reasoning: {effort}`.
@@ -89,7 +89,7 @@ pub struct Quirks {
     /// `true` if the limit is called `max_completion_tokens`.
     pub completion_limit: bool,
     /// The parameter that controls reasoning.
-    pub thinking: Thinking,
+    pub thinking: ReasoningParam,
     /// Temperatures that models insist on, by a part of their names.
     pub temperatures: &'static [(&'static str, f64)],
 }
@@ -102,7 +102,7 @@ impl Quirks {
         cache_marks: false,
         cache_key: false,
         completion_limit: false,
-        thinking: Thinking::Effort,
+        thinking: ReasoningParam::Effort,
         temperatures: &[],
     };
 }
@@ -125,9 +125,9 @@ pub struct ProviderSpec {
     /// Text that its addresses contain; empty if they are not recognised.
     pub base_marker: &'static str,
     /// The way it is reached and recognised.
-    pub kind: Kind,
+    pub kind: ProviderKind,
     /// The protocol that it speaks.
-    pub wire: Wire,
+    pub wire: WireProtocol,
     /// Rule for model names.
     pub model: ModelRule,
     /// Differences of its API.
@@ -140,7 +140,8 @@ impl ProviderSpec {
     /// Returns `true` if it accepts requests without a key.
     #[must_use]
     pub fn is_keyless(&self) -> bool {
-        matches!(self.kind, Kind::Local | Kind::SignIn) || self.wire == Wire::Demo
+        matches!(self.kind, ProviderKind::Local | ProviderKind::SignIn)
+            || self.wire == WireProtocol::Demo
     }
 
     /// Finds a row by name, written in `snake_case`, `kebab-case` or `camelCase`.

@@ -10,8 +10,9 @@ use nanobot_provider::{
     Candidate, ProviderFactory, ProviderRouter, RawProviderConfig, RetryPolicy,
 };
 use nanobot_providers::{
-    ApiKey, Connection, DEMO, Found, HttpClients, Kind, LOCAL_SERVERS, ProviderSettings,
-    ProviderSpec, Section, SelectError, Selection, TABLE, build, discover_local, select,
+    ApiKey, ClientConnection, DEMO, HttpClients, LOCAL_SERVERS, LocalServer, ProviderKind,
+    ProviderSettings, ProviderSpec, Section, SelectError, Selection, TABLE, build, discover_local,
+    select,
 };
 use nanobot_tools::WebConfig;
 use serde::{Deserialize, Serialize};
@@ -82,7 +83,7 @@ pub struct ModelChoice {
     pub model: String,
     /// The reason for this choice.
     pub source: ModelSource,
-    connection: Option<Connection>,
+    connection: Option<ClientConnection>,
 }
 
 impl ModelChoice {
@@ -246,7 +247,7 @@ fn plugged_in(
         provider: name.to_owned(),
         model: model.to_owned(),
         source: ModelSource::Configured,
-        connection: Some(Connection {
+        connection: Some(ClientConnection {
             provider,
             model: model.into(),
         }),
@@ -281,7 +282,7 @@ fn configured(
     })
 }
 
-fn local(found: &Found, http: Arc<HttpClients>) -> Result<ModelChoice, RuntimeError> {
+fn local(found: &LocalServer, http: Arc<HttpClients>) -> Result<ModelChoice, RuntimeError> {
     let spec = ProviderSpec::find(found.provider.as_str()).unwrap_or(&nanobot_providers::CUSTOM);
     let selection = Selection {
         name: found.provider.clone(),
@@ -375,10 +376,12 @@ impl Sections {
                 base,
             });
         }
-        for spec in TABLE
-            .iter()
-            .filter(|spec| matches!(spec.kind, Kind::Vendor | Kind::Gateway | Kind::Speech))
-        {
+        for spec in TABLE.iter().filter(|spec| {
+            matches!(
+                spec.kind,
+                ProviderKind::Vendor | ProviderKind::Gateway | ProviderKind::Speech
+            )
+        }) {
             let named = entries
                 .iter()
                 .any(|entry| ProviderSpec::find(&entry.name) == Some(spec));

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use nanobot_channel::{MediaRef, TranscribeError, Transcriber};
 use nanobot_config::Config;
-use nanobot_providers::{Speech, SpeechError, SpeechPatience, SpeechSettings};
+use nanobot_providers::{Speech, SpeechError, SpeechSettings, SpeechTimeouts};
 use serde::{Deserialize, Serialize};
 
 use crate::RuntimeError;
@@ -69,7 +69,7 @@ impl TranscriptionConfig {
             language: known,
             max_seconds: self.max_duration_sec.clamp(1, 600),
             max_bytes: u64::from(self.max_upload_mb.clamp(1, 100)) << 20,
-            patience: SpeechPatience::default(),
+            patience: SpeechTimeouts::default(),
         }
     }
 }

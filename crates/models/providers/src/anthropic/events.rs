@@ -4,7 +4,7 @@ use nanobot_provider::{ProviderError, StreamEvent};
 use nanobot_types::{FinishReason, Map, Usage};
 use serde_json::Value;
 
-use crate::fault::Faults;
+use crate::fault::ErrorClassifier;
 use crate::render::bounded_id;
 
 /// Maximum total length of the signatures in one response, in bytes.
@@ -12,10 +12,10 @@ const SIGNATURE_LIMIT: usize = 2 << 20;
 
 #[derive(Debug)]
 pub(crate) struct EventReader {
-    faults: Faults,
+    faults: ErrorClassifier,
     usage: Usage,
     /// The content block that is open.
-    open: Option<Open>,
+    open: Option<OpenBlock>,
     calls: usize,
     /// Bytes of signatures so far. They are not part of the response's text.
     signed: usize,
@@ -24,7 +24,7 @@ pub(crate) struct EventReader {
 }
 
 #[derive(Debug)]
-enum Open {
+enum OpenBlock {
     Text,
     /// A thinking block, as far as it has arrived.
     Thought(Value),
@@ -40,7 +40,7 @@ enum Open {
 type Events = Vec<StreamEvent>;
 
 impl EventReader {
-    pub(crate) fn new(faults: Faults) -> Self {
+    pub(crate) fn new(faults: ErrorClassifier) -> Self {
         Self {
             faults,
             usage: Usage::default(),
@@ -107,13 +107,13 @@ impl EventReader {
         self.open = Some(match kind(block) {
             "text" => {
                 events.push(StreamEvent::Text(words("text")));
-                Open::Text
+                OpenBlock::Text
             }
             "thinking" => {
                 events.push(StreamEvent::Reasoning(words("thinking")));
-                Open::Thought(block.clone())
+                OpenBlock::Thought(block.clone())
             }
-            "redacted_thinking" => Open::Thought(block.clone()),
+            "redacted_thinking" => OpenBlock::Thought(block.clone()),
             "tool_use" => {
                 let index = self.calls;
                 self.calls += 1;
@@ -123,13 +123,13 @@ impl EventReader {
                     Some(words("name")),
                     String::new(),
                 ));
-                Open::Call {
+                OpenBlock::Call {
                     index,
                     input: block.get("input").cloned().unwrap_or_default(),
                     pieces: false,
                 }
             }
-            _ => Open::Other,
+            _ => OpenBlock::Other,
         });
         events.retain(
             |event| !matches!(event, StreamEvent::Text(text) | StreamEvent::Reasoning(text) if text.is_empty()),
@@ -146,17 +146,17 @@ impl EventReader {
         };
         match (&mut self.open, kind(delta)) {
             (_, "text_delta") => events.push(StreamEvent::Text(words("text"))),
-            (Some(Open::Thought(block)), "thinking_delta") => {
+            (Some(OpenBlock::Thought(block)), "thinking_delta") => {
                 let thought = words("thinking");
                 append(block, "thinking", &thought);
                 events.push(StreamEvent::Reasoning(thought));
             }
-            (Some(Open::Thought(block)), "signature_delta") => {
+            (Some(OpenBlock::Thought(block)), "signature_delta") => {
                 let signature = words("signature");
                 append(block, "signature", &signature);
                 self.signed += signature.len();
             }
-            (Some(Open::Call { index, pieces, .. }), "input_json_delta") => {
+            (Some(OpenBlock::Call { index, pieces, .. }), "input_json_delta") => {
                 *pieces = true;
                 events.push(piece(*index, None, None, words("partial_json")));
             }
@@ -166,8 +166,8 @@ impl EventReader {
 
     fn stop(&mut self, events: &mut Events) {
         match self.open.take() {
-            Some(Open::Thought(block)) => events.push(StreamEvent::ThinkingBlock(block)),
-            Some(Open::Call {
+            Some(OpenBlock::Thought(block)) => events.push(StreamEvent::ThinkingBlock(block)),
+            Some(OpenBlock::Call {
                 index,
                 input,
                 pieces: false,

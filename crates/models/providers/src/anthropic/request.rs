@@ -7,9 +7,9 @@ use nanobot_types::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::refusal::Members;
+use crate::refusal::ParamNames;
 use crate::render::{
-    CallIds, EMPTY, IMAGE_OMITTED, Rendered, arguments, number, plain_id, texts, tool_name,
+    CallIds, EMPTY, IMAGE_OMITTED, RenderedMessages, arguments, number, plain_id, texts, tool_name,
 };
 
 /// Smallest thinking budget that the API accepts, in tokens.
@@ -22,14 +22,14 @@ const IMAGE_TYPES: &[&str] = &["image/jpeg", "image/png", "image/gif", "image/we
 
 /// A content block and the role that says it. Adjacent blocks of one role become one message.
 #[derive(Clone, Debug, PartialEq)]
-struct Said {
+struct RoleBlock {
     role: &'static str,
     block: Value,
 }
 
-pub(crate) fn render(name: &ProviderName, request: &ChatRequest) -> Rendered {
+pub(crate) fn render(name: &ProviderName, request: &ChatRequest) -> RenderedMessages {
     let blocks = conversation(name, request);
-    Rendered {
+    RenderedMessages {
         tools: texts(&tools(&request.tools)),
         system: system(&request.system).to_string(),
         messages: blocks
@@ -40,7 +40,7 @@ pub(crate) fn render(name: &ProviderName, request: &ChatRequest) -> Rendered {
 }
 
 /// Returns the request body, without the parameters in `refused`.
-pub(super) fn body(name: &ProviderName, request: &ChatRequest, refused: &Members) -> Value {
+pub(super) fn body(name: &ProviderName, request: &ChatRequest, refused: &ParamNames) -> Value {
     let mut body = Map::new();
     let mut tools = tools(&request.tools);
     mark_tools(&request.tools, &mut tools);
@@ -75,7 +75,7 @@ fn generation(name: &ProviderName, request: &ChatRequest, body: &mut Map<String,
         .and_then(thinking);
     match thinking {
         // With thinking, the API accepts only its own default temperature.
-        Some(Thinking::Budget(budget)) => {
+        Some(ThinkingParam::Budget(budget)) => {
             body.insert(
                 "thinking".into(),
                 json!({ "type": "enabled", "budget_tokens": budget }),
@@ -89,7 +89,7 @@ fn generation(name: &ProviderName, request: &ChatRequest, body: &mut Map<String,
             };
             body.insert("max_tokens".into(), limit.into());
         }
-        Some(Thinking::Adaptive) => {
+        Some(ThinkingParam::Adaptive) => {
             body.insert("thinking".into(), json!({ "type": "adaptive" }));
             body.insert("max_tokens".into(), limit.into());
         }
@@ -102,20 +102,20 @@ fn generation(name: &ProviderName, request: &ChatRequest, body: &mut Map<String,
     }
 }
 
-enum Thinking {
+enum ThinkingParam {
     Budget(u32),
     Adaptive,
 }
 
-fn thinking(effort: &str) -> Option<Thinking> {
+fn thinking(effort: &str) -> Option<ThinkingParam> {
     Some(match effort {
         "none" => return None,
-        "adaptive" => Thinking::Adaptive,
-        "medium" => Thinking::Budget(2048),
-        "high" => Thinking::Budget(4096),
-        "xhigh" => Thinking::Budget(8192),
-        "max" => Thinking::Budget(16_384),
-        _ => Thinking::Budget(LEAST_BUDGET),
+        "adaptive" => ThinkingParam::Adaptive,
+        "medium" => ThinkingParam::Budget(2048),
+        "high" => ThinkingParam::Budget(4096),
+        "xhigh" => ThinkingParam::Budget(8192),
+        "max" => ThinkingParam::Budget(16_384),
+        _ => ThinkingParam::Budget(LEAST_BUDGET),
     })
 }
 
@@ -193,7 +193,7 @@ fn mark_newest(messages: &mut [Value]) {
 }
 
 /// Merges adjacent blocks of one role into messages, so that the roles alternate.
-fn merged(conversation: Vec<Said>) -> Vec<Value> {
+fn merged(conversation: Vec<RoleBlock>) -> Vec<Value> {
     let mut groups: Vec<(&str, Vec<Value>)> = Vec::new();
     for said in conversation {
         match groups.last_mut() {
@@ -209,7 +209,7 @@ fn merged(conversation: Vec<Said>) -> Vec<Value> {
 
 /// Returns all blocks of the conversation. It begins and ends with the user, with a filler if
 /// needed.
-fn conversation(name: &ProviderName, request: &ChatRequest) -> Vec<Said> {
+fn conversation(name: &ProviderName, request: &ChatRequest) -> Vec<RoleBlock> {
     let mut said = Vec::new();
     let mut ids = CallIds::new(plain_id);
     for message in request.transcript.messages() {
@@ -225,9 +225,9 @@ fn conversation(name: &ProviderName, request: &ChatRequest) -> Vec<Said> {
                 vec![tool_result(result, &ids.result(&result.tool_call_id))],
             ),
         };
-        said.extend(blocks.into_iter().map(|block| Said { role, block }));
+        said.extend(blocks.into_iter().map(|block| RoleBlock { role, block }));
     }
-    let filler = || Said {
+    let filler = || RoleBlock {
         role: "user",
         block: text(EMPTY),
     };

@@ -4,7 +4,7 @@ use nanobot_types::{ToolName, ToolSpec};
 use serde_json::Value;
 
 use super::intent::{Intent, MEMORY};
-use super::words::Words;
+use super::words::Language;
 
 /// Maximum number of lines of a result that are repeated in an answer.
 const LINES: usize = 40;
@@ -19,7 +19,7 @@ const SHELL_MARKS: &[char] = &[
 
 /// The next step of the demo.
 #[derive(Debug, PartialEq)]
-pub(super) enum Step {
+pub(super) enum DemoStep {
     /// A tool call. The arguments are the text of a JSON object, its members in the order in which
     /// people read them.
     Call {
@@ -31,23 +31,23 @@ pub(super) enum Step {
 
 /// The inputs for choosing the next step.
 #[derive(Debug)]
-pub(super) struct Plan<'a> {
-    pub(super) words: Words,
+pub(super) struct DemoPlan<'a> {
+    pub(super) words: Language,
     pub(super) time: Option<String>,
     pub(super) tools: &'a [ToolSpec],
     /// Tool results since the newest request, in order.
     pub(super) results: &'a [(ToolName, String)],
 }
 
-impl Plan<'_> {
-    pub(super) fn next(&self, intent: &Intent) -> Step {
+impl DemoPlan<'_> {
+    pub(super) fn next(&self, intent: &Intent) -> DemoStep {
         let words = self.words;
         match intent {
-            Intent::Help => Step::Say(words.help()),
-            Intent::Greeting => Step::Say(words.greeting()),
-            Intent::Thanks => Step::Say(words.welcome().to_owned()),
-            Intent::Again | Intent::Unknown => Step::Say(words.unknown()),
-            Intent::Time => Step::Say(words.time(self.time.as_deref())),
+            Intent::Help => DemoStep::Say(words.help()),
+            Intent::Greeting => DemoStep::Say(words.greeting()),
+            Intent::Thanks => DemoStep::Say(words.welcome().to_owned()),
+            Intent::Again | Intent::Unknown => DemoStep::Say(words.unknown()),
+            Intent::Time => DemoStep::Say(words.time(self.time.as_deref())),
             Intent::List { path } => self.once("list_dir", "path", path, |result| {
                 words.listed(path, result)
             }),
@@ -58,7 +58,7 @@ impl Plan<'_> {
                 words.read(MEMORY, result)
             }),
             Intent::Run { command } if !is_harmless(command) => {
-                Step::Say(words.harmful(command, HARMLESS))
+                DemoStep::Say(words.harmful(command, HARMLESS))
             }
             Intent::Run { command } => self.once("exec", "command", command, |result| {
                 words.ran(command, result)
@@ -77,18 +77,26 @@ impl Plan<'_> {
         name: &str,
         value: &str,
         say: impl FnOnce(&str) -> String,
-    ) -> Step {
+    ) -> DemoStep {
         match self.result(tool) {
             None => self.call(tool, [(name, value)]),
-            Some(result) if is_error(result) => Step::Say(self.words.failed(tool, summary(result))),
-            Some(result) => Step::Say(say(&first_lines(result))),
+            Some(result) if is_error(result) => {
+                DemoStep::Say(self.words.failed(tool, summary(result)))
+            }
+            Some(result) => DemoStep::Say(say(&first_lines(result))),
         }
     }
 
     /// Reads the file, writes it back with one more line, then confirms.
-    fn append(&self, path: &str, heading: &str, line: &str, say: impl FnOnce() -> String) -> Step {
+    fn append(
+        &self,
+        path: &str,
+        heading: &str,
+        line: &str,
+        say: impl FnOnce() -> String,
+    ) -> DemoStep {
         if let Some(result) = self.result("write_file") {
-            return Step::Say(if is_error(result) {
+            return DemoStep::Say(if is_error(result) {
                 self.words.failed("write_file", summary(result))
             } else {
                 say()
@@ -101,9 +109,9 @@ impl Plan<'_> {
             Some(text) => text,
             None if is_missing(result) => format!("{heading}\n"),
             None if is_error(result) => {
-                return Step::Say(self.words.failed("read_file", summary(result)));
+                return DemoStep::Say(self.words.failed("read_file", summary(result)));
             }
-            None => return Step::Say(self.words.too_long(path)),
+            None => return DemoStep::Say(self.words.too_long(path)),
         };
         let gap = if before
             .lines()
@@ -134,13 +142,13 @@ impl Plan<'_> {
             .map(|(_, result)| result.as_str())
     }
 
-    fn call<const N: usize>(&self, tool: &'static str, arguments: [(&str, &str); N]) -> Step {
+    fn call<const N: usize>(&self, tool: &'static str, arguments: [(&str, &str); N]) -> DemoStep {
         if !self.tools.iter().any(|spec| spec.name.as_str() == tool) {
-            return Step::Say(self.words.no_tool(tool));
+            return DemoStep::Say(self.words.no_tool(tool));
         }
         let members =
             arguments.map(|(name, value)| format!("{}:{}", Value::from(name), Value::from(value)));
-        Step::Call {
+        DemoStep::Call {
             tool,
             arguments: format!("{{{}}}", members.join(",")),
         }

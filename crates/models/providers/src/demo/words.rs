@@ -2,14 +2,14 @@
 
 /// Language of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Words {
+pub(super) enum Language {
     English,
     Chinese,
 }
 
-use Words::{Chinese, English};
+use Language::{Chinese, English};
 
-impl Words {
+impl Language {
     /// Returns Chinese for a text with Chinese characters in it, else English.
     pub(super) fn in_language_of(text: &str) -> Self {
         let is_chinese = |c: char| ('\u{4e00}'..='\u{9fff}').contains(&c);

@@ -8,7 +8,7 @@ use nanobot_provider::{ProviderError, StreamEvent};
 use nanobot_types::{FinishReason, Map, Usage};
 use serde_json::Value;
 
-use crate::fault::Faults;
+use crate::fault::ErrorClassifier;
 use crate::render::bounded_id;
 
 /// Maximum number of calls in one response. Each chunk of a call is searched for among them.
@@ -16,7 +16,7 @@ const CALL_LIMIT: usize = 256;
 
 #[derive(Debug)]
 pub(crate) struct ChunkReader {
-    faults: Faults,
+    faults: ErrorClassifier,
     /// The calls so far.
     calls: Vec<KnownCall>,
     /// The choice that provides the text.
@@ -37,7 +37,7 @@ struct KnownCall {
 type Events = Vec<StreamEvent>;
 
 impl ChunkReader {
-    pub(crate) fn new(faults: Faults) -> Self {
+    pub(crate) fn new(faults: ErrorClassifier) -> Self {
         Self {
             faults,
             calls: Vec::new(),
@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     fn read(chunks: &[Value]) -> LlmResponse {
-        let mut reader = ChunkReader::new(Faults {
+        let mut reader = ChunkReader::new(ErrorClassifier {
             key: None,
             key_hint: "",
         });

@@ -22,13 +22,13 @@ const MARK: &str = "nanobot_mark";
 
 /// Backpressure state of one response.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct Backpressure {
     /// Number that a vendor cannot guess. A vendor that sent marks itself would defeat the limit.
     secret: u64,
     consumed: Semaphore,
 }
 
-impl Default for Pace {
+impl Default for Backpressure {
     fn default() -> Self {
         Self {
             secret: RandomState::new().build_hasher().finish(),
@@ -37,7 +37,7 @@ impl Default for Pace {
     }
 }
 
-impl Pace {
+impl Backpressure {
     /// Takes a chunk that the consumer received; returns `true` if it is one of our marks.
     pub(super) fn takes(&self, chunk: &Value) -> bool {
         let is_mark = chunk.get(MARK).and_then(Value::as_u64) == Some(self.secret);
@@ -132,7 +132,7 @@ mod tests {
     #[tokio::test]
     async fn no_more_is_read_than_what_is_consumed_and_a_little() {
         let frame = Bytes::from(format!("data: {{\"x\":\"{}\"}}\n\n", "y".repeat(1000)));
-        let pace = Arc::new(Pace::default());
+        let pace = Arc::new(Backpressure::default());
         let lines = futures_util::stream::repeat(frame).take(1000).map(Ok);
         let mut paced = Box::pin(Arc::clone(&pace).keep(lines));
         let (mut read, mut marks) = (0, 0);

@@ -7,12 +7,12 @@ use nanobot_types::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::refusal::Members;
+use crate::refusal::ParamNames;
 use crate::render::{
-    CallIds, EMPTY, IMAGE_OMITTED, Rendered, arguments, digest, number, plain_id, short_id, texts,
-    tool_name,
+    CallIds, EMPTY, IMAGE_OMITTED, RenderedMessages, arguments, digest, number, plain_id, short_id,
+    texts, tool_name,
 };
-use crate::{ProviderSpec, Quirks, Thinking};
+use crate::{ProviderSpec, Quirks, ReasoningParam};
 
 /// Parameters that a vendor may reject and that a request can do without.
 pub(super) const OPTIONAL: &[&str] = &[
@@ -32,8 +32,12 @@ pub(super) const OPTIONAL: &[&str] = &[
 /// Models that accept no temperature.
 const FIXED_TEMPERATURE: &[&str] = &["gpt-5", "o1", "o3", "o4"];
 
-pub(crate) fn render(spec: &ProviderSpec, name: &ProviderName, request: &ChatRequest) -> Rendered {
-    Rendered {
+pub(crate) fn render(
+    spec: &ProviderSpec,
+    name: &ProviderName,
+    request: &ChatRequest,
+) -> RenderedMessages {
+    RenderedMessages {
         tools: texts(&tools(&request.tools)),
         system: system(&request.system).to_string(),
         messages: texts(&messages(&spec.quirks, name, request)),
@@ -45,7 +49,7 @@ pub(super) fn body(
     spec: &ProviderSpec,
     name: &ProviderName,
     request: &ChatRequest,
-    refused: &Members,
+    refused: &ParamNames,
 ) -> Value {
     let quirks = &spec.quirks;
     let mut body = Map::new();
@@ -75,7 +79,7 @@ pub(super) fn body(
 fn generation(
     quirks: &Quirks,
     request: &ChatRequest,
-    refused: &Members,
+    refused: &ParamNames,
     body: &mut Map<String, Value>,
 ) {
     let model = request.model.as_str().to_lowercase();
@@ -124,16 +128,16 @@ fn limit_name(completion: bool) -> &'static str {
 fn thinking(quirks: &Quirks, model: &str, effort: &str) -> Option<(&'static str, Value)> {
     let is_off = matches!(effort, "none" | "minimal");
     Some(match quirks.thinking {
-        Thinking::Effort => ("reasoning_effort", effort.into()),
-        Thinking::ReasoningObject => ("reasoning", json!({ "effort": effort })),
-        Thinking::Type => (
+        ReasoningParam::Effort => ("reasoning_effort", effort.into()),
+        ReasoningParam::ReasoningObject => ("reasoning", json!({ "effort": effort })),
+        ReasoningParam::Type => (
             "thinking",
             json!({ "type": if is_off { "disabled" } else { "enabled" } }),
         ),
-        Thinking::Flag => ("enable_thinking", (!is_off).into()),
-        Thinking::Split => ("reasoning_split", true.into()),
-        Thinking::NoneOrHigh if model.contains("magistral") => return None,
-        Thinking::NoneOrHigh => (
+        ReasoningParam::Flag => ("enable_thinking", (!is_off).into()),
+        ReasoningParam::Split => ("reasoning_split", true.into()),
+        ReasoningParam::NoneOrHigh if model.contains("magistral") => return None,
+        ReasoningParam::NoneOrHigh => (
             "reasoning_effort",
             if is_off || effort == "low" {
                 "none"

@@ -8,14 +8,14 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::exchange::{Exchange, text};
-use super::{Question, SpeechError};
+use super::{SpeechError, TranscriptionRequest};
 
 /// Path of the endpoint.
 pub(super) const ENDPOINT: &str = "/chat/completions";
 
 pub(super) async fn transcribe(
     exchange: &Exchange<'_>,
-    question: &Question<'_>,
+    question: &TranscriptionRequest<'_>,
 ) -> Result<String, SpeechError> {
     let url = exchange.address(ENDPOINT);
     let sound = format!("data:{};base64,{}", question.format.mime, question.base64());

@@ -10,8 +10,8 @@ use nanobot_types::json as bounded;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
-use super::exchange::{Exchange, Failure, LONGEST_ANSWER};
-use super::{Question, SpeechError};
+use super::exchange::{AttemptError, Exchange, LONGEST_ANSWER};
+use super::{SpeechError, TranscriptionRequest};
 use crate::body::lines;
 
 /// Path of the endpoint.
@@ -19,7 +19,7 @@ pub(super) const ENDPOINT: &str = "/audio/asr/sse";
 
 pub(super) async fn transcribe(
     exchange: &Exchange<'_>,
-    question: &Question<'_>,
+    question: &TranscriptionRequest<'_>,
 ) -> Result<String, SpeechError> {
     let url = exchange.address(ENDPOINT);
     let mut transcription = json!({ "model": question.model, "enable_itn": true });
@@ -36,14 +36,14 @@ pub(super) async fn transcribe(
 }
 
 /// Returns the text of a whole stream. A stream that ends too early is worth a retry.
-async fn read(exchange: &Exchange<'_>, response: Response) -> Result<String, Failure> {
+async fn read(exchange: &Exchange<'_>, response: Response) -> Result<String, AttemptError> {
     let mut events = lines(response)
         .await
-        .map_err(|error| Failure::lost(&error))?
+        .map_err(|error| AttemptError::lost(&error))?
         .eventsource();
     let mut text = String::new();
     while let Some(event) = events.next().await {
-        let event = event.map_err(|error| Failure::lost(&error))?;
+        let event = event.map_err(|error| AttemptError::lost(&error))?;
         // A frame that is not JSON contains no text.
         let Ok(data) = bounded::from_str::<Value>(&event.data) else {
             continue;
@@ -62,12 +62,12 @@ async fn read(exchange: &Exchange<'_>, response: Response) -> Result<String, Fai
                     .unwrap_or(&text);
                 return Ok(whole.trim().to_owned());
             }
-            "error" => return Err(Failure::odd(&exchange.words(&data))),
+            "error" => return Err(AttemptError::odd(&exchange.words(&data))),
             _ => {}
         }
         if text.len() > LONGEST_ANSWER {
-            return Err(Failure::odd("the answer is too long"));
+            return Err(AttemptError::odd("the answer is too long"));
         }
     }
-    Err(Failure::lost(&"the answer ends before the text does"))
+    Err(AttemptError::lost(&"the answer ends before the text does"))
 }

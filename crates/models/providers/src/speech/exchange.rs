@@ -16,11 +16,11 @@ use reqwest::{Method, RequestBuilder, Response, Url};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{SpeechError, SpeechPatience};
+use super::{SpeechError, SpeechTimeouts};
 use crate::HttpClients;
 use crate::body::error_body;
 use crate::client::network_error;
-use crate::fault::{Faults, retry_after};
+use crate::fault::{ErrorClassifier, retry_after};
 
 /// Maximum size of a response, in bytes.
 pub(super) const LONGEST_ANSWER: usize = 4 << 20;
@@ -29,14 +29,14 @@ const SHOWN: usize = 200;
 
 /// Reason why an attempt failed.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum AttemptError {
     /// Permanent: a retry would fail too.
     Lasting(SpeechError),
     /// Transient: a retry may succeed, after the pause that the service asks for.
     Passing(SpeechError, Option<Duration>),
 }
 
-impl Failure {
+impl AttemptError {
     /// Creates the failure for a response without the expected content.
     pub(super) fn odd(message: &str) -> Self {
         Self::Lasting(SpeechError::Refused {
@@ -56,9 +56,9 @@ impl Failure {
 pub(super) struct Exchange<'a> {
     pub(super) base: &'a Url,
     pub(super) headers: &'a HeaderMap,
-    pub(super) faults: &'a Faults,
+    pub(super) faults: &'a ErrorClassifier,
     pub(super) http: &'a Arc<HttpClients>,
-    pub(super) patience: &'a SpeechPatience,
+    pub(super) patience: &'a SpeechTimeouts,
     pub(super) began: Instant,
     /// Time limit for all requests together.
     pub(super) total: Duration,
@@ -93,17 +93,17 @@ impl Exchange<'_> {
     /// are used up.
     pub(super) async fn patiently<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, SpeechError>
     where
-        F: Future<Output = Result<T, Failure>>,
+        F: Future<Output = Result<T, AttemptError>>,
     {
         let mut pauses = self.patience.pauses.into_iter();
         loop {
             let left = self.total.saturating_sub(self.began.elapsed());
             let tried = tokio::time::timeout(left.min(self.patience.each), attempt()).await;
             let (error, after) =
-                match tried.unwrap_or_else(|_| Err(Failure::Passing(self.late(), None))) {
+                match tried.unwrap_or_else(|_| Err(AttemptError::Passing(self.late(), None))) {
                     Ok(answer) => return Ok(answer),
-                    Err(Failure::Lasting(error)) => return Err(error),
-                    Err(Failure::Passing(error, after)) => (error, after.unwrap_or_default()),
+                    Err(AttemptError::Lasting(error)) => return Err(error),
+                    Err(AttemptError::Passing(error, after)) => (error, after.unwrap_or_default()),
                 };
             let Some(pause) = pauses.next() else {
                 return Err(error);
@@ -121,10 +121,10 @@ impl Exchange<'_> {
         method: Method,
         url: &Url,
         fill: impl FnOnce(RequestBuilder) -> RequestBuilder,
-    ) -> Result<Response, Failure> {
+    ) -> Result<Response, AttemptError> {
         let client = self.http.client_for(url);
         let client = client
-            .map_err(|error| Failure::Lasting(SpeechError::Unreachable(error.to_string())))?;
+            .map_err(|error| AttemptError::Lasting(SpeechError::Unreachable(error.to_string())))?;
         let request = fill(
             client
                 .request(method, url.clone())
@@ -133,7 +133,7 @@ impl Exchange<'_> {
         let response = request
             .send()
             .await
-            .map_err(|error| Failure::lost(&network_error(url, error)))?;
+            .map_err(|error| AttemptError::lost(&network_error(url, error)))?;
         if response.status().is_success() {
             Ok(response)
         } else {
@@ -147,18 +147,18 @@ impl Exchange<'_> {
         method: Method,
         url: &Url,
         fill: impl FnOnce(RequestBuilder) -> RequestBuilder,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Value, AttemptError> {
         let mut chunks = self.send(method, url, fill).await?.bytes_stream();
         let mut body = Vec::new();
         while let Some(chunk) = chunks.next().await {
             body.extend_from_slice(
-                &chunk.map_err(|error| Failure::lost(&network_error(url, error)))?,
+                &chunk.map_err(|error| AttemptError::lost(&network_error(url, error)))?,
             );
             if body.len() > LONGEST_ANSWER {
-                return Err(Failure::odd("the answer is too long"));
+                return Err(AttemptError::odd("the answer is too long"));
             }
         }
-        json::from_slice(&body).map_err(|_not_json| Failure::odd("the answer is not JSON"))
+        json::from_slice(&body).map_err(|_not_json| AttemptError::odd("the answer is not JSON"))
     }
 
     /// Returns the message of an error body, with the key redacted.
@@ -171,7 +171,7 @@ impl Exchange<'_> {
         self.faults.without_keys(said).chars().take(SHOWN).collect()
     }
 
-    async fn refusal(&self, response: Response) -> Failure {
+    async fn refusal(&self, response: Response) -> AttemptError {
         let status = response.status().as_u16();
         let after = retry_after(response.headers(), Utc::now());
         let body: Value = json::from_slice(&error_body(response).await).unwrap_or_default();
@@ -180,15 +180,15 @@ impl Exchange<'_> {
             message: self.words(&body),
         };
         match status {
-            408 | 429 | 500 | 502 | 503 | 504 => Failure::Passing(error, after),
-            _ => Failure::Lasting(error),
+            408 | 429 | 500 | 502 | 503 | 504 => AttemptError::Passing(error, after),
+            _ => AttemptError::Lasting(error),
         }
     }
 }
 
 /// Returns the text at a JSON pointer of a response.
-pub(super) fn text(answer: &Value, place: &str) -> Result<String, Failure> {
+pub(super) fn text(answer: &Value, place: &str) -> Result<String, AttemptError> {
     let text = answer.pointer(place).and_then(Value::as_str);
     text.map(|text| text.trim().to_owned())
-        .ok_or_else(|| Failure::odd("the answer holds no text"))
+        .ok_or_else(|| AttemptError::odd("the answer holds no text"))
 }

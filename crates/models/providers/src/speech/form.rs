@@ -7,14 +7,14 @@ use reqwest::Method;
 use reqwest::multipart::{Form, Part};
 
 use super::exchange::{Exchange, text};
-use super::{Question, SpeechError};
+use super::{SpeechError, TranscriptionRequest};
 
 /// Path of the endpoint.
 pub(super) const ENDPOINT: &str = "/audio/transcriptions";
 
 pub(super) async fn transcribe(
     exchange: &Exchange<'_>,
-    question: &Question<'_>,
+    question: &TranscriptionRequest<'_>,
 ) -> Result<String, SpeechError> {
     let url = exchange.address(ENDPOINT);
     let attempt = || async {
@@ -28,7 +28,7 @@ pub(super) async fn transcribe(
     exchange.patiently(attempt).await
 }
 
-fn form(question: &Question<'_>) -> Form {
+fn form(question: &TranscriptionRequest<'_>) -> Form {
     // Services detect the format from the file extension.
     let name = format!("audio.{}", question.format.ending);
     let length = question.recording.len() as u64;

@@ -6,11 +6,11 @@ use serde_json::json;
 
 use super::exchange::{Exchange, text};
 use super::form::ENDPOINT;
-use super::{Question, SpeechError};
+use super::{SpeechError, TranscriptionRequest};
 
 pub(super) async fn transcribe(
     exchange: &Exchange<'_>,
-    question: &Question<'_>,
+    question: &TranscriptionRequest<'_>,
 ) -> Result<String, SpeechError> {
     let url = exchange.address(ENDPOINT);
     let mut body = json!({

@@ -8,15 +8,15 @@
 use reqwest::{Method, Url};
 use serde_json::{Value, json};
 
-use super::exchange::{Exchange, Failure, text};
-use super::{Question, SpeechError};
+use super::exchange::{AttemptError, Exchange, text};
+use super::{SpeechError, TranscriptionRequest};
 
 /// Endpoint paths that the user may have pasted after the base address.
 pub(super) const ENDPOINTS: &[&str] = &["/upload", "/transcript"];
 
 pub(super) async fn transcribe(
     exchange: &Exchange<'_>,
-    question: &Question<'_>,
+    question: &TranscriptionRequest<'_>,
 ) -> Result<String, SpeechError> {
     let place = upload(exchange, question).await?;
     let job = create(exchange, question, &place).await?;
@@ -27,8 +27,8 @@ pub(super) async fn transcribe(
             match answer.get("status").and_then(Value::as_str) {
                 Some("completed") => text(&answer, "/text").map(Some),
                 Some("queued" | "processing") => Ok(None),
-                Some("error") => Err(Failure::odd(&exchange.words(&answer))),
-                _ => Err(Failure::odd("the answer has no known job status")),
+                Some("error") => Err(AttemptError::odd(&exchange.words(&answer))),
+                _ => Err(AttemptError::odd("the answer has no known job status")),
             }
         };
         if let Some(text) = exchange.patiently(looked).await? {
@@ -38,7 +38,10 @@ pub(super) async fn transcribe(
 }
 
 /// Uploads the recording and returns its URL.
-async fn upload(exchange: &Exchange<'_>, question: &Question<'_>) -> Result<String, SpeechError> {
+async fn upload(
+    exchange: &Exchange<'_>,
+    question: &TranscriptionRequest<'_>,
+) -> Result<String, SpeechError> {
     let url = exchange.address("/upload");
     let attempt = || async {
         let fill = |request: reqwest::RequestBuilder| {
@@ -56,7 +59,7 @@ async fn upload(exchange: &Exchange<'_>, question: &Question<'_>) -> Result<Stri
 /// Creates the job and returns its URL.
 async fn create(
     exchange: &Exchange<'_>,
-    question: &Question<'_>,
+    question: &TranscriptionRequest<'_>,
     place: &str,
 ) -> Result<Url, SpeechError> {
     let url = exchange.address("/transcript");

@@ -10,24 +10,24 @@ const OPUS_RATE: u64 = 48_000;
 
 /// The format of a recording, as sent to a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Format {
+pub(super) struct AudioFormat {
     /// The file extension.
     pub(super) ending: &'static str,
     pub(super) mime: &'static str,
 }
 
 /// File extensions and media types of each format.
-const FORMATS: &[(&[&str], Format)] = &[
+const FORMATS: &[(&[&str], AudioFormat)] = &[
     (
         &["ogg", "oga", "opus", "audio/ogg", "audio/opus"],
-        Format {
+        AudioFormat {
             ending: "ogg",
             mime: "audio/ogg",
         },
     ),
     (
         &["mp3", "mpga", "mpeg", "audio/mpeg", "audio/mp3"],
-        Format {
+        AudioFormat {
             ending: "mp3",
             mime: "audio/mpeg",
         },
@@ -41,35 +41,35 @@ const FORMATS: &[(&[&str], Format)] = &[
             "audio/m4a",
             "video/mp4",
         ],
-        Format {
+        AudioFormat {
             ending: "m4a",
             mime: "audio/mp4",
         },
     ),
     (
         &["weba", "webm", "audio/webm", "video/webm"],
-        Format {
+        AudioFormat {
             ending: "webm",
             mime: "audio/webm",
         },
     ),
     (
         &["wav", "audio/wav", "audio/x-wav", "audio/wave"],
-        Format {
+        AudioFormat {
             ending: "wav",
             mime: "audio/wav",
         },
     ),
     (
         &["flac", "audio/flac", "audio/x-flac"],
-        Format {
+        AudioFormat {
             ending: "flac",
             mime: "audio/flac",
         },
     ),
 ];
 
-impl Format {
+impl AudioFormat {
     /// Detects the format by the file extension, else by the sender's media type, else assumes Ogg,
     /// the usual format of voice messages.
     pub(super) fn of(path: &Path, mime: Option<&str>) -> Self {
@@ -217,7 +217,7 @@ mod tests {
         ];
         for (path, mime, ending) in table {
             assert_eq!(
-                Format::of(Path::new(path), mime).ending,
+                AudioFormat::of(Path::new(path), mime).ending,
                 ending,
                 "{path} {mime:?}"
             );

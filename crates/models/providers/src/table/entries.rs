@@ -1,6 +1,6 @@
 //! The rows of the vendor table.
 
-use super::{Kind, ModelRule, ProviderSpec, Quirks, Thinking, Wire};
+use super::{ModelRule, ProviderKind, ProviderSpec, Quirks, ReasoningParam, WireProtocol};
 
 const STRIP: ModelRule = ModelRule::StripOwn(&[]);
 
@@ -13,30 +13,30 @@ const VENDOR: ProviderSpec = ProviderSpec {
     base: None,
     key_prefix: "",
     base_marker: "",
-    kind: Kind::Vendor,
-    wire: Wire::OpenAi,
+    kind: ProviderKind::Vendor,
+    wire: WireProtocol::OpenAi,
     model: STRIP,
     quirks: Quirks::NONE,
     key_hint: "",
 };
 
 const GATEWAY: ProviderSpec = ProviderSpec {
-    kind: Kind::Gateway,
+    kind: ProviderKind::Gateway,
     ..VENDOR
 };
 
 const LOCAL: ProviderSpec = ProviderSpec {
-    kind: Kind::Local,
+    kind: ProviderKind::Local,
     ..VENDOR
 };
 
 const THINKING_TYPE: Quirks = Quirks {
-    thinking: Thinking::Type,
+    thinking: ReasoningParam::Type,
     ..Quirks::NONE
 };
 
 const THINKING_FLAG: Quirks = Quirks {
-    thinking: Thinking::Flag,
+    thinking: ReasoningParam::Flag,
     ..Quirks::NONE
 };
 
@@ -45,7 +45,7 @@ pub const CUSTOM: ProviderSpec = ProviderSpec {
     name: "custom",
     label: "Custom",
     base: Some("http://localhost:8000/v1"),
-    kind: Kind::Direct,
+    kind: ProviderKind::Direct,
     model: ModelRule::Verbatim,
     ..VENDOR
 };
@@ -54,8 +54,8 @@ pub const CUSTOM: ProviderSpec = ProviderSpec {
 pub const DEMO: ProviderSpec = ProviderSpec {
     name: "demo",
     label: "Demo (built in)",
-    kind: Kind::Direct,
-    wire: Wire::Demo,
+    kind: ProviderKind::Direct,
+    wire: WireProtocol::Demo,
     model: ModelRule::Verbatim,
     ..VENDOR
 };
@@ -67,8 +67,8 @@ pub const TABLE: &[ProviderSpec] = &[
         name: "azure_openai",
         label: "Azure OpenAI",
         keywords: &["azure", "azure-openai"],
-        kind: Kind::Direct,
-        wire: Wire::Azure,
+        kind: ProviderKind::Direct,
+        wire: WireProtocol::Azure,
         model: ModelRule::Verbatim,
         quirks: Quirks {
             reasoning_back: None,
@@ -90,7 +90,7 @@ pub const TABLE: &[ProviderSpec] = &[
         quirks: Quirks {
             reasoning_back: Some("reasoning"),
             cache_marks: true,
-            thinking: Thinking::ReasoningObject,
+            thinking: ReasoningParam::ReasoningObject,
             ..Quirks::NONE
         },
         ..GATEWAY
@@ -156,7 +156,7 @@ pub const TABLE: &[ProviderSpec] = &[
         keywords: &["anthropic", "claude"],
         environment: &["ANTHROPIC_API_KEY"],
         base: Some("https://api.anthropic.com"),
-        wire: Wire::Anthropic,
+        wire: WireProtocol::Anthropic,
         ..VENDOR
     },
     ProviderSpec {
@@ -179,8 +179,8 @@ pub const TABLE: &[ProviderSpec] = &[
         keywords: &["openai-codex"],
         base: Some("https://chatgpt.com/backend-api"),
         base_marker: "codex",
-        kind: Kind::SignIn,
-        wire: Wire::Unsupported(
+        kind: ProviderKind::SignIn,
+        wire: WireProtocol::Unsupported(
             "signing in to ChatGPT is not supported yet; use an API key of OpenAI",
         ),
         ..VENDOR
@@ -190,8 +190,8 @@ pub const TABLE: &[ProviderSpec] = &[
         label: "Github Copilot",
         keywords: &["github_copilot", "copilot"],
         base: Some("https://api.githubcopilot.com"),
-        kind: Kind::SignIn,
-        wire: Wire::Unsupported(
+        kind: ProviderKind::SignIn,
+        wire: WireProtocol::Unsupported(
             "signing in to GitHub Copilot is not supported yet; use another provider",
         ),
         ..VENDOR
@@ -252,7 +252,7 @@ pub const TABLE: &[ProviderSpec] = &[
         environment: &["MINIMAX_API_KEY"],
         base: Some("https://api.minimax.io/v1"),
         quirks: Quirks {
-            thinking: Thinking::Split,
+            thinking: ReasoningParam::Split,
             ..Quirks::NONE
         },
         key_hint: "A key of the Chinese site needs providers.minimax.apiBase = https://api.minimaxi.com/v1.",
@@ -358,7 +358,7 @@ pub const TABLE: &[ProviderSpec] = &[
         label: "Kimi Coding",
         keywords: &["kimi-coding"],
         base: Some("https://api.kimi.com/coding/v1"),
-        wire: Wire::Anthropic,
+        wire: WireProtocol::Anthropic,
         ..VENDOR
     },
     ProviderSpec {
@@ -366,7 +366,7 @@ pub const TABLE: &[ProviderSpec] = &[
         label: "MiniMax (Anthropic)",
         keywords: &["minimax-anthropic"],
         base: Some("https://api.minimax.io/anthropic"),
-        wire: Wire::Anthropic,
+        wire: WireProtocol::Anthropic,
         ..VENDOR
     },
     ProviderSpec {
@@ -378,7 +378,7 @@ pub const TABLE: &[ProviderSpec] = &[
         quirks: Quirks {
             short_ids: true,
             reasoning_back: None,
-            thinking: Thinking::NoneOrHigh,
+            thinking: ReasoningParam::NoneOrHigh,
             ..Quirks::NONE
         },
         ..VENDOR
@@ -466,7 +466,7 @@ pub const TABLE: &[ProviderSpec] = &[
         name: "bedrock",
         label: "AWS Bedrock",
         keywords: &["bedrock"],
-        wire: Wire::Unsupported(
+        wire: WireProtocol::Unsupported(
             "AWS Bedrock is not supported yet; use a gateway such as OpenRouter",
         ),
         ..VENDOR
@@ -476,8 +476,8 @@ pub const TABLE: &[ProviderSpec] = &[
         label: "xAI Grok",
         keywords: &["xai-grok"],
         base: Some("https://cli-chat-proxy.grok.com/v1"),
-        kind: Kind::SignIn,
-        wire: Wire::Unsupported(
+        kind: ProviderKind::SignIn,
+        wire: WireProtocol::Unsupported(
             "signing in to Grok is not supported yet; use a gateway such as OpenRouter",
         ),
         ..VENDOR
@@ -487,8 +487,8 @@ pub const TABLE: &[ProviderSpec] = &[
         label: "AssemblyAI",
         environment: &["ASSEMBLYAI_API_KEY"],
         base: Some("https://api.assemblyai.com/v2"),
-        kind: Kind::Speech,
-        wire: Wire::Unsupported(
+        kind: ProviderKind::Speech,
+        wire: WireProtocol::Unsupported(
             "it turns speech into text and has no model that answers; name it in transcription.provider",
         ),
         ..VENDOR

@@ -6,7 +6,7 @@
 
 use nanobot_types::ProviderName;
 
-use super::{CUSTOM, Kind, ProviderSpec, TABLE, Wire, fold_name};
+use super::{CUSTOM, ProviderKind, ProviderSpec, TABLE, WireProtocol, fold_name};
 use crate::{ApiKey, ProviderSettings};
 
 /// The parts of a provider's configuration that matter for the selection.
@@ -72,7 +72,7 @@ pub enum SelectError {
 fn known() -> String {
     let names: Vec<&str> = TABLE
         .iter()
-        .filter(|spec| spec.kind != Kind::Speech)
+        .filter(|spec| spec.kind != ProviderKind::Speech)
         .map(|spec| spec.name)
         .collect();
     names.join(", ")
@@ -87,7 +87,7 @@ pub fn select(
     provider: &str,
     sections: &[Section<'_>],
 ) -> Result<Selection, SelectError> {
-    let choice = Choice { sections };
+    let choice = Selector { sections };
     if !provider.is_empty() && provider != "auto" {
         return choice
             .named(provider)
@@ -110,7 +110,7 @@ pub fn select(
 /// Returns a section that a new user would fill in for this model.
 fn example(model: &str) -> &'static str {
     let fits = |spec: &&ProviderSpec| {
-        spec.kind == Kind::Vendor && spec.keywords.iter().any(|word| has_word(model, word))
+        spec.kind == ProviderKind::Vendor && spec.keywords.iter().any(|word| has_word(model, word))
     };
     TABLE
         .iter()
@@ -118,11 +118,11 @@ fn example(model: &str) -> &'static str {
         .map_or("openrouter", |spec| spec.name)
 }
 
-struct Choice<'a> {
+struct Selector<'a> {
     sections: &'a [Section<'a>],
 }
 
-impl<'a> Choice<'a> {
+impl<'a> Selector<'a> {
     fn section(&self, spec: &ProviderSpec) -> Option<&'a Section<'a>> {
         let folded = fold_name(spec.name);
         self.sections
@@ -166,7 +166,7 @@ impl<'a> Choice<'a> {
         {
             return Some(own(section));
         }
-        let spec = ProviderSpec::find(prefix).filter(|spec| spec.kind != Kind::Speech)?;
+        let spec = ProviderSpec::find(prefix).filter(|spec| spec.kind != ProviderKind::Speech)?;
         let usable =
             spec.is_keyless() || self.has_key(spec) || (*spec == CUSTOM && self.has_address(spec));
         usable.then(|| self.selection(spec))
@@ -176,10 +176,12 @@ impl<'a> Choice<'a> {
         let mut best: Option<(usize, &'static ProviderSpec)> = None;
         for spec in TABLE {
             let usable = match spec.kind {
-                Kind::SignIn => true,
-                Kind::Speech => false,
-                Kind::Local => self.has_address(spec),
-                Kind::Vendor | Kind::Gateway | Kind::Direct => self.has_key(spec),
+                ProviderKind::SignIn => true,
+                ProviderKind::Speech => false,
+                ProviderKind::Local => self.has_address(spec),
+                ProviderKind::Vendor | ProviderKind::Gateway | ProviderKind::Direct => {
+                    self.has_key(spec)
+                }
             };
             let words = spec
                 .keywords
@@ -199,7 +201,7 @@ impl<'a> Choice<'a> {
         let locals = || {
             TABLE
                 .iter()
-                .filter(|spec| spec.kind == Kind::Local && self.has_address(spec))
+                .filter(|spec| spec.kind == ProviderKind::Local && self.has_address(spec))
         };
         let marked = |spec: &&ProviderSpec| {
             let base = self
@@ -216,7 +218,7 @@ impl<'a> Choice<'a> {
 
     fn by_any_key(&self) -> Option<Selection> {
         let configured = |spec: &&ProviderSpec| {
-            !matches!(spec.kind, Kind::SignIn | Kind::Speech)
+            !matches!(spec.kind, ProviderKind::SignIn | ProviderKind::Speech)
                 && (self.has_key(spec) || (**spec == CUSTOM && self.has_address(spec)))
         };
         TABLE
@@ -246,10 +248,16 @@ fn own(section: &Section<'_>) -> Selection {
 
 /// Returns the gateway that a section's key or address belongs to, whatever the section's name is.
 fn gateway_behind(spec: &'static ProviderSpec, section: &Section<'_>) -> &'static ProviderSpec {
-    if matches!(spec.kind, Kind::Gateway | Kind::Local) || spec.wire != Wire::OpenAi {
+    if matches!(spec.kind, ProviderKind::Gateway | ProviderKind::Local)
+        || spec.wire != WireProtocol::OpenAi
+    {
         return spec;
     }
-    let gateways = || TABLE.iter().filter(|other| other.kind == Kind::Gateway);
+    let gateways = || {
+        TABLE
+            .iter()
+            .filter(|other| other.kind == ProviderKind::Gateway)
+    };
     let by_key = |other: &&ProviderSpec| {
         !other.key_prefix.is_empty() && section.key_prefix.starts_with(other.key_prefix)
     };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nanobot_providers::{Found, discover_within};
+use nanobot_providers::{LocalServer, discover_within};
 use nanobot_testkit::ModelServer;
 use nanobot_testkit::http::{Response, Server};
 use serde_json::json;
@@ -39,7 +39,7 @@ async fn the_first_that_answers_like_a_model_server_is_taken() {
     let api_base = format!("{}/v1", embedder.url());
     assert_eq!(
         found,
-        Some(Found {
+        Some(LocalServer {
             provider: "ollama".into(),
             api_base,
             model: "llama3".into()

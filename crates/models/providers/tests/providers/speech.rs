@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use nanobot_providers::{
     ApiKey, BuildError, ProviderSettings, ProviderSpec, Selection, Speech, SpeechError,
-    SpeechPatience, SpeechSettings, build,
+    SpeechSettings, SpeechTimeouts, build,
 };
 use nanobot_testkit::SpeechFake;
 use nanobot_testkit::http::{Response, Step};
@@ -32,11 +32,11 @@ const VENDORS: [(&str, &str, &str); 7] = [
 ];
 
 /// Returns limits that suffice on a busy machine, with almost no pauses.
-fn patient() -> SpeechPatience {
-    SpeechPatience {
+fn patient() -> SpeechTimeouts {
+    SpeechTimeouts {
         pauses: [Duration::from_millis(1); 3],
         poll_every: Duration::from_millis(1),
-        ..SpeechPatience::default()
+        ..SpeechTimeouts::default()
     }
 }
 
@@ -363,7 +363,7 @@ async fn nobody_waits_for_ever() {
         for answer in &hanging {
             let fake = fake().await;
             fake.answers_next(std::iter::repeat_n(answer.clone(), 9));
-            let patience = SpeechPatience {
+            let patience = SpeechTimeouts {
                 total: short,
                 total_of_job: short,
                 ..patient()
@@ -386,7 +386,7 @@ async fn nobody_waits_for_ever() {
     // One attempt that hangs does not use up the others.
     let fake = fake().await;
     fake.answers_next([hanging[0].clone()]);
-    let patience = SpeechPatience {
+    let patience = SpeechTimeouts {
         each: Duration::from_secs(5),
         ..patient()
     };
@@ -429,7 +429,7 @@ async fn a_job_is_asked_after_until_it_is_done_or_too_late() {
     assert_eq!(fake.requests(), expected);
 
     fake.takes_polls(usize::MAX);
-    let patience = SpeechPatience {
+    let patience = SpeechTimeouts {
         total_of_job: Duration::from_secs(1),
         ..patient()
     };
