@@ -53,7 +53,7 @@ pub enum RunStatus {
 /// Schedule of a job, as in the file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct When {
+pub struct JobSchedule {
     /// `at`, `every` or `cron`.
     pub kind: String,
     /// For `at`: milliseconds since 1970.
@@ -110,7 +110,7 @@ impl Default for Payload {
 /// A run in progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Running {
+pub struct RunningJob {
     /// The due time that it runs for, in milliseconds since 1970.
     pub at_ms: i64,
     /// The time at which it was begun, in milliseconds since 1970.
@@ -155,7 +155,7 @@ pub struct JobState {
     pub last_error: Option<String>,
     /// Runs in progress.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub running: Vec<Running>,
+    pub running: Vec<RunningJob>,
     /// The last finished runs, the newest last.
     #[serde(alias = "run_history")]
     pub run_history: Vec<RunRecord>,
@@ -176,7 +176,7 @@ pub struct Job {
     #[serde(default = "yes")]
     pub enabled: bool,
     /// Its schedule.
-    pub schedule: When,
+    pub schedule: JobSchedule,
     /// Its task.
     #[serde(default)]
     pub payload: Payload,
@@ -209,7 +209,7 @@ fn yes() -> bool {
     true
 }
 
-impl When {
+impl JobSchedule {
     /// Creates a schedule for a single run.
     #[must_use]
     pub fn at(at: DateTime<Utc>) -> Self {
@@ -346,7 +346,7 @@ impl JobState {
 impl Job {
     /// Creates a job with a new id at the time `now`.
     #[must_use]
-    pub fn new(name: &str, schedule: When, payload: Payload, now: DateTime<Utc>) -> Self {
+    pub fn new(name: &str, schedule: JobSchedule, payload: Payload, now: DateTime<Utc>) -> Self {
         let id: String = uuid::Uuid::new_v4()
             .simple()
             .to_string()
@@ -386,7 +386,7 @@ impl Job {
 /// An entry in the list of jobs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-enum Slot {
+enum JobEntry {
     Job(Box<Job>),
     Unknown(Value),
 }
@@ -397,7 +397,7 @@ pub struct Jobs {
     #[serde(default = "first_version")]
     version: u32,
     #[serde(default)]
-    jobs: Vec<Slot>,
+    jobs: Vec<JobEntry>,
     #[serde(flatten)]
     extra: Map,
 }
@@ -428,7 +428,7 @@ impl Jobs {
     /// Returns the jobs that can be parsed, in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = &Job> {
         self.jobs.iter().filter_map(|slot| {
-            if let Slot::Job(job) = slot {
+            if let JobEntry::Job(job) = slot {
                 Some(&**job)
             } else {
                 None
@@ -439,7 +439,7 @@ impl Jobs {
     /// Returns the same jobs for modification.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Job> {
         self.jobs.iter_mut().filter_map(|slot| {
-            if let Slot::Job(job) = slot {
+            if let JobEntry::Job(job) = slot {
                 Some(&mut **job)
             } else {
                 None
@@ -453,7 +453,7 @@ impl Jobs {
     pub fn unreadable(&self) -> usize {
         self.jobs
             .iter()
-            .filter(|slot| matches!(slot, Slot::Unknown(_)))
+            .filter(|slot| matches!(slot, JobEntry::Unknown(_)))
             .count()
     }
 
@@ -464,16 +464,17 @@ impl Jobs {
 
     /// Adds a job at the end.
     pub fn add(&mut self, job: Job) {
-        self.jobs.push(Slot::Job(Box::new(job)));
+        self.jobs.push(JobEntry::Job(Box::new(job)));
     }
 
     /// Removes a job and returns it.
     pub fn remove(&mut self, id: &str) -> Option<Job> {
-        let is_meant = |slot: &Slot| matches!(slot, Slot::Job(job) if job.id.as_str() == id);
+        let is_meant =
+            |slot: &JobEntry| matches!(slot, JobEntry::Job(job) if job.id.as_str() == id);
         let position = self.jobs.iter().position(is_meant)?;
         match self.jobs.remove(position) {
-            Slot::Job(job) => Some(*job),
-            Slot::Unknown(_) => None,
+            JobEntry::Job(job) => Some(*job),
+            JobEntry::Unknown(_) => None,
         }
     }
 }

@@ -18,11 +18,12 @@ mod zone;
 
 pub use interval::interval_seconds;
 pub use job::{
-    Catchup, Job, JobState, Jobs, Overlap, Payload, RunRecord, RunStatus, Running, When, in_words,
+    Catchup, Job, JobSchedule, JobState, Jobs, Overlap, Payload, RunRecord, RunStatus, RunningJob,
+    in_words,
 };
 pub use manage::time_in;
 pub use schedule::{CronExpression, Schedule, ScheduleError};
-pub use service::{Clock, CronParts, CronService, CronSettings, Runs, SystemClock};
+pub use service::{Clock, CronParts, CronService, CronSettings, RunOutcomes, SystemClock};
 pub use store::{CronError, JobStore, LONGEST_MESSAGE};
-pub use tool::{CronArguments, CronTool, Owners};
+pub use tool::{CronArguments, CronTool, SessionOwners};
 pub use zone::{Zone, host_zone, zone_named};

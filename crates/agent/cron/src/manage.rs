@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 
-use crate::job::{Job, Running};
+use crate::job::{Job, RunningJob};
 use crate::store::{LONGEST_MESSAGE, LONGEST_NAME};
 use crate::zone::{Zone, instant_of};
 use crate::{CronError, JobStore, ScheduleError};
@@ -102,7 +102,7 @@ impl JobStore {
         self.edit(|jobs| {
             let job = jobs.find(id).ok_or_else(|| unknown(id))?;
             let now = now.timestamp_millis();
-            job.state.running.push(Running {
+            job.state.running.push(RunningJob {
                 at_ms: now,
                 fired_at_ms: now,
                 message: None,

@@ -6,7 +6,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::job::{Catchup, Job, Jobs, Overlap, RunRecord, RunStatus, Running};
+use crate::job::{Catchup, Job, Jobs, Overlap, RunRecord, RunStatus, RunningJob};
 use crate::zone::Zone;
 use crate::{CronSettings, Schedule};
 
@@ -133,7 +133,7 @@ fn begin_once(job: &mut Job, at: DateTime<Utc>, now: DateTime<Utc>) {
 }
 
 fn run(job: &mut Job, at: DateTime<Utc>, now: DateTime<Utc>) {
-    let running = Running {
+    let running = RunningJob {
         at_ms: at.timestamp_millis(),
         fired_at_ms: now.timestamp_millis(),
         message: None,

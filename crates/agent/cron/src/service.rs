@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::job::{Catchup, Job, Jobs, Overlap, RunRecord, RunStatus};
 use crate::plan::begin_due;
-use crate::store::Stamp;
+use crate::store::StoreStamp;
 use crate::zone::Zone;
 use crate::{CronError, JobStore};
 
@@ -80,7 +80,7 @@ impl Clock for SystemClock {
 
 /// Reports the outcome of runs.
 #[async_trait]
-pub trait Runs: Send + Sync + std::fmt::Debug {
+pub trait RunOutcomes: Send + Sync + std::fmt::Debug {
     /// Returns the outcome of the work on a message (by its journal id), including everything that
     /// it started in `session`; `None` while it is in progress. The error is a message for people.
     async fn ended(&self, session: &SessionKey, message: &MessageId) -> Option<Result<(), String>>;
@@ -96,7 +96,7 @@ pub struct CronParts {
     /// Claims on due times, so that each runs once.
     pub claims: Arc<dyn Claims>,
     /// The outcomes of the messages.
-    pub runs: Arc<dyn Runs>,
+    pub runs: Arc<dyn RunOutcomes>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// The settings.
@@ -110,7 +110,7 @@ pub struct CronParts {
 pub struct CronService {
     parts: CronParts,
     /// Stamp of the file after the last tick.
-    seen: Option<Stamp>,
+    seen: Option<StoreStamp>,
     /// Set while nothing is left to do before the next due time.
     idle: Option<Idle>,
     /// The next due time, in milliseconds since 1970, as of the last tick.
@@ -119,7 +119,7 @@ pub struct CronService {
 
 #[derive(Debug)]
 struct Idle {
-    stamp: Option<Stamp>,
+    stamp: Option<StoreStamp>,
     since: DateTime<Utc>,
     until: Option<i64>,
 }
@@ -246,7 +246,7 @@ impl CronService {
             .min()
     }
 
-    async fn ended(&self, jobs: Jobs) -> Vec<Ended> {
+    async fn ended(&self, jobs: Jobs) -> Vec<FinishedRun> {
         let mut ended = Vec::new();
         for job in jobs.iter() {
             for running in &job.state.running {
@@ -254,7 +254,7 @@ impl CronService {
                     continue;
                 };
                 if let Some(outcome) = self.parts.runs.ended(&session_of(&job.id), message).await {
-                    ended.push(Ended {
+                    ended.push(FinishedRun {
                         job: job.id.clone(),
                         at_ms: running.at_ms,
                         outcome,
@@ -330,7 +330,7 @@ async fn run_ended(events: &mut broadcast::Receiver<Event>) {
     }
 }
 
-struct Ended {
+struct FinishedRun {
     job: JobId,
     at_ms: i64,
     outcome: Result<(), String>,
@@ -387,7 +387,7 @@ fn enter(jobs: &mut Jobs, id: &JobId, at: i64, message: Option<MessageId>) {
     }
 }
 
-fn finish(jobs: &mut Jobs, end: Ended, now: DateTime<Utc>) {
+fn finish(jobs: &mut Jobs, end: FinishedRun, now: DateTime<Utc>) {
     let Some(job) = jobs.find(end.job.as_str()) else {
         return;
     };

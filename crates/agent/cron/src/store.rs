@@ -76,7 +76,7 @@ pub const LONGEST_MESSAGE: usize = 8_000;
 pub(crate) const LONGEST_NAME: usize = 200;
 
 /// Modification time and length of the file.
-pub(crate) type Stamp = (SystemTime, u64);
+pub(crate) type StoreStamp = (SystemTime, u64);
 
 /// Reads and changes the jobs file. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -99,7 +99,7 @@ impl JobStore {
     }
 
     /// Returns the stamp by which a change of the file is detected.
-    pub(crate) fn stamp(&self) -> Option<Stamp> {
+    pub(crate) fn stamp(&self) -> Option<StoreStamp> {
         let metadata = std::fs::metadata(&self.path).ok()?;
         Some((metadata.modified().ok()?, metadata.len()))
     }
@@ -141,7 +141,7 @@ impl JobStore {
     pub(crate) fn edit_and_stamp<T>(
         &self,
         change: impl FnOnce(&mut Jobs) -> T,
-    ) -> Result<(T, Option<Stamp>), CronError> {
+    ) -> Result<(T, Option<StoreStamp>), CronError> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         NewFolders::default()
             .ensure(&LocalDisk, folder)

@@ -8,7 +8,7 @@ use nanobot_types::{DeliveryContext, Effect, Origin, SessionKey};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::job::{Job, Payload, RunStatus, When};
+use crate::job::{Job, JobSchedule, Payload, RunStatus};
 use crate::zone::{Zone, zone_named};
 use crate::{
     Clock, CronError, CronSettings, JobStore, Schedule, ScheduleError, interval_seconds, time_in,
@@ -19,7 +19,7 @@ const NAME_LENGTH: usize = 30;
 
 /// Maps sessions to owners.
 #[async_trait]
-pub trait Owners: Send + Sync + std::fmt::Debug {
+pub trait SessionOwners: Send + Sync + std::fmt::Debug {
     /// Returns the owner's name, which stays the same as long as the session is theirs; `None` if
     /// nothing is separated by owner.
     async fn owner(&self, session: &SessionKey) -> Option<String>;
@@ -27,23 +27,23 @@ pub trait Owners: Send + Sync + std::fmt::Debug {
 
 /// Has no owners: all sessions share all jobs.
 #[derive(Debug)]
-struct Shared;
+struct NoOwners;
 
 #[async_trait]
-impl Owners for Shared {
+impl SessionOwners for NoOwners {
     async fn owner(&self, _session: &SessionKey) -> Option<String> {
         None
     }
 }
 
 /// The caller: an owner and a chat.
-struct Asker {
+struct Caller {
     owner: Option<String>,
     channel: String,
     chat: String,
 }
 
-impl Asker {
+impl Caller {
     /// Returns `true` if the job belongs to the caller. A job without an owner belongs to the chat
     /// that it writes to.
     fn owns(&self, job: &Job) -> bool {
@@ -61,7 +61,7 @@ pub struct CronTool {
     clock: Arc<dyn Clock>,
     settings: CronSettings,
     zone: Zone,
-    owners: Arc<dyn Owners>,
+    owners: Arc<dyn SessionOwners>,
 }
 
 impl CronTool {
@@ -73,13 +73,13 @@ impl CronTool {
             clock,
             settings,
             zone,
-            owners: Arc::new(Shared),
+            owners: Arc::new(NoOwners),
         }
     }
 
     /// Makes jobs visible and removable only in conversations of their owner.
     #[must_use]
-    pub fn owned(self, owners: Arc<dyn Owners>) -> Self {
+    pub fn owned(self, owners: Arc<dyn SessionOwners>) -> Self {
         Self { owners, ..self }
     }
 }
@@ -129,7 +129,7 @@ impl TypedTool for CronTool {
         arguments: CronArguments,
         context: &ToolContext,
     ) -> Result<String, ToolError> {
-        let asker = Asker {
+        let asker = Caller {
             owner: self.owners.owner(&context.session).await,
             channel: context.channel.to_string(),
             chat: context.chat_id.to_string(),
@@ -221,7 +221,7 @@ impl CronTool {
         Ok(Job::new(&name, schedule, payload, self.clock.now()))
     }
 
-    fn when(&self, arguments: &CronArguments) -> Result<When, CronError> {
+    fn when(&self, arguments: &CronArguments) -> Result<JobSchedule, CronError> {
         let zone = arguments
             .tz
             .as_deref()
@@ -229,26 +229,26 @@ impl CronTool {
             .map_or(Ok(self.zone), zone_named)?;
         let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
         if let Some(seconds) = arguments.every_seconds {
-            return Ok(When::every_seconds(seconds));
+            return Ok(JobSchedule::every_seconds(seconds));
         }
         if let Some(expression) = given(&arguments.cron_expr) {
-            return Ok(When::cron(expression.trim(), zone));
+            return Ok(JobSchedule::cron(expression.trim(), zone));
         }
         if let Some(at) = given(&arguments.at) {
-            return Ok(When::at(time_in(&at, zone)?));
+            return Ok(JobSchedule::at(time_in(&at, zone)?));
         }
         let text = given(&arguments.schedule).unwrap_or_default();
         if text.trim_start().to_ascii_lowercase().starts_with("every") {
-            return Ok(When::every_seconds(interval_seconds(&text)?));
+            return Ok(JobSchedule::every_seconds(interval_seconds(&text)?));
         }
         if Schedule::cron(&text, zone).is_ok() {
-            return Ok(When::cron(text.trim(), zone));
+            return Ok(JobSchedule::cron(text.trim(), zone));
         }
-        Ok(When::at(time_in(&text, zone)?))
+        Ok(JobSchedule::at(time_in(&text, zone)?))
     }
 
     /// Rejects a schedule that runs too often, because each run is a turn of a model.
-    fn bounded(&self, when: &When) -> Result<(), CronError> {
+    fn bounded(&self, when: &JobSchedule) -> Result<(), CronError> {
         let gap = when
             .schedule(self.zone)?
             .shortest_gap(self.clock.now())
@@ -277,7 +277,7 @@ impl CronTool {
         ))
     }
 
-    fn remove(&self, id: Option<&str>, asker: &Asker) -> Result<String, ToolError> {
+    fn remove(&self, id: Option<&str>, asker: &Caller) -> Result<String, ToolError> {
         let id = id
             .map(str::trim)
             .filter(|id| !id.is_empty())
@@ -288,7 +288,7 @@ impl CronTool {
         }
     }
 
-    fn list(&self, asker: &Asker) -> Result<String, ToolError> {
+    fn list(&self, asker: &Caller) -> Result<String, ToolError> {
         let jobs = self.store.read().map_err(|error| told(&error))?;
         let lines: Vec<String> = jobs
             .iter()

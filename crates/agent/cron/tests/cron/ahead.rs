@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use nanobot_bus::{Bus as _, EventFeed, MemoryBus};
 use nanobot_cron::{
-    Clock, CronParts, CronService, CronSettings, Job, JobStore, Overlap, Payload, Runs, When, Zone,
+    Clock, CronParts, CronService, CronSettings, Job, JobSchedule, JobStore, Overlap, Payload,
+    RunOutcomes, Zone,
 };
 use nanobot_types::{Event, MessageId, SessionKey};
 use nanobot_watch::FileWatch;
@@ -53,7 +54,7 @@ struct Endless {
 }
 
 #[async_trait]
-impl Runs for Endless {
+impl RunOutcomes for Endless {
     async fn ended(
         &self,
         _session: &SessionKey,
@@ -96,17 +97,17 @@ impl Stage {
         JobStore::new(self.home.path().join("jobs.json"))
     }
 
-    fn add(&self, when: When) {
+    fn add(&self, when: JobSchedule) {
         self.add_from(self.clock.now(), when);
     }
 
     /// Adds a job that is due by the next tick.
     fn add_due(&self) {
         let now = self.clock.now();
-        self.add_from(now, When::at(now + TimeDelta::milliseconds(1)));
+        self.add_from(now, JobSchedule::at(now + TimeDelta::milliseconds(1)));
     }
 
-    fn add_from(&self, now: DateTime<Utc>, when: When) {
+    fn add_from(&self, now: DateTime<Utc>, when: JobSchedule) {
         let payload = Payload {
             message: "Do it".to_owned(),
             ..Payload::default()
@@ -148,7 +149,7 @@ const DUE: [i64; 7] = [730, 1_137, 1_139, 2_641, 2_642, 9_999, 60_001];
 async fn what_is_due_while_others_run_is_begun_at_its_time() {
     let stage = Stage::new();
     for due in DUE {
-        stage.add(When::at(stage.clock.after(due)));
+        stage.add(JobSchedule::at(stage.clock.after(due)));
     }
     stage.start(CronSettings::default());
     let mut inbound = stage.bus.inbound().await.unwrap();
@@ -171,7 +172,7 @@ async fn what_is_due_while_others_run_is_begun_at_its_time() {
 async fn what_waits_for_a_run_to_end_makes_nobody_look_more_often() {
     let stage = Stage::new();
     // Due every second, and blocked by its own first run each time.
-    stage.add(When::every_seconds(1));
+    stage.add(JobSchedule::every_seconds(1));
     stage.start(CronSettings {
         overlap: Overlap::Skip,
         ..CronSettings::default()
@@ -189,7 +190,7 @@ async fn what_waits_for_a_run_to_end_makes_nobody_look_more_often() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_is_over_is_noticed_when_its_message_is_dealt_with() {
     let stage = Stage::new();
-    stage.add(When::at(stage.clock.after(1)));
+    stage.add(JobSchedule::at(stage.clock.after(1)));
     stage.start(CronSettings::default());
     let mut inbound = stage.bus.inbound().await.unwrap();
     let run = inbound.next().await.unwrap();

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use nanobot_bus::{Bus, Claims, EntryState, Ledger as _, LedgerFilter, MemoryBus, Queue};
 use nanobot_cron::{
-    Catchup, Clock, CronParts, CronService, CronSettings, Job, JobStore, Overlap, Payload,
-    RunStatus, Runs, When, Zone, zone_named,
+    Catchup, Clock, CronParts, CronService, CronSettings, Job, JobSchedule, JobStore, Overlap,
+    Payload, RunOutcomes, RunStatus, Zone, zone_named,
 };
 use nanobot_state::{SqliteBus, StateDb};
 use nanobot_types::{MessageId, SessionKey};
@@ -38,7 +38,7 @@ impl Clock for HandClock {
 struct Outcome(Mutex<Option<Result<(), String>>>);
 
 #[async_trait]
-impl Runs for Outcome {
+impl RunOutcomes for Outcome {
     async fn ended(
         &self,
         _session: &SessionKey,
@@ -87,7 +87,7 @@ impl Stage {
         })
     }
 
-    fn add(&self, when: When) -> Job {
+    fn add(&self, when: JobSchedule) -> Job {
         let payload = Payload {
             message: "Do it".to_owned(),
             deliver: true,
@@ -142,7 +142,7 @@ fn time_of(id: &MessageId) -> i64 {
 #[tokio::test]
 async fn a_reminder_comes_once_and_goes() {
     let stage = Stage::at("2026-01-01T00:00:00Z");
-    stage.add(When::at("2026-01-01T09:00:00Z".parse().unwrap()));
+    stage.add(JobSchedule::at("2026-01-01T09:00:00Z".parse().unwrap()));
     let mut service = stage.service();
     service.tick().await.unwrap();
     assert_eq!(stage.fired().await, Vec::<String>::new());
@@ -171,7 +171,7 @@ async fn what_was_missed_runs_as_it_is_wished() {
     ] {
         let mut stage = Stage::at("2026-01-01T12:00:00Z");
         stage.settings.catchup = catchup;
-        stage.add(When::cron("0 9 * * *", Zone::UTC));
+        stage.add(JobSchedule::cron("0 9 * * *", Zone::UTC));
         stage.clock.set("2026-01-04T12:00:00Z");
         stage.service().tick().await.unwrap();
         assert_eq!(stage.fired().await, expected, "{catchup:?}");
@@ -184,7 +184,7 @@ async fn what_was_missed_runs_as_it_is_wished() {
     }
     for (hours, expected) in [(23, 1), (25, 0)] {
         let stage = Stage::at("2026-01-01T00:00:00Z");
-        stage.add(When::at("2026-01-02T00:00:00Z".parse().unwrap()));
+        stage.add(JobSchedule::at("2026-01-02T00:00:00Z".parse().unwrap()));
         stage.clock.forward(TimeDelta::hours(24 + hours));
         stage.service().tick().await.unwrap();
         assert_eq!(stage.fired().await.len(), expected, "{hours}");
@@ -203,7 +203,7 @@ async fn a_run_that_is_not_done_holds_the_next_as_it_is_wished() {
         let mut stage = Stage::at("2026-01-01T00:00:00Z");
         stage.settings.overlap = overlap;
         *stage.outcome.0.lock().unwrap() = None;
-        stage.add(When::every_seconds(60));
+        stage.add(JobSchedule::every_seconds(60));
         let mut service = stage.service();
         for _ in 0..3 {
             stage.clock.forward(TimeDelta::minutes(1));
@@ -223,7 +223,7 @@ async fn a_run_that_is_not_done_holds_the_next_as_it_is_wished() {
 #[tokio::test]
 async fn a_crash_at_any_step_loses_nothing_and_repeats_nothing() {
     let stage = Stage::at("2026-01-01T00:00:00Z");
-    let job = stage.add(When::every_seconds(3600));
+    let job = stage.add(JobSchedule::every_seconds(3600));
     let before = std::fs::read(stage.store().path()).unwrap();
     stage.clock.forward(TimeDelta::hours(1));
     // A crash before the message is published.
@@ -298,7 +298,7 @@ async fn sqlite(path: &Path) -> SqliteBus {
 #[tokio::test]
 async fn two_services_over_restarts_fire_every_time_once() {
     let stage = Stage::at("2026-03-28T00:00:00Z");
-    stage.add(When::cron(
+    stage.add(JobSchedule::cron(
         "*/20 * * * *",
         zone_named("Europe/Berlin").unwrap(),
     ));

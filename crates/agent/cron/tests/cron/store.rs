@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use nanobot_cron::{CronError, Job, JobStore, Payload, RunStatus, When, Zone};
+use nanobot_cron::{CronError, Job, JobSchedule, JobStore, Payload, RunStatus, Zone};
 use serde_json::{Value, json};
 
 /// Returns jobs as the Python program writes them, with keys that later versions and other programs
@@ -55,7 +55,7 @@ fn what_is_written_is_what_the_python_program_reads() {
     };
     let job = store
         .add(
-            Job::new("Hi", When::every_seconds(60), payload, now),
+            Job::new("Hi", JobSchedule::every_seconds(60), payload, now),
             now,
             Zone::UTC,
         )
@@ -90,7 +90,7 @@ fn a_file_that_cannot_be_read_is_left_as_it_is() {
     fs::write(&path, "{\"jobs\": [").unwrap();
     let store = JobStore::new(&path);
     let now = "2026-01-01T00:00:00Z".parse().unwrap();
-    let job = Job::new("x", When::every_seconds(60), Payload::default(), now);
+    let job = Job::new("x", JobSchedule::every_seconds(60), Payload::default(), now);
     assert!(matches!(
         store.add(job, now, Zone::UTC),
         Err(CronError::Unreadable { .. })
@@ -110,7 +110,7 @@ fn a_file_of_a_newer_version_is_left_as_it_is() {
         Err(CronError::TooNew { version: 2, .. })
     ));
     let now = "2026-01-01T00:00:00Z".parse().unwrap();
-    let job = Job::new("x", When::every_seconds(60), Payload::default(), now);
+    let job = Job::new("x", JobSchedule::every_seconds(60), Payload::default(), now);
     let error = store.add(job, now, Zone::UTC).unwrap_err();
     assert!(error.to_string().ends_with(
         "has version 2, but this program supports versions up to 1; nothing was changed"

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use nanobot_cron::{Clock, CronSettings, CronTool, JobStore, LONGEST_MESSAGE, Owners, Zone};
+use nanobot_cron::{Clock, CronSettings, CronTool, JobStore, LONGEST_MESSAGE, SessionOwners, Zone};
 use nanobot_tool::{ToolContext, TypedTool as _};
 use nanobot_types::SessionKey;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ impl Clock for Noon {
 struct Apart;
 
 #[async_trait::async_trait]
-impl Owners for Apart {
+impl SessionOwners for Apart {
     async fn owner(&self, session: &SessionKey) -> Option<String> {
         Some(session.to_string())
     }

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
 use nanobot_runtime::jobs::{
-    CronError, Job, Payload, RunStatus, When, Zone, in_words, interval_seconds, time_in, zone_named,
+    CronError, Job, JobSchedule, Payload, RunStatus, Zone, in_words, interval_seconds, time_in,
+    zone_named,
 };
 use nanobot_runtime::{RemoteGateway, Runtime, RuntimeBuilder, Scheduling, channels_status};
 
@@ -195,13 +196,13 @@ fn job(
         .map_or(Ok(home), zone_named)
         .map_err(|error| failed(&error.into()))?;
     let when = match (every, cron, at) {
-        (Some(words), _, _) => {
-            When::every_seconds(interval_seconds(&words).map_err(|error| failed(&error.into()))?)
-        }
-        (_, Some(expression), _) => When::cron(expression.trim(), zone),
-        (_, _, at) => {
-            When::at(time_in(&at.unwrap_or_default(), zone).map_err(|error| failed(&error.into()))?)
-        }
+        (Some(words), _, _) => JobSchedule::every_seconds(
+            interval_seconds(&words).map_err(|error| failed(&error.into()))?,
+        ),
+        (_, Some(expression), _) => JobSchedule::cron(expression.trim(), zone),
+        (_, _, at) => JobSchedule::at(
+            time_in(&at.unwrap_or_default(), zone).map_err(|error| failed(&error.into()))?,
+        ),
     };
     let name = name.unwrap_or_else(|| message.chars().take(NAME_LENGTH).collect());
     let payload = Payload {

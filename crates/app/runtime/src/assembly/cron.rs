@@ -10,8 +10,8 @@ use nanobot_agent_core::{Agent, Audiences};
 use nanobot_bus::{Bus, Claims, Ledger, LedgerEntry, LedgerFilter, Queue};
 use nanobot_config::Config;
 use nanobot_cron::{
-    CronParts, CronService, CronSettings, CronTool, JobStore, Owners, Runs, SystemClock, Zone,
-    host_zone, zone_named,
+    CronParts, CronService, CronSettings, CronTool, JobStore, RunOutcomes, SessionOwners,
+    SystemClock, Zone, host_zone, zone_named,
 };
 use nanobot_session::{Entry, ReadFrom, SessionStore, TurnEnd, TurnOutcome};
 use nanobot_tool::{Tool, Typed};
@@ -103,7 +103,7 @@ impl Scheduling {
         self,
         bus: Arc<dyn Bus>,
         claims: Arc<dyn Claims>,
-        runs: Arc<dyn Runs>,
+        runs: Arc<dyn RunOutcomes>,
     ) -> Option<CronService> {
         let Self {
             store,
@@ -129,7 +129,7 @@ impl Scheduling {
 struct AudienceOwners(Audiences);
 
 #[async_trait]
-impl Owners for AudienceOwners {
+impl SessionOwners for AudienceOwners {
     async fn owner(&self, session: &SessionKey) -> Option<String> {
         self.0.owner(session).await
     }
@@ -168,7 +168,7 @@ impl JobRuns {
 }
 
 #[async_trait]
-impl Runs for JobRuns {
+impl RunOutcomes for JobRuns {
     async fn ended(&self, session: &SessionKey, message: &MessageId) -> Option<Result<(), String>> {
         // Check the ledger before the session log: the end of a turn is recorded before its message
         // is settled.
