@@ -18,7 +18,7 @@ const DEADLINE: Duration = Duration::from_mins(2);
 
 /// A question and the tool that answers it.
 #[derive(Debug)]
-pub(crate) struct Question<'a> {
+pub(crate) struct ToolQuestion<'a> {
     /// Name of the request in traces.
     pub(crate) name: &'static str,
     pub(crate) system: &'a str,
@@ -31,7 +31,7 @@ pub(crate) struct Question<'a> {
 /// supports that.
 pub(crate) async fn ask(
     router: &ProviderRouter,
-    question: &Question<'_>,
+    question: &ToolQuestion<'_>,
     cancel: &CancellationToken,
 ) -> Result<Map, String> {
     let forced = call(
@@ -68,7 +68,7 @@ pub(crate) async fn ask(
 
 async fn call(
     router: &ProviderRouter,
-    question: &Question<'_>,
+    question: &ToolQuestion<'_>,
     tool_choice: ToolChoice,
     cancel: &CancellationToken,
 ) -> Result<LlmResponse, String> {

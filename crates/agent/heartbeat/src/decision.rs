@@ -7,7 +7,7 @@ use nanobot_provider::ProviderRouter;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::ask::{Question, ask};
+use crate::ask::{ToolQuestion, ask};
 
 const TOOL: &str = "heartbeat";
 
@@ -47,7 +47,7 @@ impl Decider {
         now: DateTime<FixedOffset>,
         cancel: &CancellationToken,
     ) -> Result<Decision, String> {
-        let question = Question {
+        let question = ToolQuestion {
             name: "heartbeat decision",
             system: SYSTEM,
             text: format!(

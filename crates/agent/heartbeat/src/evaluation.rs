@@ -7,7 +7,7 @@ use nanobot_provider::ProviderRouter;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::ask::{Question, ask};
+use crate::ask::{ToolQuestion, ask};
 
 const TOOL: &str = "evaluate_notification";
 
@@ -49,7 +49,7 @@ impl Evaluator {
         let answer = without_signs(answer)?;
         let own = tokio::fs::read_to_string(&self.instructions).await.ok();
         let own = own.as_deref().map(str::trim).filter(|own| !own.is_empty());
-        let question = Question {
+        let question = ToolQuestion {
             name: "heartbeat evaluation",
             system: own.unwrap_or(SYSTEM),
             text: format!("# Task\n\n{task}\n\n# Answer\n\n{answer}"),

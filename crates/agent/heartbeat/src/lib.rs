@@ -14,6 +14,7 @@ mod tasks;
 pub use decision::{Decider, Decision};
 pub use evaluation::Evaluator;
 pub use service::{
-    Beat, HeartbeatParts, HeartbeatService, HeartbeatSettings, LONGEST_FILE, Place, Places,
+    HeartbeatOutcome, HeartbeatParts, HeartbeatService, HeartbeatSettings, HeartbeatTarget,
+    HeartbeatTargets, LONGEST_FILE,
 };
 pub use tasks::active_tasks;

@@ -45,7 +45,7 @@ impl Default for HeartbeatSettings {
 
 /// The chat to which the reply of a heartbeat is sent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place {
+pub struct HeartbeatTarget {
     /// The channel.
     pub channel: ChannelName,
     /// The chat on the channel.
@@ -58,10 +58,10 @@ pub struct Place {
 
 /// Finds the chats in which people talk to the assistant.
 #[async_trait]
-pub trait Places: Send + Sync + std::fmt::Debug {
+pub trait HeartbeatTargets: Send + Sync + std::fmt::Debug {
     /// Returns the chat with the most recent message, of all chats that can be written to now;
     /// `None` if there is none.
-    async fn latest(&self) -> Option<Place>;
+    async fn latest(&self) -> Option<HeartbeatTarget>;
 }
 
 /// Dependencies of a [`HeartbeatService`].
@@ -76,14 +76,14 @@ pub struct HeartbeatParts {
     /// The ledger, which shows whether the work of an earlier heartbeat is done.
     pub ledger: Arc<dyn Ledger>,
     /// The chats to send replies to.
-    pub places: Arc<dyn Places>,
+    pub places: Arc<dyn HeartbeatTargets>,
     /// The settings.
     pub settings: HeartbeatSettings,
 }
 
 /// The outcome of a heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Beat {
+pub enum HeartbeatOutcome {
     /// The file has no tasks; no model was asked.
     Idle,
     /// The work of an earlier heartbeat is in progress; no model was asked.
@@ -130,15 +130,19 @@ impl HeartbeatService {
     ///
     /// # Errors
     /// Returns a message if nothing could be decided or begun.
-    pub async fn beat(&self, now: Timestamp, end: &CancellationToken) -> Result<Beat, String> {
+    pub async fn beat(
+        &self,
+        now: Timestamp,
+        end: &CancellationToken,
+    ) -> Result<HeartbeatOutcome, String> {
         let Some(tasks) = self.tasks().await? else {
-            return Ok(Beat::Idle);
+            return Ok(HeartbeatOutcome::Idle);
         };
         if self.is_busy().await.map_err(|error| error.to_string())? {
-            return Ok(Beat::Busy);
+            return Ok(HeartbeatOutcome::Busy);
         }
         let Decision::Run(work) = self.parts.decider.decide(&tasks, now, end).await? else {
-            return Ok(Beat::Skipped);
+            return Ok(HeartbeatOutcome::Skipped);
         };
         let message = self.message(&work, now).await;
         self.parts
@@ -146,7 +150,7 @@ impl HeartbeatService {
             .publish_inbound(message)
             .await
             .map_err(|error| error.to_string())?;
-        Ok(Beat::Begun)
+        Ok(HeartbeatOutcome::Begun)
     }
 
     async fn tasks(&self) -> Result<Option<String>, String> {
@@ -178,12 +182,17 @@ impl HeartbeatService {
     }
 
     async fn message(&self, work: &str, now: Timestamp) -> InboundMessage {
-        let place = self.parts.places.latest().await.unwrap_or_else(|| Place {
-            channel: "cli".into(),
-            chat_id: "direct".into(),
-            delivery: DeliveryContext::default(),
-            chat: None,
-        });
+        let place = self
+            .parts
+            .places
+            .latest()
+            .await
+            .unwrap_or_else(|| HeartbeatTarget {
+                channel: "cli".into(),
+                chat_id: "direct".into(),
+                delivery: DeliveryContext::default(),
+                chat: None,
+            });
         let content = format!(
             "[Heartbeat]\nNobody wrote this: it comes from HEARTBEAT.md, which you look after. Work on it now. Answer \
              with what its owner should know, or with HEARTBEAT_OK alone if there is nothing.\n\n{work}"

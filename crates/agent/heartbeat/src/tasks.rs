@@ -11,7 +11,7 @@ const DONE: [&str; 6] = ["completed", "done", "archive", "已完成", "完成", 
 
 /// The section that a line belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum TaskSection {
     Active,
     Done,
     Other,
@@ -23,12 +23,12 @@ enum Part {
 pub fn active_tasks(text: &str) -> Option<String> {
     let text = without_comments(text);
     let lines = parts(&text);
-    let is_divided = lines.iter().any(|(part, _)| *part == Part::Active);
-    let is_wanted = |part: Part| {
+    let is_divided = lines.iter().any(|(part, _)| *part == TaskSection::Active);
+    let is_wanted = |part: TaskSection| {
         if is_divided {
-            part == Part::Active
+            part == TaskSection::Active
         } else {
-            part != Part::Done
+            part != TaskSection::Done
         }
     };
     let kept: Vec<&str> = lines
@@ -42,8 +42,8 @@ pub fn active_tasks(text: &str) -> Option<String> {
 }
 
 /// Returns each line with its section. A heading that names no section belongs to the one above it.
-fn parts(text: &str) -> Vec<(Part, &str)> {
-    let mut above: Vec<(usize, Part)> = Vec::new();
+fn parts(text: &str) -> Vec<(TaskSection, &str)> {
+    let mut above: Vec<(usize, TaskSection)> = Vec::new();
     let mut in_fence = false;
     let mut lines = Vec::new();
     for line in text.lines() {
@@ -57,7 +57,10 @@ fn parts(text: &str) -> Vec<(Part, &str)> {
                 continue;
             }
         }
-        lines.push((above.last().map_or(Part::Other, |(_, part)| *part), line));
+        lines.push((
+            above.last().map_or(TaskSection::Other, |(_, part)| *part),
+            line,
+        ));
     }
     lines
 }
@@ -71,13 +74,13 @@ fn heading(line: &str) -> Option<(usize, &str)> {
     is_heading.then(|| (level, title.trim()))
 }
 
-fn part_of(title: &str) -> Option<Part> {
+fn part_of(title: &str) -> Option<TaskSection> {
     let title = title.to_lowercase();
     let says = |names: &[&str]| names.iter().any(|name| title.contains(name));
     if says(&DONE) {
-        Some(Part::Done)
+        Some(TaskSection::Done)
     } else if says(&ACTIVE) {
-        Some(Part::Active)
+        Some(TaskSection::Active)
     } else {
         None
     }

@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use chrono::{DateTime, FixedOffset};
 use nanobot_bus::{Bus as _, Ledger as _, LedgerFilter, MemoryBus, Queue};
 use nanobot_heartbeat::{
-    Beat, Decider, Evaluator, HeartbeatParts, HeartbeatService, HeartbeatSettings, Place, Places,
+    Decider, Evaluator, HeartbeatOutcome, HeartbeatParts, HeartbeatService, HeartbeatSettings,
+    HeartbeatTarget, HeartbeatTargets,
 };
 use nanobot_provider::{Candidate, Generation, ProviderRouter, RetryPolicy, ToolChoice};
 use nanobot_testkit::{Reply, ScriptedProvider};
@@ -24,13 +25,13 @@ const TASKS: &str = "# Heartbeat\n\n## Active Tasks\n\n- [ ] look at the mail ev
 struct OneChat;
 
 #[async_trait]
-impl Places for OneChat {
-    async fn latest(&self) -> Option<Place> {
+impl HeartbeatTargets for OneChat {
+    async fn latest(&self) -> Option<HeartbeatTarget> {
         let delivery = DeliveryContext {
             thread: Some("5".to_owned()),
             ..DeliveryContext::default()
         };
-        Some(Place {
+        Some(HeartbeatTarget {
             channel: "telegram".into(),
             chat_id: "7".into(),
             delivery,
@@ -43,8 +44,8 @@ impl Places for OneChat {
 struct Nowhere;
 
 #[async_trait]
-impl Places for Nowhere {
-    async fn latest(&self) -> Option<Place> {
+impl HeartbeatTargets for Nowhere {
+    async fn latest(&self) -> Option<HeartbeatTarget> {
         None
     }
 }
@@ -81,7 +82,7 @@ impl World {
         std::fs::write(self.home.path().join("HEARTBEAT.md"), text).unwrap();
     }
 
-    fn service(&self, places: Arc<dyn Places>) -> HeartbeatService {
+    fn service(&self, places: Arc<dyn HeartbeatTargets>) -> HeartbeatService {
         HeartbeatService::new(HeartbeatParts {
             file: self.home.path().join("HEARTBEAT.md"),
             decider: Decider::new(self.router.clone()),
@@ -95,7 +96,7 @@ impl World {
         })
     }
 
-    async fn beat(&self) -> Result<Beat, String> {
+    async fn beat(&self) -> Result<HeartbeatOutcome, String> {
         self.service(Arc::new(OneChat))
             .beat(noon(), &CancellationToken::new())
             .await
@@ -129,9 +130,13 @@ fn decided(arguments: &serde_json::Value) -> Reply {
 #[tokio::test]
 async fn a_file_without_tasks_costs_nothing() {
     let world = World::new([]);
-    assert_eq!(world.beat().await, Ok(Beat::Idle), "there is no file");
+    assert_eq!(
+        world.beat().await,
+        Ok(HeartbeatOutcome::Idle),
+        "there is no file"
+    );
     world.write("# Heartbeat\n\n## Active Tasks\n\n## Completed\n\n- [x] bread\n");
-    assert_eq!(world.beat().await, Ok(Beat::Idle));
+    assert_eq!(world.beat().await, Ok(HeartbeatOutcome::Idle));
     assert_eq!(world.model.requests().len(), 0);
 }
 
@@ -141,7 +146,7 @@ async fn what_is_due_becomes_a_message_to_where_somebody_wrote_last() {
         &json!({"action": "run", "tasks": "look at the mail"}),
     )]);
     world.write(TASKS);
-    assert_eq!(world.beat().await, Ok(Beat::Begun));
+    assert_eq!(world.beat().await, Ok(HeartbeatOutcome::Begun));
     let messages = world.messages().await;
     let [message] = messages.as_slice() else {
         panic!("{messages:?}")
@@ -175,7 +180,11 @@ async fn what_is_due_becomes_a_message_to_where_somebody_wrote_last() {
         requests[0].tool_choice,
         ToolChoice::Tool("heartbeat".into())
     );
-    assert_eq!(world.beat().await, Ok(Beat::Busy), "the first runs");
+    assert_eq!(
+        world.beat().await,
+        Ok(HeartbeatOutcome::Busy),
+        "the first runs"
+    );
     assert_eq!(world.model.requests().len(), 1);
 }
 
@@ -189,7 +198,7 @@ async fn nothing_is_begun_unless_the_model_says_so() {
         let world = World::new([reply]);
         world.write(TASKS);
         let beat = world.beat().await;
-        assert!(!matches!(beat, Ok(Beat::Begun)), "{beat:?}");
+        assert!(!matches!(beat, Ok(HeartbeatOutcome::Begun)), "{beat:?}");
         assert_eq!(world.messages().await, []);
     }
 }
@@ -201,7 +210,7 @@ async fn a_model_that_takes_no_forced_choice_is_asked_without() {
         decided(&json!({"action": "run"})),
     ]);
     world.write(TASKS);
-    assert_eq!(world.beat().await, Ok(Beat::Begun));
+    assert_eq!(world.beat().await, Ok(HeartbeatOutcome::Begun));
     assert_eq!(world.model.requests()[1].tool_choice, ToolChoice::Auto);
     assert!(
         world.messages().await[0]
@@ -218,7 +227,7 @@ async fn without_a_chat_the_work_is_done_for_nobody_to_read() {
     let service = world.service(Arc::new(Nowhere));
     assert_eq!(
         service.beat(noon(), &CancellationToken::new()).await,
-        Ok(Beat::Begun)
+        Ok(HeartbeatOutcome::Begun)
     );
     let message = world.messages().await.remove(0);
     assert_eq!(

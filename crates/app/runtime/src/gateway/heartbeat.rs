@@ -8,7 +8,8 @@ use nanobot_bus::{Bus, Ledger};
 use nanobot_channels::{Health, HealthState};
 use nanobot_config::Config;
 use nanobot_heartbeat::{
-    Decider, Evaluator, HeartbeatParts, HeartbeatService, HeartbeatSettings, Place, Places,
+    Decider, Evaluator, HeartbeatParts, HeartbeatService, HeartbeatSettings, HeartbeatTarget,
+    HeartbeatTargets,
 };
 use nanobot_provider::ProviderRouter;
 use nanobot_session::{SessionInfo, SessionStore};
@@ -39,7 +40,7 @@ impl Heartbeat {
         &self,
         bus: Arc<dyn Bus>,
         ledger: Arc<dyn Ledger>,
-        places: Arc<dyn Places>,
+        places: Arc<dyn HeartbeatTargets>,
     ) -> HeartbeatService {
         HeartbeatService::new(HeartbeatParts {
             file: self.workspace.join("HEARTBEAT.md"),
@@ -82,8 +83,8 @@ pub(crate) struct SessionPlaces {
 }
 
 #[async_trait]
-impl Places for SessionPlaces {
-    async fn latest(&self) -> Option<Place> {
+impl HeartbeatTargets for SessionPlaces {
+    async fn latest(&self) -> Option<HeartbeatTarget> {
         let mut sessions = self.sessions.list().await.ok()?;
         sessions.sort_by_key(|session| std::cmp::Reverse(session.updated_at));
         sessions.iter().find_map(|session| self.place(session))
@@ -91,7 +92,7 @@ impl Places for SessionPlaces {
 }
 
 impl SessionPlaces {
-    fn place(&self, session: &SessionInfo) -> Option<Place> {
+    fn place(&self, session: &SessionInfo) -> Option<HeartbeatTarget> {
         let SessionPlace {
             channel,
             chat_id,
@@ -104,7 +105,7 @@ impl SessionPlaces {
                 true
             }
         };
-        is_usable.then_some(Place {
+        is_usable.then_some(HeartbeatTarget {
             channel,
             chat_id,
             delivery,
