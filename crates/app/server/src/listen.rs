@@ -85,7 +85,7 @@ pub struct HealthServer {
 }
 
 #[derive(Clone)]
-struct Shared {
+struct ServerHealth {
     source: Arc<dyn HealthSource>,
     token: Option<Arc<str>>,
 }
@@ -139,7 +139,7 @@ impl HealthServer {
         }
         let router = Router::new()
             .route("/health", get(health))
-            .with_state(Shared {
+            .with_state(ServerHealth {
                 source,
                 token: self.token,
             });
@@ -159,7 +159,7 @@ fn parse_host(host: &str) -> Result<IpAddr, ServerError> {
     }
 }
 
-async fn health(State(shared): State<Shared>, headers: HeaderMap) -> Response {
+async fn health(State(shared): State<ServerHealth>, headers: HeaderMap) -> Response {
     if shared.token.is_none() && !names_this_machine(&headers) {
         let why = "this host name is not the server's own: use localhost, or set gateway.token";
         return (StatusCode::MISDIRECTED_REQUEST, why).into_response();
@@ -176,7 +176,7 @@ async fn health(State(shared): State<Shared>, headers: HeaderMap) -> Response {
     (status, Json(report)).into_response()
 }
 
-fn may_read(shared: &Shared, headers: &HeaderMap) -> bool {
+fn may_read(shared: &ServerHealth, headers: &HeaderMap) -> bool {
     let Some(token) = &shared.token else {
         return true;
     };
