@@ -13,7 +13,10 @@ use crate::frame::ANSWER_LIMIT;
 use crate::lines::{self, LineReader};
 use crate::socket::{Stream, connect};
 use crate::terminals::said;
-use crate::{About, Answer, ChannelState, ControlError, CutError, Cuts, Request, TerminalEvent};
+use crate::{
+    ChannelState, ControlError, ControlRequest, ControlResponse, GatewayInfo, SessionEditError,
+    SessionEditor, TerminalEvent,
+};
 
 /// Timeout for the handshake. The caller decides what a timeout means: a gateway that owns the
 /// home's lock is running even if it does not answer.
@@ -23,17 +26,17 @@ const INTRODUCTION: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct ControlClient {
     path: PathBuf,
-    about: About,
+    about: GatewayInfo,
 }
 
 /// A connection.
 #[derive(Debug)]
-struct Line {
+struct ControlConnection {
     answers: LineReader<ReadHalf<Stream>>,
     writer: WriteHalf<Stream>,
 }
 
-impl Line {
+impl ControlConnection {
     async fn open(path: &Path) -> Result<Self, ControlError> {
         let (reader, writer) = tokio::io::split(connect(path).await?);
         Ok(Self {
@@ -42,13 +45,13 @@ impl Line {
         })
     }
 
-    async fn ask(&mut self, request: &Request) -> Result<(), ControlError> {
+    async fn ask(&mut self, request: &ControlRequest) -> Result<(), ControlError> {
         lines::write(&mut self.writer, request)
             .await
             .map_err(ControlError::Broken)
     }
 
-    async fn next(&mut self) -> Result<Answer, ControlError> {
+    async fn next(&mut self) -> Result<ControlResponse, ControlError> {
         let answer = self.answers.next().await.map_err(ControlError::Broken)?;
         answer.ok_or_else(|| ControlError::Broken(io::ErrorKind::UnexpectedEof.into()))
     }
@@ -63,10 +66,10 @@ impl ControlClient {
     /// sockets.
     pub async fn reach(path: &Path) -> Result<Self, ControlError> {
         let introduced = async {
-            let mut line = Line::open(path).await?;
-            line.ask(&Request::Ping).await?;
+            let mut line = ControlConnection::open(path).await?;
+            line.ask(&ControlRequest::Ping).await?;
             match line.next().await? {
-                Answer::Pong(about) => Ok(Self {
+                ControlResponse::Pong(about) => Ok(Self {
                     path: path.to_owned(),
                     about,
                 }),
@@ -81,7 +84,7 @@ impl ControlClient {
 
     /// Returns the gateway's description of itself.
     #[must_use]
-    pub fn about(&self) -> &About {
+    pub fn about(&self) -> &GatewayInfo {
         &self.about
     }
 
@@ -89,9 +92,12 @@ impl ControlClient {
     ///
     /// # Errors
     /// Returns [`ControlError::Unreachable`] if no gateway listens any more.
-    pub async fn converse(&self, session: impl Into<String>) -> Result<Conversation, ControlError> {
-        Ok(Conversation {
-            line: Line::open(&self.path).await?,
+    pub async fn converse(
+        &self,
+        session: impl Into<String>,
+    ) -> Result<ControlConversation, ControlError> {
+        Ok(ControlConversation {
+            line: ControlConnection::open(&self.path).await?,
             session: session.into(),
         })
     }
@@ -101,10 +107,10 @@ impl ControlClient {
     /// # Errors
     /// Returns [`ControlError::Broken`], also if the gateway is too old to support the request.
     pub async fn channels(&self) -> Result<Vec<ChannelState>, ControlError> {
-        let mut line = Line::open(&self.path).await?;
-        line.ask(&Request::Channels).await?;
+        let mut line = ControlConnection::open(&self.path).await?;
+        line.ask(&ControlRequest::Channels).await?;
         match line.next().await? {
-            Answer::Channels { channels } => Ok(channels),
+            ControlResponse::Channels { channels } => Ok(channels),
             other => Err(unexpected(&other)),
         }
     }
@@ -115,10 +121,10 @@ impl ControlClient {
     /// # Errors
     /// Returns [`ControlError::Broken`], also if the gateway is too old to support the request.
     pub async fn end(&self, again: bool) -> Result<(), ControlError> {
-        let mut line = Line::open(&self.path).await?;
-        line.ask(&Request::End { again }).await?;
+        let mut line = ControlConnection::open(&self.path).await?;
+        line.ask(&ControlRequest::End { again }).await?;
         match line.next().await? {
-            Answer::Done => Ok(()),
+            ControlResponse::Done => Ok(()),
             other => Err(unexpected(&other)),
         }
     }
@@ -135,7 +141,7 @@ impl ControlClient {
         chat: &ChatId,
         text: String,
     ) -> Result<LedgerEntry, BusError> {
-        let request = Request::ChannelTest {
+        let request = ControlRequest::ChannelTest {
             channel: channel.clone(),
             chat: chat.clone(),
             text,
@@ -149,27 +155,31 @@ impl ControlClient {
     async fn request(
         &self,
         action: &'static str,
-        request: &Request,
+        request: &ControlRequest,
     ) -> Result<Vec<LedgerEntry>, BusError> {
         let broken = |error: ControlError| BusError::Store {
             action,
             source: Box::new(error),
         };
-        let mut line = Line::open(&self.path).await.map_err(broken)?;
+        let mut line = ControlConnection::open(&self.path).await.map_err(broken)?;
         line.ask(request).await.map_err(broken)?;
         let mut entries = Vec::new();
         loop {
             match line.next().await.map_err(broken)? {
-                Answer::Entry(entry) => {
+                ControlResponse::Entry(entry) => {
                     entries.push(*entry);
-                    if let Request::InboxShow { .. } | Request::ChannelTest { .. } = request {
+                    if let ControlRequest::InboxShow { .. } | ControlRequest::ChannelTest { .. } =
+                        request
+                    {
                         return Ok(entries);
                     }
                 }
-                Answer::Done => return Ok(entries),
-                Answer::Unknown { id } => return Err(BusError::Unknown { id }),
-                Answer::Conflict { id, state } => return Err(BusError::Conflict { id, state }),
-                Answer::Refused { why } => {
+                ControlResponse::Done => return Ok(entries),
+                ControlResponse::Unknown { id } => return Err(BusError::Unknown { id }),
+                ControlResponse::Conflict { id, state } => {
+                    return Err(BusError::Conflict { id, state });
+                }
+                ControlResponse::Refused { why } => {
                     return Err(BusError::Store {
                         action,
                         source: why.into(),
@@ -191,7 +201,7 @@ impl Ledger for ControlClient {
     ) -> Result<Vec<LedgerEntry>, BusError> {
         self.request(
             "list the ledger",
-            &Request::InboxList {
+            &ControlRequest::InboxList {
                 queue,
                 filter,
                 limit,
@@ -204,7 +214,7 @@ impl Ledger for ControlClient {
         let entries = self
             .request(
                 "show a ledger entry",
-                &Request::InboxShow {
+                &ControlRequest::InboxShow {
                     entry: id.to_owned(),
                 },
             )
@@ -218,7 +228,7 @@ impl Ledger for ControlClient {
     async fn retry(&self, id: &str) -> Result<(), BusError> {
         self.request(
             "retry a ledger entry",
-            &Request::InboxRetry {
+            &ControlRequest::InboxRetry {
                 entry: id.to_owned(),
             },
         )
@@ -229,7 +239,7 @@ impl Ledger for ControlClient {
     async fn discard(&self, id: &str) -> Result<(), BusError> {
         self.request(
             "discard a ledger entry",
-            &Request::InboxDiscard {
+            &ControlRequest::InboxDiscard {
                 entry: id.to_owned(),
             },
         )
@@ -239,45 +249,45 @@ impl Ledger for ControlClient {
 }
 
 impl ControlClient {
-    async fn cut(&self, request: &Request) -> Result<Answer, CutError> {
-        let mut line = Line::open(&self.path).await?;
+    async fn cut(&self, request: &ControlRequest) -> Result<ControlResponse, SessionEditError> {
+        let mut line = ControlConnection::open(&self.path).await?;
         line.ask(request).await?;
         match line.next().await? {
-            Answer::NotCut(error) => Err(error),
-            Answer::Refused { why } => Err(CutError::Failed { why }),
+            ControlResponse::NotCut(error) => Err(error),
+            ControlResponse::Refused { why } => Err(SessionEditError::Failed { why }),
             answer => Ok(answer),
         }
     }
 }
 
 #[async_trait]
-impl Cuts for ControlClient {
+impl SessionEditor for ControlClient {
     async fn fork(
         &self,
         session: &str,
         at: Option<u64>,
         to: Option<&str>,
-    ) -> Result<String, CutError> {
-        let request = Request::SessionFork {
+    ) -> Result<String, SessionEditError> {
+        let request = ControlRequest::SessionFork {
             session: session.to_owned(),
             at,
             to: to.map(str::to_owned),
         };
         match self.cut(&request).await? {
-            Answer::Copied { session } => Ok(session),
+            ControlResponse::Copied { session } => Ok(session),
             other => Err(unexpected(&other).into()),
         }
     }
 
-    async fn rewind(&self, session: &str, to: u64) -> Result<(), CutError> {
+    async fn rewind(&self, session: &str, to: u64) -> Result<(), SessionEditError> {
         match self
-            .cut(&Request::SessionRewind {
+            .cut(&ControlRequest::SessionRewind {
                 session: session.to_owned(),
                 to,
             })
             .await?
         {
-            Answer::Done => Ok(()),
+            ControlResponse::Done => Ok(()),
             other => Err(unexpected(&other).into()),
         }
     }
@@ -285,7 +295,7 @@ impl Cuts for ControlClient {
 
 /// An update of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum ConversationEvent {
     /// An event to show.
     Event {
         /// The event.
@@ -299,14 +309,14 @@ pub enum Told {
 
 /// A terminal's conversation in a session of a gateway.
 #[derive(Debug)]
-pub struct Conversation {
-    line: Line,
+pub struct ControlConversation {
+    line: ControlConnection,
     session: String,
 }
 
-impl Conversation {
+impl ControlConversation {
     /// Sends a message or a command, also while a turn is running. Returns the id of the turn that
-    /// will process it. A refusal of the message is returned by [`Conversation::next`].
+    /// will process it. A refusal of the message is returned by [`ControlConversation::next`].
     ///
     /// # Errors
     /// Returns [`ControlError::Broken`] if the gateway is gone.
@@ -319,7 +329,7 @@ impl Conversation {
         let turn = message
             .journal_id()
             .map_or_else(|| TraceId::from(""), |id| TraceId::from(id.as_str()));
-        let request = Request::Say {
+        let request = ControlRequest::Say {
             session: self.session.clone(),
             text: message.content,
             id: message.id,
@@ -332,20 +342,20 @@ impl Conversation {
     ///
     /// # Errors
     /// Returns [`ControlError::Broken`] if the gateway is gone.
-    pub async fn next(&mut self) -> Result<Told, ControlError> {
+    pub async fn next(&mut self) -> Result<ConversationEvent, ControlError> {
         match self.line.next().await? {
-            Answer::Event { position, event } => {
+            ControlResponse::Event { position, event } => {
                 let is_answer = position == 0 && matches!(event, TerminalEvent::Reply { .. });
-                Ok(Told::Event { event, is_answer })
+                Ok(ConversationEvent::Event { event, is_answer })
             }
-            Answer::TurnFinished => Ok(Told::TurnFinished),
-            Answer::Refused { why } => {
+            ControlResponse::TurnFinished => Ok(ConversationEvent::TurnFinished),
+            ControlResponse::Refused { why } => {
                 let event = TerminalEvent::Reply {
                     text: why,
                     streamed: false,
                     ok: false,
                 };
-                Ok(Told::Event {
+                Ok(ConversationEvent::Event {
                     event,
                     is_answer: true,
                 })
@@ -355,7 +365,7 @@ impl Conversation {
     }
 }
 
-fn unexpected(answer: &Answer) -> ControlError {
+fn unexpected(answer: &ControlResponse) -> ControlError {
     tracing::debug!(?answer, "unexpected response from the gateway");
     ControlError::Broken(io::Error::new(
         io::ErrorKind::InvalidData,

@@ -21,11 +21,11 @@ use uuid::Uuid;
 use crate::channels;
 use crate::frame::REQUEST_LIMIT;
 use crate::lines::{self, LineReader};
-use crate::seats::Seat;
-use crate::server::Shared;
+use crate::seats::ControlSeat;
+use crate::server::ControlState;
 use crate::socket::Stream;
 use crate::terminals::said;
-use crate::{Answer, Request, TerminalEvent};
+use crate::{ControlRequest, ControlResponse, TerminalEvent};
 
 /// Capacity of a client's queue of pending responses.
 const WAITING: usize = 1024;
@@ -35,25 +35,25 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const LONGEST_LIST: usize = 10_000;
 
 /// A connected client.
-pub(crate) struct Connection {
-    shared: Arc<Shared>,
+pub(crate) struct PeerConnection {
+    shared: Arc<ControlState>,
     number: u64,
-    talk: Option<Talk>,
-    seat: Seat,
+    talk: Option<ActiveSession>,
+    seat: ControlSeat,
 }
 
 /// The session that a connection takes part in.
-struct Talk {
+struct ActiveSession {
     session: String,
     /// Number of messages from this client that have no reply yet.
     unanswered: u32,
     /// Events of the session; closed if the client falls too far behind.
-    answers: mpsc::Receiver<Answer>,
+    answers: mpsc::Receiver<ControlResponse>,
 }
 
-impl Connection {
+impl PeerConnection {
     /// Serves a client until it disconnects, `end` is cancelled, or its seat is taken.
-    pub(crate) async fn serve(shared: Arc<Shared>, stream: Stream, seat: Seat) {
+    pub(crate) async fn serve(shared: Arc<ControlState>, stream: Stream, seat: ControlSeat) {
         let number = shared.terminals.number();
         let end = seat.end.clone();
         let mut connection = Self {
@@ -78,7 +78,7 @@ impl Connection {
                 .is_idle
                 .store(self.talk.is_none(), Ordering::Relaxed);
             tokio::select! {
-                request = requests.next_bounded::<Request>() => match request {
+                request = requests.next_bounded::<ControlRequest>() => match request {
                     Ok(Some(request)) => {
                         self.seat.is_idle.store(false, Ordering::Relaxed);
                         self.answer(request, &mut writer).await?;
@@ -103,71 +103,73 @@ impl Connection {
 
     async fn answer(
         &mut self,
-        request: Request,
+        request: ControlRequest,
         writer: &mut (impl AsyncWrite + Unpin),
     ) -> io::Result<()> {
         let ledger = &self.shared.parts.ledger;
         let answer = match request {
-            Request::Ping => Answer::Pong(self.shared.parts.about.clone()),
-            Request::InboxList {
+            ControlRequest::Ping => ControlResponse::Pong(self.shared.parts.about.clone()),
+            ControlRequest::InboxList {
                 queue,
                 filter,
                 limit,
             } => match ledger.list(queue, filter, limit.min(LONGEST_LIST)).await {
                 Ok(entries) => {
                     for entry in entries {
-                        write(writer, &Answer::Entry(Box::new(entry))).await?;
+                        write(writer, &ControlResponse::Entry(Box::new(entry))).await?;
                     }
-                    Answer::Done
+                    ControlResponse::Done
                 }
                 Err(error) => failed(error),
             },
-            Request::InboxShow { entry } => match ledger.show(&entry).await {
-                Ok(entry) => Answer::Entry(Box::new(entry)),
+            ControlRequest::InboxShow { entry } => match ledger.show(&entry).await {
+                Ok(entry) => ControlResponse::Entry(Box::new(entry)),
                 Err(error) => failed(error),
             },
-            Request::InboxRetry { entry } => ledger
+            ControlRequest::InboxRetry { entry } => ledger
                 .retry(&entry)
                 .await
-                .map_or_else(failed, |()| Answer::Done),
-            Request::InboxDiscard { entry } => ledger
+                .map_or_else(failed, |()| ControlResponse::Done),
+            ControlRequest::InboxDiscard { entry } => ledger
                 .discard(&entry)
                 .await
-                .map_or_else(failed, |()| Answer::Done),
-            Request::SessionFork { session, at, to } => {
+                .map_or_else(failed, |()| ControlResponse::Done),
+            ControlRequest::SessionFork { session, at, to } => {
                 let copied = self
                     .shared
                     .parts
                     .cuts
                     .fork(&session, at, to.as_deref())
                     .await;
-                copied.map_or_else(Answer::NotCut, |session| Answer::Copied { session })
+                copied.map_or_else(ControlResponse::NotCut, |session| ControlResponse::Copied {
+                    session,
+                })
             }
-            Request::SessionRewind { session, to } => self
+            ControlRequest::SessionRewind { session, to } => self
                 .shared
                 .parts
                 .cuts
                 .rewind(&session, to)
                 .await
-                .map_or_else(Answer::NotCut, |()| Answer::Done),
-            Request::Channels => Answer::Channels {
+                .map_or_else(ControlResponse::NotCut, |()| ControlResponse::Done),
+            ControlRequest::Channels => ControlResponse::Channels {
                 channels: self.shared.parts.channels.states(),
             },
-            Request::ChannelTest {
+            ControlRequest::ChannelTest {
                 channel,
                 chat,
                 text,
             } => match self.test(channel, chat, text).await {
-                Ok(entry) => Answer::Entry(Box::new(entry)),
+                Ok(entry) => ControlResponse::Entry(Box::new(entry)),
                 Err(error) => failed(error),
             },
-            Request::End { again } => {
+            ControlRequest::End { again } => {
                 let ending = &self.shared.parts.ending;
                 let wanted = if again { &ending.restart } else { &ending.stop };
                 wanted.cancel();
-                Answer::Done
+                ControlResponse::Done
             }
-            Request::Say { session, text, id } => match self.say(session, &text, id).await {
+            ControlRequest::Say { session, text, id } => match self.say(session, &text, id).await {
                 Ok(()) => return Ok(()),
                 Err(error) => refused(&error),
             },
@@ -222,7 +224,7 @@ impl Connection {
         {
             let (sender, answers) = mpsc::channel(WAITING);
             self.shared.terminals.watch(self.number, &message, sender);
-            self.talk = Some(Talk {
+            self.talk = Some(ActiveSession {
                 session,
                 unanswered: 0,
                 answers,
@@ -235,9 +237,9 @@ impl Connection {
         Ok(())
     }
 
-    fn count(&mut self, answer: &Answer) {
+    fn count(&mut self, answer: &ControlResponse) {
         if let (
-            Answer::Event {
+            ControlResponse::Event {
                 event: TerminalEvent::Reply { .. },
                 ..
             },
@@ -252,7 +254,7 @@ impl Connection {
     /// another client watches the session.
     async fn leave(self) {
         let is_last = self.shared.terminals.leave(self.number);
-        let Some(Talk {
+        let Some(ActiveSession {
             session,
             unanswered: 1..,
             ..
@@ -277,7 +279,7 @@ impl Connection {
 
 /// Writes a response. A client that does not read it in time is disconnected, because pending
 /// responses use memory.
-async fn write<W: AsyncWrite + Unpin>(writer: &mut W, answer: &Answer) -> io::Result<()> {
+async fn write<W: AsyncWrite + Unpin>(writer: &mut W, answer: &ControlResponse) -> io::Result<()> {
     let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the client does not read");
     tokio::time::timeout(PATIENCE, lines::write(writer, answer))
         .await
@@ -285,17 +287,17 @@ async fn write<W: AsyncWrite + Unpin>(writer: &mut W, answer: &Answer) -> io::Re
 }
 
 /// Waits for the next event of the session. Cancel-safe.
-async fn next(talk: &mut Option<Talk>) -> Option<Answer> {
+async fn next(talk: &mut Option<ActiveSession>) -> Option<ControlResponse> {
     match talk {
         Some(talk) => talk.answers.recv().await,
         None => std::future::pending().await,
     }
 }
 
-fn failed(error: BusError) -> Answer {
+fn failed(error: BusError) -> ControlResponse {
     match error {
-        BusError::Unknown { id } => Answer::Unknown { id },
-        BusError::Conflict { id, state } => Answer::Conflict { id, state },
+        BusError::Unknown { id } => ControlResponse::Unknown { id },
+        BusError::Conflict { id, state } => ControlResponse::Conflict { id, state },
         BusError::Store { .. }
         | BusError::Full { .. }
         | BusError::Consumed { .. }
@@ -303,7 +305,7 @@ fn failed(error: BusError) -> Answer {
     }
 }
 
-fn refused(error: &dyn std::error::Error) -> Answer {
+fn refused(error: &dyn std::error::Error) -> ControlResponse {
     let mut why = error.to_string();
     let mut source = error.source();
     while let Some(inner) = source {
@@ -311,7 +313,7 @@ fn refused(error: &dyn std::error::Error) -> Answer {
         why.push_str(&inner.to_string());
         source = inner.source();
     }
-    Answer::Refused { why }
+    ControlResponse::Refused { why }
 }
 
 #[cfg(test)]
@@ -321,7 +323,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_does_not_read_is_given_up() {
         let (mut ours, theirs) = tokio::io::duplex(64);
-        let answer = Answer::Refused {
+        let answer = ControlResponse::Refused {
             why: "x".repeat(1000),
         };
         let written = write(&mut ours, &answer).await;

@@ -8,7 +8,7 @@ use crate::ControlError;
 /// Reason why a conversation was not forked or rewound.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "reason", rename_all = "snake_case")]
-pub enum CutError {
+pub enum SessionEditError {
     /// A turn is running in it.
     #[error("a turn is at work in {session}")]
     AtWork {
@@ -41,7 +41,7 @@ pub enum CutError {
     },
 }
 
-impl From<ControlError> for CutError {
+impl From<ControlError> for SessionEditError {
     fn from(error: ControlError) -> Self {
         let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
         Self::Failed {
@@ -52,22 +52,22 @@ impl From<ControlError> for CutError {
 
 /// Forks and rewinds conversations for other commands.
 #[async_trait]
-pub trait Cuts: Send + Sync + std::fmt::Debug {
+pub trait SessionEditor: Send + Sync + std::fmt::Debug {
     /// Copies a conversation, entirely or up to message `at`, to `to` or to the first free name.
     /// Returns the key of the copy.
     ///
     /// # Errors
-    /// Returns [`CutError`]; an incomplete copy may remain.
+    /// Returns [`SessionEditError`]; an incomplete copy may remain.
     async fn fork(
         &self,
         session: &str,
         at: Option<u64>,
         to: Option<&str>,
-    ) -> Result<String, CutError>;
+    ) -> Result<String, SessionEditError>;
 
     /// Undoes everything after message `to`. Not possible while a turn is running.
     ///
     /// # Errors
-    /// Returns [`CutError`]; nothing is undone then.
-    async fn rewind(&self, session: &str, to: u64) -> Result<(), CutError>;
+    /// Returns [`SessionEditError`]; nothing is undone then.
+    async fn rewind(&self, session: &str, to: u64) -> Result<(), SessionEditError>;
 }

@@ -12,7 +12,7 @@ use nanobot_types::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{ChannelState, CutError};
+use crate::{ChannelState, SessionEditError};
 
 /// Maximum length of a request line, in bytes.
 pub(crate) const REQUEST_LIMIT: usize = 1 << 20;
@@ -22,10 +22,10 @@ pub(crate) const ANSWER_LIMIT: usize = 16 << 20;
 /// Request of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
-pub enum Request {
-    /// Asks for the gateway's description: [`Answer::Pong`].
+pub enum ControlRequest {
+    /// Asks for the gateway's description: [`ControlResponse::Pong`].
     Ping,
-    /// Lists ledger entries, newest first: [`Answer::Entry`] for each, then [`Answer::Done`].
+    /// Lists ledger entries, newest first: [`ControlResponse::Entry`] for each, then [`ControlResponse::Done`].
     InboxList {
         /// Queue to list.
         queue: Queue,
@@ -34,22 +34,22 @@ pub enum Request {
         /// Maximum number of entries.
         limit: usize,
     },
-    /// Shows one ledger entry: [`Answer::Entry`].
+    /// Shows one ledger entry: [`ControlResponse::Entry`].
     InboxShow {
         /// Its id.
         entry: String,
     },
-    /// Makes an entry pending again: [`Answer::Done`].
+    /// Makes an entry pending again: [`ControlResponse::Done`].
     InboxRetry {
         /// Its id.
         entry: String,
     },
-    /// Settles an open entry: [`Answer::Done`].
+    /// Settles an open entry: [`ControlResponse::Done`].
     InboxDiscard {
         /// Its id.
         entry: String,
     },
-    /// Forks a conversation: [`Answer::Copied`].
+    /// Forks a conversation: [`ControlResponse::Copied`].
     SessionFork {
         /// Its key.
         session: String,
@@ -58,16 +58,16 @@ pub enum Request {
         /// Key of the copy; the first free one if `None`.
         to: Option<String>,
     },
-    /// Rewinds a conversation in which no turn is running: [`Answer::Done`].
+    /// Rewinds a conversation in which no turn is running: [`ControlResponse::Done`].
     SessionRewind {
         /// Its key.
         session: String,
         /// The last message to keep.
         to: u64,
     },
-    /// Asks for the states of the channels: [`Answer::Channels`].
+    /// Asks for the states of the channels: [`ControlResponse::Channels`].
     Channels,
-    /// Sends a message through a channel and waits for the outcome: [`Answer::Entry`].
+    /// Sends a message through a channel and waits for the outcome: [`ControlResponse::Entry`].
     ChannelTest {
         /// The channel.
         channel: ChannelName,
@@ -76,7 +76,7 @@ pub enum Request {
         /// Text of the message.
         text: String,
     },
-    /// Requests an orderly shutdown: [`Answer::Done`] before it begins.
+    /// Requests an orderly shutdown: [`ControlResponse::Done`] before it begins.
     End {
         /// `true` to restart.
         again: bool,
@@ -99,9 +99,9 @@ pub enum Request {
 /// Response of a gateway.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
-pub enum Answer {
+pub enum ControlResponse {
     /// The gateway's description.
-    Pong(About),
+    Pong(GatewayInfo),
     /// The states of the channels.
     Channels {
         /// All channels, sorted by name.
@@ -129,7 +129,7 @@ pub enum Answer {
         session: String,
     },
     /// A conversation was not forked or rewound; the reason is machine-readable.
-    NotCut(CutError),
+    NotCut(SessionEditError),
     /// The request was refused.
     Refused {
         /// Reason for the user.
@@ -149,7 +149,7 @@ pub enum Answer {
 
 /// A gateway's description of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct About {
+pub struct GatewayInfo {
     /// Version of the program.
     pub version: String,
     /// Process id.
@@ -234,11 +234,11 @@ mod tests {
     #[test]
     fn lines_are_what_third_parties_write() {
         let table = [
-            (r#"{"request":"ping"}"#, Request::Ping),
-            (r#"{"request":"channels"}"#, Request::Channels),
+            (r#"{"request":"ping"}"#, ControlRequest::Ping),
+            (r#"{"request":"channels"}"#, ControlRequest::Channels),
             (
                 r#"{"request":"inbox_list","queue":"outbound","filter":"failed","limit":5}"#,
-                Request::InboxList {
+                ControlRequest::InboxList {
                     queue: Queue::Outbound,
                     filter: LedgerFilter::Failed,
                     limit: 5,
@@ -246,13 +246,13 @@ mod tests {
             ),
             (
                 r#"{"request":"inbox_retry","entry":"7"}"#,
-                Request::InboxRetry {
+                ControlRequest::InboxRetry {
                     entry: "7".to_owned(),
                 },
             ),
             (
                 r#"{"request":"say","session":"cli:direct","text":"hi"}"#,
-                Request::Say {
+                ControlRequest::Say {
                     session: "cli:direct".to_owned(),
                     text: "hi".to_owned(),
                     id: None,
@@ -260,15 +260,21 @@ mod tests {
             ),
         ];
         for (line, request) in table {
-            assert_eq!(serde_json::from_str::<Request>(line).unwrap(), request);
+            assert_eq!(
+                serde_json::from_str::<ControlRequest>(line).unwrap(),
+                request
+            );
             assert_eq!(serde_json::to_string(&request).unwrap(), line);
         }
-        let event = Answer::Event {
+        let event = ControlResponse::Event {
             position: 0,
             event: TerminalEvent::StreamEnd { resuming: true },
         };
         let line = r#"{"answer":"event","position":0,"event":{"event":"stream_end","data":{"resuming":true}}}"#;
         assert_eq!(serde_json::to_string(&event).unwrap(), line);
-        assert_eq!(serde_json::from_str::<Answer>(line).unwrap(), event);
+        assert_eq!(
+            serde_json::from_str::<ControlResponse>(line).unwrap(),
+            event
+        );
     }
 }

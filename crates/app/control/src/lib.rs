@@ -5,7 +5,7 @@
 //! the owner can open the socket, and a peer of another user is disconnected before a byte is read.
 //! So there is no token to keep, and nothing listens on the network. A gateway owns its home's
 //! ledger and sessions, and other commands access them through it ([`ControlClient`] is a
-//! [`nanobot_bus::Ledger`], and a [`Conversation`] is one of the gateway's own sessions).
+//! [`nanobot_bus::Ledger`], and a [`ControlConversation`] is one of the gateway's own sessions).
 //!
 //! On systems without Unix sockets, [`ControlServer::bind`] and [`ControlClient::reach`] return
 //! [`ControlError::Unsupported`], and commands work on the files. This crate does not lock the home
@@ -28,9 +28,9 @@ mod terminals;
 pub const SOCKET: &str = "gateway.sock";
 
 pub use channels::{ChannelState, Channels};
-pub use client::{ControlClient, Conversation, Told};
-pub use cuts::{CutError, Cuts};
+pub use client::{ControlClient, ControlConversation, ConversationEvent};
+pub use cuts::{SessionEditError, SessionEditor};
 pub use error::ControlError;
-pub use frame::{About, Answer, Request, TerminalEvent};
-pub use server::{ControlParts, ControlServer, Ending, RunningControl};
+pub use frame::{ControlRequest, ControlResponse, GatewayInfo, TerminalEvent};
+pub use server::{ControlParts, ControlServer, RunningControl, ShutdownTokens};
 pub use terminals::{TERMINAL_CHANNEL, said};

@@ -16,7 +16,7 @@ const CLIENTS: usize = 32;
 
 /// A seat of one client, freed when dropped.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct ControlSeat {
     /// Cancelled when the client has to disconnect.
     pub(crate) end: CancellationToken,
     /// `true` while the client can be disconnected without losing anything.
@@ -44,7 +44,7 @@ impl Seats {
     }
 
     /// Takes a seat, evicting an idle client if necessary. Returns `None` if no client is idle.
-    pub(crate) async fn take(&self) -> Option<Seat> {
+    pub(crate) async fn take(&self) -> Option<ControlSeat> {
         let permit = match Arc::clone(&self.free).try_acquire_owned() {
             Ok(permit) => permit,
             Err(_taken) => {
@@ -61,7 +61,7 @@ impl Seats {
         taken.retain(|(_, is_idle)| Arc::strong_count(is_idle) > 1);
         taken.push_back((end.clone(), Arc::clone(&is_idle)));
         drop(taken);
-        Some(Seat {
+        Some(ControlSeat {
             end,
             is_idle,
             _permit: permit,

@@ -10,11 +10,11 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::connection::Connection;
+use crate::connection::PeerConnection;
 use crate::seats::Seats;
 use crate::socket::Listener;
 use crate::terminals::Terminals;
-use crate::{About, Channels, ControlError, Cuts, TERMINAL_CHANNEL};
+use crate::{Channels, ControlError, GatewayInfo, SessionEditor, TERMINAL_CHANNEL};
 
 /// Pause after the system failed to accept a connection.
 const REST: Duration = Duration::from_millis(200);
@@ -29,18 +29,18 @@ pub struct ControlParts {
     /// The states of channels.
     pub channels: Arc<dyn Channels>,
     /// Forks and rewinds conversations.
-    pub cuts: Arc<dyn Cuts>,
+    pub cuts: Arc<dyn SessionEditor>,
     /// Reports the ends of turns.
     pub events: EventFeed,
     /// Tokens to stop or restart the gateway.
-    pub ending: Ending,
+    pub ending: ShutdownTokens,
     /// The gateway's description of itself.
-    pub about: About,
+    pub about: GatewayInfo,
 }
 
 /// Tokens that end a gateway.
 #[derive(Clone, Debug)]
-pub struct Ending {
+pub struct ShutdownTokens {
     /// Cancelled to stop.
     pub stop: CancellationToken,
     /// Cancelled to restart.
@@ -57,14 +57,14 @@ pub struct ControlServer {
 #[derive(Debug)]
 pub struct RunningControl {
     listener: Listener,
-    shared: Arc<Shared>,
+    shared: Arc<ControlState>,
     replies: Subscription<OutboundMessage>,
     events: broadcast::Receiver<Event>,
 }
 
 /// State shared by connections.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct ControlState {
     pub(crate) parts: ControlParts,
     pub(crate) terminals: Terminals,
     /// Cancelled when no new messages are accepted.
@@ -97,7 +97,7 @@ impl ControlServer {
             .outbound(&ChannelName::from(TERMINAL_CHANNEL))
             .await?;
         let events = parts.events.subscribe();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ControlState {
             parts,
             terminals: Terminals::default(),
             closing,
@@ -133,7 +133,7 @@ impl RunningControl {
 
 async fn accept(
     listener: &Listener,
-    shared: &Arc<Shared>,
+    shared: &Arc<ControlState>,
     clients: &TaskTracker,
     end: &CancellationToken,
 ) {
@@ -147,7 +147,7 @@ async fn accept(
                     );
                     continue;
                 };
-                clients.spawn(Connection::serve(Arc::clone(shared), stream, seat));
+                clients.spawn(PeerConnection::serve(Arc::clone(shared), stream, seat));
             }
             Err(error) => {
                 tracing::warn!(%error, "the control socket cannot accept a connection");

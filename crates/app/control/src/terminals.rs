@@ -17,7 +17,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::Answer;
+use crate::ControlResponse;
 
 /// Name of the terminals' channel.
 pub const TERMINAL_CHANNEL: &str = "cli";
@@ -54,7 +54,7 @@ pub(crate) struct Terminals {
 struct Watcher {
     chat: ChatId,
     session: SessionKey,
-    answers: mpsc::Sender<Answer>,
+    answers: mpsc::Sender<ControlResponse>,
 }
 
 impl Terminals {
@@ -69,7 +69,7 @@ impl Terminals {
         &self,
         connection: u64,
         message: &InboundMessage,
-        answers: mpsc::Sender<Answer>,
+        answers: mpsc::Sender<ControlResponse>,
     ) {
         let watcher = Watcher {
             chat: message.chat_id.clone(),
@@ -106,7 +106,7 @@ impl Terminals {
                 },
                 event = events.recv(), if has_events => match event {
                     Ok(Event::TurnFinished { session, .. }) => {
-                        self.tell(|watcher| watcher.session == session, &Answer::TurnFinished);
+                        self.tell(|watcher| watcher.session == session, &ControlResponse::TurnFinished);
                     }
                     Ok(_) | Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => has_events = false,
@@ -117,7 +117,7 @@ impl Terminals {
 
     async fn pass_on(&self, delivery: Delivery<OutboundMessage>) {
         let message = &delivery.message;
-        let answer = Answer::Event {
+        let answer = ControlResponse::Event {
             position: message.key.position,
             event: message.clone().into(),
         };
@@ -134,7 +134,7 @@ impl Terminals {
 
     /// Sends `answer` to all matching watchers and returns their number. A watcher whose queue is
     /// full is removed, because it must not block the others.
-    fn tell(&self, is_meant: impl Fn(&Watcher) -> bool, answer: &Answer) -> usize {
+    fn tell(&self, is_meant: impl Fn(&Watcher) -> bool, answer: &ControlResponse) -> usize {
         let mut told: usize = 0;
         self.lock().retain(|_, watcher| {
             if !is_meant(watcher) {

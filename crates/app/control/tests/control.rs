@@ -12,8 +12,9 @@ use nanobot_bus::{
     SettleOutcome, Subscription,
 };
 use nanobot_control::{
-    About, ChannelState, Channels, ControlClient, ControlError, ControlParts, ControlServer,
-    Conversation, CutError, Cuts, Ending, TerminalEvent, Told,
+    ChannelState, Channels, ControlClient, ControlConversation, ControlError, ControlParts,
+    ControlServer, ConversationEvent, GatewayInfo, SessionEditError, SessionEditor, ShutdownTokens,
+    TerminalEvent,
 };
 use nanobot_types::{Event, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, StreamId};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -29,7 +30,7 @@ struct Gateway {
     tasks: TaskTracker,
     closing: CancellationToken,
     end: CancellationToken,
-    ending: Ending,
+    ending: ShutdownTokens,
 }
 
 /// A fake with fixed results for each session key.
@@ -37,27 +38,27 @@ struct Gateway {
 struct Scissors;
 
 #[async_trait]
-impl Cuts for Scissors {
+impl SessionEditor for Scissors {
     async fn fork(
         &self,
         session: &str,
         at: Option<u64>,
         to: Option<&str>,
-    ) -> Result<String, CutError> {
+    ) -> Result<String, SessionEditError> {
         match to {
-            Some("taken") => Err(CutError::Taken {
+            Some("taken") => Err(SessionEditError::Taken {
                 session: "taken".to_owned(),
             }),
             _ => Ok(format!("{session} at {at:?} to {to:?}")),
         }
     }
 
-    async fn rewind(&self, session: &str, to: u64) -> Result<(), CutError> {
+    async fn rewind(&self, session: &str, to: u64) -> Result<(), SessionEditError> {
         match session {
-            "busy" => Err(CutError::AtWork {
+            "busy" => Err(SessionEditError::AtWork {
                 session: session.to_owned(),
             }),
-            _ if to > 5 => Err(CutError::OutOfReach {
+            _ if to > 5 => Err(SessionEditError::OutOfReach {
                 session: session.to_owned(),
                 position: to,
                 first: 0,
@@ -95,8 +96,8 @@ fn short_folder() -> tempfile::TempDir {
         .unwrap()
 }
 
-fn about() -> About {
-    About {
+fn about() -> GatewayInfo {
+    GatewayInfo {
         version: "1".to_owned(),
         pid: 42,
         model: "a model".to_owned(),
@@ -111,7 +112,7 @@ impl Gateway {
         let (bus, events) = (MemoryBus::new(), EventFeed::new());
         let inbound = bus.inbound().await.unwrap();
         let (closing, end) = (CancellationToken::new(), CancellationToken::new());
-        let ending = Ending {
+        let ending = ShutdownTokens {
             stop: CancellationToken::new(),
             restart: CancellationToken::new(),
         };
@@ -181,8 +182,8 @@ fn reply(said: &InboundMessage, position: u32, kind: OutboundKind, text: &str) -
     OutboundMessage::in_reply_to(said, key, kind, text.to_owned())
 }
 
-fn shown(event: TerminalEvent, is_answer: bool) -> Told {
-    Told::Event { event, is_answer }
+fn shown(event: TerminalEvent, is_answer: bool) -> ConversationEvent {
+    ConversationEvent::Event { event, is_answer }
 }
 
 fn whole(text: &str) -> TerminalEvent {
@@ -193,7 +194,7 @@ fn whole(text: &str) -> TerminalEvent {
     }
 }
 
-async fn say(client: &ControlClient, session: &str, text: &str) -> Conversation {
+async fn say(client: &ControlClient, session: &str, text: &str) -> ControlConversation {
     let mut conversation = client.converse(session).await.unwrap();
     conversation.say(text).await.unwrap();
     conversation
@@ -273,7 +274,7 @@ async fn a_conversation_shows_what_its_session_is_told_and_nothing_else() {
         session: said_there.session_key(),
         trace: "t".into(),
     });
-    assert_eq!(there.next().await.unwrap(), Told::TurnFinished);
+    assert_eq!(there.next().await.unwrap(), ConversationEvent::TurnFinished);
 
     gateway.closing.cancel();
     here.say("one more").await.unwrap();
@@ -536,12 +537,12 @@ async fn conversations_are_cut_by_the_gateway_and_refusals_come_back_as_they_are
     let taken = client.fork("cli:a", None, Some("taken")).await;
     assert_eq!(
         taken,
-        Err(CutError::Taken {
+        Err(SessionEditError::Taken {
             session: "taken".to_owned()
         })
     );
     client.rewind("cli:a", 5).await.unwrap();
-    let far = CutError::OutOfReach {
+    let far = SessionEditError::OutOfReach {
         session: "cli:a".to_owned(),
         position: 6,
         first: 0,
@@ -550,14 +551,14 @@ async fn conversations_are_cut_by_the_gateway_and_refusals_come_back_as_they_are
     assert_eq!(client.rewind("cli:a", 6).await, Err(far));
     assert_eq!(
         client.rewind("busy", 1).await,
-        Err(CutError::AtWork {
+        Err(SessionEditError::AtWork {
             session: "busy".to_owned()
         })
     );
     gateway.stop().await;
     assert!(matches!(
         client.rewind("cli:a", 1).await,
-        Err(CutError::Failed { .. })
+        Err(SessionEditError::Failed { .. })
     ));
 }
 

@@ -71,7 +71,9 @@ pub use nanobot_channel::Credential;
 pub use nanobot_channels::{
     AccessNotice, AccessRules, PairingError, PairingStore, Pairings, PendingPairing, Person, Weight,
 };
-pub use nanobot_control::{About, ChannelState, CutError, Cuts, TerminalEvent};
+pub use nanobot_control::{
+    ChannelState, GatewayInfo, SessionEditError, SessionEditor, TerminalEvent,
+};
 pub use nanobot_cron as jobs;
 pub use nanobot_memory as memory;
 pub use nanobot_redact::Secrets;

@@ -13,7 +13,7 @@ use nanobot_config::Config;
 use nanobot_runtime::session::{ReadFrom, Seq, SessionInfo, SessionStore, SessionView};
 use nanobot_runtime::types::{SessionKey, Timestamp};
 use nanobot_runtime::{
-    CutError, RuntimeBuilder, cuts, is_subagent_session, last_miss, session_store,
+    RuntimeBuilder, SessionEditError, cuts, is_subagent_session, last_miss, session_store,
 };
 
 use super::{block_on, transcript};
@@ -162,21 +162,21 @@ async fn rewound(config: &Config, name: &str, to: u64) -> Result<(), Failure> {
         .map_err(|error| cut_failed(&error))
 }
 
-fn cut_failed(error: &CutError) -> Failure {
+fn cut_failed(error: &SessionEditError) -> Failure {
     let remedy = match error {
-        CutError::OutOfReach { first: 1.., .. } => {
+        SessionEditError::OutOfReach { first: 1.., .. } => {
             "What lies before is summarised or was left by /new; `nanobot sessions fork KEY --at N` copies from there."
         }
-        CutError::OutOfReach { .. } => {
+        SessionEditError::OutOfReach { .. } => {
             "`nanobot sessions show KEY` shows the number of each message."
         }
-        CutError::AtWork { .. } => {
+        SessionEditError::AtWork { .. } => {
             "Wait for its answer, or end it with /stop in that conversation; then try again."
         }
-        CutError::Taken { .. } => {
+        SessionEditError::Taken { .. } => {
             "Name another with --to, or leave --to out for the first free name."
         }
-        CutError::Failed { .. } => {
+        SessionEditError::Failed { .. } => {
             "Check the permissions and the room on the disk of the workspace."
         }
     };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nanobot_agent_core::{Agent, AgentError};
-use nanobot_control::{CutError, Cuts};
+use nanobot_control::{SessionEditError, SessionEditor};
 use nanobot_session::{Seq, SessionError, SessionStore};
 use nanobot_types::SessionKey;
 
@@ -17,7 +17,7 @@ pub(crate) struct AgentCuts {
 }
 
 #[async_trait]
-impl Cuts for AgentCuts {
+impl SessionEditor for AgentCuts {
     /// Also works during a turn: the copy has the steps recorded so far and does not continue the
     /// turn.
     async fn fork(
@@ -25,18 +25,18 @@ impl Cuts for AgentCuts {
         session: &str,
         at: Option<u64>,
         to: Option<&str>,
-    ) -> Result<String, CutError> {
+    ) -> Result<String, SessionEditError> {
         fork(&**self.agent.sessions(), session, at, to).await
     }
 
-    async fn rewind(&self, session: &str, to: u64) -> Result<(), CutError> {
+    async fn rewind(&self, session: &str, to: u64) -> Result<(), SessionEditError> {
         match self.agent.rewind(&session.into(), Seq(to)).await {
             Ok(Some(_)) => Ok(()),
-            Ok(None) => Err(CutError::AtWork {
+            Ok(None) => Err(SessionEditError::AtWork {
                 session: session.to_owned(),
             }),
             Err(AgentError::Session(error)) => Err(cut_error(&error)),
-            Err(error) => Err(CutError::Failed { why: chain(&error) }),
+            Err(error) => Err(SessionEditError::Failed { why: chain(&error) }),
         }
     }
 }
@@ -47,7 +47,7 @@ pub(crate) async fn fork(
     session: &str,
     at: Option<u64>,
     to: Option<&str>,
-) -> Result<String, CutError> {
+) -> Result<String, SessionEditError> {
     let (from, at) = (SessionKey::from(session), at.map(Seq));
     let copied = match to {
         Some(to) => nanobot_session::fork(store, &from, at, &to.into())
@@ -58,7 +58,7 @@ pub(crate) async fn fork(
             .map(|copy| copy.to_string()),
     };
     copied.map_err(|error| match (error, to) {
-        (SessionError::Moved { .. }, Some(to)) => CutError::Taken {
+        (SessionError::Moved { .. }, Some(to)) => SessionEditError::Taken {
             session: to.to_owned(),
         },
         (error, _) => cut_error(&error),
@@ -66,22 +66,22 @@ pub(crate) async fn fork(
 }
 
 /// Converts an error of the session store.
-pub(crate) fn cut_error(error: &SessionError) -> CutError {
+pub(crate) fn cut_error(error: &SessionError) -> SessionEditError {
     match error {
         SessionError::OutOfReach {
             key,
             position,
             first,
             last,
-        } => CutError::OutOfReach {
+        } => SessionEditError::OutOfReach {
             session: key.to_string(),
             position: position.0,
             first: first.0,
             last: last.0,
         },
-        SessionError::Moved { key, .. } => CutError::AtWork {
+        SessionError::Moved { key, .. } => SessionEditError::AtWork {
             session: key.to_string(),
         },
-        error => CutError::Failed { why: chain(error) },
+        error => SessionEditError::Failed { why: chain(error) },
     }
 }

@@ -24,7 +24,7 @@ use nanobot_channel::Transcriber;
 use nanobot_channels::{
     AccessNotice, ChannelManager, ChannelManagerParts, Health, MediaSettings, Stickers,
 };
-use nanobot_control::{About, ControlParts, ControlServer, Ending, RunningControl};
+use nanobot_control::{ControlParts, ControlServer, GatewayInfo, RunningControl, ShutdownTokens};
 use nanobot_guard::PathPolicy;
 use nanobot_redact::Secrets;
 use nanobot_server::{HealthServer, ServerConfig};
@@ -75,7 +75,7 @@ pub struct Gateway {
     events: EventFeed,
     /// `None` if the socket cannot be opened: other commands then refuse, since the home is taken.
     control: Option<ControlServer>,
-    about: About,
+    about: GatewayInfo,
     background: Background,
     server: HealthServer,
     extensions: Arc<Extensions>,
@@ -128,7 +128,7 @@ impl Gateway {
             events.clone(),
             secrets.clone(),
         )?;
-        let about = About {
+        let about = GatewayInfo {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             model: assistant.model.to_string(),
@@ -252,7 +252,7 @@ impl Gateway {
                 agent: self.assistant.agent.clone(),
             }),
             events: self.events,
-            ending: Ending {
+            ending: ShutdownTokens {
                 stop: cancel.clone(),
                 restart: self.restart.wanted().clone(),
             },

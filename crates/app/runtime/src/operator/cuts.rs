@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nanobot_config::Config;
-use nanobot_control::{CutError, Cuts};
+use nanobot_control::{SessionEditError, SessionEditor};
 use nanobot_session::{Seq, SessionStore};
 
 use super::remote;
@@ -20,7 +20,7 @@ use crate::{RuntimeError, session_store};
 /// # Errors
 /// Returns the errors of [`session_store`], and [`RuntimeError::Silent`] if the gateway does not
 /// answer.
-pub async fn cuts(config: &Config) -> Result<Arc<dyn Cuts>, RuntimeError> {
+pub async fn cuts(config: &Config) -> Result<Arc<dyn SessionEditor>, RuntimeError> {
     match remote::connect_sharing_workspace(config).await? {
         Some(gateway) => Ok(Arc::new(gateway)),
         None => Ok(Arc::new(StoreCuts {
@@ -36,17 +36,17 @@ struct StoreCuts {
 }
 
 #[async_trait]
-impl Cuts for StoreCuts {
+impl SessionEditor for StoreCuts {
     async fn fork(
         &self,
         session: &str,
         at: Option<u64>,
         to: Option<&str>,
-    ) -> Result<String, CutError> {
+    ) -> Result<String, SessionEditError> {
         fork(&*self.store, session, at, to).await
     }
 
-    async fn rewind(&self, session: &str, to: u64) -> Result<(), CutError> {
+    async fn rewind(&self, session: &str, to: u64) -> Result<(), SessionEditError> {
         let undone = nanobot_session::rewind(&*self.store, &session.into(), Seq(to)).await;
         undone.map(drop).map_err(|error| cut_error(&error))
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use nanobot_config::Config;
-use nanobot_control::{About, ChannelState, ControlClient, ControlError};
+use nanobot_control::{ChannelState, ControlClient, ControlError, GatewayInfo};
 use nanobot_state::{HomeLock, LockHolder};
 use tokio::time::Instant;
 
@@ -87,7 +87,7 @@ impl RemoteGateway {
 
     /// Returns its version, process, model and workspace.
     #[must_use]
-    pub fn about(&self) -> &About {
+    pub fn about(&self) -> &GatewayInfo {
         self.client.about()
     }
 
@@ -121,7 +121,7 @@ impl RemoteGateway {
     ///
     /// # Errors
     /// Returns [`RuntimeError::Control`] if it does not accept the request.
-    pub async fn restart(&self, patience: Duration) -> Result<Option<About>, RuntimeError> {
+    pub async fn restart(&self, patience: Duration) -> Result<Option<GatewayInfo>, RuntimeError> {
         self.client.end(true).await?;
         let began = async {
             loop {
@@ -144,7 +144,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use nanobot_control::{Answer, Request};
+    use nanobot_control::{ControlRequest, ControlResponse};
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
     use tokio::net::UnixListener;
     use tokio_util::task::TaskTracker;
@@ -153,7 +153,7 @@ mod tests {
 
     /// Plays a gateway that answers twice, hangs up on every client while it ends, and goes.
     async fn dying(listener: UnixListener, socket: PathBuf, is_gone: Arc<AtomicBool>) {
-        let about = About {
+        let about = GatewayInfo {
             version: "1".to_owned(),
             pid: 42,
             model: "a model".to_owned(),
@@ -161,14 +161,17 @@ mod tests {
             started_at: None,
         };
         for (request, answer) in [
-            (Request::Ping, Answer::Pong(about)),
-            (Request::End { again: false }, Answer::Done),
+            (ControlRequest::Ping, ControlResponse::Pong(about)),
+            (ControlRequest::End { again: false }, ControlResponse::Done),
         ] {
             let (stream, _) = listener.accept().await.unwrap();
             let mut stream = BufReader::new(stream);
             let mut asked = String::new();
             stream.read_line(&mut asked).await.unwrap();
-            assert_eq!(serde_json::from_str::<Request>(&asked).unwrap(), request);
+            assert_eq!(
+                serde_json::from_str::<ControlRequest>(&asked).unwrap(),
+                request
+            );
             let answer = serde_json::to_string(&answer).unwrap() + "\n";
             stream.get_mut().write_all(answer.as_bytes()).await.unwrap();
         }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use chrono::DateTime;
 use nanobot_bus::LedgerFilter;
 use nanobot_config::Config;
-use nanobot_control::{About, ControlClient};
+use nanobot_control::{ControlClient, GatewayInfo};
 use nanobot_cron::{Jobs, in_words};
 use nanobot_heartbeat::HeartbeatSettings;
 use nanobot_tools::ToolsConfig;
@@ -46,7 +46,7 @@ pub struct GatewayStatus {
 
 impl GatewayStatus {
     fn of(gateway: &ControlClient) -> Self {
-        let About {
+        let GatewayInfo {
             version,
             pid,
             model,

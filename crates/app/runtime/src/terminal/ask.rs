@@ -8,7 +8,9 @@ use nanobot_agent_core::{
     Agent, AgentError, DirectRequest, DirectSpawner, Outbox, OutboxError, Signal, Spawner,
 };
 use nanobot_bus::EventFeed;
-use nanobot_control::{ControlClient, Conversation, TERMINAL_CHANNEL, TerminalEvent, Told};
+use nanobot_control::{
+    ControlClient, ControlConversation, ConversationEvent, TERMINAL_CHANNEL, TerminalEvent,
+};
 use nanobot_session::TurnOutcome;
 use nanobot_types::{ChannelName, ChatId, ChatKind, OutboundMessage, SenderId, SessionKey};
 
@@ -279,7 +281,7 @@ async fn ask_gateway(
             next.await?
         };
         match told {
-            Told::Event {
+            ConversationEvent::Event {
                 event: TerminalEvent::Reply { text, streamed, ok },
                 is_answer: true,
             } => {
@@ -294,7 +296,7 @@ async fn ask_gateway(
                     return Ok(answer);
                 }
             }
-            Told::Event {
+            ConversationEvent::Event {
                 event:
                     TerminalEvent::TurnEnd {
                         turn: ended,
@@ -307,15 +309,15 @@ async fn ask_gateway(
                     _ => follow(&mut conversation, answer, on_event).await,
                 };
             }
-            Told::Event { event, .. } => on_event(event),
-            Told::TurnFinished => has_ended = true,
+            ConversationEvent::Event { event, .. } => on_event(event),
+            ConversationEvent::TurnFinished => has_ended = true,
         }
     }
 }
 
 /// Shows an answer and what follows it, until no subagent of its session is unfinished.
 async fn follow(
-    conversation: &mut Conversation,
+    conversation: &mut ControlConversation,
     mut answer: Answer,
     on_event: impl Fn(TerminalEvent),
 ) -> Result<Answer, RuntimeError> {
@@ -328,15 +330,15 @@ async fn follow(
     }
     loop {
         match conversation.next().await? {
-            Told::Event {
+            ConversationEvent::Event {
                 event: TerminalEvent::TurnEnd { unfinished: 0, .. },
                 ..
             } => return Ok(answer),
-            Told::Event { event, .. } => {
+            ConversationEvent::Event { event, .. } => {
                 answer.ok &= !matches!(event, TerminalEvent::Reply { ok: false, .. });
                 on_event(event);
             }
-            Told::TurnFinished => {}
+            ConversationEvent::TurnFinished => {}
         }
     }
 }

@@ -17,7 +17,7 @@ use nanobot_agent_core::{
     AgentError, AgentLoop, BusSpawner, LoopSettings, Outbox, OutboxError, Spawner, Subagents,
 };
 use nanobot_bus::{Bus, EventFeed, MemoryBus, SettleOutcome, Subscription};
-use nanobot_control::{Conversation, TERMINAL_CHANNEL, TerminalEvent, Told};
+use nanobot_control::{ControlConversation, ConversationEvent, TERMINAL_CHANNEL, TerminalEvent};
 use nanobot_types::{
     ChannelName, ChatId, ChatKind, InboundMessage, OutboundMessage, SenderId, SessionKey, TraceId,
 };
@@ -91,7 +91,7 @@ enum Talk {
     /// An assistant of this process.
     Own(OwnTalk),
     /// A gateway.
-    Gateway(Conversation),
+    Gateway(ControlConversation),
     /// None: the conversation ended.
     Nobody,
 }
@@ -302,8 +302,8 @@ impl Terminal {
                     }
                 }
                 Talk::Gateway(conversation) => match conversation.next().await {
-                    Ok(Told::Event { event, .. }) => Some(event),
-                    Ok(Told::TurnFinished) => continue,
+                    Ok(ConversationEvent::Event { event, .. }) => Some(event),
+                    Ok(ConversationEvent::TurnFinished) => continue,
                     Err(_) if self.is_restarting => None,
                     Err(error) => {
                         tracing::error!(
