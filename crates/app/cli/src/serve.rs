@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use nanobot_config::{Config, Severity};
+use nanobot_config::{Config, ConfigSeverity};
 use nanobot_runtime::{Ended, Gateway, Runtime, RuntimeBuilder};
 use tokio_util::sync::CancellationToken;
 
@@ -147,7 +147,7 @@ pub(crate) fn warn_of_findings(config: &Config) {
     for finding in config
         .findings()
         .iter()
-        .filter(|finding| finding.severity() >= Severity::Warning)
+        .filter(|finding| finding.severity() >= ConfigSeverity::Warning)
     {
         output::note(&format!("warning: {finding}"));
     }

@@ -11,13 +11,13 @@ use figment::value::{Tag, Value as FigmentValue};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::document::{self, Document, Node};
-use crate::draft::{self, Draft};
+use crate::document::{self, ConfigDocument, Node};
+use crate::draft::{self, ConfigDraft};
 use crate::extract::{Extraction, check_classes};
 use crate::key::KeyPath;
-use crate::layer::{Layer, Source};
-use crate::schema::Shape;
-use crate::{ConfigError, Environment, Finding, Origin, Paths, Schema, fold, migrate};
+use crate::layer::{Layer, LayerSource};
+use crate::schema::KeyShape;
+use crate::{ConfigError, ConfigFinding, Environment, Paths, Schema, ValueOrigin, fold, migrate};
 
 const WORKSPACE_KEY: &str = "agents.defaults.workspace";
 
@@ -79,9 +79,9 @@ impl Loader {
         }
         let root = match original.as_deref() {
             Some(bytes) => match document::parse(&file, bytes)? {
-                Document::Object(node) => Some(node),
-                Document::Empty => {
-                    findings.push(Finding::EmptyFile {
+                ConfigDocument::Object(node) => Some(node),
+                ConfigDocument::Empty => {
+                    findings.push(ConfigFinding::EmptyFile {
                         origin: file_start(&file),
                     });
                     None
@@ -136,8 +136,8 @@ pub(crate) fn read(file: &Path) -> Result<Option<Vec<u8>>, ConfigError> {
     }
 }
 
-fn file_start(file: &Path) -> Origin {
-    Origin::File {
+fn file_start(file: &Path) -> ValueOrigin {
+    ValueOrigin::File {
         path: file.to_path_buf(),
         line: 1,
         column: 1,
@@ -148,12 +148,12 @@ fn file_start(file: &Path) -> Origin {
 ///
 /// `Debug` shows the paths and never a value.
 pub struct Config {
-    pub(crate) shape: Shape,
+    pub(crate) shape: KeyShape,
     /// The layers, in order of increasing precedence.
     pub(crate) layers: Vec<Layer>,
     figment: Figment,
     pub(crate) merged: FigmentValue,
-    findings: Vec<Finding>,
+    findings: Vec<ConfigFinding>,
     pub(crate) root: Node,
     original: Option<Vec<u8>>,
     paths: Paths,
@@ -219,12 +219,12 @@ impl Config {
             .collect())
     }
 
-    /// Returns the origin of a key's value: [`Origin::Default`] if no layer sets it. For a section
+    /// Returns the origin of a key's value: [`ValueOrigin::Default`] if no layer sets it. For a section
     /// it is the layer of highest precedence that sets anything inside it.
     ///
     /// # Errors
     /// Returns [`ConfigError::BadKey`] if `key` is not a valid key.
-    pub fn origin(&self, key: &str) -> Result<Origin, ConfigError> {
+    pub fn origin(&self, key: &str) -> Result<ValueOrigin, ConfigError> {
         let path = self.path(key)?;
         Ok(self.origin_of(&path))
     }
@@ -234,12 +234,12 @@ impl Config {
     /// # Errors
     /// Returns [`ConfigError::BadKey`] if `key` is not a valid key.
     pub fn is_set(&self, key: &str) -> Result<bool, ConfigError> {
-        Ok(self.origin(key)? != Origin::Default)
+        Ok(self.origin(key)? != ValueOrigin::Default)
     }
 
     /// Returns the findings about this configuration, in the order of the file.
     #[must_use]
-    pub fn findings(&self) -> &[Finding] {
+    pub fn findings(&self) -> &[ConfigFinding] {
         &self.findings
     }
 
@@ -278,8 +278,8 @@ impl Config {
     /// Returns an editable draft of the file's own content: with older keys migrated, references
     /// unresolved, and nothing from the environment or the command line.
     #[must_use]
-    pub fn draft(&self) -> Draft {
-        Draft::new(
+    pub fn draft(&self) -> ConfigDraft {
+        ConfigDraft::new(
             self.paths.config_file.clone(),
             self.original.clone(),
             self.root.clone(),
@@ -324,7 +324,7 @@ impl Config {
             .try_fold(&self.merged, |value, part| value.as_dict()?.get(part))
     }
 
-    pub(crate) fn source_of(&self, tag: Tag) -> Source {
+    pub(crate) fn source_of(&self, tag: Tag) -> LayerSource {
         let name = self
             .figment
             .get_metadata(tag)
@@ -333,11 +333,11 @@ impl Config {
             .iter()
             .map(|layer| layer.source)
             .find(|source| Some(source.name()) == name)
-            .unwrap_or(Source::Defaults)
+            .unwrap_or(LayerSource::Defaults)
     }
 
     /// Returns the origin of a path, which may lead into a list.
-    pub(crate) fn origin_of(&self, path: &KeyPath) -> Origin {
+    pub(crate) fn origin_of(&self, path: &KeyPath) -> ValueOrigin {
         let mut here = Some(path.clone());
         while let Some(key) = here {
             let layer = self
@@ -350,7 +350,7 @@ impl Config {
             }
             here = key.parent();
         }
-        Origin::Default
+        ValueOrigin::Default
     }
 }
 

@@ -14,7 +14,7 @@ use crate::ConfigError;
 
 /// A position in the text, counted from 1, columns in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct TextPosition {
     pub(crate) line: u32,
     pub(crate) column: u32,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Member {
     pub(crate) written: String,
     /// `true` if `name` is a key of the schema, so that a save uses it.
     pub(crate) known: bool,
-    pub(crate) place: Place,
+    pub(crate) place: TextPosition,
     pub(crate) value: Node,
 }
 
@@ -64,7 +64,7 @@ impl Node {
                         name: name.clone(),
                         written: name.clone(),
                         known: true,
-                        place: Place { line: 0, column: 0 },
+                        place: TextPosition { line: 0, column: 0 },
                         value: Self::from_value(value),
                     })
                     .collect(),
@@ -93,7 +93,7 @@ impl Node {
 
     /// Sets the value at a path, creating the objects above it. Returns `false`, with nothing
     /// changed, if a parent is not an object.
-    pub(crate) fn put(&mut self, path: &[String], place: Place, value: Self) -> bool {
+    pub(crate) fn put(&mut self, path: &[String], place: TextPosition, value: Self) -> bool {
         let Some((name, rest)) = path.split_first() else {
             *self = value;
             return true;
@@ -236,18 +236,18 @@ impl Node {
 }
 
 /// Content of a file.
-pub(crate) enum Document {
+pub(crate) enum ConfigDocument {
     /// White space only.
     Empty,
     Object(Node),
 }
 
 /// Parses the bytes of a file, with or without a byte order mark.
-pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Document, ConfigError> {
+pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<ConfigDocument, ConfigError> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
         let before = String::from_utf8_lossy(valid);
-        let Place { line, column } = end_of(&before);
+        let TextPosition { line, column } = end_of(&before);
         ConfigError::NotUtf8 {
             path: path.to_path_buf(),
             line,
@@ -256,7 +256,7 @@ pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Document, ConfigError> 
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() {
-        return Ok(Document::Empty);
+        return Ok(ConfigDocument::Empty);
     }
     let node = scan(text).map_err(|(place, reason)| ConfigError::Syntax {
         path: path.to_path_buf(),
@@ -265,7 +265,7 @@ pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Document, ConfigError> 
         reason,
     })?;
     match node {
-        Node::Object(_) => Ok(Document::Object(node)),
+        Node::Object(_) => Ok(ConfigDocument::Object(node)),
         Node::List(_) | Node::Scalar { .. } => Err(ConfigError::NotAnObject {
             path: path.to_path_buf(),
             found: crate::describe::json(&node.to_value(), false),
@@ -274,7 +274,7 @@ pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Document, ConfigError> 
 }
 
 /// Parses one JSON value.
-pub(crate) fn scan(text: &str) -> Result<Node, (Place, String)> {
+pub(crate) fn scan(text: &str) -> Result<Node, (TextPosition, String)> {
     serde_json::from_str::<Value>(text).map_err(|error| {
         let message = error.to_string();
         let reason = message
@@ -282,7 +282,7 @@ pub(crate) fn scan(text: &str) -> Result<Node, (Place, String)> {
             .map_or(message.as_str(), |(reason, _)| reason)
             .to_owned();
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX).max(1);
-        let place = Place {
+        let place = TextPosition {
             line: count(error.line()),
             column: count(error.column()),
         };
@@ -290,22 +290,22 @@ pub(crate) fn scan(text: &str) -> Result<Node, (Place, String)> {
     })?;
     let mut scanner = Scanner {
         rest: text.chars().peekable(),
-        place: Place { line: 1, column: 1 },
+        place: TextPosition { line: 1, column: 1 },
     };
     scanner
         .value()
         .ok_or_else(|| (scanner.place, "the text ends too early".to_owned()))
 }
 
-fn end_of(text: &str) -> Place {
-    let mut place = Place { line: 1, column: 1 };
+fn end_of(text: &str) -> TextPosition {
+    let mut place = TextPosition { line: 1, column: 1 };
     for letter in text.chars() {
         place.pass(letter);
     }
     place
 }
 
-impl Place {
+impl TextPosition {
     fn pass(&mut self, letter: char) {
         if letter == '\n' {
             self.line = self.line.saturating_add(1);
@@ -320,7 +320,7 @@ impl Place {
 /// `None` if it is not.
 struct Scanner<'a> {
     rest: Peekable<Chars<'a>>,
-    place: Place,
+    place: TextPosition,
 }
 
 impl Scanner<'_> {

@@ -15,22 +15,22 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use crate::ConfigError;
-use crate::document::{Node, Place};
+use crate::document::{Node, TextPosition};
 use crate::key::KeyPath;
-use crate::schema::Shape;
+use crate::schema::KeyShape;
 
 /// The content of a configuration file, being edited.
-pub struct Draft {
+pub struct ConfigDraft {
     file: PathBuf,
     original: Option<Vec<u8>>,
     root: Node,
-    shape: Shape,
+    shape: KeyShape,
 }
 
 /// Result of a save.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Saved {
+pub enum SavedConfig {
     /// The file already had this content, byte for byte; nothing was written.
     Unchanged,
     /// The file was written.
@@ -40,10 +40,15 @@ pub enum Saved {
     },
 }
 
-const NEW: Place = Place { line: 0, column: 0 };
+const NEW: TextPosition = TextPosition { line: 0, column: 0 };
 
-impl Draft {
-    pub(crate) fn new(file: PathBuf, original: Option<Vec<u8>>, root: Node, shape: Shape) -> Self {
+impl ConfigDraft {
+    pub(crate) fn new(
+        file: PathBuf,
+        original: Option<Vec<u8>>,
+        root: Node,
+        shape: KeyShape,
+    ) -> Self {
         Self {
             file,
             original,
@@ -76,7 +81,7 @@ impl Draft {
     /// Adds the keys that are missing, at any depth. Existing keys are kept, blank or not.
     ///
     /// # Errors
-    /// Returns the errors of [`Draft::set`].
+    /// Returns the errors of [`ConfigDraft::set`].
     pub fn fill(&mut self, key: &str, value: &Value) -> Result<(), ConfigError> {
         let path = self.path(key)?;
         self.fill_at(&path, value)
@@ -114,14 +119,14 @@ impl Draft {
     /// Returns [`ConfigError::ChangedOnDisk`] if the file is no longer what was read, and
     /// [`ConfigError::Read`] or [`ConfigError::Write`] if the system fails. The old file is intact
     /// in every case.
-    pub fn save(&self, now: DateTime<Utc>) -> Result<Saved, ConfigError> {
+    pub fn save(&self, now: DateTime<Utc>) -> Result<SavedConfig, ConfigError> {
         let file = fs::canonicalize(&self.file).unwrap_or_else(|_| self.file.clone());
         if crate::config::read(&file)? != self.original {
             return Err(ConfigError::ChangedOnDisk { path: file });
         }
         let text = self.text();
         if self.original.as_deref() == Some(text.as_bytes()) {
-            return Ok(Saved::Unchanged);
+            return Ok(SavedConfig::Unchanged);
         }
         let failed = |path: &Path| {
             let path = path.to_path_buf();
@@ -131,7 +136,7 @@ impl Draft {
         fs::create_dir_all(directory).map_err(failed(directory))?;
         let backup = back_up(&file, self.original.as_deref(), now)?;
         replace(directory, &file, text.as_bytes()).map_err(failed(&file))?;
-        Ok(Saved::Written { backup })
+        Ok(SavedConfig::Written { backup })
     }
 
     fn path(&self, key: &str) -> Result<KeyPath, ConfigError> {
@@ -139,7 +144,7 @@ impl Draft {
     }
 }
 
-impl std::fmt::Debug for Draft {
+impl std::fmt::Debug for ConfigDraft {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("Draft")

@@ -6,7 +6,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::Origin;
+use crate::ValueOrigin;
 
 /// Error of loading or saving the configuration. The file on disk is unchanged.
 #[derive(Debug, thiserror::Error)]
@@ -84,7 +84,7 @@ pub enum ConfigError {
         /// Full path of the key.
         key: String,
         /// Origin of the value.
-        origin: Origin,
+        origin: ValueOrigin,
         /// Description of the value (never a secret).
         found: String,
         /// Description of the expected type.
@@ -96,7 +96,7 @@ pub enum ConfigError {
         /// Full path of the key.
         key: String,
         /// Origin of the value.
-        origin: Origin,
+        origin: ValueOrigin,
         /// Error of the section.
         reason: String,
     },
@@ -108,7 +108,7 @@ pub enum ConfigError {
         /// Full path of the key.
         key: String,
         /// The layer that holds it.
-        origin: Origin,
+        origin: ValueOrigin,
     },
     /// A `${VARIABLE}` reference to a variable that is not set.
     #[error("{origin}: `{key}` refers to ${{{variable}}}, which is not set in the environment")]
@@ -118,7 +118,7 @@ pub enum ConfigError {
         /// Full path of the key.
         key: String,
         /// Origin of the reference.
-        origin: Origin,
+        origin: ValueOrigin,
     },
     /// A key that was requested by name does not exist.
     #[error("there is no key `{key}`{}", crate::error::meant(nearest.as_deref()))]

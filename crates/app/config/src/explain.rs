@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use crate::key::KeyPath;
 use crate::redact::redacted;
-use crate::{Config, ConfigError, Origin};
+use crate::{Config, ConfigError, ValueOrigin};
 
 /// The value that one layer sets for a key.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Statement {
+pub struct LayerValue {
     /// The layer, and the position in it.
-    pub origin: Origin,
+    pub origin: ValueOrigin,
     /// The value with secrets redacted; `None` if the key is set but blank (`""` or `null`), which
     /// counts as absent.
     pub value: Option<Value>,
@@ -29,11 +29,11 @@ pub struct Explanation {
     /// none.
     pub value: Option<Value>,
     /// Origin of the effective value.
-    pub origin: Origin,
+    pub origin: ValueOrigin,
     /// The built-in value, if there is one.
     pub default: Option<Value>,
     /// Every layer that mentions the key, strongest first; the defaults come last.
-    pub statements: Vec<Statement>,
+    pub statements: Vec<LayerValue>,
     /// `true` if the key is accepted and kept but not read by this version.
     pub not_read: bool,
 }
@@ -47,8 +47,8 @@ impl fmt::Display for Explanation {
         let others = self
             .statements
             .iter()
-            .filter(|other| other.origin != self.origin && other.origin != Origin::Default);
-        for Statement { origin, value } in others {
+            .filter(|other| other.origin != self.origin && other.origin != ValueOrigin::Default);
+        for LayerValue { origin, value } in others {
             match value {
                 Some(value) => write!(formatter, "\n  overrides  {value} from {origin}")?,
                 None => write!(formatter, "\n  blank      {origin} (counts as absent)")?,
@@ -100,12 +100,12 @@ impl Config {
         let mut statements = Vec::new();
         for layer in self.layers.iter().rev() {
             if let Some(value) = layer.value(path.parts()) {
-                statements.push(Statement {
+                statements.push(LayerValue {
                     origin: layer.origin(path),
                     value: Some(hidden(value)),
                 });
             } else if let Some(origin) = layer.blanks.get(path) {
-                statements.push(Statement {
+                statements.push(LayerValue {
                     origin: origin.clone(),
                     value: None,
                 });
@@ -125,11 +125,11 @@ impl Config {
         }
     }
 
-    fn origin_of_set(&self, path: &KeyPath) -> Origin {
+    fn origin_of_set(&self, path: &KeyPath) -> ValueOrigin {
         if self.find(path).is_some() {
             self.origin_of(path)
         } else {
-            Origin::Default
+            ValueOrigin::Default
         }
     }
 

@@ -13,11 +13,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::key::KeyPath;
-use crate::layer::{Source, typed};
+use crate::layer::{LayerSource, typed};
 use crate::redact::is_secret;
 use crate::reference::{BadReference, is_sole_reference, substitute};
-use crate::schema::Shape;
-use crate::{Config, ConfigError, Origin, describe};
+use crate::schema::KeyShape;
+use crate::{Config, ConfigError, ValueOrigin, describe};
 
 /// A section's values with all references resolved, and the paths of those that are untyped text.
 pub(crate) struct Extraction<'a> {
@@ -86,14 +86,14 @@ impl<'a> Extraction<'a> {
 
     fn resolve_text(
         &mut self,
-        source: Source,
+        source: LayerSource,
         text: String,
         path: &KeyPath,
     ) -> Result<Value, ConfigError> {
         if source.is_text() {
             self.texts.insert(path.clone());
         }
-        if !matches!(source, Source::File | Source::CommandLine) || !text.contains("${") {
+        if !matches!(source, LayerSource::File | LayerSource::CommandLine) || !text.contains("${") {
             return Ok(Value::from(text));
         }
         let environment = self.config.environment();
@@ -119,7 +119,7 @@ impl<'a> Extraction<'a> {
         }
         self.texts.insert(path.clone());
         let shape = self.config.shape.at(path.parts());
-        Ok(typed(&resolved, shape.and_then(Shape::leaf_default)))
+        Ok(typed(&resolved, shape.and_then(KeyShape::leaf_default)))
     }
 
     fn figment_value(&self, value: &Value, path: &KeyPath) -> Result<FigmentValue, ConfigError> {
@@ -189,7 +189,7 @@ impl<'a> Extraction<'a> {
     }
 }
 
-fn unacceptable(key: String, origin: Origin, reason: String) -> ConfigError {
+fn unacceptable(key: String, origin: ValueOrigin, reason: String) -> ConfigError {
     ConfigError::Unacceptable {
         key,
         origin,

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use crate::Origin;
+use crate::ValueOrigin;
 
 /// Importance of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
+pub enum ConfigSeverity {
     /// Shown only in reports; no action is needed.
     Note,
     /// Shown at every start: something probably does not work as the user expects.
@@ -18,18 +18,18 @@ pub enum Severity {
 /// A remark about a configuration. `Display` writes a full sentence with the position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Finding {
+pub enum ConfigFinding {
     /// The file is empty; the defaults are used.
     EmptyFile {
         /// The file.
-        origin: Origin,
+        origin: ValueOrigin,
     },
     /// The key is unknown. It is kept.
     UnknownKey {
         /// Full path, with the last part as written.
         key: String,
         /// Position of the key.
-        origin: Origin,
+        origin: ValueOrigin,
         /// The known key that was most likely meant.
         nearest: Option<String>,
     },
@@ -38,14 +38,14 @@ pub enum Finding {
         /// Full path.
         key: String,
         /// Position of the key.
-        origin: Origin,
+        origin: ValueOrigin,
     },
     /// A key that enables a protection which this version does not have.
     Unprotected {
         /// Full path.
         key: String,
         /// Position of the key.
-        origin: Origin,
+        origin: ValueOrigin,
     },
     /// An older key, read as its successor.
     Migrated {
@@ -54,7 +54,7 @@ pub enum Finding {
         /// The key that it is read as.
         to: String,
         /// Position of the older key.
-        origin: Origin,
+        origin: ValueOrigin,
     },
     /// An older key without effect: its successor is set too, or it has none.
     Superseded {
@@ -63,7 +63,7 @@ pub enum Finding {
         /// The key that takes precedence.
         by: String,
         /// Position of the older key.
-        origin: Origin,
+        origin: ValueOrigin,
         /// `true` if the key that takes precedence is set as well.
         successor_set: bool,
     },
@@ -74,39 +74,39 @@ pub enum Finding {
         /// The key to set instead.
         by: String,
         /// Position of the older key.
-        origin: Origin,
+        origin: ValueOrigin,
     },
     /// One key written twice, with the same value.
     Repeated {
         /// Full path.
         key: String,
         /// Position of the second one.
-        origin: Origin,
+        origin: ValueOrigin,
         /// Line of the first one.
         first_line: u32,
     },
 }
 
-impl Finding {
+impl ConfigFinding {
     /// Returns the severity, which decides whether the finding is shown at every start or only in
     /// reports.
     #[must_use]
-    pub fn severity(&self) -> Severity {
+    pub fn severity(&self) -> ConfigSeverity {
         match self {
             Self::EmptyFile { .. }
             | Self::UnknownKey { .. }
             | Self::Repeated { .. }
-            | Self::Outdated { .. } => Severity::Warning,
-            Self::Unprotected { .. } => Severity::Fault,
-            Self::Superseded { successor_set, .. } if !successor_set => Severity::Warning,
+            | Self::Outdated { .. } => ConfigSeverity::Warning,
+            Self::Unprotected { .. } => ConfigSeverity::Fault,
+            Self::Superseded { successor_set, .. } if !successor_set => ConfigSeverity::Warning,
             Self::NotRead { .. } | Self::Migrated { .. } | Self::Superseded { .. } => {
-                Severity::Note
+                ConfigSeverity::Note
             }
         }
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for ConfigFinding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::EmptyFile { origin } => {

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use crate::document::{Member, Node, Place};
+use crate::document::{Member, Node, TextPosition};
 use crate::key::{KeyPath, camel};
-use crate::schema::{Shape, Standing};
+use crate::schema::{KeyLookup, KeyShape};
 use crate::upstream::PROTECTIONS;
-use crate::{ConfigError, Finding, Origin};
+use crate::{ConfigError, ConfigFinding, ValueOrigin};
 
 /// Gives every key of the document its canonical name; entries of maps are added to `shape`.
 ///
@@ -17,23 +17,23 @@ use crate::{ConfigError, Finding, Origin};
 /// Unknown keys keep their spelling if folding would merge two of them.
 pub(crate) fn fold(
     node: &mut Node,
-    shape: &mut Shape,
+    shape: &mut KeyShape,
     file: &Path,
-    findings: &mut Vec<Finding>,
+    findings: &mut Vec<ConfigFinding>,
 ) -> Result<(), ConfigError> {
     Folding { file, findings }.node(node, Some(shape), &KeyPath::default())
 }
 
 struct Folding<'a> {
     file: &'a Path,
-    findings: &'a mut Vec<Finding>,
+    findings: &'a mut Vec<ConfigFinding>,
 }
 
 impl Folding<'_> {
     fn node(
         &mut self,
         node: &mut Node,
-        mut shape: Option<&mut Shape>,
+        mut shape: Option<&mut KeyShape>,
         path: &KeyPath,
     ) -> Result<(), ConfigError> {
         match node {
@@ -48,7 +48,7 @@ impl Folding<'_> {
             Node::Object(members) => {
                 name_members(members, shape.as_deref_mut());
                 self.merge_repeated(members, path)?;
-                if shape.as_deref().is_some_and(Shape::is_data) {
+                if shape.as_deref().is_some_and(KeyShape::is_data) {
                     return Ok(());
                 }
                 for member in members {
@@ -85,7 +85,7 @@ impl Folding<'_> {
                     second_line: member.place.line,
                 });
             }
-            self.findings.push(Finding::Repeated {
+            self.findings.push(ConfigFinding::Repeated {
                 key,
                 origin: in_file(self.file, member.place),
                 first_line: first.place.line,
@@ -96,19 +96,19 @@ impl Folding<'_> {
     }
 }
 
-fn name_members(members: &mut [Member], mut shape: Option<&mut Shape>) {
-    if shape.as_deref().is_some_and(Shape::is_data) {
+fn name_members(members: &mut [Member], mut shape: Option<&mut KeyShape>) {
+    if shape.as_deref().is_some_and(KeyShape::is_data) {
         return;
     }
     for member in members.iter_mut() {
         let value = matches!(member.value, Node::Object(_)).then(|| member.value.to_value());
         let standing = shape.as_deref_mut().map_or_else(
-            || Standing::Unknown(camel(&member.written)),
+            || KeyLookup::Unknown(camel(&member.written)),
             |shape| shape.admit(&member.written, value.as_ref()),
         );
         (member.name, member.known) = match standing {
-            Standing::Known(name) => (name, true),
-            Standing::Unknown(name) => (name, false),
+            KeyLookup::Known(name) => (name, true),
+            KeyLookup::Unknown(name) => (name, false),
         };
     }
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
@@ -124,16 +124,21 @@ fn name_members(members: &mut [Member], mut shape: Option<&mut Shape>) {
 
 /// Reports unknown keys and keys that are not read yet. Blank values have no effect and are
 /// ignored.
-pub(crate) fn review(node: &Node, shape: &Shape, file: &Path, findings: &mut Vec<Finding>) {
+pub(crate) fn review(
+    node: &Node,
+    shape: &KeyShape,
+    file: &Path,
+    findings: &mut Vec<ConfigFinding>,
+) {
     review_below(node, shape, file, &KeyPath::default(), findings);
 }
 
 fn review_below(
     node: &Node,
-    shape: &Shape,
+    shape: &KeyShape,
     file: &Path,
     path: &KeyPath,
-    findings: &mut Vec<Finding>,
+    findings: &mut Vec<ConfigFinding>,
 ) {
     if !shape.is_section() || shape.is_data() {
         return;
@@ -148,7 +153,7 @@ fn review_below(
             None => {
                 let key = path.child(&member.written).to_string();
                 let nearest = shape.nearest(&member.written);
-                findings.push(Finding::UnknownKey {
+                findings.push(ConfigFinding::UnknownKey {
                     key,
                     origin,
                     nearest,
@@ -158,8 +163,8 @@ fn review_below(
                 let key = path.child(&member.name).to_string();
                 let protects = PROTECTIONS.contains(&key.as_str()) && !member.value.is_false();
                 findings.push(match protects {
-                    true => Finding::Unprotected { key, origin },
-                    false => Finding::NotRead { key, origin },
+                    true => ConfigFinding::Unprotected { key, origin },
+                    false => ConfigFinding::NotRead { key, origin },
                 });
             }
             Some(child) => {
@@ -179,22 +184,27 @@ fn review_below(
 #[derive(Debug, Default)]
 pub(crate) struct Values {
     pub(crate) tree: Map<String, Value>,
-    pub(crate) places: BTreeMap<KeyPath, Place>,
+    pub(crate) places: BTreeMap<KeyPath, TextPosition>,
     /// Keys that are present but blank, and so count as absent.
-    pub(crate) blanks: BTreeMap<KeyPath, Place>,
+    pub(crate) blanks: BTreeMap<KeyPath, TextPosition>,
 }
 
 /// Returns the document as plain values without blank ones. User data keeps them, and so does a key
 /// for which an empty text is a value.
-pub(crate) fn values(node: &Node, shape: &Shape) -> Values {
+pub(crate) fn values(node: &Node, shape: &KeyShape) -> Values {
     let mut values = Values::default();
     values.tree = values.object(node, Some(shape), &KeyPath::default());
     values
 }
 
 impl Values {
-    fn object(&mut self, node: &Node, shape: Option<&Shape>, path: &KeyPath) -> Map<String, Value> {
-        let is_data = shape.is_some_and(Shape::is_data);
+    fn object(
+        &mut self,
+        node: &Node,
+        shape: Option<&KeyShape>,
+        path: &KeyPath,
+    ) -> Map<String, Value> {
+        let is_data = shape.is_some_and(KeyShape::is_data);
         let mut tree = Map::new();
         for member in node.members() {
             let key = path.child(&member.name);
@@ -204,7 +214,7 @@ impl Values {
                 shape.and_then(|shape| shape.child(&member.name))
             };
             let says_none =
-                below.is_some_and(Shape::empty_is_a_value) && member.value.is_empty_text();
+                below.is_some_and(KeyShape::empty_is_a_value) && member.value.is_empty_text();
             if member.value.is_blank() && !is_data && !says_none {
                 self.blanks.insert(key, member.place);
                 continue;
@@ -220,8 +230,8 @@ impl Values {
     }
 }
 
-pub(crate) fn in_file(file: &Path, place: Place) -> Origin {
-    Origin::File {
+pub(crate) fn in_file(file: &Path, place: TextPosition) -> ValueOrigin {
+    ValueOrigin::File {
         path: file.to_path_buf(),
         line: place.line,
         column: place.column,

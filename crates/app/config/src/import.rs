@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::fold::Values;
-use crate::{Config, ConfigError, Finding, Paths, fold};
+use crate::{Config, ConfigError, ConfigFinding, Paths, fold};
 
 /// Content of the data directory and the workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -101,7 +101,7 @@ pub struct ImportReport {
     /// Older keys, each with the key that it is read as.
     pub migrated: Vec<(String, String)>,
     /// All findings about the file, with lines.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ConfigFinding>,
     /// Sessions, memory, skills and jobs.
     pub contents: HomeContents,
 }
@@ -123,23 +123,23 @@ impl ImportReport {
         };
         for finding in config.findings() {
             match finding {
-                Finding::UnknownKey {
+                ConfigFinding::UnknownKey {
                     key,
-                    origin: crate::Origin::File { .. },
+                    origin: crate::ValueOrigin::File { .. },
                     ..
                 } => report.kept.push(key.clone()),
-                Finding::NotRead { key, .. }
-                | Finding::Unprotected { key, .. }
-                | Finding::Superseded { key, .. } => {
+                ConfigFinding::NotRead { key, .. }
+                | ConfigFinding::Unprotected { key, .. }
+                | ConfigFinding::Superseded { key, .. } => {
                     report.ignored.push(key.clone());
                 }
-                Finding::Migrated { from, to, .. } => {
+                ConfigFinding::Migrated { from, to, .. } => {
                     report.migrated.push((from.clone(), to.clone()));
                 }
-                Finding::UnknownKey { .. }
-                | Finding::EmptyFile { .. }
-                | Finding::Repeated { .. }
-                | Finding::Outdated { .. } => {}
+                ConfigFinding::UnknownKey { .. }
+                | ConfigFinding::EmptyFile { .. }
+                | ConfigFinding::Repeated { .. }
+                | ConfigFinding::Outdated { .. } => {}
             }
         }
         let Values { places, tree, .. } = fold::values(&config.root, &config.shape);

@@ -12,24 +12,24 @@ use figment::value::{Dict, Map as ProfileMap, Value as FigmentValue};
 use figment::{Metadata, Profile, Provider};
 use serde_json::{Map, Value};
 
-use crate::document::{self, Node, Place};
+use crate::document::{self, Node, TextPosition};
 use crate::fold::{self, Values, in_file};
 use crate::key::KeyPath;
-use crate::schema::{Shape, Standing};
-use crate::{ConfigError, Environment, Finding, Origin};
+use crate::schema::{KeyLookup, KeyShape};
+use crate::{ConfigError, ConfigFinding, Environment, ValueOrigin};
 
 const PREFIX: &str = "NANOBOT_";
 
 /// The sources, in order of increasing precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum LayerSource {
     Defaults,
     File,
     Environment,
     CommandLine,
 }
 
-impl Source {
+impl LayerSource {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Defaults => "defaults",
@@ -47,14 +47,14 @@ impl Source {
 
 /// The settings of one source.
 pub(crate) struct Layer {
-    pub(crate) source: Source,
+    pub(crate) source: LayerSource,
     pub(crate) tree: Map<String, Value>,
-    pub(crate) blanks: BTreeMap<KeyPath, Origin>,
-    origins: BTreeMap<KeyPath, Origin>,
+    pub(crate) blanks: BTreeMap<KeyPath, ValueOrigin>,
+    origins: BTreeMap<KeyPath, ValueOrigin>,
 }
 
 impl Layer {
-    fn new(source: Source) -> Self {
+    fn new(source: LayerSource) -> Self {
         Self {
             source,
             tree: Map::new(),
@@ -65,8 +65,8 @@ impl Layer {
 
     /// Creates the layer of built-in values. It is created last, when all entries of maps are
     /// known.
-    pub(crate) fn defaults(shape: &Shape) -> Self {
-        let mut layer = Self::new(Source::Defaults);
+    pub(crate) fn defaults(shape: &KeyShape) -> Self {
+        let mut layer = Self::new(LayerSource::Defaults);
         if let Some(Value::Object(tree)) = shape.defaults() {
             layer.tree = tree;
         }
@@ -74,14 +74,14 @@ impl Layer {
     }
 
     pub(crate) fn file(values: Values, file: &Path) -> Self {
-        let placed = |places: BTreeMap<KeyPath, Place>| {
+        let placed = |places: BTreeMap<KeyPath, TextPosition>| {
             places
                 .into_iter()
                 .map(|(key, place)| (key, in_file(file, place)))
                 .collect()
         };
         Self {
-            source: Source::File,
+            source: LayerSource::File,
             tree: values.tree,
             blanks: placed(values.blanks),
             origins: placed(values.places),
@@ -92,10 +92,10 @@ impl Layer {
     /// a section and its value a JSON object.
     pub(crate) fn environment(
         environment: &Environment,
-        shape: &mut Shape,
-        findings: &mut Vec<Finding>,
+        shape: &mut KeyShape,
+        findings: &mut Vec<ConfigFinding>,
     ) -> Result<Self, ConfigError> {
-        let mut layer = Self::new(Source::Environment);
+        let mut layer = Self::new(LayerSource::Environment);
         for (variable, text) in environment.variables() {
             if !variable.to_ascii_uppercase().starts_with(PREFIX) {
                 continue;
@@ -106,15 +106,15 @@ impl Layer {
             if parts.iter().any(|part| part.is_empty()) || (parts.len() < 2 && !is_object) {
                 continue;
             }
-            let origin = Origin::Environment {
+            let origin = ValueOrigin::Environment {
                 variable: variable.to_owned(),
             };
-            let spoken = Spoken::from_variable(shape, &parts, is_object);
+            let spoken = OverrideKey::from_variable(shape, &parts, is_object);
             if parts.len() < 2 && spoken.unknown {
                 continue;
             }
             if spoken.unknown {
-                findings.push(Finding::UnknownKey {
+                findings.push(ConfigFinding::UnknownKey {
                     key: spoken.key.to_string(),
                     origin: origin.clone(),
                     nearest: spoken.nearest,
@@ -128,20 +128,20 @@ impl Layer {
     /// Reads dotted keys and their texts; later ones override earlier ones.
     pub(crate) fn command_line(
         overrides: &[(String, String)],
-        shape: &mut Shape,
+        shape: &mut KeyShape,
     ) -> Result<Self, ConfigError> {
-        let mut layer = Self::new(Source::CommandLine);
+        let mut layer = Self::new(LayerSource::CommandLine);
         for (option, text) in overrides {
             let path = KeyPath::parse(option)?;
             let is_object = text.trim_start().starts_with('{');
-            let spoken = Spoken::from_key(shape, &path, is_object);
+            let spoken = OverrideKey::from_key(shape, &path, is_object);
             if spoken.unknown {
                 return Err(ConfigError::UnknownKey {
                     key: option.clone(),
                     nearest: spoken.nearest,
                 });
             }
-            let origin = Origin::CommandLine {
+            let origin = ValueOrigin::CommandLine {
                 option: option.clone(),
             };
             layer.say(spoken.key, text, origin, shape)?;
@@ -153,14 +153,14 @@ impl Layer {
         &mut self,
         key: KeyPath,
         text: &str,
-        origin: Origin,
-        shape: &mut Shape,
+        origin: ValueOrigin,
+        shape: &mut KeyShape,
     ) -> Result<(), ConfigError> {
         if text.is_empty() {
             self.blanks.insert(key, origin);
             return Ok(());
         }
-        let mut unknown = Shape::default();
+        let mut unknown = KeyShape::default();
         let below = shape.at_mut(key.parts()).unwrap_or(&mut unknown);
         let value = match (below.leaf_default(), document::scan(text)) {
             (None | Some(Value::Null | Value::Object(_)), Ok(mut node @ Node::Object(_))) => {
@@ -177,7 +177,7 @@ impl Layer {
 
     /// Returns the origin of the value at a path: of the value itself, of the nearest object around
     /// it, or of the first value inside it.
-    pub(crate) fn origin(&self, path: &KeyPath) -> Origin {
+    pub(crate) fn origin(&self, path: &KeyPath) -> ValueOrigin {
         let mut here = Some(path.clone());
         while let Some(key) = here {
             if let Some(origin) = self.origins.get(&key) {
@@ -189,7 +189,7 @@ impl Layer {
             .origins
             .iter()
             .find(|(key, _)| key.parts().starts_with(path.parts()));
-        inside.map_or(Origin::Default, |(_, origin)| origin.clone())
+        inside.map_or(ValueOrigin::Default, |(_, origin)| origin.clone())
     }
 
     pub(crate) fn value(&self, path: &[String]) -> Option<&Value> {
@@ -240,27 +240,27 @@ fn flag(text: &str) -> Option<bool> {
 }
 
 /// A key from the environment or the command line, resolved in the schema.
-struct Spoken {
+struct OverrideKey {
     key: KeyPath,
     unknown: bool,
     nearest: Option<String>,
 }
 
-impl Spoken {
-    fn from_variable(shape: &mut Shape, parts: &[&str], is_object: bool) -> Self {
-        Self::find(shape, parts, is_object, Shape::name_from_variable)
+impl OverrideKey {
+    fn from_variable(shape: &mut KeyShape, parts: &[&str], is_object: bool) -> Self {
+        Self::find(shape, parts, is_object, KeyShape::name_from_variable)
     }
 
-    fn from_key(shape: &mut Shape, path: &KeyPath, is_object: bool) -> Self {
+    fn from_key(shape: &mut KeyShape, path: &KeyPath, is_object: bool) -> Self {
         let parts: Vec<&str> = path.parts().iter().map(String::as_str).collect();
         Self::find(shape, &parts, is_object, |_, part| part.to_owned())
     }
 
     fn find(
-        shape: &mut Shape,
+        shape: &mut KeyShape,
         parts: &[&str],
         is_object: bool,
-        name_of: impl Fn(&Shape, &str) -> String,
+        name_of: impl Fn(&KeyShape, &str) -> String,
     ) -> Self {
         let mut level = Some(shape);
         let mut spoken = Self {
@@ -273,7 +273,7 @@ impl Spoken {
             let Some(here) = level.take() else {
                 spoken.key = spoken
                     .key
-                    .child(&crate::key::camel(&name_of(&Shape::default(), part)));
+                    .child(&crate::key::camel(&name_of(&KeyShape::default(), part)));
                 continue;
             };
             if here.is_data() {
@@ -284,11 +284,11 @@ impl Spoken {
             let name = name_of(here, part);
             let holds_object = is_object || index + 1 < parts.len();
             match here.admit(&name, holds_object.then_some(&empty)) {
-                Standing::Known(name) => {
+                KeyLookup::Known(name) => {
                     spoken.key = spoken.key.child(&name);
                     level = here.child_mut(&name);
                 }
-                Standing::Unknown(name) => {
+                KeyLookup::Unknown(name) => {
                     if here.is_section() {
                         spoken.unknown = true;
                         spoken.nearest = here.nearest(&name);

@@ -77,13 +77,13 @@ mod secret;
 mod upstream;
 
 pub use config::{Config, Loader};
-pub use draft::{Draft, Saved};
+pub use draft::{ConfigDraft, SavedConfig};
 pub use environment::Environment;
 pub use error::ConfigError;
-pub use explain::{Explanation, Statement};
-pub use finding::{Finding, Severity};
+pub use explain::{Explanation, LayerValue};
+pub use finding::{ConfigFinding, ConfigSeverity};
 pub use import::{HomeContents, ImportReport};
-pub use origin::Origin;
+pub use origin::ValueOrigin;
 pub use paths::Paths;
 pub use running::{RunningProgram, running_python_program};
 pub use schema::Schema;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::Finding;
+use crate::ConfigFinding;
 use crate::document::Node;
 use crate::fold::in_file;
 use crate::upstream::{OUTDATED, RENAMED};
@@ -11,7 +11,7 @@ use crate::upstream::{OUTDATED, RENAMED};
 ///
 /// If the successor is set, it takes precedence and the older key is removed. If the parent of the
 /// successor is not an object, the older key stays where it is; that is reported elsewhere.
-pub(crate) fn migrate(root: &mut Node, file: &Path, findings: &mut Vec<Finding>) {
+pub(crate) fn migrate(root: &mut Node, file: &Path, findings: &mut Vec<ConfigFinding>) {
     for renamed in RENAMED {
         let (from, to) = (parts(renamed.from), parts(renamed.to));
         let Some(member) = root.take(&from) else {
@@ -22,14 +22,14 @@ pub(crate) fn migrate(root: &mut Node, file: &Path, findings: &mut Vec<Finding>)
         }
         let origin = in_file(file, member.place);
         if root.at(&to).is_some_and(|node| !node.is_blank()) {
-            findings.push(Finding::Superseded {
+            findings.push(ConfigFinding::Superseded {
                 key: renamed.from.to_owned(),
                 by: renamed.to.to_owned(),
                 origin,
                 successor_set: true,
             });
         } else if root.put(&to, member.place, member.value.clone()) {
-            findings.push(Finding::Migrated {
+            findings.push(ConfigFinding::Migrated {
                 from: renamed.from.to_owned(),
                 to: renamed.to.to_owned(),
                 origin,
@@ -55,13 +55,13 @@ pub(crate) fn migrate(root: &mut Node, file: &Path, findings: &mut Vec<Finding>)
     }
     match (is_blank, successor_set) {
         (true, _) => {}
-        (false, true) => findings.push(Finding::Superseded {
+        (false, true) => findings.push(ConfigFinding::Superseded {
             key,
             by,
             origin,
             successor_set,
         }),
-        (false, false) => findings.push(Finding::Outdated { key, by, origin }),
+        (false, false) => findings.push(ConfigFinding::Outdated { key, by, origin }),
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// The layer that set a value and the position in it. `Display` is for users: `config.json:12:5`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Origin {
+pub enum ValueOrigin {
     /// No layer sets the value; it is built in.
     Default,
     /// The configuration file; line and column count from 1 and point at the key.
@@ -30,7 +30,7 @@ pub enum Origin {
     },
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ValueOrigin {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => formatter.write_str("built-in default"),

@@ -26,7 +26,7 @@ const ANY: &str = "*";
 /// registering a section that has them makes them read.
 #[derive(Debug, Clone)]
 pub struct Schema {
-    root: Shape,
+    root: KeyShape,
 }
 
 impl Default for Schema {
@@ -39,7 +39,7 @@ impl Schema {
     /// Creates a schema without sections.
     #[must_use]
     pub fn new() -> Self {
-        let mut root = Shape::default();
+        let mut root = KeyShape::default();
         for path in upstream::NOT_READ {
             root.at_pattern(path.split('.')).later = true;
         }
@@ -55,7 +55,7 @@ impl Schema {
     /// # Errors
     /// Returns [`ConfigError::Defaults`] if `defaults` is not an object of JSON values.
     pub fn section(mut self, path: &str, defaults: &impl Serialize) -> Result<Self, ConfigError> {
-        let shape = Shape::of(path, defaults)?;
+        let shape = KeyShape::of(path, defaults)?;
         self.read_at(path).merge(shape);
         Ok(self)
     }
@@ -66,7 +66,7 @@ impl Schema {
     /// # Errors
     /// Returns [`ConfigError::Defaults`] if `defaults` is not an object of JSON values.
     pub fn map(mut self, path: &str, defaults: &impl Serialize) -> Result<Self, ConfigError> {
-        let shape = Shape::of(path, defaults)?;
+        let shape = KeyShape::of(path, defaults)?;
         let entries = self.read_at(path).entries();
         entries.open = true;
         entries.template.merge(shape);
@@ -88,7 +88,7 @@ impl Schema {
         let level = self.read_at(path);
         level.entries().discriminator = Some(discriminator.to_owned());
         for (kind, defaults) in kinds {
-            let shape = Shape::of(&format!("{path}.{kind}"), &defaults)?;
+            let shape = KeyShape::of(&format!("{path}.{kind}"), &defaults)?;
             let not_read = match level.child(kind).is_some_and(|child| child.later) {
                 true => level
                     .children
@@ -145,7 +145,7 @@ impl Schema {
     }
 
     /// Returns the shape at the path of a section that is read, clearing "not read" on its parents.
-    fn read_at(&mut self, path: &str) -> &mut Shape {
+    fn read_at(&mut self, path: &str) -> &mut KeyShape {
         let mut shape = &mut self.root;
         for part in path.split('.') {
             shape = shape.at_pattern(std::iter::once(part));
@@ -154,14 +154,14 @@ impl Schema {
         shape
     }
 
-    pub(crate) fn into_root(self) -> Shape {
+    pub(crate) fn into_root(self) -> KeyShape {
         self.root
     }
 }
 
 /// The known keys at one position of the tree.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Shape {
+pub(crate) struct KeyShape {
     children: BTreeMap<String, Self>,
     default: Option<Value>,
     entries: Option<Box<Entries>>,
@@ -176,24 +176,24 @@ pub(crate) struct Shape {
 /// Rules for the entries of a map.
 #[derive(Debug, Clone, Default)]
 struct Entries {
-    template: Shape,
+    template: KeyShape,
     /// `true` if an entry of unknown kind is accepted.
     open: bool,
     discriminator: Option<String>,
-    kinds: BTreeMap<String, Shape>,
+    kinds: BTreeMap<String, KeyShape>,
     names: BTreeSet<String>,
 }
 
 /// Result of looking up a key in the schema.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum KeyLookup {
     /// A key of a section, or the name of an entry.
     Known(String),
     /// The key is in no section.
     Unknown(String),
 }
 
-impl Shape {
+impl KeyShape {
     fn of(section: &str, defaults: &impl Serialize) -> Result<Self, ConfigError> {
         let failed = |reason: String| ConfigError::Defaults {
             section: section.to_owned(),
@@ -327,20 +327,20 @@ impl Shape {
 
     /// Returns the canonical name of a key found here; `value` is its value if that is an object.
     /// The name of a map's entry becomes a child with the entry's own shape.
-    pub(crate) fn admit(&mut self, written: &str, value: Option<&Value>) -> Standing {
+    pub(crate) fn admit(&mut self, written: &str, value: Option<&Value>) -> KeyLookup {
         let folded = camel(written);
         if self.children.contains_key(written) {
-            return Standing::Known(written.to_owned());
+            return KeyLookup::Known(written.to_owned());
         }
         if self
             .children
             .get(&folded)
             .is_some_and(|child| !child.is_entry)
         {
-            return Standing::Known(folded);
+            return KeyLookup::Known(folded);
         }
         let (Some(entries), Some(value)) = (&self.entries, value) else {
-            return Standing::Unknown(folded);
+            return KeyLookup::Unknown(folded);
         };
         let name = if entries.names.contains(&folded) {
             folded
@@ -350,9 +350,9 @@ impl Shape {
         match entries.shape_of(&name, value) {
             Some(shape) => {
                 self.children.insert(name.clone(), shape);
-                Standing::Known(name)
+                KeyLookup::Known(name)
             }
-            None => Standing::Unknown(name),
+            None => KeyLookup::Unknown(name),
         }
     }
 
@@ -437,7 +437,7 @@ impl Shape {
 }
 
 impl Entries {
-    fn shape_of(&self, name: &str, value: &Value) -> Option<Shape> {
+    fn shape_of(&self, name: &str, value: &Value) -> Option<KeyShape> {
         let said = self
             .discriminator
             .as_ref()

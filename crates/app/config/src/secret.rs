@@ -7,7 +7,7 @@ use figment::value::Value as FigmentValue;
 
 use crate::Config;
 use crate::key::KeyPath;
-use crate::layer::Source;
+use crate::layer::LayerSource;
 use crate::redact::{is_secret_flag, secrets_in};
 use crate::reference::{references, substitute};
 
@@ -61,9 +61,11 @@ impl Config {
                     after_flag = item.as_str().is_some_and(is_secret_flag);
                 }
             }
-            FigmentValue::String(tag, text) if self.source_of(*tag) != Source::Defaults => {
-                let is_resolved =
-                    matches!(self.source_of(*tag), Source::File | Source::CommandLine);
+            FigmentValue::String(tag, text) if self.source_of(*tag) != LayerSource::Defaults => {
+                let is_resolved = matches!(
+                    self.source_of(*tag),
+                    LayerSource::File | LayerSource::CommandLine
+                );
                 let variable = |name: &str| self.environment().variable(name).or(Some(""));
                 let resolved = match substitute(text, variable) {
                     Ok(resolved) if is_resolved => resolved,

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::Path;
 
 use base64::Engine as _;
-use nanobot_config::{ConfigError, Finding};
+use nanobot_config::{ConfigError, ConfigFinding};
 use serde_json::Value;
 
 use crate::home::{Access, AgentDefaults, Gateway, Home, Provider, Tools};
 
 struct Read {
-    findings: Vec<Finding>,
+    findings: Vec<ConfigFinding>,
     allow_from: Option<Vec<String>>,
 }
 
@@ -51,11 +51,11 @@ fn is_as_expected(outcome: &str, result: &Result<Read, ConfigError>) -> bool {
             error.to_string().contains("config.json") && !error.remedy().is_empty()
         }
         ("error_or_defaults", Ok(read)) => {
-            matches!(read.findings.as_slice(), [Finding::EmptyFile { .. }])
+            matches!(read.findings.as_slice(), [ConfigFinding::EmptyFile { .. }])
         }
         ("ok", Ok(read)) => read.findings.is_empty(),
         ("warn", Ok(read)) => read.findings.iter().any(
-            |finding| matches!(finding, Finding::UnknownKey { nearest: Some(nearest), .. } if nearest == "maxTokens"),
+            |finding| matches!(finding, ConfigFinding::UnknownKey { nearest: Some(nearest), .. } if nearest == "maxTokens"),
         ),
         ("deny_all", Ok(read)) => read.allow_from.as_deref() == Some(&[]),
         _ => false,

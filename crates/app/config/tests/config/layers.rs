@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use nanobot_config::{ConfigError, Environment, Loader, Origin, Paths};
+use nanobot_config::{ConfigError, Environment, Loader, Paths, ValueOrigin};
 use serde_json::json;
 
 use crate::home::{AgentDefaults, Exec, Gateway, Home, McpServer, Provider, Tools, schema};
@@ -405,17 +405,17 @@ fn an_explanation_has_every_layer_and_no_secret() {
 fn an_origin_can_be_taken_apart() {
     let home = Home::with("{\n  \"gateway\": {\"port\": 5}\n}");
     let config = home.load().unwrap();
-    let expected = Origin::File {
+    let expected = ValueOrigin::File {
         path: home.file(),
         line: 2,
         column: 15,
     };
     assert_eq!(config.origin("gateway.port").unwrap(), expected);
-    assert_eq!(config.origin("gateway.host").unwrap(), Origin::Default);
+    assert_eq!(config.origin("gateway.host").unwrap(), ValueOrigin::Default);
     let config = home.variable("NANOBOT_GATEWAY__HOST", "h").load().unwrap();
     let variable = "NANOBOT_GATEWAY__HOST".to_owned();
     assert_eq!(
         config.origin("gateway").unwrap(),
-        Origin::Environment { variable }
+        ValueOrigin::Environment { variable }
     );
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use nanobot_config::{ImportReport, RunningProgram, Severity, running_python_program};
+use nanobot_config::{ConfigSeverity, ImportReport, RunningProgram, running_python_program};
 
 use crate::home::Home;
 
@@ -56,7 +56,7 @@ Workspace ~/workspace
   scheduled jobs: 2
 "
     );
-    let severities: Vec<Severity> = report
+    let severities: Vec<ConfigSeverity> = report
         .findings
         .iter()
         .map(|finding| finding.severity())
@@ -64,10 +64,10 @@ Workspace ~/workspace
     assert_eq!(
         severities,
         [
-            Severity::Note,
-            Severity::Warning,
-            Severity::Note,
-            Severity::Warning
+            ConfigSeverity::Note,
+            ConfigSeverity::Warning,
+            ConfigSeverity::Note,
+            ConfigSeverity::Warning
         ]
     );
 }

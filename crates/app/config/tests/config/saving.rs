@@ -3,7 +3,7 @@
 use std::fs;
 
 use chrono::{DateTime, TimeZone as _, Utc};
-use nanobot_config::{ConfigError, Saved};
+use nanobot_config::{ConfigError, SavedConfig};
 use serde_json::json;
 
 use crate::home::Home;
@@ -36,7 +36,7 @@ fn a_save_migrates_and_keeps_the_rest_where_it_was() {
     let saved = draft.save(noon()).unwrap();
     assert_eq!(
         saved,
-        Saved::Written {
+        SavedConfig::Written {
             backup: Some(backup.clone())
         }
     );
@@ -92,7 +92,7 @@ fn a_save_migrates_and_keeps_the_rest_where_it_was() {
     assert_eq!(fs::read_to_string(home.file()).unwrap(), new);
 
     let again = home.load().unwrap().draft();
-    assert_eq!(again.save(noon()).unwrap(), Saved::Unchanged);
+    assert_eq!(again.save(noon()).unwrap(), SavedConfig::Unchanged);
     let mut third = home.load().unwrap().draft();
     assert!(third.remove("zebra").unwrap());
     assert!(!third.remove("zebra").unwrap());
@@ -102,7 +102,7 @@ fn a_save_migrates_and_keeps_the_rest_where_it_was() {
         .join("config.json.bak-20260316T120000Z-2");
     assert_eq!(
         third.save(noon()).unwrap(),
-        Saved::Written {
+        SavedConfig::Written {
             backup: Some(second_backup)
         }
     );
@@ -115,7 +115,10 @@ fn the_environment_and_the_command_line_are_never_written() {
         .option("gateway.host", "h");
     let mut draft = home.load().unwrap().draft();
     draft.set("agents.defaults.model", &json!("m")).unwrap();
-    assert_eq!(draft.save(noon()).unwrap(), Saved::Written { backup: None });
+    assert_eq!(
+        draft.save(noon()).unwrap(),
+        SavedConfig::Written { backup: None }
+    );
     assert_eq!(
         fs::read_to_string(home.file()).unwrap(),
         "{\n  \"agents\": {\n    \"defaults\": {\n      \"model\": \"m\"\n    }\n  }\n}\n"
@@ -207,7 +210,7 @@ fn the_file_and_its_backup_are_private_and_a_link_stays_a_link() {
     symlink(&elsewhere, home.file()).unwrap();
     let mut draft = home.load().unwrap().draft();
     draft.set("gateway.port", &json!(1)).unwrap();
-    let Saved::Written {
+    let SavedConfig::Written {
         backup: Some(backup),
     } = draft.save(noon()).unwrap()
     else {

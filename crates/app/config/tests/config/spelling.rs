@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nanobot_config::{Finding, Severity};
+use nanobot_config::{ConfigFinding, ConfigSeverity};
 use serde_json::{Value, json};
 
 use crate::home::{AgentDefaults, Home, McpServer, Provider};
@@ -193,11 +193,11 @@ fn keys_of_the_python_program_are_notes_and_not_warnings() {
             "channels": {"slack": {"enabled": true}}}"#,
     );
     let config = home.load().unwrap();
-    let keys: Vec<(Severity, String)> = config
+    let keys: Vec<(ConfigSeverity, String)> = config
         .findings()
         .iter()
         .map(|finding| match finding {
-            Finding::NotRead { key, .. } => (finding.severity(), key.clone()),
+            ConfigFinding::NotRead { key, .. } => (finding.severity(), key.clone()),
             other => panic!("{other}"),
         })
         .collect();
@@ -209,7 +209,10 @@ fn keys_of_the_python_program_are_notes_and_not_warnings() {
         "agents.defaults.dream",
         "channels.slack",
     ];
-    assert_eq!(keys, expected.map(|key| (Severity::Note, key.to_owned())));
+    assert_eq!(
+        keys,
+        expected.map(|key| (ConfigSeverity::Note, key.to_owned()))
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use nanobot_channel::{Channel, ChannelError, Credential, SetupTask};
-use nanobot_config::Saved;
+use nanobot_config::SavedConfig;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -199,7 +199,7 @@ impl ChannelLogin {
             }
         }
         let backup = match draft.save(chrono::Utc::now())? {
-            Saved::Written { backup } => backup,
+            SavedConfig::Written { backup } => backup,
             _ => None,
         };
         Ok((config.paths().config_file.clone(), backup))

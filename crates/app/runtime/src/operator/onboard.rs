@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use nanobot_config::{Config, ImportReport, Saved};
+use nanobot_config::{Config, ImportReport, SavedConfig};
 use serde_json::{Value, json};
 
 use crate::assembly::assistant;
@@ -114,7 +114,7 @@ pub async fn onboard(
     let workspace = config.workspace()?;
     let created = assistant::prepare(&workspace)?;
     let (written, backup) = match saved {
-        Saved::Written { backup } => (true, backup),
+        SavedConfig::Written { backup } => (true, backup),
         _ => (false, None),
     };
     let config_file = config.paths().config_file.clone();

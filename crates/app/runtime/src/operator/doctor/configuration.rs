@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use nanobot_config::{Config, Severity as Weight};
+use nanobot_config::{Config, ConfigSeverity as Weight};
 
 use super::{Chart, Severity, data_dir};
 use crate::assembly::secrets;
