@@ -110,7 +110,7 @@ impl Bundle {
             TurnChoice::Number(number) => (Some(*number), None),
             TurnChoice::Id(id) => (None, Some(id.clone())),
         };
-        let file = File {
+        let file = BundleFile {
             format: FORMAT,
             program: self.program.clone(),
             session: self.options.session.clone(),
@@ -129,11 +129,11 @@ impl Bundle {
     /// # Errors
     /// Returns a [`BundleError`] if `text` is not a bundle of a supported format.
     pub fn from_json(text: &str) -> Result<Self, BundleError> {
-        let Format { format } = serde_json::from_str(text)?;
+        let BundleFormat { format } = serde_json::from_str(text)?;
         if format != FORMAT {
             return Err(BundleError::Format { found: format });
         }
-        let file: File = serde_json::from_str(text)?;
+        let file: BundleFile = serde_json::from_str(text)?;
         let turns = match (file.turn_number, file.turn_id) {
             (Some(number), _) => TurnChoice::Number(number),
             (None, Some(id)) => TurnChoice::Id(id),
@@ -177,12 +177,12 @@ fn redacted(record: &Record, redactor: &Redactor) -> Option<Record> {
 }
 
 #[derive(Deserialize)]
-struct Format {
+struct BundleFormat {
     format: u32,
 }
 
 #[derive(Serialize, Deserialize)]
-struct File {
+struct BundleFile {
     format: u32,
     program: String,
     session: SessionKey,
@@ -193,7 +193,7 @@ struct File {
     first_turn: u64,
     options: TurnOptions,
     tools: Vec<Tool>,
-    records: Vec<Line>,
+    records: Vec<BundleLine>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -234,16 +234,16 @@ impl From<Tool> for ToolSpec {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct BundleLine {
     seq: Seq,
     #[serde(flatten)]
-    step: Step,
+    step: StepLine,
 }
 
 /// The kinds of records that replays use.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Step {
+enum StepLine {
     Said {
         message: ChatMessage,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -264,31 +264,31 @@ enum Step {
     },
 }
 
-fn line(record: &Record) -> Option<Line> {
+fn line(record: &Record) -> Option<BundleLine> {
     let step = match &record.entry {
-        Entry::Message(entry) => Step::Said {
+        Entry::Message(entry) => StepLine::Said {
             message: (*entry.message).clone(),
             inbound: entry.inbound.clone(),
             runtime: entry.runtime.clone(),
             at: entry.at,
             extra: entry.extra.clone(),
         },
-        Entry::TurnEnded(end) => Step::TurnEnded(end.clone()),
-        Entry::Consolidated { upto } => Step::Consolidated { upto: *upto },
-        Entry::Reset => Step::Reset {},
-        Entry::Rewound { to } => Step::Rewound { to: *to },
+        Entry::TurnEnded(end) => StepLine::TurnEnded(end.clone()),
+        Entry::Consolidated { upto } => StepLine::Consolidated { upto: *upto },
+        Entry::Reset => StepLine::Reset {},
+        Entry::Rewound { to } => StepLine::Rewound { to: *to },
         Entry::Metadata(_) => return None,
     };
-    Some(Line {
+    Some(BundleLine {
         seq: record.seq,
         step,
     })
 }
 
-impl From<Line> for Record {
-    fn from(line: Line) -> Self {
+impl From<BundleLine> for Record {
+    fn from(line: BundleLine) -> Self {
         let entry = match line.step {
-            Step::Said {
+            StepLine::Said {
                 message,
                 inbound,
                 runtime,
@@ -301,10 +301,10 @@ impl From<Line> for Record {
                 at,
                 extra,
             }),
-            Step::TurnEnded(end) => Entry::TurnEnded(end),
-            Step::Consolidated { upto } => Entry::Consolidated { upto },
-            Step::Reset {} => Entry::Reset,
-            Step::Rewound { to } => Entry::Rewound { to },
+            StepLine::TurnEnded(end) => Entry::TurnEnded(end),
+            StepLine::Consolidated { upto } => Entry::Consolidated { upto },
+            StepLine::Reset {} => Entry::Reset,
+            StepLine::Rewound { to } => Entry::Rewound { to },
         };
         Self {
             seq: line.seq,

@@ -114,7 +114,7 @@ pub(crate) fn first_divergence(turn: &RecordedTurn<'_>, journal: &[Entry]) -> Op
             | Entry::Metadata(_) => {}
         }
     }
-    let missing = Step::default();
+    let missing = ComparedStep::default();
     (0..recorded.steps.len().max(now.steps.len())).find_map(|index| {
         let was = recorded.steps.get(index).unwrap_or(&missing);
         let is = now.steps.get(index).unwrap_or(&missing);
@@ -130,12 +130,12 @@ pub(crate) fn first_divergence(turn: &RecordedTurn<'_>, journal: &[Entry]) -> Op
 
 /// The compared aspects of a step. The default is a missing step.
 #[derive(Debug, Default)]
-struct Step {
+struct ComparedStep {
     role: &'static str,
     facets: Vec<(Difference, String)>,
 }
 
-impl Step {
+impl ComparedStep {
     fn difference(&self, other: &Self) -> Option<(Difference, String, String)> {
         if self.role != other.role {
             return Some((Difference::Role, self.summary(), other.summary()));
@@ -163,7 +163,7 @@ impl Step {
 
 #[derive(Debug, Default)]
 struct Steps {
-    steps: Vec<Step>,
+    steps: Vec<ComparedStep>,
     /// Ids of all calls so far, in order.
     calls: Vec<CallId>,
 }
@@ -208,7 +208,7 @@ impl Steps {
                 ]
             }
         };
-        self.steps.push(Step {
+        self.steps.push(ComparedStep {
             role: message.role(),
             facets,
         });
@@ -225,7 +225,7 @@ impl Steps {
             facets.push((Difference::Visible, end.visible.clone().unwrap_or_default()));
         }
         facets.push((Difference::Inbound, inbound.join(", ")));
-        self.steps.push(Step {
+        self.steps.push(ComparedStep {
             role: "end",
             facets,
         });

@@ -28,7 +28,7 @@ pub(crate) struct Script {
     answers: Vec<Vec<StreamEvent>>,
     /// The answer to model calls beyond the recorded ones; `None` if they fail.
     beyond: Option<Vec<StreamEvent>>,
-    calls: Vec<Call>,
+    calls: Vec<RecordedCall>,
     /// Messages sent in the middle of the turn, each with the number of answers before it.
     steering: Vec<(usize, MessageEntry)>,
     /// Numbers of messages after which the turn was interrupted and later resumed.
@@ -39,7 +39,7 @@ pub(crate) struct Script {
 }
 
 #[derive(Debug)]
-struct Call {
+struct RecordedCall {
     id: CallId,
     name: ToolName,
     result: Option<String>,
@@ -70,7 +70,7 @@ impl Script {
                         .answers
                         .push(events(said, entry.extra.get(CUT_KEY).map(Cut::of_stored)));
                     let calls = said.tool_calls.iter();
-                    script.calls.extend(calls.map(|call| Call {
+                    script.calls.extend(calls.map(|call| RecordedCall {
                         id: call.id.clone(),
                         name: call.name.clone(),
                         result: None,
@@ -161,7 +161,7 @@ impl Script {
             if tools.iter().any(|(spec, _)| spec.name == call.name) {
                 continue;
             }
-            let unknown = |other: &Call| {
+            let unknown = |other: &RecordedCall| {
                 other.name == call.name && other.result.as_deref() == Some(UNKNOWN_OUTCOME)
             };
             let effect = if self.calls.iter().any(unknown) {
@@ -192,7 +192,7 @@ impl Script {
         if text == UNKNOWN_OUTCOME && !self.interruptions.is_empty() {
             return ToolResult::error("Error: the call ran again");
         }
-        if is_checked && call.is_some_and(Call::was_refused) {
+        if is_checked && call.is_some_and(RecordedCall::was_refused) {
             return ToolResult::error("Error: the arguments are accepted now");
         }
         let text = without_repetition_note(text);
@@ -236,7 +236,7 @@ impl Script {
     }
 }
 
-impl Call {
+impl RecordedCall {
     /// Returns `true` if there was no such tool at the time.
     fn was_not_found(&self) -> bool {
         let told = format!("Error: Tool '{}' not found.", self.name);

@@ -93,7 +93,7 @@ pub(crate) fn without_files(entry: &MessageEntry) -> MessageEntry {
 
 /// Returns the turns of a log, in order.
 pub(crate) fn turns(records: &[Record]) -> Vec<RecordedTurn<'_>> {
-    let mut reader = Reader {
+    let mut reader = TurnReader {
         records,
         turns: Vec::new(),
         open: None,
@@ -105,20 +105,20 @@ pub(crate) fn turns(records: &[Record]) -> Vec<RecordedTurn<'_>> {
     reader.turns
 }
 
-struct Open {
+struct UnfinishedTurn {
     /// Index of the message that began it.
     opening: usize,
     /// `true` if its last message is a final answer.
     is_answered: bool,
 }
 
-struct Reader<'a> {
+struct TurnReader<'a> {
     records: &'a [Record],
     turns: Vec<RecordedTurn<'a>>,
-    open: Option<Open>,
+    open: Option<UnfinishedTurn>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TurnReader<'a> {
     fn take(&mut self, index: usize, entry: &'a Entry) {
         match entry {
             Entry::Message(message) if is_of_a_turn(message) => match &*message.message {
@@ -142,7 +142,7 @@ impl<'a> Reader<'a> {
             self.leave_open(index);
         }
         if self.open.is_none() {
-            self.open = Some(Open {
+            self.open = Some(UnfinishedTurn {
                 opening: index,
                 is_answered: false,
             });
@@ -150,7 +150,7 @@ impl<'a> Reader<'a> {
     }
 
     fn end(&mut self, index: usize, end: &'a TurnEnd) {
-        let Some(Open { opening, .. }) = self.open.take() else {
+        let Some(UnfinishedTurn { opening, .. }) = self.open.take() else {
             return;
         };
         let own = self.opening_of(end, opening..index);
@@ -162,7 +162,7 @@ impl<'a> Reader<'a> {
     }
 
     fn leave_open(&mut self, index: usize) {
-        if let Some(Open { opening, .. }) = self.open.take() {
+        if let Some(UnfinishedTurn { opening, .. }) = self.open.take() {
             self.push(opening, index, None);
         }
     }
