@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use async_trait::async_trait;
 use cargo_metadata::{DependencyKind, MetadataCommand};
 use nanobot_agent_core::{
-    AgentLoop, LoopSettings, Progress, TurnEngine, TurnIo, TurnOptions, TurnOutcome, TurnResult,
+    AgentLoop, LoopSettings, TurnEngine, TurnIo, TurnOptions, TurnOutcome, TurnProgress, TurnResult,
 };
 use nanobot_bus::{Bus as _, EventFeed, MemoryBus, SettleOutcome};
 use nanobot_config::{Environment, Paths};
@@ -275,7 +275,13 @@ async fn run_with(
     };
     let messages = vec![Arc::new(ChatMessage::user("go"))];
     let outcome = engine
-        .run(messages, Progress::default(), "trace".into(), options, io)
+        .run(
+            messages,
+            TurnProgress::default(),
+            "trace".into(),
+            options,
+            io,
+        )
         .await
         .unwrap();
     Ran {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use nanobot_agent_core::{
-    Agent, AgentParts, AgentSettings, ConsolidationSettings, TurnOptions, Untold,
+    Agent, AgentParts, AgentSettings, ConsolidationSettings, NoNotifier, TurnOptions,
 };
 use nanobot_bus::EventFeed;
 use nanobot_context::{ContextBuilder, ContextSettings};
@@ -215,7 +215,7 @@ async fn a_week_is_remembered_within_the_window_and_nothing_twice() {
         }
         if turn == TURNS / 2 {
             agent.reset(&session).await.unwrap();
-            agent.turn_published(&session, Arc::new(Untold));
+            agent.turn_published(&session, Arc::new(NoNotifier));
         }
         let is_measured = turn % 50 == 49;
         let estimated = if is_measured {
@@ -239,7 +239,7 @@ async fn a_week_is_remembered_within_the_window_and_nothing_twice() {
                 "turn {turn}: {estimated} for {counted}"
             );
         }
-        agent.turn_published(&session, Arc::new(Untold));
+        agent.turn_published(&session, Arc::new(NoNotifier));
         if turn % 10 < 7 {
             agent.settled().await;
         }

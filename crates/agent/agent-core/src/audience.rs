@@ -19,12 +19,12 @@ const ROOM: &str = "room";
 
 /// Determines the audience of a session.
 #[derive(Clone, Debug)]
-pub struct Audiences {
+pub struct AudienceLookup {
     sessions: Arc<dyn SessionStore>,
     divided: bool,
 }
 
-impl Audiences {
+impl AudienceLookup {
     /// Creates the lookup over `sessions`; `divided` is `true` if people and rooms have memory of
     /// their own. If it is `false`, no session is read.
     #[must_use]

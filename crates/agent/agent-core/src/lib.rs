@@ -68,19 +68,19 @@ pub use agent::{
     TurnRequest, UsageReport,
 };
 pub use agent_loop::{
-    AgentLoop, Command, CommandContext, CommandReply, CommandTable, DuplicateCommand, Judge,
-    LoopSettings, When,
+    AgentLoop, Command, CommandContext, CommandReply, CommandTable, CommandTiming,
+    DuplicateCommand, HeartbeatFilter, LoopSettings,
 };
-pub use audience::Audiences;
-pub use consolidation::{CompactReport, ConsolidationSettings, Teller, Untold};
+pub use audience::AudienceLookup;
+pub use consolidation::{CompactReport, ConsolidationSettings, NoNotifier, Notifier};
 pub use engine::{
-    Answered, Journal, Progress, RequestWatch, Steering, TurnEngine, TurnFacts, TurnIo,
-    TurnOptions, TurnOutcome, TurnResult,
+    AnsweredRequest, Journal, RequestObserver, Steering, TurnEngine, TurnFacts, TurnIo,
+    TurnOptions, TurnOutcome, TurnProgress, TurnResult,
 };
 pub use error::AgentError;
-pub use evidence::{Step, StepLog};
+pub use evidence::{StepLog, TurnStep};
 pub use message_tool::{MessageTool, Outbox, OutboxError};
-pub use place::SessionPlace;
+pub use place::SessionLocation;
 pub use prefix::{Miss, MissEvent, last_miss};
 pub use remember_tool::{RememberArguments, RememberTool};
 pub use search_tools::{MemorySearchTool, SearchArguments, SessionSearchTool};

@@ -1,3 +1,5 @@
 //! Marks that the engine leaves in recorded messages, for programs that read a session log back.
 
-pub use crate::engine::{CUT, CUT_KEY, Cut, FATAL_NOTE, UNKNOWN_OUTCOME, without_repetition_note};
+pub use crate::engine::{
+    CUT, CUT_KEY, FATAL_NOTE, Truncation, UNKNOWN_OUTCOME, without_repetition_note,
+};

@@ -22,7 +22,7 @@ const TOPIC: &str = ":topic:";
 /// The location of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct SessionPlace {
+pub struct SessionLocation {
     /// The channel instance.
     pub channel: ChannelName,
     /// The chat.
@@ -39,7 +39,7 @@ fn is_default(delivery: &DeliveryContext) -> bool {
     *delivery == DeliveryContext::default()
 }
 
-impl SessionPlace {
+impl SessionLocation {
     /// Returns the location from the metadata of a session, or else from its key. Returns `None` if
     /// the key names no chat.
     #[must_use]
@@ -67,7 +67,7 @@ impl SessionPlace {
     }
 }
 
-fn kept(metadata: &Map) -> Option<SessionPlace> {
+fn kept(metadata: &Map) -> Option<SessionLocation> {
     metadata
         .get(PLACE)
         .and_then(|value| serde_json::from_value(value.clone()).ok())
@@ -80,7 +80,7 @@ pub(crate) fn moved(metadata: &Map, facts: &TurnFacts) -> Option<Entry> {
         return None;
     }
     let before = kept(metadata);
-    let now = SessionPlace {
+    let now = SessionLocation {
         channel: facts.channel.clone(),
         chat_id: facts.chat_id.clone(),
         delivery: DeliveryContext {
@@ -92,7 +92,7 @@ pub(crate) fn moved(metadata: &Map, facts: &TurnFacts) -> Option<Entry> {
             .or_else(|| before.as_ref().and_then(|before| before.chat)),
     };
     if before
-        .or_else(|| SessionPlace::named_by(&facts.session))
+        .or_else(|| SessionLocation::named_by(&facts.session))
         .as_ref()
         == Some(&now)
     {
@@ -117,7 +117,7 @@ pub(crate) async fn find(sessions: &dyn SessionStore, message: &mut InboundMessa
     // Reads the metadata only.
     match sessions.read(&session, ReadFrom::Seq(Seq(u64::MAX))).await {
         Ok(view) => {
-            let place = SessionPlace::of(&session, &view.metadata);
+            let place = SessionLocation::of(&session, &view.metadata);
             if let Some(place) = place.filter(|place| place.chat_id == message.chat_id) {
                 message.delivery = place.delivery;
             }
@@ -196,8 +196,8 @@ mod tests {
             );
             metadata.extend(changes.unwrap_or_default());
         }
-        let place = SessionPlace::of(&"t:-1:x".into(), &metadata);
-        let expected = SessionPlace {
+        let place = SessionLocation::of(&"t:-1:x".into(), &metadata);
+        let expected = SessionLocation {
             channel: "t".into(),
             chat_id: "-1".into(),
             delivery: DeliveryContext::default(),
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn a_key_names_a_chat_and_a_topic() {
         let place = |key: &str| {
-            SessionPlace::of(&key.into(), &Map::new())
+            SessionLocation::of(&key.into(), &Map::new())
                 .map(|place| (place.chat_id, place.delivery.thread))
         };
         assert_eq!(

@@ -12,7 +12,7 @@ use nanobot_types::Effect;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::Audiences;
+use crate::AudienceLookup;
 
 /// Maximum number of attempts when others change the same memory at the same time.
 const TRIES: u32 = 8;
@@ -21,13 +21,13 @@ const TRIES: u32 = 8;
 #[derive(Debug)]
 pub struct RememberTool {
     memory: Arc<dyn MemoryStore>,
-    audiences: Audiences,
+    audiences: AudienceLookup,
 }
 
 impl RememberTool {
     /// Creates a tool that writes to `memory`.
     #[must_use]
-    pub fn new(memory: Arc<dyn MemoryStore>, audiences: Audiences) -> Self {
+    pub fn new(memory: Arc<dyn MemoryStore>, audiences: AudienceLookup) -> Self {
         Self { memory, audiences }
     }
 }

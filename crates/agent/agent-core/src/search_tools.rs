@@ -14,7 +14,7 @@ use nanobot_types::Effect;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::Audiences;
+use crate::AudienceLookup;
 
 /// Default number of results.
 const PLACES: usize = 8;
@@ -50,7 +50,7 @@ impl SearchArguments {
 #[derive(Debug)]
 pub struct MemorySearchTool {
     search: Arc<dyn MemorySearch>,
-    audiences: Audiences,
+    audiences: AudienceLookup,
     workspace: PathBuf,
 }
 
@@ -58,7 +58,7 @@ impl MemorySearchTool {
     /// Creates a tool that queries `search` and shows paths relative to `workspace`.
     pub fn new(
         search: Arc<dyn MemorySearch>,
-        audiences: Audiences,
+        audiences: AudienceLookup,
         workspace: impl Into<PathBuf>,
     ) -> Self {
         Self {
@@ -113,7 +113,7 @@ impl TypedTool for MemorySearchTool {
 #[derive(Debug)]
 pub struct SessionSearchTool {
     search: Arc<dyn SessionSearch>,
-    audiences: Audiences,
+    audiences: AudienceLookup,
     workspace: PathBuf,
 }
 
@@ -121,7 +121,7 @@ impl SessionSearchTool {
     /// Creates a tool that queries `search` and shows paths relative to `workspace`.
     pub fn new(
         search: Arc<dyn SessionSearch>,
-        audiences: Audiences,
+        audiences: AudienceLookup,
         workspace: impl Into<PathBuf>,
     ) -> Self {
         Self {

@@ -16,7 +16,7 @@ use nanobot_types::{
 use crate::turns::{RecordedTurn, without_files};
 use nanobot_agent_core::TurnOptions;
 use nanobot_agent_core::marks::{
-    CUT, CUT_KEY, Cut, FATAL_NOTE, UNKNOWN_OUTCOME, without_repetition_note,
+    CUT, CUT_KEY, FATAL_NOTE, Truncation, UNKNOWN_OUTCOME, without_repetition_note,
 };
 
 /// An answer without visible text; such answers are not recorded.
@@ -66,9 +66,10 @@ impl Script {
             match &*entry.message {
                 ChatMessage::Assistant(said) => {
                     interrupted = false;
-                    script
-                        .answers
-                        .push(events(said, entry.extra.get(CUT_KEY).map(Cut::of_stored)));
+                    script.answers.push(events(
+                        said,
+                        entry.extra.get(CUT_KEY).map(Truncation::of_stored),
+                    ));
                     let calls = said.tool_calls.iter();
                     script.calls.extend(calls.map(|call| RecordedCall {
                         id: call.id.clone(),
@@ -102,7 +103,7 @@ impl Script {
             .and_then(|end| end.visible.as_deref())
             .unwrap_or_default();
         if matches!(ended, Some(EndedAs::Replied | EndedAs::Suppressed)) {
-            let reason = Cut::of_reply(said).map_or(FinishReason::Stop, Cut::reason);
+            let reason = Truncation::of_reply(said).map_or(FinishReason::Stop, Truncation::reason);
             script.beyond = Some(vec![
                 StreamEvent::Text(SILENCE.to_owned()),
                 StreamEvent::Finished(reason),
@@ -254,7 +255,7 @@ impl RecordedCall {
 }
 
 /// Converts a recorded answer to the events of a model stream.
-fn events(said: &AssistantMessage, cut: Option<Cut>) -> Vec<StreamEvent> {
+fn events(said: &AssistantMessage, cut: Option<Truncation>) -> Vec<StreamEvent> {
     let mut events = Vec::new();
     events.extend(said.reasoning_content.clone().map(StreamEvent::Reasoning));
     events.extend(

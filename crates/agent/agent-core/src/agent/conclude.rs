@@ -4,7 +4,7 @@ use nanobot_session::{Entry, MessageEntry, ReadFrom, TurnEnd, TurnOutcome};
 use nanobot_types::TraceId;
 
 use super::log::SessionLog;
-use super::opening::Opening;
+use super::opening::TurnStart;
 use super::{Agent, TurnReport, report_again};
 use crate::AgentError;
 use crate::engine::TurnFacts;
@@ -25,14 +25,14 @@ impl Agent {
     ) -> Result<TurnReport, AgentError> {
         let _owner = self.locks.lock(&facts.session).await;
         let view = self.sessions.read(&facts.session, ReadFrom::Cursor).await?;
-        let (mut entries, inbound) = match Opening::of(&view, entry.inbound.as_ref()) {
-            Opening::Ended(end) => return Ok(report_again(trace, end)),
-            Opening::Fresh { mut repairs, .. } => {
+        let (mut entries, inbound) = match TurnStart::of(&view, entry.inbound.as_ref()) {
+            TurnStart::Ended(end) => return Ok(report_again(trace, end)),
+            TurnStart::Fresh { mut repairs, .. } => {
                 let inbound = entry.inbound.iter().cloned().collect();
                 repairs.push(Entry::Message(entry));
                 (repairs, inbound)
             }
-            Opening::Resumed(resumed) => {
+            TurnStart::Resumed(resumed) => {
                 let mut repairs = resumed.repairs;
                 repairs.extend(resumed.abandoned);
                 (repairs, resumed.inbound)

@@ -10,7 +10,7 @@ use nanobot_types::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::keeping::ObserverTeller;
+use super::keeping::ObserverNotifier;
 use super::{Agent, TurnReport, TurnRequest};
 use crate::engine::{Steering, TurnFacts};
 use crate::{AgentError, Observer, Signal};
@@ -130,7 +130,7 @@ impl Agent {
             steering: &mut steering,
         });
         let report = turn.await?;
-        self.turn_published(&session, Arc::new(ObserverTeller(observer)));
+        self.turn_published(&session, Arc::new(ObserverNotifier(observer)));
         Ok(report)
     }
 }

@@ -8,14 +8,14 @@ use nanobot_session::{Entry, ReadFrom, Seq, SessionView, TurnOutcome};
 use nanobot_types::{HEARTBEAT_SESSION, SessionKey};
 
 use super::Agent;
-use super::log::{Conversation, SessionLog};
+use super::log::{ConversationSize, SessionLog};
 use crate::consolidation::{Size, left_behind, old_messages, waits_in};
-use crate::{AgentError, CompactReport, Observer, Signal, Teller, Untold};
+use crate::{AgentError, CompactReport, NoNotifier, Notifier, Observer, Signal};
 
 impl Agent {
     /// Starts background summarisation if the conversation has outgrown the model's window. To be
     /// called after the end of a turn, or the reply to a command, is published. Returns at once.
-    pub fn turn_published(&self, session: &SessionKey, teller: Arc<dyn Teller>) {
+    pub fn turn_published(&self, session: &SessionKey, teller: Arc<dyn Notifier>) {
         self.consolidator.start(session, teller);
     }
 
@@ -30,7 +30,7 @@ impl Agent {
         let fixed = tools + sections.iter().map(|(_, tokens)| tokens).sum::<usize>();
         self.consolidator
             .note(session, fixed, Size::default(), false);
-        Ok(self.consolidator.compact(session, &Untold).await)
+        Ok(self.consolidator.compact(session, &NoNotifier).await)
     }
 
     /// Resumes, in the background, the summaries that earlier processes left unfinished in any
@@ -40,7 +40,7 @@ impl Agent {
             Ok(sessions) => sessions
                 .iter()
                 .filter(|session| waits_in(&session.metadata))
-                .for_each(|session| self.consolidator.resume(&session.key, Arc::new(Untold))),
+                .for_each(|session| self.consolidator.resume(&session.key, Arc::new(NoNotifier))),
             Err(error) => tracing::warn!(%error, "could not list unfinished summaries"),
         }
     }
@@ -53,7 +53,7 @@ impl Agent {
             .await
         {
             Ok(view) if waits_in(&view.metadata) => {
-                self.consolidator.resume(session, Arc::new(Untold));
+                self.consolidator.resume(session, Arc::new(NoNotifier));
             }
             Ok(_) => {}
             Err(error) => {
@@ -82,7 +82,7 @@ impl Agent {
     /// Records the size of a conversation after a turn. A failed turn is skipped, because it is no
     /// reason to call a model again.
     pub(super) fn note_size(&self, session: &SessionKey, log: &SessionLog, ended: TurnOutcome) {
-        let Conversation {
+        let ConversationSize {
             fixed, size, waits, ..
         } = log.conversation;
         if ended != TurnOutcome::Failed {
@@ -101,7 +101,7 @@ impl Agent {
         if !self.consolidator.must_make_room(&view, session) {
             return Ok(view);
         }
-        let teller = ObserverTeller(observer.clone());
+        let teller = ObserverNotifier(observer.clone());
         if let Err(error) = self.consolidator.make_room(session, &teller).await {
             tracing::warn!(%error, %session, "could not archive old messages");
         }
@@ -153,10 +153,10 @@ impl Agent {
 }
 
 /// Sends notices to the observer of a turn.
-pub(super) struct ObserverTeller(pub(super) Arc<dyn Observer>);
+pub(super) struct ObserverNotifier(pub(super) Arc<dyn Observer>);
 
 #[async_trait]
-impl Teller for ObserverTeller {
+impl Notifier for ObserverNotifier {
     async fn tell(&self, notice: String) {
         self.0.signal(Signal::Notice(notice));
     }

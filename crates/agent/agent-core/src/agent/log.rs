@@ -9,7 +9,7 @@ use nanobot_types::{ChannelName, ChatId, ChatMessage, SessionKey};
 
 use crate::consolidation::{Size, last_summary, waits};
 use crate::engine::{Journal, TurnFacts};
-use crate::evidence::{Step, TurnSteps};
+use crate::evidence::{TurnStep, TurnSteps};
 use crate::message_tool::{self, MessageTool};
 
 /// Maximum number of attempts to append when other processes write to the same session.
@@ -26,12 +26,12 @@ pub(super) struct SessionLog {
     ran_tools: bool,
     steps: TurnSteps,
     /// The conversation as the turn found it, plus what the turn adds.
-    pub(super) conversation: Conversation,
+    pub(super) conversation: ConversationSize,
 }
 
 /// The facts about a conversation that consolidation needs.
 #[derive(Debug, Default)]
-pub(super) struct Conversation {
+pub(super) struct ConversationSize {
     /// Summary of the messages that are no longer sent.
     pub(super) summary: Option<String>,
     /// `true` if something is waiting to be summarised.
@@ -42,7 +42,7 @@ pub(super) struct Conversation {
     pub(super) size: Size,
 }
 
-impl Conversation {
+impl ConversationSize {
     /// Reads the facts from a session log; the sizes stay zero.
     pub(super) fn of(view: &SessionView) -> Self {
         Self {
@@ -73,7 +73,7 @@ impl SessionLog {
             answered_here: false,
             ran_tools: false,
             steps: TurnSteps::default(),
-            conversation: Conversation::default(),
+            conversation: ConversationSize::default(),
         }
     }
 
@@ -149,7 +149,7 @@ impl Journal for SessionLog {
             .await
     }
 
-    fn under_way(&self, step: Step) {
+    fn under_way(&self, step: TurnStep) {
         self.steps.take(step);
     }
 }

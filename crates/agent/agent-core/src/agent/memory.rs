@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::Agent;
 use crate::engine::TurnFacts;
-use crate::{Audiences, audience};
+use crate::{AudienceLookup, audience};
 
 /// Minimum interval between checks for changes after turns that ran no tool. Such changes come from
 /// people who edit the files.
@@ -18,9 +18,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// Time of the last check for changes of memory.
 #[derive(Debug, Default)]
-pub(super) struct LastLook(Mutex<Option<Instant>>);
+pub(super) struct MemoryCheckTimer(Mutex<Option<Instant>>);
 
-impl LastLook {
+impl MemoryCheckTimer {
     /// Returns `true` if a check is due, and then resets the interval.
     fn is_due(&self) -> bool {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -35,7 +35,7 @@ impl LastLook {
 impl Agent {
     /// Returns the audience of a session, which determines whose memory may be used there.
     pub async fn audience(&self, session: &SessionKey) -> Audience {
-        Audiences::new(self.sessions.clone(), self.context.memory().is_divided())
+        AudienceLookup::new(self.sessions.clone(), self.context.memory().is_divided())
             .of(session)
             .await
     }

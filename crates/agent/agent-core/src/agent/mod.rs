@@ -45,16 +45,16 @@ pub use usage::UsageReport;
 
 use crate::consolidation::{ConsolidationSettings, Consolidator, ConsolidatorParts, Size};
 use crate::engine::{
-    Progress, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome, TurnResult,
+    Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome, TurnProgress, TurnResult,
 };
-use crate::evidence::{Step, TurnSteps};
+use crate::evidence::{TurnStep, TurnSteps};
 use crate::locks::KeyedLocks;
 use crate::place;
 use crate::prefix::{LogFacts, PrefixWatch};
 use crate::{AgentError, Observer, Subagents};
-use log::{Conversation, SessionLog};
-use memory::LastLook;
-use opening::{FreshSteering, Opening, Resumed};
+use log::{ConversationSize, SessionLog};
+use memory::MemoryCheckTimer;
+use opening::{FreshSteering, Resumed, TurnStart};
 use usage::Totals;
 
 /// Reply of a turn in which the model said nothing.
@@ -158,7 +158,7 @@ pub struct Agent {
     prefixes: PrefixWatch,
     consolidator: Arc<Consolidator>,
     subagents: Option<Arc<Subagents>>,
-    last_look: LastLook,
+    last_look: MemoryCheckTimer,
 }
 
 impl Agent {
@@ -203,7 +203,7 @@ impl Agent {
             prefixes,
             consolidator: Arc::new(consolidator),
             subagents: None,
-            last_look: LastLook::default(),
+            last_look: MemoryCheckTimer::default(),
         }
     }
 
@@ -276,19 +276,19 @@ impl Agent {
         let Ok(_permit) = self.permits.acquire().await else {
             return Err(AgentError::Interrupted);
         };
-        steps.take(Step::Opening);
+        steps.take(TurnStep::Opening);
         self.consolidator.calibrator().load().await;
         let view = self.sessions.read(&session, ReadFrom::Cursor).await?;
         let view = self.make_room(&session, view, &request.observer).await?;
         let view = self.shorten_heartbeat(&session, view).await?;
         let mut log =
             SessionLog::new(self.sessions.clone(), &request.facts, view.head).noting(steps);
-        log.conversation = Conversation::of(&view);
+        log.conversation = ConversationSize::of(&view);
         let said = LogFacts::of(&view, &request.entry.at);
         let trace = request.trace.clone();
-        let report = match Opening::of(&view, request.entry.inbound.as_ref()) {
-            Opening::Ended(end) => return Ok(report_again(trace, end)),
-            Opening::Fresh {
+        let report = match TurnStart::of(&view, request.entry.inbound.as_ref()) {
+            TurnStart::Ended(end) => return Ok(report_again(trace, end)),
+            TurnStart::Fresh {
                 mut repairs,
                 messages,
             } => {
@@ -301,7 +301,7 @@ impl Agent {
                 self.begin(&mut log, (view, said), repairs, messages, request)
                     .await?
             }
-            Opening::Resumed(resumed) => {
+            TurnStart::Resumed(resumed) => {
                 tracing::info!(session = %session, trace = %trace, "resuming an interrupted turn");
                 self.go_on(&mut log, (view, said), resumed, request).await?
             }
@@ -328,8 +328,14 @@ impl Agent {
         messages.push(request.entry.sent());
         repairs.push(Entry::Message(request.entry.clone()));
         log.append(repairs).await?;
-        self.run_engine(log, read, (messages, Progress::default()), taken, request)
-            .await
+        self.run_engine(
+            log,
+            read,
+            (messages, TurnProgress::default()),
+            taken,
+            request,
+        )
+        .await
     }
 
     async fn go_on(
@@ -367,7 +373,7 @@ impl Agent {
         &self,
         log: &mut SessionLog,
         (view, said): (SessionView, LogFacts),
-        (messages, progress): (Vec<Arc<ChatMessage>>, Progress),
+        (messages, progress): (Vec<Arc<ChatMessage>>, TurnProgress),
         taken: Vec<MessageId>,
         request: TurnRequest<'_>,
     ) -> Result<TurnReport, AgentError> {

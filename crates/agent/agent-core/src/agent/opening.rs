@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use nanobot_session::{Entry, InboundStatus, MessageEntry, OpenTurn, SessionView, TurnEnd, replay};
 use nanobot_types::{ChatMessage, MessageId};
 
-use crate::engine::{Progress, Steering};
+use crate::engine::{Steering, TurnProgress};
 
 /// The state of a turn in the log before it runs.
-pub(super) enum Opening {
+pub(super) enum TurnStart {
     /// It has ended; the end itself is `None` once the log no longer shows it.
     Ended(Option<TurnEnd>),
     /// It is new.
@@ -33,7 +33,7 @@ pub(super) struct Resumed {
     /// The steps taken so far.
     pub(super) steps: Vec<Arc<ChatMessage>>,
     /// The calls made so far.
-    pub(super) progress: Progress,
+    pub(super) progress: TurnProgress,
     /// Its final reply, if only its end is missing.
     pub(super) reply: Option<String>,
     /// Journal ids of the messages it took in.
@@ -42,7 +42,7 @@ pub(super) struct Resumed {
     pub(super) abandoned: Vec<Entry>,
 }
 
-impl Opening {
+impl TurnStart {
     /// Looks up the message that begins the turn.
     pub(super) fn of(view: &SessionView, inbound: Option<&MessageId>) -> Self {
         if let Some(InboundStatus::Ended(end)) = inbound.map(|id| view.recorded(id)) {
@@ -96,7 +96,7 @@ impl Resumed {
             repairs,
             messages,
             steps: steps.collect(),
-            progress: Progress {
+            progress: TurnProgress {
                 model_calls: u32::try_from(open.model_calls).unwrap_or(u32::MAX),
                 tool_calls: u32::try_from(open.tool_calls).unwrap_or(u32::MAX),
                 pending: open.pending,

@@ -14,10 +14,10 @@ const REMEMBERED: usize = 1024;
 
 /// Tokens since the program started.
 #[derive(Debug, Default)]
-pub(super) struct Totals(Mutex<Counted>);
+pub(super) struct Totals(Mutex<TokenCounts>);
 
 #[derive(Debug, Default)]
-struct Counted {
+struct TokenCounts {
     all: Usage,
     by_session: HashMap<SessionKey, Tokens>,
 }
@@ -55,7 +55,7 @@ impl Totals {
         self.lock().all
     }
 
-    fn lock(&self) -> MutexGuard<'_, Counted> {
+    fn lock(&self) -> MutexGuard<'_, TokenCounts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,15 +9,15 @@ use nanobot_types::InboundMessage;
 use tokio::sync::SemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
-use super::pump::{Shared, turn_of};
+use super::pump::{LoopState, turn_of};
 use crate::StepLog;
-use crate::evidence::{Step, TurnSteps};
+use crate::evidence::{TurnStep, TurnSteps};
 
 /// Permission to handle a message.
 #[expect(dead_code, reason = "held until the message is handled")]
-pub(super) struct Admitted<'a>(Option<SemaphorePermit<'a>>);
+pub(super) struct AdmittedMessage<'a>(Option<SemaphorePermit<'a>>);
 
-impl Shared {
+impl LoopState {
     /// Returns the step notes of the turn that a message begins.
     pub(super) fn steps_of(&self, message: &InboundMessage) -> TurnSteps {
         TurnSteps::of(self.evidence.as_ref(), &turn_of(message))
@@ -57,16 +57,16 @@ impl Shared {
         &self,
         message: &InboundMessage,
         stopped: &CancellationToken,
-    ) -> Option<Admitted<'_>> {
+    ) -> Option<AdmittedMessage<'_>> {
         let Some(evidence) = &self.evidence else {
-            return Some(Admitted(None));
+            return Some(AdmittedMessage(None));
         };
         let turn = turn_of(message);
         tokio::select! {
             biased;
             () = self.closing.cancelled() => None,
-            () = stopped.cancelled() => Some(Admitted(None)),
-            alone = evidence.admit(&turn) => Some(Admitted(alone)),
+            () = stopped.cancelled() => Some(AdmittedMessage(None)),
+            alone = evidence.admit(&turn) => Some(AdmittedMessage(alone)),
         }
     }
 
@@ -83,7 +83,7 @@ impl Shared {
         delivery
             .settle(SettleOutcome::Extend(Duration::ZERO))
             .await?;
-        self.steps_of(&delivery.message).take(Step::Opening);
+        self.steps_of(&delivery.message).take(TurnStep::Opening);
         Ok(())
     }
 

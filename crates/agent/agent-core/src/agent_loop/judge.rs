@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 /// Decides whether the reply of a heartbeat is sent to the user.
 #[async_trait]
-pub trait Judge: Send + Sync + std::fmt::Debug {
+pub trait HeartbeatFilter: Send + Sync + std::fmt::Debug {
     /// Returns the text to send, based on the `answer` to `task`, or `None` to send nothing. May be
     /// called again for the same answer after a crash.
     async fn worth_telling(&self, task: &str, answer: &str) -> Option<String>;

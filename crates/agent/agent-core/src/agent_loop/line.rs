@@ -13,13 +13,13 @@ use nanobot_types::MessageId;
 #[derive(Debug, Default)]
 pub(super) struct WaitingLine {
     tickets: HashMap<MessageId, u64>,
-    waiting: BTreeMap<u64, Waiting>,
+    waiting: BTreeMap<u64, WaitingMessage>,
     next_ticket: u64,
     comings: u64,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct WaitingMessage {
     id: MessageId,
     /// Arrival count at its last arrival.
     came: u64,
@@ -58,7 +58,7 @@ impl WaitingLine {
             self.tickets.insert(id.clone(), self.next_ticket);
             self.waiting.insert(
                 self.next_ticket,
-                Waiting {
+                WaitingMessage {
                     id: id.clone(),
                     came: self.comings,
                 },

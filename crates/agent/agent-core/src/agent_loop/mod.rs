@@ -15,8 +15,10 @@ mod subagent;
 
 use std::time::Duration;
 
-pub use commands::{Command, CommandContext, CommandReply, CommandTable, DuplicateCommand, When};
-pub use judge::Judge;
+pub use commands::{
+    Command, CommandContext, CommandReply, CommandTable, CommandTiming, DuplicateCommand,
+};
+pub use judge::HeartbeatFilter;
 pub use pump::AgentLoop;
 
 /// Settings of the loop.

@@ -15,9 +15,9 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::commands::{Command, CommandContext, CommandReply, CommandTable, Parsed, When};
-use super::lane::{Lane, LaneHandle, Queued, Refusal};
-use super::{Judge, LoopSettings};
+use super::commands::{Command, CommandContext, CommandReply, CommandTable, CommandTiming, Parsed};
+use super::lane::{Lane, LaneHandle, LaneRefusal, Queued};
+use super::{HeartbeatFilter, LoopSettings};
 use crate::error::chain;
 use crate::{Agent, AgentError, StepLog, SubagentTask};
 
@@ -30,17 +30,17 @@ const COMMANDS_AT_WORK: usize = 16;
 /// Routes messages from a bus to turns of an agent, and replies back.
 #[derive(Debug)]
 pub struct AgentLoop {
-    shared: Arc<Shared>,
+    shared: Arc<LoopState>,
 }
 
 /// State shared by the pump and its lanes.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct LoopState {
     pub(super) agent: Arc<Agent>,
     pub(super) bus: Arc<dyn Bus>,
     pub(super) ledger: Arc<dyn Ledger>,
     pub(super) commands: CommandTable,
-    pub(super) judge: Option<Arc<dyn Judge>>,
+    pub(super) judge: Option<Arc<dyn HeartbeatFilter>>,
     pub(super) settings: LoopSettings,
     /// Notes of the steps under way, as evidence after a crash.
     pub(super) evidence: Option<Arc<StepLog>>,
@@ -77,9 +77,9 @@ impl AgentLoop {
         ledger: Arc<dyn Ledger>,
         settings: LoopSettings,
         commands: CommandTable,
-        judge: Option<Arc<dyn Judge>>,
+        judge: Option<Arc<dyn HeartbeatFilter>>,
     ) -> Self {
-        let shared = Shared {
+        let shared = LoopState {
             agent,
             bus,
             ledger,
@@ -133,7 +133,7 @@ impl AgentLoop {
                     None => break,
                 },
             };
-            Shared::route(&self.shared, delivery).await;
+            LoopState::route(&self.shared, delivery).await;
         }
         self.shared.closing.cancel();
         self.shared.tasks.close();
@@ -156,7 +156,7 @@ impl AgentLoop {
     }
 }
 
-impl Shared {
+impl LoopState {
     async fn route(shared: &Arc<Self>, delivery: Delivery<InboundMessage>) {
         if let Some(task) = SubagentTask::of(&delivery.message) {
             return Self::take_task(shared, task, delivery).await;
@@ -164,12 +164,12 @@ impl Shared {
         let session = delivery.message.session_key();
         let answer = match shared.commands.read(&delivery.message) {
             Parsed::Command { command, arguments } => match command.when() {
-                When::Now => {
+                CommandTiming::Now => {
                     let (command, arguments) = (command.clone(), arguments.to_owned());
                     return Self::act_now(shared, command, arguments, session, delivery).await;
                 }
-                When::InLane => return Self::enqueue(shared, session, delivery).await,
-                When::InLaneAfterStop => {
+                CommandTiming::InLane => return Self::enqueue(shared, session, delivery).await,
+                CommandTiming::InLaneAfterStop => {
                     // It runs after the current turn, so stop that first.
                     shared.abandon(&session);
                     return Self::enqueue(shared, session, delivery).await;
@@ -296,7 +296,7 @@ impl Shared {
             });
             lane.offer(delivery)
         };
-        let Some(Refusal {
+        let Some(LaneRefusal {
             delivery,
             is_first,
             lanes_before,
@@ -343,7 +343,7 @@ impl Shared {
         self.stop_lane(session) + subagents
     }
 
-    /// Stops a session as [`Shared::stop`] does, and keeps results of its subagents out of its next
+    /// Stops a session as [`LoopState::stop`] does, and keeps results of its subagents out of its next
     /// conversation.
     fn abandon(&self, session: &SessionKey) {
         if let Some(subagents) = self.agent.subagents() {

@@ -13,7 +13,7 @@ use nanobot_session::TurnOutcome;
 use nanobot_types::InboundMessage;
 use tokio_util::sync::CancellationToken;
 
-use super::pump::Shared;
+use super::pump::LoopState;
 use crate::AgentError;
 use crate::error::chain;
 use crate::subagent::{SubagentEnd, SubagentTask, Subagents, reported_by};
@@ -22,7 +22,7 @@ use crate::subagent::{SubagentEnd, SubagentTask, Subagents, reported_by};
 const LONGEST_BACK_OFF: u32 = 6;
 
 /// A task and the state of its attempts.
-struct Held {
+struct HeldTask {
     task: SubagentTask,
     delivery: Delivery<InboundMessage>,
     stopped: CancellationToken,
@@ -33,7 +33,7 @@ struct Held {
 }
 
 /// The result of an attempt.
-enum Tried {
+enum AttemptResult {
     /// The task is settled, or the ledger redelivers it at the next start.
     Done,
     /// The task could not be recorded; that does not count as an attempt.
@@ -42,7 +42,7 @@ enum Tried {
     Failed,
 }
 
-impl Shared {
+impl LoopState {
     /// Accepts the task of a subagent.
     pub(super) async fn take_task(
         shared: &Arc<Self>,
@@ -54,7 +54,7 @@ impl Shared {
         };
         let stopped = subagents.enter(&task);
         let attempt = delivery.attempt;
-        let mut held = Held {
+        let mut held = HeldTask {
             task,
             delivery,
             stopped,
@@ -91,7 +91,7 @@ impl Shared {
     }
 
     /// Retries until the task is done, with exponential backoff.
-    async fn work_on(&self, subagents: &Subagents, held: &mut Held) {
+    async fn work_on(&self, subagents: &Subagents, held: &mut HeldTask) {
         let mut failures: u32 = 0;
         loop {
             let tried = AssertUnwindSafe(self.try_task(subagents, held))
@@ -99,13 +99,13 @@ impl Shared {
                 .await;
             let tried = tried.unwrap_or_else(|_panic| {
                 tracing::error!(subagent = held.task.id, "working on a task panicked");
-                Tried::Failed
+                AttemptResult::Failed
             });
             self.step_over(&held.delivery.message);
             let first = match tried {
-                Tried::Done => return,
-                Tried::Blocked => self.settings.full_pause,
-                Tried::Failed => {
+                AttemptResult::Done => return,
+                AttemptResult::Blocked => self.settings.full_pause,
+                AttemptResult::Failed => {
                     self.count_failure(&held.delivery).await;
                     held.attempt = held.attempt.saturating_add(1);
                     held.begun = false;
@@ -127,7 +127,7 @@ impl Shared {
         }
     }
 
-    async fn try_task(&self, subagents: &Subagents, held: &mut Held) -> Tried {
+    async fn try_task(&self, subagents: &Subagents, held: &mut HeldTask) -> AttemptResult {
         match self.count_crash(&held.delivery).await {
             Ok(crashes) => held.attempt = held.attempt.saturating_add(crashes),
             // A person settled the task; this is handled below, when it begins.
@@ -145,10 +145,10 @@ impl Shared {
         } else {
             let message = &held.delivery.message;
             let Some(_admitted) = self.admit(message, &held.stopped).await else {
-                return Tried::Done;
+                return AttemptResult::Done;
             };
             let Some(seat) = subagents.seat(&held.stopped, &self.closing).await else {
-                return Tried::Done;
+                return AttemptResult::Done;
             };
             if !held.begun && seat.is_some() {
                 match self.begin(&held.delivery).await {
@@ -187,13 +187,13 @@ impl Shared {
     async fn bring(
         &self,
         subagents: &Subagents,
-        held: &Held,
+        held: &HeldTask,
         end: Result<SubagentEnd, AgentError>,
-    ) -> Tried {
+    ) -> AttemptResult {
         let task = &held.task;
         let end = match end {
             Ok(end) => end,
-            Err(AgentError::Interrupted) => return Tried::Done,
+            Err(AgentError::Interrupted) => return AttemptResult::Done,
             Err(error) => return failed(task, &error),
         };
         let is_on_the_way = if subagents.is_awaited(task) {
@@ -220,15 +220,15 @@ impl Shared {
             subagents.answered(&task.id);
             self.tell_end(&held.delivery.message, &task.parent);
         }
-        Tried::Done
+        AttemptResult::Done
     }
 }
 
-fn failed(task: &SubagentTask, error: &AgentError) -> Tried {
+fn failed(task: &SubagentTask, error: &AgentError) -> AttemptResult {
     tracing::error!(error = %chain(error), subagent = task.id, "could not record a task");
     if error.is_transient() {
-        Tried::Blocked
+        AttemptResult::Blocked
     } else {
-        Tried::Failed
+        AttemptResult::Failed
     }
 }

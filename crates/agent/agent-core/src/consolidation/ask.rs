@@ -11,7 +11,7 @@ use nanobot_provider::{ChatRequest, Generation, ToolChoice, handed_over};
 use nanobot_types::{ChatMessage, Effect, LlmResponse, ModelId, ToolSource, ToolSpec, Transcript};
 use serde_json::{Value, json};
 
-use super::pieces::Piece;
+use super::pieces::TranscriptPiece;
 
 /// The tool with which the model returns its summary.
 const SAVE_MEMORY: &str = "save_memory";
@@ -39,7 +39,7 @@ pub(super) struct Summary {
 pub(super) fn request(
     facts: &str,
     is_whole: bool,
-    part: &[Piece],
+    part: &[TranscriptPiece],
     choice: ToolChoice,
 ) -> ChatRequest {
     let facts = if facts.trim().is_empty() {

@@ -9,7 +9,7 @@ use nanobot_types::ChatMessage;
 
 /// The amount that has to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Need {
+pub(super) struct Removal {
     /// Estimated tokens to remove.
     pub(super) tokens: usize,
     /// Minimum number of newest messages to keep.
@@ -36,7 +36,7 @@ pub(crate) fn size(view: &SessionView) -> Size {
 /// Returns the position before which messages leave, and the tokens they take. This is the first
 /// position before a person's message at which enough has left, or else the last possible one.
 /// Returns `None` if nothing may leave.
-pub(super) fn boundary(view: &SessionView, need: Need) -> Option<(Seq, usize)> {
+pub(super) fn boundary(view: &SessionView, need: Removal) -> Option<(Seq, usize)> {
     let total = size(view).messages;
     let open = replay(view).open_turn.map(|turn| turn.began);
     let (mut before, mut removed, mut last, mut enough) = (0, 0, None, None);
@@ -75,7 +75,7 @@ pub(super) fn backlog(view: &SessionView) -> Option<Seq> {
 pub(crate) fn old_messages(view: &SessionView, kept: usize) -> Option<Seq> {
     boundary(
         view,
-        Need {
+        Removal {
             tokens: usize::MAX,
             kept,
         },
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn enough_leaves_and_the_newest_stay() {
         let view = view(6);
-        let at = |tokens, kept| boundary(&view, Need { tokens, kept }).map(|(Seq(seq), _)| seq);
+        let at = |tokens, kept| boundary(&view, Removal { tokens, kept }).map(|(Seq(seq), _)| seq);
         assert_eq!(
             at(1, 2),
             Some(2),
@@ -167,7 +167,7 @@ mod tests {
         view.head = view.head.next();
         let (upto, _) = boundary(
             &view,
-            Need {
+            Removal {
                 tokens: usize::MAX,
                 kept: 1,
             },
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(
             boundary(
                 &view,
-                Need {
+                Removal {
                     tokens: usize::MAX,
                     kept: 0
                 }

@@ -34,7 +34,7 @@ use tokio_util::task::TaskTracker;
 
 pub use report::CompactReport;
 pub use settings::ConsolidationSettings;
-pub use tell::{Teller, Untold};
+pub use tell::{NoNotifier, Notifier};
 
 pub(crate) use choose::{Size, old_messages, size};
 pub(crate) use state::{last_summary, left_behind, waits, waits_in};
@@ -57,7 +57,7 @@ const FULL: usize = 8;
 
 /// Facts about a session, remembered since its last turn.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct SessionEstimate {
     /// Tokens of system prompt and tools.
     fixed: usize,
     /// `true` if there is something to summarise.
@@ -77,7 +77,7 @@ pub(crate) struct Consolidator {
     closing: CancellationToken,
     permits: Semaphore,
     running: Mutex<HashSet<SessionKey>>,
-    known: Mutex<HashMap<SessionKey, Known>>,
+    known: Mutex<HashMap<SessionKey, SessionEstimate>>,
     /// Held while the consolidation state of a session is changed.
     states: KeyedLocks,
     /// Models that do not support a forced tool choice.
@@ -96,7 +96,7 @@ pub(crate) struct ConsolidatorParts {
 
 /// The extent of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Aim {
+enum SummaryExtent {
     /// Summarise what must leave.
     Due,
     /// Summarise everything that may leave.
@@ -169,7 +169,7 @@ impl Consolidator {
         if known.len() >= REMEMBERED && !known.contains_key(session) {
             known.retain(|_, known| known.due);
         }
-        known.insert(session.clone(), Known { fixed, due });
+        known.insert(session.clone(), SessionEstimate { fixed, due });
     }
 
     fn is_full(&self, session: &SessionKey, fixed: usize, size: Size) -> bool {
@@ -200,7 +200,7 @@ impl Consolidator {
     }
 
     /// Starts to summarise a session in the background if there is something to summarise.
-    pub(crate) fn start(self: &Arc<Self>, session: &SessionKey, teller: Arc<dyn Teller>) {
+    pub(crate) fn start(self: &Arc<Self>, session: &SessionKey, teller: Arc<dyn Notifier>) {
         let is_due = self
             .known()
             .get_mut(session)
@@ -210,14 +210,14 @@ impl Consolidator {
         }
         let (this, session) = (Arc::clone(self), session.clone());
         self.tasks.spawn(async move {
-            let report = this.run(&session, Aim::Due, &*teller).await;
+            let report = this.run(&session, SummaryExtent::Due, &*teller).await;
             tracing::info!(%session, messages = report.messages, trouble = report.trouble, "summarised a conversation");
             this.calibrator.save().await;
         });
     }
 
     /// Resumes the unfinished summaries that the log of a session shows.
-    pub(crate) fn resume(self: &Arc<Self>, session: &SessionKey, teller: Arc<dyn Teller>) {
+    pub(crate) fn resume(self: &Arc<Self>, session: &SessionKey, teller: Arc<dyn Notifier>) {
         if !self.settings.enabled {
             return;
         }
@@ -230,8 +230,12 @@ impl Consolidator {
     }
 
     /// Summarises everything that may leave the conversation of a session.
-    pub(crate) async fn compact(&self, session: &SessionKey, teller: &dyn Teller) -> CompactReport {
-        self.run(session, Aim::Everything, teller).await
+    pub(crate) async fn compact(
+        &self,
+        session: &SessionKey,
+        teller: &dyn Notifier,
+    ) -> CompactReport {
+        self.run(session, SummaryExtent::Everything, teller).await
     }
 
     /// Waits until no summary is running. After `grace`, running summaries end as soon as possible
@@ -270,7 +274,7 @@ impl Consolidator {
             .contains(session)
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<SessionKey, Known>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<SessionKey, SessionEstimate>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -313,7 +317,7 @@ impl Consolidator {
     async fn next(
         &self,
         session: &SessionKey,
-        aim: Aim,
+        aim: SummaryExtent,
     ) -> Result<Option<state::Chunk>, SessionError> {
         // Chunks that were noted earlier are found without reading the conversation.
         match self.next_of(session, aim, STATE).await? {
@@ -325,7 +329,7 @@ impl Consolidator {
     async fn next_of(
         &self,
         session: &SessionKey,
-        aim: Aim,
+        aim: SummaryExtent,
         from: ReadFrom,
     ) -> Result<Option<state::Chunk>, SessionError> {
         self.change(session, from, |view, pending| {
@@ -355,7 +359,7 @@ impl Consolidator {
         .await
     }
 
-    fn choose(&self, session: &SessionKey, view: &SessionView, aim: Aim) -> Option<Seq> {
+    fn choose(&self, session: &SessionKey, view: &SessionView, aim: SummaryExtent) -> Option<Seq> {
         if view.is_partial() {
             return choose::backlog(view);
         }
@@ -365,7 +369,7 @@ impl Consolidator {
             .map_or(USUAL_PROMPT, |known| known.fixed);
         let size = size(view);
         let kept = self.settings.kept();
-        let everything = choose::Need {
+        let everything = choose::Removal {
             tokens: usize::MAX,
             kept,
         };
@@ -373,14 +377,14 @@ impl Consolidator {
             .settings
             .memory_window
             .is_some_and(|window| size.messages > window);
-        if aim == Aim::Everything || too_many {
+        if aim == SummaryExtent::Everything || too_many {
             return choose::boundary(view, everything).map(|(upto, _)| upto);
         }
         if !self.is_full(session, fixed, size) {
             return None;
         }
         let room = self.room(session, fixed);
-        let need = choose::Need {
+        let need = choose::Removal {
             tokens: size.tokens.saturating_sub(room / 2).max(1),
             kept,
         };

@@ -16,7 +16,7 @@ const RESULT: usize = 1_500;
 
 /// A piece of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct TranscriptPiece {
     pub(super) text: String,
     /// Time of the message.
     pub(super) at: Timestamp,
@@ -25,7 +25,7 @@ pub(super) struct Piece {
 }
 
 /// Returns the pieces of a chunk that are not summarised yet.
-pub(super) fn pieces(view: &SessionView, chunk: &Chunk) -> Vec<Piece> {
+pub(super) fn pieces(view: &SessionView, chunk: &Chunk) -> Vec<TranscriptPiece> {
     let mut pieces = Vec::new();
     for record in view.standing() {
         let seq = record.seq.0;
@@ -51,7 +51,7 @@ pub(super) fn pieces(view: &SessionView, chunk: &Chunk) -> Vec<Piece> {
                 }
             };
             if (Position { seq, piece: index }) >= chunk.done {
-                pieces.push(Piece {
+                pieces.push(TranscriptPiece {
                     text,
                     at: entry.at,
                     done,

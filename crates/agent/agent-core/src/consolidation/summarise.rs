@@ -9,10 +9,10 @@ use nanobot_types::{Event, FinishReason, LlmResponse, TraceId};
 
 use super::Consolidator;
 use super::ask::{self, Summary};
-use super::pieces::Piece;
+use super::pieces::TranscriptPiece;
 use super::state::{Flush, Rewrite};
-use super::tell::Trouble;
-use super::work::Run;
+use super::tell::MemoryProblem;
+use super::work::ConsolidationRun;
 use crate::error::chain;
 
 /// Estimated tokens of the instructions and the tool.
@@ -28,8 +28,8 @@ impl Consolidator {
     /// Summarises the beginning of `rest`. The error is the reason why that failed.
     pub(super) async fn summarise(
         &self,
-        run: &mut Run<'_>,
-        rest: &[Piece],
+        run: &mut ConsolidationRun<'_>,
+        rest: &[TranscriptPiece],
     ) -> Result<Flush, String> {
         let memory = self.context.memory();
         let mut facts = memory
@@ -63,7 +63,7 @@ impl Consolidator {
             let rewrite = if now.revision == facts.revision {
                 self.rewrite(run, &facts, is_whole, &summary).await
             } else {
-                self.tell(run, &Trouble::Changed).await;
+                self.tell(run, &MemoryProblem::Changed).await;
                 None
             };
             return Ok(Flush {
@@ -78,7 +78,7 @@ impl Consolidator {
 
     /// Returns as much of the facts as the model can read and give back, and `true` if that is all
     /// of them.
-    fn shown<'t>(&self, run: &Run<'_>, facts: &'t str) -> (&'t str, bool) {
+    fn shown<'t>(&self, run: &ConsolidationRun<'_>, facts: &'t str) -> (&'t str, bool) {
         let budget = self.budget(run.session).min(UNLIMITED);
         let limit = (budget / 4).min(self.settings().max_output / 4 * 3);
         let tokens = estimate_tokens(facts);
@@ -96,18 +96,18 @@ impl Consolidator {
     /// Returns as many pieces as fit into one request, at least one.
     fn part<'p>(
         &self,
-        run: &Run<'_>,
-        rest: &'p [Piece],
+        run: &ConsolidationRun<'_>,
+        rest: &'p [TranscriptPiece],
         facts: usize,
         overflows: u32,
-    ) -> &'p [Piece] {
+    ) -> &'p [TranscriptPiece] {
         let budget = self.budget(run.session).min(UNLIMITED);
         let limit = (budget / 4 * 3)
             .saturating_sub(facts + INSTRUCTIONS)
             .max(budget / 5)
             >> overflows;
         let mut tokens = 0;
-        let fits = |piece: &&Piece| {
+        let fits = |piece: &&TranscriptPiece| {
             tokens += estimate_tokens(&piece.text) + 1;
             tokens <= limit
         };
@@ -118,7 +118,7 @@ impl Consolidator {
     /// Asks the model, with a forced tool choice if the model supports that.
     async fn ask(
         &self,
-        run: &Run<'_>,
+        run: &ConsolidationRun<'_>,
         request: impl Fn(ToolChoice) -> ChatRequest,
     ) -> Result<LlmResponse, String> {
         let model = self.model();
@@ -144,7 +144,11 @@ impl Consolidator {
         Ok(response)
     }
 
-    async fn call(&self, run: &Run<'_>, request: ChatRequest) -> Result<LlmResponse, String> {
+    async fn call(
+        &self,
+        run: &ConsolidationRun<'_>,
+        request: ChatRequest,
+    ) -> Result<LlmResponse, String> {
         let trace = TraceId::from(format!("summary of {}", run.session));
         let context = CallContext {
             trace: trace.clone(),
@@ -168,14 +172,14 @@ impl Consolidator {
     /// Returns the new facts; `None` if they stay as they are.
     async fn rewrite(
         &self,
-        run: &mut Run<'_>,
+        run: &mut ConsolidationRun<'_>,
         facts: &Facts,
         is_whole: bool,
         summary: &Summary,
     ) -> Option<Rewrite> {
         let text = summary.facts.trim();
         if !is_whole {
-            self.tell(run, &Trouble::TooLong).await;
+            self.tell(run, &MemoryProblem::TooLong).await;
             return None;
         }
         // Models return an empty text if they have nothing to add.
@@ -183,7 +187,7 @@ impl Consolidator {
             return None;
         }
         if loses_too_much(&facts.text, text) {
-            self.tell(run, &Trouble::Loses).await;
+            self.tell(run, &MemoryProblem::Loses).await;
             return None;
         }
         Some(Rewrite::new(format!("{text}\n"), facts.revision))
@@ -211,7 +215,7 @@ fn understood(response: &LlmResponse) -> Result<Summary, String> {
 }
 
 /// Prefixes an entry with its time unless the model wrote one.
-fn dated(history: String, last: &Piece) -> String {
+fn dated(history: String, last: &TranscriptPiece) -> String {
     if history.starts_with("[20") {
         history
     } else {

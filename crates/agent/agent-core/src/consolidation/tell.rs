@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 /// Sends notices to the person of a session.
 #[async_trait]
-pub trait Teller: Send + Sync {
+pub trait Notifier: Send + Sync {
     /// Sends a notice. The caller sends it once and does not keep it, so the implementation should
     /// make it durable.
     async fn tell(&self, notice: String);
@@ -12,16 +12,16 @@ pub trait Teller: Send + Sync {
 
 /// Discards notices; the problems are in the log.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Untold;
+pub struct NoNotifier;
 
 #[async_trait]
-impl Teller for Untold {
+impl Notifier for NoNotifier {
     async fn tell(&self, _: String) {}
 }
 
 /// A problem with a person's memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum MemoryProblem {
     /// The model failed repeatedly, with this reason.
     Raw(String),
     /// A rewrite of the facts would have lost most of them.
@@ -32,7 +32,7 @@ pub(super) enum Trouble {
     TooLong,
 }
 
-impl std::fmt::Display for Trouble {
+impl std::fmt::Display for MemoryProblem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Raw(why) => write!(

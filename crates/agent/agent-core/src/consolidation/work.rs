@@ -7,11 +7,11 @@ use nanobot_memory::{MemoryError, Reason, Scope};
 use nanobot_session::{Entry, ReadFrom, Seq, SessionError};
 use nanobot_types::SessionKey;
 
-use super::pieces::{Piece, pieces};
+use super::pieces::{TranscriptPiece, pieces};
 use super::state::{Chunk, Flush, Position, Rewrite, summary_change};
-use super::tell::{Teller, Trouble};
-use super::{Aim, CompactReport, Consolidator, STATE, now, size};
-use crate::Audiences;
+use super::tell::{MemoryProblem, Notifier};
+use super::{CompactReport, Consolidator, STATE, SummaryExtent, now, size};
+use crate::AudienceLookup;
 use crate::error::chain;
 
 /// Maximum number of chunks per run.
@@ -26,10 +26,10 @@ const FAILURES: u32 = 3;
 const RAW: usize = 32_000;
 
 /// One run over a session.
-pub(super) struct Run<'a> {
+pub(super) struct ConsolidationRun<'a> {
     pub(super) session: &'a SessionKey,
     pub(super) scope: Scope,
-    teller: &'a dyn Teller,
+    teller: &'a dyn Notifier,
     /// `true` while nothing has gone wrong.
     clean: bool,
     /// Remaining summaries until other sessions get their turn.
@@ -37,7 +37,7 @@ pub(super) struct Run<'a> {
 }
 
 /// The result of working on a chunk.
-enum Worked {
+enum ChunkProgress {
     /// It has left the conversation.
     Whole,
     /// Another task finished it.
@@ -49,12 +49,12 @@ enum Worked {
 }
 
 /// Marks a session as being summarised; dropping it removes the mark.
-struct Alone<'a> {
+struct RunningGuard<'a> {
     running: &'a Mutex<HashSet<SessionKey>>,
     session: &'a SessionKey,
 }
 
-impl Drop for Alone<'_> {
+impl Drop for RunningGuard<'_> {
     fn drop(&mut self) {
         self.running
             .lock()
@@ -68,8 +68,8 @@ impl Consolidator {
     pub(super) async fn run(
         &self,
         session: &SessionKey,
-        aim: Aim,
-        teller: &dyn Teller,
+        aim: SummaryExtent,
+        teller: &dyn Notifier,
     ) -> CompactReport {
         let mut report = CompactReport::default();
         let is_first = self
@@ -83,7 +83,7 @@ impl Consolidator {
                 ..report
             };
         }
-        let _alone = Alone {
+        let _alone = RunningGuard {
             running: &self.running,
             session,
         };
@@ -110,11 +110,11 @@ impl Consolidator {
     async fn rounds(
         &self,
         session: &SessionKey,
-        aim: Aim,
-        teller: &dyn Teller,
+        aim: SummaryExtent,
+        teller: &dyn Notifier,
         report: &mut CompactReport,
     ) -> Result<bool, SessionError> {
-        let mut run = Run {
+        let mut run = ConsolidationRun {
             session,
             scope: self.scope(session).await,
             teller,
@@ -127,11 +127,11 @@ impl Consolidator {
             };
             let (messages, is_left) = (chunk.upto - chunk.from, chunk.left);
             match self.work(&mut run, chunk).await? {
-                Worked::Whole if is_left => {}
-                Worked::Whole => report.messages += messages,
-                Worked::Gone => {}
-                Worked::Partly => return Ok(true),
-                Worked::Failed(why) => {
+                ChunkProgress::Whole if is_left => {}
+                ChunkProgress::Whole => report.messages += messages,
+                ChunkProgress::Gone => {}
+                ChunkProgress::Partly => return Ok(true),
+                ChunkProgress::Failed(why) => {
                     report.trouble = Some(why);
                     break;
                 }
@@ -142,53 +142,58 @@ impl Consolidator {
 
     /// Returns the memory scope of a session's summaries, which belongs to its audience.
     async fn scope(&self, session: &SessionKey) -> Scope {
-        let audiences = Audiences::new(self.sessions.clone(), self.context.memory().is_divided());
+        let audiences =
+            AudienceLookup::new(self.sessions.clone(), self.context.memory().is_divided());
         audiences.of(session).await.home()
     }
 
-    async fn work(&self, run: &mut Run<'_>, mut chunk: Chunk) -> Result<Worked, SessionError> {
+    async fn work(
+        &self,
+        run: &mut ConsolidationRun<'_>,
+        mut chunk: Chunk,
+    ) -> Result<ChunkProgress, SessionError> {
         // A flush noted by an earlier run may be written already.
         let mut again = chunk.flush.is_some();
         loop {
             if let Some(flush) = chunk.flush.take() {
                 if let Err(error) = self.flush(run, &flush, std::mem::take(&mut again)).await {
-                    return Ok(Worked::Failed(chain(&error)));
+                    return Ok(ChunkProgress::Failed(chain(&error)));
                 }
                 chunk.summarised(if flush.raw { "" } else { &flush.history });
                 chunk.done = flush.done;
                 chunk.failures = 0;
                 if !self.save(run, &chunk).await? {
-                    return Ok(Worked::Gone);
+                    return Ok(ChunkProgress::Gone);
                 }
                 run.parts = run.parts.saturating_sub(1);
             }
             let rest = self.rest(run.session, &mut chunk).await?;
             if rest.is_empty() {
                 self.finish(run, &chunk).await?;
-                return Ok(Worked::Whole);
+                return Ok(ChunkProgress::Whole);
             }
             if run.parts == 0 {
-                return Ok(Worked::Partly);
+                return Ok(ChunkProgress::Partly);
             }
             match self.summarise(run, &rest).await {
                 Ok(flush) => chunk.flush = Some(flush),
                 Err(_) if self.closing.is_cancelled() => {
-                    return Ok(Worked::Failed("interrupted".to_owned()));
+                    return Ok(ChunkProgress::Failed("interrupted".to_owned()));
                 }
                 Err(why) => {
                     chunk.failures += 1;
                     tracing::warn!(session = %run.session, why, failures = chunk.failures, "could not summarise a conversation");
                     if chunk.failures >= FAILURES {
-                        self.tell(run, &Trouble::Raw(why)).await;
+                        self.tell(run, &MemoryProblem::Raw(why)).await;
                         chunk.flush = raw(run.session, &rest);
                     } else if !chunk.left || self.tasks.is_closed() {
                         self.save(run, &chunk).await?;
-                        return Ok(Worked::Failed(why));
+                        return Ok(ChunkProgress::Failed(why));
                     }
                 }
             }
             if !self.save(run, &chunk).await? {
-                return Ok(Worked::Gone);
+                return Ok(ChunkProgress::Gone);
             }
         }
     }
@@ -198,7 +203,7 @@ impl Consolidator {
         &self,
         session: &SessionKey,
         chunk: &mut Chunk,
-    ) -> Result<Vec<Piece>, SessionError> {
+    ) -> Result<Vec<TranscriptPiece>, SessionError> {
         loop {
             let from = chunk.done.seq.max(chunk.from);
             let upto = chunk.upto.min(from.saturating_add(BATCH));
@@ -231,7 +236,7 @@ impl Consolidator {
     /// a second time.
     async fn flush(
         &self,
-        run: &mut Run<'_>,
+        run: &mut ConsolidationRun<'_>,
         flush: &Flush,
         again: bool,
     ) -> Result<(), MemoryError> {
@@ -254,11 +259,11 @@ impl Consolidator {
             Ok(_) => Ok(()),
             Err(MemoryError::Changed) if self.are_written(run, rewrite).await => Ok(()),
             Err(MemoryError::Changed) => {
-                self.tell(run, &Trouble::Changed).await;
+                self.tell(run, &MemoryProblem::Changed).await;
                 Ok(())
             }
             Err(MemoryError::TooLong { .. }) => {
-                self.tell(run, &Trouble::TooLong).await;
+                self.tell(run, &MemoryProblem::TooLong).await;
                 Ok(())
             }
             Err(error) => Err(error),
@@ -266,7 +271,7 @@ impl Consolidator {
     }
 
     /// Returns `true` if the facts already equal a rewrite, which was then made before a crash.
-    async fn are_written(&self, run: &Run<'_>, rewrite: &Rewrite) -> bool {
+    async fn are_written(&self, run: &ConsolidationRun<'_>, rewrite: &Rewrite) -> bool {
         self.context
             .memory()
             .facts(&run.scope)
@@ -275,7 +280,7 @@ impl Consolidator {
     }
 
     /// Saves the progress of a chunk. Returns `false` if the chunk is no longer there.
-    async fn save(&self, run: &Run<'_>, chunk: &Chunk) -> Result<bool, SessionError> {
+    async fn save(&self, run: &ConsolidationRun<'_>, chunk: &Chunk) -> Result<bool, SessionError> {
         self.change(run.session, STATE, |_, pending| {
             let Some(noted) = pending.chunks.iter_mut().find(|noted| noted.is(chunk)) else {
                 return (Vec::new(), false);
@@ -291,7 +296,7 @@ impl Consolidator {
     }
 
     /// Moves the cursor past a chunk that is in memory now.
-    async fn finish(&self, run: &Run<'_>, chunk: &Chunk) -> Result<(), SessionError> {
+    async fn finish(&self, run: &ConsolidationRun<'_>, chunk: &Chunk) -> Result<(), SessionError> {
         self.change(run.session, STATE, |_, pending| {
             let mut entries = Vec::new();
             let Some(index) = pending.chunks.iter().position(|noted| noted.is(chunk)) else {
@@ -319,16 +324,16 @@ impl Consolidator {
     pub(crate) async fn make_room(
         &self,
         session: &SessionKey,
-        teller: &dyn Teller,
+        teller: &dyn Notifier,
     ) -> Result<(), SessionError> {
-        let mut run = Run {
+        let mut run = ConsolidationRun {
             session,
             scope: self.scope(session).await,
             teller,
             clean: true,
             parts: 1,
         };
-        let Some(mut chunk) = self.next(session, Aim::Due).await? else {
+        let Some(mut chunk) = self.next(session, SummaryExtent::Due).await? else {
             return Ok(());
         };
         let again = chunk.flush.is_some();
@@ -355,7 +360,7 @@ impl Consolidator {
         .await?;
         self.tell(
             &mut run,
-            &Trouble::Raw("the model did not manage to".to_owned()),
+            &MemoryProblem::Raw("the model did not manage to".to_owned()),
         )
         .await;
         match self.flush(&mut run, &flush, again).await {
@@ -372,7 +377,7 @@ impl Consolidator {
     }
 
     /// Notifies the person once that something went wrong.
-    pub(super) async fn tell(&self, run: &mut Run<'_>, trouble: &Trouble) {
+    pub(super) async fn tell(&self, run: &mut ConsolidationRun<'_>, trouble: &MemoryProblem) {
         tracing::warn!(session = %run.session, %trouble, "memory was not updated as expected");
         run.clean = false;
         let first = self.change(run.session, STATE, |_, pending| {
@@ -385,7 +390,7 @@ impl Consolidator {
 }
 
 /// Returns messages verbatim as a history entry; `None` if there are none.
-fn raw(session: &SessionKey, rest: &[Piece]) -> Option<Flush> {
+fn raw(session: &SessionKey, rest: &[TranscriptPiece]) -> Option<Flush> {
     let last = rest.last()?;
     let mut messages: Vec<u64> = rest.iter().map(|piece| piece.done.seq).collect();
     messages.dedup();

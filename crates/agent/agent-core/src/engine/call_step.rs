@@ -24,7 +24,7 @@ pub const FATAL_NOTE: &str = "\n\n[Going on makes no sense: the turn ends here.]
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 /// A call that produced a result.
-pub(super) struct Ran {
+pub(super) struct CallOutput {
     /// The result as the model reads it.
     pub(super) text: String,
     /// `true` if the turn ends with it.
@@ -54,17 +54,17 @@ impl CallStep<'_> {
     }
 
     /// Runs all calls concurrently and returns the results in the order of the calls.
-    pub(super) async fn run_beside(&self, calls: &[(u32, ToolCall)]) -> Vec<Option<Ran>> {
+    pub(super) async fn run_beside(&self, calls: &[(u32, ToolCall)]) -> Vec<Option<CallOutput>> {
         join_all(calls.iter().map(|(place, call)| self.run(*place, call))).await
     }
 
     /// Runs one call. A failed call with `should_retry` is retried once if it is safe to run again.
     /// Returns `None` if the turn was cancelled before a call that is safe to run again succeeded:
     /// a turn that is resumed after a restart runs it again.
-    pub(super) async fn run(&self, place: u32, call: &ToolCall) -> Option<Ran> {
+    pub(super) async fn run(&self, place: u32, call: &ToolCall) -> Option<CallOutput> {
         let effect = self.registry.effect(&call.name);
         if self.resumed && effect == Some(Effect::Irreversible) {
-            return Some(Ran {
+            return Some(CallOutput {
                 text: UNKNOWN_OUTCOME.to_owned(),
                 is_fatal: false,
             });
@@ -81,7 +81,7 @@ impl CallStep<'_> {
             return None;
         }
         let is_fatal = result.severity == Some(Severity::Fatal);
-        Some(Ran {
+        Some(CallOutput {
             text: self.text_of(call, result).await,
             is_fatal,
         })

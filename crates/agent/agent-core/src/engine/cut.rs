@@ -13,14 +13,14 @@ pub const CUT_KEY: &str = "_finish";
 
 /// The reason why a reply was truncated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
+pub enum Truncation {
     /// The model reached its token limit.
     Length,
     /// The model was cut off because it did not stop.
     Runaway,
 }
 
-impl Cut {
+impl Truncation {
     pub(super) fn of(reason: &FinishReason) -> Option<Self> {
         match reason {
             FinishReason::Length => Some(Self::Length),

@@ -33,7 +33,7 @@ pub fn without_repetition_note(output: &str) -> &str {
 
 /// The consequence of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum LoopVerdict {
     /// Nothing unusual.
     GoOn,
     /// Warn the model: the same call gave the same result this often.
@@ -50,15 +50,15 @@ pub(crate) struct LoopGuard {
 
 impl LoopGuard {
     /// Counts a call and its result.
-    pub(crate) fn observe(&mut self, call: &ToolCall, output: &str) -> Verdict {
+    pub(crate) fn observe(&mut self, call: &ToolCall, output: &str) -> LoopVerdict {
         let mut hasher = DefaultHasher::new();
         (call.name.as_str(), call.arguments.as_str(), output).hash(&mut hasher);
         let count = self.seen.entry(hasher.finish()).or_insert(0);
         *count += 1;
         match *count {
-            count if count >= END => Verdict::End(count),
-            count if count >= TELL => Verdict::Tell(count),
-            _ => Verdict::GoOn,
+            count if count >= END => LoopVerdict::End(count),
+            count if count >= TELL => LoopVerdict::Tell(count),
+            _ => LoopVerdict::GoOn,
         }
     }
 }
@@ -71,19 +71,19 @@ mod tests {
     fn repetition_is_told_then_ended_and_a_new_result_is_no_repetition() {
         let mut guard = LoopGuard::default();
         let call = ToolCall::new("1", "exec", "{\"command\":\"true\"}");
-        let verdicts: Vec<Verdict> = (0..6).map(|_| guard.observe(&call, "same")).collect();
+        let verdicts: Vec<LoopVerdict> = (0..6).map(|_| guard.observe(&call, "same")).collect();
         assert_eq!(
             verdicts,
             [
-                Verdict::GoOn,
-                Verdict::GoOn,
-                Verdict::Tell(3),
-                Verdict::Tell(4),
-                Verdict::Tell(5),
-                Verdict::End(6)
+                LoopVerdict::GoOn,
+                LoopVerdict::GoOn,
+                LoopVerdict::Tell(3),
+                LoopVerdict::Tell(4),
+                LoopVerdict::Tell(5),
+                LoopVerdict::End(6)
             ]
         );
-        assert_eq!(guard.observe(&call, "other"), Verdict::GoOn);
+        assert_eq!(guard.observe(&call, "other"), LoopVerdict::GoOn);
     }
 
     #[test]

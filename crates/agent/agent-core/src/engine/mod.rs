@@ -32,15 +32,15 @@ use tokio_util::sync::CancellationToken;
 
 pub use options::TurnOptions;
 pub use turn::TurnEngine;
-pub use watch::{Answered, RequestWatch};
+pub use watch::{AnsweredRequest, RequestObserver};
 
 pub use call_step::{FATAL_NOTE, UNKNOWN_OUTCOME};
-pub use cut::{CUT_KEY, Cut};
+pub use cut::{CUT_KEY, Truncation};
 pub use loop_guard::without_repetition_note;
 pub use result_file::CUT;
 pub(crate) use result_file::ResultFiles;
 
-use crate::{Observer, Step};
+use crate::{Observer, TurnStep};
 
 /// Records the steps of a turn.
 #[async_trait]
@@ -50,7 +50,7 @@ pub trait Journal: Send + Sync {
 
     /// Notes the step that is about to be taken, as evidence in case the process dies in it.
     /// Optional: without such notes an attempt is counted when the turn begins.
-    fn under_way(&self, _step: Step) {}
+    fn under_way(&self, _step: TurnStep) {}
 }
 
 /// Source of messages that people send while the turn runs.
@@ -101,14 +101,14 @@ pub struct TurnIo<'a> {
     /// Receives the turn's signals.
     pub observer: Arc<dyn Observer>,
     /// Observes the turn's requests.
-    pub requests: &'a mut dyn RequestWatch,
+    pub requests: &'a mut dyn RequestObserver,
     /// Fires when the turn is stopped.
     pub cancel: CancellationToken,
 }
 
 /// The progress of an interrupted turn; the default is a turn that begins.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Progress {
+pub struct TurnProgress {
     /// Number of model calls.
     pub model_calls: u32,
     /// Number of tool calls, including the pending ones.

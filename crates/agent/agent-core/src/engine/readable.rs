@@ -5,7 +5,7 @@
 
 /// A text in short lines, or the part of it that fits.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Readable {
+pub(super) struct PagedText {
     pub(super) text: String,
     pub(super) lines: usize,
     /// Number, from 1, of the line with the first character that was not shown.
@@ -16,11 +16,11 @@ pub(super) struct Readable {
     pub(super) is_cut: bool,
 }
 
-impl Readable {
+impl PagedText {
     /// Splits `text` into lines of at most `width` characters, and stops after about `bytes` bytes.
     /// The first `shown` characters of `text` were already shown.
     pub(super) fn new(text: &str, shown: usize, width: usize, bytes: usize) -> Self {
-        let mut lines = Lines {
+        let mut lines = LineCutter {
             text: String::with_capacity(text.len().min(bytes)),
             number: 1,
             column: 0,
@@ -65,7 +65,7 @@ impl Readable {
     }
 }
 
-struct Lines {
+struct LineCutter {
     text: String,
     number: usize,
     column: usize,
@@ -74,7 +74,7 @@ struct Lines {
     space: Option<(usize, usize)>,
 }
 
-impl Lines {
+impl LineCutter {
     fn push(&mut self, character: char) {
         self.text.push(character);
         self.column += 1;
@@ -145,8 +145,8 @@ mod tests {
             ("12345678\n9", 8, "12345678\n9", 2, false),
         ];
         for (text, width, expected, lines, is_broken) in table {
-            let readable = Readable::new(text, 0, width, 100);
-            let expected = Readable {
+            let readable = PagedText::new(text, 0, width, 100);
+            let expected = PagedText {
                 text: expected.to_owned(),
                 lines,
                 next_line: 1,
@@ -162,7 +162,7 @@ mod tests {
         let text = "first\nsecond\nthird\n";
         for (shown, line) in [(0, 1), (5, 1), (6, 2), (8, 2), (13, 3), (400, 3)] {
             assert_eq!(
-                Readable::new(text, shown, 80, 100).next_line,
+                PagedText::new(text, shown, 80, 100).next_line,
                 line,
                 "{shown}"
             );
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn more_than_there_is_room_for_is_left_out() {
-        let readable = Readable::new("咖啡咖啡", 0, 80, 7);
+        let readable = PagedText::new("咖啡咖啡", 0, 80, 7);
         assert_eq!((readable.text.as_str(), readable.is_cut), ("咖啡", true));
     }
 }

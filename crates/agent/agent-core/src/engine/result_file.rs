@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use nanobot_types::{ToolCall, WholeText};
 
-use super::readable::Readable;
+use super::readable::PagedText;
 
 /// Appended to a result that was cut.
 pub const CUT: &str = "\n... (truncated)";
@@ -126,7 +126,7 @@ fn read_on(head: &str) -> String {
 /// and how to continue reading.
 fn keep(prefix: &Path, whole: &WholeText, limit: usize) -> io::Result<String> {
     let width = (limit / 2).clamp(LINE.0, LINE.1);
-    let mut kept = Readable::new(&whole.text, whole.shown, width, MOST_KEPT);
+    let mut kept = PagedText::new(&whole.text, whole.shown, width, MOST_KEPT);
     let characters = kept.text.chars().count();
     if kept.is_cut {
         kept.text.push_str(END_MISSING);

@@ -14,18 +14,18 @@ use nanobot_types::{
     StreamId, ToolCall, TraceId, Transcript, Usage,
 };
 
-use super::call_step::{CallStep, Ran};
+use super::call_step::{CallOutput, CallStep};
 use super::compact::{compact, estimate_messages};
-use super::cut::{CUT_KEY, Cut};
+use super::cut::{CUT_KEY, Truncation};
 use super::hint::tool_hint;
-use super::loop_guard::{LoopGuard, Verdict, repetition_note};
+use super::loop_guard::{LoopGuard, LoopVerdict, repetition_note};
 use super::result_file::ResultFiles;
 use super::stream_tap::StreamTap;
 use super::text_calls::split_calls;
 use super::visible::visible;
-use super::{Answered, Progress, TurnIo, TurnOptions, TurnOutcome, TurnResult};
+use super::{AnsweredRequest, TurnIo, TurnOptions, TurnOutcome, TurnProgress, TurnResult};
 use crate::subagent::is_subagent_session;
-use crate::{Signal, Step};
+use crate::{Signal, TurnStep};
 
 /// Runs turns. Keeps no state of any turn, so one engine serves all sessions.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ impl TurnEngine {
     pub async fn run<'a>(
         &'a self,
         messages: Vec<Arc<ChatMessage>>,
-        progress: Progress,
+        progress: TurnProgress,
         trace: TraceId,
         options: &'a TurnOptions,
         io: TurnIo<'a>,
@@ -189,9 +189,9 @@ impl<'a> Turn<'a> {
         self.record(steered).await?;
         self.iterations += 1;
         let stream = StreamId::from(format!("{}#{}", self.trace, self.iterations));
-        self.io.journal.under_way(Step::Model);
+        self.io.journal.under_way(TurnStep::Model);
         let (mut response, streamed) = self.call_model(&stream).await;
-        self.io.journal.under_way(Step::Answer);
+        self.io.journal.under_way(TurnStep::Answer);
         if self.io.cancel.is_cancelled() {
             return Ok(Some(self.end(TurnResult::Stopped, None)));
         }
@@ -246,7 +246,7 @@ impl<'a> Turn<'a> {
         }
         if let (Some(provider), Some(sent)) = (&response.provider, tap.take_sent()) {
             let (messages, shortened) = (self.messages.as_slice(), self.shortened);
-            self.io.requests.answered(Answered {
+            self.io.requests.answered(AnsweredRequest {
                 sent: &sent,
                 provider,
                 messages,
@@ -402,7 +402,7 @@ impl<'a> Turn<'a> {
         calls: &[(u32, ToolCall)],
         resumed: bool,
     ) -> Result<Option<TurnOutcome>, SessionError> {
-        self.io.journal.under_way(Step::Tools);
+        self.io.journal.under_way(TurnStep::Tools);
         let step = self.call_step(resumed);
         if self.options.parallel_tool_exec && !resumed && step.all_pure(calls) {
             let outputs = step.run_beside(calls).await;
@@ -447,14 +447,14 @@ impl<'a> Turn<'a> {
     async fn take_result(
         &mut self,
         call: &ToolCall,
-        ran: Ran,
+        ran: CallOutput,
     ) -> Result<Option<TurnOutcome>, SessionError> {
-        let Ran {
+        let CallOutput {
             text: mut output,
             is_fatal,
         } = ran;
         let verdict = self.guard.observe(call, &output);
-        if let Verdict::Tell(count) = verdict {
+        if let LoopVerdict::Tell(count) = verdict {
             output.push_str(&repetition_note(count));
         }
         let why = is_fatal.then(|| fatal_notice(call, &output));
@@ -463,7 +463,7 @@ impl<'a> Turn<'a> {
         if why.is_some() {
             return Ok(Some(self.end(TurnResult::Limited, why)));
         }
-        let Verdict::End(count) = verdict else {
+        let LoopVerdict::End(count) = verdict else {
             return Ok(None);
         };
         let notice = format!(
@@ -483,7 +483,7 @@ impl<'a> Turn<'a> {
 
     fn finish(&self, response: &LlmResponse, stream: Option<StreamId>) -> TurnOutcome {
         let seen = self.seen(response);
-        let cut = Cut::of(&response.finish_reason);
+        let cut = Truncation::of(&response.finish_reason);
         let last = seen.as_ref().map(|text| {
             let message = AssistantMessage {
                 content: Some(Content::Text(text.clone())),

@@ -7,7 +7,7 @@ use nanobot_types::{ChatMessage, ProviderName};
 
 /// A request that was answered.
 #[derive(Clone, Copy, Debug)]
-pub struct Answered<'a> {
+pub struct AnsweredRequest<'a> {
     /// The request as the provider got it.
     pub sent: &'a ChatRequest,
     /// The provider that answered.
@@ -19,12 +19,12 @@ pub struct Answered<'a> {
 }
 
 /// Observes the requests of a turn. Must not block.
-pub trait RequestWatch: Send + Sync {
+pub trait RequestObserver: Send + Sync {
     /// Called after a request was answered.
-    fn answered(&mut self, request: Answered<'_>);
+    fn answered(&mut self, request: AnsweredRequest<'_>);
 }
 
 /// Ignores all requests.
-impl RequestWatch for () {
-    fn answered(&mut self, _: Answered<'_>) {}
+impl RequestObserver for () {
+    fn answered(&mut self, _: AnsweredRequest<'_>) {}
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use nanobot_types::TraceId;
 use serde::{Deserialize, Serialize};
 
-use super::{Step, Suspicion};
+use super::{Suspicion, TurnStep};
 
 /// Size in bytes above which the file is rewritten.
 const LONG: u64 = 1024 * 1024;
@@ -22,16 +22,16 @@ const TURNS: usize = 1024;
 
 /// A line of the file.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Note {
+pub(super) struct EvidenceLine {
     turn: TraceId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    step: Option<Step>,
+    step: Option<TurnStep>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     suspicion: Option<Suspicion>,
 }
 
-impl Note {
-    pub(super) fn step(turn: &TraceId, step: Step) -> Self {
+impl EvidenceLine {
+    pub(super) fn step(turn: &TraceId, step: TurnStep) -> Self {
         Self {
             turn: turn.clone(),
             step: Some(step),
@@ -58,27 +58,29 @@ impl Note {
 
 /// The contents of a file.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) under_way: BTreeMap<TraceId, Step>,
+pub(super) struct EvidenceSnapshot {
+    pub(super) under_way: BTreeMap<TraceId, TurnStep>,
     pub(super) suspicions: BTreeMap<TraceId, Suspicion>,
 }
 
 /// Reads a file. A missing or unreadable file counts as empty.
-pub(super) fn read(path: &Path) -> Found {
+pub(super) fn read(path: &Path) -> EvidenceSnapshot {
     let text = match tail(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Found::default(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return EvidenceSnapshot::default();
+        }
         Err(error) => {
             tracing::warn!(%error, path = %path.display(), "could not read step notes");
-            return Found::default();
+            return EvidenceSnapshot::default();
         }
     };
-    let mut found = Found::default();
+    let mut found = EvidenceSnapshot::default();
     for note in text
         .lines()
-        .filter_map(|line| serde_json::from_str::<Note>(line).ok())
+        .filter_map(|line| serde_json::from_str::<EvidenceLine>(line).ok())
     {
-        let Note {
+        let EvidenceLine {
             turn,
             step,
             suspicion,
@@ -137,7 +139,7 @@ impl NoteFile {
     }
 
     /// Appends a line. After a failure nothing more is written.
-    pub(super) fn append(&mut self, note: &Note) -> io::Result<()> {
+    pub(super) fn append(&mut self, note: &EvidenceLine) -> io::Result<()> {
         let Some(file) = &mut self.file else {
             return Ok(());
         };
@@ -155,7 +157,7 @@ impl NoteFile {
     /// Rewrites the file, so that its size stays bounded.
     pub(super) fn replace(
         &mut self,
-        under_way: &BTreeMap<TraceId, Step>,
+        under_way: &BTreeMap<TraceId, TurnStep>,
         suspicions: &BTreeMap<TraceId, Suspicion>,
     ) {
         match self.try_replace(under_way, suspicions) {
@@ -172,15 +174,15 @@ impl NoteFile {
 
     fn try_replace(
         &self,
-        under_way: &BTreeMap<TraceId, Step>,
+        under_way: &BTreeMap<TraceId, TurnStep>,
         suspicions: &BTreeMap<TraceId, Suspicion>,
     ) -> io::Result<(File, u64)> {
         let mut bytes = Vec::new();
         for (turn, suspicion) in suspicions.iter().take(TURNS) {
-            bytes.extend(line(&Note::suspicion(turn, *suspicion))?);
+            bytes.extend(line(&EvidenceLine::suspicion(turn, *suspicion))?);
         }
         for (turn, step) in under_way {
-            bytes.extend(line(&Note::step(turn, *step))?);
+            bytes.extend(line(&EvidenceLine::step(turn, *step))?);
         }
         let new = self.path.with_extension("new");
         let mut options = OpenOptions::new();
@@ -194,7 +196,7 @@ impl NoteFile {
     }
 }
 
-fn line(note: &Note) -> io::Result<Vec<u8>> {
+fn line(note: &EvidenceLine) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(note)?;
     line.push(b'\n');
     Ok(line)
@@ -216,17 +218,17 @@ mod tests {
         };
         let mut file = NoteFile::create(path.clone(), &BTreeMap::from([(c.clone(), suspicion)]));
         for note in [
-            Note::step(&a, Step::Model),
-            Note::step(&b, Step::Model),
-            Note::over(&a),
-            Note::step(&b, Step::Tools),
+            EvidenceLine::step(&a, TurnStep::Model),
+            EvidenceLine::step(&b, TurnStep::Model),
+            EvidenceLine::over(&a),
+            EvidenceLine::step(&b, TurnStep::Tools),
         ] {
             file.append(&note).unwrap();
         }
         let mut raw = OpenOptions::new().append(true).open(&path).unwrap();
         raw.write_all(b"\xff\xfe{\"turn\":\"b\",\"st").unwrap();
         let found = read(&path);
-        assert_eq!(found.under_way, BTreeMap::from([(b, Step::Tools)]));
+        assert_eq!(found.under_way, BTreeMap::from([(b, TurnStep::Tools)]));
         assert_eq!(found.suspicions, BTreeMap::from([(c, suspicion)]));
     }
 
@@ -236,16 +238,16 @@ mod tests {
         let path = folder.path().join("steps.jsonl");
         let log = super::super::StepLog::open(&path);
         let stays = TraceId::from("stays");
-        log.take(&stays, Step::Tools);
+        log.take(&stays, TurnStep::Tools);
         for turn in 0..30_000 {
             let turn = TraceId::from(format!("turn {turn}"));
-            log.take(&turn, Step::Model);
+            log.take(&turn, TurnStep::Model);
             log.over(&turn);
         }
         assert!(std::fs::metadata(&path).unwrap().len() <= LONG + 1_000);
         assert_eq!(
             read(&path).under_way,
-            BTreeMap::from([(stays, Step::Tools)])
+            BTreeMap::from([(stays, TurnStep::Tools)])
         );
 
         let mut huge = vec![b'x'; 9 * 1024 * 1024];

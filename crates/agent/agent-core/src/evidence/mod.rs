@@ -26,7 +26,7 @@ use self::file::NoteFile;
 /// A step of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
+pub enum TurnStep {
     /// Its session is being read, or a command runs.
     Opening,
     /// A model was called and has not finished its answer. Nearly all of this is waiting.
@@ -60,7 +60,7 @@ pub struct StepLog {
 #[derive(Debug)]
 struct Notes {
     file: NoteFile,
-    under_way: BTreeMap<TraceId, Step>,
+    under_way: BTreeMap<TraceId, TurnStep>,
     suspicions: BTreeMap<TraceId, Suspicion>,
 }
 
@@ -102,11 +102,11 @@ impl StepLog {
     }
 
     /// Notes that a turn takes a step.
-    pub(crate) fn take(&self, turn: &TraceId, step: Step) {
+    pub(crate) fn take(&self, turn: &TraceId, step: TurnStep) {
         let mut notes = self.notes();
         if notes.under_way.get(turn) != Some(&step) {
             notes.under_way.insert(turn.clone(), step);
-            notes.write(turn, &file::Note::step(turn, step));
+            notes.write(turn, &file::EvidenceLine::step(turn, step));
         }
     }
 
@@ -116,7 +116,7 @@ impl StepLog {
         let was_under_way = notes.under_way.remove(turn).is_some();
         let was_suspect = notes.suspicions.remove(turn).is_some();
         if was_under_way || was_suspect {
-            notes.write(turn, &file::Note::over(turn));
+            notes.write(turn, &file::EvidenceLine::over(turn));
         }
     }
 
@@ -136,7 +136,7 @@ impl StepLog {
         };
         suspicion.owed = false;
         let suspicion = *suspicion;
-        notes.write(turn, &file::Note::suspicion(turn, suspicion));
+        notes.write(turn, &file::EvidenceLine::suspicion(turn, suspicion));
     }
 
     /// Waits until no other suspect runs, if this turn is a suspect. Cancel-safe.
@@ -167,7 +167,7 @@ impl StepLog {
 }
 
 impl Notes {
-    fn write(&mut self, turn: &TraceId, note: &file::Note) {
+    fn write(&mut self, turn: &TraceId, note: &file::EvidenceLine) {
         if self.file.append(note).is_err() {
             tracing::warn!(%turn, "could not write step notes; attempts are counted when turns begin");
         }
@@ -192,7 +192,7 @@ impl TurnSteps {
     }
 
     /// Notes a step as [`StepLog::take`] does.
-    pub(crate) fn take(&self, step: Step) {
+    pub(crate) fn take(&self, step: TurnStep) {
         if let Some((log, turn)) = &self.0 {
             log.take(turn, step);
         }

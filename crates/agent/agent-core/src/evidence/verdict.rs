@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nanobot_types::TraceId;
 
-use super::{Step, Suspicion};
+use super::{Suspicion, TurnStep};
 
 /// Returns the suspicions after a crash. `under_way` are the steps under way, and `before` the
 /// suspicions that the dead process knew.
 pub(super) fn of(
-    under_way: &BTreeMap<TraceId, Step>,
+    under_way: &BTreeMap<TraceId, TurnStep>,
     before: &BTreeMap<TraceId, Suspicion>,
 ) -> BTreeMap<TraceId, Suspicion> {
     let mut after = before.clone();
@@ -37,13 +37,13 @@ pub(super) fn of(
 /// Returns the turns that were working rather than waiting for a model; if there are none, all that
 /// waited.
 fn suspects(
-    under_way: &BTreeMap<TraceId, Step>,
+    under_way: &BTreeMap<TraceId, TurnStep>,
     before: &BTreeMap<TraceId, Suspicion>,
 ) -> BTreeSet<TraceId> {
     let is_again = |turn: &TraceId| before.get(turn).is_some_and(|known| known.seen > 0);
     let at_work: BTreeSet<_> = under_way
         .iter()
-        .filter(|(turn, step)| **step != Step::Model || is_again(turn))
+        .filter(|(turn, step)| **step != TurnStep::Model || is_again(turn))
         .map(|(turn, _)| turn.clone())
         .collect();
     if at_work.is_empty() {
@@ -59,7 +59,7 @@ mod tests {
 
     fn crash(
         before: &BTreeMap<TraceId, Suspicion>,
-        steps: &[(&str, Step)],
+        steps: &[(&str, TurnStep)],
     ) -> (BTreeMap<TraceId, Suspicion>, Vec<String>, Vec<String>) {
         let under_way = steps
             .iter()
@@ -80,7 +80,11 @@ mod tests {
 
     #[test]
     fn the_one_at_work_is_blamed_and_those_that_waited_are_not() {
-        let steps = [("a", Step::Model), ("b", Step::Tools), ("c", Step::Model)];
+        let steps = [
+            ("a", TurnStep::Model),
+            ("b", TurnStep::Tools),
+            ("c", TurnStep::Model),
+        ];
         let (_, suspects, blamed) = crash(&BTreeMap::new(), &steps);
         assert_eq!(
             (suspects, blamed),
@@ -90,21 +94,24 @@ mod tests {
 
     #[test]
     fn several_are_suspects_and_the_one_that_runs_alone_is_blamed() {
-        let (known, suspects, blamed) =
-            crash(&BTreeMap::new(), &[("a", Step::Tools), ("b", Step::Answer)]);
+        let (known, suspects, blamed) = crash(
+            &BTreeMap::new(),
+            &[("a", TurnStep::Tools), ("b", TurnStep::Answer)],
+        );
         assert_eq!(suspects, ["a", "b"]);
         assert!(blamed.is_empty(), "{blamed:?}");
-        let (known, suspects, blamed) = crash(&known, &[("b", Step::Tools)]);
+        let (known, suspects, blamed) = crash(&known, &[("b", TurnStep::Tools)]);
         assert_eq!(suspects, ["a", "b"], "the other suspect has not run");
         assert_eq!(blamed, ["b"]);
-        let (_, suspects, blamed) = crash(&known, &[("a", Step::Tools), ("new", Step::Tools)]);
+        let (_, suspects, blamed) =
+            crash(&known, &[("a", TurnStep::Tools), ("new", TurnStep::Tools)]);
         assert_eq!(suspects, ["a", "b", "new"]);
         assert_eq!(blamed, ["a"], "a known suspect, not the new turn");
     }
 
     #[test]
     fn a_model_call_that_kills_beside_tools_is_found() {
-        let steps = [("killer", Step::Model), ("tool", Step::Tools)];
+        let steps = [("killer", TurnStep::Model), ("tool", TurnStep::Tools)];
         let (known, suspects, blamed) = crash(&BTreeMap::new(), &steps);
         assert_eq!(
             (suspects, blamed),
@@ -112,17 +119,19 @@ mod tests {
         );
         let (known, suspects, _) = crash(&known, &steps);
         assert_eq!(suspects, ["killer", "tool"], "both ran in two crashes");
-        let (_, _, blamed) = crash(&known, &[("killer", Step::Model)]);
+        let (_, _, blamed) = crash(&known, &[("killer", TurnStep::Model)]);
         assert_eq!(blamed, ["killer"]);
     }
 
     #[test]
     fn where_all_waited_all_are_suspects() {
-        let (_, suspects, blamed) =
-            crash(&BTreeMap::new(), &[("a", Step::Model), ("b", Step::Model)]);
+        let (_, suspects, blamed) = crash(
+            &BTreeMap::new(),
+            &[("a", TurnStep::Model), ("b", TurnStep::Model)],
+        );
         assert_eq!(suspects, ["a", "b"]);
         assert!(blamed.is_empty(), "{blamed:?}");
-        let (_, _, blamed) = crash(&BTreeMap::new(), &[("a", Step::Model)]);
+        let (_, _, blamed) = crash(&BTreeMap::new(), &[("a", TurnStep::Model)]);
         assert_eq!(blamed, ["a"]);
     }
 }

@@ -13,22 +13,22 @@ const SEPARATOR_BYTES: u64 = "\\n\\n---\\n\\n".len() as u64;
 
 /// The length in bytes and the digest of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Mark(u64, u64);
+pub(super) struct PartDigest(u64, u64);
 
 /// The fingerprint of a request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Fingerprint {
     /// Tools by name, in order.
-    pub(super) tools: Vec<(String, Mark)>,
+    pub(super) tools: Vec<(String, PartDigest)>,
     /// Sections of the system prompt, in order.
-    sections: Vec<(String, Mark)>,
+    sections: Vec<(String, PartDigest)>,
     /// The conversation.
-    messages: Vec<Mark>,
+    messages: Vec<PartDigest>,
 }
 
 /// A part of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum FingerprintPart {
     Tool(String),
     Section(String),
     /// A message by its index.
@@ -37,8 +37,8 @@ pub(super) enum Part {
 
 /// The place where a request diverges from the previous one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Parting {
-    pub(super) part: Part,
+pub(super) struct PrefixBreak {
+    pub(super) part: FingerprintPart,
     /// Number of bytes before that part.
     pub(super) byte: u64,
 }
@@ -77,11 +77,11 @@ impl Fingerprint {
     }
 
     /// Returns the place where `newer` diverges from this request; `None` if it begins with it.
-    pub(super) fn parting(&self, newer: &Self) -> Option<Parting> {
+    pub(super) fn parting(&self, newer: &Self) -> Option<PrefixBreak> {
         let mut byte = 0;
         if let Some((_, name)) = walk(&self.tools, &newer.tools, &mut byte, 1) {
-            return Some(Parting {
-                part: Part::Tool(name),
+            return Some(PrefixBreak {
+                part: FingerprintPart::Tool(name),
                 byte,
             });
         }
@@ -93,8 +93,8 @@ impl Fingerprint {
             if place > 0 && place >= self.sections.len().min(newer.sections.len()) {
                 byte -= SEPARATOR_BYTES;
             }
-            return Some(Parting {
-                part: Part::Section(name),
+            return Some(PrefixBreak {
+                part: FingerprintPart::Section(name),
                 byte,
             });
         }
@@ -106,8 +106,8 @@ impl Fingerprint {
         };
         for (place, mark) in self.messages.iter().enumerate() {
             if newer.messages.get(place) != Some(mark) {
-                return Some(Parting {
-                    part: Part::Message(place),
+                return Some(PrefixBreak {
+                    part: FingerprintPart::Message(place),
                     byte,
                 });
             }
@@ -137,8 +137,8 @@ impl Fingerprint {
 /// `byte`. Returns the index and name of the first part that differs; in a list that only grew,
 /// that is the new part.
 fn walk(
-    older: &[(String, Mark)],
-    newer: &[(String, Mark)],
+    older: &[(String, PartDigest)],
+    newer: &[(String, PartDigest)],
     byte: &mut u64,
     between: u64,
 ) -> Option<(usize, String)> {
@@ -153,17 +153,17 @@ fn walk(
     None
 }
 
-fn within_quotes(Mark(bytes, digest): Mark) -> Mark {
-    Mark(bytes.saturating_sub(2), digest)
+fn within_quotes(PartDigest(bytes, digest): PartDigest) -> PartDigest {
+    PartDigest(bytes.saturating_sub(2), digest)
 }
 
-fn mark<T: Serialize + ?Sized>(part: &T) -> Mark {
-    let mut counted = Counted::default();
+fn mark<T: Serialize + ?Sized>(part: &T) -> PartDigest {
+    let mut counted = HashingWriter::default();
     // Neither the writer nor any of our types can fail.
     if let Err(error) = serde_json::to_writer(&mut counted, part) {
         tracing::debug!(%error, "could not render a part of a request");
     }
-    Mark(counted.bytes, counted.digest.value())
+    PartDigest(counted.bytes, counted.digest.value())
 }
 
 /// A tool as it appears in a request.
@@ -188,12 +188,12 @@ impl Serialize for AsSent<'_> {
 
 /// A writer that only counts and hashes.
 #[derive(Default)]
-struct Counted {
+struct HashingWriter {
     bytes: u64,
     digest: Digest,
 }
 
-impl Write for Counted {
+impl Write for HashingWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.bytes += bytes.len() as u64;
         self.digest.feed(bytes);
@@ -217,13 +217,17 @@ mod tests {
     use super::*;
 
     /// A request and its rendering.
-    struct Told {
+    struct RenderedRequest {
         fingerprint: Fingerprint,
         prompt: SystemPrompt,
         rendering: String,
     }
 
-    fn told(tools: &[(&str, &str)], sections: &[(&'static str, &str)], messages: &[&str]) -> Told {
+    fn told(
+        tools: &[(&str, &str)],
+        sections: &[(&'static str, &str)],
+        messages: &[&str],
+    ) -> RenderedRequest {
         let mut frozen = FrozenPart::new();
         for (name, text) in sections {
             frozen = frozen.section(name, *text);
@@ -264,7 +268,7 @@ mod tests {
             .map(|message| serde_json::to_string(message).unwrap() + "\n");
         let system = serde_json::to_string(&*request.system).unwrap() + "\n";
         let rendering = tools.chain([system]).chain(messages).collect();
-        Told {
+        RenderedRequest {
             fingerprint: Fingerprint::of(&request, &prompt),
             prompt,
             rendering,
@@ -276,10 +280,10 @@ mod tests {
         let tools = [("exec", "Runs"), ("read", "Reads")];
         let sections = [("identity", "I \"am\"\n"), ("memory", "Ann 喝茶")];
         let base = told(&tools, &sections, &["one", "two"]);
-        let message = |place| Part::Message(place);
+        let message = |place| FingerprintPart::Message(place);
         let (tool, section) = (
-            |name: &str| Part::Tool(name.to_owned()),
-            |name: &str| Part::Section(name.to_owned()),
+            |name: &str| FingerprintPart::Tool(name.to_owned()),
+            |name: &str| FingerprintPart::Section(name.to_owned()),
         );
         let table = [
             (told(&tools, &sections, &["one", "two", "three"]), None, ""),
@@ -321,7 +325,7 @@ mod tests {
         ];
         for (newer, part, from) in table {
             let parting = base.fingerprint.parting(&newer.fingerprint);
-            let expected = part.map(|part| Parting {
+            let expected = part.map(|part| PrefixBreak {
                 part,
                 byte: base.rendering.find(from).unwrap() as u64,
             });

@@ -6,7 +6,7 @@ use nanobot_context::{PromptRecord, PromptStore};
 use nanobot_types::{SessionKey, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::watch::Saved;
+use super::watch::SavedPrefixState;
 
 /// The event that broke the prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -89,7 +89,7 @@ impl fmt::Display for Miss {
 
 /// Returns the last miss of a session that any process recorded.
 pub async fn last_miss(notes: &dyn PromptStore, session: &SessionKey) -> Option<Miss> {
-    Saved::read(session, &notes.load(session, PromptRecord::Prefix).await?)?.miss
+    SavedPrefixState::read(session, &notes.load(session, PromptRecord::Prefix).await?)?.miss
 }
 
 #[cfg(test)]

@@ -11,10 +11,10 @@ use nanobot_types::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::fingerprint::{Fingerprint, Part, Parting};
+use super::fingerprint::{Fingerprint, FingerprintPart, PrefixBreak};
 use super::log_facts::{LogFacts, last_request};
 use super::{Miss, MissEvent};
-use crate::engine::{Answered, RequestWatch};
+use crate::engine::{AnsweredRequest, RequestObserver};
 
 /// Maximum number of sessions in memory; others are loaded again.
 const REMEMBERED: usize = 256;
@@ -23,7 +23,7 @@ const SAVED_MESSAGES: usize = 512;
 
 /// The last answered request of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Last {
+struct LastRequest {
     /// Provider and model that answered it.
     by: String,
     /// Position at which the conversation began.
@@ -40,8 +40,8 @@ struct Last {
 
 /// The prefix state of a session.
 #[derive(Clone, Debug, Default)]
-struct Known {
-    last: Option<Arc<Last>>,
+struct PrefixState {
+    last: Option<Arc<LastRequest>>,
     /// Renewals of its prompt since the last answered request.
     renewed: Option<Renewed>,
     miss: Option<Miss>,
@@ -54,15 +54,15 @@ struct Known {
 
 /// The saved part of a session's prefix state.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Saved {
+pub(super) struct SavedPrefixState {
     session: SessionKey,
-    last: Option<Last>,
+    last: Option<LastRequest>,
     #[serde(default)]
     renewed: Option<Renewed>,
     pub(super) miss: Option<Miss>,
 }
 
-impl Saved {
+impl SavedPrefixState {
     pub(super) fn read(session: &SessionKey, bytes: &[u8]) -> Option<Self> {
         match serde_json::from_slice::<Self>(bytes) {
             Ok(saved) => Some(saved).filter(|saved| saved.session == *session),
@@ -78,13 +78,13 @@ impl Saved {
 #[derive(Debug)]
 pub(crate) struct PrefixWatch {
     notes: Arc<dyn PromptStore>,
-    known: Mutex<Memory>,
+    known: Mutex<PrefixCache>,
 }
 
 #[derive(Debug, Default)]
-struct Memory {
+struct PrefixCache {
     clock: u64,
-    sessions: HashMap<SessionKey, Known>,
+    sessions: HashMap<SessionKey, PrefixState>,
 }
 
 impl PrefixWatch {
@@ -137,13 +137,13 @@ impl PrefixWatch {
         }
     }
 
-    async fn save(&self, session: &SessionKey, known: &Known) {
-        let last = known.last.as_deref().map(|last| Last {
+    async fn save(&self, session: &SessionKey, known: &PrefixState) {
+        let last = known.last.as_deref().map(|last| LastRequest {
             fingerprint: last.fingerprint.shortened(SAVED_MESSAGES),
             ..last.clone()
         });
         let (renewed, miss) = (known.renewed.clone(), known.miss.clone());
-        match serde_json::to_vec(&Saved {
+        match serde_json::to_vec(&SavedPrefixState {
             session: session.clone(),
             last,
             renewed,
@@ -160,47 +160,47 @@ impl PrefixWatch {
         }
     }
 
-    async fn known(&self, session: &SessionKey) -> Known {
+    async fn known(&self, session: &SessionKey) -> PrefixState {
         if let Some(known) = self.memory().find(session) {
             return known;
         }
         let saved = self.notes.load(session, PromptRecord::Prefix).await;
-        let Some(saved) = saved.and_then(|bytes| Saved::read(session, &bytes)) else {
-            return Known::default();
+        let Some(saved) = saved.and_then(|bytes| SavedPrefixState::read(session, &bytes)) else {
+            return PrefixState::default();
         };
-        let Saved {
+        let SavedPrefixState {
             session: _,
             last,
             renewed,
             miss,
         } = saved;
-        Known {
+        PrefixState {
             last: last.map(Arc::new),
             renewed,
             miss,
             restored: true,
-            ..Known::default()
+            ..PrefixState::default()
         }
     }
 
-    fn memory(&self) -> MutexGuard<'_, Memory> {
+    fn memory(&self) -> MutexGuard<'_, PrefixCache> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Memory {
-    fn find(&mut self, session: &SessionKey) -> Option<Known> {
+impl PrefixCache {
+    fn find(&mut self, session: &SessionKey) -> Option<PrefixState> {
         self.clock += 1;
         let known = self.sessions.get_mut(session)?;
         known.used = self.clock;
         Some(known.clone())
     }
 
-    fn keep(&mut self, session: &SessionKey, known: Known) {
+    fn keep(&mut self, session: &SessionKey, known: PrefixState) {
         self.clock += 1;
         self.sessions.insert(
             session.clone(),
-            Known {
+            PrefixState {
                 used: self.clock,
                 ..known
             },
@@ -219,7 +219,7 @@ impl Memory {
 /// Completes a saved request from the log. The saved fingerprint is the beginning of the last
 /// request as it was some turns ago. The log supplies the messages after that, up to the first one
 /// with files.
-fn with_log(saved: &Last, log: LogFacts, view: &SessionView) -> Last {
+fn with_log(saved: &LastRequest, log: LogFacts, view: &SessionView) -> LastRequest {
     let mut last = saved.clone();
     if last.shortened || last.cursor != log.cursor {
         return last;
@@ -287,7 +287,7 @@ pub(crate) struct TurnWatch<'a> {
     session: SessionKey,
     log: LogFacts,
     prompt: Arc<SystemPrompt>,
-    known: Known,
+    known: PrefixState,
     is_lost: bool,
     /// `true` if there is something to save.
     is_changed: bool,
@@ -327,7 +327,12 @@ impl TurnWatch<'_> {
     }
 
     /// Returns the place and cause if a request diverges from the previous one.
-    fn explain(&self, last: &Last, next: &Last, request: &Answered<'_>) -> Option<Miss> {
+    fn explain(
+        &self,
+        last: &LastRequest,
+        next: &LastRequest,
+        request: &AnsweredRequest<'_>,
+    ) -> Option<Miss> {
         let at = chrono::Local::now().fixed_offset();
         if last.by != next.by {
             let section = format!("provider {}", next.by);
@@ -338,15 +343,15 @@ impl TurnWatch<'_> {
                 at,
             });
         }
-        let Parting { part, byte } = last.fingerprint.parting(&next.fingerprint)?;
+        let PrefixBreak { part, byte } = last.fingerprint.parting(&next.fingerprint)?;
         Some(match part {
-            Part::Tool(name) => Miss {
+            FingerprintPart::Tool(name) => Miss {
                 event: MissEvent::ToolsChanged,
                 section: format!("tool {name}"),
                 byte,
                 at,
             },
-            Part::Section(name) => {
+            FingerprintPart::Section(name) => {
                 let difference = self
                     .known
                     .renewed
@@ -363,7 +368,7 @@ impl TurnWatch<'_> {
                     at,
                 }
             }
-            Part::Message(place) => {
+            FingerprintPart::Message(place) => {
                 let event = self
                     .moved(last)
                     .unwrap_or_else(|| change_of(place, last, next, request));
@@ -378,7 +383,7 @@ impl TurnWatch<'_> {
     }
 
     /// Returns the event that moved the beginning of the conversation or undid a part of it.
-    fn moved(&self, last: &Last) -> Option<MissEvent> {
+    fn moved(&self, last: &LastRequest) -> Option<MissEvent> {
         if self.log.cursor != last.cursor {
             return Some(if self.log.reset {
                 MissEvent::Reset
@@ -394,7 +399,7 @@ impl TurnWatch<'_> {
     }
 
     /// Returns the reason why the system prompt changed.
-    fn renewal(&self, last: &Last) -> MissEvent {
+    fn renewal(&self, last: &LastRequest) -> MissEvent {
         let moved = || {
             self.moved(last)
                 .filter(|event| *event != MissEvent::Rewound)
@@ -432,7 +437,12 @@ impl TurnWatch<'_> {
 }
 
 /// Returns the reason why a message in the middle of a conversation changed.
-fn change_of(place: usize, last: &Last, next: &Last, request: &Answered<'_>) -> MissEvent {
+fn change_of(
+    place: usize,
+    last: &LastRequest,
+    next: &LastRequest,
+    request: &AnsweredRequest<'_>,
+) -> MissEvent {
     let source = Transcript::repair(request.messages.iter().cloned()).transcript;
     if last.shortened || next.shortened {
         MissEvent::Compaction
@@ -461,9 +471,9 @@ fn shows_files(message: &ChatMessage) -> bool {
     }
 }
 
-impl RequestWatch for TurnWatch<'_> {
-    fn answered(&mut self, request: Answered<'_>) {
-        let next = Last {
+impl RequestObserver for TurnWatch<'_> {
+    fn answered(&mut self, request: AnsweredRequest<'_>) {
+        let next = LastRequest {
             by: format!("{}/{}", request.provider, request.sent.model),
             cursor: self.log.cursor,
             begins: self.log.begins,

@@ -51,12 +51,12 @@ pub(super) struct Roster {
 
 #[derive(Debug, Default)]
 struct Entries {
-    by_id: HashMap<String, Entry>,
+    by_id: HashMap<String, SubagentEntry>,
     numbers: u64,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct SubagentEntry {
     /// Position in the order of arrival.
     number: u64,
     label: String,
@@ -68,7 +68,7 @@ struct Entry {
     is_taken: bool,
     /// Cancels its wait or its turn.
     token: CancellationToken,
-    stopped: Option<Stopped>,
+    stopped: Option<StopMode>,
 }
 
 /// The result of announcing a task.
@@ -84,7 +84,7 @@ pub(super) enum Announced {
 
 /// The way in which a subagent was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stopped {
+pub(super) enum StopMode {
     /// The session that started it continues and gets a note.
     Told,
     /// The session that started it begins a new conversation and gets no note.
@@ -185,12 +185,16 @@ impl Roster {
     }
 
     /// Returns how the subagent was stopped, if it was.
-    pub(super) fn stopped(&self, id: &str) -> Option<Stopped> {
+    pub(super) fn stopped(&self, id: &str) -> Option<StopMode> {
         self.lock().by_id.get(id)?.stopped
     }
 
     /// Stops the unfinished subagents that `is_meant` selects and returns their number.
-    pub(super) fn stop(&self, how: Stopped, is_meant: impl Fn(&str, &SessionKey) -> bool) -> usize {
+    pub(super) fn stop(
+        &self,
+        how: StopMode,
+        is_meant: impl Fn(&str, &SessionKey) -> bool,
+    ) -> usize {
         let mut count = 0;
         for (id, entry) in &mut self.lock().by_id {
             if entry.state != SubagentState::Reporting
@@ -208,7 +212,7 @@ impl Roster {
     /// Lists the subagents of a session, or all, in the order of arrival.
     pub(super) fn list(&self, parent: Option<&SessionKey>) -> Vec<SubagentInfo> {
         let entries = self.lock();
-        let mut meant: Vec<(&String, &Entry)> = entries
+        let mut meant: Vec<(&String, &SubagentEntry)> = entries
             .by_id
             .iter()
             .filter(|(_, entry)| parent.is_none_or(|parent| entry.parent == *parent))
@@ -237,11 +241,11 @@ impl Roster {
 
 impl Entries {
     /// Returns the entry of a task, and adds it if there is none.
-    fn add(&mut self, task: &SubagentTask) -> &mut Entry {
+    fn add(&mut self, task: &SubagentTask) -> &mut SubagentEntry {
         let Self { by_id, numbers } = self;
         by_id.entry(task.id.clone()).or_insert_with(|| {
             *numbers += 1;
-            Entry {
+            SubagentEntry {
                 number: *numbers,
                 label: task.label.clone(),
                 parent: task.parent.clone(),
@@ -256,7 +260,7 @@ impl Entries {
     }
 }
 
-impl Entry {
+impl SubagentEntry {
     fn enter(&mut self, state: SubagentState) {
         if self.state != state {
             self.state = state;

@@ -57,7 +57,7 @@ pub struct SubagentTask {
 /// The parameters that a message of a subagent carries in addition to its text.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-struct Circumstances {
+struct TaskMetadata {
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<SessionKey>,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -71,7 +71,7 @@ struct Circumstances {
     note: bool,
 }
 
-impl Circumstances {
+impl TaskMetadata {
     fn of(metadata: &Map) -> Self {
         metadata
             .get(KEY)
@@ -96,7 +96,7 @@ impl SubagentTask {
     pub fn asked_by(context: &ToolContext, task: String, label: Option<&str>) -> Self {
         let label = label.map(one_line).filter(|label| !label.is_empty());
         let mut metadata = context.metadata.clone();
-        let before = Circumstances::of(&metadata).chain;
+        let before = TaskMetadata::of(&metadata).chain;
         metadata.remove(KEY);
         Self {
             id: id_of(&context.trace, context.position),
@@ -126,14 +126,14 @@ impl SubagentTask {
         if message.session_key() != session_of(id) {
             return None;
         }
-        let Circumstances {
+        let TaskMetadata {
             parent,
             label,
             temperature,
             wait,
             chain,
             note: _,
-        } = Circumstances::of(&message.metadata);
+        } = TaskMetadata::of(&message.metadata);
         let mut metadata = message.metadata.clone();
         metadata.remove(KEY);
         Some(Self {
@@ -162,7 +162,7 @@ impl SubagentTask {
     /// Returns the message that carries the task. It is the same on every call.
     #[must_use]
     pub fn message(&self) -> InboundMessage {
-        let circumstances = Circumstances {
+        let circumstances = TaskMetadata {
             parent: Some(self.parent.clone()),
             label: self.label.clone(),
             temperature: self.temperature,
@@ -184,10 +184,10 @@ impl SubagentTask {
     #[must_use]
     pub fn result(&self, end: &SubagentEnd) -> InboundMessage {
         let is_note = end.was_stopped();
-        let circumstances = Circumstances {
+        let circumstances = TaskMetadata {
             chain: self.chain,
             note: is_note,
-            ..Circumstances::default()
+            ..TaskMetadata::default()
         };
         InboundMessage {
             id: Some(self.message_id("result")),
@@ -238,7 +238,7 @@ pub(crate) fn reported_by(message: &InboundMessage) -> Option<&str> {
 
 /// Returns `true` if a message is only a note: it is recorded, and no model is called.
 pub(crate) fn is_note(message: &InboundMessage) -> bool {
-    reported_by(message).is_some() && Circumstances::of(&message.metadata).note
+    reported_by(message).is_some() && TaskMetadata::of(&message.metadata).note
 }
 
 fn session_of(id: &str) -> SessionKey {

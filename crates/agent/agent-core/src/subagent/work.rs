@@ -8,7 +8,7 @@ use nanobot_types::{ChatMessage, InboundMessage, Origin, SessionKey, ToolCall, T
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
-use super::roster::{Roster, Stopped};
+use super::roster::{Roster, StopMode};
 use super::{SubagentEnd, SubagentInfo, SubagentTask};
 use crate::agent::NoSteering;
 use crate::engine::{ResultFiles, TurnFacts};
@@ -85,18 +85,18 @@ impl Subagents {
     /// session, which continues, gets a note of each.
     pub fn stop_session(&self, session: &SessionKey) -> usize {
         self.roster
-            .stop(Stopped::Told, |_, parent| parent == session)
+            .stop(StopMode::Told, |_, parent| parent == session)
     }
 
     /// Stops all subagents of a session that begins a new conversation: nothing of them reaches it.
     pub fn abandon_session(&self, session: &SessionKey) -> usize {
         self.roster
-            .stop(Stopped::Untold, |_, parent| parent == session)
+            .stop(StopMode::Untold, |_, parent| parent == session)
     }
 
     /// Stops one subagent of a session. Returns `true` if there was one to stop.
     pub fn stop(&self, session: &SessionKey, id: &str) -> bool {
-        self.roster.stop(Stopped::Told, |known, parent| {
+        self.roster.stop(StopMode::Told, |known, parent| {
             known == id && parent == session
         }) > 0
     }
@@ -261,7 +261,7 @@ impl Subagents {
 
     /// Returns `true` if the result of a task must be delivered to the session that started it.
     pub(crate) fn is_awaited(&self, task: &SubagentTask) -> bool {
-        !task.wait && self.roster.stopped(&task.id) != Some(Stopped::Untold)
+        !task.wait && self.roster.stopped(&task.id) != Some(StopMode::Untold)
     }
 
     fn agent(&self, task: &SubagentTask) -> Agent {

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use nanobot_agent_core::{
-    AgentError, AgentLoop, Command, CommandContext, CommandReply, CommandTable, LoopSettings, When,
+    AgentError, AgentLoop, Command, CommandContext, CommandReply, CommandTable, CommandTiming,
+    LoopSettings,
 };
 use nanobot_bus::{Bus as _, Ledger as _, LedgerFilter, MemoryBus, Queue, SettleOutcome};
 use nanobot_testkit::{Gate, Reply, ScriptedProvider};
@@ -129,8 +130,8 @@ impl Command for Faulty {
         }
     }
 
-    fn when(&self) -> When {
-        When::Now
+    fn when(&self) -> CommandTiming {
+        CommandTiming::Now
     }
 
     async fn run(&self, _: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
@@ -156,8 +157,8 @@ impl Command for Follows {
         }
     }
 
-    fn when(&self) -> When {
-        When::Now
+    fn when(&self) -> CommandTiming {
+        CommandTiming::Now
     }
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {

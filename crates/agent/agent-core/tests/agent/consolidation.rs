@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nanobot_agent_core::{
     Agent, AgentParts, AgentSettings, CompactReport, ConsolidationSettings, DirectRequest,
-    Observer, Signal, Teller, TurnOptions,
+    Notifier, Observer, Signal, TurnOptions,
 };
 use nanobot_bus::EventFeed;
 use nanobot_context::{ContextBuilder, ContextSettings, FilePromptStore};
@@ -24,16 +24,16 @@ pub(crate) const SESSION: &str = "cli:direct";
 
 /// Collects the notices for a person.
 #[derive(Debug, Default)]
-pub(crate) struct Told(Mutex<Vec<String>>);
+pub(crate) struct CollectedNotices(Mutex<Vec<String>>);
 
 #[async_trait]
-impl Teller for Told {
+impl Notifier for CollectedNotices {
     async fn tell(&self, notice: String) {
         self.0.lock().unwrap().push(notice);
     }
 }
 
-impl Observer for Told {
+impl Observer for CollectedNotices {
     fn signal(&self, signal: Signal) {
         if let Signal::Notice(notice) = signal {
             self.0.lock().unwrap().push(notice);
@@ -45,7 +45,7 @@ pub(crate) struct Home {
     pub(crate) provider: Arc<ScriptedProvider>,
     pub(crate) sessions: Arc<dyn SessionStore>,
     pub(crate) settings: ConsolidationSettings,
-    pub(crate) told: Arc<Told>,
+    pub(crate) told: Arc<CollectedNotices>,
     pub(crate) folder: tempfile::TempDir,
 }
 

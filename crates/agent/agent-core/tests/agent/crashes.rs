@@ -21,7 +21,7 @@ const SESSION: &str = "telegram:1";
 
 /// A store that dies at its k-th append, before or after it takes effect.
 #[derive(Debug)]
-struct Dying {
+struct PoweredStore {
     inner: Arc<InMemoryStore>,
     appends: AtomicUsize,
     dies_at: usize,
@@ -39,7 +39,7 @@ fn dead(key: &SessionKey) -> SessionError {
 }
 
 #[async_trait]
-impl SessionStore for Dying {
+impl SessionStore for PoweredStore {
     async fn append(
         &self,
         key: &SessionKey,
@@ -152,7 +152,7 @@ async fn a_crash_at_any_step_loses_nothing_and_repeats_nothing_recorded() {
         for dies_at in 0..12 {
             let mut world = World::new(model());
             let inner = Arc::new(InMemoryStore::new());
-            world.sessions = Arc::new(Dying {
+            world.sessions = Arc::new(PoweredStore {
                 inner: inner.clone(),
                 appends: AtomicUsize::new(0),
                 dies_at,

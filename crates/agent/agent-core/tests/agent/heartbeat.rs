@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nanobot_agent_core::{AgentLoop, CommandTable, Judge, LoopSettings};
+use nanobot_agent_core::{AgentLoop, CommandTable, HeartbeatFilter, LoopSettings};
 use nanobot_bus::{Bus as _, Ledger as _, LedgerFilter, MemoryBus, Queue, SettleOutcome};
 use nanobot_testkit::{Reply, ScriptedProvider, WAIT_LIMIT};
 use nanobot_types::{
@@ -20,7 +20,7 @@ use crate::world::World;
 struct News;
 
 #[async_trait]
-impl Judge for News {
+impl HeartbeatFilter for News {
     async fn worth_telling(&self, task: &str, answer: &str) -> Option<String> {
         assert!(task.starts_with("task "), "{task}");
         answer.strip_prefix("news: ").map(str::to_owned)

@@ -759,7 +759,7 @@ impl Power {
 
 /// A store whose machine loses power at its k-th append, before or after it takes effect.
 #[derive(Debug)]
-struct Dying {
+struct PoweredStore {
     inner: Arc<InMemoryStore>,
     power: Arc<Power>,
     appends: AtomicUsize,
@@ -778,7 +778,7 @@ fn dead(key: &SessionKey) -> SessionError {
 }
 
 #[async_trait]
-impl SessionStore for Dying {
+impl SessionStore for PoweredStore {
     async fn append(
         &self,
         key: &SessionKey,
@@ -809,13 +809,13 @@ impl SessionStore for Dying {
 
 /// A bus that accepts nothing while the power is off.
 #[derive(Debug)]
-struct Mortal {
+struct PoweredBus {
     inner: Arc<dyn Bus>,
     power: Arc<Power>,
 }
 
 #[async_trait]
-impl Bus for Mortal {
+impl Bus for PoweredBus {
     async fn publish_inbound(&self, message: InboundMessage) -> Result<Accepted, BusError> {
         if self.power.is_off() {
             Err(BusError::Closed)
@@ -858,14 +858,14 @@ async fn survives(bus: Arc<dyn Bus>, ledger: Arc<dyn Ledger>, dies_at: usize, af
     let inner = Arc::new(InMemoryStore::new());
     let power = Arc::new(Power::default());
     let appends = AtomicUsize::new(0);
-    world.sessions = Arc::new(Dying {
+    world.sessions = Arc::new(PoweredStore {
         inner: inner.clone(),
         power: power.clone(),
         appends,
         dies_at,
         after,
     });
-    let mortal = Arc::new(Mortal {
+    let mortal = Arc::new(PoweredBus {
         inner: bus.clone(),
         power: power.clone(),
     });
@@ -956,7 +956,7 @@ async fn survives_waiting(dies_at: usize, after: bool) {
     let inner = Arc::new(InMemoryStore::new());
     let power = Arc::new(Power::default());
     let appends = AtomicUsize::new(0);
-    world.sessions = Arc::new(Dying {
+    world.sessions = Arc::new(PoweredStore {
         inner: inner.clone(),
         power: power.clone(),
         appends,
@@ -964,7 +964,7 @@ async fn survives_waiting(dies_at: usize, after: bool) {
         after,
     });
     let bus = Arc::new(MemoryBus::new());
-    let mortal = Arc::new(Mortal {
+    let mortal = Arc::new(PoweredBus {
         inner: bus.clone(),
         power: power.clone(),
     });

@@ -12,7 +12,7 @@ use nanobot_types::{ChatMessage, DeliveryContext, Map, Origin};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{Seen, World, line};
+use crate::world::{CollectedSignals, World, line};
 
 #[tokio::test]
 async fn a_plain_reply_is_recorded_with_its_end() {
@@ -74,7 +74,7 @@ async fn tools_run_and_their_steps_are_recorded_in_order() {
         Reply::text("Let me see.").and_calls([ScriptedCall::new("look", &json!({"at": "sky"}))]),
         Reply::text("<think>blue?</think>It is blue."),
     ]));
-    let seen = Arc::new(Seen::default());
+    let seen = Arc::new(CollectedSignals::default());
     let request = DirectRequest::new("what colour?").watched_by(seen.clone());
     let report = world.agent().process_direct(request).await.unwrap();
     assert_eq!(report.visible.as_deref(), Some("It is blue."));

@@ -25,9 +25,9 @@ use serde_json::{Value, json};
 
 /// Counts how often each tool ran.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Runs(Arc<Mutex<BTreeMap<String, u32>>>);
+pub(crate) struct RunCounts(Arc<Mutex<BTreeMap<String, u32>>>);
 
-impl Runs {
+impl RunCounts {
     pub(crate) fn of(&self, tool: &str) -> u32 {
         self.0.lock().unwrap().get(tool).copied().unwrap_or(0)
     }
@@ -37,7 +37,7 @@ impl Runs {
 #[derive(Debug)]
 struct Counting {
     spec: ToolSpec,
-    runs: Runs,
+    runs: RunCounts,
 }
 
 #[async_trait]
@@ -60,10 +60,10 @@ impl Tool for Counting {
 
 /// Collects the messages that the `message` tool sends.
 #[derive(Debug, Default)]
-pub(crate) struct Kept(pub(crate) Mutex<Vec<OutboundMessage>>);
+pub(crate) struct SentMessages(pub(crate) Mutex<Vec<OutboundMessage>>);
 
 #[async_trait]
-impl Outbox for Kept {
+impl Outbox for SentMessages {
     async fn put(&self, message: OutboundMessage) -> Result<(), OutboxError> {
         let mut kept = self.0.lock().unwrap();
         if !kept.iter().any(|known| known.key == message.key) {
@@ -76,8 +76,8 @@ impl Outbox for Kept {
 pub(crate) struct World {
     pub(crate) provider: Arc<ScriptedProvider>,
     pub(crate) sessions: Arc<dyn SessionStore>,
-    pub(crate) runs: Runs,
-    pub(crate) outbox: Arc<Kept>,
+    pub(crate) runs: RunCounts,
+    pub(crate) outbox: Arc<SentMessages>,
     pub(crate) options: TurnOptions,
     workspace: tempfile::TempDir,
 }
@@ -87,7 +87,7 @@ impl World {
         Self {
             provider: Arc::new(provider),
             sessions: Arc::new(InMemoryStore::new()),
-            runs: Runs::default(),
+            runs: RunCounts::default(),
             outbox: Arc::default(),
             options: TurnOptions::default(),
             workspace: tempfile::tempdir().unwrap(),
@@ -234,9 +234,9 @@ pub(crate) fn line(message: &ChatMessage) -> String {
 
 /// Collects signals.
 #[derive(Debug, Default)]
-pub(crate) struct Seen(pub(crate) Mutex<Vec<Signal>>);
+pub(crate) struct CollectedSignals(pub(crate) Mutex<Vec<Signal>>);
 
-impl nanobot_agent_core::Observer for Seen {
+impl nanobot_agent_core::Observer for CollectedSignals {
     fn signal(&self, signal: Signal) {
         self.0.lock().unwrap().push(signal);
     }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nanobot_agent_core::{Agent, Audiences};
+use nanobot_agent_core::{Agent, AudienceLookup};
 use nanobot_bus::{Bus, Claims, Ledger, LedgerEntry, LedgerFilter, Queue};
 use nanobot_config::Config;
 use nanobot_cron::{
@@ -86,7 +86,7 @@ impl Scheduling {
     }
 
     /// Returns the `cron` tool; `None` if jobs are disabled.
-    pub(crate) fn tool(&self, audiences: Audiences) -> Option<Arc<dyn Tool>> {
+    pub(crate) fn tool(&self, audiences: AudienceLookup) -> Option<Arc<dyn Tool>> {
         let tool = CronTool::new(
             self.store.clone(),
             Arc::new(SystemClock),
@@ -126,7 +126,7 @@ impl Scheduling {
 
 /// Identifies the owner of a job by the audience of its session.
 #[derive(Debug)]
-struct AudienceOwners(Audiences);
+struct AudienceOwners(AudienceLookup);
 
 #[async_trait]
 impl SessionOwners for AudienceOwners {

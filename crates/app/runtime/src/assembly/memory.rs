@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use nanobot_agent_core::{Audiences, MemorySearchTool, RememberTool, SessionSearchTool};
+use nanobot_agent_core::{AudienceLookup, MemorySearchTool, RememberTool, SessionSearchTool};
 use nanobot_config::Config;
 use nanobot_memory::{MarkdownStore, MemorySettings, MemoryStore as _};
 use nanobot_session::SessionPaths;
@@ -70,8 +70,8 @@ pub(crate) fn private_paths(config: &Config) -> Result<Vec<PathBuf>, RuntimeErro
 ///
 /// # Errors
 /// Returns the errors of [`memory_store`].
-pub(crate) fn audiences(config: &Config) -> Result<Audiences, RuntimeError> {
-    Ok(Audiences::new(
+pub(crate) fn audiences(config: &Config) -> Result<AudienceLookup, RuntimeError> {
+    Ok(AudienceLookup::new(
         session_store(config)?,
         memory_store(config)?.is_divided(),
     ))

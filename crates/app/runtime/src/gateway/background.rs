@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nanobot_agent_core::{Agent, Judge};
+use nanobot_agent_core::{Agent, HeartbeatFilter};
 use nanobot_bus::{Bus, Ledger};
 use nanobot_channels::Health;
 use nanobot_provider::ProviderRouter;
@@ -64,7 +64,7 @@ impl Background {
     }
 
     /// Returns the judge that decides which heartbeat replies are sent.
-    pub(crate) fn judge(&self) -> Arc<dyn Judge> {
+    pub(crate) fn judge(&self) -> Arc<dyn HeartbeatFilter> {
         self.heartbeat.judge()
     }
 

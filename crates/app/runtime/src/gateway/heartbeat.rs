@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nanobot_agent_core::{Judge, SessionPlace};
+use nanobot_agent_core::{HeartbeatFilter, SessionLocation};
 use nanobot_bus::{Bus, Ledger};
 use nanobot_channels::{Health, HealthState};
 use nanobot_config::Config;
@@ -53,7 +53,7 @@ impl Heartbeat {
     }
 
     /// Returns the judge that decides which heartbeat replies are sent.
-    pub(crate) fn judge(&self) -> Arc<dyn Judge> {
+    pub(crate) fn judge(&self) -> Arc<dyn HeartbeatFilter> {
         Arc::new(HeartbeatJudge(Evaluator::new(
             self.router.clone(),
             &self.workspace,
@@ -65,7 +65,7 @@ impl Heartbeat {
 struct HeartbeatJudge(Evaluator);
 
 #[async_trait]
-impl Judge for HeartbeatJudge {
+impl HeartbeatFilter for HeartbeatJudge {
     async fn worth_telling(&self, task: &str, answer: &str) -> Option<String> {
         // The caller stops waiting by itself when the program shuts down.
         self.0
@@ -93,12 +93,12 @@ impl HeartbeatTargets for SessionPlaces {
 
 impl SessionPlaces {
     fn place(&self, session: &SessionInfo) -> Option<HeartbeatTarget> {
-        let SessionPlace {
+        let SessionLocation {
             channel,
             chat_id,
             delivery,
             chat,
-        } = SessionPlace::of(&session.key, &session.metadata)?;
+        } = SessionLocation::of(&session.key, &session.metadata)?;
         let is_usable = match self.channels.snapshot().get(&channel) {
             None | Some(HealthState::Failed { .. }) => false,
             Some(HealthState::Starting | HealthState::Running | HealthState::Degraded { .. }) => {

@@ -6,7 +6,7 @@
 
 use async_trait::async_trait;
 use chrono::Utc;
-use nanobot_agent_core::{AgentError, Command, CommandContext, CommandReply, When};
+use nanobot_agent_core::{AgentError, Command, CommandContext, CommandReply, CommandTiming};
 use nanobot_channel::ChannelName;
 use nanobot_channels::{PairingError, Pairings, Person};
 use nanobot_control::TERMINAL_CHANNEL;
@@ -40,8 +40,8 @@ impl Command for PairingCommand {
         INFO
     }
 
-    fn when(&self) -> When {
-        When::Now
+    fn when(&self) -> CommandTiming {
+        CommandTiming::Now
     }
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {

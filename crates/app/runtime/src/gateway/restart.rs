@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use nanobot_agent_core::{AgentError, Command, CommandContext, CommandReply, When};
+use nanobot_agent_core::{AgentError, Command, CommandContext, CommandReply, CommandTiming};
 use nanobot_bus::Bus;
 use nanobot_control::TERMINAL_CHANNEL;
 use nanobot_types::{
@@ -62,8 +62,8 @@ impl Command for Restart {
         INFO
     }
 
-    fn when(&self) -> When {
-        When::Now
+    fn when(&self) -> CommandTiming {
+        CommandTiming::Now
     }
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {

@@ -5,7 +5,7 @@
 use async_trait::async_trait;
 use nanobot_types::{CommandInfo, SessionKey};
 
-use super::{Command, CommandContext, CommandReply, When};
+use super::{Command, CommandContext, CommandReply, CommandTiming};
 use crate::{AgentError, SubagentInfo, SubagentState, Subagents};
 
 const USAGE: &str = "/agents lists those at work for this chat; /agents stop ID stops one.";
@@ -26,8 +26,8 @@ impl Command for Agents {
         }
     }
 
-    fn when(&self) -> When {
-        When::Now
+    fn when(&self) -> CommandTiming {
+        CommandTiming::Now
     }
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use nanobot_types::CommandInfo;
 
-use super::{ANYTHING, Command, CommandContext, CommandReply, When};
+use super::{ANYTHING, Command, CommandContext, CommandReply, CommandTiming};
 use crate::{AgentError, ContextReport};
 
 /// `/new`: begins a new conversation.
@@ -21,8 +21,8 @@ impl Command for New {
         }
     }
 
-    fn when(&self) -> When {
-        When::InLaneAfterStop
+    fn when(&self) -> CommandTiming {
+        CommandTiming::InLaneAfterStop
     }
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
@@ -47,8 +47,8 @@ impl Command for Branch {
         }
     }
 
-    fn when(&self) -> When {
-        When::InLane
+    fn when(&self) -> CommandTiming {
+        CommandTiming::InLane
     }
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
@@ -79,8 +79,8 @@ impl Command for Stop {
         }
     }
 
-    fn when(&self) -> When {
-        When::Now
+    fn when(&self) -> CommandTiming {
+        CommandTiming::Now
     }
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
@@ -107,8 +107,8 @@ impl Command for Status {
         }
     }
 
-    fn when(&self) -> When {
-        When::Now
+    fn when(&self) -> CommandTiming {
+        CommandTiming::Now
     }
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
@@ -156,8 +156,8 @@ impl Command for Help {
         }
     }
 
-    fn when(&self) -> When {
-        When::Now
+    fn when(&self) -> CommandTiming {
+        CommandTiming::Now
     }
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
@@ -204,8 +204,8 @@ impl Command for Start {
         }
     }
 
-    fn when(&self) -> When {
-        When::Now
+    fn when(&self) -> CommandTiming {
+        CommandTiming::Now
     }
 
     async fn run(&self, _: &CommandContext<'_>) -> Result<CommandReply, AgentError> {

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::CommandTable;
 use crate::Agent;
-use crate::agent_loop::pump::Shared;
+use crate::agent_loop::pump::LoopState;
 
 /// A command invocation and the assistant that runs it.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct CommandContext<'a> {
     /// Fires when a person stops the session or the program shuts down. A command of a lane must
     /// end then.
     pub cancel: &'a CancellationToken,
-    pub(in crate::agent_loop) shared: &'a Shared,
+    pub(in crate::agent_loop) shared: &'a LoopState,
 }
 
 impl<'a> CommandContext<'a> {

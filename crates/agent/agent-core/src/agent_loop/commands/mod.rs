@@ -29,7 +29,7 @@ const ANYTHING: &str = "[…]";
 
 /// The time at which a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
+pub enum CommandTiming {
     /// At once, even while a turn runs. Everything that it does before its first wait happens
     /// before any later message is routed.
     Now,
@@ -46,7 +46,7 @@ pub trait Command: Send + Sync + std::fmt::Debug {
     fn info(&self) -> CommandInfo;
 
     /// Returns when it runs.
-    fn when(&self) -> When;
+    fn when(&self) -> CommandTiming;
 
     /// Runs the command. After a crash the same message may be delivered again, so this call may be
     /// repeated.

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use nanobot_bus::{BusError, EntryState, Ledger, LedgerEntry, LedgerFilter, Queue};
 use nanobot_types::{ChannelName, ChatId, CommandInfo, InboundMessage};
 
-use super::{Command, CommandContext, CommandReply, When};
+use super::{Command, CommandContext, CommandReply, CommandTiming};
 use crate::{AgentError, SubagentTask};
 
 /// Maximum number of entries searched per queue and state.
@@ -35,8 +35,8 @@ impl Command for Pending {
         }
     }
 
-    fn when(&self) -> When {
-        When::Now
+    fn when(&self) -> CommandTiming {
+        CommandTiming::Now
     }
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
@@ -48,30 +48,30 @@ impl Command for Pending {
 
 /// The requested action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked<'a> {
+enum PendingAction<'a> {
     List,
     Retry(&'a str),
     Drop(&'a str),
     Else,
 }
 
-fn read(arguments: &str) -> Asked<'_> {
+fn read(arguments: &str) -> PendingAction<'_> {
     let words: Vec<&str> = arguments.split_whitespace().collect();
     match words.as_slice() {
-        [] | ["list"] => Asked::List,
-        ["retry", id] => Asked::Retry(id),
-        ["drop", id] => Asked::Drop(id),
-        _ => Asked::Else,
+        [] | ["list"] => PendingAction::List,
+        ["retry", id] => PendingAction::Retry(id),
+        ["drop", id] => PendingAction::Drop(id),
+        _ => PendingAction::Else,
     }
 }
 
 /// Performs the requested action and returns the reply.
 async fn answer(ledger: &dyn Ledger, message: &InboundMessage, arguments: &str) -> String {
     let done = match read(arguments) {
-        Asked::List => list(ledger, message).await,
-        Asked::Retry(id) => change(ledger, message, id, Change::Retry).await,
-        Asked::Drop(id) => change(ledger, message, id, Change::Drop).await,
-        Asked::Else => Ok(USAGE.to_owned()),
+        PendingAction::List => list(ledger, message).await,
+        PendingAction::Retry(id) => change(ledger, message, id, PendingChange::Retry).await,
+        PendingAction::Drop(id) => change(ledger, message, id, PendingChange::Drop).await,
+        PendingAction::Else => Ok(USAGE.to_owned()),
     };
     done.unwrap_or_else(|error| {
         tracing::error!(
@@ -110,7 +110,7 @@ async fn list(ledger: &dyn Ledger, message: &InboundMessage) -> Result<String, B
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Change {
+enum PendingChange {
     Retry,
     Drop,
 }
@@ -119,7 +119,7 @@ async fn change(
     ledger: &dyn Ledger,
     message: &InboundMessage,
     id: &str,
-    change: Change,
+    change: PendingChange,
 ) -> Result<String, BusError> {
     let unknown = || format!("This chat has no entry {id}. /pending lists what there is.");
     match ledger.show(id).await {
@@ -128,8 +128,8 @@ async fn change(
         Err(error) => return Err(error),
     }
     let (changed, done) = match change {
-        Change::Retry => (ledger.retry(id).await, "is tried again"),
-        Change::Drop => (ledger.discard(id).await, "is given up"),
+        PendingChange::Retry => (ledger.retry(id).await, "is tried again"),
+        PendingChange::Drop => (ledger.discard(id).await, "is given up"),
     };
     match changed {
         Ok(()) => Ok(format!("Entry {id} {done}.")),

@@ -5,15 +5,15 @@
 use async_trait::async_trait;
 use nanobot_types::CommandInfo;
 
-use super::{Command, CommandContext, CommandReply, When};
+use super::{Command, CommandContext, CommandReply, CommandTiming};
 use crate::AgentError;
 
 /// `/usage`: shows token usage and the last cache miss.
 #[derive(Debug)]
-pub(super) struct Usage;
+pub(super) struct UsageCommand;
 
 #[async_trait]
-impl Command for Usage {
+impl Command for UsageCommand {
     fn info(&self) -> CommandInfo {
         let about = "Show tokens and where the prompt cache was missed";
         CommandInfo {
@@ -24,8 +24,8 @@ impl Command for Usage {
         }
     }
 
-    fn when(&self) -> When {
-        When::Now
+    fn when(&self) -> CommandTiming {
+        CommandTiming::Now
     }
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
@@ -54,8 +54,8 @@ impl Command for Context {
         }
     }
 
-    fn when(&self) -> When {
-        When::Now
+    fn when(&self) -> CommandTiming {
+        CommandTiming::Now
     }
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
@@ -84,8 +84,8 @@ impl Command for Compact {
         }
     }
 
-    fn when(&self) -> When {
-        When::InLane
+    fn when(&self) -> CommandTiming {
+        CommandTiming::InLane
     }
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
@@ -99,10 +99,10 @@ impl Command for Compact {
 
 /// `/memory`: shows what is remembered.
 #[derive(Debug)]
-pub(super) struct Memory;
+pub(super) struct MemoryCommand;
 
 #[async_trait]
-impl Command for Memory {
+impl Command for MemoryCommand {
     fn info(&self) -> CommandInfo {
         let about = "Show what is remembered and what changed lately";
         CommandInfo {
@@ -113,8 +113,8 @@ impl Command for Memory {
         }
     }
 
-    fn when(&self) -> When {
-        When::Now
+    fn when(&self) -> CommandTiming {
+        CommandTiming::Now
     }
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {

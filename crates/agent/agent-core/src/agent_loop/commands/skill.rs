@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use nanobot_types::CommandInfo;
 
-use super::{Command, CommandContext, CommandReply, When};
+use super::{Command, CommandContext, CommandReply, CommandTiming};
 use crate::AgentError;
 
 /// The `/skill` command.
@@ -21,8 +21,8 @@ impl Command for SkillCommand {
         }
     }
 
-    fn when(&self) -> When {
-        When::Now
+    fn when(&self) -> CommandTiming {
+        CommandTiming::Now
     }
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {

@@ -36,7 +36,7 @@ pub(crate) struct LaneHandle {
 
 /// A message that found no room.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct LaneRefusal {
     pub(crate) delivery: Delivery<InboundMessage>,
     /// `true` for the first refusal in the life of the lane.
     pub(crate) is_first: bool,
@@ -71,7 +71,7 @@ impl LaneHandle {
 
     /// Puts a message into the lane. Returns it as a refusal if the lane is full, or if messages
     /// that were refused earlier have not been redelivered yet.
-    pub(crate) fn offer(&mut self, delivery: Delivery<InboundMessage>) -> Option<Refusal> {
+    pub(crate) fn offer(&mut self, delivery: Delivery<InboundMessage>) -> Option<LaneRefusal> {
         let id = delivery.message.journal_id();
         if id.as_ref().is_some_and(|id| !self.line.comes(id)) {
             return Some(self.refuse(delivery, id));
@@ -94,10 +94,10 @@ impl LaneHandle {
         }
     }
 
-    fn refuse(&mut self, delivery: Delivery<InboundMessage>, id: Option<MessageId>) -> Refusal {
+    fn refuse(&mut self, delivery: Delivery<InboundMessage>, id: Option<MessageId>) -> LaneRefusal {
         let before = id.map_or(0, |id| self.line.wait(&id));
         let lanes_before = before / u64::try_from(self.queue.max_capacity()).unwrap_or(u64::MAX);
-        Refusal {
+        LaneRefusal {
             delivery,
             is_first: !self.state.told.swap(true, Ordering::Relaxed),
             lanes_before: u32::try_from(lanes_before).unwrap_or(u32::MAX),

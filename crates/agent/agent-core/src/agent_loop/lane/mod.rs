@@ -22,13 +22,13 @@ use nanobot_types::{InboundMessage, OutboundKey, OutboundKind, OutboundMessage, 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use handle::{LaneHandle, Queued, Refusal};
+pub(crate) use handle::{LaneHandle, LaneRefusal, Queued};
 
 use self::handle::LaneState;
 use self::steering::{LaneSteering, entry_of, facts_of};
-use self::telling::{BusObserver, BusTeller, is_heartbeat, is_silent};
-use super::commands::{Command, Parsed, When};
-use super::pump::{NOTICE_POSITION, Shared, turn_of};
+use self::telling::{BusNotifier, BusObserver, is_heartbeat, is_silent};
+use super::commands::{Command, CommandTiming, Parsed};
+use super::pump::{LoopState, NOTICE_POSITION, turn_of};
 use crate::error::chain;
 use crate::subagent::{is_note, reported_by};
 use crate::{AgentError, TurnReport, TurnRequest};
@@ -49,7 +49,7 @@ enum Handled {
 
 /// The task of one session.
 pub(super) struct Lane {
-    shared: Arc<Shared>,
+    shared: Arc<LoopState>,
     session: SessionKey,
     queue: mpsc::Receiver<Queued>,
     state: Arc<LaneState>,
@@ -63,7 +63,7 @@ pub(super) struct Lane {
 
 impl Lane {
     /// Creates a lane and its handle.
-    pub(super) fn open(shared: Arc<Shared>, session: SessionKey) -> (LaneHandle, Self) {
+    pub(super) fn open(shared: Arc<LoopState>, session: SessionKey) -> (LaneHandle, Self) {
         let (sender, queue) = mpsc::channel(shared.settings.lane_bound.max(1));
         let state = Arc::new(LaneState::default());
         let handle = LaneHandle::new(sender, state.clone());
@@ -168,7 +168,7 @@ impl Lane {
         // A command that begins anew after stopping must not be discarded by its own stop.
         let follows_stop = command
             .as_ref()
-            .is_some_and(|(command, _)| command.when() == When::InLaneAfterStop);
+            .is_some_and(|(command, _)| command.when() == CommandTiming::InLaneAfterStop);
         let was_stopped = self.state.was_stopped(queued.number) && !follows_stop;
         let brings_result = reported_by(&queued.delivery.message).is_some();
         if was_stopped && !brings_result {
@@ -309,7 +309,7 @@ impl Lane {
 
     /// Starts background summarisation after a published turn.
     fn published(&self, message: &InboundMessage) {
-        let teller = BusTeller {
+        let teller = BusNotifier {
             shared: self.shared.clone(),
             message: message.clone(),
         };

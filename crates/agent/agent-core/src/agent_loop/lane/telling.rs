@@ -8,8 +8,8 @@ use nanobot_types::{
     SessionKey,
 };
 
-use crate::agent_loop::pump::{NOTICE_POSITION, Shared, turn_of};
-use crate::{Observer, Signal, Teller};
+use crate::agent_loop::pump::{LoopState, NOTICE_POSITION, turn_of};
+use crate::{Notifier, Observer, Signal};
 
 /// Returns `true` if nothing about a message is sent to a person: a job with `deliver: false`, or a
 /// heartbeat without a target chat.
@@ -29,13 +29,13 @@ pub(super) fn is_heartbeat(session: &SessionKey) -> bool {
 }
 
 /// Sends notices about memory problems to the chat of a message.
-pub(super) struct BusTeller {
-    pub(super) shared: Arc<Shared>,
+pub(super) struct BusNotifier {
+    pub(super) shared: Arc<LoopState>,
     pub(super) message: InboundMessage,
 }
 
 #[async_trait]
-impl Teller for BusTeller {
+impl Notifier for BusNotifier {
     async fn tell(&self, notice: String) {
         let key = OutboundKey {
             turn: turn_of(&self.message),
@@ -50,7 +50,7 @@ impl Teller for BusTeller {
 
 /// Offers the signals of a turn to its chat.
 pub(super) struct BusObserver {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<LoopState>,
     pub(super) message: InboundMessage,
 }
 
