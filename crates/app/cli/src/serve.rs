@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use nanobot_config::{Config, ConfigSeverity};
-use nanobot_runtime::{Ended, Gateway, Runtime, RuntimeBuilder};
+use nanobot_runtime::{Gateway, GatewayEnd, Runtime, RuntimeBuilder};
 use tokio_util::sync::CancellationToken;
 
 use crate::failure::Failure;
@@ -122,16 +122,16 @@ async fn run(runtime: &Runtime, options: &ServeOptions) -> Result<Outcome, Failu
     cancel.cancel();
     tokio::select! {
         // A signal that ends the process overrides a restart.
-        outcome = running => outcome.map_err(Failure::from).and_then(|_| finish(Ended::Stopped)),
+        outcome = running => outcome.map_err(Failure::from).and_then(|_| finish(GatewayEnd::Stopped)),
         code = signals.next() => Ok(Outcome::Exit(ExitCode::from(code))),
     }
 }
 
-fn finish(ended: Ended) -> Result<Outcome, Failure> {
+fn finish(ended: GatewayEnd) -> Result<Outcome, Failure> {
     tracing::info!(?ended, "gateway stopped");
     Ok(match ended {
-        Ended::Stopped => Outcome::Exit(ExitCode::SUCCESS),
-        Ended::ToRestart => Outcome::Restart,
+        GatewayEnd::Stopped => Outcome::Exit(ExitCode::SUCCESS),
+        GatewayEnd::ToRestart => Outcome::Restart,
     })
 }
 

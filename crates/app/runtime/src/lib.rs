@@ -35,7 +35,7 @@ mod operator;
 mod terminal;
 
 pub use assembly::access::{HomeAccess, Revoked};
-pub use assembly::cron::Scheduling;
+pub use assembly::cron::JobScheduling;
 pub use assembly::extensions::EventObserver;
 pub use assembly::first_run::FirstRun;
 pub use assembly::load::{LoadOptions, install_tls};
@@ -52,8 +52,8 @@ pub use assembly::settings::{AgentDefaults, LifecycleNotices, RetentionSettings}
 pub use assembly::skills::{skills, unagreed_skills};
 pub use error::{RuntimeError, chain};
 pub use gateway::commands::{command_infos, is_command};
-pub use gateway::{Ended, Gateway};
-pub use operator::channel_login::{ChannelLogin, PendingLesson};
+pub use gateway::{Gateway, GatewayEnd};
+pub use operator::channel_login::{ChannelLogin, PendingKey};
 pub use operator::channel_status::{ChannelReport, Probed, channels_status};
 pub use operator::channel_test::{ChannelTest, TestOutcome};
 pub use operator::cuts::cuts;
@@ -63,7 +63,7 @@ pub use operator::onboard::{OnboardMode, OnboardPlan, OnboardReport, onboard, pl
 pub use operator::remote::RemoteGateway;
 pub use operator::replay::replay_options;
 pub use operator::status::Status;
-pub use terminal::{Answer, Terminal, TerminalOptions, TerminalProgress, ask};
+pub use terminal::{Terminal, TerminalOptions, TerminalProgress, TerminalReply, ask};
 
 pub use nanobot_agent_core::is_subagent_session;
 pub use nanobot_bus as bus;

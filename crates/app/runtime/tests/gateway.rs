@@ -9,7 +9,9 @@
 use std::path::Path;
 
 use nanobot_config::Environment;
-use nanobot_runtime::{Ended, Gateway, LoadOptions, Runtime, RuntimeError, Secrets, install_tls};
+use nanobot_runtime::{
+    Gateway, GatewayEnd, LoadOptions, Runtime, RuntimeError, Secrets, install_tls,
+};
 use nanobot_testkit::telegram::{Fault, Incoming, Person, TOKEN};
 use nanobot_testkit::{Gate, ModelServer, Reply, ReservedPort, TelegramFake, WebSocketClient};
 use serde_json::{Value, json};
@@ -55,7 +57,7 @@ fn config(model: Option<&ModelServer>, telegram: &TelegramFake, websocket_port: 
 
 struct Running {
     cancel: CancellationToken,
-    task: JoinHandle<Result<Ended, RuntimeError>>,
+    task: JoinHandle<Result<GatewayEnd, RuntimeError>>,
 }
 
 impl Running {

@@ -9,7 +9,7 @@ use nanobot_runtime::jobs::{
     CronError, Job, JobSchedule, Payload, RunStatus, Zone, in_words, interval_seconds, time_in,
     zone_named,
 };
-use nanobot_runtime::{RemoteGateway, Runtime, RuntimeBuilder, Scheduling, channels_status};
+use nanobot_runtime::{JobScheduling, RemoteGateway, Runtime, RuntimeBuilder, channels_status};
 
 use super::block_on;
 use crate::failure::{FAILED, Failure, USAGE, chain};
@@ -108,8 +108,8 @@ const NAME_LENGTH: usize = 30;
 pub(crate) fn cron(program: &RuntimeBuilder, command: CronCommand) -> Result<ExitCode, Failure> {
     let runtime = program.build()?;
     let config = runtime.config();
-    let scheduling = Scheduling::of(config)?;
-    let Scheduling { store, zone, .. } = &scheduling;
+    let scheduling = JobScheduling::of(config)?;
+    let JobScheduling { store, zone, .. } = &scheduling;
     let (now, zone) = (Utc::now(), *zone);
     let text = match command {
         CronCommand::Add(arguments) => {
@@ -271,13 +271,13 @@ fn hints(
     Ok(hints)
 }
 
-fn find(scheduling: &Scheduling, id: &str) -> Result<Job, Failure> {
+fn find(scheduling: &JobScheduling, id: &str) -> Result<Job, Failure> {
     let mut jobs = scheduling.store.read().map_err(|error| failed(&error))?;
     let found = jobs.find(id).cloned();
     found.ok_or_else(|| failed(&CronError::Unknown { id: id.into() }))
 }
 
-fn listed(scheduling: &Scheduling, all: bool) -> Result<String, Failure> {
+fn listed(scheduling: &JobScheduling, all: bool) -> Result<String, Failure> {
     let jobs = scheduling.store.read().map_err(|error| failed(&error))?;
     let mut shown: Vec<&Job> = jobs.iter().filter(|job| all || job.enabled).collect();
     shown.sort_by_key(|job| job.state.next_run_at_ms.unwrap_or(i64::MAX));

@@ -21,7 +21,7 @@ use nanobot_tools::{DirectRunner, HttpClients, ToolsConfig, builtin};
 
 use crate::assembly::audit::AuditLog;
 use crate::assembly::budget;
-use crate::assembly::cron::Scheduling;
+use crate::assembly::cron::JobScheduling;
 use crate::assembly::memory;
 use crate::assembly::model;
 use crate::assembly::path_rules::path_rules;
@@ -232,7 +232,7 @@ impl Tools {
         let mut tools = builtin(&tools, &policy, &http, Arc::new(DirectRunner))?;
         tools.extend(runtime.extensions().tools.iter().cloned());
         let mut lookups = memory::tools(config)?;
-        lookups.extend(Scheduling::of(config)?.tool(memory::audiences(config)?));
+        lookups.extend(JobScheduling::of(config)?.tool(memory::audiences(config)?));
         Ok(Self {
             tools,
             lookups,

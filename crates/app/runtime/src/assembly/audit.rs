@@ -69,12 +69,12 @@ impl ToolWatch for AuditLog {
     async fn ran(&self, run: ToolRun<'_>) {
         let (file, record, arguments) = (
             self.file.clone(),
-            Record::of(&run),
+            AuditRecord::of(&run),
             run.call.arguments.clone(),
         );
         let secrets = self.secrets.clone();
         let writing = tokio::task::spawn_blocking(move || {
-            let line = serde_json::to_string(&Record {
+            let line = serde_json::to_string(&AuditRecord {
                 arguments: bounded(&arguments, &secrets),
                 ..record
             })?;
@@ -96,7 +96,7 @@ impl ToolWatch for AuditLog {
 
 /// A line of the log.
 #[derive(Serialize)]
-struct Record {
+struct AuditRecord {
     time: String,
     session: SessionKey,
     trace: TraceId,
@@ -111,17 +111,17 @@ struct Record {
     arguments: Value,
     success: bool,
     duration_ms: u64,
-    output: Outcome,
+    output: OutputDigest,
 }
 
 /// Size and digest of a tool's output.
 #[derive(Serialize)]
-struct Outcome {
+struct OutputDigest {
     bytes: usize,
     sha256: String,
 }
 
-impl Record {
+impl AuditRecord {
     /// Returns the record without its arguments.
     fn of(run: &ToolRun<'_>) -> Self {
         let context = run.context;
@@ -138,7 +138,7 @@ impl Record {
             arguments: Value::Null,
             success: run.result.success,
             duration_ms: u64::try_from(run.elapsed.as_millis()).unwrap_or(u64::MAX),
-            output: Outcome {
+            output: OutputDigest {
                 bytes: run.result.output.len(),
                 sha256: digest(&run.result.output),
             },

@@ -25,7 +25,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 
 use super::extensions::Extensions;
-use super::noted_secrets::LearningNotes;
+use super::noted_secrets::RedactingNotes;
 use crate::Runtime;
 use crate::error::chain;
 
@@ -44,7 +44,7 @@ struct Enabled {
 
 /// A channel of the configuration.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct ConfiguredChannel {
     pub(crate) name: ChannelName,
     pub(crate) kind: String,
     pub(crate) is_enabled: bool,
@@ -60,12 +60,12 @@ pub(crate) struct Wanted {
 }
 
 /// Returns the channels of a configuration, ordered by name.
-pub(crate) fn wanted(runtime: &Runtime) -> Result<Vec<Wanted>, ConfigError> {
+pub(crate) fn wanted(runtime: &Runtime) -> Result<Vec<ConfiguredChannel>, ConfigError> {
     let names = runtime.config().names("channels")?;
     names
         .iter()
         .filter(|name| *name != LIFECYCLE_NOTICES)
-        .map(|name| Wanted::read(runtime, name))
+        .map(|name| ConfiguredChannel::read(runtime, name))
         .collect()
 }
 
@@ -101,12 +101,12 @@ fn account(extensions: &Extensions, kind: &str, raw: &RawConfig) -> Option<Strin
 }
 
 /// A channel, and the sender that changes its settings while it runs.
-pub(crate) struct Made {
+pub(crate) struct BuiltChannel {
     pub(crate) managed: ManagedChannel,
     pub(crate) settings: watch::Sender<ChannelSettings>,
 }
 
-impl Wanted {
+impl ConfiguredChannel {
     /// Reads a channel's section. The configuration need not have one.
     pub(crate) fn read(runtime: &Runtime, name: &str) -> Result<Self, ConfigError> {
         let (config, extensions) = (runtime.config(), runtime.shared_extensions());
@@ -149,7 +149,7 @@ impl Wanted {
     /// Makes tokens that the channel saves in its notes known to `secrets`.
     pub(crate) fn teaching(mut self, secrets: &Secrets) -> Self {
         let learning = |inner| {
-            Arc::new(LearningNotes {
+            Arc::new(RedactingNotes {
                 inner,
                 secrets: secrets.clone(),
             }) as Arc<dyn Notes>
@@ -159,7 +159,7 @@ impl Wanted {
     }
 
     /// Makes the channel and opens no connection.
-    pub(crate) fn make(&self) -> Result<Made, ChannelsError> {
+    pub(crate) fn make(&self) -> Result<BuiltChannel, ChannelsError> {
         let (settings, receiver) = watch::channel(self.settings()?);
         let again = self.clone();
         let managed =
@@ -169,7 +169,7 @@ impl Wanted {
             Some(lock) => managed.claiming(lock.clone()),
             None => managed,
         };
-        Ok(Made { managed, settings })
+        Ok(BuiltChannel { managed, settings })
     }
 
     /// Makes the platform's channel. Refuses the name of the terminal: commands from that channel
@@ -244,13 +244,14 @@ pub(crate) fn shared_keys() -> Vec<String> {
 }
 
 /// The enabled channels of a configuration; the error text for each that could not be made.
-pub(crate) type Channels = BTreeMap<ChannelName, (Wanted, Result<Made, String>)>;
+pub(crate) type BuiltChannels =
+    BTreeMap<ChannelName, (ConfiguredChannel, Result<BuiltChannel, String>)>;
 
 /// Makes the enabled channels. A channel that cannot be made, or that receives for the account of
 /// another one, has an error instead.
-pub(crate) fn make_all(wanted: Vec<Wanted>) -> Channels {
+pub(crate) fn make_all(wanted: Vec<ConfiguredChannel>) -> BuiltChannels {
     let mut accounts: BTreeMap<PathBuf, ChannelName> = BTreeMap::new();
-    let make = |wanted: Wanted| {
+    let make = |wanted: ConfiguredChannel| {
         let made = match wanted.claim.clone().map(|claim| accounts.entry(claim)) {
             Some(Entry::Occupied(first)) => {
                 let (kind, first) = (&wanted.kind, first.get());
@@ -293,7 +294,7 @@ mod tests {
     use crate::LoadOptions;
     use crate::assembly::runtime::in_environment;
 
-    fn channels(section: &Value) -> Vec<Wanted> {
+    fn channels(section: &Value) -> Vec<ConfiguredChannel> {
         let home = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(home.path().join(".nanobot")).unwrap();
         std::fs::write(

@@ -49,7 +49,7 @@ impl Default for CronConfig {
 
 /// The jobs of a configuration.
 #[derive(Clone, Debug)]
-pub struct Scheduling {
+pub struct JobScheduling {
     /// The file of jobs.
     pub store: JobStore,
     /// The assistant's time zone.
@@ -58,7 +58,7 @@ pub struct Scheduling {
     settings: CronSettings,
 }
 
-impl Scheduling {
+impl JobScheduling {
     /// Returns the jobs of `config`; nothing is read yet.
     ///
     /// # Errors

@@ -9,13 +9,13 @@ use crate::assembly::secrets::tokens_in;
 
 /// Passes everything on. Registers a token before it is written to disk.
 #[derive(Debug)]
-pub(super) struct LearningNotes {
+pub(super) struct RedactingNotes {
     pub(super) inner: Arc<dyn Notes>,
     pub(super) secrets: Secrets,
 }
 
 #[async_trait::async_trait]
-impl Notes for LearningNotes {
+impl Notes for RedactingNotes {
     async fn read(&self, name: &'static str) -> Result<Option<String>, NoteError> {
         self.inner.read(name).await
     }
@@ -52,7 +52,7 @@ mod tests {
     #[tokio::test]
     async fn a_token_that_is_noted_is_hidden_from_then_on() {
         let secrets = Secrets::default();
-        let notes = LearningNotes {
+        let notes = RedactingNotes {
             inner: Arc::new(NoteBook::default()),
             secrets: secrets.clone(),
         };

@@ -93,7 +93,7 @@ pub(crate) fn transcriber(config: &Config) -> Result<Option<Arc<dyn Transcriber>
         return Ok(None);
     };
     match speech {
-        Ok(speech) => Ok(Some(Arc::new(Scribe(speech)))),
+        Ok(speech) => Ok(Some(Arc::new(SpeechTranscriber(speech)))),
         Err(error) => {
             tracing::warn!(error = %crate::error::chain(&error), "recordings are not written down");
             Ok(None)
@@ -125,10 +125,10 @@ fn said(text: Option<&String>) -> Option<&String> {
 
 /// Adapts a speech service to the trait of channels.
 #[derive(Debug)]
-struct Scribe(Speech);
+struct SpeechTranscriber(Speech);
 
 #[async_trait]
-impl Transcriber for Scribe {
+impl Transcriber for SpeechTranscriber {
     async fn transcribe(&self, recording: &MediaRef) -> Result<String, TranscribeError> {
         let path = Path::new(&recording.location);
         self.0

@@ -14,7 +14,7 @@ use nanobot_types::{InboundMessage, OutboundKey, OutboundKind, OutboundMessage, 
 use nanobot_watch::FileWatch;
 use tokio_util::sync::CancellationToken;
 
-use super::channel_reload::{Stamp, stamp};
+use super::channel_reload::{SectionStamp, stamp};
 use crate::RuntimeError;
 use crate::assembly::access::HomeAccess;
 
@@ -29,7 +29,7 @@ type Approved = Vec<(Asker, Option<bool>)>;
 pub(crate) struct ApprovalNotices {
     access: HomeAccess,
     bus: Arc<dyn Bus>,
-    stamp: Option<Stamp>,
+    stamp: Option<SectionStamp>,
     /// People with a code when the file was last read.
     waiting: Vec<Asker>,
 }

@@ -14,19 +14,19 @@ use tokio_util::task::TaskTracker;
 
 use super::approval_notice::ApprovalNotices;
 use super::heartbeat::{Heartbeat, SessionPlaces};
-use super::lifecycle_notices::Notices;
-use super::retention::Keeper;
+use super::lifecycle_notices::OutageNotices;
+use super::retention::Retention;
 use crate::assembly::access::HomeAccess;
 use crate::assembly::channels::LIFECYCLE_NOTICES;
-use crate::assembly::cron::{JobRuns, Scheduling};
+use crate::assembly::cron::{JobRuns, JobScheduling};
 use crate::assembly::settings::LifecycleNotices;
 use crate::{Runtime, RuntimeError, session_store};
 
 /// The configured background work.
 #[derive(Debug)]
 pub(crate) struct Background {
-    keeper: Keeper,
-    scheduling: Scheduling,
+    keeper: Retention,
+    scheduling: JobScheduling,
     heartbeat: Heartbeat,
     lifecycle: LifecycleNotices,
     sessions: Arc<dyn SessionStore>,
@@ -34,7 +34,7 @@ pub(crate) struct Background {
 }
 
 /// Parts of the gateway that the background work uses.
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct BackgroundParts<'a> {
     pub(crate) bus: &'a SqliteBus,
     pub(crate) agent: &'a Arc<Agent>,
     pub(crate) health: &'a Health,
@@ -54,8 +54,8 @@ impl Background {
     ) -> Result<Self, RuntimeError> {
         let config = runtime.config();
         Ok(Self {
-            keeper: Keeper::new(config, bus.clone())?,
-            scheduling: Scheduling::of(config)?,
+            keeper: Retention::new(config, bus.clone())?,
+            scheduling: JobScheduling::of(config)?,
             heartbeat: Heartbeat::of(config, router)?,
             lifecycle: config.section(&format!("channels.{LIFECYCLE_NOTICES}"))?,
             sessions: session_store(config)?,
@@ -69,8 +69,8 @@ impl Background {
     }
 
     /// Starts all of it.
-    pub(crate) fn start(self, tasks: &TaskTracker, surroundings: &Surroundings<'_>) {
-        let Surroundings {
+    pub(crate) fn start(self, tasks: &TaskTracker, surroundings: &BackgroundParts<'_>) {
+        let BackgroundParts {
             bus,
             agent,
             health,
@@ -81,7 +81,7 @@ impl Background {
         let ledger: Arc<dyn Ledger> = Arc::new(bus.clone());
         let shared: Arc<dyn Bus> = Arc::new(bus.clone());
         tasks.spawn(self.keeper.run(end.clone()));
-        let notices = Notices {
+        let notices = OutageNotices {
             settings: self.lifecycle,
             health: health.clone(),
             bus: shared.clone(),

@@ -16,14 +16,14 @@ use nanobot_watch::FileWatch;
 use crate::assembly::secrets;
 
 use crate::Runtime;
-use crate::assembly::channels::{Channels, Made, Wanted, make_all, wanted};
+use crate::assembly::channels::{BuiltChannel, BuiltChannels, ConfiguredChannel, make_all, wanted};
 
 /// Time that the file has to stay unchanged before it is read (debounce).
 const SETTLED: Duration = Duration::from_millis(100);
 
 /// Modification time and length, which identify a version of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct SectionStamp {
     modified: Option<SystemTime>,
     length: u64,
 }
@@ -32,14 +32,14 @@ pub(super) struct Stamp {
 pub(crate) struct ChannelReload {
     file: PathBuf,
     runtime: Runtime,
-    stamp: Option<Stamp>,
-    channels: Channels,
+    stamp: Option<SectionStamp>,
+    channels: BuiltChannels,
     secrets: Secrets,
 }
 
 impl ChannelReload {
     /// Returns a reload of the file that `runtime` was loaded from; `channels` are its channels.
-    pub(crate) fn new(runtime: Runtime, channels: Channels, secrets: Secrets) -> Self {
+    pub(crate) fn new(runtime: Runtime, channels: BuiltChannels, secrets: Secrets) -> Self {
         // Without a stamp the first check reads the file again: it may have changed since it was
         // loaded.
         Self {
@@ -52,7 +52,7 @@ impl ChannelReload {
     }
 
     /// Returns the channels as they are configured now.
-    pub(crate) fn channels(&self) -> &Channels {
+    pub(crate) fn channels(&self) -> &BuiltChannels {
         &self.channels
     }
 
@@ -67,7 +67,7 @@ impl ChannelReload {
 
     /// Returns the channels that cannot be made, and why.
     pub(crate) fn refused(&self) -> Vec<(ChannelName, String)> {
-        let refused = |(name, (_, made)): (&ChannelName, &(_, Result<Made, String>))| {
+        let refused = |(name, (_, made)): (&ChannelName, &(_, Result<BuiltChannel, String>))| {
             made.as_ref().err().map(|why| (name.clone(), why.clone()))
         };
         self.channels.iter().filter_map(refused).collect()
@@ -107,7 +107,7 @@ impl ChannelReload {
         }
     }
 
-    fn read(&self) -> Result<Vec<Wanted>, ConfigError> {
+    fn read(&self) -> Result<Vec<ConfiguredChannel>, ConfigError> {
         let runtime = self.runtime.reload()?;
         self.secrets.learn(secrets::values(runtime.config()));
         Ok(wanted(&runtime)?
@@ -117,7 +117,7 @@ impl ChannelReload {
     }
 
     /// Stops, starts and updates channels to match the configuration.
-    async fn follow(&mut self, wanted: Vec<Wanted>, manager: &ChannelManager) {
+    async fn follow(&mut self, wanted: Vec<ConfiguredChannel>, manager: &ChannelManager) {
         let mut next = make_all(wanted);
         let gone: Vec<ChannelName> = self
             .channels
@@ -133,7 +133,7 @@ impl ChannelReload {
         // Refused channels first: one of them may give up an account that another takes over.
         let refused = next
             .extract_if(.., |_, (_, made)| made.is_err())
-            .collect::<Channels>();
+            .collect::<BuiltChannels>();
         for (name, (wanted, made)) in refused.into_iter().chain(next) {
             match (self.channels.get(&name), &made) {
                 (Some((before, Ok(running))), Ok(fresh)) if before.is_same_channel(&wanted) => {
@@ -173,7 +173,7 @@ impl std::fmt::Debug for ChannelReload {
 }
 
 /// Returns the stamp of a file once it stops changing; `None` if the file is missing.
-async fn settled(file: &Path) -> Option<Stamp> {
+async fn settled(file: &Path) -> Option<SectionStamp> {
     let mut seen = stamp(file);
     loop {
         tokio::time::sleep(SETTLED).await;
@@ -185,9 +185,9 @@ async fn settled(file: &Path) -> Option<Stamp> {
     }
 }
 
-pub(super) fn stamp(file: &Path) -> Option<Stamp> {
+pub(super) fn stamp(file: &Path) -> Option<SectionStamp> {
     let metadata = std::fs::metadata(file).ok()?;
-    Some(Stamp {
+    Some(SectionStamp {
         modified: metadata.modified().ok(),
         length: metadata.len(),
     })

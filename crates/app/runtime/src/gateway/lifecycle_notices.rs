@@ -29,13 +29,13 @@ struct Outage {
 }
 
 /// Watches the health of channels and reports outages.
-pub(crate) struct Notices {
+pub(crate) struct OutageNotices {
     pub(crate) settings: LifecycleNotices,
     pub(crate) health: Health,
     pub(crate) bus: Arc<dyn Bus>,
 }
 
-impl Notices {
+impl OutageNotices {
     /// Watches until `cancel` fires.
     pub(crate) async fn run(self, cancel: CancellationToken) {
         if !self.settings.tell.is_empty() {
@@ -199,7 +199,7 @@ mod tests {
                 after_minutes,
             };
             let watching = tasks.spawn(
-                Notices {
+                OutageNotices {
                     settings,
                     health,
                     bus: Arc::new(bus),
@@ -230,7 +230,7 @@ mod tests {
             ..LifecycleNotices::default()
         };
         let watching = tasks.spawn(
-            Notices {
+            OutageNotices {
                 settings,
                 health,
                 bus: Arc::new(bus),

@@ -34,7 +34,7 @@ use nanobot_watch::FileWatch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::background::{Background, Surroundings};
+use self::background::{Background, BackgroundParts};
 use self::channel_reload::ChannelReload;
 use self::cuts::AgentCuts;
 use self::health::GatewayHealth;
@@ -60,7 +60,7 @@ const END_GRACE: Duration = Duration::from_secs(5);
 
 /// Reason for an orderly end of the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum GatewayEnd {
     /// It was asked to stop.
     Stopped,
     /// The user asked for a restart.
@@ -235,7 +235,7 @@ impl Gateway {
     /// Returns [`RuntimeError::Channels`] if two channels have one name,
     /// [`RuntimeError::Commands`] if two commands have one name, [`RuntimeError::Agent`] if the
     /// bus gives no messages.
-    pub async fn run(self, cancel: CancellationToken) -> Result<Ended, RuntimeError> {
+    pub async fn run(self, cancel: CancellationToken) -> Result<GatewayEnd, RuntimeError> {
         let bus: Arc<dyn Bus> = Arc::new(self.bus.clone());
         let ledger: Arc<dyn Ledger> = Arc::new(self.bus.clone());
         let (tasks, end) = (TaskTracker::new(), CancellationToken::new());
@@ -283,7 +283,7 @@ impl Gateway {
         }
         let watch = FileWatch::new();
         let judge = Some(self.background.judge());
-        let surroundings = Surroundings {
+        let surroundings = BackgroundParts {
             bus: &self.bus,
             agent: &self.assistant.agent,
             health: &health.channels,
@@ -329,9 +329,9 @@ impl Gateway {
         self.bus.close().await;
         outcome?;
         Ok(if wanted.is_cancelled() {
-            Ended::ToRestart
+            GatewayEnd::ToRestart
         } else {
-            Ended::Stopped
+            GatewayEnd::Stopped
         })
     }
 }

@@ -42,7 +42,7 @@ fn age(days: u32) -> Option<Duration> {
 
 /// Removes what exceeds its retention.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub(crate) struct Retention {
     settings: RetentionSettings,
     bus: SqliteBus,
     media: PathBuf,
@@ -55,7 +55,7 @@ pub(crate) struct Keeper {
     memory: MarkdownStore,
 }
 
-impl Keeper {
+impl Retention {
     /// Returns a keeper of the home of `config`.
     pub(crate) fn new(config: &Config, bus: SqliteBus) -> Result<Self, RuntimeError> {
         let paths = config.paths();

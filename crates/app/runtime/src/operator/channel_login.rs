@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::channel_status::ask;
-use crate::assembly::channels::{Wanted, wanted};
+use crate::assembly::channels::{ConfiguredChannel, wanted};
 use crate::error::chain;
 use crate::{Runtime, RuntimeError};
 
@@ -22,13 +22,13 @@ const CODE_LENGTH: usize = 12;
 
 /// A key that is learned from an action of the user.
 #[derive(Debug)]
-pub struct PendingLesson {
+pub struct PendingKey {
     channel: Arc<dyn Channel>,
     code: String,
     task: SetupTask,
 }
 
-impl PendingLesson {
+impl PendingKey {
     /// Returns the key of the section.
     #[must_use]
     pub fn key(&self) -> &'static str {
@@ -59,7 +59,7 @@ impl PendingLesson {
 /// A login in progress.
 #[derive(Debug)]
 pub struct ChannelLogin {
-    wanted: Wanted,
+    wanted: ConfiguredChannel,
     credentials: &'static [Credential],
     /// The platform's section in a new configuration.
     defaults: Value,
@@ -85,7 +85,7 @@ impl ChannelLogin {
         let factory = runtime.extensions().channels.factory(&kind)?;
         let (credentials, defaults) = (factory.credentials(), factory.default_config());
         let is_new_kind = kind != configured.unwrap_or_else(|| name.to_owned());
-        let wanted = found.map_or_else(|| Wanted::read(runtime, name), Ok)?;
+        let wanted = found.map_or_else(|| ConfiguredChannel::read(runtime, name), Ok)?;
         Ok(Self {
             wanted: wanted.of_kind(kind),
             credentials,
@@ -152,7 +152,7 @@ impl ChannelLogin {
 
     /// Returns the steps by which the program learns a key that the user would not know.
     #[must_use]
-    pub fn lesson(&self) -> Option<PendingLesson> {
+    pub fn lesson(&self) -> Option<PendingKey> {
         let channel = self.trial().ok()?;
         let code = format!(
             "nanobot-{}",
@@ -164,7 +164,7 @@ impl ChannelLogin {
                 .collect::<String>()
         );
         let task = channel.lesson()?.task(&code)?;
-        Some(PendingLesson {
+        Some(PendingKey {
             channel,
             code,
             task,
@@ -172,7 +172,7 @@ impl ChannelLogin {
     }
 
     /// Records the learned key.
-    pub fn learned(&mut self, lesson: &PendingLesson, value: &str) {
+    pub fn learned(&mut self, lesson: &PendingKey, value: &str) {
         if let Some(section) = self.wanted.raw.section.as_object_mut() {
             section.insert(lesson.task.key.to_owned(), Value::from(value));
             self.given.push(lesson.task.key);

@@ -14,7 +14,7 @@ use nanobot_types::Timestamp;
 use serde::Serialize;
 use tokio_util::task::TaskTracker;
 
-use crate::assembly::channels::{Wanted, make_all, wanted};
+use crate::assembly::channels::{ConfiguredChannel, make_all, wanted};
 use crate::error::chain;
 use crate::operator::remote;
 use crate::{Runtime, RuntimeError};
@@ -117,13 +117,13 @@ pub async fn channels_status(
     probe: bool,
 ) -> Result<Vec<ChannelReport>, RuntimeError> {
     let gateway = remote::connect(runtime.config()).await?;
-    reports(runtime, Running::of(gateway.as_ref()).await, probe).await
+    reports(runtime, RunningChannels::of(gateway.as_ref()).await, probe).await
 }
 
 /// Does the same as [`channels_status`], with the channels that a gateway reported.
 pub(crate) async fn reports(
     runtime: &Runtime,
-    running: Running,
+    running: RunningChannels,
     probe: bool,
 ) -> Result<Vec<ChannelReport>, RuntimeError> {
     let wanted = wanted(runtime)?;
@@ -158,7 +158,7 @@ pub(crate) async fn reports(
 }
 
 /// The running channels.
-pub(crate) enum Running {
+pub(crate) enum RunningChannels {
     /// No gateway runs.
     Nowhere,
     /// A gateway of another version does not list them.
@@ -169,7 +169,7 @@ pub(crate) enum Running {
     States(Vec<ChannelState>),
 }
 
-impl Running {
+impl RunningChannels {
     pub(crate) async fn of(gateway: Option<&ControlClient>) -> Self {
         match gateway {
             Some(gateway) => gateway
@@ -181,14 +181,18 @@ impl Running {
     }
 }
 
-fn report(wanted: &Wanted, running: &Running, fault: Option<String>) -> ChannelReport {
+fn report(
+    wanted: &ConfiguredChannel,
+    running: &RunningChannels,
+    fault: Option<String>,
+) -> ChannelReport {
     let known = wanted.is_known();
     let told = match running {
-        Running::States(states) => states
+        RunningChannels::States(states) => states
             .iter()
             .find(|state| state.name == wanted.name)
             .cloned(),
-        Running::Nowhere | Running::Unlisted | Running::Silent => None,
+        RunningChannels::Nowhere | RunningChannels::Unlisted | RunningChannels::Silent => None,
     };
     let (state, why, since) = match (told, fault) {
         (
@@ -200,19 +204,21 @@ fn report(wanted: &Wanted, running: &Running, fault: Option<String>) -> ChannelR
         (None, Some(fault)) => ("failed".to_owned(), Some(fault), None),
         (None, None) if wanted.is_enabled => {
             let (state, why) = match running {
-                Running::Nowhere => ("stopped", None),
-                Running::Silent => ("unknown", Some("the gateway does not answer")),
-                Running::Unlisted => (
+                RunningChannels::Nowhere => ("stopped", None),
+                RunningChannels::Silent => ("unknown", Some("the gateway does not answer")),
+                RunningChannels::Unlisted => (
                     "unknown",
                     Some("the gateway is of another version and does not say; restart it"),
                 ),
-                Running::States(_) => ("stopped", Some("the gateway has not taken it up yet")),
+                RunningChannels::States(_) => {
+                    ("stopped", Some("the gateway has not taken it up yet"))
+                }
             };
             (state.to_owned(), why.map(str::to_owned), None)
         }
         (None, None) => ("off".to_owned(), None, None),
     };
-    let Wanted {
+    let ConfiguredChannel {
         name,
         kind,
         is_enabled,
@@ -230,7 +236,7 @@ fn report(wanted: &Wanted, running: &Running, fault: Option<String>) -> ChannelR
     }
 }
 
-async fn probed(wanted: &Wanted) -> Probed {
+async fn probed(wanted: &ConfiguredChannel) -> Probed {
     match wanted.channel() {
         Ok(channel) => match ask(channel).await {
             Ok(Some(account)) => Probed::Accepted { account },

@@ -9,7 +9,7 @@ use nanobot_text::{RenderedPart, render};
 use nanobot_types::{InboundMessage, OutboundKey, OutboundKind, OutboundMessage};
 
 use super::channel_status::ask;
-use crate::assembly::channels::{Wanted, wanted};
+use crate::assembly::channels::{ConfiguredChannel, wanted};
 use crate::operator::remote;
 use crate::{Runtime, RuntimeError};
 
@@ -30,7 +30,7 @@ pub enum TestOutcome {
 /// A channel to test.
 #[derive(Debug)]
 pub struct ChannelTest {
-    wanted: Wanted,
+    wanted: ConfiguredChannel,
     channel: Arc<dyn Channel>,
     gateway: Option<ControlClient>,
 }
@@ -85,7 +85,7 @@ impl ChannelTest {
 }
 
 /// Finds a configured channel by its name.
-pub(super) fn find(runtime: &Runtime, name: &str) -> Result<Wanted, RuntimeError> {
+pub(super) fn find(runtime: &Runtime, name: &str) -> Result<ConfiguredChannel, RuntimeError> {
     let all = wanted(runtime)?;
     let known = all
         .iter()

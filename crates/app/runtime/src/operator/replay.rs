@@ -28,9 +28,9 @@ pub fn replay_options(
     let config = runtime.config();
     let defaults: AgentDefaults = config.section("agents.defaults")?;
     let spawner =
-        (defaults.max_concurrent_subagents > 0).then(|| Arc::new(Nowhere) as Arc<dyn Spawner>);
+        (defaults.max_concurrent_subagents > 0).then(|| Arc::new(NullOutbox) as Arc<dyn Spawner>);
     let registry = Tools::of(runtime, &config.workspace()?, &Secrets::default())?
-        .for_assistant(Arc::new(Nowhere), spawner);
+        .for_assistant(Arc::new(NullOutbox), spawner);
     let options = ReplayOptions {
         turns,
         turn_options: defaults.turn_options(),
@@ -41,10 +41,10 @@ pub fn replay_options(
 
 /// An outbox and spawner that accept nothing: the tools are only described.
 #[derive(Debug)]
-struct Nowhere;
+struct NullOutbox;
 
 #[async_trait]
-impl Outbox for Nowhere {
+impl Outbox for NullOutbox {
     async fn put(&self, _: OutboundMessage) -> Result<(), OutboxError> {
         Err(OutboxError::Unreachable(
             "nothing is sent in a replay".to_owned(),
@@ -53,7 +53,7 @@ impl Outbox for Nowhere {
 }
 
 #[async_trait]
-impl Spawner for Nowhere {
+impl Spawner for NullOutbox {
     fn settings(&self) -> &SubagentSettings {
         const {
             &SubagentSettings {

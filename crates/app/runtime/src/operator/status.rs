@@ -12,8 +12,8 @@ use nanobot_heartbeat::HeartbeatSettings;
 use nanobot_tools::ToolsConfig;
 use serde::Serialize;
 
-use super::channel_status::{Running, reports};
-use crate::assembly::cron::Scheduling;
+use super::channel_status::{RunningChannels, reports};
+use crate::assembly::cron::JobScheduling;
 use crate::assembly::model;
 use crate::error::chain;
 use crate::gateway::retention::size_of;
@@ -26,7 +26,7 @@ const COUNTED: usize = 10_000;
 
 /// A path, and whether it exists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct PathStatus {
     /// The path.
     pub path: PathBuf,
     /// Set when the path exists.
@@ -110,9 +110,9 @@ pub struct Status {
     /// The version of this program.
     pub version: String,
     /// The configuration file.
-    pub config: Place,
+    pub config: PathStatus,
     /// The workspace.
-    pub workspace: Place,
+    pub workspace: PathStatus,
     /// The configured model.
     pub model: String,
     /// Result of asking that model; `None` if it was not asked.
@@ -155,10 +155,10 @@ impl Status {
         let tools: ToolsConfig = config.section("tools")?;
         let (gateway, running, gateway_fault) = match remote::connect(config).await {
             Ok(gateway) => {
-                let running = Running::of(gateway.as_ref()).await;
+                let running = RunningChannels::of(gateway.as_ref()).await;
                 (gateway, running, None)
             }
-            Err(error) => (None, Running::Silent, Some(fault(&error))),
+            Err(error) => (None, RunningChannels::Silent, Some(fault(&error))),
         };
         let mut warnings: Vec<String> = config.findings().iter().map(ToString::to_string).collect();
         if !tools.restrict_to_workspace {
@@ -169,11 +169,11 @@ impl Status {
         }
         Ok(Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            config: Place {
+            config: PathStatus {
                 exists: config_file.exists(),
                 path: config_file,
             },
-            workspace: Place {
+            workspace: PathStatus {
                 exists: workspace.exists(),
                 path: workspace,
             },
@@ -229,7 +229,7 @@ async fn count(config: &Config) -> Option<MessageCounts> {
 
 fn schedule(config: &Config) -> Result<Schedule, RuntimeError> {
     let heartbeat: HeartbeatSettings = config.section("gateway.heartbeat")?;
-    let scheduling = Scheduling::of(config)?;
+    let scheduling = JobScheduling::of(config)?;
     let jobs = scheduling.store.read().ok();
     let due = jobs
         .iter()

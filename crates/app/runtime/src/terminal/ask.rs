@@ -27,7 +27,7 @@ const LOST_END: Duration = Duration::from_secs(30);
 
 /// The answer to one question.
 #[derive(Debug)]
-pub struct Answer {
+pub struct TerminalReply {
     /// The text to show; `None` if it was already shown.
     pub text: Option<String>,
     /// `true` if it is an answer, `false` if it reports a failure.
@@ -76,7 +76,7 @@ pub async fn ask(
     text: &str,
     on_start: impl FnOnce(&ModelChoice, Option<&FirstRun>),
     on_event: impl Fn(TerminalEvent) + Send + Sync + 'static,
-) -> Result<Answer, RuntimeError> {
+) -> Result<TerminalReply, RuntimeError> {
     let config = runtime.config();
     if let Some(client) = gateway::of(config, &options).await? {
         on_start(&ModelChoice::of_gateway(client.about().model.clone()), None);
@@ -121,7 +121,7 @@ pub async fn ask(
         chat,
         ..DirectRequest::new(text).in_session(session)
     };
-    let asked = Asked {
+    let asked = LocalQuestion {
         agent: assistant.agent,
         helpers,
         on_event,
@@ -146,21 +146,21 @@ async fn give(
     command: &str,
     on_start: impl FnOnce(&ModelChoice, Option<&FirstRun>),
     on_event: impl Fn(TerminalEvent),
-) -> Result<Answer, RuntimeError> {
+) -> Result<TerminalReply, RuntimeError> {
     let mut terminal = Terminal::start(runtime, options).await?;
     on_start(terminal.model(), terminal.first_run());
     terminal.say(command).await?;
     let mut answer = loop {
         match terminal.next().await {
             Some(TerminalEvent::Reply { text, streamed, ok }) => {
-                break Answer {
+                break TerminalReply {
                     text: Some(text),
                     ok,
                     streamed,
                 };
             }
             Some(TerminalEvent::TurnEnd { .. }) => {
-                break Answer {
+                break TerminalReply {
                     text: None,
                     ok: true,
                     streamed: false,
@@ -183,16 +183,16 @@ async fn give(
 }
 
 /// Answers a question with an assistant of this process.
-struct Asked {
+struct LocalQuestion {
     agent: Arc<Agent>,
     helpers: Option<Arc<DirectSpawner>>,
     on_event: OnEvent,
 }
 
-impl Asked {
+impl LocalQuestion {
     /// Answers the request, then the results of its subagents. Returns the last answer; earlier
     /// ones are shown as they come.
-    async fn answer(&self, request: DirectRequest) -> Result<Answer, RuntimeError> {
+    async fn answer(&self, request: DirectRequest) -> Result<TerminalReply, RuntimeError> {
         let (session, channel, chat) = (
             request.session.clone(),
             request.channel.clone(),
@@ -222,7 +222,7 @@ impl Asked {
                 ..DirectRequest::new(result.content).in_session(session.clone())
             };
             let further = self.turn(request).await?;
-            answer = Answer {
+            answer = TerminalReply {
                 ok: answer.ok && further.ok,
                 ..further
             };
@@ -232,7 +232,7 @@ impl Asked {
         Ok(answer)
     }
 
-    async fn turn(&self, request: DirectRequest) -> Result<Answer, RuntimeError> {
+    async fn turn(&self, request: DirectRequest) -> Result<TerminalReply, RuntimeError> {
         let on_event = self.on_event.clone();
         let observer = Arc::new(move |signal: Signal| {
             on_event(match signal {
@@ -248,7 +248,7 @@ impl Asked {
             .agent
             .process_direct(request.watched_by(observer))
             .await?;
-        Ok(Answer {
+        Ok(TerminalReply {
             text: report.visible,
             ok: matches!(report.ended, TurnOutcome::Replied | TurnOutcome::Suppressed),
             streamed: report.stream.is_some(),
@@ -261,10 +261,10 @@ async fn ask_gateway(
     session: &str,
     said: &str,
     on_event: impl Fn(TerminalEvent),
-) -> Result<Answer, RuntimeError> {
+) -> Result<TerminalReply, RuntimeError> {
     let mut conversation = client.converse(session).await?;
     let turn = conversation.say(said).await?;
-    let mut answer = Answer {
+    let mut answer = TerminalReply {
         text: None,
         ok: true,
         streamed: false,
@@ -285,7 +285,7 @@ async fn ask_gateway(
                 event: TerminalEvent::Reply { text, streamed, ok },
                 is_answer: true,
             } => {
-                answer = Answer {
+                answer = TerminalReply {
                     text: Some(text),
                     ok,
                     streamed,
@@ -318,9 +318,9 @@ async fn ask_gateway(
 /// Shows an answer and what follows it, until no subagent of its session is unfinished.
 async fn follow(
     conversation: &mut ControlConversation,
-    mut answer: Answer,
+    mut answer: TerminalReply,
     on_event: impl Fn(TerminalEvent),
-) -> Result<Answer, RuntimeError> {
+) -> Result<TerminalReply, RuntimeError> {
     if let Some(text) = answer.text.take() {
         on_event(TerminalEvent::Reply {
             text,

@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-pub use ask::{Answer, ask};
+pub use ask::{TerminalReply, ask};
 pub use progress::TerminalProgress;
 
 use crate::assembly::access::HomeAccess;
@@ -67,7 +67,7 @@ fn place(session: &str) -> (ChannelName, ChatId) {
 
 /// A conversation at a terminal.
 pub struct Terminal {
-    talk: Talk,
+    talk: TerminalPeer,
     runtime: Runtime,
     options: TerminalOptions,
     /// The turn of the last message; commands have none.
@@ -77,7 +77,7 @@ pub struct Terminal {
     /// Set while a restart is pending.
     is_restarting: bool,
     /// The conversation that will replace this one.
-    again: Option<restart::Again>,
+    again: Option<restart::RestartFuture>,
     /// Events that arrived while waiting for a restart.
     kept: VecDeque<TerminalEvent>,
     model: ModelChoice,
@@ -87,9 +87,9 @@ pub struct Terminal {
 
 /// The other side of the conversation.
 #[derive(Debug)]
-enum Talk {
+enum TerminalPeer {
     /// An assistant of this process.
-    Own(OwnTalk),
+    Own(LocalAssistant),
     /// A gateway.
     Gateway(ControlConversation),
     /// None: the conversation ended.
@@ -97,7 +97,7 @@ enum Talk {
 }
 
 #[derive(Debug)]
-struct OwnTalk {
+struct LocalAssistant {
     bus: Arc<MemoryBus>,
     channel: ChannelName,
     chat: ChatId,
@@ -118,7 +118,7 @@ impl Terminal {
     pub async fn start(runtime: &Runtime, options: TerminalOptions) -> Result<Self, RuntimeError> {
         let config = runtime.config();
         if let Some(client) = gateway::of(config, &options).await? {
-            let talk = Talk::Gateway(client.converse(options.session.clone()).await?);
+            let talk = TerminalPeer::Gateway(client.converse(options.session.clone()).await?);
             let model = ModelChoice::of_gateway(client.about().model.clone());
             return Ok(Self::new(talk, runtime, options, model, Vec::new(), None));
         }
@@ -162,7 +162,7 @@ impl Terminal {
                 tracing::error!(%error, "the assistant ended");
             }
         });
-        let talk = Talk::Own(OwnTalk {
+        let talk = TerminalPeer::Own(LocalAssistant {
             bus,
             channel,
             chat,
@@ -184,7 +184,7 @@ impl Terminal {
     }
 
     fn new(
-        talk: Talk,
+        talk: TerminalPeer,
         runtime: &Runtime,
         options: TerminalOptions,
         model: ModelChoice,
@@ -237,9 +237,9 @@ impl Terminal {
             }
         }
         let turn = match &mut self.talk {
-            Talk::Own(own) => own.say(text).await?,
-            Talk::Gateway(conversation) => conversation.say(text).await?,
-            Talk::Nobody => return Err(AgentError::Interrupted.into()),
+            TerminalPeer::Own(own) => own.say(text).await?,
+            TerminalPeer::Gateway(conversation) => conversation.say(text).await?,
+            TerminalPeer::Nobody => return Err(AgentError::Interrupted.into()),
         };
         if !is_command(text) {
             self.said = Some(turn);
@@ -265,7 +265,7 @@ impl Terminal {
     /// Returns the number of unfinished subagents of this conversation, as far as it is known here.
     /// [`next_unfinished`](Self::next_unfinished) waits for them.
     pub fn unfinished(&mut self) -> u32 {
-        if let Talk::Own(own) = &self.talk {
+        if let TerminalPeer::Own(own) = &self.talk {
             self.unfinished = self.unfinished.max(own.unfinished());
         }
         self.unfinished
@@ -293,7 +293,7 @@ impl Terminal {
                 return Some(self.take_over(begun));
             }
             let event = match &mut self.talk {
-                Talk::Own(own) => {
+                TerminalPeer::Own(own) => {
                     let restart = own.restart.clone();
                     tokio::select! {
                         biased;
@@ -301,7 +301,7 @@ impl Terminal {
                         () = restart.wanted().cancelled() => None,
                     }
                 }
-                Talk::Gateway(conversation) => match conversation.next().await {
+                TerminalPeer::Gateway(conversation) => match conversation.next().await {
                     Ok(ConversationEvent::Event { event, .. }) => Some(event),
                     Ok(ConversationEvent::TurnFinished) => continue,
                     Err(_) if self.is_restarting => None,
@@ -313,7 +313,7 @@ impl Terminal {
                         return None;
                     }
                 },
-                Talk::Nobody => return None,
+                TerminalPeer::Nobody => return None,
             };
             match event {
                 Some(event) => {
@@ -324,7 +324,7 @@ impl Terminal {
                     return Some(event);
                 }
                 None => {
-                    let talk = std::mem::replace(&mut self.talk, Talk::Nobody);
+                    let talk = std::mem::replace(&mut self.talk, TerminalPeer::Nobody);
                     self.again = Some(restart::begin(
                         talk,
                         self.runtime.clone(),
@@ -376,7 +376,7 @@ impl std::fmt::Debug for Terminal {
     }
 }
 
-impl Talk {
+impl TerminalPeer {
     async fn end(self) {
         let Self::Own(own) = self else { return };
         own.cancel.cancel();
@@ -387,7 +387,7 @@ impl Talk {
     }
 }
 
-impl OwnTalk {
+impl LocalAssistant {
     fn unfinished(&self) -> u32 {
         let session = SessionKey::of_chat(&self.channel, &self.chat);
         let unfinished = self

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nanobot_control::ControlClient;
 
-use super::{Talk, Terminal, TerminalOptions};
+use super::{Terminal, TerminalOptions, TerminalPeer};
 use crate::{Runtime, RuntimeError, control_socket};
 
 /// Maximum time to wait for the gateway; then the terminal works without it.
@@ -18,12 +18,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The future of the new conversation.
-pub(super) type Again = Pin<Box<dyn Future<Output = Result<Terminal, RuntimeError>> + Send>>;
+pub(super) type RestartFuture =
+    Pin<Box<dyn Future<Output = Result<Terminal, RuntimeError>> + Send>>;
 
 /// Ends a conversation and starts it again, with the current configuration.
-pub(super) fn begin(talk: Talk, runtime: Runtime, options: TerminalOptions) -> Again {
+pub(super) fn begin(
+    talk: TerminalPeer,
+    runtime: Runtime,
+    options: TerminalOptions,
+) -> RestartFuture {
     Box::pin(async move {
-        let is_gateway = matches!(talk, Talk::Gateway(_));
+        let is_gateway = matches!(talk, TerminalPeer::Gateway(_));
         talk.end().await;
         let runtime = runtime.reload()?;
         if is_gateway {

@@ -3,21 +3,21 @@
 use nanobot_channels::AccessRules;
 use nanobot_tools::ToolsConfig;
 
-use super::{Chart, Severity};
+use super::{FindingLevel, FindingList};
 use crate::Runtime;
-use crate::assembly::channels::{Channels, Wanted, make_all, wanted};
+use crate::assembly::channels::{BuiltChannels, ConfiguredChannel, make_all, wanted};
 use crate::error::chain;
 
-pub(super) async fn examine(chart: &mut Chart, runtime: &Runtime) {
+pub(super) async fn examine(chart: &mut FindingList, runtime: &Runtime) {
     let config = runtime.config();
-    let channels: Channels = match wanted(runtime) {
+    let channels: BuiltChannels = match wanted(runtime) {
         Ok(wanted) => make_all(wanted),
         Err(error) => return chart.fault("channels.usable", chain(&error), error.remedy()),
     };
     if channels.is_empty() {
         let remedy = "Run `nanobot channels login telegram`, or set channels.<name>.enabled, to be reached in a chat.";
         chart.note(
-            Severity::Note,
+            FindingLevel::Note,
             "channels.usable",
             "no channel is enabled",
             Some(remedy.to_owned()),
@@ -44,9 +44,9 @@ pub(super) async fn examine(chart: &mut Chart, runtime: &Runtime) {
         if let Ok(settings) = wanted.settings() {
             for notice in settings.access.notices(&name) {
                 let severity = if notice.is_warning() {
-                    Severity::Warning
+                    FindingLevel::Warning
                 } else {
-                    Severity::Note
+                    FindingLevel::Note
                 };
                 let what = format!("{} {}", notice.key, notice.what);
                 chart.note(
@@ -87,7 +87,7 @@ pub(super) async fn examine(chart: &mut Chart, runtime: &Runtime) {
 }
 
 /// Warns about a token that can be guessed. Only the WebSocket channel checks tokens of clients.
-fn short_token(chart: &mut Chart, key: &str, wanted: &Wanted) {
+fn short_token(chart: &mut FindingList, key: &str, wanted: &ConfiguredChannel) {
     const LENGTH: usize = 16;
     let token = wanted
         .raw
@@ -107,7 +107,7 @@ fn short_token(chart: &mut Chart, key: &str, wanted: &Wanted) {
 /// Reports what everyone with access to an open channel can do on this computer. If the platform is
 /// open by default (`is_usual`), its token decides who may connect.
 fn exposure(
-    chart: &mut Chart,
+    chart: &mut FindingList,
     key: &str,
     rules: &AccessRules,
     tools: &ToolsConfig,
@@ -124,7 +124,7 @@ fn exposure(
         let what = format!("{key}.allowFrom has \"*\": whoever can connect may {reach}");
         let remedy =
             format!("Keep {key}.token to yourself, and its host to this computer where you can.");
-        chart.note(Severity::Note, "channels.exposed", what, Some(remedy));
+        chart.note(FindingLevel::Note, "channels.exposed", what, Some(remedy));
         return;
     }
     chart.warn(

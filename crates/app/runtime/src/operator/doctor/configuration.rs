@@ -5,20 +5,20 @@ use std::path::Path;
 
 use nanobot_config::{Config, ConfigSeverity as Weight};
 
-use super::{Chart, Severity, data_dir};
+use super::{FindingLevel, FindingList, data_dir};
 use crate::assembly::secrets;
 use crate::error::chain;
 use crate::{Runtime, RuntimeError};
 
 /// Returns the configuration, or reports why there is none.
 pub(super) fn load_or_report(
-    chart: &mut Chart,
+    chart: &mut FindingList,
     loaded: Result<Runtime, RuntimeError>,
 ) -> Option<Runtime> {
     loaded
         .map_err(|error| {
             chart.note(
-                Severity::Fault,
+                FindingLevel::Fault,
                 "config.usable",
                 chain(&error),
                 error.remedy(),
@@ -27,12 +27,12 @@ pub(super) fn load_or_report(
         .ok()
 }
 
-pub(super) fn examine(chart: &mut Chart, config: &Config) {
+pub(super) fn examine(chart: &mut FindingList, config: &Config) {
     let file = &config.paths().config_file;
     if !config.has_file() {
         let remedy = "Run `nanobot onboard` to write one, or go on with the defaults.";
         chart.note(
-            Severity::Note,
+            FindingLevel::Note,
             "config.present",
             format!("{}: there is no configuration file", file.display()),
             Some(remedy.to_owned()),
@@ -53,7 +53,9 @@ pub(super) fn examine(chart: &mut Chart, config: &Config) {
                               or in the container image.";
                 chart.fault("config.protection", finding.to_string(), remedy);
             }
-            Weight::Note => chart.note(Severity::Note, "config.keys", finding.to_string(), None),
+            Weight::Note => {
+                chart.note(FindingLevel::Note, "config.keys", finding.to_string(), None)
+            }
         }
     }
     for key in secrets::too_short(config) {
@@ -67,7 +69,7 @@ pub(super) fn examine(chart: &mut Chart, config: &Config) {
 
 /// Reports a file with keys or conversations that other users may read.
 #[cfg(unix)]
-fn keep_private(chart: &mut Chart, id: &'static str, path: &Path, mode: u32) {
+fn keep_private(chart: &mut FindingList, id: &'static str, path: &Path, mode: u32) {
     use std::os::unix::fs::PermissionsExt as _;
     let Ok(metadata) = std::fs::metadata(path) else {
         return;
@@ -82,7 +84,7 @@ fn keep_private(chart: &mut Chart, id: &'static str, path: &Path, mode: u32) {
     );
     let mend = || std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode));
     chart.mendable(
-        Severity::Warning,
+        FindingLevel::Warning,
         (id, what),
         format!("chmod {mode:o} {}", path.display()),
         mend,
@@ -91,4 +93,4 @@ fn keep_private(chart: &mut Chart, id: &'static str, path: &Path, mode: u32) {
 
 /// On other systems a user's files are private by default.
 #[cfg(not(unix))]
-fn keep_private(_chart: &mut Chart, _id: &'static str, _path: &Path, _mode: u32) {}
+fn keep_private(_chart: &mut FindingList, _id: &'static str, _path: &Path, _mode: u32) {}

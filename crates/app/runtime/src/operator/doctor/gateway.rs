@@ -4,11 +4,11 @@ use nanobot_config::Config;
 use nanobot_control::ControlClient;
 use nanobot_server::{HealthServer, ServerConfig};
 
-use super::{Chart, Severity};
+use super::{FindingLevel, FindingList};
 use crate::error::chain;
 use crate::operator::remote;
 
-pub(super) async fn examine(chart: &mut Chart, config: &Config) {
+pub(super) async fn examine(chart: &mut FindingList, config: &Config) {
     let server: ServerConfig = match config.section("gateway") {
         Ok(server) => server,
         Err(error) => return chart.fault("gateway.endpoint", chain(&error), error.remedy()),
@@ -48,7 +48,7 @@ pub(super) async fn examine(chart: &mut Chart, config: &Config) {
     }
 }
 
-async fn running(chart: &mut Chart, client: &ControlClient) {
+async fn running(chart: &mut FindingList, client: &ControlClient) {
     let about = client.about();
     let ours = env!("CARGO_PKG_VERSION");
     if about.version == ours {
@@ -94,9 +94,9 @@ async fn running(chart: &mut Chart, client: &ControlClient) {
 }
 
 /// Reports whether the gateway's port is free.
-async fn free(chart: &mut Chart, server: &ServerConfig) {
+async fn free(chart: &mut FindingList, server: &ServerConfig) {
     chart.note(
-        Severity::Note,
+        FindingLevel::Note,
         "gateway.running",
         "the gateway does not run",
         Some("Start it: `nanobot gateway`.".to_owned()),

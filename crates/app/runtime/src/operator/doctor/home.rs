@@ -8,9 +8,9 @@ use nanobot_config::{Config, running_python_program};
 use nanobot_cron::RunStatus;
 use nanobot_state::StateDb;
 
-use super::{Chart, Severity, counted, data_dir, takes_files};
+use super::{FindingLevel, FindingList, counted, data_dir, takes_files};
 use crate::Inbox;
-use crate::assembly::cron::Scheduling;
+use crate::assembly::cron::JobScheduling;
 use crate::error::chain;
 
 /// Free space below which the disk is reported as nearly full, in bytes.
@@ -20,7 +20,7 @@ const NOTHING: u64 = 100 << 20;
 /// Maximum number of messages to count.
 const COUNTED: usize = 10_000;
 
-pub(super) async fn examine(chart: &mut Chart, config: &Config) {
+pub(super) async fn examine(chart: &mut FindingList, config: &Config) {
     let home = data_dir(config);
     if home.exists() {
         match takes_files(home) {
@@ -51,7 +51,7 @@ pub(super) async fn examine(chart: &mut Chart, config: &Config) {
         reason = "blocks are counted in 32 bits on macOS"
     )
 )]
-fn room(chart: &mut Chart, home: &Path) {
+fn room(chart: &mut FindingList, home: &Path) {
     let Ok(disk) = nix::sys::statvfs::statvfs(home) else {
         return;
     };
@@ -70,9 +70,9 @@ fn room(chart: &mut Chart, home: &Path) {
 }
 
 #[cfg(not(unix))]
-fn room(_chart: &mut Chart, _home: &Path) {}
+fn room(_chart: &mut FindingList, _home: &Path) {}
 
-fn logs(chart: &mut Chart, folder: &Path) {
+fn logs(chart: &mut FindingList, folder: &Path) {
     if !folder.exists() {
         return;
     }
@@ -86,7 +86,7 @@ fn logs(chart: &mut Chart, folder: &Path) {
     }
 }
 
-fn other_program(chart: &mut Chart, config: &Config) {
+fn other_program(chart: &mut FindingList, config: &Config) {
     let Some(program) =
         running_python_program(Path::new("/proc"), std::process::id(), config.paths())
     else {
@@ -102,7 +102,7 @@ fn other_program(chart: &mut Chart, config: &Config) {
     );
 }
 
-async fn state(chart: &mut Chart, config: &Config) {
+async fn state(chart: &mut FindingList, config: &Config) {
     let path = &config.paths().state_db;
     if !path.exists() {
         return;
@@ -151,8 +151,8 @@ async fn waiting(config: &Config) -> Option<(usize, usize)> {
     Some((uncertain, failed))
 }
 
-fn jobs(chart: &mut Chart, config: &Config) {
-    let scheduling = match Scheduling::of(config) {
+fn jobs(chart: &mut FindingList, config: &Config) {
+    let scheduling = match JobScheduling::of(config) {
         Ok(scheduling) => scheduling,
         Err(error) => {
             let remedy = "Write an IANA name such as Europe/Berlin, or remove cron.timezone to use this computer's.";
@@ -210,7 +210,7 @@ fn jobs(chart: &mut Chart, config: &Config) {
     }
 }
 
-fn pairings(chart: &mut Chart, home: &Path) {
+fn pairings(chart: &mut FindingList, home: &Path) {
     let store = PairingStore::in_folder(home);
     if !store.path().exists() {
         return;
@@ -219,7 +219,7 @@ fn pairings(chart: &mut Chart, home: &Path) {
         Ok(pairings) => {
             let people = pairings.approved.len();
             chart.note(
-                Severity::Note,
+                FindingLevel::Note,
                 "access.paired",
                 format!("people that are paired: {people} (`nanobot pairing list`)"),
                 None,

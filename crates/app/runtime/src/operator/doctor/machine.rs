@@ -6,19 +6,19 @@ use std::time::{Duration, SystemTime};
 use nanobot_config::Config;
 use nanobot_tools::ToolsConfig;
 
-use super::{Chart, Severity};
+use super::{FindingLevel, FindingList};
 
 /// Time by which files may be newer than the clock: another computer may have written them.
 const SLACK: Duration = Duration::from_hours(1);
 
-pub(super) fn examine(chart: &mut Chart, config: &Config) {
+pub(super) fn examine(chart: &mut FindingList, config: &Config) {
     clock(chart, config);
     tools(chart, config);
 }
 
 /// Reports a clock that is earlier than the newest file: it was set back or never set, and
 /// reminders would be late.
-fn clock(chart: &mut Chart, config: &Config) {
+fn clock(chart: &mut FindingList, config: &Config) {
     let now = SystemTime::now();
     let sessions = config
         .workspace()
@@ -65,7 +65,7 @@ fn files(folder: &Path) -> Vec<std::path::PathBuf> {
         .collect()
 }
 
-fn tools(chart: &mut Chart, config: &Config) {
+fn tools(chart: &mut FindingList, config: &Config) {
     let Ok(tools) = config.section::<ToolsConfig>("tools") else {
         return;
     };
@@ -79,7 +79,7 @@ fn tools(chart: &mut Chart, config: &Config) {
     let what = "commands run without a sandbox of the operating system: what they may do is guarded, not walled off";
     let remedy = "Run the gateway as a user of its own, or in the container image.";
     chart.note(
-        Severity::Note,
+        FindingLevel::Note,
         "tools.sandbox",
         what,
         Some(remedy.to_owned()),

@@ -3,11 +3,11 @@
 use nanobot_channel_email::EmailConfig;
 use nanobot_channels::DeliverySettings;
 
-use super::Chart;
+use super::FindingList;
 
 /// Checks a valid section; `key` is its name.
 pub(super) fn examine(
-    chart: &mut Chart,
+    chart: &mut FindingList,
     key: &str,
     config: &EmailConfig,
     delivery: &DeliverySettings,
@@ -16,7 +16,7 @@ pub(super) fn examine(
     silence(chart, key, config, delivery);
 }
 
-fn senders(chart: &mut Chart, key: &str, config: &EmailConfig) {
+fn senders(chart: &mut FindingList, key: &str, config: &EmailConfig) {
     if !config.verifies() {
         return chart.warn(
             "channels.senders",
@@ -41,7 +41,7 @@ fn senders(chart: &mut Chart, key: &str, config: &EmailConfig) {
 
 /// Reports an interval that is too long: the channel manager restarts a channel without a sign of
 /// life even if all is well.
-fn silence(chart: &mut Chart, key: &str, config: &EmailConfig, delivery: &DeliverySettings) {
+fn silence(chart: &mut FindingList, key: &str, config: &EmailConfig, delivery: &DeliverySettings) {
     let (idle, answer, allowed) = (
         config.idle_seconds,
         config.request_timeout,

@@ -35,7 +35,7 @@ pub struct DoctorOptions {
 /// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Severity {
+pub enum FindingLevel {
     /// Nothing is wrong.
     Good,
     /// Information.
@@ -52,7 +52,7 @@ pub struct Finding {
     /// Id of the check, the same in every version.
     pub id: &'static str,
     /// Severity of the finding.
-    pub severity: Severity,
+    pub severity: FindingLevel,
     /// The finding and its location.
     pub what: String,
     /// The remedy.
@@ -64,19 +64,19 @@ pub struct Finding {
 
 /// Result of an examination.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Checkup {
+pub struct Diagnosis {
     /// All findings, in the order of the checks.
     pub findings: Vec<Finding>,
 }
 
 /// Examines the home of a program's configuration. The configuration may be invalid.
-pub async fn examine(program: &RuntimeBuilder, doctor: DoctorOptions) -> Checkup {
-    let mut chart = Chart {
+pub async fn examine(program: &RuntimeBuilder, doctor: DoctorOptions) -> Diagnosis {
+    let mut chart = FindingList {
         doctor,
         findings: Vec::new(),
     };
     let Some(runtime) = configuration::load_or_report(&mut chart, program.build()) else {
-        return Checkup {
+        return Diagnosis {
             findings: chart.findings,
         };
     };
@@ -88,21 +88,21 @@ pub async fn examine(program: &RuntimeBuilder, doctor: DoctorOptions) -> Checkup
     channels::examine(&mut chart, &runtime).await;
     gateway::examine(&mut chart, config).await;
     machine::examine(&mut chart, config);
-    Checkup {
+    Diagnosis {
         findings: chart.findings,
     }
 }
 
 /// The findings so far.
-struct Chart {
+struct FindingList {
     doctor: DoctorOptions,
     findings: Vec<Finding>,
 }
 
-impl Chart {
+impl FindingList {
     fn note(
         &mut self,
-        severity: Severity,
+        severity: FindingLevel,
         id: &'static str,
         what: impl Into<String>,
         remedy: Option<String>,
@@ -117,21 +117,21 @@ impl Chart {
     }
 
     fn good(&mut self, id: &'static str, what: impl Into<String>) {
-        self.note(Severity::Good, id, what, None);
+        self.note(FindingLevel::Good, id, what, None);
     }
 
     fn warn(&mut self, id: &'static str, what: impl Into<String>, remedy: impl Into<String>) {
-        self.note(Severity::Warning, id, what, Some(remedy.into()));
+        self.note(FindingLevel::Warning, id, what, Some(remedy.into()));
     }
 
     fn fault(&mut self, id: &'static str, what: impl Into<String>, remedy: impl Into<String>) {
-        self.note(Severity::Fault, id, what, Some(remedy.into()));
+        self.note(FindingLevel::Fault, id, what, Some(remedy.into()));
     }
 
     /// Reports a fixable finding. Fixes it if that was asked for, otherwise mentions `--fix`.
     fn mendable(
         &mut self,
-        severity: Severity,
+        severity: FindingLevel,
         (id, what): (&'static str, String),
         remedy: String,
         mend: impl FnOnce() -> std::io::Result<()>,
@@ -158,14 +158,14 @@ impl Chart {
     }
 }
 
-impl Checkup {
+impl Diagnosis {
     /// `true` if no fault is left.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
-        self.count(Severity::Fault) == 0
+        self.count(FindingLevel::Fault) == 0
     }
 
-    fn count(&self, severity: Severity) -> usize {
+    fn count(&self, severity: FindingLevel) -> usize {
         self.findings
             .iter()
             .filter(|finding| finding.severity == severity && !finding.fixed)
@@ -173,7 +173,7 @@ impl Checkup {
     }
 }
 
-impl fmt::Display for Checkup {
+impl fmt::Display for Diagnosis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Finding {
             id,
@@ -185,17 +185,20 @@ impl fmt::Display for Checkup {
         {
             let mark = match (fixed, severity) {
                 (true, _) => "✓ mended:",
-                (false, Severity::Good) => "✓",
-                (false, Severity::Note) => "·",
-                (false, Severity::Warning) => "⚠",
-                (false, Severity::Fault) => "✗",
+                (false, FindingLevel::Good) => "✓",
+                (false, FindingLevel::Note) => "·",
+                (false, FindingLevel::Warning) => "⚠",
+                (false, FindingLevel::Fault) => "✗",
             };
             writeln!(f, "{mark} {what} [{id}]")?;
             if let Some(remedy) = remedy {
                 writeln!(f, "    → {remedy}")?;
             }
         }
-        let (faults, warnings) = (self.count(Severity::Fault), self.count(Severity::Warning));
+        let (faults, warnings) = (
+            self.count(FindingLevel::Fault),
+            self.count(FindingLevel::Warning),
+        );
         write!(
             f,
             "\n{}, {}.",

@@ -7,13 +7,13 @@ use nanobot_provider::{CallContext, ChatRequest, Generation, ToolChoice};
 use nanobot_types::{ChatMessage, FinishReason, ModelId, TraceId, Transcript};
 use tokio_util::sync::CancellationToken;
 
-use super::{Chart, Severity};
+use super::{FindingLevel, FindingList};
 use crate::assembly::model::{self, ModelChoice, ModelSource};
 use crate::assembly::settings::AgentDefaults;
 use crate::error::chain;
 use crate::{Runtime, RuntimeError};
 
-pub(super) async fn examine(chart: &mut Chart, runtime: &Runtime) {
+pub(super) async fn examine(chart: &mut FindingList, runtime: &Runtime) {
     let config = runtime.config();
     let defaults: AgentDefaults = match config.section("agents.defaults") {
         Ok(defaults) => defaults,
@@ -35,7 +35,7 @@ pub(super) async fn examine(chart: &mut Chart, runtime: &Runtime) {
         ModelSource::Demo { .. } => {
             let remedy = Some("Set agents.defaults.model and a key for a real one.".to_owned());
             chart.note(
-                Severity::Note,
+                FindingLevel::Note,
                 "model.usable",
                 "the demo answers, which is no model",
                 remedy,
@@ -48,7 +48,12 @@ pub(super) async fn examine(chart: &mut Chart, runtime: &Runtime) {
     }
 }
 
-async fn probe(chart: &mut Chart, config: &Config, defaults: &AgentDefaults, choice: &ModelChoice) {
+async fn probe(
+    chart: &mut FindingList,
+    config: &Config,
+    defaults: &AgentDefaults,
+    choice: &ModelChoice,
+) {
     match ask(config, defaults, choice).await {
         Ok(()) => chart.good("model.answers", format!("{choice} answers")),
         Err(why) => {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use nanobot_skills::SkillStatus;
 
-use super::{Chart, Severity, counted, takes_files};
+use super::{FindingLevel, FindingList, counted, takes_files};
 use crate::Runtime;
 use crate::assembly::assistant::prepare;
 use crate::assembly::skills::skills;
@@ -22,7 +22,7 @@ const IN_EVERY_PROMPT: [&str; 5] = [
 /// Size from which a file of the prompt is reported, in bytes: it makes every request expensive.
 const LONG: u64 = 64 << 10;
 
-pub(super) fn examine(chart: &mut Chart, runtime: &Runtime) {
+pub(super) fn examine(chart: &mut FindingList, runtime: &Runtime) {
     let workspace = match runtime.config().workspace() {
         Ok(workspace) => workspace,
         Err(error) => return chart.fault("workspace.usable", chain(&error), error.remedy()),
@@ -31,7 +31,12 @@ pub(super) fn examine(chart: &mut Chart, runtime: &Runtime) {
         let what = format!("{}: there is no such folder", workspace.display());
         let remedy = format!("mkdir -p {}", workspace.display());
         let mend = || prepare(&workspace).map(drop).map_err(std::io::Error::other);
-        return chart.mendable(Severity::Warning, ("workspace.usable", what), remedy, mend);
+        return chart.mendable(
+            FindingLevel::Warning,
+            ("workspace.usable", what),
+            remedy,
+            mend,
+        );
     }
     match takes_files(&workspace) {
         Ok(()) => chart.good(
@@ -53,7 +58,7 @@ pub(super) fn examine(chart: &mut Chart, runtime: &Runtime) {
     skills_of(chart, runtime);
 }
 
-fn prompts(chart: &mut Chart, workspace: &Path) {
+fn prompts(chart: &mut FindingList, workspace: &Path) {
     for name in IN_EVERY_PROMPT {
         let path = workspace.join(name);
         match std::fs::read(&path) {
@@ -78,7 +83,7 @@ fn prompts(chart: &mut Chart, workspace: &Path) {
     }
 }
 
-fn heartbeat(chart: &mut Chart, workspace: &Path) {
+fn heartbeat(chart: &mut FindingList, workspace: &Path) {
     let path = workspace.join("HEARTBEAT.md");
     let Ok(metadata) = std::fs::metadata(&path) else {
         return;
@@ -101,7 +106,7 @@ fn heartbeat(chart: &mut Chart, workspace: &Path) {
         Some(tasks) => {
             let lines = counted(tasks.lines().count(), "line");
             chart.note(
-                Severity::Note,
+                FindingLevel::Note,
                 "heartbeat.list",
                 format!("HEARTBEAT.md has {lines} of tasks"),
                 None,
@@ -115,7 +120,7 @@ fn heartbeat(chart: &mut Chart, workspace: &Path) {
 }
 
 /// Reports unreadable lines of conversations, which the assistant skips.
-fn conversations(chart: &mut Chart, folder: &Path) {
+fn conversations(chart: &mut FindingList, folder: &Path) {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return;
     };
@@ -163,7 +168,7 @@ fn unreadable_lines(path: &Path) -> std::io::Result<usize> {
     Ok(bad)
 }
 
-fn skills_of(chart: &mut Chart, runtime: &Runtime) {
+fn skills_of(chart: &mut FindingList, runtime: &Runtime) {
     let Ok(skills) = skills(runtime) else { return };
     let found = skills.survey();
     let count = found.len();
