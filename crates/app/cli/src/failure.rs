@@ -19,7 +19,7 @@ pub(crate) const USAGE: u8 = 2;
 
 /// A reason to end the program early.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum CommandFailure {
     /// A failure to report; `Display` formats it for standard error.
     Said {
         /// The operation that failed, and where.
@@ -33,7 +33,7 @@ pub(crate) enum Failure {
     Silent(u8),
 }
 
-impl Failure {
+impl CommandFailure {
     /// Returns the failure of an operation.
     pub(crate) fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::Said {
@@ -51,7 +51,7 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for CommandFailure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self::Said { what, remedy, .. } = self else {
             return Ok(());
@@ -64,7 +64,7 @@ impl fmt::Display for Failure {
     }
 }
 
-impl From<ConfigError> for Failure {
+impl From<ConfigError> for CommandFailure {
     fn from(error: ConfigError) -> Self {
         Self::Said {
             what: chain(&error),
@@ -74,7 +74,7 @@ impl From<ConfigError> for Failure {
     }
 }
 
-impl From<RuntimeError> for Failure {
+impl From<RuntimeError> for CommandFailure {
     fn from(error: RuntimeError) -> Self {
         Self::Said {
             what: chain(&error),
@@ -85,7 +85,7 @@ impl From<RuntimeError> for Failure {
 }
 
 /// Converts an error of standard output. If the reader closed the pipe, it has read what it wanted.
-impl From<io::Error> for Failure {
+impl From<io::Error> for CommandFailure {
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::Silent(0);

@@ -12,7 +12,7 @@ use crate::serve::{self, ServeOptions};
 /// Runs the nanobot gateway: channels, health endpoint, assistant.
 #[derive(Debug, Parser)]
 #[command(name = "nanobot-gateway", version)]
-struct Arguments {
+struct GatewayProgramArguments {
     /// Configuration file; its directory holds state, logs and media
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -33,7 +33,7 @@ struct Arguments {
 /// Runs the gateway with the arguments of this process. `extend` adds the channels, tools and
 /// providers of the program. Call it first in `main`, like [`run`](crate::run).
 pub fn run_gateway(extend: impl FnOnce(RuntimeBuilder) -> RuntimeBuilder) -> ExitCode {
-    crate::program(|arguments: Arguments| {
+    crate::program(|arguments: GatewayProgramArguments| {
         let load = LoadOptions {
             config: arguments.config,
             workspace: arguments.workspace,

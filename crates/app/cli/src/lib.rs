@@ -29,7 +29,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser};
 
 use arguments::{Cli, Command, Places};
-use failure::{Failure, USAGE};
+use failure::{CommandFailure, USAGE};
 pub use gateway_program::run_gateway;
 pub use nanobot_runtime::RuntimeBuilder;
 use nanobot_runtime::{LoadOptions, Runtime};
@@ -44,7 +44,7 @@ pub fn run(extend: impl FnOnce(RuntimeBuilder) -> RuntimeBuilder) -> ExitCode {
 }
 
 /// Parses the arguments of this process, runs it, and reports a failure.
-fn program<A: Parser>(run: impl FnOnce(A) -> Result<ExitCode, Failure>) -> ExitCode {
+fn program<A: Parser>(run: impl FnOnce(A) -> Result<ExitCode, CommandFailure>) -> ExitCode {
     nanobot_runtime::harden_process();
     if let Some(code) = nanobot_runtime::enter() {
         return code;
@@ -62,7 +62,7 @@ fn program<A: Parser>(run: impl FnOnce(A) -> Result<ExitCode, Failure>) -> ExitC
         }
     };
     run(arguments).unwrap_or_else(|failure| {
-        if let Failure::Said { .. } = failure {
+        if let CommandFailure::Said { .. } = failure {
             output::note(&failure.to_string());
         }
         failure.exit_code()
@@ -72,7 +72,7 @@ fn program<A: Parser>(run: impl FnOnce(A) -> Result<ExitCode, Failure>) -> ExitC
 fn dispatch(
     cli: Cli,
     extend: impl FnOnce(RuntimeBuilder) -> RuntimeBuilder,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CommandFailure> {
     if cli.version {
         output::line(&format!("🐈 nanobot v{}", env!("CARGO_PKG_VERSION")))?;
         return Ok(ExitCode::SUCCESS);

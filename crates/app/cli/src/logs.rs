@@ -48,7 +48,7 @@ fn filter(detail: Detail) -> Targets {
 /// Logs to standard error for the rest of the process.
 pub(crate) fn to_stderr(secrets: &Secrets, detail: Detail) {
     let secrets = secrets.clone();
-    let writer = move || RedactedWriter::new(Visible::text(io::stderr()), secrets.clone());
+    let writer = move || RedactedWriter::new(EscapingWriter::text(io::stderr()), secrets.clone());
     let layer = tracing_subscriber::fmt::layer()
         .with_writer(writer)
         .with_ansi(is_coloured());
@@ -68,17 +68,22 @@ pub(crate) fn of_gateway(
     json: bool,
 ) -> io::Result<()> {
     file.open()?;
-    let file = Mutex::new(RedactedWriter::new(Visible::text(file), secrets.clone()));
+    let file = Mutex::new(RedactedWriter::new(
+        EscapingWriter::text(file),
+        secrets.clone(),
+    ));
     let to_file = tracing_subscriber::fmt::layer()
         .with_writer(file)
         .with_ansi(false);
     let secrets = secrets.clone();
     let layer = tracing_subscriber::fmt::layer();
     let shown = if json {
-        let writer = move || RedactedWriter::new(Visible::json(io::stderr()), secrets.clone());
+        let writer =
+            move || RedactedWriter::new(EscapingWriter::json(io::stderr()), secrets.clone());
         layer.json().with_writer(writer).boxed()
     } else {
-        let writer = move || RedactedWriter::new(Visible::text(io::stderr()), secrets.clone());
+        let writer =
+            move || RedactedWriter::new(EscapingWriter::text(io::stderr()), secrets.clone());
         layer.with_writer(writer).with_ansi(is_coloured()).boxed()
     };
     tracing_subscriber::registry()
@@ -90,12 +95,12 @@ pub(crate) fn of_gateway(
 
 /// Escapes hidden characters in a log. The subscriber writes each line at once, and has already
 /// escaped control characters.
-struct Visible<W> {
+struct EscapingWriter<W> {
     writer: W,
     escape: fn(&str) -> String,
 }
 
-impl<W> Visible<W> {
+impl<W> EscapingWriter<W> {
     fn text(writer: W) -> Self {
         Self {
             writer,
@@ -111,7 +116,7 @@ impl<W> Visible<W> {
     }
 }
 
-impl<W: io::Write> io::Write for Visible<W> {
+impl<W: io::Write> io::Write for EscapingWriter<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.writer
             .write_all((self.escape)(&String::from_utf8_lossy(line)).as_bytes())?;
@@ -135,10 +140,10 @@ mod tests {
 
     #[test]
     fn hidden_characters_reach_no_log() {
-        let mut text = Visible::text(Vec::new());
+        let mut text = EscapingWriter::text(Vec::new());
         text.write_all("name=\u{202e}gpj.exe\n".as_bytes()).unwrap();
         assert_eq!(text.writer, b"name=\\u{202e}gpj.exe\n");
-        let mut json = Visible::json(Vec::new());
+        let mut json = EscapingWriter::json(Vec::new());
         json.write_all("{\"name\":\"\u{202e}\"}\n".as_bytes())
             .unwrap();
         assert_eq!(json.writer, b"{\"name\":\"\\u202e\"}\n");

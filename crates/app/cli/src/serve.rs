@@ -12,7 +12,7 @@ use nanobot_config::{Config, ConfigSeverity};
 use nanobot_runtime::{Gateway, GatewayEnd, Runtime, RuntimeBuilder};
 use tokio_util::sync::CancellationToken;
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::logs::{self, Detail};
 use crate::output;
 use crate::signals::Signals;
@@ -32,7 +32,7 @@ pub(crate) struct ServeOptions {
 ///
 /// # Errors
 /// Returns the error that kept it from starting, or that ended it.
-pub(crate) fn serve(options: &ServeOptions) -> Result<ExitCode, Failure> {
+pub(crate) fn serve(options: &ServeOptions) -> Result<ExitCode, CommandFailure> {
     let runtime = options.program.build()?;
     let config = runtime.config();
     warn_of_findings(config);
@@ -44,7 +44,7 @@ pub(crate) fn serve(options: &ServeOptions) -> Result<ExitCode, Failure> {
         .enable_all()
         .build()
         .map_err(|error| {
-            Failure::new(
+            CommandFailure::new(
                 format!("cannot start: {error}"),
                 "Check the limits of this process (ulimit -a).",
             )
@@ -54,9 +54,9 @@ pub(crate) fn serve(options: &ServeOptions) -> Result<ExitCode, Failure> {
     let outcome = executor.block_on(run(&runtime, options));
     executor.shutdown_background();
     match outcome? {
-        Outcome::Exit(code) => Ok(code),
-        Outcome::Restart => begin_again(&program?).map_err(|error| {
-            Failure::new(
+        ServeOutcome::Exit(code) => Ok(code),
+        ServeOutcome::Restart => begin_again(&program?).map_err(|error| {
+            CommandFailure::new(
                 format!("cannot begin again: {error}"),
                 "Start the gateway by hand.",
             )
@@ -65,7 +65,7 @@ pub(crate) fn serve(options: &ServeOptions) -> Result<ExitCode, Failure> {
 }
 
 /// Outcome of a gateway's run.
-enum Outcome {
+enum ServeOutcome {
     Exit(ExitCode),
     Restart,
 }
@@ -88,7 +88,7 @@ fn begin_again(program: &Path) -> io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn run(runtime: &Runtime, options: &ServeOptions) -> Result<Outcome, Failure> {
+async fn run(runtime: &Runtime, options: &ServeOptions) -> Result<ServeOutcome, CommandFailure> {
     let config = runtime.config();
     let mut signals = Signals::listen()?;
     nanobot_runtime::install_tls();
@@ -122,16 +122,16 @@ async fn run(runtime: &Runtime, options: &ServeOptions) -> Result<Outcome, Failu
     cancel.cancel();
     tokio::select! {
         // A signal that ends the process overrides a restart.
-        outcome = running => outcome.map_err(Failure::from).and_then(|_| finish(GatewayEnd::Stopped)),
-        code = signals.next() => Ok(Outcome::Exit(ExitCode::from(code))),
+        outcome = running => outcome.map_err(CommandFailure::from).and_then(|_| finish(GatewayEnd::Stopped)),
+        code = signals.next() => Ok(ServeOutcome::Exit(ExitCode::from(code))),
     }
 }
 
-fn finish(ended: GatewayEnd) -> Result<Outcome, Failure> {
+fn finish(ended: GatewayEnd) -> Result<ServeOutcome, CommandFailure> {
     tracing::info!(?ended, "gateway stopped");
     Ok(match ended {
-        GatewayEnd::Stopped => Outcome::Exit(ExitCode::SUCCESS),
-        GatewayEnd::ToRestart => Outcome::Restart,
+        GatewayEnd::Stopped => ServeOutcome::Exit(ExitCode::SUCCESS),
+        GatewayEnd::ToRestart => ServeOutcome::Restart,
     })
 }
 

@@ -6,7 +6,7 @@ use clap::Args;
 use nanobot_runtime::{RuntimeBuilder, TerminalOptions};
 
 use super::{block_on, skills};
-use crate::failure::{Failure, USAGE};
+use crate::failure::{CommandFailure, USAGE};
 use crate::{logs, output, serve, terminal};
 
 /// Options of `agent`.
@@ -54,13 +54,13 @@ impl AgentArguments {
 pub(crate) fn agent(
     program: &RuntimeBuilder,
     arguments: AgentArguments,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CommandFailure> {
     if arguments
         .message
         .as_deref()
         .is_some_and(|text| text.trim().is_empty())
     {
-        return Err(Failure::Said {
+        return Err(CommandFailure::Said {
             what: "the message is empty".to_owned(),
             remedy: Some(
                 "Give --message some text, or leave it out to talk at a prompt.".to_owned(),

@@ -10,7 +10,7 @@ use nanobot_runtime::{
 };
 
 use super::block_on;
-use crate::failure::{FAILED, Failure, USAGE};
+use crate::failure::{CommandFailure, FAILED, USAGE};
 use crate::output::{self, harmless};
 use crate::signals::Signals;
 use crate::{ask, serve};
@@ -59,7 +59,7 @@ pub(crate) enum ChannelsCommand {
 pub(crate) fn channels(
     program: &RuntimeBuilder,
     command: ChannelsCommand,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CommandFailure> {
     let runtime = program.build()?;
     let config = runtime.config();
     serve::warn_of_findings(config);
@@ -75,7 +75,7 @@ pub(crate) fn channels(
     }
 }
 
-fn status(runtime: &Runtime, probe: bool, json: bool) -> Result<ExitCode, Failure> {
+fn status(runtime: &Runtime, probe: bool, json: bool) -> Result<ExitCode, CommandFailure> {
     let reports = block_on(async { Ok(channels_status(runtime, probe).await?) })?;
     if json {
         output::line(&crate::commands::json(&reports).map_err(std::io::Error::from)?)?;
@@ -100,7 +100,7 @@ fn status(runtime: &Runtime, probe: bool, json: bool) -> Result<ExitCode, Failur
     })
 }
 
-fn test(runtime: &Runtime, name: &str, to: Option<&str>) -> Result<ExitCode, Failure> {
+fn test(runtime: &Runtime, name: &str, to: Option<&str>) -> Result<ExitCode, CommandFailure> {
     block_on(async {
         let test = ChannelTest::new(runtime, name).await?;
         match test.probe().await {
@@ -109,7 +109,7 @@ fn test(runtime: &Runtime, name: &str, to: Option<&str>) -> Result<ExitCode, Fai
             }
             Ok(None) => output::line("There is nothing to ask on this platform.")?,
             Err(error) => {
-                return Err(Failure::new(
+                return Err(CommandFailure::new(
                     format!("{name} cannot be used: {error}"),
                     remedy(name),
                 ));
@@ -124,7 +124,7 @@ fn test(runtime: &Runtime, name: &str, to: Option<&str>) -> Result<ExitCode, Fai
         let refused = |why: &str| {
             let other = "Is it the id of a chat that the assistant can write to? `nanobot sessions list` names chats as \
                          CHANNEL:CHAT.";
-            Failure::new(
+            CommandFailure::new(
                 format!("the message to {chat} was not sent: {}", harmless(why)),
                 other,
             )
@@ -168,7 +168,7 @@ fn login(
     name: &str,
     kind: Option<&str>,
     probe: bool,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CommandFailure> {
     let login = ChannelLogin::new(runtime, name, kind)?;
     block_on(async {
         let mut signals = Signals::listen()?;
@@ -186,7 +186,7 @@ async fn set_up(
     name: &str,
     mut login: ChannelLogin,
     probe: bool,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     ask_for_credentials(name, &mut login).await?;
     if probe && !login.credentials().is_empty() {
         match login.probe().await {
@@ -199,7 +199,7 @@ async fn set_up(
                     "nothing was written, because {name} cannot be used so: {}",
                     harmless(&why)
                 );
-                return Err(Failure::new(
+                return Err(CommandFailure::new(
                     what,
                     "Try again, or add --no-probe to write it without asking the platform.",
                 ));
@@ -223,7 +223,7 @@ async fn set_up(
 
 /// Learns a key that only the platform knows, from an action of the user. Without the key, the
 /// channel reports that it is missing.
-async fn learn(name: &str, login: &mut ChannelLogin, probe: bool) -> Result<(), Failure> {
+async fn learn(name: &str, login: &mut ChannelLogin, probe: bool) -> Result<(), CommandFailure> {
     let Some(lesson) = login.lesson() else {
         return Ok(());
     };
@@ -259,7 +259,7 @@ async fn learn(name: &str, login: &mut ChannelLogin, probe: bool) -> Result<(), 
 }
 
 /// Asks for each credential; Enter keeps the configured one.
-async fn ask_for_credentials(name: &str, login: &mut ChannelLogin) -> Result<(), Failure> {
+async fn ask_for_credentials(name: &str, login: &mut ChannelLogin) -> Result<(), CommandFailure> {
     if login.credentials().is_empty() {
         output::note("This platform needs no credentials; the channel is switched on.");
     }
@@ -289,7 +289,7 @@ async fn ask_for_credentials(name: &str, login: &mut ChannelLogin) -> Result<(),
                 } else {
                     "Give a line of input for each of them, in the order in which they are asked for."
                 };
-                return Err(Failure::Said {
+                return Err(CommandFailure::Said {
                     what,
                     remedy: Some(remedy.to_owned()),
                     code: USAGE,

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use nanobot_config::{Environment, Paths};
 use nanobot_runtime::RuntimeBuilder;
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::{output, serve};
 
 /// Subcommands of `nanobot config`.
@@ -30,7 +30,7 @@ pub(crate) enum ConfigCommand {
 pub(crate) fn config(
     program: &RuntimeBuilder,
     command: &ConfigCommand,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CommandFailure> {
     match command {
         // Works even if the file is unreadable: then the user needs to know where it is.
         ConfigCommand::Path => {

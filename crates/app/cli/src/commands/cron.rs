@@ -12,7 +12,7 @@ use nanobot_runtime::jobs::{
 use nanobot_runtime::{JobScheduling, RemoteGateway, Runtime, RuntimeBuilder, channels_status};
 
 use super::block_on;
-use crate::failure::{FAILED, Failure, USAGE, chain};
+use crate::failure::{CommandFailure, FAILED, USAGE, chain};
 use crate::output::{self, harmless};
 
 /// Subcommands of `nanobot cron`.
@@ -105,7 +105,10 @@ const NAME_LENGTH: usize = 30;
 /// # Errors
 /// Returns an error if there is no such job, it would never run, or the file cannot be read or
 /// written.
-pub(crate) fn cron(program: &RuntimeBuilder, command: CronCommand) -> Result<ExitCode, Failure> {
+pub(crate) fn cron(
+    program: &RuntimeBuilder,
+    command: CronCommand,
+) -> Result<ExitCode, CommandFailure> {
     let runtime = program.build()?;
     let config = runtime.config();
     let scheduling = JobScheduling::of(config)?;
@@ -170,7 +173,7 @@ fn job(
     arguments: CronAddArguments,
     now: DateTime<Utc>,
     home: Zone,
-) -> Result<(Job, Zone), Failure> {
+) -> Result<(Job, Zone), CommandFailure> {
     let CronAddArguments {
         message,
         name,
@@ -185,7 +188,7 @@ fn job(
     if message.trim().is_empty() {
         let remedy = "Give --message what the assistant is told when the time comes.";
         let what = "the message is empty".to_owned();
-        return Err(Failure::Said {
+        return Err(CommandFailure::Said {
             what,
             remedy: Some(remedy.to_owned()),
             code: USAGE,
@@ -221,7 +224,7 @@ fn hints(
     job: &Job,
     now: DateTime<Utc>,
     zone: Zone,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<String>, CommandFailure> {
     nanobot_runtime::install_tls();
     let (gateway, channels) = block_on(async {
         let gateway = RemoteGateway::reach(runtime.config()).await;
@@ -271,13 +274,13 @@ fn hints(
     Ok(hints)
 }
 
-fn find(scheduling: &JobScheduling, id: &str) -> Result<Job, Failure> {
+fn find(scheduling: &JobScheduling, id: &str) -> Result<Job, CommandFailure> {
     let mut jobs = scheduling.store.read().map_err(|error| failed(&error))?;
     let found = jobs.find(id).cloned();
     found.ok_or_else(|| failed(&CronError::Unknown { id: id.into() }))
 }
 
-fn listed(scheduling: &JobScheduling, all: bool) -> Result<String, Failure> {
+fn listed(scheduling: &JobScheduling, all: bool) -> Result<String, CommandFailure> {
     let jobs = scheduling.store.read().map_err(|error| failed(&error))?;
     let mut shown: Vec<&Job> = jobs.iter().filter(|job| all || job.enabled).collect();
     shown.sort_by_key(|job| job.state.next_run_at_ms.unwrap_or(i64::MAX));
@@ -339,7 +342,7 @@ fn history(job: &Job, zone: Zone) -> String {
     lines.collect()
 }
 
-fn failed(error: &CronError) -> Failure {
+fn failed(error: &CronError) -> CommandFailure {
     let remedy = match error {
         CronError::Unknown { .. } => "`nanobot cron list --all` shows the ids.",
         CronError::Schedule(_) => "`nanobot cron add --help` says how times are written.",
@@ -352,7 +355,7 @@ fn failed(error: &CronError) -> Failure {
             "Look at the permissions of that file and of its folder, and at the room on its disk."
         }
     };
-    Failure::Said {
+    CommandFailure::Said {
         what: chain(error),
         remedy: Some(remedy.to_owned()),
         code: FAILED,

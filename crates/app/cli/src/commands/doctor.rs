@@ -8,7 +8,7 @@ use nanobot_runtime::{RuntimeBuilder, install_tls};
 use serde_json::json;
 
 use super::block_on;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output;
 
 /// Options of `doctor`.
@@ -32,7 +32,7 @@ pub(crate) struct DoctorArguments {
 pub(crate) fn doctor(
     program: &RuntimeBuilder,
     arguments: &DoctorArguments,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CommandFailure> {
     let DoctorArguments { fix, probe, json } = *arguments;
     install_tls();
     let checkup = block_on(async { Ok(examine(program, DoctorOptions { fix, probe }).await) })?;

@@ -8,7 +8,7 @@ use nanobot_runtime::bus::{LedgerEntry, LedgerFilter};
 use nanobot_runtime::{Inbox, RuntimeBuilder, RuntimeError};
 
 use super::block_on;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{self, harmless};
 use crate::serve;
 
@@ -70,7 +70,7 @@ const EXCERPT: usize = 60;
 pub(crate) fn inbox(
     program: &RuntimeBuilder,
     arguments: &InboxArguments,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CommandFailure> {
     let runtime = program.build()?;
     let config = runtime.config();
     serve::warn_of_findings(config);
@@ -84,9 +84,9 @@ pub(crate) fn inbox(
     Ok(ExitCode::SUCCESS)
 }
 
-async fn act(inbox: &Inbox, arguments: &InboxArguments) -> Result<String, Failure> {
+async fn act(inbox: &Inbox, arguments: &InboxArguments) -> Result<String, CommandFailure> {
     let ledger = inbox.ledger();
-    let failed = |error| Failure::from(RuntimeError::from(error));
+    let failed = |error| CommandFailure::from(RuntimeError::from(error));
     match arguments.command.as_ref().unwrap_or(&InboxCommand::List) {
         InboxCommand::List => {
             let entries = inbox.entries(&filters(arguments), arguments.limit).await?;
@@ -135,7 +135,7 @@ fn filters(arguments: &InboxArguments) -> Vec<LedgerFilter> {
         .collect()
 }
 
-fn as_json(written: serde_json::Result<String>) -> Result<String, Failure> {
+fn as_json(written: serde_json::Result<String>) -> Result<String, CommandFailure> {
     Ok(written.map_err(std::io::Error::from)? + "\n")
 }
 

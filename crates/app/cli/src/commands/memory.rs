@@ -14,7 +14,7 @@ use nanobot_runtime::session::{SessionHit, SessionReach, SessionSearch};
 use nanobot_runtime::{RuntimeBuilder, memory_store, search_index};
 
 use super::block_on;
-use crate::failure::{Failure, chain};
+use crate::failure::{CommandFailure, chain};
 use crate::output::{self, harmless};
 
 /// Commands on memory.
@@ -35,27 +35,27 @@ pub(crate) enum MemoryCommand {
     /// List changes of memory with their reasons, newest first
     Log {
         #[command(flatten)]
-        whose: Whose,
+        whose: MemoryOwner,
     },
     /// Show the difference that a change made
     Show {
         /// Number of the change, as listed by `memory log`
         number: u64,
         #[command(flatten)]
-        whose: Whose,
+        whose: MemoryOwner,
     },
     /// Restore a file as it was after a change; the restoration is a change of its own
     Restore {
         /// Number of the change
         number: u64,
         #[command(flatten)]
-        whose: Whose,
+        whose: MemoryOwner,
     },
 }
 
 /// Owner of the memory, if memory is divided; by default the memory is everyone's.
 #[derive(Debug, Args)]
-pub(crate) struct Whose {
+pub(crate) struct MemoryOwner {
     /// Memory of one person, by channel and sender, such as `telegram:12345`
     #[arg(long, value_name = "ID", conflicts_with = "room")]
     person: Option<String>,
@@ -71,7 +71,7 @@ pub(crate) struct Whose {
 pub(crate) fn memory(
     program: &RuntimeBuilder,
     command: MemoryCommand,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CommandFailure> {
     let runtime = program.build()?;
     let config = runtime.config();
     let store = memory_store(config)?;
@@ -119,7 +119,7 @@ pub(crate) fn memory(
     Ok(ExitCode::SUCCESS)
 }
 
-fn scope(whose: Whose) -> Scope {
+fn scope(whose: MemoryOwner) -> Scope {
     match (whose.person, whose.room) {
         (Some(person), _) => Scope::Person(person.into()),
         (None, Some(room)) => Scope::Room(room.into()),
@@ -127,7 +127,7 @@ fn scope(whose: Whose) -> Scope {
     }
 }
 
-fn failed(error: &MemoryError) -> Failure {
+fn failed(error: &MemoryError) -> CommandFailure {
     let remedy = match error {
         MemoryError::NoVersion { .. } => "`nanobot memory log` lists the versions.",
         MemoryError::Unsupported { .. } => {
@@ -135,7 +135,7 @@ fn failed(error: &MemoryError) -> Failure {
         }
         _ => "Check the permissions and the room on the disk of the workspace.",
     };
-    Failure::new(chain(error), remedy)
+    CommandFailure::new(chain(error), remedy)
 }
 
 fn listed(log: &[Version]) -> String {
@@ -184,12 +184,12 @@ fn search(
     query: &str,
     limit: usize,
     json: bool,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CommandFailure> {
     let index = search_index(config)?;
     let (memory, said) = block_on(async {
         let scopes = store.folders().existing();
         let broken = |error: &dyn std::error::Error| {
-            Failure::new(
+            CommandFailure::new(
                 chain(error),
                 "Delete index.db in the home; it is made again from the files.",
             )
@@ -237,7 +237,7 @@ fn found(memory: &[MemoryHit], said: &[SessionHit]) -> String {
     text
 }
 
-fn as_json(memory: &[MemoryHit], said: &[SessionHit]) -> Result<String, Failure> {
+fn as_json(memory: &[MemoryHit], said: &[SessionHit]) -> Result<String, CommandFailure> {
     let memory: Vec<serde_json::Value> = memory
         .iter()
         .map(|hit| serde_json::json!({"file": place(&hit.path), "line": hit.line, "excerpt": hit.excerpt}))

@@ -32,15 +32,17 @@ pub(crate) use sessions::{SessionsCommand, sessions};
 pub(crate) use skills::{SkillsCommand, skills};
 pub(crate) use status::{StatusArguments, status};
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
 /// Runs a command's future on this thread.
-fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+fn block_on<T>(
+    future: impl Future<Output = Result<T, CommandFailure>>,
+) -> Result<T, CommandFailure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| {
-            Failure::new(
+            CommandFailure::new(
                 format!("cannot start: {error}"),
                 "Check the limits of this process (ulimit -a).",
             )

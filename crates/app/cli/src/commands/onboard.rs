@@ -8,7 +8,7 @@ use nanobot_config::Config;
 use nanobot_runtime::{FirstRun, OnboardMode, OnboardReport, RuntimeBuilder, plan_onboarding};
 
 use super::{block_on, skills};
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::{output, serve};
 
 /// Options of `onboard`.
@@ -33,7 +33,7 @@ pub(crate) struct OnboardArguments {
 pub(crate) fn onboard(
     program: &RuntimeBuilder,
     arguments: &OnboardArguments,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CommandFailure> {
     // A file that `--config` names need not exist yet: this command creates it.
     let runtime = program.clone().may_be_missing().build()?;
     let config = runtime.config();
@@ -54,7 +54,7 @@ pub(crate) fn onboard(
     Ok(ExitCode::SUCCESS)
 }
 
-fn mode(config: &Config, arguments: &OnboardArguments) -> Result<OnboardMode, Failure> {
+fn mode(config: &Config, arguments: &OnboardArguments) -> Result<OnboardMode, CommandFailure> {
     if arguments.overwrite {
         return Ok(OnboardMode::Overwrite);
     }

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use clap::Subcommand;
 use nanobot_runtime::{HomeAccess, Pairings, Person, Revoked, RuntimeBuilder, RuntimeError};
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{self, harmless};
 
 /// Subcommands of `nanobot pairing`.
@@ -46,7 +46,7 @@ pub(crate) enum PairingCommand {
 pub(crate) fn pairing(
     program: &RuntimeBuilder,
     command: PairingCommand,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CommandFailure> {
     let access = HomeAccess::of(&program.build()?);
     let (store, now) = (access.pairing(), Utc::now());
     let text = match command {
@@ -80,7 +80,7 @@ pub(crate) fn pairing(
     Ok(ExitCode::SUCCESS)
 }
 
-fn approved(access: &HomeAccess, person: &Person) -> Result<String, Failure> {
+fn approved(access: &HomeAccess, person: &Person) -> Result<String, CommandFailure> {
     let name = named(person);
     Ok(match access.is_let_in(person, true)? {
         Some(true) => format!("{name} is let in from now on.\n"),
@@ -92,7 +92,7 @@ fn approved(access: &HomeAccess, person: &Person) -> Result<String, Failure> {
     })
 }
 
-fn revoke(access: &HomeAccess, person: &Person) -> Result<String, Failure> {
+fn revoke(access: &HomeAccess, person: &Person) -> Result<String, CommandFailure> {
     let name = named(person);
     match access.revoke(person)? {
         Revoked::Done => Ok(format!("{name} is not let in any more.\n")),
@@ -102,7 +102,7 @@ fn revoke(access: &HomeAccess, person: &Person) -> Result<String, Failure> {
                 "{name} is let in by channels.{channel} itself: change its allowFrom or dm.\n"
             ))
         }
-        Revoked::WasNotApproved => Err(Failure::new(
+        Revoked::WasNotApproved => Err(CommandFailure::new(
             format!("{name} was not approved"),
             "`nanobot pairing list` shows who was.",
         )),
@@ -117,7 +117,7 @@ fn named(person: &Person) -> String {
     )
 }
 
-fn as_json(pairings: &Pairings) -> Result<String, Failure> {
+fn as_json(pairings: &Pairings) -> Result<String, CommandFailure> {
     Ok(crate::commands::json(&pairings).map_err(std::io::Error::from)? + "\n")
 }
 

@@ -13,7 +13,7 @@ use nanobot_runtime::{
 
 use super::block_on;
 use super::sessions::{find, named, write_new};
-use crate::failure::{FAILED, Failure, USAGE, chain};
+use crate::failure::{CommandFailure, FAILED, USAGE, chain};
 use crate::output;
 
 /// Long help text of the command.
@@ -52,13 +52,13 @@ pub(crate) struct ReplayArguments {
 pub(crate) fn replay(
     program: &RuntimeBuilder,
     arguments: &ReplayArguments,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CommandFailure> {
     let replays = match &arguments.from {
         Some(file) => of_bundle(file, arguments)?,
         None => of_session(program, arguments)?,
     };
     if replays.is_empty() {
-        return Err(Failure::new(
+        return Err(CommandFailure::new(
             "there is no such turn in the record",
             "Leave TURN out to replay every turn; they are numbered from 1.",
         ));
@@ -77,7 +77,7 @@ pub(crate) fn replay(
 fn of_session(
     program: &RuntimeBuilder,
     arguments: &ReplayArguments,
-) -> Result<Vec<TurnReplay>, Failure> {
+) -> Result<Vec<TurnReplay>, CommandFailure> {
     let runtime = program.build()?;
     let config = runtime.config();
     let store = session_store(config)?;
@@ -103,15 +103,15 @@ fn of_session(
     block_on(async { Ok(bundle.replay().await) })
 }
 
-fn of_bundle(file: &Path, arguments: &ReplayArguments) -> Result<Vec<TurnReplay>, Failure> {
+fn of_bundle(file: &Path, arguments: &ReplayArguments) -> Result<Vec<TurnReplay>, CommandFailure> {
     let text = std::fs::read_to_string(file).map_err(|error| {
-        Failure::new(
+        CommandFailure::new(
             format!("cannot read {}: {error}", file.display()),
             "Name a file that `nanobot replay --bundle` wrote.",
         )
     })?;
     let mut bundle = Bundle::from_json(&text).map_err(|error| {
-        Failure::new(
+        CommandFailure::new(
             format!("{}: {}", file.display(), chain(&error)),
             "Name a file that `nanobot replay --bundle` of this version wrote.",
         )
@@ -127,7 +127,7 @@ fn of_bundle(file: &Path, arguments: &ReplayArguments) -> Result<Vec<TurnReplay>
 fn turn_in_bundle<'a>(
     session: &SessionKey,
     arguments: &'a ReplayArguments,
-) -> Result<Option<&'a str>, Failure> {
+) -> Result<Option<&'a str>, CommandFailure> {
     let Some(first) = arguments.session.as_deref() else {
         return Ok(None);
     };
@@ -136,7 +136,7 @@ fn turn_in_bundle<'a>(
     }
     match &arguments.turn {
         None => Ok(Some(first)),
-        Some(_) => Err(Failure::Said {
+        Some(_) => Err(CommandFailure::Said {
             what: format!("the bundle is of `{session}`, not of `{first}`"),
             remedy: Some(
                 "Leave the conversation out: nanobot replay --from FILE [TURN]".to_owned(),

@@ -17,7 +17,7 @@ use nanobot_runtime::{
 };
 
 use super::{block_on, transcript};
-use crate::failure::{Failure, chain};
+use crate::failure::{CommandFailure, chain};
 use crate::output;
 
 /// Subcommands of `nanobot sessions`.
@@ -82,7 +82,7 @@ pub(crate) enum ExportFormat {
 pub(crate) fn sessions(
     program: &RuntimeBuilder,
     command: SessionsCommand,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CommandFailure> {
     let runtime = program.build()?;
     let config = runtime.config();
     let store = session_store(config)?;
@@ -143,7 +143,7 @@ async fn fork_of(
     name: &str,
     at: Option<u64>,
     to: Option<String>,
-) -> Result<String, Failure> {
+) -> Result<String, CommandFailure> {
     let from = find(&session_store(config)?, name).await?.0.key;
     let to = to.map(|to| named(&to));
     let copied = cuts(config)
@@ -153,7 +153,7 @@ async fn fork_of(
     copied.map_err(|error| cut_failed(&error))
 }
 
-async fn rewound(config: &Config, name: &str, to: u64) -> Result<(), Failure> {
+async fn rewound(config: &Config, name: &str, to: u64) -> Result<(), CommandFailure> {
     let key = find(&session_store(config)?, name).await?.0.key;
     cuts(config)
         .await?
@@ -162,7 +162,7 @@ async fn rewound(config: &Config, name: &str, to: u64) -> Result<(), Failure> {
         .map_err(|error| cut_failed(&error))
 }
 
-fn cut_failed(error: &SessionEditError) -> Failure {
+fn cut_failed(error: &SessionEditError) -> CommandFailure {
     let remedy = match error {
         SessionEditError::OutOfReach { first: 1.., .. } => {
             "What lies before is summarised or was left by /new; `nanobot sessions fork KEY --at N` copies from there."
@@ -180,7 +180,7 @@ fn cut_failed(error: &SessionEditError) -> Failure {
             "Check the permissions and the room on the disk of the workspace."
         }
     };
-    Failure::new(error.to_string(), remedy)
+    CommandFailure::new(error.to_string(), remedy)
 }
 
 /// Returns the session key for a name; a name without a colon is a chat of the terminal.
@@ -192,9 +192,9 @@ pub(super) fn named(name: &str) -> SessionKey {
     }
 }
 
-async fn list(store: &Arc<dyn SessionStore>) -> Result<Vec<SessionInfo>, Failure> {
+async fn list(store: &Arc<dyn SessionStore>) -> Result<Vec<SessionInfo>, CommandFailure> {
     store.list().await.map_err(|error| {
-        Failure::new(
+        CommandFailure::new(
             chain(&error),
             "Check that you may read the workspace; `nanobot status` shows where it is.",
         )
@@ -205,7 +205,7 @@ async fn list(store: &Arc<dyn SessionStore>) -> Result<Vec<SessionInfo>, Failure
 pub(super) async fn find(
     store: &Arc<dyn SessionStore>,
     name: &str,
-) -> Result<(SessionInfo, SessionView), Failure> {
+) -> Result<(SessionInfo, SessionView), CommandFailure> {
     let sessions = list(store).await?;
     let exact = SessionKey::from(name);
     let info = [exact, named(name)]
@@ -213,7 +213,7 @@ pub(super) async fn find(
         .find_map(|key| sessions.iter().find(|info| info.key == *key))
         .cloned();
     let Some(info) = info else {
-        return Err(Failure::new(
+        return Err(CommandFailure::new(
             format!("there is no conversation `{name}` in this workspace"),
             "`nanobot sessions list` shows their names.",
         ));
@@ -221,7 +221,9 @@ pub(super) async fn find(
     let view = store
         .read(&info.key, ReadFrom::Seq(Seq(0)))
         .await
-        .map_err(|error| Failure::new(chain(&error), "Check the permissions of that file."))?;
+        .map_err(|error| {
+            CommandFailure::new(chain(&error), "Check the permissions of that file.")
+        })?;
     Ok((info, view))
 }
 
@@ -254,13 +256,13 @@ fn table(sessions: &[SessionInfo]) -> String {
 }
 
 /// Writes a file that does not exist yet.
-pub(super) fn write_new(file: &Path, text: &str) -> Result<(), Failure> {
+pub(super) fn write_new(file: &Path, text: &str) -> Result<(), CommandFailure> {
     let written = File::create_new(file).and_then(|mut created| {
         created.write_all(text.as_bytes())?;
         created.sync_all()
     });
     written.map_err(|error| {
-        Failure::new(
+        CommandFailure::new(
             format!("cannot write {}: {error}", file.display()),
             "Name a file that does not exist yet, in a directory that you may write to.",
         )

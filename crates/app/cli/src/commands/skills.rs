@@ -13,7 +13,7 @@ use nanobot_runtime::{
     SkillStatus, Skills, SkillsError, skills as skills_of,
 };
 
-use crate::failure::{FAILED, Failure, chain};
+use crate::failure::{CommandFailure, FAILED, chain};
 use crate::output;
 
 /// Subcommands of `nanobot skills`.
@@ -69,7 +69,7 @@ const SHOWN: usize = 2000;
 pub(crate) fn skills(
     program: &RuntimeBuilder,
     command: &SkillsCommand,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CommandFailure> {
     let skills = skills_of(&program.build()?)?;
     match command {
         SkillsCommand::List => list(&skills)?,
@@ -82,7 +82,7 @@ pub(crate) fn skills(
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(skills: &Skills) -> Result<(), Failure> {
+fn list(skills: &Skills) -> Result<(), CommandFailure> {
     let survey = skills.survey();
     let width = survey
         .iter()
@@ -139,7 +139,7 @@ fn one_line(text: &str) -> String {
     }
 }
 
-fn show(skills: &Skills, name: &str) -> Result<(), Failure> {
+fn show(skills: &Skills, name: &str) -> Result<(), CommandFailure> {
     let survey = skills.survey();
     let named: Vec<&SkillEntry> = survey.iter().filter(|found| found.name == name).collect();
     // Prefer the skill that is in use over others of the same name.
@@ -175,7 +175,7 @@ fn show(skills: &Skills, name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn check(skills: &Skills, name: Option<&str>) -> Result<ExitCode, Failure> {
+fn check(skills: &Skills, name: Option<&str>) -> Result<ExitCode, CommandFailure> {
     let survey = skills.survey();
     let wanted: Vec<&SkillEntry> = match name {
         Some(name) => survey.iter().filter(|found| found.name == name).collect(),
@@ -231,7 +231,7 @@ fn in_prompts(found: &SkillEntry) -> &'static str {
 }
 
 /// Shows the skills that ask to be in every prompt, and records the user's consent to each.
-fn agree_to(skills: &Skills, names: &[String], yes: bool) -> Result<(), Failure> {
+fn agree_to(skills: &Skills, names: &[String], yes: bool) -> Result<(), CommandFailure> {
     let asking: Vec<String> = match names {
         [] => asking(skills),
         names => names.to_vec(),
@@ -261,7 +261,7 @@ fn asking(skills: &Skills) -> Vec<String> {
         .collect()
 }
 
-fn show_plan(plan: &ConsentPlan) -> Result<(), Failure> {
+fn show_plan(plan: &ConsentPlan) -> Result<(), CommandFailure> {
     let ConsentPlan {
         name,
         folder,
@@ -285,7 +285,7 @@ fn show_plan(plan: &ConsentPlan) -> Result<(), Failure> {
     Ok(())
 }
 
-fn record(skills: &Skills, plan: &ConsentPlan) -> Result<(), Failure> {
+fn record(skills: &Skills, plan: &ConsentPlan) -> Result<(), CommandFailure> {
     let now = chrono::Local::now().fixed_offset();
     skills.agree(plan, now).map_err(|error| failed(&error))?;
     output::line(&output::harmless(&format!(
@@ -300,7 +300,7 @@ fn record(skills: &Skills, plan: &ConsentPlan) -> Result<(), Failure> {
 ///
 /// # Errors
 /// Returns an error if the terminal cannot be written to, or consent cannot be recorded.
-pub(crate) fn ask_at_first_run(runtime: &Runtime) -> Result<(), Failure> {
+pub(crate) fn ask_at_first_run(runtime: &Runtime) -> Result<(), CommandFailure> {
     let skills = skills_of(runtime)?;
     for name in asking(&skills) {
         let plan = match skills.plan_consent(&name) {
@@ -323,7 +323,7 @@ pub(crate) fn ask_at_first_run(runtime: &Runtime) -> Result<(), Failure> {
     Ok(())
 }
 
-fn install(skills: &Skills, path: &Path, yes: bool) -> Result<(), Failure> {
+fn install(skills: &Skills, path: &Path, yes: bool) -> Result<(), CommandFailure> {
     let package = Package::open(path).map_err(|error| failed(&error))?;
     let plan = skills.plan(package).map_err(|error| failed(&error))?;
     let what = match plan.change {
@@ -350,7 +350,7 @@ fn install(skills: &Skills, path: &Path, yes: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-fn remove(skills: &Skills, name: &str, yes: bool) -> Result<(), Failure> {
+fn remove(skills: &Skills, name: &str, yes: bool) -> Result<(), CommandFailure> {
     let folder = skills.removable(name).map_err(|error| failed(&error))?;
     agree(
         yes,
@@ -362,12 +362,12 @@ fn remove(skills: &Skills, name: &str, yes: bool) -> Result<(), Failure> {
 }
 
 /// Asks the user, unless the command line agreed.
-fn agree(yes: bool, question: &str) -> Result<(), Failure> {
+fn agree(yes: bool, question: &str) -> Result<(), CommandFailure> {
     if yes {
         return Ok(());
     }
     if !output::is_interactive() {
-        return Err(Failure::new(
+        return Err(CommandFailure::new(
             "nobody can be asked here, so nothing was changed",
             "Say --yes when you agree to what is listed above.",
         ));
@@ -375,20 +375,20 @@ fn agree(yes: bool, question: &str) -> Result<(), Failure> {
     if says_yes(question)? {
         return Ok(());
     }
-    Err(Failure::new(
+    Err(CommandFailure::new(
         "not agreed, so nothing was changed",
         "Say y, or --yes.",
     ))
 }
 
-fn says_yes(question: &str) -> Result<bool, Failure> {
+fn says_yes(question: &str) -> Result<bool, CommandFailure> {
     output::write(&output::harmless(&format!("{question} [y/N] ")))?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
 }
 
-fn failed(error: &SkillsError) -> Failure {
+fn failed(error: &SkillsError) -> CommandFailure {
     let remedy = match error {
         SkillsError::Io { .. } => {
             "Check that it is there, and that you may read it and write to the workspace."
@@ -416,5 +416,5 @@ fn failed(error: &SkillsError) -> Failure {
             "Mend that file, or delete it and install what it listed again."
         }
     };
-    Failure::new(output::harmless(&chain(error)), remedy)
+    CommandFailure::new(output::harmless(&chain(error)), remedy)
 }

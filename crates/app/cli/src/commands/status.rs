@@ -6,7 +6,7 @@ use clap::Args;
 use nanobot_runtime::{RuntimeBuilder, Status};
 
 use super::block_on;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output;
 
 /// Options of `status`.
@@ -27,7 +27,7 @@ pub(crate) struct StatusArguments {
 pub(crate) fn status(
     program: &RuntimeBuilder,
     arguments: &StatusArguments,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CommandFailure> {
     let runtime = program.build()?;
     nanobot_runtime::install_tls();
     let status = block_on(async { Ok(Status::of(&runtime, arguments.probe).await?) })?;

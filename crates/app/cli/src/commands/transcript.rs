@@ -5,7 +5,7 @@ use nanobot_runtime::session::{Entry, MessageEntry, Seq, SessionInfo, SessionVie
 use nanobot_runtime::types::{ChatMessage, Map, Timestamp};
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::harmless;
 
 /// Maximum number of lines of a tool's result.
@@ -33,7 +33,10 @@ pub(super) fn as_markdown(info: &SessionInfo, view: &SessionView) -> String {
 /// # Errors
 /// Returns an error if a message cannot be written as JSON, which cannot happen to a message that
 /// was read.
-pub(super) fn as_json_lines(info: &SessionInfo, view: &SessionView) -> Result<String, Failure> {
+pub(super) fn as_json_lines(
+    info: &SessionInfo,
+    view: &SessionView,
+) -> Result<String, CommandFailure> {
     let time = |at: Option<&Timestamp>| at.map(timestamp);
     let messages = messages(view);
     let head = json!({

@@ -47,13 +47,13 @@ pub(super) enum Input {
 
 /// State of the conversation, which decides the meaning of Ctrl-C.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Work(Arc<AtomicU8>);
+pub(super) struct TurnState(Arc<AtomicU8>);
 
 const IDLE: u8 = 0;
 const WORKING: u8 = 1;
 const STOPPING: u8 = 2;
 
-impl Work {
+impl TurnState {
     /// Records that a message was sent that will be answered.
     pub(super) fn begin(&self) {
         self.0.store(WORKING, Ordering::SeqCst);
@@ -90,7 +90,7 @@ pub(super) struct LineEditor {
 impl LineEditor {
     /// Shows a prompt; `None` if the terminal does not support one. Otherwise the terminal has to
     /// be restored to `mode` at the end.
-    pub(super) async fn open(history: PathBuf, mode: SavedMode, work: Work) -> Option<Self> {
+    pub(super) async fn open(history: PathBuf, mode: SavedMode, work: TurnState) -> Option<Self> {
         let (sender, input) = mpsc::channel(WAITING_LINES);
         let (ready, printer) = oneshot::channel();
         thread::spawn(move || {
@@ -127,7 +127,7 @@ fn editor() -> Option<(CommandEditor, Printer)> {
 fn edit(
     editor: &mut CommandEditor,
     history: &HistoryFile,
-    work: &Work,
+    work: &TurnState,
     sender: &mpsc::Sender<Input>,
 ) {
     for entry in history.entries() {
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn control_c_stops_once_and_then_leaves() {
-        let work = Work::default();
+        let work = TurnState::default();
         assert_eq!(work.interrupt(), Input::Leave);
         work.begin();
         assert_eq!(work.interrupt(), Input::Stop);

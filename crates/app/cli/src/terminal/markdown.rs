@@ -7,7 +7,7 @@
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use super::table::Table;
+use super::table::TerminalTable;
 use crate::output::harmless;
 
 const RESET: &str = "\u{1b}[0m";
@@ -84,7 +84,7 @@ struct Renderer {
     /// Styles that are on, each once, with the number of times it began.
     on: Vec<(&'static str, usize)>,
     links: Vec<Link>,
-    table: Option<Table>,
+    table: Option<TerminalTable>,
     in_code: bool,
     /// Set while nothing was shown since the last gap or the beginning of an enclosing block.
     is_separated: bool,
@@ -151,7 +151,7 @@ impl Renderer {
             Tag::Item => self.start_item(),
             Tag::Table(_) => {
                 self.gap();
-                self.table = Some(Table::default());
+                self.table = Some(TerminalTable::default());
             }
             Tag::Emphasis => self.push_style(ITALIC),
             Tag::Strong => self.push_style(BOLD),

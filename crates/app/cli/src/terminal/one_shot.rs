@@ -10,8 +10,8 @@ use nanobot_runtime::{
 
 use super::model_notice;
 use super::stream::Style;
-use super::view::{Piece, View};
-use crate::failure::{FAILED, Failure};
+use super::view::{View, ViewPiece};
+use crate::failure::{CommandFailure, FAILED};
 use crate::output;
 use crate::signals::Signals;
 
@@ -27,7 +27,7 @@ pub(crate) async fn ask_once(
     options: TerminalOptions,
     text: &str,
     renders_markdown: bool,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CommandFailure> {
     let mut signals = Signals::listen()?;
     let screen = Arc::new(Mutex::new(Screen::new(
         renders_markdown,
@@ -119,11 +119,11 @@ impl Screen {
         for piece in self.view.show(event) {
             self.clear();
             match piece {
-                Piece::Reply(text) if self.failed.is_none() => {
+                ViewPiece::Reply(text) if self.failed.is_none() => {
                     self.failed = output::write_verbatim(&text).err();
                 }
-                Piece::Reply(_) => {}
-                Piece::Note(text) => output::note(text.trim_end()),
+                ViewPiece::Reply(_) => {}
+                ViewPiece::Note(text) => output::note(text.trim_end()),
             }
         }
     }

@@ -12,9 +12,9 @@ use tokio::sync::mpsc;
 
 use super::prompt::ended;
 use super::stream::Style;
-use super::view::{Piece, View};
+use super::view::{View, ViewPiece};
 use super::{is_command, is_farewell, model_notice};
-use crate::failure::{FAILED, Failure};
+use crate::failure::{CommandFailure, FAILED};
 use crate::output;
 use crate::signals::Signals;
 
@@ -25,7 +25,7 @@ use crate::signals::Signals;
 pub(crate) async fn answer_lines(
     runtime: &Runtime,
     options: TerminalOptions,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CommandFailure> {
     let shows = TerminalProgress::of(runtime.config())?;
     let terminal = Terminal::start(runtime, options).await?;
     if let Some(visit) = terminal.first_run() {
@@ -44,7 +44,7 @@ pub(crate) async fn answer_lines(
 pub(super) async fn answer(
     terminal: Terminal,
     shows: TerminalProgress,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CommandFailure> {
     let mut signals = Signals::listen()?;
     let mut terminal = terminal;
     let mut lines = lines();
@@ -70,7 +70,7 @@ async fn exchange(
     terminal: &mut Terminal,
     view: &mut View,
     lines: &mut mpsc::Receiver<String>,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CommandFailure> {
     let mut code = ExitCode::SUCCESS;
     while let Some(line) = lines.recv().await {
         if line.trim().is_empty() {
@@ -100,7 +100,7 @@ async fn print_replies(
     terminal: &mut Terminal,
     view: &mut View,
     is_command: bool,
-) -> Result<bool, Failure> {
+) -> Result<bool, CommandFailure> {
     loop {
         let event = terminal.next().await.ok_or_else(ended)?;
         print(view, &event)?;
@@ -112,11 +112,11 @@ async fn print_replies(
     }
 }
 
-fn print(view: &mut View, event: &TerminalEvent) -> Result<(), Failure> {
+fn print(view: &mut View, event: &TerminalEvent) -> Result<(), CommandFailure> {
     for piece in view.show(event) {
         match piece {
-            Piece::Reply(text) => output::write_verbatim(&text)?,
-            Piece::Note(text) => output::note(text.trim_end()),
+            ViewPiece::Reply(text) => output::write_verbatim(&text)?,
+            ViewPiece::Note(text) => output::note(text.trim_end()),
         }
     }
     Ok(())

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use nanobot_runtime::{Runtime, Terminal, TerminalEvent, TerminalOptions, TerminalProgress};
 
-use super::editor::{Input, LineEditor, Printer, Work};
+use super::editor::{Input, LineEditor, Printer, TurnState};
 use super::mode::SavedMode;
 use super::stream::Style;
-use super::view::{Piece, View};
+use super::view::{View, ViewPiece};
 use super::{is_command, model_notice};
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output;
 use crate::signals::Signals;
 
@@ -30,13 +30,13 @@ pub(crate) async fn converse(
     runtime: &Runtime,
     options: TerminalOptions,
     renders_markdown: bool,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CommandFailure> {
     let shows = TerminalProgress::of(runtime.config())?;
     let terminal = Terminal::start(runtime, options.clone()).await?;
     output::write(&banner(&terminal))?;
     let mut signals = Signals::listen()?;
     let mode = SavedMode::save();
-    let work = Work::default();
+    let work = TurnState::default();
     let Some(editor) = LineEditor::open(
         runtime.config().paths().history.clone(),
         mode.clone(),
@@ -52,7 +52,7 @@ pub(crate) async fn converse(
     } else {
         Style::Lines
     };
-    let mut conversation = Conversation {
+    let mut conversation = PromptSession {
         terminal,
         view: View::terminal(style, is_coloured, shows),
         printer: editor.printer,
@@ -99,17 +99,20 @@ fn banner(terminal: &Terminal) -> String {
     lines.join("\n") + "\n\n"
 }
 
-struct Conversation {
+struct PromptSession {
     terminal: Terminal,
     view: View,
     printer: Printer,
-    work: Work,
+    work: TurnState,
     /// Number of commands without an answer so far; they end no turn.
     commands: usize,
 }
 
-impl Conversation {
-    async fn run(&mut self, input: &mut tokio::sync::mpsc::Receiver<Input>) -> Result<(), Failure> {
+impl PromptSession {
+    async fn run(
+        &mut self,
+        input: &mut tokio::sync::mpsc::Receiver<Input>,
+    ) -> Result<(), CommandFailure> {
         loop {
             tokio::select! {
                 event = self.terminal.next() => match event {
@@ -170,7 +173,7 @@ impl Conversation {
             self.work.begin();
         }
         if let Err(error) = self.terminal.say(text).await {
-            self.print(format!("{}\n", Failure::from(error)));
+            self.print(format!("{}\n", CommandFailure::from(error)));
         }
     }
 
@@ -186,7 +189,7 @@ impl Conversation {
             .show(event)
             .into_iter()
             .map(|piece| match piece {
-                Piece::Reply(text) | Piece::Note(text) => text,
+                ViewPiece::Reply(text) | ViewPiece::Note(text) => text,
             })
             .collect();
         let ends_reply = matches!(event, TerminalEvent::Reply { .. });
@@ -204,6 +207,6 @@ impl Conversation {
 }
 
 /// Returns the failure for an assistant that ended by itself.
-pub(super) fn ended() -> Failure {
-    Failure::new("the assistant ended", "Start again with --logs to see why.")
+pub(super) fn ended() -> CommandFailure {
+    CommandFailure::new("the assistant ended", "Start again with --logs to see why.")
 }

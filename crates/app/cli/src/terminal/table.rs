@@ -10,12 +10,12 @@ const ALIGNED_WIDTH: usize = 1 << 20;
 
 /// A table that is read row by row; the first row is its header.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct TerminalTable {
     rows: Vec<Vec<String>>,
     row: Vec<String>,
 }
 
-impl Table {
+impl TerminalTable {
     /// Adds a cell, which may be styled.
     pub(super) fn end_cell(&mut self, cell: String) {
         self.row.push(cell);

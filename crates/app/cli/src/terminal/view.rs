@@ -11,7 +11,7 @@ use super::stream::{Style, TextStream};
 
 /// Text to print.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum ViewPiece {
     /// Part of a reply; ends its line unless pieces are shown at once.
     Reply(String),
     /// About the progress, one or more lines.
@@ -61,7 +61,7 @@ impl View {
     }
 
     /// Returns the text to print now.
-    pub(super) fn show(&mut self, event: &TerminalEvent) -> Vec<Piece> {
+    pub(super) fn show(&mut self, event: &TerminalEvent) -> Vec<ViewPiece> {
         match event {
             TerminalEvent::Delta(text) => self.delta(text),
             TerminalEvent::StreamEnd { .. } => {
@@ -77,7 +77,7 @@ impl View {
             | TerminalEvent::ToolHint(text)
             | TerminalEvent::News(text) => {
                 let mut pieces = self.end_run();
-                pieces.push(Piece::Note(self.note(text)));
+                pieces.push(ViewPiece::Note(self.note(text)));
                 self.is_under_heading = false;
                 pieces
             }
@@ -85,7 +85,7 @@ impl View {
         }
     }
 
-    fn delta(&mut self, text: &str) -> Vec<Piece> {
+    fn delta(&mut self, text: &str) -> Vec<ViewPiece> {
         if self.has_run_ended {
             self.run.clear();
             self.has_run_ended = false;
@@ -98,7 +98,7 @@ impl View {
         self.under_heading(shown)
     }
 
-    fn reply(&mut self, text: &str, streamed: bool) -> Vec<Piece> {
+    fn reply(&mut self, text: &str, streamed: bool) -> Vec<ViewPiece> {
         let mut pieces = self.end_run();
         let unseen = if streamed { self.unseen(text) } else { text };
         if !unseen.is_empty() {
@@ -128,7 +128,7 @@ impl View {
         self.stream.is_some() && !self.run.is_empty() && self.run.trim() == text.trim()
     }
 
-    fn end_run(&mut self) -> Vec<Piece> {
+    fn end_run(&mut self) -> Vec<ViewPiece> {
         let rest = self
             .stream
             .as_mut()
@@ -137,17 +137,17 @@ impl View {
         self.under_heading(rest)
     }
 
-    fn under_heading(&mut self, text: String) -> Vec<Piece> {
+    fn under_heading(&mut self, text: String) -> Vec<ViewPiece> {
         if text.is_empty() {
             return Vec::new();
         }
         let Some(heading) = self.heading.filter(|_| !self.is_under_heading) else {
-            return vec![Piece::Reply(text)];
+            return vec![ViewPiece::Reply(text)];
         };
         self.is_under_heading = true;
         vec![
-            Piece::Reply(format!("{}\n", self.dim(heading))),
-            Piece::Reply(text),
+            ViewPiece::Reply(format!("{}\n", self.dim(heading))),
+            ViewPiece::Reply(text),
         ]
     }
 
@@ -177,8 +177,8 @@ mod tests {
         let pieces = events.iter().flat_map(|event| view.show(event));
         pieces
             .map(|piece| match piece {
-                Piece::Reply(text) => text,
-                Piece::Note(text) => format!("note:{text}"),
+                ViewPiece::Reply(text) => text,
+                ViewPiece::Note(text) => format!("note:{text}"),
             })
             .collect()
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use nanobot_runtime::RuntimeBuilder;
 
 use crate::commands::block_on;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output;
 use crate::signals::Signals;
 
@@ -23,13 +23,13 @@ pub(super) fn logs(
     program: &RuntimeBuilder,
     lines: usize,
     follow: bool,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CommandFailure> {
     let runtime = program.build()?;
     let config = runtime.config();
     let path = config.paths().logs.join("gateway.log");
     let unreadable = |error: io::Error| {
         let remedy = "A gateway writes it once it runs: `nanobot gateway`.";
-        Failure::new(format!("{}: {error}", path.display()), remedy)
+        CommandFailure::new(format!("{}: {error}", path.display()), remedy)
     };
     let mut file = File::open(&path).map_err(unreadable)?;
     for line in last_lines(&mut file, lines).map_err(unreadable)? {
@@ -56,7 +56,7 @@ fn last_lines(file: &mut File, count: usize) -> io::Result<Vec<String>> {
 }
 
 /// Prints new lines. Continues with the new file when the log is rotated.
-async fn follow_file(path: &Path, file: File) -> Result<ExitCode, Failure> {
+async fn follow_file(path: &Path, file: File) -> Result<ExitCode, CommandFailure> {
     let mut signals = Signals::listen()?;
     let mut reader = BufReader::new(file);
     let mut line = String::new();

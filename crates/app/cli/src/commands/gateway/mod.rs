@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use nanobot_runtime::RuntimeBuilder;
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::logs::Detail;
 use crate::serve::{ServeOptions, serve, with_port};
 
@@ -74,7 +74,7 @@ pub(crate) enum GatewayCommand {
 pub(crate) fn gateway(
     program: &RuntimeBuilder,
     arguments: &GatewayArguments,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CommandFailure> {
     match &arguments.command {
         None => run(program, arguments),
         Some(GatewayCommand::Status { json }) => remote::status(program, *json),
@@ -86,7 +86,7 @@ pub(crate) fn gateway(
     }
 }
 
-fn run(program: &RuntimeBuilder, arguments: &GatewayArguments) -> Result<ExitCode, Failure> {
+fn run(program: &RuntimeBuilder, arguments: &GatewayArguments) -> Result<ExitCode, CommandFailure> {
     let program = with_port(program.clone(), arguments.port);
     let detail = if arguments.verbose {
         Detail::Full

@@ -7,13 +7,13 @@ use nanobot_runtime::{ChannelState, RemoteGateway, RuntimeBuilder};
 use serde_json::json;
 
 use crate::commands::block_on;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output;
 
 /// Maximum time for a gateway to end: turns have a grace period, and replies are still sent.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(super) fn status(program: &RuntimeBuilder, json: bool) -> Result<ExitCode, Failure> {
+pub(super) fn status(program: &RuntimeBuilder, json: bool) -> Result<ExitCode, CommandFailure> {
     let runtime = program.build()?;
     let config = runtime.config();
     block_on(async {
@@ -65,7 +65,7 @@ fn line_of(
     format!("Channel {name}: {state}{why}")
 }
 
-pub(super) fn stop(program: &RuntimeBuilder) -> Result<ExitCode, Failure> {
+pub(super) fn stop(program: &RuntimeBuilder) -> Result<ExitCode, CommandFailure> {
     let runtime = program.build()?;
     let config = runtime.config();
     block_on(async {
@@ -82,13 +82,13 @@ pub(super) fn stop(program: &RuntimeBuilder) -> Result<ExitCode, Failure> {
     })
 }
 
-pub(super) fn restart(program: &RuntimeBuilder) -> Result<ExitCode, Failure> {
+pub(super) fn restart(program: &RuntimeBuilder) -> Result<ExitCode, CommandFailure> {
     let runtime = program.build()?;
     let config = runtime.config();
     block_on(async {
         let Some(gateway) = RemoteGateway::reach(config).await? else {
             let remedy = "Start it with `nanobot gateway`.";
-            return Err(Failure::new(
+            return Err(CommandFailure::new(
                 "the gateway does not run, so it cannot be restarted",
                 remedy,
             ));
@@ -107,8 +107,8 @@ pub(super) fn restart(program: &RuntimeBuilder) -> Result<ExitCode, Failure> {
     })
 }
 
-fn late(what: &str, pid: u32) -> Failure {
-    Failure::new(
+fn late(what: &str, pid: u32) -> CommandFailure {
+    CommandFailure::new(
         format!(
             "the gateway (process {pid}) has not {what} within {} s",
             PATIENCE.as_secs()

@@ -13,7 +13,7 @@ use std::process::{Command, ExitCode};
 use nanobot_config::Config;
 use nanobot_runtime::RuntimeBuilder;
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output;
 
 /// Name of the systemd unit.
@@ -34,7 +34,7 @@ struct Service {
     variable_hint: &'static str,
 }
 
-pub(super) fn install(program: &RuntimeBuilder, dry_run: bool) -> Result<ExitCode, Failure> {
+pub(super) fn install(program: &RuntimeBuilder, dry_run: bool) -> Result<ExitCode, CommandFailure> {
     let service = service(program)?;
     if dry_run {
         output::line(&format!("# {}\n{}", service.file.display(), service.text))?;
@@ -72,7 +72,10 @@ fn variables(text: &str) -> BTreeSet<&str> {
     references.map(|(name, _)| name).filter(is_name).collect()
 }
 
-pub(super) fn uninstall(program: &RuntimeBuilder, dry_run: bool) -> Result<ExitCode, Failure> {
+pub(super) fn uninstall(
+    program: &RuntimeBuilder,
+    dry_run: bool,
+) -> Result<ExitCode, CommandFailure> {
     let service = service(program)?;
     if dry_run {
         output::line(&format!("rm {}", service.file.display()))?;
@@ -88,14 +91,14 @@ pub(super) fn uninstall(program: &RuntimeBuilder, dry_run: bool) -> Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-fn unwritable(file: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(
+fn unwritable(file: &Path, error: &std::io::Error) -> CommandFailure {
+    CommandFailure::new(
         format!("{}: {error}", file.display()),
         "Check that this is your home and that you may write there.",
     )
 }
 
-fn show(commands: &[Vec<String>]) -> Result<ExitCode, Failure> {
+fn show(commands: &[Vec<String>]) -> Result<ExitCode, CommandFailure> {
     for command in commands {
         output::line(&command.join(" "))?;
     }
@@ -103,7 +106,7 @@ fn show(commands: &[Vec<String>]) -> Result<ExitCode, Failure> {
 }
 
 /// Runs the commands of the service manager. A command that fails is shown to the user instead.
-fn tell(commands: &[Vec<String>]) -> Result<(), Failure> {
+fn tell(commands: &[Vec<String>]) -> Result<(), CommandFailure> {
     for command in commands {
         let Some((program, arguments)) = command.split_first() else {
             continue;
@@ -123,11 +126,11 @@ fn tell(commands: &[Vec<String>]) -> Result<(), Failure> {
 }
 
 /// Returns the service for this system and home.
-fn service(program: &RuntimeBuilder) -> Result<Service, Failure> {
+fn service(program: &RuntimeBuilder) -> Result<Service, CommandFailure> {
     let runtime = program.build()?;
     let config = runtime.config();
     let executable = std::env::current_exe().map_err(|error| {
-        Failure::new(
+        CommandFailure::new(
             format!("this program cannot be found: {error}"),
             "Install it to a fixed path.",
         )
@@ -136,7 +139,9 @@ fn service(program: &RuntimeBuilder) -> Result<Service, Failure> {
         .environment()
         .user_home()
         .map(Path::to_owned)
-        .ok_or_else(|| Failure::new("it is not known whose service this is to be", "Set HOME."))?;
+        .ok_or_else(|| {
+            CommandFailure::new("it is not known whose service this is to be", "Set HOME.")
+        })?;
     let mut arguments = vec![shown(&executable), "gateway".to_owned()];
     if config.paths().is_explicit() {
         arguments.extend(["--config".to_owned(), shown(&config.paths().config_file)]);
@@ -151,7 +156,7 @@ fn service(program: &RuntimeBuilder) -> Result<Service, Failure> {
     match std::env::consts::OS {
         "linux" => Ok(systemd(config, &home, &arguments, nanobot_home.as_deref())),
         "macos" => Ok(launchd(config, &home, &arguments, nanobot_home.as_deref())),
-        other => Err(Failure::new(
+        other => Err(CommandFailure::new(
             format!("services are not known on {other}"),
             "Have your service manager run `nanobot gateway` as your user.",
         )),
