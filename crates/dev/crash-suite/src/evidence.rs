@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::SuiteError;
-use crate::history::{Event, read_history};
+use crate::history::{HistoryEvent, read_history};
 use crate::system::{Checkpoint, System};
 
 /// Name of the history in the folder of a round.
@@ -14,7 +14,7 @@ pub(crate) const HISTORY: &str = "history.jsonl";
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     /// All events, in order.
-    pub events: Vec<Event>,
+    pub events: Vec<HistoryEvent>,
     /// State on disk at the end of each life. The last one was saved after all work was finished.
     pub checkpoints: BTreeMap<u32, Checkpoint>,
 }
@@ -29,7 +29,7 @@ impl Evidence {
         let events = read_history(&folder.join(HISTORY))?;
         let mut checkpoints = BTreeMap::new();
         for event in &events {
-            if let Event::Checkpoint { life, folder: name } = event {
+            if let HistoryEvent::Checkpoint { life, folder: name } = event {
                 checkpoints.insert(*life, system.load(&folder.join(name)).await);
             }
         }

@@ -13,14 +13,14 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use crate::SuiteError;
-use crate::system::Step;
+use crate::system::SystemStep;
 
 /// An event outside the program, or one that happened to it.
 ///
 /// A *life* is the time between a start and a kill, counted from 0.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Event {
+pub enum HistoryEvent {
     /// The round began.
     Round {
         /// The seed of the run.
@@ -144,7 +144,7 @@ pub struct Continuation {
     /// The messages sent, by chat.
     pub sent: BTreeMap<String, Vec<String>>,
     /// The sessions at the end, by file name.
-    pub sessions: BTreeMap<String, Vec<Step>>,
+    pub sessions: BTreeMap<String, Vec<SystemStep>>,
     /// All lines appended by tools.
     pub effects: Vec<String>,
     /// Reason why the work was never finished.
@@ -154,11 +154,11 @@ pub struct Continuation {
 /// Writes a history.
 #[derive(Debug)]
 pub(crate) struct History {
-    inner: Mutex<Inner>,
+    inner: Mutex<HistoryState>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct HistoryState {
     file: File,
     life: u32,
     /// The first write that failed.
@@ -169,7 +169,7 @@ impl History {
     pub(crate) fn create(path: &Path) -> Result<Self, SuiteError> {
         let file = File::create(path).map_err(SuiteError::file("create", path))?;
         Ok(Self {
-            inner: Mutex::new(Inner {
+            inner: Mutex::new(HistoryState {
                 file,
                 life: 0,
                 fault: None,
@@ -186,7 +186,7 @@ impl History {
     }
 
     /// Appends the event that `make` creates for the current life.
-    pub(crate) fn add(&self, make: impl FnOnce(u32) -> Event) {
+    pub(crate) fn add(&self, make: impl FnOnce(u32) -> HistoryEvent) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let event = make(inner.life);
         let written = serde_json::to_vec(&event)
@@ -216,7 +216,7 @@ impl History {
 ///
 /// # Errors
 /// Returns [`SuiteError::File`] or [`SuiteError::Line`].
-pub fn read_history(path: &Path) -> Result<Vec<Event>, SuiteError> {
+pub fn read_history(path: &Path) -> Result<Vec<HistoryEvent>, SuiteError> {
     read_lines(path)
 }
 

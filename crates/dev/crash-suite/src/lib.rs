@@ -33,8 +33,10 @@ mod world;
 pub use check::check;
 pub use error::SuiteError;
 pub use evidence::Evidence;
-pub use history::{Continuation, Event, read_history};
+pub use history::{Continuation, HistoryEvent, read_history};
 pub use nanobot::Nanobot;
-pub use report::{Failure, Property, Report, Tally};
+pub use report::{Property, SuiteFailure, SuiteReport, Tally};
 pub use suite::{Options, run};
-pub use system::{Checkpoint, Deed, Endpoints, Row, SessionLog, Standing, Step, System};
+pub use system::{
+    Checkpoint, Endpoints, LedgerState, SessionLog, StateRow, System, SystemStep, ToolAction,
+};

@@ -8,12 +8,12 @@ use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
 use clap::Parser;
-use nanobot_crash_suite::{Nanobot, Options, Report, run};
+use nanobot_crash_suite::{Nanobot, Options, SuiteReport, run};
 
 /// Kill the gateway at random moments and check that nothing is lost or done twice.
 #[derive(Debug, Parser)]
 #[command(name = "nanobot-crash-suite")]
-struct Arguments {
+struct SuiteArguments {
     /// Number of kills
     #[arg(long, default_value_t = 200)]
     kills: u32,
@@ -38,7 +38,7 @@ struct Arguments {
 }
 
 fn main() -> anyhow::Result<ExitCode> {
-    let arguments = Arguments::parse();
+    let arguments = SuiteArguments::parse();
     // Rounds do blocking file I/O on these threads; the fakes must not wait for it.
     let workers = arguments.jobs.saturating_mul(2).saturating_add(4);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -48,7 +48,7 @@ fn main() -> anyhow::Result<ExitCode> {
     runtime.block_on(suite(arguments))
 }
 
-async fn suite(arguments: Arguments) -> anyhow::Result<ExitCode> {
+async fn suite(arguments: SuiteArguments) -> anyhow::Result<ExitCode> {
     let binary = arguments.binary.or_else(Nanobot::beside_this_program).context(
         "there is no nanobot next to this program: build it with `cargo build -p nanobot`, or name it with --binary",
     )?;
@@ -89,7 +89,7 @@ async fn suite(arguments: Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::FAILURE)
 }
 
-fn progress(report: &Report, begun: Instant) {
+fn progress(report: &SuiteReport, begun: Instant) {
     let seconds = begun.elapsed().as_secs_f64();
     let (kills, failures) = (report.tally.kills, report.failures.len());
     // Progress output is best effort.

@@ -16,7 +16,9 @@ use serde_json::json;
 
 use crate::SuiteError;
 use crate::disk::{copy_file, copy_folder};
-use crate::system::{Checkpoint, Deed, Endpoints, Row, SessionLog, Standing, Step, System};
+use crate::system::{
+    Checkpoint, Endpoints, LedgerState, SessionLog, StateRow, System, SystemStep, ToolAction,
+};
 
 const EFFECTS: &str = "effects.log";
 const LOOKED_AT: &str = "looked-at.txt";
@@ -109,19 +111,19 @@ impl System for Nanobot {
             .any(|number| number == owner)
     }
 
-    fn call(&self, deed: Deed<'_>, token: &str) -> ScriptedCall {
+    fn call(&self, deed: ToolAction<'_>, token: &str) -> ScriptedCall {
         match deed {
-            Deed::Look => ScriptedCall::new("read_file", &json!({"path": LOOKED_AT})),
-            Deed::Fetch { page } => ScriptedCall::new("web_fetch", &json!({"url": page})),
-            Deed::Put => ScriptedCall::new(
+            ToolAction::Look => ScriptedCall::new("read_file", &json!({"path": LOOKED_AT})),
+            ToolAction::Fetch { page } => ScriptedCall::new("web_fetch", &json!({"url": page})),
+            ToolAction::Put => ScriptedCall::new(
                 "write_file",
                 &json!({"path": format!("put/{token}.txt"), "content": token}),
             ),
-            Deed::Append => ScriptedCall::new(
+            ToolAction::Append => ScriptedCall::new(
                 "exec",
                 &json!({"command": format!("echo {token} >> {EFFECTS}")}),
             ),
-            Deed::Tell { chat, text } => ScriptedCall::new(
+            ToolAction::Tell { chat, text } => ScriptedCall::new(
                 "message",
                 &json!({"content": text, "chat_id": chat.to_string()}),
             ),
@@ -170,7 +172,7 @@ impl System for Nanobot {
         checkpoint
     }
 
-    fn ledger(&self, home: &Path) -> Vec<Row> {
+    fn ledger(&self, home: &Path) -> Vec<StateRow> {
         // While the gateway starts or ends, the file may be locked or missing.
         let connection =
             Connection::open_with_flags(home.join("state.db"), OpenFlags::SQLITE_OPEN_READ_ONLY);
@@ -252,27 +254,27 @@ fn unpaired(view: &SessionView) -> Option<String> {
     (!open.is_empty()).then(|| format!("the calls {open:?} have no result"))
 }
 
-fn steps(view: &SessionView) -> Vec<Step> {
+fn steps(view: &SessionView) -> Vec<SystemStep> {
     let step = |entry: &Entry| match entry {
         Entry::Message(message) => match &*message.message {
-            ChatMessage::User(_) => Some(Step::Said(message.message.text())),
+            ChatMessage::User(_) => Some(SystemStep::Said(message.message.text())),
             ChatMessage::Assistant(assistant) if assistant.tool_calls.is_empty() => {
-                Some(Step::Answered(message.message.text()))
+                Some(SystemStep::Answered(message.message.text()))
             }
-            ChatMessage::Assistant(assistant) => Some(Step::Called(
+            ChatMessage::Assistant(assistant) => Some(SystemStep::Called(
                 assistant
                     .tool_calls
                     .iter()
                     .map(|call| call.id.to_string())
                     .collect(),
             )),
-            ChatMessage::Tool(result) => Some(Step::Returned {
+            ChatMessage::Tool(result) => Some(SystemStep::Returned {
                 call: result.tool_call_id.to_string(),
                 text: message.message.text(),
             }),
             ChatMessage::System { .. } => None,
         },
-        Entry::TurnEnded(end) => Some(Step::Ended(
+        Entry::TurnEnded(end) => Some(SystemStep::Ended(
             end.inbound.iter().map(ToString::to_string).collect(),
         )),
         // Cursors and metadata are not steps of a turn.
@@ -285,8 +287,8 @@ fn steps(view: &SessionView) -> Vec<Step> {
 }
 
 /// Opens a copy of the database as a program does after a crash, and checks its integrity.
-fn audit(path: &Path) -> Result<Vec<Row>, String> {
-    let look = || -> rusqlite::Result<(String, Vec<Row>)> {
+fn audit(path: &Path) -> Result<Vec<StateRow>, String> {
+    let look = || -> rusqlite::Result<(String, Vec<StateRow>)> {
         let connection = Connection::open(path)?;
         let verdict = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
         Ok((verdict, rows(&connection)?))
@@ -298,7 +300,7 @@ fn audit(path: &Path) -> Result<Vec<Row>, String> {
     }
 }
 
-fn rows(connection: &Connection) -> rusqlite::Result<Vec<Row>> {
+fn rows(connection: &Connection) -> rusqlite::Result<Vec<StateRow>> {
     // If the first process was killed early, the file has no tables.
     let tables: u32 = connection.query_row(
         "SELECT count(*) FROM sqlite_schema WHERE name = 'ledger'",
@@ -319,7 +321,7 @@ fn rows(connection: &Connection) -> rusqlite::Result<Vec<Row>> {
             .and_then(serde_json::Value::as_str)
             .unwrap_or_default()
             .to_owned();
-        Ok(Row {
+        Ok(StateRow {
             inbound: queue == "inbound",
             name,
             text,
@@ -329,12 +331,12 @@ fn rows(connection: &Connection) -> rusqlite::Result<Vec<Row>> {
     rows.collect()
 }
 
-fn standing(state: &str) -> Standing {
+fn standing(state: &str) -> LedgerState {
     match state {
-        "pending" => Standing::Open,
-        "sending" => Standing::Sending,
-        "answered" | "sent" => Standing::Done,
-        "uncertain" => Standing::Uncertain,
-        _ => Standing::Failed,
+        "pending" => LedgerState::Open,
+        "sending" => LedgerState::Sending,
+        "answered" | "sent" => LedgerState::Done,
+        "uncertain" => LedgerState::Uncertain,
+        _ => LedgerState::Failed,
     }
 }

@@ -9,24 +9,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::SuiteError;
 use crate::history::read_lines;
-use crate::report::Report;
+use crate::report::SuiteReport;
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Line {
+struct ProgressLine {
     seed: u64,
     round: u64,
-    report: Report,
+    report: SuiteReport,
 }
 
 /// Rounds finished in this or an earlier run.
 #[derive(Debug, Default)]
-pub(crate) struct Progress {
+pub(crate) struct SuiteProgress {
     file: Option<PathBuf>,
     seed: u64,
-    done: BTreeMap<u64, Report>,
+    done: BTreeMap<u64, SuiteReport>,
 }
 
-impl Progress {
+impl SuiteProgress {
     /// Resumes from a file if it exists.
     pub(crate) fn open(file: Option<&Path>, seed: u64) -> Result<Self, SuiteError> {
         let mut progress = Self {
@@ -37,7 +37,7 @@ impl Progress {
         if let Some(path) = file
             && path.exists()
         {
-            for line in read_lines::<Line>(path)? {
+            for line in read_lines::<ProgressLine>(path)? {
                 if line.seed != seed {
                     return Err(SuiteError::OtherRun {
                         path: path.to_owned(),
@@ -56,8 +56,8 @@ impl Progress {
     }
 
     /// Records a finished round, first in the file.
-    pub(crate) fn finish(&mut self, round: u64, report: Report) -> Result<(), SuiteError> {
-        let line = Line {
+    pub(crate) fn finish(&mut self, round: u64, report: SuiteReport) -> Result<(), SuiteError> {
+        let line = ProgressLine {
             seed: self.seed,
             round,
             report,
@@ -79,8 +79,8 @@ impl Progress {
     }
 
     /// Returns the merged reports of all finished rounds.
-    pub(crate) fn report(&self) -> Report {
-        let mut sum = Report::default();
+    pub(crate) fn report(&self) -> SuiteReport {
+        let mut sum = SuiteReport::default();
         self.done
             .values()
             .for_each(|report| sum.merge(report.clone()));
@@ -97,19 +97,19 @@ mod tests {
     fn a_run_goes_on_where_it_was_left() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("progress.jsonl");
-        let report = Report {
+        let report = SuiteReport {
             tally: Tally {
                 kills: 25,
                 ..Tally::default()
             },
-            ..Report::default()
+            ..SuiteReport::default()
         };
-        let mut first = Progress::open(Some(&file), 7).unwrap();
+        let mut first = SuiteProgress::open(Some(&file), 7).unwrap();
         first.finish(3, report.clone()).unwrap();
-        let second = Progress::open(Some(&file), 7).unwrap();
+        let second = SuiteProgress::open(Some(&file), 7).unwrap();
         assert_eq!((second.is_done(3), second.is_done(4)), (true, false));
         assert_eq!(second.report(), report);
-        let other = Progress::open(Some(&file), 8).unwrap_err();
+        let other = SuiteProgress::open(Some(&file), 8).unwrap_err();
         assert!(
             matches!(
                 other,

@@ -53,7 +53,7 @@ impl fmt::Display for Property {
 
 /// A property that was violated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
+pub struct SuiteFailure {
     /// The violated property.
     pub property: Property,
     /// The round.
@@ -100,16 +100,16 @@ impl Tally {
 
 /// Result of checking one or more rounds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
+pub struct SuiteReport {
     /// Number of checks of each property, in the order of [`Property::ALL`].
     pub checked: [u64; Property::ALL.len()],
     /// All violations, in order.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<SuiteFailure>,
     /// Other counts.
     pub tally: Tally,
 }
 
-impl Report {
+impl SuiteReport {
     /// Returns `true` if there are no failures.
     #[must_use]
     pub fn is_clean(&self) -> bool {
@@ -127,7 +127,7 @@ impl Report {
     }
 
     /// Returns the violations of a property.
-    pub fn failures_of(&self, property: Property) -> impl Iterator<Item = &Failure> {
+    pub fn failures_of(&self, property: Property) -> impl Iterator<Item = &SuiteFailure> {
         self.failures
             .iter()
             .filter(move |failure| failure.property == property)
@@ -150,7 +150,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for SuiteReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "| property | checked | failures | first failure |")?;
         writeln!(f, "|---|---:|---:|---|")?;
@@ -196,17 +196,17 @@ mod tests {
 
     #[test]
     fn reports_add_up_and_show_the_first_failure() {
-        let failure = |round, kill| Failure {
+        let failure = |round, kill| SuiteFailure {
             property: Property::EffectOnce,
             round,
             kill,
             what: "twice".to_owned(),
         };
-        let mut sum = Report::default();
+        let mut sum = SuiteReport::default();
         for (round, kill) in [(3, 7), (4, 1)] {
-            let mut report = Report {
+            let mut report = SuiteReport {
                 failures: vec![failure(round, kill)],
-                ..Report::default()
+                ..SuiteReport::default()
             };
             report.count(Property::EffectOnce);
             report.tally.kills = 25;

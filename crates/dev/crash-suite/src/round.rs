@@ -12,12 +12,12 @@ use crate::SuiteError;
 use crate::disk::remove_folder;
 use crate::evidence::HISTORY;
 use crate::fork::fork;
-use crate::history::{Event, History};
+use crate::history::{History, HistoryEvent};
 use crate::process::{Process, Start};
 use crate::random::Random;
 use crate::script::{PLAN_COUNT, marker, markers, order};
 use crate::stage::Stage;
-use crate::system::{Row, Standing, System};
+use crate::system::{LedgerState, StateRow, System};
 use crate::world::World;
 
 /// Timeout for the program to finish all its work.
@@ -95,7 +95,7 @@ impl Round {
         let home = plan.folder.join("home");
         fs::create_dir_all(&home).map_err(SuiteError::file("create", &home))?;
         let history = Arc::new(History::create(&plan.folder.join(HISTORY))?);
-        history.add(|_| Event::Round {
+        history.add(|_| HistoryEvent::Round {
             seed: plan.seed,
             round: plan.number,
         });
@@ -139,7 +139,7 @@ impl Round {
         // A kill just after the end of a turn is as valuable as one within it.
         self.span += self.span / 5;
         let micros = u64::try_from(self.span.as_micros()).unwrap_or(u64::MAX);
-        self.history.add(|_| Event::Span { micros });
+        self.history.add(|_| HistoryEvent::Span { micros });
         self.kill(&mut process, Instant::now()).await
     }
 
@@ -149,7 +149,7 @@ impl Round {
         if self.random.one_in(IN_START) {
             self.push_somewhere();
             let mut process = self.spawn(0)?;
-            self.history.add(|life| Event::Started {
+            self.history.add(|life| HistoryEvent::Started {
                 life,
                 racers: 1,
                 owners: Vec::new(),
@@ -183,14 +183,14 @@ impl Round {
     }
 
     fn report_stuck(&self) {
-        let left: Vec<Row> = self
+        let left: Vec<StateRow> = self
             .system
             .ledger(&self.home)
             .into_iter()
             .filter(is_open)
             .collect();
         let what = format!("unsettled: {left:?}; {}", self.last_words());
-        self.history.add(|life| Event::Stuck { life, what });
+        self.history.add(|life| HistoryEvent::Stuck { life, what });
     }
 
     fn spawn(&self, number: usize) -> Result<Process, SuiteError> {
@@ -225,7 +225,7 @@ impl Round {
             .map(|(process, _)| process.pid())
             .collect();
         let owner = owners.first().copied();
-        self.history.add(|life| Event::Started {
+        self.history.add(|life| HistoryEvent::Started {
             life,
             racers,
             owners,
@@ -234,7 +234,7 @@ impl Round {
             if let Start::Refused { code, said } = start {
                 let names_owner = owner.is_some_and(|owner| self.system.names_owner(said, owner));
                 let (code, said) = (*code, said.clone());
-                self.history.add(|life| Event::Refused {
+                self.history.add(|life| HistoryEvent::Refused {
                     life,
                     code,
                     names_owner,
@@ -275,7 +275,7 @@ impl Round {
         let update = self.world.push(chat, &text).update_id.unwrap_or_default();
         self.last_update = update;
         self.open.insert(marker.clone(), chat);
-        self.history.add(|life| Event::Pushed {
+        self.history.add(|life| HistoryEvent::Pushed {
             life,
             marker,
             chat,
@@ -301,7 +301,8 @@ impl Round {
     async fn kill(&mut self, process: &mut Process, begun: Instant) -> Result<(), SuiteError> {
         process.kill().await;
         let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.history.add(|life| Event::Killed { life, micros });
+        self.history
+            .add(|life| HistoryEvent::Killed { life, micros });
         // Data that it had sent before it was killed belongs to its life.
         self.world.settled().await?;
         self.end_life().await
@@ -314,13 +315,14 @@ impl Round {
         self.system.save(&self.home, &saved)?;
         self.world.observe(&self.system.effects(&self.home));
         self.history
-            .add(|life| Event::Checkpoint { life, folder: name });
+            .add(|life| HistoryEvent::Checkpoint { life, folder: name });
         let ledger = self.ledger_of(&saved);
         self.open.retain(|marker, _| !is_settled(&ledger, marker));
         if !self.open.is_empty() && self.random.one_in(FORK) {
             let chats: Vec<i64> = CHATS.collect();
             let copies = fork(&self.stage, &self.system, &self.home, &chats).await?;
-            self.history.add(|life| Event::Forked { life, copies });
+            self.history
+                .add(|life| HistoryEvent::Forked { life, copies });
         }
         self.life += 1;
         self.history.enter(self.life);
@@ -328,7 +330,7 @@ impl Round {
     }
 
     /// Returns the ledger of a checkpoint, read from a copy because reading modifies the files.
-    fn ledger_of(&self, saved: &Path) -> Vec<Row> {
+    fn ledger_of(&self, saved: &Path) -> Vec<StateRow> {
         let copy = self.folder.join("looked-at");
         let ledger = crate::disk::copy_folder(saved, &copy)
             .map(|()| self.system.ledger(&copy))
@@ -338,12 +340,12 @@ impl Round {
     }
 }
 
-fn is_open(row: &Row) -> bool {
-    matches!(row.standing, Standing::Open | Standing::Sending)
+fn is_open(row: &StateRow) -> bool {
+    matches!(row.standing, LedgerState::Open | LedgerState::Sending)
 }
 
 /// Returns `true` if the ledger contains all these markers and has no open entries.
-pub(crate) fn is_at_rest(ledger: &[Row], known: &[&String]) -> bool {
+pub(crate) fn is_at_rest(ledger: &[StateRow], known: &[&String]) -> bool {
     !ledger.is_empty()
         && !ledger.iter().any(is_open)
         && known.iter().all(|marker| {
@@ -353,7 +355,7 @@ pub(crate) fn is_at_rest(ledger: &[Row], known: &[&String]) -> bool {
         })
 }
 
-fn is_settled(ledger: &[Row], marker: &String) -> bool {
+fn is_settled(ledger: &[StateRow], marker: &String) -> bool {
     let mut rows = ledger
         .iter()
         .filter(|row| row.inbound && markers(&row.text).contains(marker))

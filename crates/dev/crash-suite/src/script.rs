@@ -10,7 +10,7 @@ use nanobot_testkit::Reply;
 use nanobot_testkit::model_server::ModelRequest;
 use serde_json::Value;
 
-use crate::{Deed, System};
+use crate::{System, ToolAction};
 
 /// The chat that plans write to in addition to their own.
 pub(crate) const SINK: i64 = 900;
@@ -23,7 +23,7 @@ const NOTE: &str = "note";
 
 /// One action of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Act {
+enum PlanAction {
     Look,
     Fetch,
     Put,
@@ -35,16 +35,23 @@ enum Act {
 }
 
 /// The plans: stages of actions. The first one is used to measure the duration of a turn.
-const PLANS: [&[&[Act]]; 5] = [
+const PLANS: [&[&[PlanAction]]; 5] = [
     &[
-        &[Act::Look, Act::Fetch],
-        &[Act::Put, Act::Append],
-        &[Act::TellSink],
+        &[PlanAction::Look, PlanAction::Fetch],
+        &[PlanAction::Put, PlanAction::Append],
+        &[PlanAction::TellSink],
     ],
-    &[&[Act::Append, Act::Fetch, Act::Append]],
-    &[&[Act::Put, Act::Fetch], &[Act::TellHere, Act::Append]],
+    &[&[PlanAction::Append, PlanAction::Fetch, PlanAction::Append]],
+    &[
+        &[PlanAction::Put, PlanAction::Fetch],
+        &[PlanAction::TellHere, PlanAction::Append],
+    ],
     &[],
-    &[&[Act::Append], &[Act::Append], &[Act::Put, Act::TellSink]],
+    &[
+        &[PlanAction::Append],
+        &[PlanAction::Append],
+        &[PlanAction::Put, PlanAction::TellSink],
+    ],
 ];
 
 /// Number of plans.
@@ -82,7 +89,7 @@ pub(crate) fn chat_of(order: &str) -> Option<i64> {
         .ok()
 }
 
-fn plan_of(order: &str) -> Option<&'static [&'static [Act]]> {
+fn plan_of(order: &str) -> Option<&'static [&'static [PlanAction]]> {
     let number = order
         .split_once("follow plan ")?
         .1
@@ -152,12 +159,12 @@ pub(crate) fn answer(system: &dyn System, page: &str, request: &ModelRequest) ->
         let token = format!("{}-{stage}-{place}", first.replace("mark-", "call-"));
         let (told, note) = (format!("{TOLD} {first}"), format!("{NOTE} {token}"));
         let deed = match act {
-            Act::Look => Deed::Look,
-            Act::Fetch => Deed::Fetch { page },
-            Act::Put => Deed::Put,
-            Act::Append => Deed::Append,
-            Act::TellHere => Deed::Tell { chat, text: &told },
-            Act::TellSink => Deed::Tell {
+            PlanAction::Look => ToolAction::Look,
+            PlanAction::Fetch => ToolAction::Fetch { page },
+            PlanAction::Put => ToolAction::Put,
+            PlanAction::Append => ToolAction::Append,
+            PlanAction::TellHere => ToolAction::Tell { chat, text: &told },
+            PlanAction::TellSink => ToolAction::Tell {
                 chat: SINK,
                 text: &note,
             },
@@ -168,20 +175,20 @@ pub(crate) fn answer(system: &dyn System, page: &str, request: &ModelRequest) ->
 
 /// Returns `true` if the call with this id appends a line, which is visible if it happens twice.
 pub(crate) fn is_append(call: &str, order: &str) -> bool {
-    act_of(call, order) == Some(Act::Append)
+    act_of(call, order) == Some(PlanAction::Append)
 }
 
 /// Returns `true` if the call with this id writes to the requesting chat.
 pub(crate) fn is_answer(call: &str, order: &str) -> bool {
-    act_of(call, order) == Some(Act::TellHere)
+    act_of(call, order) == Some(PlanAction::TellHere)
 }
 
 /// Returns `true` if the call with this id reads the page.
 pub(crate) fn is_fetch(call: &str, order: &str) -> bool {
-    act_of(call, order) == Some(Act::Fetch)
+    act_of(call, order) == Some(PlanAction::Fetch)
 }
 
-fn act_of(call: &str, order: &str) -> Option<Act> {
+fn act_of(call: &str, order: &str) -> Option<PlanAction> {
     let mut places = call.rsplit('-');
     let place: usize = places.next()?.parse().ok()?;
     let stage: usize = places.next()?.parse().ok()?;

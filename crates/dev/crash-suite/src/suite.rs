@@ -12,8 +12,8 @@ use crate::SuiteError;
 use crate::check::check;
 use crate::disk::remove_folder;
 use crate::evidence::Evidence;
-use crate::progress::Progress;
-use crate::report::Report;
+use crate::progress::SuiteProgress;
+use crate::report::SuiteReport;
 use crate::round::{RoundPlan, run_round};
 use crate::stage::Stage;
 use crate::system::System;
@@ -46,9 +46,9 @@ pub struct Options {
 pub async fn run(
     system: Arc<dyn System>,
     options: &Options,
-    mut tell: impl FnMut(&Report),
-) -> Result<Report, SuiteError> {
-    let mut progress = Progress::open(options.resume.as_deref(), options.seed)?;
+    mut tell: impl FnMut(&SuiteReport),
+) -> Result<SuiteReport, SuiteError> {
+    let mut progress = SuiteProgress::open(options.resume.as_deref(), options.seed)?;
     let stage = Arc::new(Stage::open().await?);
     let tasks = TaskTracker::new();
     let rounds: Vec<RoundPlan> = plans(options)
@@ -102,7 +102,7 @@ async fn judge(
     system: Arc<dyn System>,
     plan: RoundPlan,
     keep: bool,
-) -> Result<Report, SuiteError> {
+) -> Result<SuiteReport, SuiteError> {
     prepare(&plan.folder)?;
     run_round(stage, Arc::clone(&system), &plan).await?;
     let evidence = Evidence::read(&*system, &plan.folder).await?;

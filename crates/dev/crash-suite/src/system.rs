@@ -28,7 +28,7 @@ pub struct Endpoints {
 
 /// An action that the scripted model asks the program to perform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed<'a> {
+pub enum ToolAction<'a> {
     /// Read a file that never changes.
     Look,
     /// Read an HTML page, whose content never changes.
@@ -52,7 +52,7 @@ pub enum Deed<'a> {
 /// One recorded step of a session, in the order of recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
+pub enum SystemStep {
     /// A user's message.
     Said(String),
     /// The model called tools with these call ids.
@@ -76,7 +76,7 @@ pub struct SessionLog {
     /// Content of the file.
     pub bytes: Vec<u8>,
     /// The parsed steps.
-    pub steps: Vec<Step>,
+    pub steps: Vec<SystemStep>,
     /// Reason why it cannot be read, or why no valid request can be built from it.
     pub problem: Option<String>,
 }
@@ -84,7 +84,7 @@ pub struct SessionLog {
 /// State of a message in the program's ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum LedgerState {
     /// Waiting.
     Open,
     /// A send began and has not ended.
@@ -99,7 +99,7 @@ pub enum Standing {
 
 /// An entry of the program's ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Row {
+pub struct StateRow {
     /// `true` if it came from a user.
     pub inbound: bool,
     /// Id that identifies the message across restarts.
@@ -107,7 +107,7 @@ pub struct Row {
     /// Its text.
     pub text: String,
     /// Its state.
-    pub standing: Standing,
+    pub standing: LedgerState,
 }
 
 /// All durable state at one moment.
@@ -116,7 +116,7 @@ pub struct Checkpoint {
     /// The sessions by file name.
     pub sessions: BTreeMap<String, SessionLog>,
     /// The ledger.
-    pub ledger: Vec<Row>,
+    pub ledger: Vec<StateRow>,
     /// Problem with the state that is not specific to one session.
     pub problem: Option<String>,
 }
@@ -124,7 +124,7 @@ pub struct Checkpoint {
 /// A program that answers Telegram messages with a model's help.
 #[async_trait]
 pub trait System: Send + Sync + fmt::Debug {
-    /// Prepares `home` for a start: configuration, and the file that [`Deed::Look`] reads. Called
+    /// Prepares `home` for a start: configuration, and the file that [`ToolAction::Look`] reads. Called
     /// again for a used home, to change the endpoints.
     ///
     /// # Errors
@@ -143,15 +143,15 @@ pub trait System: Send + Sync + fmt::Debug {
     fn names_owner(&self, stderr: &str, owner: u32) -> bool;
 
     /// Returns the tool call that performs a deed. `token` is unique.
-    fn call(&self, deed: Deed<'_>, token: &str) -> ScriptedCall;
+    fn call(&self, deed: ToolAction<'_>, token: &str) -> ScriptedCall;
 
     /// Returns `true` if the result of a call says that it is unknown whether the call ran.
     fn is_unknown_outcome(&self, result: &str) -> bool;
 
-    /// Returns `true` if the result of [`Deed::Append`] reports success.
+    /// Returns `true` if the result of [`ToolAction::Append`] reports success.
     fn is_success(&self, result: &str) -> bool;
 
-    /// Returns the lines that [`Deed::Append`] has written, in order.
+    /// Returns the lines that [`ToolAction::Append`] has written, in order.
     fn effects(&self, home: &Path) -> Vec<String>;
 
     /// Copies the durable state of a home, on which no process runs, to an empty folder.
@@ -165,5 +165,5 @@ pub trait System: Send + Sync + fmt::Debug {
 
     /// Returns the ledger of a home, also while the program runs on it; empty if it cannot be read
     /// at the moment.
-    fn ledger(&self, home: &Path) -> Vec<Row>;
+    fn ledger(&self, home: &Path) -> Vec<StateRow>;
 }

@@ -10,7 +10,7 @@ use nanobot_testkit::{ModelServer, TelegramFake, TestkitError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::history::{Event, History};
+use crate::history::{History, HistoryEvent};
 use crate::script::{SINK, answer, chat_of_request};
 use crate::stage::Stage;
 use crate::system::{Endpoints, System};
@@ -22,12 +22,12 @@ pub(crate) struct World {
     model: ModelServer,
     history: Option<Arc<History>>,
     asked: Arc<Mutex<BTreeMap<String, Vec<String>>>>,
-    seen: Mutex<Seen>,
+    seen: Mutex<RecordedCounts>,
 }
 
 /// Numbers of observations that are already in the history.
 #[derive(Debug, Default)]
-struct Seen {
+struct RecordedCounts {
     sent: usize,
     violations: usize,
     effects: usize,
@@ -56,7 +56,7 @@ impl World {
             let chat = chat_of_request(request).unwrap_or_default();
             let body = String::from_utf8_lossy(&request.http.body).into_owned();
             match &record {
-                Some(history) => history.add(|life| Event::Asked { life, chat, body }),
+                Some(history) => history.add(|life| HistoryEvent::Asked { life, chat, body }),
                 None => {
                     notes
                         .lock()
@@ -126,30 +126,30 @@ impl World {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let (sent, violations) = (self.telegram.sent(), self.model.violations());
         for message in sent.iter().skip(seen.sent) {
-            history.add(|life| Event::Sent {
+            history.add(|life| HistoryEvent::Sent {
                 life,
                 chat: message.chat_id,
                 text: message.text.clone(),
             });
         }
         for what in violations.iter().skip(seen.violations) {
-            history.add(|life| Event::Violation {
+            history.add(|life| HistoryEvent::Violation {
                 life,
                 what: what.clone(),
             });
         }
         for token in effects.iter().skip(seen.effects) {
-            history.add(|life| Event::Effect {
+            history.add(|life| HistoryEvent::Effect {
                 life,
                 token: token.clone(),
             });
         }
-        *seen = Seen {
+        *seen = RecordedCounts {
             sent: sent.len(),
             violations: violations.len(),
             effects: effects.len(),
         };
-        history.add(|life| Event::Acknowledged {
+        history.add(|life| HistoryEvent::Acknowledged {
             life,
             offset: self.acknowledged(),
         });

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use super::{Facts, Findings, brief};
-use crate::history::Event;
+use super::{Findings, HistoryIndex, brief};
+use crate::history::HistoryEvent;
 use crate::report::Property::CheckpointValidity;
-use crate::system::Step;
+use crate::system::SystemStep;
 
-pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
+pub(super) fn check(facts: &HistoryIndex<'_>, findings: &mut Findings) {
     for (life, checkpoint) in facts.checkpoints {
         findings.judge(CheckpointValidity, *life, checkpoint.problem.clone());
         for (name, log) in &checkpoint.sessions {
@@ -23,12 +23,12 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
     let mut has_owner = true;
     for event in facts.events {
         match event {
-            Event::Started { owners, .. } => has_owner = !owners.is_empty(),
-            Event::Refused { life, said, .. } if !has_owner => {
+            HistoryEvent::Started { owners, .. } => has_owner = !owners.is_empty(),
+            HistoryEvent::Refused { life, said, .. } if !has_owner => {
                 let what = format!("nothing starts on what is on disk: {}", brief(said));
                 findings.judge(CheckpointValidity, *life, Some(what));
             }
-            Event::Violation { life, what } => {
+            HistoryEvent::Violation { life, what } => {
                 findings.judge(CheckpointValidity, *life, Some(what.clone()));
             }
             _ => {}
@@ -38,12 +38,12 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
 
 /// Checks that every call is recorded before its result, has at most one result, and that only the
 /// newest calls have none.
-fn disorder(steps: &[Step]) -> Option<String> {
+fn disorder(steps: &[SystemStep]) -> Option<String> {
     let mut open = BTreeSet::new();
     let mut known = BTreeSet::new();
     for step in steps {
         match step {
-            Step::Called(calls) => {
+            SystemStep::Called(calls) => {
                 if !open.is_empty() {
                     return Some(format!(
                         "the calls {open:?} have no result, and more were made"
@@ -56,15 +56,18 @@ fn disorder(steps: &[Step]) -> Option<String> {
                     open.insert(call);
                 }
             }
-            Step::Returned { call, .. } if !open.remove(call) => {
+            SystemStep::Returned { call, .. } if !open.remove(call) => {
                 return Some(format!("a second result of {call}, or one without a call"));
             }
-            Step::Answered(_) | Step::Ended(_) if !open.is_empty() => {
+            SystemStep::Answered(_) | SystemStep::Ended(_) if !open.is_empty() => {
                 return Some(format!(
                     "the calls {open:?} have no result, and the turn went on"
                 ));
             }
-            Step::Said(_) | Step::Returned { .. } | Step::Answered(_) | Step::Ended(_) => {}
+            SystemStep::Said(_)
+            | SystemStep::Returned { .. }
+            | SystemStep::Answered(_)
+            | SystemStep::Ended(_) => {}
         }
     }
     None

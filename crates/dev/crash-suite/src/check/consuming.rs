@@ -2,22 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Facts, Findings, brief, steps};
-use crate::history::Event;
+use super::{Findings, HistoryIndex, brief, steps};
+use crate::history::HistoryEvent;
 use crate::report::Property::ConsumeOnce;
-use crate::system::Step;
+use crate::system::SystemStep;
 
-pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
+pub(super) fn check(facts: &HistoryIndex<'_>, findings: &mut Findings) {
     races(facts, findings);
     endings(facts, findings);
     repeated_requests(facts, findings);
 }
 
-fn races(facts: &Facts<'_>, findings: &mut Findings) {
+fn races(facts: &HistoryIndex<'_>, findings: &mut Findings) {
     let mut has_owner = false;
     for event in facts.events {
         match event {
-            Event::Started {
+            HistoryEvent::Started {
                 life,
                 racers,
                 owners,
@@ -28,7 +28,7 @@ fn races(facts: &Facts<'_>, findings: &mut Findings) {
                     findings.expect(ConsumeOnce, *life, owners.len() == 1, what);
                 }
             }
-            Event::Refused {
+            HistoryEvent::Refused {
                 life,
                 code,
                 names_owner,
@@ -49,10 +49,10 @@ fn races(facts: &Facts<'_>, findings: &mut Findings) {
 }
 
 /// Checks that a message ends one turn.
-fn endings(facts: &Facts<'_>, findings: &mut Findings) {
+fn endings(facts: &HistoryIndex<'_>, findings: &mut Findings) {
     let mut ended = BTreeMap::<&str, u32>::new();
     for step in steps(&facts.end) {
-        if let Step::Ended(messages) = step {
+        if let SystemStep::Ended(messages) = step {
             messages
                 .iter()
                 .for_each(|message| *ended.entry(message).or_default() += 1);
@@ -66,7 +66,7 @@ fn endings(facts: &Facts<'_>, findings: &mut Findings) {
 }
 
 /// Checks that no request to the model is repeated within a life.
-fn repeated_requests(facts: &Facts<'_>, findings: &mut Findings) {
+fn repeated_requests(facts: &HistoryIndex<'_>, findings: &mut Findings) {
     let mut seen = BTreeSet::new();
     for asked in &facts.asked {
         let is_new = seen.insert((asked.life, asked.chat, asked.body));

@@ -3,19 +3,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Facts, Findings, brief, steps};
-use crate::history::Event;
+use super::{Findings, HistoryIndex, brief, steps};
+use crate::history::HistoryEvent;
 use crate::report::Property::NothingLost;
 use crate::script::{Visible, is_answer, marker_of_call, markers};
-use crate::system::{Row, Standing, Step};
+use crate::system::{LedgerState, StateRow, SystemStep};
 
-pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
+pub(super) fn check(facts: &HistoryIndex<'_>, findings: &mut Findings) {
     accepted_before_acknowledged(facts, findings);
     answered(facts, findings);
     repeated_sends(facts, findings);
     uncertain(facts, findings);
     for event in facts.events {
-        if let Event::Stuck { life, what } = event {
+        if let HistoryEvent::Stuck { life, what } = event {
             findings.judge(
                 NothingLost,
                 *life,
@@ -26,7 +26,7 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
 }
 
 /// Checks that a message was in the ledger before it was acknowledged to the platform.
-fn accepted_before_acknowledged(facts: &Facts<'_>, findings: &mut Findings) {
+fn accepted_before_acknowledged(facts: &HistoryIndex<'_>, findings: &mut Findings) {
     for (life, checkpoint) in facts.checkpoints {
         let offset = facts.acknowledged.get(life).copied().unwrap_or_default();
         let known: BTreeSet<String> = checkpoint
@@ -50,10 +50,10 @@ fn accepted_before_acknowledged(facts: &Facts<'_>, findings: &mut Findings) {
     }
 }
 
-fn answered(facts: &Facts<'_>, findings: &mut Findings) {
+fn answered(facts: &HistoryIndex<'_>, findings: &mut Findings) {
     let mut said = BTreeMap::<String, u32>::new();
     for step in steps(&facts.end) {
-        if let Step::Said(text) = step {
+        if let SystemStep::Said(text) = step {
             markers(text)
                 .into_iter()
                 .for_each(|marker| *said.entry(marker).or_default() += 1);
@@ -65,7 +65,7 @@ fn answered(facts: &Facts<'_>, findings: &mut Findings) {
         Visible::Told(marker) => told.get(&marker).cloned().unwrap_or_default(),
         Visible::Note(_) | Visible::Other => Vec::new(),
     };
-    let ended_by = |row: &Row| {
+    let ended_by = |row: &StateRow| {
         if row.inbound {
             markers(&row.text)
         } else {
@@ -108,15 +108,15 @@ fn answered(facts: &Facts<'_>, findings: &mut Findings) {
 /// Returns, for each turn that wrote to its own chat, the markers that were waiting in the chat at
 /// the time. A turn that has written to its chat since the last of them arrived owes no other
 /// reply.
-fn told(facts: &Facts<'_>) -> BTreeMap<String, Vec<String>> {
+fn told(facts: &HistoryIndex<'_>) -> BTreeMap<String, Vec<String>> {
     let mut told = BTreeMap::new();
     for log in facts.end.sessions.values() {
         let mut waiting = Vec::new();
         for step in &log.steps {
             match step {
-                Step::Said(text) => waiting.extend(markers(text)),
-                Step::Answered(_) | Step::Ended(_) => waiting.clear(),
-                Step::Called(calls) => {
+                SystemStep::Said(text) => waiting.extend(markers(text)),
+                SystemStep::Answered(_) | SystemStep::Ended(_) => waiting.clear(),
+                SystemStep::Called(calls) => {
                     let owners = calls.iter().filter(|call| {
                         facts
                             .order_of_call(call)
@@ -128,20 +128,20 @@ fn told(facts: &Facts<'_>) -> BTreeMap<String, Vec<String>> {
                             .map(|marker| (marker, waiting.clone())),
                     );
                 }
-                Step::Returned { .. } => {}
+                SystemStep::Returned { .. } => {}
             }
         }
     }
     told
 }
 
-fn has_reason(row: &Row) -> bool {
-    matches!(row.standing, Standing::Uncertain | Standing::Failed)
+fn has_reason(row: &StateRow) -> bool {
+    matches!(row.standing, LedgerState::Uncertain | LedgerState::Failed)
 }
 
 /// Checks that a text is seen twice only if a kill interrupted its first send, and that every text
 /// recorded as sent was seen.
-fn repeated_sends(facts: &Facts<'_>, findings: &mut Findings) {
+fn repeated_sends(facts: &HistoryIndex<'_>, findings: &mut Findings) {
     let mut first = BTreeMap::<(i64, &str), u32>::new();
     for (life, chat, text) in facts
         .sent
@@ -168,7 +168,7 @@ fn repeated_sends(facts: &Facts<'_>, findings: &mut Findings) {
         .end
         .ledger
         .iter()
-        .filter(|row| !row.inbound && row.standing == Standing::Done);
+        .filter(|row| !row.inbound && row.standing == LedgerState::Done);
     for row in done.filter(|row| Visible::of(&row.text) != Visible::Other) {
         findings.expect(
             NothingLost,
@@ -179,20 +179,20 @@ fn repeated_sends(facts: &Facts<'_>, findings: &mut Findings) {
     }
 }
 
-fn is_sending(ledger: &[Row], text: &str) -> bool {
+fn is_sending(ledger: &[StateRow], text: &str) -> bool {
     ledger
         .iter()
-        .any(|row| !row.inbound && row.standing == Standing::Sending && row.text == text)
+        .any(|row| !row.inbound && row.standing == LedgerState::Sending && row.text == text)
 }
 
 /// Checks that only sends interrupted by a kill are uncertain.
-fn uncertain(facts: &Facts<'_>, findings: &mut Findings) {
+fn uncertain(facts: &HistoryIndex<'_>, findings: &mut Findings) {
     let mut interrupted = BTreeSet::new();
     for (life, checkpoint) in facts.checkpoints {
-        let sending: Vec<&Row> = checkpoint
+        let sending: Vec<&StateRow> = checkpoint
             .ledger
             .iter()
-            .filter(|row| row.standing == Standing::Sending)
+            .filter(|row| row.standing == LedgerState::Sending)
             .collect();
         if *life < facts.last_life && !sending.is_empty() {
             findings.report.tally.kills_in_send += 1;
@@ -203,7 +203,7 @@ fn uncertain(facts: &Facts<'_>, findings: &mut Findings) {
         .end
         .ledger
         .iter()
-        .filter(|row| row.standing == Standing::Uncertain)
+        .filter(|row| row.standing == LedgerState::Uncertain)
     {
         findings.report.tally.uncertain += 1;
         findings.expect(

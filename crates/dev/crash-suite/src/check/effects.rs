@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Facts, Findings, brief, steps};
+use super::{Findings, HistoryIndex, brief, steps};
 use crate::report::Property::EffectOnce;
 use crate::script::{is_append, is_fetch, marker_of_call};
 use crate::stage::ON_PAGE;
-use crate::system::{Checkpoint, Step, System};
+use crate::system::{Checkpoint, System, SystemStep};
 
-pub(super) fn check(system: &dyn System, facts: &Facts<'_>, findings: &mut Findings) {
+pub(super) fn check(system: &dyn System, facts: &HistoryIndex<'_>, findings: &mut Findings) {
     let mut runs = BTreeMap::<&str, u32>::new();
     for (life, token) in &facts.effects {
         let count = runs.entry(token).or_default();
@@ -79,7 +79,7 @@ pub(super) fn check(system: &dyn System, facts: &Facts<'_>, findings: &mut Findi
 }
 
 /// Returns `true` if `act` holds for a call and the order that caused it.
-fn does(facts: &Facts<'_>, call: &str, act: impl Fn(&str, &str) -> bool) -> bool {
+fn does(facts: &HistoryIndex<'_>, call: &str, act: impl Fn(&str, &str) -> bool) -> bool {
     facts
         .order_of_call(call)
         .is_some_and(|order| act(call, order))
@@ -87,7 +87,7 @@ fn does(facts: &Facts<'_>, call: &str, act: impl Fn(&str, &str) -> bool) -> bool
 
 fn called(checkpoint: &Checkpoint) -> BTreeSet<&str> {
     let calls = steps(checkpoint).filter_map(|step| match step {
-        Step::Called(calls) => Some(calls),
+        SystemStep::Called(calls) => Some(calls),
         _ => None,
     });
     calls.flatten().map(String::as_str).collect()
@@ -96,7 +96,7 @@ fn called(checkpoint: &Checkpoint) -> BTreeSet<&str> {
 fn results(checkpoint: &Checkpoint) -> BTreeMap<&str, Vec<&str>> {
     let mut results = BTreeMap::<&str, Vec<&str>>::new();
     for step in steps(checkpoint) {
-        if let Step::Returned { call, text } = step {
+        if let SystemStep::Returned { call, text } = step {
             results.entry(call).or_default().push(text);
         }
     }
@@ -104,7 +104,7 @@ fn results(checkpoint: &Checkpoint) -> BTreeMap<&str, Vec<&str>> {
 }
 
 /// Returns the calls that a kill left without a result, each with the first such kill.
-fn interrupted<'a>(facts: &Facts<'a>) -> BTreeMap<&'a str, u32> {
+fn interrupted<'a>(facts: &HistoryIndex<'a>) -> BTreeMap<&'a str, u32> {
     let mut interrupted = BTreeMap::new();
     for (life, checkpoint) in facts
         .checkpoints

@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Facts, Findings, brief, is_open, order_of};
+use super::{Findings, HistoryIndex, brief, is_open, order_of};
 use crate::history::Continuation;
 use crate::report::Property::{ForkDeterminism, RecoveryDeterminism};
 
-pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
+pub(super) fn check(facts: &HistoryIndex<'_>, findings: &mut Findings) {
     for (life, copies) in &facts.forks {
         let chats = comparable(facts, *life);
         for copy in *copies {
@@ -53,7 +53,7 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
 
 /// Returns the chats in which exactly one message was waiting when a life ended, acknowledged or
 /// not.
-fn comparable(facts: &Facts<'_>, life: u32) -> BTreeSet<i64> {
+fn comparable(facts: &HistoryIndex<'_>, life: u32) -> BTreeSet<i64> {
     let Some(checkpoint) = facts.checkpoints.get(&life) else {
         return BTreeSet::new();
     };

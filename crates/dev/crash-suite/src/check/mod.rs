@@ -1,7 +1,7 @@
 //! The checker: a pure function of the evidence.
 //!
 //! Decision: each property has a file of its own and evaluates the evidence independently. They
-//! share only [`Facts`], the history grouped by subject.
+//! share only [`HistoryIndex`], the history grouped by subject.
 
 mod checkpoints;
 mod consuming;
@@ -15,18 +15,18 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::evidence::Evidence;
-use crate::history::{Continuation, Event};
-use crate::report::{Failure, Property, Report};
+use crate::history::{Continuation, HistoryEvent};
+use crate::report::{Property, SuiteFailure, SuiteReport};
 use crate::script::{chat_of, marker_of_call, markers};
-use crate::system::{Checkpoint, Row, Standing, Step, System};
+use crate::system::{Checkpoint, LedgerState, StateRow, System, SystemStep};
 
 /// Checks a round.
 #[must_use]
-pub fn check(system: &dyn System, evidence: &Evidence) -> Report {
-    let facts = Facts::of(evidence);
+pub fn check(system: &dyn System, evidence: &Evidence) -> SuiteReport {
+    let facts = HistoryIndex::of(evidence);
     let mut findings = Findings {
         round: facts.round,
-        report: Report::default(),
+        report: SuiteReport::default(),
     };
     findings.report.tally.kills = facts.kills;
     findings.report.tally.messages = u64::try_from(facts.pushed.len()).unwrap_or(u64::MAX);
@@ -43,19 +43,21 @@ pub fn check(system: &dyn System, evidence: &Evidence) -> Report {
 /// Collects the results of checks.
 struct Findings {
     round: u64,
-    report: Report,
+    report: SuiteReport,
 }
 
 impl Findings {
     /// Counts a check, and a failure if there is a problem.
     fn judge(&mut self, property: Property, kill: u32, problem: Option<String>) {
         self.report.count(property);
-        self.report.failures.extend(problem.map(|what| Failure {
-            property,
-            round: self.round,
-            kill,
-            what,
-        }));
+        self.report
+            .failures
+            .extend(problem.map(|what| SuiteFailure {
+                property,
+                round: self.round,
+                kill,
+                what,
+            }));
     }
 
     /// Counts a check, and a failure unless it holds.
@@ -71,7 +73,7 @@ impl Findings {
 }
 
 /// A message from a user.
-struct Pushed<'a> {
+struct PushedMessage<'a> {
     life: u32,
     marker: &'a str,
     chat: i64,
@@ -80,18 +82,18 @@ struct Pushed<'a> {
 }
 
 /// A request to the model.
-struct Asked<'a> {
+struct AskedMessage<'a> {
     life: u32,
     chat: i64,
     body: &'a str,
 }
 
 /// The history, grouped by kind of event.
-struct Facts<'a> {
+struct HistoryIndex<'a> {
     round: u64,
     kills: u64,
-    pushed: Vec<Pushed<'a>>,
-    asked: Vec<Asked<'a>>,
+    pushed: Vec<PushedMessage<'a>>,
+    asked: Vec<AskedMessage<'a>>,
     /// Messages received by the platform: life, chat, text.
     sent: Vec<(u32, i64, &'a str)>,
     /// Lines appended by tools.
@@ -99,14 +101,14 @@ struct Facts<'a> {
     /// Acknowledged offset at the end of each life.
     acknowledged: BTreeMap<u32, i64>,
     forks: Vec<(u32, &'a [Continuation])>,
-    events: &'a [Event],
+    events: &'a [HistoryEvent],
     checkpoints: &'a BTreeMap<u32, Checkpoint>,
     end: Checkpoint,
     /// The number of the last life.
     last_life: u32,
 }
 
-impl<'a> Facts<'a> {
+impl<'a> HistoryIndex<'a> {
     fn of(evidence: &'a Evidence) -> Self {
         let last_life = evidence
             .checkpoints
@@ -130,18 +132,18 @@ impl<'a> Facts<'a> {
         facts
     }
 
-    fn take(&mut self, event: &'a Event) {
+    fn take(&mut self, event: &'a HistoryEvent) {
         match event {
-            Event::Round { round, .. } => self.round = *round,
-            Event::Killed { .. } => self.kills += 1,
-            Event::Pushed {
+            HistoryEvent::Round { round, .. } => self.round = *round,
+            HistoryEvent::Killed { .. } => self.kills += 1,
+            HistoryEvent::Pushed {
                 life,
                 marker,
                 chat,
                 update,
                 text,
             } => {
-                self.pushed.push(Pushed {
+                self.pushed.push(PushedMessage {
                     life: *life,
                     marker,
                     chat: *chat,
@@ -149,21 +151,23 @@ impl<'a> Facts<'a> {
                     text,
                 });
             }
-            Event::Asked { life, chat, body } => self.asked.push(Asked {
+            HistoryEvent::Asked { life, chat, body } => self.asked.push(AskedMessage {
                 life: *life,
                 chat: *chat,
                 body,
             }),
-            Event::Sent { life, chat, text } => self.sent.push((*life, *chat, text)),
-            Event::Effect { life, token } => self.effects.push((*life, token)),
-            Event::Acknowledged { life, offset } => drop(self.acknowledged.insert(*life, *offset)),
-            Event::Forked { life, copies } => self.forks.push((*life, copies)),
-            Event::Span { .. }
-            | Event::Started { .. }
-            | Event::Refused { .. }
-            | Event::Violation { .. }
-            | Event::Checkpoint { .. }
-            | Event::Stuck { .. } => {}
+            HistoryEvent::Sent { life, chat, text } => self.sent.push((*life, *chat, text)),
+            HistoryEvent::Effect { life, token } => self.effects.push((*life, token)),
+            HistoryEvent::Acknowledged { life, offset } => {
+                drop(self.acknowledged.insert(*life, *offset))
+            }
+            HistoryEvent::Forked { life, copies } => self.forks.push((*life, copies)),
+            HistoryEvent::Span { .. }
+            | HistoryEvent::Started { .. }
+            | HistoryEvent::Refused { .. }
+            | HistoryEvent::Violation { .. }
+            | HistoryEvent::Checkpoint { .. }
+            | HistoryEvent::Stuck { .. } => {}
         }
     }
 
@@ -182,22 +186,22 @@ impl<'a> Facts<'a> {
             .end
             .ledger
             .iter()
-            .filter(|row| row.inbound && row.standing == Standing::Failed);
+            .filter(|row| row.inbound && row.standing == LedgerState::Failed);
         rows.flat_map(|row| markers(&row.text)).collect()
     }
 }
 
 /// Returns all steps of all sessions.
-fn steps(checkpoint: &Checkpoint) -> impl Iterator<Item = &Step> {
+fn steps(checkpoint: &Checkpoint) -> impl Iterator<Item = &SystemStep> {
     checkpoint.sessions.values().flat_map(|log| &log.steps)
 }
 
-fn is_open(row: &Row) -> bool {
-    matches!(row.standing, Standing::Open | Standing::Sending)
+fn is_open(row: &StateRow) -> bool {
+    matches!(row.standing, LedgerState::Open | LedgerState::Sending)
 }
 
 /// Returns the chat and the markers of an inbound row.
-fn order_of(row: &Row) -> Option<(i64, Vec<String>)> {
+fn order_of(row: &StateRow) -> Option<(i64, Vec<String>)> {
     row.inbound
         .then(|| chat_of(&row.text))
         .flatten()

@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Facts, Findings, brief};
+use super::{Findings, HistoryIndex, brief};
 use crate::report::Property::PrefixContinuation;
 
-pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
+pub(super) fn check(facts: &HistoryIndex<'_>, findings: &mut Findings) {
     files(facts, findings);
     requests(facts, findings);
 }
 
-fn files(facts: &Facts<'_>, findings: &mut Findings) {
+fn files(facts: &HistoryIndex<'_>, findings: &mut Findings) {
     let later = facts.checkpoints.iter().skip(1);
     for ((_, before), (life, after)) in facts.checkpoints.iter().zip(later) {
         for (name, log) in &before.sessions {
@@ -29,7 +29,7 @@ fn files(facts: &Facts<'_>, findings: &mut Findings) {
     }
 }
 
-fn requests(facts: &Facts<'_>, findings: &mut Findings) {
+fn requests(facts: &HistoryIndex<'_>, findings: &mut Findings) {
     let mut newest = BTreeMap::<i64, Vec<&str>>::new();
     for asked in &facts.asked {
         let prompt = prompt(asked.body);
@@ -54,13 +54,13 @@ fn requests(facts: &Facts<'_>, findings: &mut Findings) {
 /// the body.
 fn prompt(body: &str) -> Vec<&str> {
     #[derive(Deserialize)]
-    struct Body<'a> {
+    struct RequestBody<'a> {
         #[serde(borrow, default)]
         tools: Vec<&'a RawValue>,
         #[serde(borrow, default)]
         messages: Vec<&'a RawValue>,
     }
-    let Ok(Body { tools, messages }) = serde_json::from_str(body) else {
+    let Ok(RequestBody { tools, messages }) = serde_json::from_str(body) else {
         return Vec::new();
     };
     tools

@@ -8,7 +8,7 @@ use std::process::Command;
 use super::*;
 use crate::SuiteError;
 use crate::stage::ON_PAGE;
-use crate::system::{Deed, Endpoints, SessionLog};
+use crate::system::{Endpoints, SessionLog, ToolAction};
 
 /// A system of which only the interpretation of results is implemented.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl System for Words {
         false
     }
 
-    fn call(&self, _: Deed<'_>, token: &str) -> ScriptedCall {
+    fn call(&self, _: ToolAction<'_>, token: &str) -> ScriptedCall {
         ScriptedCall::new(token, &serde_json::Value::Null)
     }
 
@@ -56,7 +56,7 @@ impl System for Words {
         Checkpoint::default()
     }
 
-    fn ledger(&self, _: &Path) -> Vec<Row> {
+    fn ledger(&self, _: &Path) -> Vec<StateRow> {
         Vec::new()
     }
 }
@@ -75,8 +75,8 @@ fn body(messages: &[&str]) -> String {
     serde_json::json!({"model": "m", "messages": messages, "tools": []}).to_string()
 }
 
-fn row(inbound: bool, text: &str, standing: Standing) -> Row {
-    Row {
+fn row(inbound: bool, text: &str, standing: LedgerState) -> StateRow {
+    StateRow {
         inbound,
         name: format!("{inbound} {text}"),
         text: text.to_owned(),
@@ -84,14 +84,14 @@ fn row(inbound: bool, text: &str, standing: Standing) -> Row {
     }
 }
 
-fn returned(call: &str, text: &str) -> Step {
-    Step::Returned {
+fn returned(call: &str, text: &str) -> SystemStep {
+    SystemStep::Returned {
         call: call.to_owned(),
         text: text.to_owned(),
     }
 }
 
-fn log(bytes: &str, steps: Vec<Step>) -> SessionLog {
+fn log(bytes: &str, steps: Vec<SystemStep>) -> SessionLog {
     SessionLog {
         bytes: bytes.as_bytes().to_vec(),
         steps,
@@ -101,8 +101,8 @@ fn log(bytes: &str, steps: Vec<Step>) -> SessionLog {
 
 /// A round that was killed while the first of two appends ran; a copy continues like the original.
 fn good() -> Evidence {
-    let called = Step::Called(CALLS.map(str::to_owned).to_vec());
-    let begun = vec![Step::Said(ORDER.to_owned()), called];
+    let called = SystemStep::Called(CALLS.map(str::to_owned).to_vec());
+    let begun = vec![SystemStep::Said(ORDER.to_owned()), called];
     let mut ended = begun.clone();
     ended.extend([
         returned(CALLS[0], "unknown"),
@@ -110,8 +110,8 @@ fn good() -> Evidence {
         returned(CALLS[2], "unknown"),
     ]);
     ended.extend([
-        Step::Answered("done mark-0001".to_owned()),
-        Step::Ended(vec!["telegram/101/1".to_owned()]),
+        SystemStep::Answered("done mark-0001".to_owned()),
+        SystemStep::Ended(vec!["telegram/101/1".to_owned()]),
     ]);
     let copy = Continuation {
         asked: [(CHAT.to_string(), vec![body(&[ORDER, "results"])])].into(),
@@ -120,19 +120,19 @@ fn good() -> Evidence {
         effects: vec![CALLS[0].to_owned()],
         stuck: None,
     };
-    let asked = |life, body| Event::Asked {
+    let asked = |life, body| HistoryEvent::Asked {
         life,
         chat: CHAT,
         body,
     };
     let events = vec![
-        Event::Round { seed: 1, round: 4 },
-        Event::Started {
+        HistoryEvent::Round { seed: 1, round: 4 },
+        HistoryEvent::Started {
             life: 0,
             racers: 1,
             owners: vec![10],
         },
-        Event::Pushed {
+        HistoryEvent::Pushed {
             life: 0,
             marker: "mark-0001".to_owned(),
             chat: CHAT,
@@ -140,46 +140,46 @@ fn good() -> Evidence {
             text: ORDER.to_owned(),
         },
         asked(0, body(&[ORDER])),
-        Event::Killed { life: 0, micros: 5 },
-        Event::Effect {
+        HistoryEvent::Killed { life: 0, micros: 5 },
+        HistoryEvent::Effect {
             life: 0,
             token: CALLS[0].to_owned(),
         },
-        Event::Acknowledged { life: 0, offset: 8 },
-        Event::Forked {
+        HistoryEvent::Acknowledged { life: 0, offset: 8 },
+        HistoryEvent::Forked {
             life: 0,
             copies: vec![copy.clone(), copy],
         },
-        Event::Started {
+        HistoryEvent::Started {
             life: 1,
             racers: 3,
             owners: vec![11],
         },
-        Event::Refused {
+        HistoryEvent::Refused {
             life: 1,
             code: Some(1),
             names_owner: true,
             said: "11 has it".to_owned(),
         },
         asked(1, body(&[ORDER, "results"])),
-        Event::Killed { life: 1, micros: 5 },
-        Event::Sent {
+        HistoryEvent::Killed { life: 1, micros: 5 },
+        HistoryEvent::Sent {
             life: 1,
             chat: CHAT,
             text: "done mark-0001".to_owned(),
         },
-        Event::Acknowledged { life: 1, offset: 8 },
+        HistoryEvent::Acknowledged { life: 1, offset: 8 },
     ];
     let first = Checkpoint {
         sessions: [(FILE.to_owned(), log("a\nb\n", begun))].into(),
-        ledger: vec![row(true, ORDER, Standing::Open)],
+        ledger: vec![row(true, ORDER, LedgerState::Open)],
         problem: None,
     };
     let second = Checkpoint {
         sessions: [(FILE.to_owned(), log("a\nb\nc\n", ended))].into(),
         ledger: vec![
-            row(true, ORDER, Standing::Done),
-            row(false, "done mark-0001", Standing::Done),
+            row(true, ORDER, LedgerState::Done),
+            row(false, "done mark-0001", LedgerState::Done),
         ],
         problem: None,
     };
@@ -201,7 +201,7 @@ fn session(evidence: &mut Evidence, life: u32) -> &mut SessionLog {
 
 fn copy(evidence: &mut Evidence) -> &mut Continuation {
     let copies = evidence.events.iter_mut().find_map(|event| match event {
-        Event::Forked { copies, .. } => copies.last_mut(),
+        HistoryEvent::Forked { copies, .. } => copies.last_mut(),
         _ => None,
     });
     copies.unwrap()
@@ -215,7 +215,7 @@ fn set_result(evidence: &mut Evidence, call: &str, text: &str) {
     }
 }
 
-fn add(evidence: &mut Evidence, event: Event) {
+fn add(evidence: &mut Evidence, event: HistoryEvent) {
     evidence.events.push(event);
 }
 
@@ -230,7 +230,7 @@ const WRONG: [(Change, Property, &str); 26] = [
         |e| {
             add(
                 e,
-                Event::Asked {
+                HistoryEvent::Asked {
                     life: 1,
                     chat: CHAT,
                     body: body(&["another", "results", "more"]),
@@ -244,7 +244,7 @@ const WRONG: [(Change, Property, &str); 26] = [
         |e| {
             add(
                 e,
-                Event::Asked {
+                HistoryEvent::Asked {
                     life: 1,
                     chat: CHAT,
                     body: body(&[ORDER]),
@@ -258,7 +258,7 @@ const WRONG: [(Change, Property, &str); 26] = [
         |e| {
             add(
                 e,
-                Event::Effect {
+                HistoryEvent::Effect {
                     life: 1,
                     token: CALLS[0].to_owned(),
                 },
@@ -271,7 +271,7 @@ const WRONG: [(Change, Property, &str); 26] = [
         |e| {
             add(
                 e,
-                Event::Effect {
+                HistoryEvent::Effect {
                     life: 0,
                     token: "call-0009-0-0".to_owned(),
                 },
@@ -307,7 +307,7 @@ const WRONG: [(Change, Property, &str); 26] = [
         |e| {
             add(
                 e,
-                Event::Started {
+                HistoryEvent::Started {
                     life: 1,
                     racers: 3,
                     owners: vec![1, 2],
@@ -321,7 +321,7 @@ const WRONG: [(Change, Property, &str); 26] = [
         |e| {
             add(
                 e,
-                Event::Started {
+                HistoryEvent::Started {
                     life: 1,
                     racers: 2,
                     owners: vec![1],
@@ -329,7 +329,7 @@ const WRONG: [(Change, Property, &str); 26] = [
             );
             add(
                 e,
-                Event::Refused {
+                HistoryEvent::Refused {
                     life: 1,
                     code: Some(1),
                     names_owner: false,
@@ -344,7 +344,7 @@ const WRONG: [(Change, Property, &str); 26] = [
         |e| {
             session(e, 1)
                 .steps
-                .push(Step::Ended(vec!["telegram/101/1".to_owned()]));
+                .push(SystemStep::Ended(vec!["telegram/101/1".to_owned()]));
         },
         Property::ConsumeOnce,
         "ended 2 times",
@@ -353,7 +353,7 @@ const WRONG: [(Change, Property, &str); 26] = [
         |e| {
             add(
                 e,
-                Event::Asked {
+                HistoryEvent::Asked {
                     life: 1,
                     chat: CHAT,
                     body: body(&[ORDER, "results"]),
@@ -377,7 +377,7 @@ const WRONG: [(Change, Property, &str); 26] = [
         |e| {
             add(
                 e,
-                Event::Violation {
+                HistoryEvent::Violation {
                     life: 1,
                     what: "no result".to_owned(),
                 },
@@ -390,7 +390,7 @@ const WRONG: [(Change, Property, &str); 26] = [
         |e| {
             add(
                 e,
-                Event::Started {
+                HistoryEvent::Started {
                     life: 1,
                     racers: 1,
                     owners: Vec::new(),
@@ -398,7 +398,7 @@ const WRONG: [(Change, Property, &str); 26] = [
             );
             add(
                 e,
-                Event::Refused {
+                HistoryEvent::Refused {
                     life: 1,
                     code: Some(1),
                     names_owner: false,
@@ -410,7 +410,11 @@ const WRONG: [(Change, Property, &str); 26] = [
         "nothing starts on what is on disk",
     ),
     (
-        |e| session(e, 0).steps.push(Step::Answered("done".to_owned())),
+        |e| {
+            session(e, 0)
+                .steps
+                .push(SystemStep::Answered("done".to_owned()))
+        },
         Property::CheckpointValidity,
         "have no result, and the turn went on",
     ),
@@ -446,14 +450,18 @@ const WRONG: [(Change, Property, &str); 26] = [
         "was acknowledged and is not in the ledger",
     ),
     (
-        |e| session(e, 1).steps.insert(1, Step::Said(ORDER.to_owned())),
+        |e| {
+            session(e, 1)
+                .steps
+                .insert(1, SystemStep::Said(ORDER.to_owned()))
+        },
         Property::NothingLost,
         "is 2 times in its session",
     ),
     (
         |e| {
             e.events
-                .retain(|event| !matches!(event, Event::Sent { .. }));
+                .retain(|event| !matches!(event, HistoryEvent::Sent { .. }));
         },
         Property::NothingLost,
         "was not answered, and nothing says why",
@@ -462,7 +470,7 @@ const WRONG: [(Change, Property, &str); 26] = [
         |e| {
             add(
                 e,
-                Event::Sent {
+                HistoryEvent::Sent {
                     life: 1,
                     chat: CHAT,
                     text: "done mark-0001".to_owned(),
@@ -511,11 +519,11 @@ fn what_a_kill_made_uncertain_is_no_failure_and_is_counted() {
     let mut evidence = good();
     evidence
         .events
-        .retain(|event| !matches!(event, Event::Sent { .. }));
+        .retain(|event| !matches!(event, HistoryEvent::Sent { .. }));
     checkpoint(&mut evidence, 0)
         .ledger
-        .push(row(false, "done mark-0001", Standing::Sending));
-    checkpoint(&mut evidence, 1).ledger[1].standing = Standing::Uncertain;
+        .push(row(false, "done mark-0001", LedgerState::Sending));
+    checkpoint(&mut evidence, 1).ledger[1].standing = LedgerState::Uncertain;
     let report = check(&Words, &evidence);
     assert_eq!(report.failures, []);
     assert_eq!((report.tally.uncertain, report.tally.kills_in_send), (1, 1));
@@ -532,7 +540,7 @@ fn what_a_kill_made_uncertain_is_no_failure_and_is_counted() {
 #[test]
 fn a_message_seen_twice_is_counted_when_the_kill_fell_inside_its_send() {
     let mut evidence = good();
-    let sent = Event::Sent {
+    let sent = HistoryEvent::Sent {
         life: 0,
         chat: CHAT,
         text: "done mark-0001".to_owned(),
@@ -540,7 +548,7 @@ fn a_message_seen_twice_is_counted_when_the_kill_fell_inside_its_send() {
     evidence.events.insert(5, sent);
     checkpoint(&mut evidence, 0)
         .ledger
-        .push(row(false, "done mark-0001", Standing::Sending));
+        .push(row(false, "done mark-0001", LedgerState::Sending));
     let report = check(&Words, &evidence);
     assert_eq!(report.failures, []);
     assert_eq!(report.tally.duplicates, 1);
@@ -549,11 +557,14 @@ fn a_message_seen_twice_is_counted_when_the_kill_fell_inside_its_send() {
 #[test]
 fn a_message_that_was_given_up_is_listed() {
     let mut evidence = good();
-    evidence
-        .events
-        .retain(|event| !matches!(event, Event::Sent { .. } | Event::Forked { .. }));
+    evidence.events.retain(|event| {
+        !matches!(
+            event,
+            HistoryEvent::Sent { .. } | HistoryEvent::Forked { .. }
+        )
+    });
     let end = checkpoint(&mut evidence, 1);
-    end.ledger = vec![row(true, ORDER, Standing::Failed)];
+    end.ledger = vec![row(true, ORDER, LedgerState::Failed)];
     end.sessions.get_mut(FILE).unwrap().steps.truncate(2);
     let report = check(&Words, &evidence);
     assert_eq!(report.failures, []);
