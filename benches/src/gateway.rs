@@ -19,13 +19,13 @@ const ATTEMPT: Duration = Duration::from_millis(20);
 
 /// A gateway with the WebSocket channel enabled; killed when dropped.
 #[derive(Debug)]
-pub(crate) struct Gateway {
+pub(crate) struct BenchGateway {
     child: Child,
     pid: Pid,
     port: u16,
 }
 
-impl Gateway {
+impl BenchGateway {
     /// Returns a free port and the configuration of a gateway that listens on it.
     pub(crate) async fn config() -> Result<(u16, Value)> {
         let port = TcpListener::bind("127.0.0.1:0").await?.local_addr()?.port();

@@ -28,7 +28,7 @@ mod table;
 #[cfg(target_os = "linux")]
 pub use durability::{DurabilityPlan, measure_durability};
 #[cfg(target_os = "linux")]
-pub use rows::{Measurement, Plan, measure};
+pub use rows::{BenchPlan, Measurement, measure};
 #[cfg(target_os = "linux")]
-pub use table::{Row, Table};
-pub use usage::{ReadUsageError, Usage};
+pub use table::{ReportRow, ReportTable};
+pub use usage::{ProcessUsage, ReadUsageError};

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use tokio::process::Command;
 
-use crate::Usage;
+use crate::ProcessUsage;
 use crate::home::Home;
 
 /// Paths of the programs.
@@ -58,7 +58,7 @@ impl Programs {
         home: &Home,
         program: &Path,
         arguments: impl IntoIterator<Item = A>,
-    ) -> Result<Usage> {
+    ) -> Result<ProcessUsage> {
         let report = home.path().join("usage.json");
         let output = home
             .isolate(&mut Command::new(&self.meter))
@@ -69,18 +69,18 @@ impl Programs {
         let output = output.await?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "meter: {said}");
-        let usage = Usage::read(&report)?;
+        let usage = ProcessUsage::read(&report)?;
         ensure!(usage.exit_code == 0, "{} failed: {said}", program.display());
         Ok(usage)
     }
 
     /// Like [`run`](Self::run), for nanobot.
-    pub(crate) async fn nanobot(&self, home: &Home, arguments: &[&str]) -> Result<Usage> {
+    pub(crate) async fn nanobot(&self, home: &Home, arguments: &[&str]) -> Result<ProcessUsage> {
         self.run(home, &self.nanobot, arguments).await
     }
 
     /// Asks one question in a session.
-    pub(crate) async fn ask(&self, home: &Home, session: &str) -> Result<Usage> {
+    pub(crate) async fn ask(&self, home: &Home, session: &str) -> Result<ProcessUsage> {
         self.nanobot(
             home,
             &[

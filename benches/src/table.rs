@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A measured value, the value of the floor program, and the target.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct ReportRow {
     what: &'static str,
     value: String,
     floor: Option<String>,
@@ -13,7 +13,7 @@ pub struct Row {
     met: bool,
 }
 
-impl Row {
+impl ReportRow {
     /// Creates a row whose value may be at most `most` times its floor.
     pub(crate) fn ratio(
         what: &'static str,
@@ -83,15 +83,15 @@ impl Unit {
 
 /// All rows, shown as a Markdown table.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Table(Vec<Row>);
+pub struct ReportTable(Vec<ReportRow>);
 
-impl Table {
-    pub(crate) fn extend(&mut self, rows: impl IntoIterator<Item = Row>) {
+impl ReportTable {
+    pub(crate) fn extend(&mut self, rows: impl IntoIterator<Item = ReportRow>) {
         self.0.extend(rows);
     }
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for ReportTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "| what | value | floor | ratio | target | |")?;
         writeln!(f, "|---|---:|---:|---:|---:|---|")?;
@@ -117,15 +117,15 @@ mod tests {
 
     #[test]
     fn rows_say_whether_the_target_is_met() {
-        let mut table = Table::default();
+        let mut table = ReportTable::default();
         table.extend([
-            Row::ratio("a", Unit::Microseconds, 1_500.0, 1_000.0, "≤ 1.5×", 1.5),
-            Row::limit("b", Unit::Kibibytes, 5_120.0, "≤ 4 MB", 4_096.0).beside(
+            ReportRow::ratio("a", Unit::Microseconds, 1_500.0, 1_000.0, "≤ 1.5×", 1.5),
+            ReportRow::limit("b", Unit::Kibibytes, 5_120.0, "≤ 4 MB", 4_096.0).beside(
                 Unit::Kibibytes,
                 5_120.0,
                 2_048.0,
             ),
-            Row::limit("c", Unit::Bytes, 10.0, "≤ 8 KB", 8_192.0),
+            ReportRow::limit("c", Unit::Bytes, 10.0, "≤ 8 KB", 8_192.0),
         ]);
         let expected = "\
 | what | value | floor | ratio | target | |

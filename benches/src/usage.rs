@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Resource usage of one process and of all children it waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct ProcessUsage {
     /// Exit code; -1 after a signal.
     pub exit_code: i32,
     /// CPU time in user and kernel mode, in microseconds.
@@ -38,7 +38,7 @@ impl std::error::Error for ReadUsageError {
     }
 }
 
-impl Usage {
+impl ProcessUsage {
     /// Writes a report.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 fn main() -> anyhow::Result<()> {
     use clap::Parser as _;
 
-    let plan = nanobot_benches::Plan::parse();
+    let plan = nanobot_benches::BenchPlan::parse();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;

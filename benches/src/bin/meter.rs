@@ -23,7 +23,7 @@ mod linux {
     use std::time::Instant;
 
     use anyhow::Context as _;
-    use nanobot_benches::Usage;
+    use nanobot_benches::ProcessUsage;
     use nix::sys::resource::{UsageWho, getrusage};
     use nix::sys::time::TimeValLike as _;
 
@@ -44,7 +44,7 @@ mod linux {
         let wall_us = u64::try_from(begun.elapsed().as_micros())?;
         let used = getrusage(UsageWho::RUSAGE_CHILDREN)?;
         let cpu_us = (used.user_time() + used.system_time()).num_microseconds();
-        let usage = Usage {
+        let usage = ProcessUsage {
             exit_code: status.code().unwrap_or(-1),
             cpu_us: u64::try_from(cpu_us)?,
             wall_us,

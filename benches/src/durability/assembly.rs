@@ -31,7 +31,7 @@ pub(super) struct Assembly {
 
 /// Parameters of an assembly.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
+pub(super) struct AssemblyShape {
     pub(super) durability: Durability,
     /// Number of sessions that are active at the same time.
     pub(super) sessions: usize,
@@ -43,7 +43,7 @@ pub(super) struct Shape {
 
 impl Assembly {
     /// Assembles the parts in a new folder below `folder`.
-    pub(super) async fn start(folder: &Path, shape: Shape) -> Result<Self> {
+    pub(super) async fn start(folder: &Path, shape: AssemblyShape) -> Result<Self> {
         let home = tempfile::Builder::new()
             .prefix("nanobot-durability-")
             .tempdir_in(folder)?;

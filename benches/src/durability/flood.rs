@@ -16,7 +16,7 @@ use nanobot_state::SqliteBus;
 use nanobot_types::{ChatId, InboundMessage, OutboundKind, OutboundMessage};
 use tokio::time::MissedTickBehavior;
 
-use super::assembly::{Assembly, Shape};
+use super::assembly::{Assembly, AssemblyShape};
 
 const CHANNEL: &str = "bench";
 /// Latency of the model.
@@ -30,7 +30,7 @@ const REST: Duration = Duration::from_secs(3);
 
 /// Observations during the flood.
 #[derive(Debug, Default)]
-struct Seen {
+struct FloodCounts {
     accepted: u64,
     replies: u64,
     /// Number of waiting notices that each chat received.
@@ -39,7 +39,7 @@ struct Seen {
 }
 
 pub(super) async fn report(folder: &Path, seconds: u64, rate: u64, chats: u64) -> Result<String> {
-    let shape = Shape {
+    let shape = AssemblyShape {
         durability: Durability::Disk,
         sessions: 256,
         turns: TURNS,
@@ -93,8 +93,8 @@ async fn flood(
     seconds: u64,
     rate: u64,
     chats: u64,
-) -> Result<Seen> {
-    let mut seen = Seen::default();
+) -> Result<FloodCounts> {
+    let mut seen = FloodCounts::default();
     let mut publishing = FuturesUnordered::new();
     let mut settling = FuturesUnordered::new();
     let mut bunches = tokio::time::interval(Duration::from_secs(1) / u32::try_from(BUNCHES)?);

@@ -27,11 +27,11 @@ pub struct DurabilityPlan {
     #[arg(long, global = true)]
     home: Option<PathBuf>,
     #[command(subcommand)]
-    task: Task,
+    task: BenchTask,
 }
 
 #[derive(Clone, Debug, Subcommand)]
-enum Task {
+enum BenchTask {
     /// Turns per second with 1, 10, 100 and 1,000 sessions, with both settings of
     /// sessions.durability
     Throughput {
@@ -69,10 +69,10 @@ pub async fn measure_durability(plan: &DurabilityPlan) -> Result<String> {
         None => std::env::current_dir()?,
     };
     match &plan.task {
-        Task::Throughput { seconds, sessions } => {
+        BenchTask::Throughput { seconds, sessions } => {
             throughput::table(&folder, *seconds, sessions).await
         }
-        Task::Flood {
+        BenchTask::Flood {
             seconds,
             rate,
             chats,

@@ -15,7 +15,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
 use tokio::sync::watch;
 
-use super::assembly::{Assembly, Shape};
+use super::assembly::{Assembly, AssemblyShape};
 use super::syncs;
 
 /// Durable writes of a turn: the message accepted, the message in its session, the reply in its
@@ -70,7 +70,7 @@ async fn measure(
     sessions: usize,
     time: Duration,
 ) -> Result<Cell> {
-    let shape = Shape {
+    let shape = AssemblyShape {
         durability,
         sessions,
         turns: 0,

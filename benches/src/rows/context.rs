@@ -15,7 +15,7 @@ use nanobot_types::SessionKey;
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 
 use crate::home::Home;
-use crate::table::{Row, Unit};
+use crate::table::{ReportRow, Unit};
 
 const SESSION: &str = "cli:context";
 const MESSAGES: usize = 10_000;
@@ -24,7 +24,7 @@ const SENT: usize = 100;
 /// Number of repetitions, because the resolution of the CPU clock is too low for one.
 const TIMES: u32 = 200;
 
-pub(super) async fn rows() -> Result<Vec<Row>> {
+pub(super) async fn rows() -> Result<Vec<ReportRow>> {
     let home = Home::new("http://127.0.0.1:1", [])?;
     home.store_session_sending(SESSION, MESSAGES, u64::try_from(SENT)?)
         .await?;
@@ -57,7 +57,7 @@ pub(super) async fn rows() -> Result<Vec<Row>> {
         agent.context_report(&session).await?;
     }
     let spent = (cpu_us()? - before) / f64::from(TIMES);
-    Ok(vec![Row::limit(
+    Ok(vec![ReportRow::limit(
         "context of 10,000 messages, 100 of them sent, CPU",
         Unit::Microseconds,
         spent,

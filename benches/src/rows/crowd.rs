@@ -9,11 +9,11 @@ use futures_util::future::try_join_all;
 use nanobot_testkit::WebSocketClient;
 use serde_json::{Value, json};
 
-use crate::gateway::Gateway;
+use crate::gateway::BenchGateway;
 use crate::home::Home;
 use crate::model;
 use crate::programs::Programs;
-use crate::table::{Row, Unit};
+use crate::table::{ReportRow, Unit};
 
 const SESSIONS: usize = 100;
 const MODEL: Duration = Duration::from_millis(200);
@@ -21,12 +21,12 @@ const MODEL: Duration = Duration::from_millis(200);
 /// created.
 const TIMES: usize = 5;
 
-pub(super) async fn rows(programs: &Programs) -> Result<Vec<Row>> {
+pub(super) async fn rows(programs: &Programs) -> Result<Vec<ReportRow>> {
     let server = model::slow(MODEL).await?;
-    let (port, config) = Gateway::config().await?;
+    let (port, config) = BenchGateway::config().await?;
     let turns = json!({ "agents": { "defaults": { "maxConcurrentTurns": SESSIONS } } });
     let home = Home::new(&server.base_url(), [config, turns])?;
-    let gateway = Gateway::start(programs, &home, port).await?;
+    let gateway = BenchGateway::start(programs, &home, port).await?;
     // One after the other: the gateway allows few unauthenticated connections per address.
     let mut clients = Vec::with_capacity(SESSIONS);
     for number in 0..SESSIONS {
@@ -47,7 +47,7 @@ pub(super) async fn rows(programs: &Programs) -> Result<Vec<Row>> {
     };
     let (value, most) = (median(&answered), median(&allowed));
     let what = "100 sessions answered (floor: 200 ms + 2 × 100 syncs)";
-    Ok(vec![Row::ratio(
+    Ok(vec![ReportRow::ratio(
         what,
         Unit::Microseconds,
         value,

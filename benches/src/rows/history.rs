@@ -2,13 +2,13 @@
 
 use anyhow::Result;
 
-use super::{Plan, Runs};
+use super::{BenchPlan, Runs};
 use crate::home::Home;
 use crate::model;
 use crate::programs::Programs;
-use crate::table::{Row, Unit};
+use crate::table::{ReportRow, Unit};
 
-pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
+pub(super) async fn rows(plan: &BenchPlan, programs: &Programs) -> Result<Vec<ReportRow>> {
     let server = model::prompt().await?;
     let home = Home::new(&server.base_url(), [])?;
     programs.ask(&home, "cli:first").await?;
@@ -23,7 +23,7 @@ pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
     let (cpu, least) = (long.cpu_us(), short.cpu_us());
     let (read, read_least) = (long.read_bytes(), short.read_bytes());
     Ok(vec![
-        Row::ratio(
+        ReportRow::ratio(
             "turn on 100,000 messages, CPU (floor: on 10)",
             Unit::Microseconds,
             cpu,
@@ -31,7 +31,7 @@ pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
             "≤ 1.2×",
             1.2,
         ),
-        Row::limit(
+        ReportRow::limit(
             "turn on 100,000 messages, bytes read (floor: on 10)",
             Unit::Bytes,
             read,

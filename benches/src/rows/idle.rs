@@ -7,25 +7,25 @@ use nanobot_testkit::TelegramFake;
 use nanobot_testkit::telegram::TOKEN;
 use serde_json::json;
 
-use super::Plan;
-use crate::gateway::Gateway;
+use super::BenchPlan;
+use crate::gateway::BenchGateway;
 use crate::home::Home;
 use crate::model;
 use crate::programs::Programs;
-use crate::table::{Row, Unit};
+use crate::table::{ReportRow, Unit};
 
 /// Time until the effects of the start are over: idle threads end after ten seconds.
 const SETTLING: Duration = Duration::from_secs(15);
 
-pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
+pub(super) async fn rows(plan: &BenchPlan, programs: &Programs) -> Result<Vec<ReportRow>> {
     let (server, telegram) = (model::prompt().await?, TelegramFake::start().await?);
-    let (port, config) = Gateway::config().await?;
+    let (port, config) = BenchGateway::config().await?;
     let bot = json!({ "enabled": true, "token": TOKEN, "apiBase": telegram.api_base(), "pollTimeout": 25 });
     let home = Home::new(
         &server.base_url(),
         [config, json!({ "channels": { "telegram": bot } })],
     )?;
-    let gateway = Gateway::start(programs, &home, port).await?;
+    let gateway = BenchGateway::start(programs, &home, port).await?;
     telegram.wait_for_calls("getUpdates", 1).await?;
     tokio::time::sleep(SETTLING).await;
     let before = gateway.cpu()?;
@@ -36,14 +36,14 @@ pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
     let seconds = u32::try_from(plan.idle_seconds).map(f64::from)?;
     let a_minute = used / seconds * 60.0;
     Ok(vec![
-        Row::limit(
+        ReportRow::limit(
             "idle gateway, PSS",
             Unit::Kibibytes,
             pss,
             "≤ 10 MB",
             10.0 * 1_024.0,
         ),
-        Row::limit(
+        ReportRow::limit(
             "idle gateway, CPU a minute",
             Unit::Microseconds,
             a_minute,

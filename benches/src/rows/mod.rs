@@ -14,9 +14,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Parser, ValueEnum};
 
-use crate::Usage;
+use crate::ProcessUsage;
 use crate::programs::Programs;
-use crate::table::{Row, Table};
+use crate::table::{ReportRow, ReportTable};
 
 /// Options of the measurement.
 #[derive(Clone, Debug, Parser)]
@@ -24,7 +24,7 @@ use crate::table::{Row, Table};
     name = "measure",
     about = "Measures nanobot against floor programs and prints a table"
 )]
-pub struct Plan {
+pub struct BenchPlan {
     /// The binary to measure; by default the `nanobot` next to this program
     pub nanobot: Option<PathBuf>,
     /// Run only these measurements
@@ -63,9 +63,9 @@ pub enum Measurement {
 ///
 /// # Errors
 /// Returns an error if a program is missing or fails.
-pub async fn measure(plan: &Plan) -> Result<Table> {
+pub async fn measure(plan: &BenchPlan) -> Result<ReportTable> {
     let programs = Programs::find(plan.nanobot.as_deref())?;
-    let mut table = Table::default();
+    let mut table = ReportTable::default();
     for measurement in Measurement::value_variants() {
         if plan.only.is_empty() || plan.only.contains(measurement) {
             table.extend(rows(*measurement, plan, &programs).await?);
@@ -74,7 +74,11 @@ pub async fn measure(plan: &Plan) -> Result<Table> {
     Ok(table)
 }
 
-async fn rows(measurement: Measurement, plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
+async fn rows(
+    measurement: Measurement,
+    plan: &BenchPlan,
+    programs: &Programs,
+) -> Result<Vec<ReportRow>> {
     match measurement {
         Measurement::Version => version::rows(plan, programs).await,
         Measurement::Turn => turn::rows(plan, programs).await,
@@ -89,10 +93,10 @@ async fn rows(measurement: Measurement, plan: &Plan, programs: &Programs) -> Res
 
 /// Resource usage of several runs of one program.
 #[derive(Debug, Default)]
-struct Runs(Vec<Usage>);
+struct Runs(Vec<ProcessUsage>);
 
 impl Runs {
-    fn push(&mut self, usage: Usage) {
+    fn push(&mut self, usage: ProcessUsage) {
         self.0.push(usage);
     }
 
@@ -112,7 +116,7 @@ impl Runs {
         self.median(|usage| usage.read_bytes)
     }
 
-    fn median(&self, of: impl Fn(&Usage) -> u64) -> f64 {
+    fn median(&self, of: impl Fn(&ProcessUsage) -> u64) -> f64 {
         median(self.0.iter().map(|usage| u128::from(of(usage))))
     }
 }
@@ -140,7 +144,7 @@ mod tests {
     #[test]
     fn the_median_is_the_middle_or_between_the_middles() {
         let runs = |times: &[u64]| {
-            let usage = |cpu_us: &u64| Usage {
+            let usage = |cpu_us: &u64| ProcessUsage {
                 exit_code: 0,
                 cpu_us: *cpu_us,
                 wall_us: 0,

@@ -7,9 +7,9 @@ use nanobot_extract::{
     Extract as _, ExtractRequest, ExtractResponse, HelperProcess, PageRequest, TextMode,
 };
 
-use super::{Plan, median};
+use super::{BenchPlan, median};
 use crate::programs::Programs;
-use crate::table::{Row, Unit};
+use crate::table::{ReportRow, Unit};
 
 /// Duration of a download, during which `web_fetch` starts the helper.
 const DOWNLOAD: Duration = Duration::from_millis(20);
@@ -20,7 +20,7 @@ const COLD: f64 = 8_000.0;
 /// Maximum overhead of a running helper over parsing in this process, in microseconds.
 const WARM: f64 = 3_000.0;
 
-pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
+pub(super) async fn rows(plan: &BenchPlan, programs: &Programs) -> Result<Vec<ReportRow>> {
     let page = page();
     let (mut cold, mut ahead, mut warm, mut here) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -40,7 +40,7 @@ pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
         [cold, ahead, warm, here].map(|times| median(times.iter().map(|time| time.as_micros())));
     let unit = Unit::Microseconds;
     Ok(vec![
-        Row::limit(
+        ReportRow::limit(
             "page of 50 KB, helper started, wall",
             unit,
             cold,
@@ -48,7 +48,7 @@ pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
             COLD,
         )
         .beside(unit, cold, here),
-        Row::limit(
+        ReportRow::limit(
             "page of 50 KB after a download of 20 ms, helper started, wall",
             unit,
             ahead,
@@ -56,7 +56,7 @@ pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
             COLD,
         )
         .beside(unit, ahead, here),
-        Row::limit(
+        ReportRow::limit(
             "page of 50 KB, helper warm, wall",
             unit,
             warm,

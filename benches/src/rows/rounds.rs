@@ -2,15 +2,15 @@
 
 use anyhow::{Context as _, Result};
 
-use super::{Plan, Runs};
+use super::{BenchPlan, Runs};
 use crate::home::Home;
 use crate::model;
 use crate::programs::Programs;
-use crate::table::{Row, Unit};
+use crate::table::{ReportRow, Unit};
 
 const FURTHER: usize = 20;
 
-pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
+pub(super) async fn rows(plan: &BenchPlan, programs: &Programs) -> Result<Vec<ReportRow>> {
     let (one, many) = (model::reading(1).await?, model::reading(1 + FURTHER).await?);
     let homes = [
         Home::new(&one.base_url(), [])?,
@@ -61,7 +61,7 @@ pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
         each(&floor_often, &floor_once),
     );
     Ok(vec![
-        Row::limit(
+        ReportRow::limit(
             "each further tool round, CPU",
             Unit::Microseconds,
             value,

@@ -2,13 +2,13 @@
 
 use anyhow::{Context as _, Result};
 
-use super::{Plan, Runs};
+use super::{BenchPlan, Runs};
 use crate::home::Home;
 use crate::model;
 use crate::programs::Programs;
-use crate::table::{Row, Unit};
+use crate::table::{ReportRow, Unit};
 
-pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
+pub(super) async fn rows(plan: &BenchPlan, programs: &Programs) -> Result<Vec<ReportRow>> {
     let server = model::prompt().await?;
     let home = Home::new(&server.base_url(), [])?;
     // The first run creates the workspace. The size of a new user's first request is measured.
@@ -32,7 +32,7 @@ pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
     let (peak, least) = (turn.peak_rss_kib(), floor.peak_rss_kib());
     let size = u32::try_from(body.len()).map(f64::from)?;
     Ok(vec![
-        Row::ratio(
+        ReportRow::ratio(
             "one-shot turn, CPU",
             Unit::Microseconds,
             turn.cpu_us(),
@@ -40,7 +40,7 @@ pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
             "≤ 3×",
             3.0,
         ),
-        Row::limit(
+        ReportRow::limit(
             "one-shot turn, peak RSS",
             Unit::Kibibytes,
             peak,
@@ -48,7 +48,7 @@ pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
             12.0 * 1_024.0,
         )
         .beside(Unit::Kibibytes, peak, least),
-        Row::limit(
+        ReportRow::limit(
             "first request with all tools",
             Unit::Bytes,
             size,

@@ -2,12 +2,12 @@
 
 use anyhow::Result;
 
-use super::{Plan, Runs};
+use super::{BenchPlan, Runs};
 use crate::home::Home;
 use crate::programs::Programs;
-use crate::table::{Row, Unit};
+use crate::table::{ReportRow, Unit};
 
-pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
+pub(super) async fn rows(plan: &BenchPlan, programs: &Programs) -> Result<Vec<ReportRow>> {
     let home = Home::new("http://127.0.0.1:9/v1", [])?;
     let (mut version, mut floor, mut help) = (Runs::default(), Runs::default(), Runs::default());
     for _ in 0..plan.runs {
@@ -21,7 +21,7 @@ pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
     }
     let (peak, least) = (version.peak_rss_kib(), floor.peak_rss_kib());
     Ok(vec![
-        Row::ratio(
+        ReportRow::ratio(
             "`--version`, CPU",
             Unit::Microseconds,
             version.cpu_us(),
@@ -29,7 +29,7 @@ pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
             "≤ 1.5×",
             1.5,
         ),
-        Row::limit(
+        ReportRow::limit(
             "`--version`, peak RSS",
             Unit::Kibibytes,
             peak,
@@ -37,7 +37,7 @@ pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
             4.0 * 1_024.0,
         )
         .beside(Unit::Kibibytes, peak, least),
-        Row::limit(
+        ReportRow::limit(
             "`--help`, wall",
             Unit::Microseconds,
             help.wall_us(),
