@@ -219,7 +219,7 @@ async fn a_week_is_remembered_within_the_window_and_nothing_twice() {
         }
         let is_measured = turn % 50 == 49;
         let estimated = if is_measured {
-            agent.settled().await;
+            agent.background_idle().await;
             Some(agent.context_report(&session).await.unwrap().total())
         } else {
             None
@@ -241,10 +241,10 @@ async fn a_week_is_remembered_within_the_window_and_nothing_twice() {
         }
         agent.turn_published(&session, Arc::new(NoNotifier));
         if turn % 10 < 7 {
-            agent.settled().await;
+            agent.background_idle().await;
         }
     }
-    agent.settled().await;
+    agent.background_idle().await;
     let (largest, asked) = {
         let model = model.lock().unwrap();
         (model.largest, model.summaries)

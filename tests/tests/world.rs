@@ -80,7 +80,7 @@ struct Nowhere;
 
 #[async_trait]
 impl Outbox for Nowhere {
-    async fn put(&self, _: OutboundMessage) -> Result<(), OutboxError> {
+    async fn enqueue(&self, _: OutboundMessage) -> Result<(), OutboxError> {
         Ok(())
     }
 }
@@ -187,7 +187,7 @@ impl World {
             registry: Arc::new(self.registry()),
             sessions,
             context: Arc::new(
-                context.with_notes(Arc::new(FilePromptStore::new(self.root().join("prompts")))),
+                context.with_store(Arc::new(FilePromptStore::new(self.root().join("prompts")))),
             ),
             events: EventFeed::new(),
         };

@@ -208,7 +208,7 @@ impl Parts {
             router: Arc::new(ProviderRouter::new(candidates, policy)),
             registry: Arc::clone(&self.registry),
             sessions: Arc::new(self.process.clone()),
-            context: Arc::new(context.with_notes(Arc::new(self.process.clone()))),
+            context: Arc::new(context.with_store(Arc::new(self.process.clone()))),
             events: EventFeed::new(),
         };
         let options = TurnOptions {

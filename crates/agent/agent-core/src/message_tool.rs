@@ -32,12 +32,12 @@ pub enum OutboxError {
 pub trait Outbox: Send + Sync + std::fmt::Debug {
     /// Accepts a message. `Ok` means that the message is durably queued. A second message under the
     /// same key has no effect.
-    async fn put(&self, message: OutboundMessage) -> Result<(), OutboxError>;
+    async fn enqueue(&self, message: OutboundMessage) -> Result<(), OutboxError>;
 }
 
 #[async_trait]
 impl Outbox for Arc<dyn Bus> {
-    async fn put(&self, message: OutboundMessage) -> Result<(), OutboxError> {
+    async fn enqueue(&self, message: OutboundMessage) -> Result<(), OutboxError> {
         self.publish_outbound(message).await?;
         Ok(())
     }
@@ -264,7 +264,7 @@ impl TypedTool for MessageTool {
             completes: None,
             buttons: self.rows(arguments.buttons),
         };
-        if let Err(error) = self.outbox.put(message).await {
+        if let Err(error) = self.outbox.enqueue(message).await {
             // On any other error the store may hold the message after all, so the copies stay.
             if let OutboxError::Unreachable(_) = error {
                 discard(&self.copies, &copies);

@@ -57,7 +57,7 @@ impl ContextBuilder {
 
     /// Adds a store, so that sessions keep their prompts across restarts.
     #[must_use]
-    pub fn with_notes(mut self, notes: Arc<dyn PromptStore>) -> Self {
+    pub fn with_store(mut self, notes: Arc<dyn PromptStore>) -> Self {
         self.notes = notes;
         self
     }
@@ -70,7 +70,7 @@ impl ContextBuilder {
 
     /// Returns the store that keeps prompts across restarts.
     #[must_use]
-    pub fn notes(&self) -> &Arc<dyn PromptStore> {
+    pub fn store(&self) -> &Arc<dyn PromptStore> {
         &self.notes
     }
 

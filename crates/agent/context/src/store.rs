@@ -86,7 +86,7 @@ impl FilePromptStore {
 
     /// `true` if the file name has the form that this store gives its files.
     #[must_use]
-    pub fn names_like(path: &Path) -> bool {
+    pub fn is_store_file(path: &Path) -> bool {
         let name = path
             .file_name()
             .map(|name| name.to_string_lossy())
@@ -217,7 +217,11 @@ mod tests {
             .map(|entry| entry.unwrap().path())
             .collect();
         assert_eq!(files.len(), 6, "{files:?}");
-        assert!(files.iter().all(|file| FilePromptStore::names_like(file)));
+        assert!(
+            files
+                .iter()
+                .all(|file| FilePromptStore::is_store_file(file))
+        );
         #[cfg(unix)]
         for file in &files {
             use std::os::unix::fs::PermissionsExt as _;

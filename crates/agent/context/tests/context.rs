@@ -315,7 +315,7 @@ async fn a_restart_goes_on_with_the_prompt_that_was_sent() {
     let settings = settings(&workspace);
     let notes = Arc::new(FilePromptStore::new(workspace.path().join("prompts")));
     let process = |settings: &ContextSettings| {
-        ContextBuilder::new(settings.clone(), memory.clone()).with_notes(notes.clone())
+        ContextBuilder::new(settings.clone(), memory.clone()).with_store(notes.clone())
     };
     let session = SessionKey::from("telegram:1");
     let at = |cursor, minutes: u64| SessionFacts {

@@ -161,7 +161,7 @@ impl JobStore {
 
     fn write(&self, jobs: &Jobs) -> io::Result<()> {
         let draft = self.beside("tmp");
-        let mut file = LocalDisk.open(&draft, Access::DraftOf(&self.path))?;
+        let mut file = LocalDisk.open(&draft, Access::ReplacementFor(&self.path))?;
         write_all(&mut *file, &serde_json::to_vec_pretty(jobs)?)?;
         file.sync()?;
         drop(file);

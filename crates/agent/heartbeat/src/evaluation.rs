@@ -40,7 +40,7 @@ impl Evaluator {
     /// Returns the text to send to the user, or `None` if the reply is not worth sending. Silence
     /// markers are removed first, and a reply of nothing else is never sent. If no model can
     /// decide, the reply is sent, so that its findings are not lost.
-    pub async fn worth_telling(
+    pub async fn filter(
         &self,
         task: &str,
         answer: &str,

@@ -15,6 +15,6 @@ pub use decision::{Decider, Decision};
 pub use evaluation::Evaluator;
 pub use service::{
     HeartbeatOutcome, HeartbeatParts, HeartbeatService, HeartbeatSettings, HeartbeatTarget,
-    HeartbeatTargets, LONGEST_FILE,
+    HeartbeatTargets, MAX_FILE_BYTES,
 };
 pub use tasks::active_tasks;

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{Decider, Decision, active_tasks};
 
 /// Maximum size of the file, in bytes. A larger one is not a list of tasks, and is not read.
-pub const LONGEST_FILE: u64 = 256 << 10;
+pub const MAX_FILE_BYTES: u64 = 256 << 10;
 /// Maximum number of open messages that are searched for an earlier heartbeat.
 const LOOKED_AT: usize = 10_000;
 
@@ -159,9 +159,9 @@ impl HeartbeatService {
         match tokio::fs::metadata(file).await {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(unreadable(error)),
-            Ok(metadata) if metadata.len() > LONGEST_FILE => {
+            Ok(metadata) if metadata.len() > MAX_FILE_BYTES => {
                 return Err(format!(
-                    "{}: longer than {LONGEST_FILE} bytes",
+                    "{}: longer than {MAX_FILE_BYTES} bytes",
                     file.display()
                 ));
             }

@@ -114,7 +114,7 @@ impl World {
     async fn told(&self, answer: &str) -> Option<String> {
         let evaluator = Evaluator::new(self.router.clone(), self.home.path());
         evaluator
-            .worth_telling("look at the mail", answer, &CancellationToken::new())
+            .filter("look at the mail", answer, &CancellationToken::new())
             .await
     }
 }

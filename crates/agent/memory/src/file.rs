@@ -143,7 +143,7 @@ pub(crate) fn put(
     fill: impl FnOnce(&mut dyn DiskFile) -> io::Result<()>,
 ) -> io::Result<()> {
     let draft = with_suffix(target, ".draft");
-    fill(&mut *disk.open(&draft, Access::DraftOf(target))?)?;
+    fill(&mut *disk.open(&draft, Access::ReplacementFor(target))?)?;
     disk.rename(&draft, target)?;
     sync_names(disk, target)
 }

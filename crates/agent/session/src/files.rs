@@ -39,7 +39,11 @@ pub(crate) fn put_copy(
     let mut name = target.file_name().unwrap_or_default().to_owned();
     name.push(".draft");
     let draft = target.with_file_name(name);
-    copy(file, 0, &mut *disk.open(&draft, Access::DraftOf(old))?)?;
+    copy(
+        file,
+        0,
+        &mut *disk.open(&draft, Access::ReplacementFor(old))?,
+    )?;
     disk.rename(&draft, target)
 }
 

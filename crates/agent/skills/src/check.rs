@@ -135,14 +135,14 @@ impl Skills {
     /// Returns [`SkillsError::Unknown`] if there is no such skill, and [`SkillsError::LockFile`] if the
     /// list of installed skills cannot be parsed.
     pub fn check(&self, name: &str) -> Result<Vec<SkillFinding>, SkillsError> {
-        let survey = self.survey();
+        let survey = self.scan();
         let found = survey.into_iter().find(|found| found.name == name);
         self.check_found(&found.ok_or_else(|| SkillsError::Unknown {
             name: name.to_owned(),
         })?)
     }
 
-    /// Checks a skill that [`Skills::survey`] found.
+    /// Checks a skill that [`Skills::scan`] found.
     ///
     /// # Errors
     /// Returns [`SkillsError::LockFile`] if the list of installed skills cannot be parsed.
@@ -170,7 +170,7 @@ impl Skills {
                     if self.has_changed(found) {
                         findings.push(SkillFinding::remark("changed since it was installed"));
                     }
-                    findings.extend(found.unagreed().map(SkillFinding::remark));
+                    findings.extend(found.missing_consent_remark().map(SkillFinding::remark));
                 }
                 Err(error) => findings.push(SkillFinding::error(error.to_string())),
             }

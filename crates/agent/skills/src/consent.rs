@@ -40,7 +40,7 @@ impl SkillEntry {
     /// Returns a message that the skill asks for more than was agreed to, and how to agree. `None`
     /// for a skill that is not in use, does not ask to be in every prompt, or has consent.
     #[must_use]
-    pub fn unagreed(&self) -> Option<String> {
+    pub fn missing_consent_remark(&self) -> Option<String> {
         let consent = self
             .consent
             .filter(|_| matches!(self.standing, SkillStatus::InUse(_)))?;
@@ -59,7 +59,11 @@ impl SkillEntry {
     /// Returns all remarks for a person, including missing consent.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
-        self.notes.iter().cloned().chain(self.unagreed()).collect()
+        self.notes
+            .iter()
+            .cloned()
+            .chain(self.missing_consent_remark())
+            .collect()
     }
 }
 
@@ -88,7 +92,7 @@ impl Skills {
     pub fn plan_consent(&self, name: &str) -> Result<ConsentPlan, SkillsError> {
         let folder = self.removable(name)?;
         let package = Package::read_folder(&folder)?;
-        let survey = self.survey();
+        let survey = self.scan();
         let own = survey
             .iter()
             .find(|found| found.name == name && found.origin == SkillOrigin::Workspace);

@@ -68,7 +68,7 @@ impl Skills {
         let digest = package.digest();
         let change = self.change(&name, &target, &package, &digest)?;
         let hides = self
-            .survey()
+            .scan()
             .into_iter()
             .find(|found| found.name == name)
             .map(|found| found.origin);
@@ -174,7 +174,7 @@ impl Skills {
     /// [`SkillsError::NotOfWorkspace`] if it is not in the workspace.
     pub fn removable(&self, name: &str) -> Result<PathBuf, SkillsError> {
         let found: Vec<_> = self
-            .survey()
+            .scan()
             .into_iter()
             .filter(|found| found.name == name)
             .collect();

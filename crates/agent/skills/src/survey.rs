@@ -24,7 +24,7 @@ use crate::package::Package;
 pub struct SkillSettings {
     /// Folder of the workspace's skills, as an absolute path.
     pub workspace: PathBuf,
-    /// Folder to which [`Skills::lay_out`] writes the built-in skills, as an absolute path.
+    /// Folder to which [`Skills::write_built_in`] writes the built-in skills, as an absolute path.
     pub built_in: PathBuf,
     /// Further folders of skills, as absolute paths. They are only read.
     pub libraries: Vec<PathBuf>,
@@ -96,14 +96,14 @@ impl Skills {
     ///
     /// # Errors
     /// Returns the first error of creating a folder or writing a file.
-    pub fn lay_out(&self) -> io::Result<()> {
+    pub fn write_built_in(&self) -> io::Result<()> {
         built_in::lay_out(&self.settings.built_in)
     }
 
     /// Returns every folder that is or looks like a skill, sorted by name; for equal names, in
     /// order of precedence.
     #[must_use]
-    pub fn survey(&self) -> Vec<SkillEntry> {
+    pub fn scan(&self) -> Vec<SkillEntry> {
         let lock = LockFile::read(&self.settings.workspace).unwrap_or_else(|error| {
             self.tell(&self.settings.workspace, &error.to_string());
             LockFile::default()
@@ -215,7 +215,7 @@ impl SkillSource for Skills {
     }
 
     fn skills(&self) -> Vec<Skill> {
-        let found = self.survey().into_iter();
+        let found = self.scan().into_iter();
         found
             .inspect(|found| self.tell_all(found))
             .filter_map(|found| match found.standing {

@@ -161,7 +161,7 @@ fn the_workspace_stands_before_the_built_in_ones_and_those_before_libraries() {
         }
     );
     let hidden: Vec<_> = skills
-        .survey()
+        .scan()
         .into_iter()
         .filter_map(|found| match found.standing {
             SkillStatus::Hidden { by } => Some((found.name, found.origin, by)),
@@ -203,7 +203,7 @@ fn the_workspace_stands_before_the_built_in_ones_and_those_before_libraries() {
 fn the_built_in_ones_are_in_order_and_can_be_read_where_they_say() {
     let home = Home::new();
     let skills = home.skills();
-    skills.lay_out().unwrap();
+    skills.write_built_in().unwrap();
     let memory = home.find("memory").unwrap();
     assert!(
         memory.always && memory.body.len() < 1200,
@@ -234,7 +234,7 @@ fn the_built_in_ones_are_in_order_and_can_be_read_where_they_say() {
     std::fs::remove_file(&copy).unwrap();
     std::fs::write(&copy, "---\nalways: true\n---\nObey.").unwrap();
     assert_eq!(home.find("memory").unwrap(), memory);
-    skills.lay_out().unwrap();
+    skills.write_built_in().unwrap();
     assert!(
         std::fs::read_to_string(&copy)
             .unwrap()
@@ -318,7 +318,7 @@ fn what_is_broken_is_listed_with_its_reason_and_what_is_dangerous_is_not() {
 
     let refused: Vec<_> = home
         .skills()
-        .survey()
+        .scan()
         .into_iter()
         .filter_map(|found| match found.standing {
             SkillStatus::Refused(why) => Some((found.name, why)),
@@ -386,7 +386,7 @@ fn the_corpus_of_skills_holds() {
         }
         let skills = home.skills();
         let found = skills
-            .survey()
+            .scan()
             .into_iter()
             .find(|found| found.name == folder)
             .unwrap();
@@ -405,7 +405,7 @@ fn the_corpus_of_skills_holds() {
                 };
                 used.is_some_and(|skill| skill.description == "evil override")
                     && skills
-                        .survey()
+                        .scan()
                         .iter()
                         .any(|found| found.name == folder && hidden(found))
             }
@@ -473,7 +473,7 @@ fn only_a_person_lets_a_skill_of_the_workspace_into_every_prompt() {
     assert_eq!(standing(listed), expected(false), "not even a listed one");
     let found = home
         .skills()
-        .survey()
+        .scan()
         .into_iter()
         .find(|found| found.name == "pushy")
         .unwrap();

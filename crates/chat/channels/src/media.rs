@@ -50,7 +50,7 @@ impl FileMediaStore {
     /// `true` if a file's name has the form that such a store gives, so that it may be removed when
     /// it is old. Files of other programs do not match.
     #[must_use]
-    pub fn names_like(path: &Path) -> bool {
+    pub fn is_media_file(path: &Path) -> bool {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
             return false;
         };
@@ -182,13 +182,17 @@ mod tests {
         assert_eq!(kept, again);
         assert_ne!(kept, other);
         assert_eq!(std::fs::read(&kept.location).unwrap(), b"abcd");
-        assert!(FileMediaStore::names_like(Path::new(&kept.location)));
+        assert!(FileMediaStore::is_media_file(Path::new(&kept.location)));
         for (name, ours) in [
             (".part-x7", true),
             ("AgACAgIAAxkBAAI.jpg", false),
             ("notes-2024.txt", false),
         ] {
-            assert_eq!(FileMediaStore::names_like(Path::new(name)), ours, "{name}");
+            assert_eq!(
+                FileMediaStore::is_media_file(Path::new(name)),
+                ours,
+                "{name}"
+            );
         }
         let mut names: Vec<_> = std::fs::read_dir(root.path().join("chat"))
             .unwrap()

@@ -223,7 +223,7 @@ impl OutboundWorker {
     /// Sends a message and settles it. An error comes from the ledger, which redelivers the
     /// message.
     async fn deliver(&mut self, delivery: &Delivery<OutboundMessage>) -> Result<(), BusError> {
-        if let Some(pause) = self.waiting.stand_back(&delivery.message) {
+        if let Some(pause) = self.waiting.remaining_wait(&delivery.message) {
             return delivery.settle(SettleOutcome::RetryIn(pause)).await;
         }
         if delivery.in_doubt && !self.may_repeat() && !self.is_detectable() {

@@ -98,7 +98,7 @@ pub(crate) struct WaitingChats {
 impl WaitingChats {
     /// Returns how long `message` has to wait for an earlier one of its chat; `None` if it may be
     /// sent.
-    pub(crate) fn stand_back(&mut self, message: &OutboundMessage) -> Option<Duration> {
+    pub(crate) fn remaining_wait(&mut self, message: &OutboundMessage) -> Option<Duration> {
         let now = Instant::now();
         let chat = self.chats.get_mut(&message.chat_id)?;
         if chat.first != message.key && now >= chat.until + GRACE {
@@ -228,7 +228,7 @@ mod tests {
     }
 
     fn may_go(waiting: &mut WaitingChats, position: u32) -> bool {
-        waiting.stand_back(&message(position)).is_none()
+        waiting.remaining_wait(&message(position)).is_none()
     }
 
     #[tokio::test(start_paused = true)]
@@ -238,11 +238,11 @@ mod tests {
         let record = waiting.failed_again(&message(0));
         waiting.wait(&message(0), record, Duration::from_secs(1));
         assert_eq!(
-            waiting.stand_back(&message(1)),
+            waiting.remaining_wait(&message(1)),
             Some(Duration::from_secs(1) + STEP)
         );
         assert_eq!(
-            waiting.stand_back(&message(2)),
+            waiting.remaining_wait(&message(2)),
             Some(Duration::from_secs(1) + 2 * STEP)
         );
         waiting.settled(&message(0));

@@ -28,7 +28,7 @@ pub enum Access<'a> {
     New,
     /// Create or truncate a file that will replace another. It gets the permissions of the other
     /// file if that exists.
-    DraftOf(&'a Path),
+    ReplacementFor(&'a Path),
 }
 
 /// Metadata to detect that a file was replaced or changed since it was last seen.

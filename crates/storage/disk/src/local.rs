@@ -18,7 +18,7 @@ impl Disk for LocalDisk {
                 private(OpenOptions::new().read(true).append(true).create(true)).open(path)?
             }
             Access::New => private(OpenOptions::new().write(true).create_new(true)).open(path)?,
-            Access::DraftOf(replaced) => {
+            Access::ReplacementFor(replaced) => {
                 let file = File::create(path)?;
                 if let Ok(metadata) = replaced.metadata() {
                     file.set_permissions(metadata.permissions())?;

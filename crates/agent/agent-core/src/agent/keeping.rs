@@ -64,12 +64,12 @@ impl Agent {
 
     /// Returns `true` if no summary is running in the background.
     #[must_use]
-    pub fn is_settled(&self) -> bool {
+    pub fn is_background_idle(&self) -> bool {
         self.consolidator.is_idle()
     }
 
     /// Waits until no summary is running in the background.
-    pub async fn settled(&self) {
+    pub async fn background_idle(&self) {
         self.consolidator.idle().await;
     }
 
@@ -157,7 +157,7 @@ pub(super) struct ObserverNotifier(pub(super) Arc<dyn Observer>);
 
 #[async_trait]
 impl Notifier for ObserverNotifier {
-    async fn tell(&self, notice: String) {
+    async fn notify(&self, notice: String) {
         self.0.signal(Signal::Notice(notice));
     }
 }

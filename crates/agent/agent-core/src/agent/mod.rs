@@ -169,12 +169,12 @@ impl Agent {
             0 => Semaphore::MAX_PERMITS,
             limit => limit.min(Semaphore::MAX_PERMITS),
         };
-        let prefixes = PrefixWatch::new(parts.context.notes().clone());
+        let prefixes = PrefixWatch::new(parts.context.store().clone());
         let calibrator = Arc::new(
             settings
                 .calibration_file
                 .clone()
-                .map_or_else(Calibrator::new, Calibrator::kept_in),
+                .map_or_else(Calibrator::new, Calibrator::with_file),
         );
         let consolidator = Consolidator::new(ConsolidatorParts {
             settings: settings.consolidation.clone(),

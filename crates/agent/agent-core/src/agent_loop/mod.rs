@@ -27,12 +27,12 @@ pub struct LoopSettings {
     /// Maximum number of messages that wait in one lane; more stay in the ledger.
     pub lane_bound: usize,
     /// Delay before a message that did not fit is redelivered.
-    pub full_pause: Duration,
+    pub redelivery_delay: Duration,
     /// Grace period for running turns when the assistant shuts down.
     pub grace: Duration,
     /// Maximum number of attempts per message. Every recorded step of its turn allows one more
     /// attempt.
-    pub attempts: u32,
+    pub max_attempts: u32,
 }
 
 impl Default for LoopSettings {
@@ -40,9 +40,9 @@ impl Default for LoopSettings {
     fn default() -> Self {
         Self {
             lane_bound: 64,
-            full_pause: Duration::from_secs(5),
+            redelivery_delay: Duration::from_secs(5),
             grace: Duration::from_secs(10),
-            attempts: 3,
+            max_attempts: 3,
         }
     }
 }

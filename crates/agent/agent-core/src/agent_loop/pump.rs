@@ -254,7 +254,7 @@ impl LoopState {
     async fn answer(&self, delivery: Delivery<InboundMessage>, reply: CommandReply) {
         if self.reply(&delivery, reply).await.is_err()
             && let Err(error) = delivery
-                .settle(SettleOutcome::RetryIn(self.settings.full_pause))
+                .settle(SettleOutcome::RetryIn(self.settings.redelivery_delay))
                 .await
         {
             tracing::error!(%error, "could not answer a command; it is redelivered");
@@ -312,7 +312,7 @@ impl LoopState {
         }
         let pause = shared
             .settings
-            .full_pause
+            .redelivery_delay
             .saturating_mul(lanes_before.saturating_add(1));
         if let Err(error) = delivery.settle(SettleOutcome::PutOff(pause)).await {
             tracing::error!(%error, session = %session, "could not put off a waiting message");
@@ -322,7 +322,7 @@ impl LoopState {
     /// Returns `true` if a message used up its attempts. Every recorded step of its turn allows one
     /// more attempt, so that restarts do not use up the attempts of a turn that makes progress.
     pub(super) async fn is_hopeless(&self, message: &InboundMessage, attempt: u32) -> bool {
-        let attempts = self.settings.attempts;
+        let attempts = self.settings.max_attempts;
         if attempt <= attempts {
             return false;
         }

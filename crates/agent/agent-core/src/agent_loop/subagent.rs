@@ -83,7 +83,7 @@ impl LoopState {
         };
         let outcome = match self.bus.publish_inbound(task.result(&end)).await {
             Ok(_) => SettleOutcome::Ack,
-            Err(_) => SettleOutcome::RetryIn(self.settings.full_pause),
+            Err(_) => SettleOutcome::RetryIn(self.settings.redelivery_delay),
         };
         if let Err(error) = delivery.settle(outcome).await {
             tracing::error!(%error, subagent = task.id, "could not settle a task");
@@ -104,7 +104,7 @@ impl LoopState {
             self.step_over(&held.delivery.message);
             let first = match tried {
                 AttemptResult::Done => return,
-                AttemptResult::Blocked => self.settings.full_pause,
+                AttemptResult::Blocked => self.settings.redelivery_delay,
                 AttemptResult::Failed => {
                     self.count_failure(&held.delivery).await;
                     held.attempt = held.attempt.saturating_add(1);
@@ -137,7 +137,7 @@ impl LoopState {
         let end = if self.is_hopeless(&held.delivery.message, held.attempt).await {
             let text = format!(
                 "it was tried {} times and failed each time; the log says why",
-                self.settings.attempts
+                self.settings.max_attempts
             );
             subagents
                 .conclude(&held.task, TurnOutcome::Failed, Some(text))

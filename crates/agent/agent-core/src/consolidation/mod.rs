@@ -211,7 +211,7 @@ impl Consolidator {
         let (this, session) = (Arc::clone(self), session.clone());
         self.tasks.spawn(async move {
             let report = this.run(&session, SummaryExtent::Due, &*teller).await;
-            tracing::info!(%session, messages = report.messages, trouble = report.trouble, "summarised a conversation");
+            tracing::info!(%session, messages = report.messages, trouble = report.error, "summarised a conversation");
             this.calibrator.save().await;
         });
     }

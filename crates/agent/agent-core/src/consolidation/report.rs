@@ -8,22 +8,22 @@ pub struct CompactReport {
     /// Number of messages that were summarised and left the conversation.
     pub messages: u64,
     /// Number of messages that are still sent.
-    pub left: usize,
+    pub remaining: usize,
     /// The reason why it stopped early, if something went wrong.
-    pub trouble: Option<String>,
+    pub error: Option<String>,
     /// `true` if another summary of this session was already running.
     pub busy: bool,
 }
 
 impl fmt::Display for CompactReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.busy, self.messages, &self.trouble) {
+        match (self.busy, self.messages, &self.error) {
             (true, ..) => f.write_str("This conversation is being summarised already."),
             (_, 0, None) => {
                 write!(
                     f,
                     "There is nothing to summarise: the newest {} messages are kept as they are.",
-                    self.left
+                    self.remaining
                 )
             }
             (_, 0, Some(why)) => write!(
@@ -34,7 +34,7 @@ impl fmt::Display for CompactReport {
                 write!(
                     f,
                     "Summarised {count} messages into memory; {} are still in context.",
-                    self.left
+                    self.remaining
                 )?;
                 trouble
                     .as_ref()
@@ -53,7 +53,7 @@ mod tests {
         let table = [
             (
                 CompactReport {
-                    left: 3,
+                    remaining: 3,
                     ..CompactReport::default()
                 },
                 "nothing to summarise: the newest 3 messages",
@@ -61,14 +61,14 @@ mod tests {
             (
                 CompactReport {
                     messages: 12,
-                    left: 8,
+                    remaining: 8,
                     ..CompactReport::default()
                 },
                 "Summarised 12 messages into memory; 8",
             ),
             (
                 CompactReport {
-                    trouble: Some("no answer".to_owned()),
+                    error: Some("no answer".to_owned()),
                     ..CompactReport::default()
                 },
                 "(no answer)",

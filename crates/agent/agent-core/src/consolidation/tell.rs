@@ -7,7 +7,7 @@ use async_trait::async_trait;
 pub trait Notifier: Send + Sync {
     /// Sends a notice. The caller sends it once and does not keep it, so the implementation should
     /// make it durable.
-    async fn tell(&self, notice: String);
+    async fn notify(&self, notice: String);
 }
 
 /// Discards notices; the problems are in the log.
@@ -16,7 +16,7 @@ pub struct NoNotifier;
 
 #[async_trait]
 impl Notifier for NoNotifier {
-    async fn tell(&self, _: String) {}
+    async fn notify(&self, _: String) {}
 }
 
 /// A problem with a person's memory.

@@ -95,13 +95,13 @@ impl Consolidator {
                 Ok(true) if !self.closing.is_cancelled() => {}
                 Ok(_) => break,
                 Err(error) => {
-                    report.trouble = Some(chain(&error));
+                    report.error = Some(chain(&error));
                     break;
                 }
             }
         }
         if let Ok(view) = self.sessions.read(session, ReadFrom::Cursor).await {
-            report.left = size(&view).messages;
+            report.remaining = size(&view).messages;
         }
         report
     }
@@ -132,7 +132,7 @@ impl Consolidator {
                 ChunkProgress::Gone => {}
                 ChunkProgress::Partly => return Ok(true),
                 ChunkProgress::Failed(why) => {
-                    report.trouble = Some(why);
+                    report.error = Some(why);
                     break;
                 }
             }
@@ -384,7 +384,7 @@ impl Consolidator {
             (Vec::new(), !std::mem::replace(&mut pending.told, true))
         });
         if first.await.unwrap_or(false) {
-            run.teller.tell(trouble.to_string()).await;
+            run.teller.notify(trouble.to_string()).await;
         }
     }
 }

@@ -38,7 +38,7 @@ impl SubagentEnd {
     ///
     /// # Errors
     /// Returns the reason if the task was not completed.
-    pub fn inline(self, task: &SubagentTask) -> Result<String, String> {
+    pub fn into_call_result(self, task: &SubagentTask) -> Result<String, String> {
         let text = self.text.clone().unwrap_or_default();
         if self.is_success() {
             return Ok(format!("{}\n{}", untrusted(task), text));

@@ -66,7 +66,7 @@ impl TypedTool for SpawnTool {
         let mut task = SubagentTask::asked_by(context, arguments.task, arguments.label.as_deref());
         task.wait = arguments.wait;
         task.temperature = arguments.temperature;
-        let longest = self.spawner.settings().longest_chain;
+        let longest = self.spawner.settings().max_chain_length;
         if task.chain > longest {
             let why = format!(
                 "{longest} tasks in a row were started by each other's results; ask the person first"
@@ -86,14 +86,14 @@ impl TypedTool for SpawnTool {
             () = context.cancel.cancelled() => return Err("cancelled".into()),
             end = self.spawner.end(&task) => end.map_err(|error| ToolError::new(chain(&error)))?,
         };
-        end.inline(&task).map_err(ToolError::new)
+        end.into_call_result(&task).map_err(ToolError::new)
     }
 }
 
 fn told(task: &SubagentTask, started: Started) -> String {
     let state = match started {
         Started::Now => "started",
-        Started::Waits => "waits until one of those at work is done",
+        Started::Queued => "waits until one of those at work is done",
     };
     format!(
         "Subagent '{}' (id: {}) {state}. Its result will come as a message.",

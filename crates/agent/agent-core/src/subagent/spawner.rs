@@ -32,7 +32,7 @@ pub enum Started {
     /// The task starts at once.
     Now,
     /// The task waits until one of the running subagents is done.
-    Waits,
+    Queued,
 }
 
 /// Accepts tasks. One implementation uses a bus; a program without one has
@@ -100,7 +100,7 @@ impl Subagents {
         } = *self.settings();
         match self.roster.announce(task, max_unfinished) {
             Announced::New { ahead } if ahead < max_concurrent.max(1) => Ok(Some(Started::Now)),
-            Announced::New { .. } => Ok(Some(Started::Waits)),
+            Announced::New { .. } => Ok(Some(Started::Queued)),
             Announced::Known => Ok(None),
             Announced::Refused => Err(SpawnError::Full {
                 bound: max_unfinished,

@@ -24,7 +24,7 @@ pub struct SubagentSettings {
     pub max_unfinished: usize,
     /// Maximum number of consecutive tasks started by results of other tasks, without a message
     /// from a person in between.
-    pub longest_chain: u32,
+    pub max_chain_length: u32,
 }
 
 impl Default for SubagentSettings {
@@ -33,7 +33,7 @@ impl Default for SubagentSettings {
         Self {
             max_concurrent: 4,
             max_unfinished: 64,
-            longest_chain: 5,
+            max_chain_length: 5,
         }
     }
 }

@@ -17,9 +17,9 @@ use crate::world::World;
 
 const SETTINGS: LoopSettings = LoopSettings {
     lane_bound: 8,
-    full_pause: std::time::Duration::from_millis(1),
+    redelivery_delay: std::time::Duration::from_millis(1),
     grace: std::time::Duration::ZERO,
-    attempts: 1,
+    max_attempts: 1,
 };
 
 /// Returns a model that answers once per life with another tool call, up to `calls` of them, and
@@ -144,7 +144,7 @@ async fn what_waits_behind_a_message_that_ends_the_process_loses_no_attempt() {
     bus.publish_inbound(hello_of("a", "poison")).await.unwrap();
     bus.publish_inbound(hello_of("b", "/branch")).await.unwrap();
     bus.publish_inbound(hello_of("c", "hello")).await.unwrap();
-    for life in 1..=SETTINGS.attempts as usize {
+    for life in 1..=SETTINGS.max_attempts as usize {
         live(&world, &bus, life).await;
     }
     let attempts: Vec<u32> = bus
@@ -155,7 +155,7 @@ async fn what_waits_behind_a_message_that_ends_the_process_loses_no_attempt() {
         .rev()
         .map(|e| e.attempts)
         .collect();
-    assert_eq!(attempts, [SETTINGS.attempts, 0, 0]);
+    assert_eq!(attempts, [SETTINGS.max_attempts, 0, 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -178,7 +178,7 @@ async fn a_message_that_panics_is_parked_and_not_overtaken() {
         bus.publish_inbound(hello_of(id, text)).await.unwrap();
     }
     let settings = LoopSettings {
-        attempts: 3,
+        max_attempts: 3,
         ..SETTINGS
     };
     let agent_loop = AgentLoop::new(world.agent(), bus.clone(), bus.clone(), settings);

@@ -89,7 +89,7 @@ async fn a_backlog_is_summarised_in_bounded_reads() {
         .process_direct(DirectRequest::new("hello"))
         .await
         .unwrap();
-    agent.settled().await;
+    agent.background_idle().await;
     let read = store.inner.bytes_read();
     // Once from the cursor, once to find the beginning, and then part by part.
     assert!(
@@ -249,7 +249,7 @@ async fn a_turn_ends_while_its_summary_waits_and_the_next_process_makes_it() {
     };
     let agent = later.agent();
     agent.resume_summaries().await;
-    agent.settled().await;
+    agent.background_idle().await;
     assert!(
         later.file("HISTORY.md").contains("facts"),
         "nothing was said since"

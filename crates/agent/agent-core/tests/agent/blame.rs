@@ -102,7 +102,7 @@ async fn the_process_that_dies() {
     ));
     let bus = Arc::new(open(&home).await);
     let settings = LoopSettings {
-        attempts: ATTEMPTS,
+        max_attempts: ATTEMPTS,
         ..LoopSettings::default()
     };
     let shared: Arc<dyn Bus> = bus.clone();

@@ -164,7 +164,7 @@ impl Command for Follows {
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
         let done = self.0.clone();
         let reply = CommandReply::from(format!("{} in {}", context.arguments, context.session));
-        Ok(reply.followed_by(move || done.store(true, Ordering::SeqCst)))
+        Ok(reply.then(move || done.store(true, Ordering::SeqCst)))
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct CollectedNotices(Mutex<Vec<String>>);
 
 #[async_trait]
 impl Notifier for CollectedNotices {
-    async fn tell(&self, notice: String) {
+    async fn notify(&self, notice: String) {
         self.0.lock().unwrap().push(notice);
     }
 }
@@ -105,7 +105,7 @@ impl Home {
         let memory = Arc::new(MarkdownStore::new(self.folder.path().join("memory")));
         let notes = Arc::new(FilePromptStore::new(self.folder.path().join("prompts")));
         let context =
-            ContextBuilder::new(ContextSettings::new(self.folder.path()), memory).with_notes(notes);
+            ContextBuilder::new(ContextSettings::new(self.folder.path()), memory).with_store(notes);
         let parts = AgentParts {
             router: Arc::new(ProviderRouter::new([candidate], policy)),
             registry: Arc::new(Registry::new()),
@@ -133,7 +133,7 @@ impl Home {
             .process_direct(DirectRequest::new(text).watched_by(self.told.clone()))
             .await
             .unwrap();
-        agent.settled().await;
+        agent.background_idle().await;
     }
 
     /// Runs turns until no room is left.
@@ -248,7 +248,7 @@ async fn nothing_new_is_never_summarised_twice() {
     let (asked, cursor) = (home.summaries().len(), home.view().await.cursor);
     for _ in 0..5 {
         agent.turn_published(&SESSION.into(), home.told.clone());
-        agent.settled().await;
+        agent.background_idle().await;
     }
     assert_eq!(
         (home.summaries().len(), home.view().await.cursor),
@@ -290,7 +290,7 @@ async fn compacting_by_hand_keeps_the_newest_and_says_what_it_did() {
     assert_eq!(
         nothing,
         CompactReport {
-            left: 2,
+            remaining: 2,
             ..CompactReport::default()
         }
     );
@@ -302,7 +302,7 @@ async fn compacting_by_hand_keeps_the_newest_and_says_what_it_did() {
         report,
         CompactReport {
             messages: 12,
-            left: 8,
+            remaining: 8,
             ..CompactReport::default()
         }
     );
@@ -552,7 +552,7 @@ async fn a_conversation_that_was_left_is_archived_also_after_a_restart() {
     );
     after.reset(&SESSION.into()).await.unwrap();
     after.turn_published(&SESSION.into(), home.told.clone());
-    after.settled().await;
+    after.background_idle().await;
     assert_eq!(home.summaries().len(), 2);
 }
 
@@ -626,7 +626,7 @@ async fn a_vendor_that_finds_it_too_long_gets_less_and_the_turn_goes_on() {
             .await
             .unwrap();
         assert_eq!(report.visible.as_deref(), Some("ok"), "{number}");
-        agent.settled().await;
+        agent.background_idle().await;
     }
     assert!(
         home.view().await.cursor > Seq(0),

@@ -21,7 +21,7 @@ struct News;
 
 #[async_trait]
 impl HeartbeatFilter for News {
-    async fn worth_telling(&self, task: &str, answer: &str) -> Option<String> {
+    async fn filter(&self, task: &str, answer: &str) -> Option<String> {
         assert!(task.starts_with("task "), "{task}");
         answer.strip_prefix("news: ").map(str::to_owned)
     }

@@ -36,9 +36,9 @@ use crate::world::{World, line};
 const SESSION: &str = "telegram:1:topic:7";
 const NO_GRACE: LoopSettings = LoopSettings {
     lane_bound: 8,
-    full_pause: Duration::from_millis(1),
+    redelivery_delay: Duration::from_millis(1),
     grace: Duration::ZERO,
-    attempts: 3,
+    max_attempts: 3,
 };
 
 /// An assistant that runs on a bus.

@@ -64,7 +64,7 @@ pub(crate) struct SentMessages(pub(crate) Mutex<Vec<OutboundMessage>>);
 
 #[async_trait]
 impl Outbox for SentMessages {
-    async fn put(&self, message: OutboundMessage) -> Result<(), OutboxError> {
+    async fn enqueue(&self, message: OutboundMessage) -> Result<(), OutboxError> {
         let mut kept = self.0.lock().unwrap();
         if !kept.iter().any(|known| known.key == message.key) {
             kept.push(message);

@@ -60,7 +60,7 @@ impl Calibrator {
     /// Creates a calibrator that keeps the factors of models in a file. Reads nothing yet; a file
     /// that cannot be read is replaced at the next save.
     #[must_use]
-    pub fn kept_in(file: impl Into<PathBuf>) -> Self {
+    pub fn with_file(file: impl Into<PathBuf>) -> Self {
         Self {
             file: Some(file.into()),
             ..Self::default()
@@ -250,17 +250,17 @@ mod tests {
     async fn models_are_kept_over_restarts_and_a_broken_file_is_no_trouble() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tokens.json");
-        let first = Calibrator::kept_in(&file);
+        let first = Calibrator::with_file(&file);
         first.load().await;
         observed(&first, "a", 1000, 1500);
         first.save().await;
 
-        let second = Calibrator::kept_in(&file);
+        let second = Calibrator::with_file(&file);
         second.load().await;
         assert_eq!(factor(&second, "new"), 1.5);
 
         std::fs::write(&file, "{\"m\": 99, \"other\"").unwrap();
-        let third = Calibrator::kept_in(&file);
+        let third = Calibrator::with_file(&file);
         third.load().await;
         assert_eq!(factor(&third, "new"), 1.0);
     }

@@ -26,7 +26,7 @@ async fn a_prompt_is_used_for_its_audience_alone_also_after_a_restart() {
     };
     let process = |memory: MemorySettings| {
         let memory = MarkdownStore::new(workspace.path().join("memory")).with_settings(memory);
-        ContextBuilder::new(settings(&workspace), Arc::new(memory)).with_notes(notes.clone())
+        ContextBuilder::new(settings(&workspace), Arc::new(memory)).with_store(notes.clone())
     };
     let session = SessionKey::from("s");
     let (ann, bob) = (

@@ -83,7 +83,7 @@ pub(crate) fn skills(
 }
 
 fn list(skills: &Skills) -> Result<(), CommandFailure> {
-    let survey = skills.survey();
+    let survey = skills.scan();
     let width = survey
         .iter()
         .map(|found| found.name.chars().count())
@@ -140,7 +140,7 @@ fn one_line(text: &str) -> String {
 }
 
 fn show(skills: &Skills, name: &str) -> Result<(), CommandFailure> {
-    let survey = skills.survey();
+    let survey = skills.scan();
     let named: Vec<&SkillEntry> = survey.iter().filter(|found| found.name == name).collect();
     // Prefer the skill that is in use over others of the same name.
     let in_use = named
@@ -176,7 +176,7 @@ fn show(skills: &Skills, name: &str) -> Result<(), CommandFailure> {
 }
 
 fn check(skills: &Skills, name: Option<&str>) -> Result<ExitCode, CommandFailure> {
-    let survey = skills.survey();
+    let survey = skills.scan();
     let wanted: Vec<&SkillEntry> = match name {
         Some(name) => survey.iter().filter(|found| found.name == name).collect(),
         None => survey
@@ -254,9 +254,9 @@ fn agree_to(skills: &Skills, names: &[String], yes: bool) -> Result<(), CommandF
 /// Returns the names of skills that ask to be in every prompt and may not.
 fn asking(skills: &Skills) -> Vec<String> {
     skills
-        .survey()
+        .scan()
         .into_iter()
-        .filter(|found| found.unagreed().is_some())
+        .filter(|found| found.missing_consent_remark().is_some())
         .map(|found| found.name)
         .collect()
 }

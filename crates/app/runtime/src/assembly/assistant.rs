@@ -190,7 +190,7 @@ impl Contexts {
             },
             self.memory,
         )
-        .with_notes(self.notes)
+        .with_store(self.notes)
     }
 
     fn for_subagents(&self) -> ContextBuilder {
@@ -198,7 +198,7 @@ impl Contexts {
             purpose: Purpose::Subagent,
             ..self.settings.clone()
         };
-        ContextBuilder::new(settings, self.memory.clone()).with_notes(self.notes.clone())
+        ContextBuilder::new(settings, self.memory.clone()).with_store(self.notes.clone())
     }
 }
 

@@ -321,7 +321,7 @@ mod tests {
         let names = |builder: RuntimeBuilder| {
             let skills = crate::skills(&builder.build().unwrap()).unwrap();
             skills
-                .survey()
+                .scan()
                 .into_iter()
                 .map(|found| found.name)
                 .collect::<Vec<_>>()

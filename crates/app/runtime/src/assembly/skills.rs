@@ -40,18 +40,24 @@ pub fn skills(runtime: &Runtime) -> Result<Skills, RuntimeError> {
 pub fn unagreed_skills(runtime: &Runtime) -> Vec<String> {
     // The start of the program reports a section that cannot be read.
     let survey = skills(runtime)
-        .map(|skills| skills.survey())
+        .map(|skills| skills.scan())
         .unwrap_or_default();
     survey
         .iter()
-        .filter_map(|found| Some(format!("skill {}: {}", found.name, found.unagreed()?)))
+        .filter_map(|found| {
+            Some(format!(
+                "skill {}: {}",
+                found.name,
+                found.missing_consent_remark()?
+            ))
+        })
         .collect()
 }
 
 /// Writes the built-in skills to a folder that file tools can read. If that fails, only file tools
 /// are affected.
 pub(crate) fn lay_out(skills: &Skills) {
-    if let Err(error) = skills.lay_out() {
+    if let Err(error) = skills.write_built_in() {
         let path = &skills.settings().built_in;
         tracing::warn!(path = %path.display(), %error, "the built-in skills could not be written for file tools");
     }

@@ -66,11 +66,9 @@ struct HeartbeatJudge(Evaluator);
 
 #[async_trait]
 impl HeartbeatFilter for HeartbeatJudge {
-    async fn worth_telling(&self, task: &str, answer: &str) -> Option<String> {
+    async fn filter(&self, task: &str, answer: &str) -> Option<String> {
         // The caller stops waiting by itself when the program shuts down.
-        self.0
-            .worth_telling(task, answer, &CancellationToken::new())
-            .await
+        self.0.filter(task, answer, &CancellationToken::new()).await
     }
 }
 

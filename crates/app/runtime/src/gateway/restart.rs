@@ -80,7 +80,7 @@ impl Command for Restart {
             tracing::warn!(%error, note = %note.display(), "nobody will be told that the restart is done");
         }
         let wanted = self.wanted.clone();
-        Ok(CommandReply::from(RESTARTING).followed_by(move || wanted.cancel()))
+        Ok(CommandReply::from(RESTARTING).then(move || wanted.cancel()))
     }
 }
 

@@ -141,7 +141,7 @@ impl Retention {
         let removing = tokio::task::spawn_blocking(move || {
             if let Some(age) = age(media_days) {
                 remove_older(&media, age, |path| {
-                    FileMediaStore::names_like(path) && !path.starts_with(&workspace)
+                    FileMediaStore::is_media_file(path) && !path.starts_with(&workspace)
                 });
             }
             if let Some(wanted) = wanted {
@@ -161,7 +161,7 @@ impl Retention {
                     .for_each(|folder| remove_older(folder, age, is_of_subagent));
             }
             if let Some(age) = age(prompt_days) {
-                remove_older(&prompts, age, FilePromptStore::names_like);
+                remove_older(&prompts, age, FilePromptStore::is_store_file);
             }
         });
         if let Err(error) = removing.await {

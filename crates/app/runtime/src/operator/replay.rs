@@ -45,7 +45,7 @@ struct NullOutbox;
 
 #[async_trait]
 impl Outbox for NullOutbox {
-    async fn put(&self, _: OutboundMessage) -> Result<(), OutboxError> {
+    async fn enqueue(&self, _: OutboundMessage) -> Result<(), OutboxError> {
         Err(OutboxError::Unreachable(
             "nothing is sent in a replay".to_owned(),
         ))
@@ -59,7 +59,7 @@ impl Spawner for NullOutbox {
             &SubagentSettings {
                 max_concurrent: 1,
                 max_unfinished: 0,
-                longest_chain: 0,
+                max_chain_length: 0,
             }
         }
     }

@@ -55,7 +55,7 @@ impl std::fmt::Debug for DirectOutbox {
 
 #[async_trait]
 impl Outbox for DirectOutbox {
-    async fn put(&self, message: OutboundMessage) -> Result<(), OutboxError> {
+    async fn enqueue(&self, message: OutboundMessage) -> Result<(), OutboxError> {
         if message.channel != self.channel || message.chat_id != self.chat {
             return Err(elsewhere(&message.channel));
         }

@@ -438,7 +438,7 @@ struct TerminalOutbox {
 
 #[async_trait]
 impl Outbox for TerminalOutbox {
-    async fn put(&self, message: OutboundMessage) -> Result<(), OutboxError> {
+    async fn enqueue(&self, message: OutboundMessage) -> Result<(), OutboxError> {
         if message.channel != self.channel {
             return Err(elsewhere(&message.channel));
         }

@@ -330,7 +330,7 @@ impl Disk for MemoryDisk {
         }
         let number = match (state.find(path), access) {
             (Ok(_), Access::New) => return Err(io::ErrorKind::AlreadyExists.into()),
-            (Ok(number), Access::DraftOf(_)) => {
+            (Ok(number), Access::ReplacementFor(_)) => {
                 let node = state.touch(number)?;
                 node.content.clear();
                 node.unsynced.push(Change::Truncated { length: 0 });
@@ -338,7 +338,7 @@ impl Disk for MemoryDisk {
             }
             (Ok(number), Access::Read | Access::Append) => number,
             (Err(missing), Access::Read) => return Err(missing),
-            (Err(_), Access::Append | Access::New | Access::DraftOf(_)) => {
+            (Err(_), Access::Append | Access::New | Access::ReplacementFor(_)) => {
                 state.make(path, false)?
             }
         };

@@ -67,7 +67,7 @@ impl CommandReply {
     /// Adds a follow-up that must not happen before the reply is stored and the command's message
     /// settled. It must not block.
     #[must_use]
-    pub fn followed_by(self, then: impl FnOnce() + Send + 'static) -> Self {
+    pub fn then(self, then: impl FnOnce() + Send + 'static) -> Self {
         Self {
             then: Some(Box::new(then)),
             ..self

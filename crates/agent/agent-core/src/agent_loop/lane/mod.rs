@@ -115,7 +115,7 @@ impl Lane {
     /// Waits with exponential backoff, because a turn that fails late has already called the model.
     async fn hold(&mut self, queued: Queued, stopped: &CancellationToken) {
         let first = if queued.begun {
-            self.shared.settings.full_pause
+            self.shared.settings.redelivery_delay
         } else {
             REDELIVERY_DELAY
         };
@@ -393,7 +393,7 @@ impl Lane {
         let told = self
             .shared
             .abort
-            .run_until_cancelled(judge.worth_telling(&message.content, &answer))
+            .run_until_cancelled(judge.filter(&message.content, &answer))
             .await?;
         Some(told)
     }
@@ -428,7 +428,7 @@ impl Lane {
     async fn give_up(&self, queued: &Queued) -> Handled {
         let text = format!(
             "I tried {} times to handle this message and failed each time, so I put it aside. The log says why.",
-            self.shared.settings.attempts
+            self.shared.settings.max_attempts
         );
         let message = &queued.delivery.message;
         let key = OutboundKey {

@@ -36,7 +36,7 @@ pub(super) struct BusNotifier {
 
 #[async_trait]
 impl Notifier for BusNotifier {
-    async fn tell(&self, notice: String) {
+    async fn notify(&self, notice: String) {
         let key = OutboundKey {
             turn: turn_of(&self.message),
             position: NOTICE_POSITION - 1,

@@ -88,7 +88,7 @@ fn heartbeat(chart: &mut FindingList, workspace: &Path) {
     let Ok(metadata) = std::fs::metadata(&path) else {
         return;
     };
-    if metadata.len() > nanobot_heartbeat::LONGEST_FILE {
+    if metadata.len() > nanobot_heartbeat::MAX_FILE_BYTES {
         let what = format!(
             "{}: is too long for a list of tasks and is not read",
             path.display()
@@ -170,10 +170,10 @@ fn unreadable_lines(path: &Path) -> std::io::Result<usize> {
 
 fn skills_of(chart: &mut FindingList, runtime: &Runtime) {
     let Ok(skills) = skills(runtime) else { return };
-    let found = skills.survey();
+    let found = skills.scan();
     let count = found.len();
     for skill in found {
-        if let Some(missing) = skill.unagreed() {
+        if let Some(missing) = skill.missing_consent_remark() {
             chart.warn(
                 "skills.consent",
                 format!("{}: {missing}", skill.location.display()),
