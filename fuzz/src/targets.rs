@@ -19,7 +19,7 @@ use nanobot_channel_slack::Mrkdwn;
 use nanobot_channel_telegram::TelegramHtml;
 use nanobot_channel_websocket::protocol::ClientFrame;
 use nanobot_cron::{Schedule, time_in, zone_named};
-use nanobot_extract::{Answer, MailText, PageRequest, Request, TextMode};
+use nanobot_extract::{ExtractRequest, ExtractResponse, MailText, PageRequest, TextMode};
 use nanobot_guard::{Resolver, UrlGuard};
 use nanobot_memory::{Reason, Version, VersionText};
 use nanobot_provider::{Fold, StreamEvent};
@@ -314,12 +314,14 @@ fn json(data: &[u8]) {
 
 /// Checks that the numbers of authors, references and files of a mail are bounded.
 fn mail(data: &[u8]) {
-    if let Ok(Answer::MailHeader(header)) =
-        nanobot_formats::read(Request::MailHeader(data.to_vec()))
+    if let Ok(ExtractResponse::MailHeader(header)) =
+        nanobot_formats::read(ExtractRequest::MailHeader(data.to_vec()))
     {
         assert!(header.from.len() <= 2, "{} authors", header.from.len());
     }
-    if let Ok(Answer::Mail(mail)) = nanobot_formats::read(Request::Mail(data.to_vec())) {
+    if let Ok(ExtractResponse::Mail(mail)) =
+        nanobot_formats::read(ExtractRequest::Mail(data.to_vec()))
+    {
         assert!(mail.files.len() <= MailText::MAX_FILES);
         assert!(!mail.text.contains('\r'), "{:?}", mail.text);
     }
@@ -381,7 +383,7 @@ fn page(data: &[u8]) {
         },
         body: body.to_vec(),
     };
-    drop(nanobot_formats::read(Request::Page(page)));
+    drop(nanobot_formats::read(ExtractRequest::Page(page)));
 }
 
 /// Checks that redaction is idempotent.

@@ -12,6 +12,7 @@ mod contracts;
 mod fuzz_regressions;
 #[path = "../../fuzz/src/targets.rs"]
 mod fuzz_targets;
+mod glossary;
 mod histories;
 mod hostile;
 mod layers;

@@ -27,7 +27,7 @@ pub(crate) async fn line(question: &str) -> io::Result<Option<String>> {
 /// Returns an error if the input cannot be read.
 pub(crate) async fn secret(question: &str) -> io::Result<Option<String>> {
     // Turn echo off before the question is shown, so that a quick answer is not echoed.
-    let _silence = Silence::begin();
+    let _silence = EchoOff::begin();
     output::note_piece(question);
     read().await
 }
@@ -55,10 +55,10 @@ pub(crate) fn is_person() -> bool {
 
 /// Turns the terminal's echo off until it is dropped.
 #[cfg(unix)]
-struct Silence(nix::sys::termios::Termios);
+struct EchoOff(nix::sys::termios::Termios);
 
 #[cfg(unix)]
-impl Silence {
+impl EchoOff {
     /// Returns `None` if the input is not a terminal.
     fn begin() -> Option<Self> {
         use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
@@ -72,7 +72,7 @@ impl Silence {
 }
 
 #[cfg(unix)]
-impl Drop for Silence {
+impl Drop for EchoOff {
     fn drop(&mut self) {
         use nix::sys::termios::{SetArg, tcsetattr};
         if let Err(error) = tcsetattr(io::stdin(), SetArg::TCSANOW, &self.0) {
@@ -85,10 +85,10 @@ impl Drop for Silence {
 
 /// On other systems echo stays on.
 #[cfg(not(unix))]
-struct Silence;
+struct EchoOff;
 
 #[cfg(not(unix))]
-impl Silence {
+impl EchoOff {
     fn begin() -> Option<Self> {
         None
     }

@@ -159,7 +159,7 @@ impl<'a> HistoryIndex<'a> {
             HistoryEvent::Sent { life, chat, text } => self.sent.push((*life, *chat, text)),
             HistoryEvent::Effect { life, token } => self.effects.push((*life, token)),
             HistoryEvent::Acknowledged { life, offset } => {
-                drop(self.acknowledged.insert(*life, *offset))
+                self.acknowledged.insert(*life, *offset);
             }
             HistoryEvent::Forked { life, copies } => self.forks.push((*life, copies)),
             HistoryEvent::Span { .. }
