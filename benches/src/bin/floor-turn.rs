@@ -20,7 +20,7 @@ fn main() -> Result<()> {
         .install_default()
         .is_err()
     {
-        anyhow::bail!("a crypto library was installed before");
+        anyhow::bail!("a cryptography provider was already installed");
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

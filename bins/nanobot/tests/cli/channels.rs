@@ -176,7 +176,7 @@ async fn the_status_is_true_through_outages_stalls_and_a_revoked_token() {
     assert_says(&gateway.health().await, &["200 OK", "\"running\""]);
     let log = home.read("logs/gateway.log");
     assert_eq!(
-        log.matches("the channel cannot run until somebody repairs this")
+        log.matches("the channel cannot run until this is fixed")
             .count(),
         1,
         "{log}"
@@ -248,7 +248,7 @@ async fn a_login_switches_a_channel_on_under_a_running_gateway() {
     home.write("config.json", "{\"channels\": {");
     until("it was read", async || {
         home.read("logs/gateway.log")
-            .contains("the changed configuration cannot be used")
+            .contains("the changed configuration is invalid")
     })
     .await;
     world.ask("still there?").await;
@@ -262,8 +262,7 @@ async fn a_login_switches_a_channel_on_under_a_running_gateway() {
     home.configure(&world.config(&json!({"telegram": world.section(&json!({"enabled": false}))})));
     is_said_to_be(&home, "telegram", "off", "").await;
     until("nobody polls", async || {
-        home.read("logs/gateway.log")
-            .contains("is not enabled any more")
+        home.read("logs/gateway.log").contains("no longer enabled")
     })
     .await;
     gateway.signal(Signal::SIGTERM);
@@ -568,7 +567,7 @@ async fn one_token_has_one_receiver() {
     let conflict = "degraded since";
     until("one of the two gives way", async || {
         let both = said().await + &elsewhere.run(&["channels", "status"]).await.stdout;
-        both.contains(conflict) && both.contains("somebody else receives with these credentials")
+        both.contains(conflict) && both.contains("another program receives with these credentials")
     })
     .await;
     for gateway in [second, third] {

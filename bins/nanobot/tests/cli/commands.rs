@@ -180,7 +180,7 @@ async fn a_gateway_obeys_in_every_channel_and_begins_again_when_asked() {
     assert!(
         texts
             .iter()
-            .any(|text| text.contains("only by somebody who talks to me alone")),
+            .any(|text| text.contains("/restart works in private chats only")),
         "{texts:?}"
     );
     let menu: Vec<Value> = telegram

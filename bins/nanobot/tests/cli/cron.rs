@@ -122,7 +122,7 @@ async fn who_sets_a_job_learns_its_time_where_it_is_meant_and_what_it_will_not_d
     );
     assert_says(
         &added.stderr,
-        &["Nobody is sent its answer", "No gateway runs now"],
+        &["Its answer is not sent", "No gateway runs now"],
     );
     assert!(!added.stderr.contains("It runs every"), "{}", added.stderr);
     let often = home
@@ -189,7 +189,7 @@ async fn jobs_that_cannot_run_are_shown_with_the_reason_and_can_be_paused() {
         &[
             "1 job cannot be read and will not run",
             "the job 'far away' cannot run: unknown timezone 'Mars/Base'",
-            "the job 'hourly': schedule.tz has no effect beside the kind 'every'",
+            "the job 'hourly': schedule.tz has no effect with the kind 'every'",
         ],
     );
     assert_eq!(home.run(&["cron", "resume", "0a1b2c3d"]).await.code, 1);

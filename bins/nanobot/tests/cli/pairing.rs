@@ -147,7 +147,7 @@ async fn a_stranger_is_let_in_by_a_code_and_kept_out_again() {
     .await;
     assert_says(
         &world.telegram.texts_in(GROUP)[0],
-        &["only with somebody who talks to me alone"],
+        &["/pairing works in private chats only"],
     );
     assert_says(
         &world.ask(&mallory, "/pairing").await,
@@ -155,7 +155,7 @@ async fn a_stranger_is_let_in_by_a_code_and_kept_out_again() {
     );
     assert_says(
         &world.ask(&mallory, "/pairing approve AAAA-AAAA").await,
-        &["Nobody waits with this code"],
+        &["Unknown code"],
     );
     assert_says(
         &world
@@ -186,7 +186,7 @@ async fn a_stranger_is_let_in_by_a_code_and_kept_out_again() {
     let (rest, ended) = gateway.end().await;
     assert_eq!(ended, Some(0), "{rest}");
     let log = world.home.read("logs/gateway.log");
-    assert_says(&log, &["somebody was not let in"]);
+    assert_says(&log, &["denied access"]);
     assert!(
         !log.contains(&first) && !log.contains(&second),
         "a code in the log: {log}"
@@ -351,7 +351,7 @@ async fn pairing_says_what_is_wrong_without_a_gateway() {
     let world = World::new(&json!({})).await;
     assert_eq!(
         world.run(&["pairing", "list"]).await,
-        "Nobody waits, and nobody was approved.\n"
+        "No one has an open code, and no one is approved.\n"
     );
     let empty: Value =
         serde_json::from_str(&world.run(&["pairing", "list", "--json"]).await).unwrap();
@@ -359,12 +359,9 @@ async fn pairing_says_what_is_wrong_without_a_gateway() {
     for (arguments, what) in [
         (
             ["pairing", "approve", "AAAA-AAAA"].as_slice(),
-            "nobody waits with this code",
+            "unknown code",
         ),
-        (
-            &["pairing", "deny", "nonsense"],
-            "nobody waits with this code",
-        ),
+        (&["pairing", "deny", "nonsense"], "unknown code"),
         (
             &["pairing", "revoke", "telegram", "-5"],
             "-5 on telegram was not approved",
@@ -379,6 +376,6 @@ async fn pairing_says_what_is_wrong_without_a_gateway() {
     assert_eq!(run.code, 1);
     assert_says(
         &run.stderr,
-        &["pairing.json is damaged and lets nobody in", "try:"],
+        &["pairing.json is damaged and lets no one in", "try:"],
     );
 }

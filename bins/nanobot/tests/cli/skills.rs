@@ -100,7 +100,7 @@ async fn all_skills_are_listed_with_what_is_not_well() {
     );
     assert_eq!(
         home.run(&["skills", "check", "memory"]).await.stdout,
-        "memory: fine; it stands in every prompt\n"
+        "memory: fine; it is in every prompt\n"
     );
 }
 
@@ -135,7 +135,7 @@ async fn a_skill_is_installed_with_consent_loses_its_place_when_it_changes_and_i
     );
     assert_eq!(
         home.run(&["skills", "check"]).await.stdout,
-        "receipts: fine; it stands in every prompt\n"
+        "receipts: fine; it is in every prompt\n"
     );
 
     home.write("workspace/skills/receipts/scripts/sort.py", "import os");
@@ -237,17 +237,14 @@ async fn a_skill_stands_in_every_prompt_only_while_it_is_what_was_agreed_to() {
     assert_eq!((agreed.code, agreed.stderr.as_str()), (0, ""));
     assert_says(
         &agreed.stdout,
-        &[
-            "receipts stands in every prompt",
-            "My Notes stands in every prompt",
-        ],
+        &["receipts is in every prompt", "My Notes is in every prompt"],
     );
     let after = ask("cli:3").await;
     assert_eq!(after.stdout, "I know how.\n");
     assert!(!after.stderr.contains("Warning: skill"), "{}", after.stderr);
     assert_says(
         &home.run(&["skills", "check", "receipts"]).await.stdout,
-        &["receipts: fine; it stands in every prompt"],
+        &["receipts: fine; it is in every prompt"],
     );
 
     home.write(
@@ -561,7 +558,7 @@ mod through_the_gateway {
         );
         assert_says(
             &home.read("logs/gateway.log"),
-            &["a sticker is not known", "nobody"],
+            &["unknown sticker", "nobody"],
         );
     }
 }

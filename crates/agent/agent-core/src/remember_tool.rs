@@ -42,7 +42,7 @@ pub struct RememberArguments {
 impl TypedTool for RememberTool {
     type Args = RememberArguments;
     const NAME: &'static str = "remember";
-    const DESCRIPTION: &'static str = "Keep a fact in the private memory of this conversation. It is told in no other chat with other people.";
+    const DESCRIPTION: &'static str = "Keep a fact in the private memory of this conversation. It is not shown in chats with other people.";
     // A fact that is already there is not added again.
     const EFFECT: Effect = Effect::Idempotent;
 

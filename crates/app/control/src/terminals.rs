@@ -123,7 +123,7 @@ impl Terminals {
         };
         let outcome = match self.tell(|watcher| watcher.chat == message.chat_id, &answer) {
             0 => SettleOutcome::Discard(
-                "nobody is at this terminal any more; the session holds what was said".to_owned(),
+                "this terminal is closed; the session contains the conversation".to_owned(),
             ),
             _ => SettleOutcome::Ack,
         };

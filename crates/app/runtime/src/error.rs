@@ -174,7 +174,7 @@ impl RuntimeError {
             Self::Silent { pid, .. } => Some(silent_remedy(*pid)),
             Self::Control(_) => Some("Look at the gateway's log, and ask again.".to_owned()),
             Self::Ledger(BusError::Unknown { .. } | BusError::Conflict { .. }) => {
-                Some("`nanobot inbox --all` lists every entry and how it stands.".to_owned())
+                Some("`nanobot inbox --all` lists every entry with its state.".to_owned())
             }
             Self::Ledger(_) => {
                 Some("Check the free space of the folder that holds state.db, and try again.".to_owned())

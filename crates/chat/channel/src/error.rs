@@ -19,7 +19,7 @@ pub enum ChannelError {
     Auth(String),
     /// Another program receives with the same credentials, and the platform serves only one at a
     /// time.
-    #[error("somebody else receives with these credentials: {0}")]
+    #[error("another program receives with these credentials: {0}")]
     Conflict(String),
     /// The platform's rate limit was exceeded.
     #[error("rate limited for {} ms", retry_after.as_millis())]

@@ -104,7 +104,7 @@ impl Doorkeeper {
         };
         if self.has_to_complain() {
             let error: &dyn std::error::Error = &*error;
-            tracing::error!(channel = %self.channel, error, "nobody is let in by pairing until its file can be used");
+            tracing::error!(channel = %self.channel, error, "pairing lets no one in until its file can be used");
         }
         AccessDecision::Denied
     }
@@ -117,7 +117,7 @@ impl Doorkeeper {
     fn decide(&self, sender: &SenderId, asked: Option<PairingReply>) -> AccessDecision {
         if asked == Some(PairingReply::Full) {
             if self.has_to_complain() {
-                tracing::warn!(channel = %self.channel, "too many strangers wait for approval; more are not told anything");
+                tracing::warn!(channel = %self.channel, "too many people wait for approval; others get no answer");
             }
         } else {
             self.has_complained.store(false, Ordering::Relaxed);
@@ -151,7 +151,7 @@ impl Doorkeeper {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         if strangers.len() < STRANGERS && strangers.insert(sender.clone()) {
-            tracing::info!(channel = %self.channel, %sender, %chat, "somebody was not let in");
+            tracing::info!(channel = %self.channel, %sender, %chat, "denied access");
         }
     }
 }

@@ -308,7 +308,7 @@ impl ChannelManager {
         running.cancel.cancel();
         let ended = async { tokio::join!(running.worker, running.receiver) };
         if tokio::time::timeout(END_WITHIN, ended).await.is_err() {
-            tracing::warn!(channel = %name, "the channel does not end; it is left behind");
+            tracing::warn!(channel = %name, "the channel did not end in time; abandoning it");
         }
     }
 

@@ -32,7 +32,7 @@ impl Orphans {
         let looking = async {
             loop {
                 if let Err(error) = self.look().await {
-                    tracing::warn!(%error, "cannot look for messages to channels that are not there");
+                    tracing::warn!(%error, "cannot list messages to missing channels");
                 }
                 tokio::time::sleep(EVERY).await;
             }

@@ -103,7 +103,7 @@ impl OutboundWorker {
                 }
             }
             Err(error) => {
-                tracing::warn!(channel = %self.name(), %error, "cannot see what waits from before the start");
+                tracing::warn!(channel = %self.name(), %error, "cannot read messages queued before the start");
             }
         }
     }
@@ -216,7 +216,7 @@ impl OutboundWorker {
         };
         let late = || ChannelError::Unavailable("it took too long".to_owned());
         if let Err(error) = shown.unwrap_or_else(|_| Err(late())) {
-            tracing::debug!(channel = %self.name(), %error, "something on the way was not shown");
+            tracing::debug!(channel = %self.name(), %error, "could not show progress");
         }
     }
 
@@ -296,7 +296,7 @@ impl OutboundWorker {
             Ok(Accepted::New) => self.waiting.follows(&delivery.message, key),
             Ok(Accepted::Duplicate) => {}
             Err(error) => {
-                tracing::error!(channel = %self.name(), %error, "a chat could not be told that a message did not arrive");
+                tracing::error!(channel = %self.name(), %error, "could not notify a chat of a failed message");
             }
         }
     }
@@ -338,7 +338,7 @@ impl OutboundWorker {
                 tracing::error!(%channel, %key, why, "a message could not be sent");
             }
             SettleOutcome::Uncertain(why) => {
-                tracing::error!(%channel, %key, why, "nobody knows whether a message was sent");
+                tracing::error!(%channel, %key, why, "a message may or may not have been sent");
             }
             _ => {}
         }
@@ -377,10 +377,10 @@ impl OutboundWorker {
                 }
                 let (channel, key) = (self.name(), &delivery.message.key);
                 let longest = if let ChannelError::Away(_) = error {
-                    tracing::debug!(%channel, %key, %error, "a message waits");
+                    tracing::debug!(%channel, %key, %error, "a message waits for an earlier one of its chat");
                     LONGEST_AWAY
                 } else {
-                    tracing::warn!(%channel, %key, %error, "a message will be sent again");
+                    tracing::warn!(%channel, %key, %error, "retrying a message later");
                     LONGEST_PAUSE
                 };
                 let pause =
@@ -398,7 +398,7 @@ impl OutboundWorker {
                     return self.end_uncertain(delivery, error.to_string()).await;
                 }
                 let (channel, key) = (self.name(), &delivery.message.key);
-                tracing::warn!(%channel, %key, %error, can_look, "a message that may have been sent is tried again");
+                tracing::warn!(%channel, %key, %error, can_look, "retrying a message that may have been sent");
                 // Left unsettled, it is redelivered in doubt.
                 self.waiting
                     .wait(&delivery.message, record, REDELIVERY_DELAY);

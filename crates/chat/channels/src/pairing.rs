@@ -28,12 +28,10 @@ const NAME: &str = "pairing.json";
 #[derive(Debug, thiserror::Error)]
 pub enum PairingError {
     /// No one was given this code, or it is no longer valid.
-    #[error(
-        "nobody waits with this code: it was mistyped, or is older than ten minutes, or used already"
-    )]
+    #[error("unknown code: it was mistyped, is older than ten minutes, or was used already")]
     UnknownCode,
     /// The file exists but cannot be parsed.
-    #[error("{} is damaged and lets nobody in", path.display())]
+    #[error("{} is damaged and lets no one in", path.display())]
     Damaged {
         /// Path of the file.
         path: PathBuf,
@@ -217,7 +215,7 @@ impl PairingStore {
     fn keep_aside(&self, error: &serde_json::Error) -> io::Result<()> {
         let aside = self.beside(&format!("damaged-{}", Utc::now().format("%Y%m%d%H%M%S%3f")));
         fs::rename(&self.path, &aside)?;
-        tracing::error!(aside = %aside.display(), %error, "the file of paired people was damaged; they have to be approved anew");
+        tracing::error!(aside = %aside.display(), %error, "the pairing file was damaged; people have to be approved again");
         Ok(())
     }
 

@@ -42,7 +42,7 @@ impl Replaceable {
         match remake() {
             Ok(channel) => *self.current.write().unwrap_or_else(PoisonError::into_inner) = channel,
             Err(error) => {
-                tracing::error!(channel = %self.name, %error, "the channel cannot be made anew");
+                tracing::error!(channel = %self.name, %error, "cannot rebuild the channel");
             }
         }
     }

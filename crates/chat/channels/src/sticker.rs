@@ -94,7 +94,7 @@ impl Stickers {
                         .and_then(|file| self.copied(&file, &mut copies)),
                 });
             if found.is_none() {
-                tracing::warn!(name, folder = %self.folder.display(), "a sticker is not known and stays as text");
+                tracing::warn!(name, folder = %self.folder.display(), "unknown sticker; sending its name as text");
             }
             found
         };

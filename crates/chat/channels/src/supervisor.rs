@@ -30,7 +30,7 @@ use crate::{ChannelSettings, pause};
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Maximum backoff before a restart.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
-/// Initial backoff after a conflict, where another program receives in this channel's place.
+/// Initial backoff after a conflict, where another program receives in place of this channel.
 const FIRST_CONFLICT_PAUSE: Duration = Duration::from_secs(30);
 const LONGEST_CONFLICT_PAUSE: Duration = Duration::from_mins(10);
 /// Time a channel must run without a new conflict before it counts as running.
@@ -163,7 +163,7 @@ impl Supervisor {
                     self.health.degraded(name, &why);
                 }
                 Err(error) => {
-                    tracing::debug!(channel = %name, %error, "whether another gateway receives is not known");
+                    tracing::debug!(channel = %name, %error, "cannot tell if another gateway receives");
                     return None;
                 }
             }
@@ -182,14 +182,14 @@ impl Supervisor {
             RunEnd::Cancelled => return None,
             RunEnd::Permanent { why } => {
                 if record.is_news(&why) {
-                    tracing::error!(channel = %name, why, "the channel cannot run until somebody repairs this; it is tried once an hour");
+                    tracing::error!(channel = %name, why, "the channel cannot run until this is fixed; retrying once an hour");
                 }
                 self.health.set(name, HealthState::Failed { why });
                 return Some(pause::growing(PERMANENT_PAUSE, PERMANENT_PAUSE, 0));
             }
             RunEnd::Conflict { why } => {
                 if record.is_news(&why) {
-                    tracing::warn!(channel = %name, why, "another program receives in this channel's place");
+                    tracing::warn!(channel = %name, why, "another program receives in place of this channel");
                 }
                 self.health.degraded(name, &why);
                 let pause = pause::growing(
@@ -208,7 +208,7 @@ impl Supervisor {
             RunEnd::Down { why, after } => (why, after),
         };
         if record.is_news(&why) {
-            tracing::warn!(channel = %name, why, "the channel is down and will be started again");
+            tracing::warn!(channel = %name, why, "the channel is down; restarting it");
         } else {
             tracing::debug!(channel = %name, why, tries = record.tries, "the channel is still down");
         }
@@ -253,7 +253,7 @@ impl Supervisor {
                 biased;
                 () = self.cancel.cancelled() => {
                     if !stopped(&mut task).await {
-                        tracing::warn!(channel = %name, "the channel did not stop in time and was ended");
+                        tracing::warn!(channel = %name, "the channel did not stop in time; aborted it");
                     }
                     break RunEnd::Cancelled;
                 }

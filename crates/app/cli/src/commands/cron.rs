@@ -186,7 +186,7 @@ fn job(
         channel,
     } = arguments;
     if message.trim().is_empty() {
-        let remedy = "Give --message what the assistant is told when the time comes.";
+        let remedy = "Give --message the instruction for the assistant.";
         let what = "the message is empty".to_owned();
         return Err(CommandFailure::Said {
             what,
@@ -251,7 +251,10 @@ fn hints(
     }
     let channel = job.payload.channel.as_deref().unwrap_or_default();
     if !job.payload.deliver {
-        hints.push("Nobody is sent its answer; `--deliver` with `--channel` and `--to` sends it to a chat.".to_owned());
+        hints.push(
+            "Its answer is not sent; `--deliver` with `--channel` and `--to` sends it to a chat."
+                .to_owned(),
+        );
     } else if channels.is_some_and(|known| {
         !known
             .iter()

@@ -123,7 +123,7 @@ fn as_json(pairings: &Pairings) -> Result<String, CommandFailure> {
 
 fn listed(pairings: &Pairings, now: DateTime<Utc>) -> String {
     if pairings.pending.is_empty() && pairings.approved.is_empty() {
-        return "Nobody waits, and nobody was approved.\n".to_owned();
+        return "No one has an open code, and no one is approved.\n".to_owned();
     }
     let mut text = String::new();
     for pending in &pairings.pending {

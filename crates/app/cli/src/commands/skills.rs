@@ -223,9 +223,9 @@ fn in_prompts(found: &SkillEntry) -> &'static str {
             "; it may stand in every prompt and does not while it is not available"
         }
         (SkillStatus::InUse(skill), Some(Consent::Listed)) if skill.always => {
-            "; it stands in every prompt, whatever its files say, because `skills.always` lists it"
+            "; it is in every prompt, whatever its files say, because `skills.always` lists it"
         }
-        (SkillStatus::InUse(skill), _) if skill.always => "; it stands in every prompt",
+        (SkillStatus::InUse(skill), _) if skill.always => "; it is in every prompt",
         _ => "",
     }
 }
@@ -237,7 +237,7 @@ fn agree_to(skills: &Skills, names: &[String], yes: bool) -> Result<(), CommandF
         names => names.to_vec(),
     };
     if asking.is_empty() {
-        output::line("There is nothing to agree to: every skill that stands in every prompt may.")?;
+        output::line("There is nothing to approve: all skills in every prompt are approved.")?;
     }
     for name in asking {
         let plan = skills.plan_consent(&name).map_err(|error| failed(&error))?;
@@ -289,7 +289,7 @@ fn record(skills: &Skills, plan: &ConsentPlan) -> Result<(), CommandFailure> {
     let now = chrono::Local::now().fixed_offset();
     skills.agree(plan, now).map_err(|error| failed(&error))?;
     output::line(&output::harmless(&format!(
-        "{} stands in every prompt, until its files change.",
+        "{} is in every prompt, until its files change.",
         plan.name
     )))?;
     Ok(())
@@ -368,7 +368,7 @@ fn agree(yes: bool, question: &str) -> Result<(), CommandFailure> {
     }
     if !output::is_interactive() {
         return Err(CommandFailure::new(
-            "nobody can be asked here, so nothing was changed",
+            "no one can be asked here, so nothing was changed",
             "Say --yes when you agree to what is listed above.",
         ));
     }

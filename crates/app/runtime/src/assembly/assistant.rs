@@ -266,7 +266,7 @@ impl Tools {
         let registry = Registry::watched(self.audit.clone());
         for tool in self.tools.iter().cloned().chain(more) {
             if let Err(error) = registry.register(tool) {
-                tracing::error!(%error, "a tool is left out");
+                tracing::error!(%error, "a tool is not available");
             }
         }
         Arc::new(registry)

@@ -56,9 +56,9 @@ impl AuditLog {
         let was_failing = self.is_failing.swap(failure.is_some(), Ordering::Relaxed);
         match failure {
             Some(error) if !was_failing => {
-                tracing::error!(error, "runs of tools are missing from the audit log");
+                tracing::error!(error, "tool runs are missing from the audit log");
             }
-            None if was_failing => tracing::info!("the audit log is written again"),
+            None if was_failing => tracing::info!("the audit log works again"),
             _ => {}
         }
     }

@@ -40,7 +40,7 @@ pub fn install_tls() {
         .install_default()
         .is_err()
     {
-        tracing::trace!("a crypto library was installed before");
+        tracing::trace!("a cryptography provider was already installed");
     }
 }
 

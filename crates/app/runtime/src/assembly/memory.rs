@@ -108,14 +108,10 @@ pub(crate) fn tools(config: &Config) -> Result<Vec<Arc<dyn Tool>>, RuntimeError>
 /// time.
 pub(crate) async fn tend(memory: &MarkdownStore) {
     match memory.tend(chrono::Local::now().date_naive()).await {
-        Ok(tended) => tracing::debug!(
-            tended.rolled_up,
-            tended.expired,
-            "old day notes were looked through"
-        ),
+        Ok(tended) => tracing::debug!(tended.rolled_up, tended.expired, "rolled up old day notes"),
         Err(error) => {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, "old day notes could not be put together");
+            tracing::warn!(error, "could not roll up old day notes");
         }
     }
 }

@@ -139,7 +139,7 @@ mod unix {
             Ok(false) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
-                tracing::debug!(path = %path.display(), %error, "a mode could not be tightened");
+                tracing::debug!(path = %path.display(), %error, "could not restrict the mode of a file");
             }
         }
     }

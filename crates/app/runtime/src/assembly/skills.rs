@@ -59,7 +59,7 @@ pub fn unagreed_skills(runtime: &Runtime) -> Vec<String> {
 pub(crate) fn lay_out(skills: &Skills) {
     if let Err(error) = skills.write_built_in() {
         let path = &skills.settings().built_in;
-        tracing::warn!(path = %path.display(), %error, "the built-in skills could not be written for file tools");
+        tracing::warn!(path = %path.display(), %error, "could not write the built-in skills for file tools");
     }
 }
 

@@ -61,7 +61,7 @@ impl TranscriptionConfig {
         let known = language.filter(is_language).cloned();
         if known.is_none() && language.is_some() {
             tracing::warn!(
-                "transcription.language has to be two or three small letters, such as `en`; it is left out"
+                "transcription.language has to be two or three lower-case letters, such as `en`; ignoring it"
             );
         }
         SpeechSettings {
@@ -95,7 +95,7 @@ pub(crate) fn transcriber(config: &Config) -> Result<Option<Arc<dyn Transcriber>
     match speech {
         Ok(speech) => Ok(Some(Arc::new(SpeechTranscriber(speech)))),
         Err(error) => {
-            tracing::warn!(error = %crate::error::chain(&error), "recordings are not written down");
+            tracing::warn!(error = %crate::error::chain(&error), "recordings are not transcribed");
             Ok(None)
         }
     }

@@ -65,13 +65,13 @@ impl ApprovalNotices {
         let (access, waited) = (self.access.clone(), self.waiting.clone());
         let read = match tokio::task::spawn_blocking(move || read(&access, &waited)).await {
             Ok(read) => read,
-            Err(error) => return tracing::error!(%error, "the file of paired people was not read"),
+            Err(error) => return tracing::error!(%error, "could not read the pairing file"),
         };
         let (approved, waiting) = match read {
             Ok(read) => read,
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                return tracing::warn!(error, "nobody can be told that they were let in");
+                return tracing::warn!(error, "could not announce approvals");
             }
         };
         self.waiting = waiting;
@@ -111,7 +111,7 @@ impl ApprovalNotices {
         match self.bus.publish_outbound(notice).await {
             Ok(_) => true,
             Err(error) => {
-                tracing::error!(%channel, %sender, %error, "somebody could not be told that they were let in");
+                tracing::error!(%channel, %sender, %error, "could not announce an approval");
                 false
             }
         }
@@ -123,13 +123,10 @@ impl ApprovalNotices {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(
-                    error,
-                    "it could not be noted that somebody was told that they were let in"
-                );
+                tracing::warn!(error, "could not record that an approval was announced");
             }
             Err(error) => {
-                tracing::error!(%error, "it was not noted that somebody was told that they were let in");
+                tracing::error!(%error, "could not record that an approval was announced");
             }
         }
     }

@@ -92,7 +92,7 @@ impl ChannelReload {
         };
         self.stamp = Some(stamp);
         if stamp.length == 0 {
-            tracing::warn!("the configuration file is empty; channels go on as they are");
+            tracing::warn!("the configuration file is empty; keeping the running channels");
             return;
         }
         match self.read() {
@@ -101,7 +101,7 @@ impl ChannelReload {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(
                     error,
-                    "the changed configuration cannot be used; channels go on as they are"
+                    "the changed configuration is invalid; keeping the running channels"
                 );
             }
         }
@@ -126,7 +126,7 @@ impl ChannelReload {
             .cloned()
             .collect();
         for name in gone {
-            tracing::info!(channel = %name, "the channel is not enabled any more and is stopped");
+            tracing::info!(channel = %name, "stopping a channel that is no longer enabled");
             self.channels.remove(&name);
             manager.remove(&name).await;
         }
@@ -144,17 +144,17 @@ impl ChannelReload {
                         is_news
                     });
                     if is_news {
-                        tracing::info!(channel = %name, "the channel's settings were changed");
+                        tracing::info!(channel = %name, "the channel's settings changed");
                     }
                     continue;
                 }
                 (Some((_, Err(before))), Err(why)) if before == why => {}
                 (_, Ok(fresh)) => {
-                    tracing::info!(channel = %name, "the channel is started with the configuration of now");
+                    tracing::info!(channel = %name, "starting the channel with the changed configuration");
                     manager.put(&fresh.managed).await;
                 }
                 (_, Err(why)) => {
-                    tracing::error!(channel = %name, why, "the channel cannot be used with the configuration of now");
+                    tracing::error!(channel = %name, why, "the channel cannot use the changed configuration");
                     manager.refuse(&name, why.clone()).await;
                 }
             }

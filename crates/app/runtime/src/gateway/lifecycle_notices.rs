@@ -152,7 +152,7 @@ impl OutageNotices {
             let notice =
                 OutboundMessage::in_reply_to(&place, key, OutboundKind::Notice, text.to_owned());
             if let Err(error) = self.bus.publish_outbound(notice).await {
-                tracing::error!(channel = %down, %error, "nobody could be told that the channel is down");
+                tracing::error!(channel = %down, %error, "could not announce that the channel is down");
             }
         }
     }

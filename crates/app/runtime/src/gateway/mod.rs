@@ -112,7 +112,7 @@ impl Gateway {
         let database =
             StateDb::open_for(&config.paths().state_db, ledger_survives(config)?).await?;
         if let Some(aside) = database.moved_aside() {
-            tracing::warn!(aside = %aside.display(), "the state database was damaged and has been moved aside");
+            tracing::warn!(aside = %aside.display(), "moved the damaged state database aside");
         }
         let bus = SqliteBus::open(database).await?;
         let outbox: Arc<dyn Outbox> = Arc::new(Arc::new(bus.clone()) as Arc<dyn Bus>);
@@ -320,11 +320,11 @@ impl Gateway {
         end.cancel();
         serving
             .await
-            .unwrap_or_else(|error| tracing::error!(%error, "the health endpoint ended badly"));
+            .unwrap_or_else(|error| tracing::error!(%error, "the health endpoint failed"));
         tasks.close();
         let ending = async { tokio::join!(observation.finish(), tasks.wait()) };
         if tokio::time::timeout(END_GRACE, ending).await.is_err() {
-            tracing::warn!("something does not end; it is left behind");
+            tracing::warn!("a task did not end in time; abandoning it");
         }
         self.bus.close().await;
         outcome?;
@@ -344,7 +344,7 @@ async fn listen(path: &Path) -> Option<ControlServer> {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(
                 error,
-                "other commands cannot reach this gateway: there is no socket"
+                "no control socket: other commands cannot reach this gateway"
             );
             None
         }
@@ -360,7 +360,7 @@ async fn prepare(
     match server?.prepare(parts, closing).await {
         Ok(control) => Some(control),
         Err(error) => {
-            tracing::error!(%error, "other commands cannot talk to this gateway");
+            tracing::error!(%error, "the control socket failed: other commands cannot reach this gateway");
             None
         }
     }

@@ -15,7 +15,7 @@ use nanobot_types::{ChatKind, CommandInfo, InboundMessage};
 use crate::RuntimeError;
 use crate::assembly::access::{HomeAccess, Revoked};
 
-const USAGE: &str = "/pairing lists who waits and who was approved; /pairing approve CODE lets somebody in; \
+const USAGE: &str = "/pairing lists who waits and who was approved; /pairing approve CODE approves a person; \
                      /pairing deny CODE does not; /pairing revoke ID takes it back.";
 
 const FAILED: &str = "That went wrong; the log says why.";
@@ -24,7 +24,7 @@ const FAILED: &str = "That went wrong; the log says why.";
 pub(crate) const INFO: CommandInfo = CommandInfo {
     name: "pairing",
     aliases: &[],
-    about: "Let somebody in who was given a code",
+    about: "Approve a person by their code",
     usage: "[list|approve CODE|deny CODE|revoke ID]",
 };
 
@@ -55,7 +55,7 @@ impl Command for PairingCommand {
 
 fn answer(access: &HomeAccess, message: &InboundMessage, arguments: &str) -> String {
     if message.chat != Some(ChatKind::Direct) {
-        return "I speak about that only with somebody who talks to me alone. Send me /pairing there.".to_owned();
+        return "/pairing works in private chats only. Send it to me there.".to_owned();
     }
     // The terminal belongs to the owner of the home.
     let only = (message.channel.as_str() != TERMINAL_CHANNEL).then_some(&message.channel);
@@ -72,8 +72,8 @@ fn answer(access: &HomeAccess, message: &InboundMessage, arguments: &str) -> Str
     match act(access, only, arguments) {
         Ok(answer) => answer,
         Err(RuntimeError::Pairing(PairingError::UnknownCode)) => {
-            "Nobody waits with this code: it was mistyped, or is older than ten minutes, or used already. \
-             /pairing lists those who wait."
+            "Unknown code: it was mistyped, is older than ten minutes, or was used already. \
+             /pairing lists the open codes."
                 .to_owned()
         }
         Err(error) => failed(&error),
@@ -98,7 +98,7 @@ fn act(
         ([] | ["list"], _) => listed(&store.list(now)?, only),
         (["approve", code @ ..], _) if !code.is_empty() => {
             let person = store.approve(&code.concat(), only, now)?;
-            tracing::info!(channel = %person.channel, sender = %person.sender, "somebody was approved in a chat");
+            tracing::info!(channel = %person.channel, sender = %person.sender, "approved a person in a chat");
             let (channel, sender) = (&person.channel, literal(person.sender.as_str()));
             match access.is_let_in(&person, true) {
                 Ok(Some(false)) => format!(
@@ -126,7 +126,7 @@ fn revoke(access: &HomeAccess, channel: &ChannelName, id: &str) -> Result<String
         channel: channel.clone(),
         sender: id.into(),
     })?;
-    tracing::info!(%channel, sender = id, ?revoked, "an approval was to be taken back in a chat");
+    tracing::info!(%channel, sender = id, ?revoked, "a chat asked to revoke an approval");
     let id = literal(id);
     Ok(match revoked {
         Revoked::Done => format!("{id} is not let in on {channel} any more."),

@@ -68,7 +68,7 @@ impl Command for Restart {
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
         if context.message.chat != Some(ChatKind::Direct) {
-            return Ok("I can be restarted only by somebody who talks to me alone. Send me /restart there.".into());
+            return Ok("/restart works in private chats only. Send it to me there.".into());
         }
         // A waiting terminal notices the restart by itself.
         if let Some(note) = self
@@ -77,7 +77,7 @@ impl Command for Restart {
             .filter(|_| context.message.channel.as_str() != TERMINAL_CHANNEL)
             && let Err(error) = leave(note, context.message).await
         {
-            tracing::warn!(%error, note = %note.display(), "nobody will be told that the restart is done");
+            tracing::warn!(%error, note = %note.display(), "could not note who requested the restart; its end will not be announced");
         }
         let wanted = self.wanted.clone();
         Ok(CommandReply::from(RESTARTING).then(move || wanted.cancel()))
@@ -109,7 +109,7 @@ pub(crate) async fn tell(data_dir: &Path, bus: &dyn Bus) {
             .map_err(|error| error.to_string()),
         // A power cut may have truncated the note; it is of no use any more.
         Err(error) => {
-            tracing::warn!(%error, "who asked for the restart cannot be told any more");
+            tracing::warn!(%error, "could not announce the end of the restart");
             Ok(())
         }
     };
@@ -120,7 +120,10 @@ pub(crate) async fn tell(data_dir: &Path, bus: &dyn Bus) {
         Err(error) => Err(error),
     };
     if let Err(error) = removed {
-        tracing::error!(error, "who asked for the restart is told at the next start");
+        tracing::error!(
+            error,
+            "could not announce the end of the restart; retrying at the next start"
+        );
     }
 }
 

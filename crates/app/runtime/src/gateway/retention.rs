@@ -101,7 +101,7 @@ impl Retention {
             Ok(entries) if entries.len() < LOOKED_AT => entries,
             Ok(_) => return None,
             Err(error) => {
-                tracing::warn!(%error, "attachments that were sent could not be looked for");
+                tracing::warn!(%error, "could not list sent attachments");
                 return None;
             }
         };
@@ -126,8 +126,8 @@ impl Retention {
         } = self.settings;
         if let Some(age) = age(ledger_days) {
             match self.bus.prune(age).await {
-                Ok(entries) => tracing::debug!(entries, "old ledger entries were forgotten"),
-                Err(error) => tracing::warn!(%error, "old ledger entries could not be forgotten"),
+                Ok(entries) => tracing::debug!(entries, "removed old ledger entries"),
+                Err(error) => tracing::warn!(%error, "could not remove old ledger entries"),
             }
         }
         let (media, logs, workspace) = (
@@ -165,7 +165,7 @@ impl Retention {
             }
         });
         if let Err(error) = removing.await {
-            tracing::error!(%error, "looking for old files ended badly");
+            tracing::error!(%error, "the search for old files panicked");
         }
     }
 }
@@ -185,7 +185,7 @@ fn remove_sent(outbox: &Path, wanted: &HashSet<PathBuf>) {
             && is_empty()
             && let Err(error) = std::fs::remove_dir(&folder)
         {
-            tracing::debug!(folder = %folder.display(), %error, "an empty folder stays");
+            tracing::debug!(folder = %folder.display(), %error, "could not remove an empty folder");
         }
     }
 }
@@ -227,14 +227,14 @@ fn remove_older(root: &Path, age: Duration, is_ours: impl Fn(&Path) -> bool) {
         match std::fs::remove_file(path) {
             Ok(()) => removed = removed.saturating_add(1),
             Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "an old file could not be removed");
+                tracing::warn!(path = %path.display(), %error, "could not remove an old file");
             }
         }
     });
     if let Err(error) = walked {
-        tracing::warn!(folder = %root.display(), %error, "old files could not be looked for");
+        tracing::warn!(folder = %root.display(), %error, "could not list old files");
     }
-    tracing::debug!(folder = %root.display(), removed, "old files were removed");
+    tracing::debug!(folder = %root.display(), removed, "removed old files");
 }
 
 /// Returns the total size of the regular files below a folder, in bytes; unreadable ones count as
@@ -245,7 +245,7 @@ pub(crate) fn size_of(root: &Path) -> u64 {
         bytes = bytes.saturating_add(metadata.len());
     });
     if let Err(error) = walked {
-        tracing::debug!(folder = %root.display(), %error, "a folder could not be measured");
+        tracing::debug!(folder = %root.display(), %error, "could not measure a folder");
     }
     bytes
 }

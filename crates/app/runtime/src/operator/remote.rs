@@ -59,7 +59,7 @@ pub(crate) async fn connect_sharing_workspace(
         .workspace()
         .is_ok_and(|workspace| workspace == client.about().workspace);
     if !shares_workspace {
-        tracing::debug!("the gateway has another workspace: working on the files");
+        tracing::debug!("the gateway uses another workspace: working on the files directly");
     }
     Ok(shares_workspace.then_some(client))
 }

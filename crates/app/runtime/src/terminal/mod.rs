@@ -348,7 +348,7 @@ impl Terminal {
             Err(error) => {
                 tracing::error!(
                     error = &error as &dyn std::error::Error,
-                    "the assistant cannot begin again"
+                    "cannot restart the assistant"
                 );
                 let text = format!("I cannot begin again: {error}.");
                 TerminalEvent::Reply {
@@ -381,7 +381,7 @@ impl TerminalPeer {
         let Self::Own(own) = self else { return };
         own.cancel.cancel();
         if let Err(error) = own.running.await {
-            tracing::error!(%error, "the assistant ended badly");
+            tracing::error!(%error, "the assistant failed");
         }
         own.observation.finish().await;
     }
@@ -420,7 +420,7 @@ impl LocalAssistant {
             if delivery.is_durable()
                 && let Err(error) = delivery.settle(SettleOutcome::Ack).await
             {
-                tracing::error!(%error, "a shown reply could not be settled");
+                tracing::error!(%error, "could not settle a reply that was shown");
             }
             if delivery.message.chat_id == self.chat {
                 return Some(delivery.message.into());

@@ -39,7 +39,7 @@ pub(super) fn begin(
                 }
             };
             if tokio::time::timeout(PATIENCE, found).await.is_err() {
-                tracing::warn!("the gateway did not come back in time");
+                tracing::warn!("the gateway did not return in time");
             }
         }
         Terminal::start(&runtime, options).await

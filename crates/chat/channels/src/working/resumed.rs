@@ -26,7 +26,7 @@ impl WorkKeeper {
             Ok(open) if open.is_empty() => return,
             Ok(open) => open,
             Err(error) => {
-                return tracing::warn!(channel = %self.channel.name(), %error, "cannot see which turns go on");
+                return tracing::warn!(channel = %self.channel.name(), %error, "cannot list resumed turns");
             }
         };
         for message in &open {

@@ -368,7 +368,7 @@ async fn what_only_a_person_can_repair_is_said_once_and_tried_once_an_hour() {
         said(
             &log,
             "channel=revoked",
-            "the channel cannot run until somebody repairs this"
+            "the channel cannot run until this is fixed"
         ),
         1
     );
@@ -384,7 +384,7 @@ async fn another_receiver_is_said_once_and_given_way() {
     })
     .named("rival");
     let manager = supervise(vec![channel.managed()]);
-    let why = "somebody else receives with these credentials: a second poller";
+    let why = "another program receives with these credentials: a second poller";
     while channel.runs().len() < 20 {
         sleep(Duration::from_secs(1)).await;
         assert!(

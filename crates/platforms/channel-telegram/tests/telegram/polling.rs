@@ -166,7 +166,8 @@ async fn a_second_poller_is_named() {
     let (_, error) = Running::at(fake, &json!({})).end().await;
     let advice =
         "stop the other program that polls with this token, or give one of the two its own bot";
-    let expected = format!("somebody else receives with these credentials: {advice} ({conflict})");
+    let expected =
+        format!("another program receives with these credentials: {advice} ({conflict})");
     assert_eq!(error.to_string(), expected);
     assert_eq!(error.recovery(), SendRecovery::Retry { after: None });
 }

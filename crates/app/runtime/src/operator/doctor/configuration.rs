@@ -59,7 +59,7 @@ pub(super) fn examine(chart: &mut FindingList, config: &Config) {
         }
     }
     for key in secrets::too_short(config) {
-        let remedy = "Use a longer secret, if the service behind it takes one.";
+        let remedy = "Use a longer secret, if the service accepts one.";
         chart.warn("config.short-secrets", secrets::short_warning(&key), remedy);
     }
     if data_dir(config).is_dir() {

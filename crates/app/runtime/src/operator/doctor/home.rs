@@ -192,7 +192,7 @@ fn jobs(chart: &mut FindingList, config: &Config) {
                 chart.warn(
                     "cron.keys",
                     format!(
-                        "the job '{}': schedule.{key} has no effect beside the kind '{}'",
+                        "the job '{}': schedule.{key} has no effect with the kind '{}'",
                         job.name, job.schedule.kind
                     ),
                     format!("Take it out of {path}, or change the kind."),
@@ -228,7 +228,7 @@ fn pairings(chart: &mut FindingList, home: &Path) {
         Err(error) => chart.fault(
             "access.paired",
             chain(&error),
-            "Until the file can be read, nobody who was paired may talk. Correct or remove it, and pair anew.",
+            "Until the file can be read, paired people have no access. Correct or remove it, and pair again.",
         ),
     }
 }

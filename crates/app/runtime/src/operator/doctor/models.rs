@@ -30,7 +30,11 @@ pub(super) async fn examine(chart: &mut FindingList, runtime: &Runtime) {
         ModelSource::Nobody { why } => {
             let remedy = "Put a key into providers.<name>.apiKey, or start a local server such as Ollama; \
                 `nanobot agent --demo` needs neither.";
-            return chart.fault("model.usable", format!("nobody can answer: {why}"), remedy);
+            return chart.fault(
+                "model.usable",
+                format!("no model can answer: {why}"),
+                remedy,
+            );
         }
         ModelSource::Demo { .. } => {
             let remedy = Some("Set agents.defaults.model and a key for a real one.".to_owned());
