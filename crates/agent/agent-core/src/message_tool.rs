@@ -11,7 +11,7 @@ use nanobot_redact::Secrets;
 use nanobot_tool::{ToolContext, ToolError, TypedTool};
 use nanobot_types::{
     Button, ChannelName, ChatId, DeliveryContext, Effect, HEARTBEAT_SESSION, Map, MediaRef,
-    OutboundKey, OutboundKind, OutboundMessage, SessionKey,
+    OutboundKey, OutboundKind, OutboundMessage, OutboundSlot, SessionKey,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -246,10 +246,7 @@ impl TypedTool for MessageTool {
         };
         let (attachments, copies) = (media.len(), media.clone());
         let message = OutboundMessage {
-            key: OutboundKey {
-                turn: context.trace.clone(),
-                position: context.position,
-            },
+            key: OutboundKey::new(context.trace.clone(), OutboundSlot::Tool(context.position)),
             channel: channel.clone(),
             chat_id: chat_id.clone(),
             content: self.secrets.hide(&arguments.content).into_owned(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nanobot_bus::{BusError, Ledger, LedgerEntry, LedgerFilter, Queue};
-use nanobot_types::{ChannelName, ChatId, TraceId};
+use nanobot_types::{ChannelName, ChatId, OutboundSlot, TraceId};
 use tokio::io::{ReadHalf, WriteHalf};
 
 use crate::frame::ANSWER_LIMIT;
@@ -345,7 +345,8 @@ impl ControlConversation {
     pub async fn next(&mut self) -> Result<ConversationEvent, ControlError> {
         match self.line.next().await? {
             ControlResponse::Event { position, event } => {
-                let is_answer = position == 0 && matches!(event, TerminalEvent::Reply { .. });
+                let is_answer = position == OutboundSlot::Reply.position()
+                    && matches!(event, TerminalEvent::Reply { .. });
                 Ok(ConversationEvent::Event { event, is_answer })
             }
             ControlResponse::TurnFinished => Ok(ConversationEvent::TurnFinished),

@@ -12,7 +12,7 @@ use std::time::Duration;
 use nanobot_bus::{BusError, LedgerEntry};
 use nanobot_types::{
     ChannelName, ChatId, InboundMessage, MessageId, OutboundKey, OutboundKind, OutboundMessage,
-    TraceId,
+    OutboundSlot, TraceId,
 };
 use tokio::io::AsyncWrite;
 use tokio::sync::mpsc;
@@ -199,10 +199,7 @@ impl PeerConnection {
             channel,
             ..InboundMessage::text("", "", "", "")
         };
-        let key = OutboundKey {
-            turn: TraceId::from(format!("test {}", Uuid::new_v4())),
-            position: 0,
-        };
+        let key = OutboundKey::new(format!("test {}", Uuid::new_v4()), OutboundSlot::Reply);
         let message = OutboundMessage::in_reply_to(&place, key, OutboundKind::Notice, text);
         channels::send_and_watch(&*parts.bus, &*parts.ledger, message).await
     }

@@ -18,6 +18,7 @@ mod ids;
 pub mod json;
 mod message;
 mod response;
+mod slot;
 mod tool;
 mod transcript;
 
@@ -36,6 +37,7 @@ pub use message::{
     OutboundKey, OutboundKind, OutboundMessage,
 };
 pub use response::{FinishReason, LlmResponse, Usage};
+pub use slot::{NoticeKind, OutboundSlot};
 pub use tool::{Effect, Severity, ToolResult, ToolSource, ToolSpec, WholeText};
 pub use transcript::{INTERRUPTED_RESULT, RepairedTranscript, Transcript};
 

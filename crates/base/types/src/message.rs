@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChannelName, ChatId, JobId, Map, MessageId, SenderId, SessionKey, StreamId, Timestamp, TraceId,
+    ChannelName, ChatId, JobId, Map, MessageId, OutboundSlot, SenderId, SessionKey, StreamId,
+    Timestamp, TraceId,
 };
 
 /// A file or URL attached to a message.
@@ -160,6 +161,14 @@ impl InboundMessage {
             .as_ref()
             .map(|id| MessageId::from(format!("{}/{id}", place())))
     }
+
+    /// Returns the id of the turn that this message begins. It is the same after a restart if the
+    /// message has an id.
+    #[must_use]
+    pub fn turn_id(&self) -> TraceId {
+        self.journal_id()
+            .map_or_else(|| TraceId::from("unnamed"), |id| TraceId::from(id.as_str()))
+    }
 }
 
 /// Idempotency key of an outbound message: publishing it again under the same key changes nothing.
@@ -167,8 +176,24 @@ impl InboundMessage {
 pub struct OutboundKey {
     /// The turn that produced the message.
     pub turn: TraceId,
-    /// Its position among the messages of that turn.
+    /// The position of its [`OutboundSlot`] among the messages of that turn.
     pub position: u32,
+}
+
+impl OutboundKey {
+    /// Creates the key of the message in a slot of a turn.
+    pub fn new(turn: impl Into<TraceId>, slot: OutboundSlot) -> Self {
+        Self {
+            turn: turn.into(),
+            position: slot.position(),
+        }
+    }
+
+    /// `true` for the reply of the turn, `false` for everything that it sends in addition.
+    #[must_use]
+    pub fn is_reply(&self) -> bool {
+        self.position == OutboundSlot::Reply.position()
+    }
 }
 
 impl std::fmt::Display for OutboundKey {
@@ -308,6 +333,7 @@ mod tests {
     fn a_journal_id_is_unique_over_chats() {
         let mut message = InboundMessage::text("telegram", "7", "1", "hi");
         assert_eq!(message.journal_id(), None);
+        assert_eq!(message.turn_id(), TraceId::from("unnamed"));
         message.id = Some("42".into());
         assert_eq!(message.journal_id(), Some(MessageId::from("telegram/1/42")));
         message.chat_id = "!a/b:c".into();
@@ -315,5 +341,15 @@ mod tests {
             message.journal_id(),
             Some(MessageId::from("telegram/!a%2Fb:c/42"))
         );
+        assert_eq!(message.turn_id(), TraceId::from("telegram/!a%2Fb:c/42"));
+    }
+
+    #[test]
+    fn a_key_keeps_its_spelling() {
+        let key = OutboundKey::new("t", OutboundSlot::TurnEnd);
+        assert_eq!(key.to_string(), "t/4294967295");
+        let json = r#"{"turn":"t","position":4294967295}"#;
+        assert_eq!(serde_json::to_string(&key).unwrap(), json);
+        assert!(!key.is_reply() && OutboundKey::new("t", OutboundSlot::Reply).is_reply());
     }
 }

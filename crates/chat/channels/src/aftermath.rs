@@ -6,7 +6,7 @@
 //! about notices.
 
 use nanobot_channel::{
-    Block, ChannelError, OutboundKey, OutboundKind, OutboundMessage, OutboundPart,
+    Block, ChannelError, OutboundKey, OutboundKind, OutboundMessage, OutboundPart, OutboundSlot,
 };
 
 /// Room for the mark in a part, in the units of any measure. It takes at most half of a limit.
@@ -44,10 +44,7 @@ pub(crate) fn notice(message: &OutboundMessage, news: News<'_>) -> OutboundMessa
         (News::Empty, _) => "My last message had nothing in it to show.".to_owned(),
     };
     OutboundMessage {
-        key: OutboundKey {
-            turn: format!("about {}", message.key).into(),
-            position: 0,
-        },
+        key: OutboundKey::new(format!("about {}", message.key), OutboundSlot::Reply),
         channel: message.channel.clone(),
         chat_id: message.chat_id.clone(),
         content: text,
@@ -130,10 +127,7 @@ mod tests {
                 "我不确定上一条消息是否已送达。发送 /pending 可查看。",
             ),
         ] {
-            let key = OutboundKey {
-                turn: "about turn/2".into(),
-                position: 0,
-            };
+            let key = OutboundKey::new("about turn/2", OutboundSlot::Reply);
             let expected = OutboundMessage {
                 key,
                 kind: OutboundKind::Notice,

@@ -343,8 +343,8 @@ impl OutboundWorker {
             _ => {}
         }
         let message = &delivery.message;
-        // Messages that a tool sends during the turn have later positions.
-        if message.kind == OutboundKind::Final && message.key.position == 0 {
+        // Messages that a tool sends during the turn have other slots.
+        if message.kind == OutboundKind::Final && message.key.is_reply() {
             self.working.end(message);
         }
         self.waiting.settled(message);

@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use nanobot_bus::Bus;
 use nanobot_channel::{
-    Channel, ChatId, DeliveryContext, InboundMessage, OutboundKey, OutboundKind, OutboundMessage,
-    TraceId,
+    Channel, ChatId, DeliveryContext, InboundMessage, NoticeKind, OutboundKey, OutboundKind,
+    OutboundMessage, OutboundSlot, TraceId,
 };
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -33,8 +33,8 @@ const CHATS: usize = 64;
 const TURNS: usize = 64;
 /// Silence after which a turn counts as over.
 const LONGEST_SILENCE: Duration = Duration::from_mins(10);
-/// Outbound position of our own notices: a turn itself never uses it.
-const NOTICE_POSITION: u32 = u32::MAX / 2;
+/// Slot of the notices that a turn is still at work.
+const SLOT: OutboundSlot = OutboundSlot::Notice(NoticeKind::Working);
 /// Interval between checks of the setting while notices are switched off.
 const LOOK_AGAIN: Duration = Duration::from_mins(1);
 
@@ -43,13 +43,6 @@ type ChatThread = (ChatId, Option<String>);
 
 fn place(chat: &ChatId, delivery: &DeliveryContext) -> ChatThread {
     (chat.clone(), delivery.thread.clone())
-}
-
-/// Returns the turn of a message.
-fn turn_of(message: &InboundMessage) -> TraceId {
-    message
-        .journal_id()
-        .map_or_else(|| TraceId::from("unnamed"), |id| TraceId::from(id.as_str()))
 }
 
 /// The work in progress for one chat.
@@ -98,7 +91,7 @@ impl WorkKeeper {
 
     /// Starts the turn of an accepted message.
     pub(crate) fn begin(&self, message: &InboundMessage) {
-        let turn = turn_of(message);
+        let turn = message.turn_id();
         let place = place(&message.chat_id, &message.delivery);
         let token = self.cancel.child_token();
         {
@@ -119,10 +112,7 @@ impl WorkKeeper {
             };
             shown.insert(place.clone(), work);
         }
-        let key = OutboundKey {
-            turn,
-            position: NOTICE_POSITION,
-        };
+        let key = OutboundKey::new(turn, SLOT);
         let notice =
             OutboundMessage::in_reply_to(message, key, OutboundKind::Progress, String::new());
         let keeper = self.clone();
@@ -164,7 +154,7 @@ impl WorkKeeper {
 
     /// Records a message of a turn; `seen` is `true` if the message is shown.
     pub(crate) fn saw(&self, message: &OutboundMessage, seen: bool) {
-        if message.key.position == NOTICE_POSITION {
+        if message.key.position == SLOT.position() {
             return;
         }
         let place = place(&message.chat_id, &message.delivery);
@@ -237,14 +227,7 @@ impl WorkKeeper {
             let said = self.shown().get_mut(place).and_then(|work| {
                 let turn = work.turns.first()?.clone();
                 let (kind, content) = work.life.say();
-                Some((
-                    OutboundKey {
-                        turn,
-                        position: NOTICE_POSITION,
-                    },
-                    kind,
-                    content,
-                ))
+                Some((OutboundKey::new(turn, SLOT), kind, content))
             });
             let Some((key, kind, content)) = said else {
                 return;

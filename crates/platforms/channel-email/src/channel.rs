@@ -5,8 +5,8 @@ use std::sync::Arc;
 use lettre::message::Mailbox as Sender;
 use nanobot_channel::{
     Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryGuarantee, Format,
-    InboundMessage, KeyDiscovery, Measure, MessageId, Notes, OutboundKey, OutboundKind,
-    OutboundMessage, OutboundPart, Probe, Sent, TextStyle, async_trait,
+    InboundMessage, KeyDiscovery, Measure, MessageId, Notes, OutboundKey, OutboundKind, OutboundMessage,
+    OutboundPart, OutboundSlot, Probe, Sent, TextStyle, async_trait,
 };
 use nanobot_extract::Extract;
 
@@ -75,10 +75,7 @@ impl EmailChannel {
             "notice-{:032x}",
             fingerprint(&format!("{:?}{text}", envelope.ids))
         );
-        let key = OutboundKey {
-            turn: turn.into(),
-            position: 0,
-        };
+        let key = OutboundKey::new(turn, OutboundSlot::Reply);
         let message =
             OutboundMessage::in_reply_to(&inbound, key, OutboundKind::Notice, text.to_owned());
         let html = text

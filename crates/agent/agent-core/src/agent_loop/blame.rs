@@ -9,7 +9,7 @@ use nanobot_types::InboundMessage;
 use tokio::sync::SemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
-use super::pump::{LoopState, turn_of};
+use super::shared::LoopState;
 use crate::StepLog;
 use crate::evidence::{TurnStep, TurnSteps};
 
@@ -20,7 +20,7 @@ pub(super) struct AdmittedMessage<'a>(Option<SemaphorePermit<'a>>);
 impl LoopState {
     /// Returns the step notes of the turn that a message begins.
     pub(super) fn steps_of(&self, message: &InboundMessage) -> TurnSteps {
-        TurnSteps::of(self.evidence.as_ref(), &turn_of(message))
+        TurnSteps::of(self.evidence.as_ref(), &message.turn_id())
     }
 
     fn evidence(&self) -> Option<&Arc<StepLog>> {
@@ -38,7 +38,7 @@ impl LoopState {
         &self,
         delivery: &Delivery<InboundMessage>,
     ) -> Result<u32, BusError> {
-        let turn = turn_of(&delivery.message);
+        let turn = delivery.message.turn_id();
         let Some(evidence) = self
             .evidence
             .as_ref()
@@ -61,7 +61,7 @@ impl LoopState {
         let Some(evidence) = &self.evidence else {
             return Some(AdmittedMessage(None));
         };
-        let turn = turn_of(message);
+        let turn = message.turn_id();
         tokio::select! {
             biased;
             () = self.closing.cancelled() => None,
@@ -99,7 +99,7 @@ impl LoopState {
     /// Notes that an attempt to handle a message is over.
     pub(super) fn step_over(&self, message: &InboundMessage) {
         if let Some(evidence) = &self.evidence {
-            evidence.over(&turn_of(message));
+            evidence.over(&message.turn_id());
         }
     }
 }

@@ -11,6 +11,7 @@ mod judge;
 mod lane;
 mod line;
 mod pump;
+mod shared;
 mod subagent;
 
 use std::time::Duration;

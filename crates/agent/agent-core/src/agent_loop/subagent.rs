@@ -13,7 +13,7 @@ use nanobot_session::TurnOutcome;
 use nanobot_types::InboundMessage;
 use tokio_util::sync::CancellationToken;
 
-use super::pump::LoopState;
+use super::shared::LoopState;
 use crate::AgentError;
 use crate::error::chain;
 use crate::subagent::{SubagentEnd, SubagentTask, Subagents, reported_by};

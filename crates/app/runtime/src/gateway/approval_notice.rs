@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use nanobot_bus::Bus;
 use nanobot_channels::{Asker, Person, Untold};
-use nanobot_types::{InboundMessage, OutboundKey, OutboundKind, OutboundMessage, TraceId};
+use nanobot_types::{
+    InboundMessage, OutboundKey, OutboundKind, OutboundMessage, OutboundSlot, TraceId,
+};
 use nanobot_watch::FileWatch;
 use tokio_util::sync::CancellationToken;
 
@@ -105,7 +107,7 @@ impl ApprovalNotices {
             "pairing of {sender} on {channel} {:.0}",
             asker.at * 1000.0
         ));
-        let key = OutboundKey { turn, position: 0 };
+        let key = OutboundKey::new(turn, OutboundSlot::Reply);
         let notice =
             OutboundMessage::in_reply_to(&place, key, OutboundKind::Notice, TEXT.to_owned());
         match self.bus.publish_outbound(notice).await {

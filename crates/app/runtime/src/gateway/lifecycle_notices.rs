@@ -12,7 +12,9 @@ use std::time::Duration;
 use nanobot_bus::{Bus, LONGEST_DELAY};
 use nanobot_channel::ChannelName;
 use nanobot_channels::{Health, HealthMap, HealthState};
-use nanobot_types::{InboundMessage, OutboundKey, OutboundKind, OutboundMessage, TraceId};
+use nanobot_types::{
+    InboundMessage, NoticeKind, OutboundKey, OutboundKind, OutboundMessage, OutboundSlot, TraceId,
+};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -93,7 +95,8 @@ impl OutageNotices {
                 let minutes = outage.began.elapsed().as_secs() / 60;
                 let text =
                     format!("The channel {channel} receives again, after {minutes} minutes.");
-                self.tell(&channel, now, &outage, 1, &text).await;
+                self.tell(&channel, now, &outage, NoticeKind::OutageEnded, &text)
+                    .await;
             }
         }
         for (channel, state) in now {
@@ -113,21 +116,23 @@ impl OutageNotices {
                     "The channel {channel} has not been well for {} minutes: {why}",
                     patience.as_secs() / 60
                 );
-                self.tell(channel, now, outage, 0, &text).await;
+                self.tell(channel, now, outage, NoticeKind::OutageBegan, &text)
+                    .await;
             }
         }
     }
 
-    /// Sends a notice to every configured chat that another channel reaches.
+    /// Sends a notice to every configured chat that another channel reaches. `kind` makes the kind
+    /// of the notice from the index of the chat.
     async fn tell(
         &self,
         down: &ChannelName,
         now: &HealthMap,
         outage: &Outage,
-        step: u32,
+        kind: fn(u32) -> NoticeKind,
         text: &str,
     ) {
-        for (chat, position) in self.settings.tell.iter().zip((0..).step_by(2)) {
+        for (chat, index) in self.settings.tell.iter().zip(0..) {
             let Some((channel, chat)) = chat.split_once(':') else {
                 tracing::warn!(
                     chat,
@@ -145,10 +150,7 @@ impl OutageNotices {
                 ..InboundMessage::text("", "", "", "")
             };
             let turn = TraceId::from(format!("outage of {down} {}", outage.name));
-            let key = OutboundKey {
-                turn,
-                position: position + step,
-            };
+            let key = OutboundKey::new(turn, OutboundSlot::Notice(kind(index)));
             let notice =
                 OutboundMessage::in_reply_to(&place, key, OutboundKind::Notice, text.to_owned());
             if let Err(error) = self.bus.publish_outbound(notice).await {

@@ -14,7 +14,8 @@ use nanobot_agent_core::{AgentError, Command, CommandContext, CommandReply, Comm
 use nanobot_bus::Bus;
 use nanobot_control::TERMINAL_CHANNEL;
 use nanobot_types::{
-    ChatKind, CommandInfo, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, TraceId,
+    ChatKind, CommandInfo, InboundMessage, OutboundKey, OutboundKind, OutboundMessage,
+    OutboundSlot, TraceId,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -88,8 +89,7 @@ async fn leave(note: &Path, asked: &InboundMessage) -> io::Result<()> {
     let turn = asked
         .journal_id()
         .map_or_else(|| TraceId::from("restart"), |id| TraceId::from(id.as_str()));
-    // After the answer, which is at position 0.
-    let key = OutboundKey { turn, position: 1 };
+    let key = OutboundKey::new(turn, OutboundSlot::Confirmation);
     let told = OutboundMessage::in_reply_to(asked, key, OutboundKind::Final, RESTARTED.to_owned());
     tokio::fs::write(note, serde_json::to_vec(&told)?).await
 }

@@ -6,7 +6,7 @@ use nanobot_bus::LedgerEntry;
 use nanobot_channel::{Channel, ChannelError, ChannelName, ChatId, OutboundPart};
 use nanobot_control::ControlClient;
 use nanobot_text::{RenderedPart, render};
-use nanobot_types::{InboundMessage, OutboundKey, OutboundKind, OutboundMessage};
+use nanobot_types::{InboundMessage, OutboundKey, OutboundKind, OutboundMessage, OutboundSlot};
 
 use super::channel_status::ask;
 use crate::assembly::channels::{ConfiguredChannel, wanted};
@@ -110,10 +110,10 @@ async fn send(channel: &dyn Channel, chat: &ChatId) -> Result<(), ChannelError> 
         chat_id: chat.clone(),
         ..InboundMessage::text(channel.name().clone(), "", "", "")
     };
-    let key = OutboundKey {
-        turn: format!("test {}", uuid::Uuid::new_v4()).into(),
-        position: 0,
-    };
+    let key = OutboundKey::new(
+        format!("test {}", uuid::Uuid::new_v4()),
+        OutboundSlot::Reply,
+    );
     let message = Arc::new(OutboundMessage::in_reply_to(
         &place,
         key,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use nanobot_bus::{BusError, Ledger, LedgerFilter, Queue};
 use nanobot_channel::{InboundMessage, Origin, TraceId};
 
-use super::{ChatThread, TURNS, WorkKeeper, place, turn_of};
+use super::{ChatThread, TURNS, WorkKeeper, place};
 
 /// Maximum number of open messages read.
 const OPEN: usize = TURNS * 8;
@@ -32,9 +32,12 @@ impl WorkKeeper {
         for message in &open {
             self.begin(message);
         }
-        let turns = open
-            .iter()
-            .map(|message| (place(&message.chat_id, &message.delivery), turn_of(message)));
+        let turns = open.iter().map(|message| {
+            (
+                place(&message.chat_id, &message.delivery),
+                message.turn_id(),
+            )
+        });
         let (keeper, turns) = (self.clone(), turns.collect());
         self.tasks.spawn(async move {
             keeper
@@ -65,7 +68,7 @@ impl WorkKeeper {
             let Ok(open) = self.open(ledger).await else {
                 continue;
             };
-            let open: BTreeSet<TraceId> = open.iter().map(turn_of).collect();
+            let open: BTreeSet<TraceId> = open.iter().map(InboundMessage::turn_id).collect();
             turns.retain(|(place, turn)| {
                 if !open.contains(turn) {
                     self.end_turn(place, turn);

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::CommandTable;
 use crate::Agent;
-use crate::agent_loop::pump::LoopState;
+use crate::agent_loop::shared::LoopState;
 
 /// A command invocation and the assistant that runs it.
 #[derive(Debug)]

@@ -4,7 +4,7 @@
 //! so do all messages after it. No later message can therefore overtake it, whenever the fault
 //! clears.
 
-mod handle;
+pub(super) mod handle;
 mod steering;
 mod telling;
 
@@ -18,17 +18,18 @@ use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use nanobot_bus::{BusError, REDELIVERY_DELAY, SettleOutcome};
 use nanobot_session::TurnOutcome;
-use nanobot_types::{InboundMessage, OutboundKey, OutboundKind, OutboundMessage, SessionKey};
+use nanobot_types::{
+    InboundMessage, NoticeKind, OutboundKey, OutboundKind, OutboundMessage, OutboundSlot,
+    SessionKey,
+};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use handle::{LaneHandle, LaneRefusal, Queued};
-
-use self::handle::LaneState;
+use self::handle::{LaneHandle, LaneState, Queued};
 use self::steering::{LaneSteering, entry_of, facts_of};
-use self::telling::{BusNotifier, BusObserver, is_heartbeat, is_silent};
-use super::commands::{Command, CommandTiming, Parsed};
-use super::pump::{LoopState, NOTICE_POSITION, turn_of};
+use self::telling::{BusObserver, BusNotifier, is_heartbeat, is_silent};
+use super::commands::{Command, Parsed, CommandTiming};
+use super::shared::LoopState;
 use crate::error::chain;
 use crate::subagent::{is_note, reported_by};
 use crate::{AgentError, TurnReport, TurnRequest};
@@ -231,7 +232,7 @@ impl Lane {
         let request = TurnRequest {
             facts: facts_of(message, &self.session),
             entry: entry_of(&shared.agent, message).await,
-            trace: turn_of(message),
+            trace: message.turn_id(),
             observer: Arc::new(BusObserver {
                 shared: shared.clone(),
                 message: message.clone(),
@@ -266,7 +267,7 @@ impl Lane {
         let noted = self
             .shared
             .agent
-            .conclude(&facts, entry, turn_of(message), TurnOutcome::Stopped, None)
+            .conclude(&facts, entry, message.turn_id(), TurnOutcome::Stopped, None)
             .await;
         match noted {
             Ok(_) => {
@@ -325,10 +326,7 @@ impl Lane {
             && let Some(stream) = report.stream.clone()
             && !is_silent(message)
         {
-            let key = OutboundKey {
-                turn: report.trace.clone(),
-                position: 0,
-            };
+            let key = OutboundKey::new(report.trace.clone(), OutboundSlot::Reply);
             let kind = OutboundKind::Withdrawn { stream };
             self.shared.bus.offer(OutboundMessage::in_reply_to(
                 message,
@@ -349,10 +347,7 @@ impl Lane {
             said => said,
         };
         if let Some(text) = told {
-            let key = OutboundKey {
-                turn: report.trace,
-                position: 0,
-            };
+            let key = OutboundKey::new(report.trace, OutboundSlot::Reply);
             let kind = match report.ended {
                 TurnOutcome::Failed | TurnOutcome::Limited => OutboundKind::Notice,
                 TurnOutcome::Replied | TurnOutcome::Suppressed | TurnOutcome::Stopped => {
@@ -408,10 +403,10 @@ impl Lane {
         let text = format!(
             "I cannot record our conversation right now ({why}). I keep your message and try again."
         );
-        let key = OutboundKey {
-            turn: turn_of(message),
-            position: NOTICE_POSITION,
-        };
+        let key = OutboundKey::new(
+            message.turn_id(),
+            OutboundSlot::Notice(NoticeKind::Unrecorded),
+        );
         // The ledger accepts a key once, so the person gets this notice once, however often the
         // message is retried.
         let notice = OutboundMessage::in_reply_to(message, key, OutboundKind::Notice, text.clone());
@@ -431,10 +426,7 @@ impl Lane {
             self.shared.settings.max_attempts
         );
         let message = &queued.delivery.message;
-        let key = OutboundKey {
-            turn: turn_of(message),
-            position: 0,
-        };
+        let key = OutboundKey::new(message.turn_id(), OutboundSlot::Reply);
         let reply = OutboundMessage::in_reply_to(message, key, OutboundKind::Notice, text);
         if let Err(error) = self.shared.bus.publish_outbound(reply).await {
             tracing::error!(%error, session = %self.session, "could not store a notice");

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nanobot_types::{
-    HEARTBEAT_SESSION, InboundMessage, Origin, OutboundKey, OutboundKind, OutboundMessage,
-    SessionKey,
+    HEARTBEAT_SESSION, InboundMessage, NoticeKind, Origin, OutboundKey, OutboundKind,
+    OutboundMessage, OutboundSlot, SessionKey,
 };
 
-use crate::agent_loop::pump::{LoopState, NOTICE_POSITION, turn_of};
-use crate::{Notifier, Observer, Signal};
+use crate::agent_loop::shared::LoopState;
+use crate::{Observer, Signal, Notifier};
 
 /// Returns `true` if nothing about a message is sent to a person: a job with `deliver: false`, or a
 /// heartbeat without a target chat.
@@ -37,10 +37,10 @@ pub(super) struct BusNotifier {
 #[async_trait]
 impl Notifier for BusNotifier {
     async fn notify(&self, notice: String) {
-        let key = OutboundKey {
-            turn: turn_of(&self.message),
-            position: NOTICE_POSITION - 1,
-        };
+        let key = OutboundKey::new(
+            self.message.turn_id(),
+            OutboundSlot::Notice(NoticeKind::Memory),
+        );
         let notice = OutboundMessage::in_reply_to(&self.message, key, OutboundKind::Notice, notice);
         if let Err(error) = self.shared.bus.publish_outbound(notice).await {
             tracing::error!(%error, "could not store a notice");
@@ -72,10 +72,7 @@ impl Observer for BusObserver {
             Signal::Notice(text) => (OutboundKind::Progress, text),
             Signal::ToolHint(text) => (OutboundKind::ToolHint, text),
         };
-        let key = OutboundKey {
-            turn: turn_of(&self.message),
-            position: 0,
-        };
+        let key = OutboundKey::new(self.message.turn_id(), OutboundSlot::Reply);
         let mut offered = OutboundMessage::in_reply_to(&self.message, key, kind, text);
         offered.completes = repeated;
         self.shared.bus.offer(offered);

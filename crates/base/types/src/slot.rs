@@ -1,0 +1,83 @@
+//! Slots of a turn's outbound messages, from which their idempotency keys are made.
+//!
+//! Decision: the slots are named here, and [`OutboundSlot::position`] is the only function that
+//! yields their numbers. The numbers are part of the keys in ledgers, so they never change. Slots
+//! may share a number if no turn uses two of them durably.
+
+/// Slot of an outbound message among the messages of its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OutboundSlot {
+    /// The reply, the streams that precede it, and the only message of a turn that no person
+    /// began.
+    Reply,
+    /// The message that a tool call sends, by the position of the call in its turn, from 1.
+    Tool(u32),
+    /// The confirmation that follows the reply to a command. A command calls no tools.
+    Confirmation,
+    /// A notice from the program itself.
+    Notice(NoticeKind),
+    /// The end of the turn, after everything that it can publish.
+    TurnEnd,
+}
+
+/// Kind of a notice that has a slot of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NoticeKind {
+    /// The turn is still at work. Lossy.
+    Working,
+    /// Memory could not be written or summarised.
+    Memory,
+    /// The message waits because its lane is full. Lossy.
+    Waiting,
+    /// The turn could not be recorded, and its message is kept.
+    Unrecorded,
+    /// A channel is down, for the configured chat of this index.
+    OutageBegan(u32),
+    /// A channel works again, for the configured chat of this index.
+    OutageEnded(u32),
+}
+
+impl OutboundSlot {
+    /// Returns the position of the slot in [`OutboundKey`](crate::OutboundKey).
+    #[must_use]
+    pub const fn position(self) -> u32 {
+        match self {
+            Self::Reply => 0,
+            Self::Tool(call) => call,
+            Self::Confirmation => 1,
+            Self::Notice(NoticeKind::OutageBegan(chat)) => chat.saturating_mul(2),
+            Self::Notice(NoticeKind::OutageEnded(chat)) => chat.saturating_mul(2).saturating_add(1),
+            Self::Notice(NoticeKind::Working) => u32::MAX / 2,
+            Self::Notice(NoticeKind::Memory) => u32::MAX - 1,
+            Self::Notice(NoticeKind::Waiting | NoticeKind::Unrecorded) | Self::TurnEnd => u32::MAX,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_in_ledgers_never_change() {
+        use NoticeKind as Kind;
+        let positions = [
+            (OutboundSlot::Reply, 0),
+            (OutboundSlot::Tool(1), 1),
+            (OutboundSlot::Tool(7), 7),
+            (OutboundSlot::Confirmation, 1),
+            (OutboundSlot::Notice(Kind::OutageBegan(0)), 0),
+            (OutboundSlot::Notice(Kind::OutageEnded(0)), 1),
+            (OutboundSlot::Notice(Kind::OutageBegan(3)), 6),
+            (OutboundSlot::Notice(Kind::OutageEnded(3)), 7),
+            (OutboundSlot::Notice(Kind::Working), 2_147_483_647),
+            (OutboundSlot::Notice(Kind::Memory), 4_294_967_294),
+            (OutboundSlot::Notice(Kind::Waiting), 4_294_967_295),
+            (OutboundSlot::Notice(Kind::Unrecorded), 4_294_967_295),
+            (OutboundSlot::TurnEnd, 4_294_967_295),
+        ];
+        for (slot, position) in positions {
+            assert_eq!(slot.position(), position, "{slot:?}");
+        }
+    }
+}
