@@ -10,8 +10,8 @@ use nanobot_guard::{PathPolicy, ResolvedPath};
 use nanobot_redact::Secrets;
 use nanobot_tool::{ToolContext, ToolError, TypedTool};
 use nanobot_types::{
-    Button, ChannelName, ChatId, DeliveryContext, Effect, HEARTBEAT_SESSION, Map, MediaRef,
-    OutboundKey, OutboundKind, OutboundMessage, OutboundSlot, SessionKey,
+    Button, ChannelName, ChatAddress, ChatId, Effect, Map, MediaRef, OutboundKey, OutboundKind,
+    OutboundMessage, OutboundSlot, SessionKey, SessionKind,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -217,7 +217,7 @@ impl TypedTool for MessageTool {
             given(arguments.channel).map_or_else(|| context.channel.clone(), ChannelName::from);
         let chat_id =
             given(arguments.chat_id).map_or_else(|| context.chat_id.clone(), ChatId::from);
-        if context.session.as_str() == HEARTBEAT_SESSION {
+        if context.session.kind() == SessionKind::Heartbeat {
             return Err(
                 "A heartbeat cannot send messages: answer with what the user should know".into(),
             );
@@ -245,21 +245,17 @@ impl TypedTool for MessageTool {
             }
         };
         let (attachments, copies) = (media.len(), media.clone());
+        let mut address = ChatAddress::new(channel.clone(), chat_id.clone());
+        if here {
+            address.delivery = context.delivery.clone();
+        }
+        let key = OutboundKey::new(context.trace.clone(), OutboundSlot::Tool(context.position));
+        let content = self.secrets.hide(&arguments.content).into_owned();
         let message = OutboundMessage {
-            key: OutboundKey::new(context.trace.clone(), OutboundSlot::Tool(context.position)),
-            channel: channel.clone(),
-            chat_id: chat_id.clone(),
-            content: self.secrets.hide(&arguments.content).into_owned(),
             media,
             metadata,
-            delivery: if here {
-                context.delivery.clone()
-            } else {
-                DeliveryContext::default()
-            },
-            kind: OutboundKind::Final,
-            completes: None,
             buttons: self.rows(arguments.buttons),
+            ..OutboundMessage::to(address, key, OutboundKind::Final, content)
         };
         if let Err(error) = self.outbox.enqueue(message).await {
             // On any other error the store may hold the message after all, so the copies stay.

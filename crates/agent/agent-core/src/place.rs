@@ -7,10 +7,7 @@
 //! message has been answered.
 
 use nanobot_session::{Entry, ReadFrom, Seq, SessionStore};
-use nanobot_types::{
-    ChannelName, ChatId, ChatKind, DeliveryContext, InboundMessage, Map, Origin, SessionKey,
-};
-use serde::{Deserialize, Serialize};
+use nanobot_types::{ChatAddress, DeliveryContext, InboundMessage, Map, Origin, SessionKey};
 
 use crate::engine::TurnFacts;
 
@@ -19,55 +16,26 @@ const PLACE: &str = "_place";
 /// Separator between chat and topic in session keys of the Python program.
 const TOPIC: &str = ":topic:";
 
-/// The location of a session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SessionLocation {
-    /// The channel instance.
-    pub channel: ChannelName,
-    /// The chat.
-    pub chat_id: ChatId,
-    /// The thread in the chat, without a message to quote.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub delivery: DeliveryContext,
-    /// The kind of chat, if the channel reported it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub chat: Option<ChatKind>,
+/// Returns the location from the metadata of a session, or else from its key. Returns `None` if the
+/// key names no chat.
+#[must_use]
+pub fn address_of(session: &SessionKey, metadata: &Map) -> Option<ChatAddress> {
+    kept(metadata).or_else(|| named_by(session))
 }
 
-fn is_default(delivery: &DeliveryContext) -> bool {
-    *delivery == DeliveryContext::default()
+fn named_by(session: &SessionKey) -> Option<ChatAddress> {
+    let (channel, rest) = session.as_str().split_once(':')?;
+    let (chat, thread) = match rest.split_once(TOPIC) {
+        Some((chat, thread)) => (chat, Some(thread.to_owned())),
+        None => (rest, None),
+    };
+    let mut address = ChatAddress::new(channel, chat);
+    address.delivery.thread = thread;
+    let is_named = !channel.is_empty() && !chat.is_empty();
+    is_named.then_some(address)
 }
 
-impl SessionLocation {
-    /// Returns the location from the metadata of a session, or else from its key. Returns `None` if
-    /// the key names no chat.
-    #[must_use]
-    pub fn of(session: &SessionKey, metadata: &Map) -> Option<Self> {
-        kept(metadata).or_else(|| Self::named_by(session))
-    }
-
-    fn named_by(session: &SessionKey) -> Option<Self> {
-        let (channel, rest) = session.as_str().split_once(':')?;
-        let (chat, thread) = match rest.split_once(TOPIC) {
-            Some((chat, thread)) => (chat, Some(thread.to_owned())),
-            None => (rest, None),
-        };
-        let delivery = DeliveryContext {
-            thread,
-            ..DeliveryContext::default()
-        };
-        let is_named = !channel.is_empty() && !chat.is_empty();
-        is_named.then(|| Self {
-            channel: channel.into(),
-            chat_id: chat.into(),
-            delivery,
-            chat: None,
-        })
-    }
-}
-
-fn kept(metadata: &Map) -> Option<SessionLocation> {
+fn kept(metadata: &Map) -> Option<ChatAddress> {
     metadata
         .get(PLACE)
         .and_then(|value| serde_json::from_value(value.clone()).ok())
@@ -80,7 +48,7 @@ pub(crate) fn moved(metadata: &Map, facts: &TurnFacts) -> Option<Entry> {
         return None;
     }
     let before = kept(metadata);
-    let now = SessionLocation {
+    let now = ChatAddress {
         channel: facts.channel.clone(),
         chat_id: facts.chat_id.clone(),
         delivery: DeliveryContext {
@@ -91,11 +59,7 @@ pub(crate) fn moved(metadata: &Map, facts: &TurnFacts) -> Option<Entry> {
             .chat
             .or_else(|| before.as_ref().and_then(|before| before.chat)),
     };
-    if before
-        .or_else(|| SessionLocation::named_by(&facts.session))
-        .as_ref()
-        == Some(&now)
-    {
+    if before.or_else(|| named_by(&facts.session)).as_ref() == Some(&now) {
         return None;
     }
     let written = serde_json::to_value(now).ok()?;
@@ -117,7 +81,7 @@ pub(crate) async fn find(sessions: &dyn SessionStore, message: &mut InboundMessa
     // Reads the metadata only.
     match sessions.read(&session, ReadFrom::Seq(Seq(u64::MAX))).await {
         Ok(view) => {
-            let place = SessionLocation::of(&session, &view.metadata);
+            let place = address_of(&session, &view.metadata);
             if let Some(place) = place.filter(|place| place.chat_id == message.chat_id) {
                 message.delivery = place.delivery;
             }
@@ -128,6 +92,7 @@ pub(crate) async fn find(sessions: &dyn SessionStore, message: &mut InboundMessa
 
 #[cfg(test)]
 mod tests {
+    use nanobot_types::ChatKind;
     use serde_json::json;
 
     use super::*;
@@ -196,8 +161,8 @@ mod tests {
             );
             metadata.extend(changes.unwrap_or_default());
         }
-        let place = SessionLocation::of(&"t:-1:x".into(), &metadata);
-        let expected = SessionLocation {
+        let place = address_of(&"t:-1:x".into(), &metadata);
+        let expected = ChatAddress {
             channel: "t".into(),
             chat_id: "-1".into(),
             delivery: DeliveryContext::default(),
@@ -209,8 +174,7 @@ mod tests {
     #[test]
     fn a_key_names_a_chat_and_a_topic() {
         let place = |key: &str| {
-            SessionLocation::of(&key.into(), &Map::new())
-                .map(|place| (place.chat_id, place.delivery.thread))
+            address_of(&key.into(), &Map::new()).map(|place| (place.chat_id, place.delivery.thread))
         };
         assert_eq!(
             place("t:-100:topic:7"),

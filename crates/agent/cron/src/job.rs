@@ -4,7 +4,7 @@
 //! kept. A job that cannot be parsed stays in the file unchanged and does not run.
 
 use chrono::{DateTime, Utc};
-use nanobot_types::{DeliveryContext, JobId, Map, MessageId};
+use nanobot_types::{DeliveryContext, DeliveryWish, JobId, Map, MessageId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -90,6 +90,18 @@ pub struct Payload {
     /// Unknown keys.
     #[serde(flatten)]
     pub extra: Map,
+}
+
+impl Payload {
+    /// Returns the wish that the message of a run carries.
+    #[must_use]
+    pub fn wish(&self) -> DeliveryWish {
+        if self.deliver {
+            DeliveryWish::Send
+        } else {
+            DeliveryWish::Silent
+        }
+    }
 }
 
 impl Default for Payload {

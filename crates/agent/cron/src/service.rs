@@ -15,7 +15,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use nanobot_bus::{Bus, BusError, Claims, EventFeed};
-use nanobot_types::{Event, InboundMessage, JobId, MessageId, Origin, SessionKey};
+use nanobot_types::{
+    ChatAddress, Event, InboundMessage, JobId, MessageId, Origin, SessionKey, SessionKind,
+};
 use nanobot_watch::FileWatch;
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
@@ -33,8 +35,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Interval between checks for the end of runs, in case no event reports it. Also the delay before
 /// a failed step is retried.
 const LOOK_WHILE_RUNNING: Duration = Duration::from_secs(5);
-/// Prefix of the sessions of jobs.
-const SESSIONS: &str = "cron:";
 
 /// The parts of the `cron` configuration that apply to running jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -253,7 +253,12 @@ impl CronService {
                 let Some(message) = &running.message else {
                     continue;
                 };
-                if let Some(outcome) = self.parts.runs.ended(&session_of(&job.id), message).await {
+                if let Some(outcome) = self
+                    .parts
+                    .runs
+                    .ended(&SessionKey::of_job(&job.id), message)
+                    .await
+                {
                     ended.push(FinishedRun {
                         job: job.id.clone(),
                         at_ms: running.at_ms,
@@ -319,7 +324,7 @@ impl CronService {
 async fn run_ended(events: &mut broadcast::Receiver<Event>) {
     loop {
         match events.recv().await {
-            Ok(Event::MessageSettled { session }) if session.as_str().starts_with(SESSIONS) => {
+            Ok(Event::MessageSettled { session }) if session.kind() == SessionKind::Job => {
                 return;
             }
             Ok(_) => {}
@@ -421,29 +426,27 @@ fn finish(jobs: &mut Jobs, end: FinishedRun, now: DateTime<Utc>) {
     }
 }
 
-/// Returns the session of a job.
-fn session_of(job: &JobId) -> SessionKey {
-    SessionKey::from(format!("{SESSIONS}{job}"))
-}
-
 fn message_of(job: &Job, at: i64, now: DateTime<Utc>) -> InboundMessage {
     let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-    let channel = given(&job.payload.channel).unwrap_or_else(|| "cli".to_owned());
-    let chat = given(&job.payload.to).unwrap_or_else(|| "direct".to_owned());
+    let mut address = ChatAddress::terminal();
+    if let Some(channel) = given(&job.payload.channel) {
+        address.channel = channel.into();
+    }
+    if let Some(chat) = given(&job.payload.to) {
+        address.chat_id = chat.into();
+    }
+    address.delivery = job.payload.delivery.clone().unwrap_or_default();
     let content = format!(
         "[Scheduled task]\nThe time of the task '{}' has come. Do now what it says; do not schedule it again.\n\n{}",
         job.name, job.payload.message
     );
-    let mut message = InboundMessage::text(channel, "cron", chat, content);
+    let mut message = InboundMessage::at(address, "cron", content);
     message.id = Some(format!("cron-{}-{at}", job.id).into());
     message.timestamp = now.fixed_offset();
-    message.session_key_override = Some(session_of(&job.id));
+    message.session_key_override = Some(SessionKey::of_job(&job.id));
     message.origin = Origin::Cron {
         job: job.id.clone(),
     };
-    if !job.payload.deliver {
-        message.metadata.insert("deliver".to_owned(), false.into());
-    }
-    message.delivery = job.payload.delivery.clone().unwrap_or_default();
+    job.payload.wish().write(&mut message.metadata);
     message
 }

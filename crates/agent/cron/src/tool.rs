@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nanobot_tool::{ToolContext, ToolError, TypedTool};
-use nanobot_types::{DeliveryContext, Effect, Origin, SessionKey};
+use nanobot_types::{DeliveryContext, Effect, Origin, SessionKey, SessionKind};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -190,7 +190,7 @@ impl CronArguments {
 impl CronTool {
     fn job(&self, arguments: &CronArguments, context: &ToolContext) -> Result<Job, ToolError> {
         let in_job = matches!(context.origin, Origin::Cron { .. })
-            || context.session.as_str().starts_with("cron:");
+            || context.session.kind() == SessionKind::Job;
         if in_job && !self.settings.jobs_may_add_jobs {
             return Err(
                 "cannot schedule new jobs from within a scheduled job; its own schedule goes on"

@@ -14,7 +14,6 @@ mod tasks;
 pub use decision::{Decider, Decision};
 pub use evaluation::Evaluator;
 pub use service::{
-    HeartbeatOutcome, HeartbeatParts, HeartbeatService, HeartbeatSettings, HeartbeatTarget,
-    HeartbeatTargets, MAX_FILE_BYTES,
+    HeartbeatOutcome, HeartbeatParts, HeartbeatService, HeartbeatSettings, MAX_FILE_BYTES, HeartbeatTargets,
 };
 pub use tasks::active_tasks;

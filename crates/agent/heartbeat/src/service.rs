@@ -6,10 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nanobot_bus::{Bus, BusError, Ledger, LedgerFilter, Queue};
-use nanobot_types::{
-    ChannelName, ChatId, ChatKind, DeliveryContext, HEARTBEAT_SESSION, InboundMessage, Origin,
-    SessionKey, Timestamp,
-};
+use nanobot_types::{ChatAddress, InboundMessage, Origin, SessionKey, Timestamp};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -43,25 +40,12 @@ impl Default for HeartbeatSettings {
     }
 }
 
-/// The chat to which the reply of a heartbeat is sent.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HeartbeatTarget {
-    /// The channel.
-    pub channel: ChannelName,
-    /// The chat on the channel.
-    pub chat_id: ChatId,
-    /// The thread in the chat, and anything else that the platform needs.
-    pub delivery: DeliveryContext,
-    /// The kind of chat, which says who else reads it; `None` if unknown.
-    pub chat: Option<ChatKind>,
-}
-
 /// Finds the chats in which people talk to the assistant.
 #[async_trait]
 pub trait HeartbeatTargets: Send + Sync + std::fmt::Debug {
     /// Returns the chat with the most recent message, of all chats that can be written to now;
     /// `None` if there is none.
-    async fn latest(&self) -> Option<HeartbeatTarget>;
+    async fn latest(&self) -> Option<ChatAddress>;
 }
 
 /// Dependencies of a [`HeartbeatService`].
@@ -182,17 +166,8 @@ impl HeartbeatService {
     }
 
     async fn message(&self, work: &str, now: Timestamp) -> InboundMessage {
-        let place = self
-            .parts
-            .places
-            .latest()
-            .await
-            .unwrap_or_else(|| HeartbeatTarget {
-                channel: "cli".into(),
-                chat_id: "direct".into(),
-                delivery: DeliveryContext::default(),
-                chat: None,
-            });
+        let address = self.parts.places.latest().await;
+        let address = address.unwrap_or_else(ChatAddress::terminal);
         let content = format!(
             "[Heartbeat]\nNobody wrote this: it comes from HEARTBEAT.md, which you look after. Work on it now. Answer \
              with what its owner should know, or with HEARTBEAT_OK alone if there is nothing.\n\n{work}"
@@ -200,11 +175,9 @@ impl HeartbeatService {
         InboundMessage {
             id: Some(format!("heartbeat-{}", now.timestamp_millis()).into()),
             timestamp: now,
-            session_key_override: Some(SessionKey::from(HEARTBEAT_SESSION)),
+            session_key_override: Some(SessionKey::of_heartbeat()),
             origin: Origin::Heartbeat,
-            delivery: place.delivery,
-            chat: place.chat,
-            ..InboundMessage::text(place.channel, "heartbeat", place.chat_id, content)
+            ..InboundMessage::at(address, "heartbeat", content)
         }
     }
 }

@@ -9,12 +9,11 @@ use async_trait::async_trait;
 use chrono::{DateTime, FixedOffset};
 use nanobot_bus::{Bus as _, Ledger as _, LedgerFilter, MemoryBus, Queue};
 use nanobot_heartbeat::{
-    Decider, Evaluator, HeartbeatOutcome, HeartbeatParts, HeartbeatService, HeartbeatSettings,
-    HeartbeatTarget, HeartbeatTargets,
+    HeartbeatOutcome, Decider, Evaluator, HeartbeatParts, HeartbeatService, HeartbeatSettings, HeartbeatTargets,
 };
 use nanobot_provider::{Candidate, Generation, ProviderRouter, RetryPolicy, ToolChoice};
 use nanobot_testkit::{Reply, ScriptedProvider};
-use nanobot_types::{DeliveryContext, InboundMessage, Origin};
+use nanobot_types::{ChatAddress, DeliveryContext, InboundMessage, Origin};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -26,16 +25,14 @@ struct OneChat;
 
 #[async_trait]
 impl HeartbeatTargets for OneChat {
-    async fn latest(&self) -> Option<HeartbeatTarget> {
+    async fn latest(&self) -> Option<ChatAddress> {
         let delivery = DeliveryContext {
             thread: Some("5".to_owned()),
             ..DeliveryContext::default()
         };
-        Some(HeartbeatTarget {
-            channel: "telegram".into(),
-            chat_id: "7".into(),
+        Some(ChatAddress {
             delivery,
-            chat: None,
+            ..ChatAddress::new("telegram", "7")
         })
     }
 }
@@ -45,7 +42,7 @@ struct Nowhere;
 
 #[async_trait]
 impl HeartbeatTargets for Nowhere {
-    async fn latest(&self) -> Option<HeartbeatTarget> {
+    async fn latest(&self) -> Option<ChatAddress> {
         None
     }
 }

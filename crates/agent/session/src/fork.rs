@@ -5,9 +5,11 @@
 //! and shares nothing with the original afterwards.
 
 use nanobot_types::{Map, SessionKey};
-use serde_json::Value;
 
-use crate::{Entry, ReadFrom, Record, Seq, SessionError, SessionStore, SessionView};
+use crate::{
+    CONSOLIDATION, Entry, ForkOrigin, ReadFrom, Record, Seq, SessionError, SessionStore,
+    SessionView,
+};
 
 /// Maximum number of entries in one append. It is bounded because entries that are appended
 /// together may have to be read together.
@@ -120,11 +122,11 @@ fn is_message(record: &Record) -> bool {
 fn provenance(from: &SessionKey, view: &SessionView, at: Option<Seq>) -> Map {
     let mut metadata = view.metadata.clone();
     // A consolidation of the original in progress does not apply to the copy.
-    metadata.remove("_consolidation");
-    metadata.insert("forked_from".to_owned(), Value::from(from.as_str()));
-    metadata.insert(
-        "forked_at".to_owned(),
-        Value::from(at.unwrap_or(view.head).0),
-    );
+    metadata.remove(CONSOLIDATION);
+    let origin = ForkOrigin {
+        from: from.clone(),
+        at: at.unwrap_or(view.head),
+    };
+    origin.write(&mut metadata);
     metadata
 }

@@ -35,6 +35,7 @@ mod in_memory;
 mod jsonl;
 mod line;
 mod listing;
+mod metadata;
 mod paths;
 mod replay;
 mod rewind;
@@ -54,11 +55,12 @@ pub use error::SessionError;
 pub use fork::{branch, fork};
 pub use in_memory::InMemoryStore;
 pub use jsonl::JsonlStore;
+pub use metadata::{AUDIENCE, CONSOLIDATION, ForkOrigin};
 pub use paths::SessionPaths;
 pub use replay::{InboundStatus, OpenTurn, Replay, replay};
 pub use rewind::rewind;
 pub use search::{
-    AUDIENCE, IndexedLine, SessionHit, SessionReach, SessionSearch, SessionSearchError,
-    session_files, session_of,
+    IndexedLine, SessionHit, SessionReach, SessionSearch, SessionSearchError, session_files,
+    session_of,
 };
 pub use store::{ReadFrom, SessionInfo, SessionStore, SessionView};

@@ -14,9 +14,6 @@ use crate::line::{self, Line};
 use crate::paths::key_of_file;
 use crate::{Seq, SessionPaths, visible_text};
 
-/// Metadata key of a session under which its audience is stored.
-pub const AUDIENCE: &str = "_audience";
-
 /// Reach of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionReach {
@@ -26,7 +23,7 @@ pub enum SessionReach {
     Of {
         /// The session.
         session: SessionKey,
-        /// The value under [`AUDIENCE`], if the audience is a single person.
+        /// The value under [`AUDIENCE`](crate::AUDIENCE), if the audience is a single person.
         audience: Option<String>,
     },
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use nanobot_bus::{BusError, LedgerEntry};
 use nanobot_types::{
-    ChannelName, ChatId, InboundMessage, MessageId, OutboundKey, OutboundKind, OutboundMessage,
-    OutboundSlot, TraceId,
+    ChannelName, ChatAddress, ChatId, MessageId, OutboundKey, OutboundKind, OutboundMessage,
+    OutboundSlot,
 };
 use tokio::io::AsyncWrite;
 use tokio::sync::mpsc;
@@ -194,13 +194,9 @@ impl PeerConnection {
                 id: channel.to_string(),
             });
         }
-        let place = InboundMessage {
-            chat_id: chat,
-            channel,
-            ..InboundMessage::text("", "", "", "")
-        };
+        let address = ChatAddress::new(channel, chat);
         let key = OutboundKey::new(format!("test {}", Uuid::new_v4()), OutboundSlot::Reply);
-        let message = OutboundMessage::in_reply_to(&place, key, OutboundKind::Notice, text);
+        let message = OutboundMessage::to(address, key, OutboundKind::Notice, text);
         channels::send_and_watch(&*parts.bus, &*parts.ledger, message).await
     }
 

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::ControlResponse;
 
 /// Name of the terminals' channel.
-pub const TERMINAL_CHANNEL: &str = "cli";
+pub use nanobot_types::TERMINAL_CHANNEL;
 
 /// Creates a message from a terminal to the named session: `channel:chat`, or a chat of the
 /// terminal's own channel.

@@ -11,17 +11,20 @@
 //! assert_eq!(message.session_key(), SessionKey::from("telegram:42"));
 //! ```
 
+mod address;
 mod chat;
 mod command;
 mod event;
 mod ids;
 pub mod json;
 mod message;
+mod origin;
 mod response;
 mod slot;
 mod tool;
 mod transcript;
 
+pub use address::{ChatAddress, TERMINAL_CHANNEL};
 pub use chat::{
     AssistantMessage, ChatMessage, Content, ContentBlock, ImageUrl, ToolCall, ToolMessage,
     UserMessage,
@@ -33,9 +36,10 @@ pub use ids::{
     StreamId, ToolName, TraceId,
 };
 pub use message::{
-    Button, ChatKind, DeliveryContext, HEARTBEAT_SESSION, InboundMessage, MediaRef, Origin,
-    OutboundKey, OutboundKind, OutboundMessage,
+    Button, ChatKind, DeliveryContext, InboundMessage, MediaRef, OutboundKey, OutboundKind,
+    OutboundMessage,
 };
+pub use origin::{DeliveryWish, HEARTBEAT_SESSION, Origin, SessionKind};
 pub use response::{FinishReason, LlmResponse, Usage};
 pub use slot::{NoticeKind, OutboundSlot};
 pub use tool::{Effect, Severity, ToolResult, ToolSource, ToolSpec, WholeText};

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChannelName, ChatId, JobId, Map, MessageId, OutboundSlot, SenderId, SessionKey, StreamId,
-    Timestamp, TraceId,
+    ChannelName, ChatAddress, ChatId, Map, MessageId, Origin, OutboundSlot, SenderId, SessionKey,
+    StreamId, Timestamp, TraceId,
 };
 
 /// A file or URL attached to a message.
@@ -26,30 +26,6 @@ impl MediaRef {
         }
     }
 }
-
-/// Origin of an inbound message: a person, or the assistant itself.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Origin {
-    /// A person on a channel.
-    #[default]
-    User,
-    /// A scheduled job that came due.
-    Cron {
-        /// The job.
-        job: JobId,
-    },
-    /// The periodic check of `HEARTBEAT.md`.
-    Heartbeat,
-    /// A subagent that finished.
-    Subagent {
-        /// The id of the subagent.
-        id: String,
-    },
-}
-
-/// Key of the session that works on the tasks of `HEARTBEAT.md`.
-pub const HEARTBEAT_SESSION: &str = "heartbeat";
 
 /// Place of a reply within a chat. Kept per session, so that unsolicited messages go to the same
 /// thread.
@@ -136,6 +112,19 @@ impl InboundMessage {
         }
     }
 
+    /// Creates a text message for the chat and thread of an address, received now.
+    pub fn at(
+        address: ChatAddress,
+        sender: impl Into<SenderId>,
+        content: impl Into<String>,
+    ) -> Self {
+        Self {
+            delivery: address.delivery,
+            chat: address.chat,
+            ..Self::text(address.channel, sender, address.chat_id, content)
+        }
+    }
+
     /// Returns the session of this message: the override if set, else `channel:chat_id`.
     /// `metadata["session_key"]` is never consulted.
     #[must_use]
@@ -143,6 +132,17 @@ impl InboundMessage {
         self.session_key_override
             .clone()
             .unwrap_or_else(|| SessionKey::of_chat(&self.channel, &self.chat_id))
+    }
+
+    /// Returns the address of a reply.
+    #[must_use]
+    pub fn address(&self) -> ChatAddress {
+        ChatAddress {
+            channel: self.channel.clone(),
+            chat_id: self.chat_id.clone(),
+            delivery: self.delivery.clone(),
+            chat: self.chat,
+        }
     }
 
     /// Returns the id of this message in journals. It is unique over channels and chats, unlike
@@ -288,6 +288,23 @@ pub struct OutboundMessage {
 }
 
 impl OutboundMessage {
+    /// Creates a message to the chat and thread of an address, without metadata.
+    #[must_use]
+    pub fn to(address: ChatAddress, key: OutboundKey, kind: OutboundKind, content: String) -> Self {
+        Self {
+            key,
+            channel: address.channel,
+            chat_id: address.chat_id,
+            content,
+            media: Vec::new(),
+            metadata: Map::new(),
+            delivery: address.delivery,
+            kind,
+            completes: None,
+            buttons: Vec::new(),
+        }
+    }
+
     /// Creates a message to the chat and thread of `inbound`, carrying its metadata.
     #[must_use]
     pub fn in_reply_to(
@@ -297,16 +314,8 @@ impl OutboundMessage {
         content: String,
     ) -> Self {
         Self {
-            key,
-            channel: inbound.channel.clone(),
-            chat_id: inbound.chat_id.clone(),
-            content,
-            media: Vec::new(),
             metadata: inbound.metadata.clone(),
-            delivery: inbound.delivery.clone(),
-            kind,
-            completes: None,
-            buttons: Vec::new(),
+            ..Self::to(inbound.address(), key, kind, content)
         }
     }
 }
@@ -342,6 +351,28 @@ mod tests {
             Some(MessageId::from("telegram/!a%2Fb:c/42"))
         );
         assert_eq!(message.turn_id(), TraceId::from("telegram/!a%2Fb:c/42"));
+    }
+
+    #[test]
+    fn a_reply_goes_to_the_address_of_its_message() {
+        let address = ChatAddress {
+            delivery: DeliveryContext {
+                thread: Some("7".to_owned()),
+                reply_to: Some("9".into()),
+                extra: Map::new(),
+            },
+            chat: Some(ChatKind::Group),
+            ..ChatAddress::new("t", "-1")
+        };
+        let mut message = InboundMessage::at(address.clone(), "ann", "hi");
+        assert_eq!(message.address(), address);
+        message.metadata.insert("a".to_owned(), 1.into());
+        let key = || OutboundKey::new(message.turn_id(), OutboundSlot::Reply);
+        let to = OutboundMessage::to(address, key(), OutboundKind::Final, "x".to_owned());
+        let reply =
+            OutboundMessage::in_reply_to(&message, key(), OutboundKind::Final, "x".to_owned());
+        let metadata = message.metadata.clone();
+        assert_eq!(reply, OutboundMessage { metadata, ..to });
     }
 
     #[test]

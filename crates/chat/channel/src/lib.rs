@@ -63,9 +63,9 @@ pub use async_trait::async_trait;
 pub use nanobot_markup as markup;
 pub use nanobot_markup::{Block, Format, Markup, Measure, PlainText, Table, TextStyle};
 pub use nanobot_types::{
-    Button, ChannelName, ChatId, ChatKind, CommandInfo, DeliveryContext, InboundMessage, Map,
-    MediaRef, MessageId, NoticeKind, Origin, OutboundKey, OutboundKind, OutboundMessage,
-    OutboundSlot, SenderId, SessionKey, StreamId, Timestamp, TraceId, json,
+    Button, ChannelName, ChatAddress, ChatId, ChatKind, CommandInfo, DeliveryContext,
+    InboundMessage, Map, MediaRef, MessageId, NoticeKind, Origin, OutboundKey, OutboundKind,
+    OutboundMessage, OutboundSlot, SenderId, SessionKey, StreamId, Timestamp, TraceId, json,
 };
 pub use serde_json::Value;
 pub use tokio::sync::Semaphore;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use lettre::message::Mailbox as Sender;
 use nanobot_channel::{
-    Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryGuarantee, Format,
-    InboundMessage, KeyDiscovery, Measure, MessageId, Notes, OutboundKey, OutboundKind, OutboundMessage,
+    Channel, ChannelContext, ChannelError, ChannelName, ChatAddress, ChatId, DeliveryGuarantee,
+    Format, KeyDiscovery, Measure, MessageId, Notes, OutboundKey, OutboundKind, OutboundMessage,
     OutboundPart, OutboundSlot, Probe, Sent, TextStyle, async_trait,
 };
 use nanobot_extract::Extract;
@@ -68,16 +68,16 @@ impl EmailChannel {
 
     /// Says something on the channel's own behalf, as an answer to a mail.
     pub(crate) async fn tell(&self, envelope: &Envelope, text: &str) {
-        let chat = envelope.sender.as_str();
-        let mut inbound = InboundMessage::text(self.name.clone(), chat, chat, "");
-        inbound.delivery = envelope.ids.delivery(&envelope.subject);
+        let address = ChatAddress {
+            delivery: envelope.ids.delivery(&envelope.subject),
+            ..ChatAddress::new(self.name.clone(), envelope.sender.as_str())
+        };
         let turn = format!(
             "notice-{:032x}",
             fingerprint(&format!("{:?}{text}", envelope.ids))
         );
         let key = OutboundKey::new(turn, OutboundSlot::Reply);
-        let message =
-            OutboundMessage::in_reply_to(&inbound, key, OutboundKind::Notice, text.to_owned());
+        let message = OutboundMessage::to(address, key, OutboundKind::Notice, text.to_owned());
         let html = text
             .replace('&', "&amp;")
             .replace('<', "&lt;")

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nanobot_session::{Entry, ReadFrom, Seq, SessionView, TurnOutcome};
-use nanobot_types::{HEARTBEAT_SESSION, SessionKey};
+use nanobot_types::{SessionKey, SessionKind};
 
 use super::Agent;
 use super::log::{ConversationSize, SessionLog};
@@ -115,7 +115,7 @@ impl Agent {
         session: &SessionKey,
         view: SessionView,
     ) -> Result<SessionView, AgentError> {
-        if session.as_str() != HEARTBEAT_SESSION {
+        if session.kind() != SessionKind::Heartbeat {
             return Ok(view);
         }
         let Some(upto) = old_messages(&view, self.settings.heartbeat_keeps) else {

@@ -6,13 +6,11 @@
 //! messages.
 
 use nanobot_memory::Revision;
-use nanobot_session::{Entry, Seq, SessionView};
+use nanobot_session::{CONSOLIDATION, Entry, Seq, SessionView};
 use nanobot_types::{Map, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Metadata key of this state.
-const PENDING: &str = "_consolidation";
 /// Metadata key of the newest summary of a session, as in the Python program.
 const LAST_SUMMARY: &str = "_last_summary";
 /// Maximum number of characters of a session's summary.
@@ -127,7 +125,10 @@ impl Pending {
 
     fn in_metadata(metadata: &Map) -> Self {
         let read = |value: &Value| Self::deserialize(value).ok();
-        metadata.get(PENDING).and_then(read).unwrap_or_default()
+        metadata
+            .get(CONSOLIDATION)
+            .and_then(read)
+            .unwrap_or_default()
     }
 
     /// Returns the state as a change of the session's metadata.
@@ -137,7 +138,7 @@ impl Pending {
         } else {
             json!(self)
         };
-        Map::from_iter([(PENDING.to_owned(), value)])
+        Map::from_iter([(CONSOLIDATION.to_owned(), value)])
     }
 
     /// Marks everything before `head` as dropped by a reset. Messages that are not summarised yet
@@ -239,8 +240,11 @@ mod tests {
         };
         assert_eq!(Pending::of(&view), pending);
         assert!(waits(&view));
-        assert_eq!(Pending::default().change().get(PENDING), Some(&Value::Null));
-        let broken = Map::from_iter([(PENDING.to_owned(), json!("x"))]);
+        assert_eq!(
+            Pending::default().change().get(CONSOLIDATION),
+            Some(&Value::Null)
+        );
+        let broken = Map::from_iter([(CONSOLIDATION.to_owned(), json!("x"))]);
         assert_eq!(
             Pending::of(&SessionView {
                 metadata: broken,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_context::SessionFacts;
-use nanobot_session::{Entry, Record, SessionView, replay};
+use nanobot_session::{Entry, ForkOrigin, Record, SessionView, replay};
 use nanobot_types::{ChatMessage, Timestamp};
 
 /// Facts from the log of a session that is about to have a turn.
@@ -55,7 +55,7 @@ impl LogFacts {
                 .find(|record| matches!(record.entry, Entry::Rewound { .. }))
                 .map(|record| record.seq.0),
             // In a copy, the answers belong to the original conversation.
-            answered: !view.metadata.contains_key("forked_from")
+            answered: !ForkOrigin::is_in(&view.metadata)
                 && (!view.answered.is_empty() || records().any(is_answer)),
         }
     }

@@ -8,7 +8,7 @@
 use nanobot_tool::ToolContext;
 use nanobot_types::{
     ChannelName, ChatId, DeliveryContext, InboundMessage, Map, MessageId, Origin, SenderId,
-    SessionKey, Timestamp, TraceId,
+    SessionKey, SessionKind, Timestamp, TraceId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +16,6 @@ use super::SubagentEnd;
 
 /// Metadata key of the parameters.
 const KEY: &str = "_subagent";
-/// Prefix of the session keys of subagents.
-const SESSIONS: &str = "subagent:";
 /// Sender id of messages from subagents.
 const SENDER: &str = "subagent";
 /// Maximum length of a label, in characters.
@@ -123,7 +121,7 @@ impl SubagentTask {
         let Origin::Subagent { id } = &message.origin else {
             return None;
         };
-        if message.session_key() != session_of(id) {
+        if message.session_key() != SessionKey::of_subagent(id) {
             return None;
         }
         let TaskMetadata {
@@ -156,7 +154,7 @@ impl SubagentTask {
     /// Returns the session in which the task runs.
     #[must_use]
     pub fn session(&self) -> SessionKey {
-        session_of(&self.id)
+        SessionKey::of_subagent(&self.id)
     }
 
     /// Returns the message that carries the task. It is the same on every call.
@@ -225,13 +223,13 @@ impl SubagentTask {
 /// Returns `true` if a subagent works in this session.
 #[must_use]
 pub fn is_subagent_session(session: &SessionKey) -> bool {
-    session.as_str().starts_with(SESSIONS)
+    session.kind() == SessionKind::Subagent
 }
 
 /// Returns the id of the subagent whose result a message delivers.
 pub(crate) fn reported_by(message: &InboundMessage) -> Option<&str> {
     match &message.origin {
-        Origin::Subagent { id } if message.session_key() != session_of(id) => Some(id),
+        Origin::Subagent { id } if message.session_key() != SessionKey::of_subagent(id) => Some(id),
         _ => None,
     }
 }
@@ -239,10 +237,6 @@ pub(crate) fn reported_by(message: &InboundMessage) -> Option<&str> {
 /// Returns `true` if a message is only a note: it is recorded, and no model is called.
 pub(crate) fn is_note(message: &InboundMessage) -> bool {
     reported_by(message).is_some() && TaskMetadata::of(&message.metadata).note
-}
-
-fn session_of(id: &str) -> SessionKey {
-    SessionKey::from(format!("{SESSIONS}{id}"))
 }
 
 /// Computes FNV-1a over the turn and the position of the call, folded to 48 bits: short enough to

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use nanobot_bus::Bus;
 use nanobot_channels::{Asker, Person, Untold};
 use nanobot_types::{
-    InboundMessage, OutboundKey, OutboundKind, OutboundMessage, OutboundSlot, TraceId,
+    ChatAddress, OutboundKey, OutboundKind, OutboundMessage, OutboundSlot, TraceId,
 };
 use nanobot_watch::FileWatch;
 use tokio_util::sync::CancellationToken;
@@ -98,18 +98,13 @@ impl ApprovalNotices {
     /// Publishes the notice; `true` if it is durable.
     async fn tell(&self, asker: &Asker) -> bool {
         let Person { channel, sender } = &asker.person;
-        let place = InboundMessage {
-            channel: channel.clone(),
-            chat_id: asker.chat.clone(),
-            ..InboundMessage::text("", "", "", "")
-        };
+        let address = ChatAddress::new(channel.clone(), asker.chat.clone());
         let turn = TraceId::from(format!(
             "pairing of {sender} on {channel} {:.0}",
             asker.at * 1000.0
         ));
         let key = OutboundKey::new(turn, OutboundSlot::Reply);
-        let notice =
-            OutboundMessage::in_reply_to(&place, key, OutboundKind::Notice, TEXT.to_owned());
+        let notice = OutboundMessage::to(address, key, OutboundKind::Notice, TEXT.to_owned());
         match self.bus.publish_outbound(notice).await {
             Ok(_) => true,
             Err(error) => {

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nanobot_agent_core::{HeartbeatFilter, SessionLocation};
+use nanobot_agent_core::{HeartbeatFilter, address_of};
 use nanobot_bus::{Bus, Ledger};
 use nanobot_channels::{Health, HealthState};
 use nanobot_config::Config;
 use nanobot_heartbeat::{
-    Decider, Evaluator, HeartbeatParts, HeartbeatService, HeartbeatSettings, HeartbeatTarget,
-    HeartbeatTargets,
+    Decider, Evaluator, HeartbeatParts, HeartbeatService, HeartbeatSettings, HeartbeatTargets,
 };
 use nanobot_provider::ProviderRouter;
 use nanobot_session::{SessionInfo, SessionStore};
+use nanobot_types::ChatAddress;
 use tokio_util::sync::CancellationToken;
 
 use crate::RuntimeError;
@@ -82,7 +82,7 @@ pub(crate) struct SessionPlaces {
 
 #[async_trait]
 impl HeartbeatTargets for SessionPlaces {
-    async fn latest(&self) -> Option<HeartbeatTarget> {
+    async fn latest(&self) -> Option<ChatAddress> {
         let mut sessions = self.sessions.list().await.ok()?;
         sessions.sort_by_key(|session| std::cmp::Reverse(session.updated_at));
         sessions.iter().find_map(|session| self.place(session))
@@ -90,24 +90,14 @@ impl HeartbeatTargets for SessionPlaces {
 }
 
 impl SessionPlaces {
-    fn place(&self, session: &SessionInfo) -> Option<HeartbeatTarget> {
-        let SessionLocation {
-            channel,
-            chat_id,
-            delivery,
-            chat,
-        } = SessionLocation::of(&session.key, &session.metadata)?;
-        let is_usable = match self.channels.snapshot().get(&channel) {
+    fn place(&self, session: &SessionInfo) -> Option<ChatAddress> {
+        let address = address_of(&session.key, &session.metadata)?;
+        let is_usable = match self.channels.snapshot().get(&address.channel) {
             None | Some(HealthState::Failed { .. }) => false,
             Some(HealthState::Starting | HealthState::Running | HealthState::Degraded { .. }) => {
                 true
             }
         };
-        is_usable.then_some(HeartbeatTarget {
-            channel,
-            chat_id,
-            delivery,
-            chat,
-        })
+        is_usable.then_some(address)
     }
 }

@@ -13,7 +13,7 @@ use nanobot_bus::{Bus, LONGEST_DELAY};
 use nanobot_channel::ChannelName;
 use nanobot_channels::{Health, HealthMap, HealthState};
 use nanobot_types::{
-    InboundMessage, NoticeKind, OutboundKey, OutboundKind, OutboundMessage, OutboundSlot, TraceId,
+    ChatAddress, NoticeKind, OutboundKey, OutboundKind, OutboundMessage, OutboundSlot, TraceId,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -144,15 +144,10 @@ impl OutageNotices {
             if channel == *down || !now.contains_key(&channel) {
                 continue;
             }
-            let place = InboundMessage {
-                channel,
-                chat_id: chat.into(),
-                ..InboundMessage::text("", "", "", "")
-            };
+            let address = ChatAddress::new(channel, chat);
             let turn = TraceId::from(format!("outage of {down} {}", outage.name));
             let key = OutboundKey::new(turn, OutboundSlot::Notice(kind(index)));
-            let notice =
-                OutboundMessage::in_reply_to(&place, key, OutboundKind::Notice, text.to_owned());
+            let notice = OutboundMessage::to(address, key, OutboundKind::Notice, text.to_owned());
             if let Err(error) = self.bus.publish_outbound(notice).await {
                 tracing::error!(channel = %down, %error, "could not announce that the channel is down");
             }

@@ -6,7 +6,7 @@ use nanobot_bus::LedgerEntry;
 use nanobot_channel::{Channel, ChannelError, ChannelName, ChatId, OutboundPart};
 use nanobot_control::ControlClient;
 use nanobot_text::{RenderedPart, render};
-use nanobot_types::{InboundMessage, OutboundKey, OutboundKind, OutboundMessage, OutboundSlot};
+use nanobot_types::{ChatAddress, OutboundKey, OutboundKind, OutboundMessage, OutboundSlot};
 
 use super::channel_status::ask;
 use crate::assembly::channels::{ConfiguredChannel, wanted};
@@ -106,16 +106,13 @@ pub(super) fn find(runtime: &Runtime, name: &str) -> Result<ConfiguredChannel, R
 }
 
 async fn send(channel: &dyn Channel, chat: &ChatId) -> Result<(), ChannelError> {
-    let place = InboundMessage {
-        chat_id: chat.clone(),
-        ..InboundMessage::text(channel.name().clone(), "", "", "")
-    };
+    let address = ChatAddress::new(channel.name().clone(), chat.clone());
     let key = OutboundKey::new(
         format!("test {}", uuid::Uuid::new_v4()),
         OutboundSlot::Reply,
     );
-    let message = Arc::new(OutboundMessage::in_reply_to(
-        &place,
+    let message = Arc::new(OutboundMessage::to(
+        address,
         key,
         OutboundKind::Notice,
         TEXT.to_owned(),

@@ -19,15 +19,15 @@ use futures_util::future::join_all;
 use nanobot_bus::{BusError, REDELIVERY_DELAY, SettleOutcome};
 use nanobot_session::TurnOutcome;
 use nanobot_types::{
-    InboundMessage, NoticeKind, OutboundKey, OutboundKind, OutboundMessage, OutboundSlot,
-    SessionKey,
+    DeliveryWish, InboundMessage, NoticeKind, OutboundKey, OutboundKind, OutboundMessage,
+    OutboundSlot, SessionKey, SessionKind,
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::handle::{LaneHandle, LaneState, Queued};
 use self::steering::{LaneSteering, entry_of, facts_of};
-use self::telling::{BusObserver, BusNotifier, is_heartbeat, is_silent};
+use self::telling::{BusObserver, BusNotifier};
 use super::commands::{Command, Parsed, CommandTiming};
 use super::shared::LoopState;
 use crate::error::chain;
@@ -322,9 +322,10 @@ impl Lane {
     /// Publishes the visible end of a turn, then settles the messages it answered.
     async fn publish(&self, queued: &Queued, report: TurnReport) -> Handled {
         let message = &queued.delivery.message;
+        let is_read = DeliveryWish::of(message) == DeliveryWish::Send;
         if report.ended == TurnOutcome::Suppressed
             && let Some(stream) = report.stream.clone()
-            && !is_silent(message)
+            && is_read
         {
             let key = OutboundKey::new(report.trace.clone(), OutboundSlot::Reply);
             let kind = OutboundKind::Withdrawn { stream };
@@ -335,9 +336,9 @@ impl Lane {
                 String::new(),
             ));
         }
-        let said = report.visible.filter(|_| !is_silent(message));
+        let said = report.visible.filter(|_| is_read);
         let told = match said {
-            Some(text) if is_heartbeat(&self.session) => {
+            Some(text) if self.session.kind() == SessionKind::Heartbeat => {
                 match self.judged(message, text, report.ended).await {
                     Some(told) => told,
                     // The program is shutting down; the ledger redelivers the message.

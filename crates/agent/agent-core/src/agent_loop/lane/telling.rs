@@ -1,32 +1,15 @@
-//! Signals and notices of a turn on the bus, and the turns that send none.
+//! Signals and notices of a turn on the bus.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use nanobot_types::{
-    HEARTBEAT_SESSION, InboundMessage, NoticeKind, Origin, OutboundKey, OutboundKind,
-    OutboundMessage, OutboundSlot, SessionKey,
+    DeliveryWish, InboundMessage, NoticeKind, OutboundKey, OutboundKind, OutboundMessage,
+    OutboundSlot, SessionKind,
 };
 
 use crate::agent_loop::shared::LoopState;
 use crate::{Observer, Signal, Notifier};
-
-/// Returns `true` if nothing about a message is sent to a person: a job with `deliver: false`, or a
-/// heartbeat without a target chat.
-pub(super) fn is_silent(message: &InboundMessage) -> bool {
-    match message.origin {
-        Origin::Cron { .. } => message
-            .metadata
-            .get("deliver")
-            .is_some_and(|deliver| deliver == false),
-        _ => is_heartbeat(&message.session_key()) && message.channel.as_str() == "cli",
-    }
-}
-
-/// Returns `true` for the session of the heartbeat.
-pub(super) fn is_heartbeat(session: &SessionKey) -> bool {
-    session.as_str() == HEARTBEAT_SESSION
-}
 
 /// Sends notices about memory problems to the chat of a message.
 pub(super) struct BusNotifier {
@@ -56,7 +39,9 @@ pub(super) struct BusObserver {
 
 impl Observer for BusObserver {
     fn signal(&self, signal: Signal) {
-        if is_silent(&self.message) || is_heartbeat(&self.message.session_key()) {
+        if DeliveryWish::of(&self.message) == DeliveryWish::Silent
+            || self.message.session_key().kind() == SessionKind::Heartbeat
+        {
             return;
         }
         let mut repeated = None;
