@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nanobot_disk::{Access, Disk, LocalDisk, NewFolders, read_to_end, write_all};
+use nanobot_disk::{
+    Access, Disk, Durability, FileDraft, LocalDisk, NewFolders, read_to_end, replace_file,
+};
 use nanobot_types::SessionKey;
 
 use crate::Digest;
@@ -162,15 +164,7 @@ fn replace(disk: &dyn Disk, folder: &Path, target: &Path, content: &[u8]) -> io:
     if !disk.exists(folder)? {
         NewFolders::default().ensure(disk, folder)?;
     }
-    let draft = target.with_extension("draft");
-    match disk.remove(&draft) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = disk.open(&draft, Access::New)?;
-    write_all(&mut *file, content)?;
-    drop(file);
-    disk.rename(&draft, target)
+    replace_file(disk, target, content, FileDraft::Private, Durability::Os)
 }
 
 #[cfg(test)]

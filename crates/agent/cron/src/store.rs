@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use nanobot_disk::{Access, Disk as _, LocalDisk, NewFolders, write_all};
+use nanobot_disk::{Access, Disk as _, Durability, FileDraft, LocalDisk, NewFolders, replace_file};
 use nanobot_types::JobId;
 
 use crate::job::{Jobs, KNOWN_VERSION};
@@ -160,13 +160,9 @@ impl JobStore {
     }
 
     fn write(&self, jobs: &Jobs) -> io::Result<()> {
-        let draft = self.beside("tmp");
-        let mut file = LocalDisk.open(&draft, Access::ReplacementFor(&self.path))?;
-        write_all(&mut *file, &serde_json::to_vec_pretty(jobs)?)?;
-        file.sync()?;
-        drop(file);
-        LocalDisk.rename(&draft, &self.path)?;
-        LocalDisk.sync_folder(self.path.parent().unwrap_or(Path::new(".")))
+        let bytes = serde_json::to_vec_pretty(jobs)?;
+        let draft = FileDraft::Like(&self.path);
+        replace_file(&LocalDisk, &self.path, &bytes, draft, Durability::Disk)
     }
 
     fn beside(&self, ending: &str) -> PathBuf {

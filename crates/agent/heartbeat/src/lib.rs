@@ -14,6 +14,7 @@ mod tasks;
 pub use decision::{Decider, Decision};
 pub use evaluation::Evaluator;
 pub use service::{
-    HeartbeatOutcome, HeartbeatParts, HeartbeatService, HeartbeatSettings, MAX_FILE_BYTES, HeartbeatTargets,
+    HeartbeatOutcome, HeartbeatParts, HeartbeatService, HeartbeatSettings, HeartbeatTargets,
+    MAX_FILE_BYTES,
 };
 pub use tasks::active_tasks;

@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use chrono::{DateTime, FixedOffset};
 use nanobot_bus::{Bus as _, Ledger as _, LedgerFilter, MemoryBus, Queue};
 use nanobot_heartbeat::{
-    HeartbeatOutcome, Decider, Evaluator, HeartbeatParts, HeartbeatService, HeartbeatSettings, HeartbeatTargets,
+    Decider, Evaluator, HeartbeatOutcome, HeartbeatParts, HeartbeatService, HeartbeatSettings,
+    HeartbeatTargets,
 };
 use nanobot_provider::{Candidate, Generation, ProviderRouter, RetryPolicy, ToolChoice};
 use nanobot_testkit::{Reply, ScriptedProvider};

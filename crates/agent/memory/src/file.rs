@@ -2,9 +2,12 @@
 //! durable when it returns.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use nanobot_disk::{Access, Disk, DiskFile, FileStamp, read_some, read_to_end, write_all};
+use nanobot_disk::{
+    Access, Disk, DiskFile, Durability, FileDraft, FileStamp, read_some, read_to_end, replace_file,
+    sync_names,
+};
 
 use crate::MemoryError;
 
@@ -127,34 +130,14 @@ pub(crate) fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), 
     write(disk, &target, bytes)
 }
 
-/// Writes a file atomically, by rename.
+/// Writes a file atomically.
 pub(crate) fn write(disk: &dyn Disk, target: &Path, bytes: &[u8]) -> Result<(), MemoryError> {
-    let written = put(disk, target, |file| {
-        write_all(file, bytes)?;
-        file.sync()
-    });
-    written.map_err(failed("write", target))
-}
-
-/// Writes a file atomically, by rename; `fill` writes the content and syncs it.
-pub(crate) fn put(
-    disk: &dyn Disk,
-    target: &Path,
-    fill: impl FnOnce(&mut dyn DiskFile) -> io::Result<()>,
-) -> io::Result<()> {
-    let draft = with_suffix(target, ".draft");
-    fill(&mut *disk.open(&draft, Access::ReplacementFor(target))?)?;
-    disk.rename(&draft, target)?;
-    sync_names(disk, target)
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
-}
-
-fn sync_names(disk: &dyn Disk, path: &Path) -> io::Result<()> {
-    path.parent()
-        .map_or(Ok(()), |folder| disk.sync_folder(folder))
+    replace_file(
+        disk,
+        target,
+        bytes,
+        FileDraft::Like(target),
+        Durability::Disk,
+    )
+    .map_err(failed("write", target))
 }

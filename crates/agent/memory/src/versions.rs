@@ -11,7 +11,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use chrono::Local;
-use nanobot_disk::{Access, Disk, DiskFile, NewFolders, copy, read_to_end, write_all};
+use nanobot_disk::{
+    Access, Disk, DiskFile, Durability, FileDraft, NewFolders, copy, read_to_end,
+    replace_file_with, write_all,
+};
 
 use crate::file::{self, FileText};
 use crate::{MemoryError, Reason, Version};
@@ -150,22 +153,17 @@ impl<'a> Versions<'a> {
             "{HEAD_OPEN}{}{HEAD_CLOSE}\n",
             serde_json::to_string(version)?
         );
-        file::put(self.disk, path, |draft| {
-            write_all(draft, head.as_bytes())?;
+        let current = self.files.join(&version.file);
+        let draft = FileDraft::Like(path);
+        replace_file_with(self.disk, path, draft, Durability::Disk, |file| {
+            write_all(file, head.as_bytes())?;
             match content {
-                VersionContent::Bytes(bytes) => write_all(draft, bytes)?,
+                VersionContent::Bytes(bytes) => write_all(file, bytes),
                 VersionContent::Current(_) => {
-                    return copy(
-                        &*self
-                            .disk
-                            .open(&self.files.join(&version.file), Access::Read)?,
-                        0,
-                        draft,
-                    );
+                    copy(&*self.disk.open(&current, Access::Read)?, 0, file)
                 }
-                VersionContent::Removed => {}
+                VersionContent::Removed => Ok(()),
             }
-            draft.sync()
         })
     }
 

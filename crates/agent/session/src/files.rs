@@ -3,7 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use nanobot_disk::{Access, Disk, DiskFile, copy};
+use nanobot_disk::{
+    Access, Disk, DiskFile, Durability, FileDraft, copy, replace_file_with, sync_names,
+};
 
 use crate::paths::beside;
 
@@ -29,22 +31,23 @@ pub(crate) fn keep_torn(
     Ok(())
 }
 
-/// Copies `file`, whose path is `old`, to `target` atomically. The new name is not durable yet.
+/// Copies `file`, whose path is `old`, to `target` atomically. The new name is durable when this
+/// returns.
 pub(crate) fn put_copy(
     disk: &dyn Disk,
     file: &dyn DiskFile,
     old: &Path,
     target: &Path,
 ) -> io::Result<()> {
-    let mut name = target.file_name().unwrap_or_default().to_owned();
-    name.push(".draft");
-    let draft = target.with_file_name(name);
-    copy(
-        file,
-        0,
-        &mut *disk.open(&draft, Access::ReplacementFor(old))?,
+    // The sync of the content is part of the copy.
+    replace_file_with(
+        disk,
+        target,
+        FileDraft::Like(old),
+        Durability::Os,
+        |draft| copy(file, 0, draft),
     )?;
-    disk.rename(&draft, target)
+    sync_names(disk, target)
 }
 
 /// Renames a file that was copied, so that it is no longer found under its old name.
@@ -53,10 +56,4 @@ pub(crate) fn put_away(disk: &dyn Disk, old: &Path) {
     if let Err(error) = moved {
         tracing::warn!(path = %old.display(), %error, "an old session file was copied but cannot be renamed");
     }
-}
-
-/// Makes the names in the folder of `path` durable.
-pub(crate) fn sync_names(disk: &dyn Disk, path: &Path) -> io::Result<()> {
-    path.parent()
-        .map_or(Ok(()), |folder| disk.sync_folder(folder))
 }

@@ -18,6 +18,7 @@ use async_trait::async_trait;
 use nanobot_disk::{Access, Disk, DiskFile, FileStamp, LocalDisk, NewFolders};
 use nanobot_types::SessionKey;
 
+use crate::durability;
 use crate::files;
 use crate::line;
 use crate::listing;
@@ -269,14 +270,12 @@ impl SessionFile<'_> {
         if length == 0 || slot.unnamed {
             // Sync the name before anything is written, so that a file with content has a durable
             // name.
-            files::sync_names(disk, &path).map_err(failed)?;
+            nanobot_disk::sync_names(disk, &path).map_err(failed)?;
             slot.unnamed = false;
         }
         // The state is unknown until the write has succeeded.
         slot.known = None;
-        self.durability
-            .append(&mut *file, &bytes, length)
-            .map_err(failed)?;
+        durability::append(self.durability, &mut *file, &bytes, length).map_err(failed)?;
         if let Ok(stamp) = file.stamp() {
             known.stamp = stamp;
             slot.known = Some(known.clone());
@@ -302,9 +301,8 @@ impl SessionFile<'_> {
         }
         let file = opened.map_err(failed)?;
         self.create_folder(&target).map_err(failed)?;
-        files::put_copy(disk, &*file, old, &target).map_err(failed)?;
         slot.unnamed = true;
-        files::sync_names(disk, &target).map_err(failed)?;
+        files::put_copy(disk, &*file, old, &target).map_err(failed)?;
         slot.unnamed = false;
         files::put_away(disk, old);
         tracing::info!(from = %old.display(), to = %target.display(), "moved a session from its legacy location");

@@ -49,13 +49,13 @@ mod tail;
 mod timestamp;
 
 pub use display::visible_text;
-pub use durability::Durability;
 pub use entry::{Entry, MessageEntry, Record, Seq, TurnEnd, TurnOutcome};
 pub use error::SessionError;
 pub use fork::{branch, fork};
 pub use in_memory::InMemoryStore;
 pub use jsonl::JsonlStore;
 pub use metadata::{AUDIENCE, CONSOLIDATION, ForkOrigin};
+pub use nanobot_disk::Durability;
 pub use paths::SessionPaths;
 pub use replay::{InboundStatus, OpenTurn, Replay, replay};
 pub use rewind::rewind;

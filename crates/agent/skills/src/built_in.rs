@@ -3,8 +3,10 @@
 //! The compiled-in text is authoritative. The copies on disk exist only for file tools, which read
 //! a skill at its location.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
+
+use nanobot_disk::{Durability, FileDraft, LocalDisk, replace_file};
 
 use crate::load::SKILL_FILE;
 
@@ -37,16 +39,19 @@ pub(crate) fn lay_out(root: &Path) -> io::Result<()> {
             continue;
         }
         std::fs::create_dir_all(&folder)?;
-        let mut written = tempfile::NamedTempFile::new_in(&folder)?;
-        written.write_all(text.as_bytes())?;
-        written.as_file().sync_all()?;
+        replace_file(
+            &LocalDisk,
+            &file,
+            text.as_bytes(),
+            FileDraft::Random,
+            Durability::Disk,
+        )?;
         // Unix only: on other systems a read-only file could not be replaced later.
         if cfg!(unix) {
-            let mut permissions = written.as_file().metadata()?.permissions();
+            let mut permissions = std::fs::metadata(&file)?.permissions();
             permissions.set_readonly(true);
-            written.as_file().set_permissions(permissions)?;
+            std::fs::set_permissions(&file, permissions)?;
         }
-        written.persist(&file)?;
     }
     Ok(())
 }

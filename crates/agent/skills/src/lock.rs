@@ -4,10 +4,11 @@
 //! that.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, FixedOffset};
+use nanobot_disk::{Durability, FileDraft, LocalDisk, replace_file};
 use serde::{Deserialize, Serialize};
 
 use crate::SkillsError;
@@ -81,13 +82,18 @@ impl LockFile {
     /// Replaces the list of a skills folder atomically.
     pub(crate) fn write(&self, folder: &Path) -> Result<(), SkillsError> {
         let path = Self::path(folder);
-        let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
-            serde_json::to_writer_pretty(&mut file, self)?;
-            file.write_all(b"\n")?;
-            file.as_file().sync_all()?;
-            file.persist(&path)?;
-            Ok(())
-        });
+        let written = serde_json::to_vec_pretty(self)
+            .map_err(io::Error::from)
+            .and_then(|mut bytes| {
+                bytes.push(b'\n');
+                replace_file(
+                    &LocalDisk,
+                    &path,
+                    &bytes,
+                    FileDraft::Random,
+                    Durability::Disk,
+                )
+            });
         written.map_err(SkillsError::io("write", &path))
     }
 }

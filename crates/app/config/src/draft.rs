@@ -7,11 +7,12 @@
 //! lock: if the file has been changed by another program, it is left alone and the conflict is
 //! reported.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
+use nanobot_disk::{Durability, FileDraft, LocalDisk, replace_file};
 use serde_json::Value;
 
 use crate::ConfigError;
@@ -135,7 +136,14 @@ impl ConfigDraft {
         let directory = file.parent().unwrap_or_else(|| Path::new("."));
         fs::create_dir_all(directory).map_err(failed(directory))?;
         let backup = back_up(&file, self.original.as_deref(), now)?;
-        replace(directory, &file, text.as_bytes()).map_err(failed(&file))?;
+        replace_file(
+            &LocalDisk,
+            &file,
+            text.as_bytes(),
+            FileDraft::Random,
+            Durability::Disk,
+        )
+        .map_err(failed(&file))?;
         Ok(SavedConfig::Written { backup })
     }
 
@@ -207,19 +215,4 @@ fn private_file() -> OpenOptions {
 #[cfg(not(unix))]
 fn private_file() -> OpenOptions {
     OpenOptions::new()
-}
-
-/// Replaces the file atomically. The temporary file is private to its owner from the start, so the
-/// new file is, too.
-fn replace(directory: &Path, file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut temporary = tempfile::Builder::new()
-        .prefix(".config-")
-        .tempfile_in(directory)?;
-    temporary.write_all(bytes)?;
-    temporary.as_file().sync_all()?;
-    temporary.persist(file).map_err(|error| error.error)?;
-    if cfg!(unix) {
-        File::open(directory)?.sync_all()?;
-    }
-    Ok(())
 }

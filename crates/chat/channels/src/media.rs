@@ -4,13 +4,14 @@
 //! is delivered twice is stored once, and two files never overwrite each other. Nothing chosen by a
 //! sender reaches the path except a short extension of letters and digits.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use nanobot_channel::{ChannelName, MediaError, MediaRef, MediaStore, async_trait};
+use nanobot_disk::{
+    DRAFT_PREFIX, Disk, Durability, FileDraft, LocalDisk, NewFolders, replace_file,
+};
 use sha1::{Digest as _, Sha1};
-
-use crate::notes::sync;
 
 /// Extensions for the types whose files mostly come without a name.
 const ENDINGS: [(&str, &str); 9] = [
@@ -27,13 +28,13 @@ const ENDINGS: [(&str, &str); 9] = [
 
 /// Number of bytes of the content's digest in a file name.
 const DIGEST: usize = 8;
-/// Prefix of files that are still being written.
-const UNFINISHED: &str = ".part-";
 
 /// Media store with one folder per channel.
 #[derive(Clone, Debug)]
 pub struct FileMediaStore {
+    disk: Arc<dyn Disk>,
     folder: PathBuf,
+    folders: Arc<NewFolders>,
     limit: u64,
 }
 
@@ -41,7 +42,15 @@ impl FileMediaStore {
     /// Creates a store for the files of `channel` below `root`, each of at most `limit` bytes.
     #[must_use]
     pub fn new(root: &Path, channel: &ChannelName, limit: u64) -> Self {
+        Self::on(Arc::new(LocalDisk), root, channel, limit)
+    }
+
+    /// Creates a store like [`FileMediaStore::new`] on the given disk.
+    #[must_use]
+    pub fn on(disk: Arc<dyn Disk>, root: &Path, channel: &ChannelName, limit: u64) -> Self {
         Self {
+            disk,
+            folders: Arc::default(),
             folder: root.join(cleaned(channel.as_str(), 64)),
             limit,
         }
@@ -60,7 +69,20 @@ impl FileMediaStore {
             && digest
                 .bytes()
                 .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        is_digest || name.starts_with(UNFINISHED)
+        is_digest || name.starts_with(DRAFT_PREFIX)
+    }
+
+    /// Writes a file. The file and its name are durable when this returns, and the names of its
+    /// folders, too, because a message that names the file is published next.
+    fn write(&self, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+        self.folders.ensure(&*self.disk, &self.folder)?;
+        replace_file(
+            &*self.disk,
+            path,
+            bytes,
+            FileDraft::Random,
+            Durability::Disk,
+        )
     }
 }
 
@@ -90,31 +112,14 @@ impl MediaStore for FileMediaStore {
             cleaned(id, 64),
             ending(name, mime)
         ));
-        let (target, content) = (path.clone(), bytes.to_vec());
-        let written = tokio::task::spawn_blocking(move || write(&target, &content)).await;
+        let (store, target, content) = (self.clone(), path.clone(), bytes.to_vec());
+        let written = tokio::task::spawn_blocking(move || store.write(&target, &content)).await;
         written.map_err(std::io::Error::other)??;
         Ok(MediaRef {
             location: path.to_string_lossy().into_owned(),
             mime: mime.map(str::to_owned),
         })
     }
-}
-
-/// Writes a file atomically; its name is durable when this returns.
-fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let is_new = !folder.exists();
-    std::fs::create_dir_all(folder)?;
-    if is_new && let Some(parent) = folder.parent() {
-        sync(parent)?;
-    }
-    let mut file = tempfile::Builder::new()
-        .prefix(UNFINISHED)
-        .tempfile_in(folder)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    sync(folder)
 }
 
 /// Sanitizes `text`: keeps at most `most` safe characters. Never returns an empty name.

@@ -1,18 +1,19 @@
 //! Notes of channels: one folder per channel, one file per note.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use nanobot_channel::{
     ChannelName, LONGEST_ASIDE, LONGEST_NOTE, MOST_ASIDE, NoteError, Notes, Quarantined,
     async_trait,
 };
+use nanobot_disk::{
+    DRAFT_PREFIX, Disk as _, Durability, FileDraft, LocalDisk, NewFolders, replace_file,
+};
 use sha1::{Digest as _, Sha1};
 
 use crate::media::cleaned;
 
-/// Prefix of files that are still being written.
-const UNFINISHED: &str = ".part-";
 /// Folder of the data set aside.
 const ASIDE: &str = "set-aside";
 
@@ -68,8 +69,7 @@ impl Notes for FileNotes {
         }
         let text = text.to_owned();
         self.on_disk(name, move |folder, path| {
-            replace(folder, path, text.as_bytes(), true)?;
-            sync(folder)
+            replace(folder, path, text.as_bytes(), Durability::Disk)
         })
         .await
     }
@@ -77,7 +77,7 @@ impl Notes for FileNotes {
     async fn remove(&self, name: &'static str) -> Result<(), NoteError> {
         let take_away = |folder: &Path, path: &Path| match std::fs::remove_file(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            outcome => outcome.and_then(|()| sync(folder)),
+            outcome => outcome.and_then(|()| LocalDisk.sync_folder(folder)),
         };
         self.on_disk(name, take_away).await
     }
@@ -88,7 +88,7 @@ impl Notes for FileNotes {
         }
         let text = text.to_owned();
         self.on_disk(name, move |folder, path| {
-            replace(folder, path, text.as_bytes(), false)
+            replace(folder, path, text.as_bytes(), Durability::Os)
         })
         .await
     }
@@ -96,11 +96,10 @@ impl Notes for FileNotes {
     async fn set_aside(&self, key: &str, bytes: &[u8]) -> Result<(), NoteError> {
         let name = format!("{}-{}", cleaned(key, 64), digest(key));
         let bytes = bytes.get(..LONGEST_ASIDE).unwrap_or(bytes).to_vec();
-        self.on_disk(ASIDE, move |parent, folder| {
-            replace(folder, &folder.join(name), &bytes, true)?;
+        self.on_disk(ASIDE, move |_, folder| {
+            replace(folder, &folder.join(name), &bytes, Durability::Disk)?;
             remove_surplus(folder)?;
-            sync(folder)?;
-            sync(parent)
+            LocalDisk.sync_folder(folder)
         })
         .await
     }
@@ -117,18 +116,10 @@ impl Notes for FileNotes {
     }
 }
 
-/// Replaces a file atomically. Its name is durable only after [`sync`].
-fn replace(folder: &Path, path: &Path, bytes: &[u8], is_durable: bool) -> io::Result<()> {
-    std::fs::create_dir_all(folder)?;
-    let mut file = tempfile::Builder::new()
-        .prefix(UNFINISHED)
-        .tempfile_in(folder)?;
-    file.write_all(bytes)?;
-    if is_durable {
-        file.as_file().sync_all()?;
-    }
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
+/// Replaces a file of a folder atomically.
+fn replace(folder: &Path, path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
+    NewFolders::default().ensure(&LocalDisk, folder)?;
+    replace_file(&LocalDisk, path, bytes, FileDraft::Random, durability)
 }
 
 /// Returns the first digits of a digest, in hex.
@@ -149,7 +140,10 @@ fn files_by_age(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in entries {
         let entry = entry?;
-        let is_whole = !entry.file_name().to_string_lossy().starts_with(UNFINISHED);
+        let is_whole = !entry
+            .file_name()
+            .to_string_lossy()
+            .starts_with(DRAFT_PREFIX);
         if is_whole && entry.file_type()?.is_file() {
             files.push((entry.metadata()?.modified()?, entry.path()));
         }
@@ -165,18 +159,6 @@ fn remove_surplus(folder: &Path) -> io::Result<()> {
         .iter()
         .take(surplus)
         .try_for_each(std::fs::remove_file)
-}
-
-/// Makes the names in a folder durable (fsync).
-#[cfg(unix)]
-pub(crate) fn sync(folder: &Path) -> io::Result<()> {
-    std::fs::File::open(folder)?.sync_all()
-}
-
-/// Folders cannot be opened here; the file system keeps the order of names by itself.
-#[cfg(not(unix))]
-pub(crate) fn sync(_folder: &Path) -> io::Result<()> {
-    Ok(())
 }
 
 #[cfg(test)]

@@ -11,12 +11,13 @@ mod book;
 mod code;
 
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use nanobot_channel::{ChannelName, ChatId, SenderId};
+use nanobot_disk::{Durability, FileDraft, LocalDisk, replace_file};
 
 use book::Book;
 pub use book::{Asker, PairingReply, Pairings, PendingPairing, Person, Untold};
@@ -196,20 +197,21 @@ impl PairingStore {
         let mut book = before.clone();
         let told = change(&mut book);
         if book != before {
-            self.write(folder, &book).map_err(failed)?;
+            self.write(&book).map_err(failed)?;
         }
         Ok(told)
     }
 
-    /// Replaces the file atomically. It is durable when this returns, and private to its owner.
-    fn write(&self, folder: &Path, book: &Book) -> io::Result<()> {
-        let mut draft = tempfile::Builder::new()
-            .prefix(".pairing-")
-            .tempfile_in(folder)?;
-        draft.write_all(&serde_json::to_vec_pretty(book)?)?;
-        draft.as_file().sync_all()?;
-        draft.persist(&self.path).map_err(|error| error.error)?;
-        sync_folder(folder)
+    /// Replaces the file. It is durable when this returns, and private to its owner.
+    fn write(&self, book: &Book) -> io::Result<()> {
+        let bytes = serde_json::to_vec_pretty(book)?;
+        replace_file(
+            &LocalDisk,
+            &self.path,
+            &bytes,
+            FileDraft::Private,
+            Durability::Disk,
+        )
     }
 
     fn keep_aside(&self, error: &serde_json::Error) -> io::Result<()> {
@@ -231,16 +233,4 @@ impl PairingStore {
             source,
         }
     }
-}
-
-/// Makes a new name durable (fsync of the folder).
-#[cfg(unix)]
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-/// On these platforms, a name is durable with its file.
-#[cfg(not(unix))]
-fn sync_folder(_: &Path) -> io::Result<()> {
-    Ok(())
 }

@@ -11,11 +11,12 @@
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nanobot_channel::{MediaRef, OutboundMessage};
+use nanobot_disk::{Durability, FileDraft, LocalDisk, replace_file};
 use nanobot_guard::{PathPolicy, PathRules, ResolvedPath};
 use sha1::{Digest as _, Sha1};
 
@@ -214,9 +215,7 @@ impl Stickers {
         builder.recursive(true).create(&own)?;
         let copy = own.join(file.path().file_name().ok_or(io::ErrorKind::InvalidInput)?);
         // Always rewritten: the new timestamp keeps the copy for as long as the message needs it.
-        let mut written = tempfile::NamedTempFile::new_in(&own)?;
-        written.write_all(&bytes)?;
-        written.persist(&copy).map_err(|error| error.error)?;
+        replace_file(&LocalDisk, &copy, &bytes, FileDraft::Random, Durability::Os)?;
         Ok(copy)
     }
 }

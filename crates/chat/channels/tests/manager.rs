@@ -9,6 +9,8 @@
 
 #[path = "manager/doubt.rs"]
 mod doubt;
+#[path = "manager/media.rs"]
+mod media;
 #[path = "manager/pairing.rs"]
 mod pairing;
 #[path = "manager/supervision.rs"]

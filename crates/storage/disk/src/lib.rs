@@ -3,13 +3,17 @@
 //! Decision: [`Disk`] has only the operations that stores of user data need to append, to replace
 //! and to find files. Each can fail, and each documents what survives a power cut. Programs use
 //! [`LocalDisk`]; tests use disks that fail or forget. Operations built on these (a durable append,
-//! a folder with a durable name) are here too, so that every store does them the same way.
+//! a folder with a durable name, a replaced file) are here too, so that every store does them the same way.
 
 mod durable;
 mod local;
+mod replace;
 
 pub use durable::{NewFolders, append, copy, read_some, read_to_end, write_all};
 pub use local::LocalDisk;
+pub use replace::{
+    DRAFT_PREFIX, Durability, FileDraft, replace_file, replace_file_with, sync_names,
+};
 
 use std::fmt;
 use std::io;

@@ -8,7 +8,7 @@ use nanobot_bus::{Bus, Delivery, Ledger, SettleOutcome};
 use nanobot_types::{InboundMessage, SessionKey};
 use tokio_util::sync::CancellationToken;
 
-use super::commands::{Command, CommandReply, CommandTable, Parsed, CommandTiming};
+use super::commands::{Command, CommandReply, CommandTable, CommandTiming, Parsed};
 use super::lane::Lane;
 use super::lane::handle::LaneRefusal;
 use super::shared::LoopState;

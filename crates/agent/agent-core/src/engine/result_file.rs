@@ -6,9 +6,10 @@
 //! call with the same result gives the same file and the same text. Results of `read_file` are not
 //! written again, because they are in a file already.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
+use nanobot_disk::{Durability, FileDraft, LocalDisk, replace_file};
 use nanobot_types::{ToolCall, WholeText};
 
 use super::readable::PagedText;
@@ -169,21 +170,13 @@ fn write(file: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    let draft = file.with_extension(format!("{}.draft", uuid::Uuid::new_v4()));
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let written = options.open(&draft).and_then(|mut open| {
-        open.write_all(text.as_bytes())?;
-        open.sync_data()
-    });
-    let placed = written.and_then(|()| std::fs::rename(&draft, file));
-    if placed.is_err() {
-        // The draft may not exist.
-        drop(std::fs::remove_file(&draft));
-    }
-    placed
+    replace_file(
+        &LocalDisk,
+        file,
+        text.as_bytes(),
+        FileDraft::Random,
+        Durability::Disk,
+    )
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
+use nanobot_disk::{Durability, FileDraft, LocalDisk, replace_file};
 use nanobot_types::TraceId;
 use serde::{Deserialize, Serialize};
 
@@ -184,13 +185,13 @@ impl NoteFile {
         for (turn, step) in under_way {
             bytes.extend(line(&EvidenceLine::step(turn, *step))?);
         }
-        let new = self.path.with_extension("new");
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(&new)?.write_all(&bytes)?;
-        std::fs::rename(&new, &self.path)?;
+        replace_file(
+            &LocalDisk,
+            &self.path,
+            &bytes,
+            FileDraft::Private,
+            Durability::Os,
+        )?;
         let file = OpenOptions::new().append(true).open(&self.path)?;
         Ok((file, u64::try_from(bytes.len()).unwrap_or(u64::MAX)))
     }

@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use nanobot_disk::{Durability, FileDraft, LocalDisk, replace_file};
 use nanobot_types::{ModelId, SessionKey};
 use serde_json::{Map, Value};
 
@@ -190,9 +191,14 @@ fn read(file: &Path) -> BTreeMap<String, f64> {
 /// Replaces the file by rename, so that readers see old or new content and never a mixture. It need
 /// not survive a power cut.
 fn write(file: &Path, models: &BTreeMap<String, f64>) -> io::Result<()> {
-    let draft = file.with_extension("draft");
-    std::fs::write(&draft, serde_json::to_vec_pretty(models)?)?;
-    std::fs::rename(draft, file)
+    let bytes = serde_json::to_vec_pretty(models)?;
+    replace_file(
+        &LocalDisk,
+        file,
+        &bytes,
+        FileDraft::Like(file),
+        Durability::Os,
+    )
 }
 
 #[cfg(test)]

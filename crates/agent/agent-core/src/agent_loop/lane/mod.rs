@@ -27,8 +27,8 @@ use tokio_util::sync::CancellationToken;
 
 use self::handle::{LaneHandle, LaneState, Queued};
 use self::steering::{LaneSteering, entry_of, facts_of};
-use self::telling::{BusObserver, BusNotifier};
-use super::commands::{Command, Parsed, CommandTiming};
+use self::telling::{BusNotifier, BusObserver};
+use super::commands::{Command, CommandTiming, Parsed};
 use super::shared::LoopState;
 use crate::error::chain;
 use crate::subagent::{is_note, reported_by};

@@ -9,7 +9,7 @@ use nanobot_types::{
 };
 
 use crate::agent_loop::shared::LoopState;
-use crate::{Observer, Signal, Notifier};
+use crate::{Notifier, Observer, Signal};
 
 /// Sends notices about memory problems to the chat of a message.
 pub(super) struct BusNotifier {
