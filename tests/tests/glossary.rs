@@ -72,6 +72,6 @@ fn public_type(line: &str) -> Option<String> {
     let name = ["struct ", "enum ", "trait ", "type ", "union "]
         .iter()
         .find_map(|keyword| definition.strip_prefix(keyword))?;
-    let end = name.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
-    Some(name[..end.unwrap_or(name.len())].to_owned())
+    let end = |letter: char| !letter.is_alphanumeric() && letter != '_';
+    name.split(end).next().map(str::to_owned)
 }

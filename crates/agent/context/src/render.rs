@@ -117,7 +117,7 @@ fn show(user: &UserMessage, pictures: &HashMap<String, InspectedFile>) -> UserMe
                 notes.push(format!("[image: {location} (larger than 5 MB, not shown)]"));
             }
             Some(InspectedFile::Gone) => {
-                notes.push(format!("[image: {location} (no longer available)]"))
+                notes.push(format!("[image: {location} (no longer available)]"));
             }
             // Skip the note: channels often name the file in the text already.
             Some(InspectedFile::File) | None if text.contains(location.as_str()) => {}

@@ -192,7 +192,7 @@ impl Skills {
     fn tell_all(&self, found: &SkillEntry) {
         match &found.standing {
             SkillStatus::Refused(why) => {
-                self.tell(&found.location, &format!("it is left out: {why}"))
+                self.tell(&found.location, &format!("it is left out: {why}"));
             }
             SkillStatus::Hidden { by } => {
                 self.tell(

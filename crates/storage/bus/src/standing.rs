@@ -77,14 +77,14 @@ impl EntryProgress {
             }
             SettleOutcome::Extend(_) => {}
             SettleOutcome::RetryIn(_) | SettleOutcome::PutOff(_) => {
-                self.state = EntryState::Pending
+                self.state = EntryState::Pending;
             }
             SettleOutcome::Ack => self.end(queue, EntryState::Answered, EntryState::Sent, None),
             SettleOutcome::Uncertain(why) => {
                 self.end(queue, EntryState::Failed, EntryState::Uncertain, Some(why));
             }
             SettleOutcome::Fail(why) => {
-                self.end(queue, EntryState::Failed, EntryState::Failed, Some(why))
+                self.end(queue, EntryState::Failed, EntryState::Failed, Some(why));
             }
             SettleOutcome::Discard(why) => {
                 self.end(queue, EntryState::Dropped, EntryState::Expired, Some(why));

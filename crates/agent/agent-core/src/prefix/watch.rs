@@ -152,7 +152,7 @@ impl PrefixWatch {
             Ok(content) => {
                 self.notes
                     .save(session, PromptRecord::Prefix, content)
-                    .await
+                    .await;
             }
             Err(error) => {
                 tracing::error!(%error, "could not save the prefix state of a session");

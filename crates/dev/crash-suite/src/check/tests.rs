@@ -413,7 +413,7 @@ const WRONG: [(Change, Property, &str); 26] = [
         |e| {
             session(e, 0)
                 .steps
-                .push(SystemStep::Answered("done".to_owned()))
+                .push(SystemStep::Answered("done".to_owned()));
         },
         Property::CheckpointValidity,
         "have no result, and the turn went on",
@@ -453,7 +453,7 @@ const WRONG: [(Change, Property, &str); 26] = [
         |e| {
             session(e, 1)
                 .steps
-                .insert(1, SystemStep::Said(ORDER.to_owned()))
+                .insert(1, SystemStep::Said(ORDER.to_owned()));
         },
         Property::NothingLost,
         "is 2 times in its session",

@@ -54,7 +54,7 @@ pub(super) fn examine(chart: &mut FindingList, config: &Config) {
                 chart.fault("config.protection", finding.to_string(), remedy);
             }
             Weight::Note => {
-                chart.note(FindingLevel::Note, "config.keys", finding.to_string(), None)
+                chart.note(FindingLevel::Note, "config.keys", finding.to_string(), None);
             }
         }
     }

@@ -105,7 +105,7 @@ pub(super) async fn outbound_survives<B: WholeBus>(
             3 => {
                 delivery
                     .settle(SettleOutcome::Uncertain("?".to_owned()))
-                    .await?
+                    .await?;
             }
             _ => {}
         }

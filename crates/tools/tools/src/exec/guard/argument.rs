@@ -70,7 +70,7 @@ impl Inspection<'_> {
                 WordPart::Text(piece) => text.push_str(piece),
                 WordPart::Home => self.home(&mut text, &mut known, "~"),
                 WordPart::Variable(name) if name == "HOME" => {
-                    self.home(&mut text, &mut known, "$HOME")
+                    self.home(&mut text, &mut known, "$HOME");
                 }
                 WordPart::Variable(name) if name == "PWD" => {
                     text.push_str(&self.directory.to_string_lossy());
