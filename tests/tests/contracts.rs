@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use async_trait::async_trait;
 use cargo_metadata::{DependencyKind, MetadataCommand};
 use nanobot_agent_core::{
-    AgentLoop, LoopSettings, TurnEngine, TurnIo, TurnOptions, TurnOutcome, TurnProgress, TurnResult,
+    AgentLoop, EngineReport, LoopSettings, TurnEngine, TurnIo, TurnOptions, TurnProgress,
 };
 use nanobot_bus::{Bus as _, EventFeed, MemoryBus, SettleOutcome};
 use nanobot_config::{Environment, Paths};
@@ -16,7 +16,7 @@ use nanobot_memory::MarkdownStore;
 use nanobot_provider::{
     CallContext, Candidate, ChatRequest, Generation, ProviderRouter, RetryPolicy, ToolChoice,
 };
-use nanobot_session::{InMemoryStore, MessageEntry, SessionError, SessionStore as _};
+use nanobot_session::{InMemoryStore, MessageEntry, SessionError, SessionStore as _, TurnOutcome};
 use nanobot_testkit::{Reply, ScriptedCall, ScriptedProvider};
 use nanobot_tool::{Registry, Tool, ToolContext, ToolError, Typed, TypedTool};
 use nanobot_types::{
@@ -219,7 +219,7 @@ impl nanobot_agent_core::Steering for Nobody {
 /// One run of an engine: its records, its outcome, and its requests to the model.
 struct Ran {
     recorded: Vec<String>,
-    outcome: TurnOutcome,
+    report: EngineReport,
     requests: Vec<ChatRequest>,
 }
 
@@ -274,7 +274,7 @@ async fn run_with(
         cancel: CancellationToken::new(),
     };
     let messages = vec![Arc::new(ChatMessage::user("go"))];
-    let outcome = engine
+    let report = engine
         .run(
             messages,
             TurnProgress::default(),
@@ -286,7 +286,7 @@ async fn run_with(
         .unwrap();
     Ran {
         recorded: journal.0,
-        outcome,
+        report,
         requests: provider.requests(),
     }
 }
@@ -295,7 +295,7 @@ async fn run_with(
 async fn the_engine_runs_a_turn_from_the_model_to_the_visible_reply() {
     let Ran {
         recorded,
-        outcome,
+        report,
         requests,
     } = run(
         &TurnOptions::default(),
@@ -305,11 +305,11 @@ async fn the_engine_runs_a_turn_from_the_model_to_the_visible_reply() {
         ],
     )
     .await;
-    let visible: Option<String> = outcome.reply;
+    let visible: Option<String> = report.reply;
     assert_eq!(visible.as_deref(), Some("All done."));
     assert_eq!(
-        (outcome.result, outcome.iterations, requests.len()),
-        (TurnResult::Completed, 2, 2)
+        (report.outcome, report.iterations, requests.len()),
+        (TurnOutcome::Replied, 2, 2)
     );
     let result = format!(
         "tool: Error: busy{}\n\nWhat to try: wait\n\n[The same call may succeed later.]",
@@ -366,7 +366,7 @@ async fn each_option_of_the_engine_does_what_it_says() {
     )
     .await;
     assert_eq!(
-        (parsed.recorded.len(), parsed.outcome.reply.as_deref()),
+        (parsed.recorded.len(), parsed.report.reply.as_deref()),
         (2, Some("seen"))
     );
 
@@ -450,8 +450,8 @@ async fn the_engine_ends_what_goes_in_circles_and_what_goes_on_for_ever() {
         .map(|_| Reply::call("look", &json!({"path": "a"})))
         .collect();
     let circle = run(&TurnOptions::default(), same).await;
-    assert_eq!(circle.outcome.result, TurnResult::Limited);
-    assert!(circle.requests.len() < 10 && circle.outcome.reply.unwrap().contains("look"));
+    assert_eq!(circle.report.outcome, TurnOutcome::Limited);
+    assert!(circle.requests.len() < 10 && circle.report.reply.unwrap().contains("look"));
 
     let options = TurnOptions {
         max_iterations: 3,
@@ -462,8 +462,8 @@ async fn the_engine_ends_what_goes_in_circles_and_what_goes_on_for_ever() {
         .collect();
     let endless = run(&options, different).await;
     assert_eq!(
-        (endless.outcome.result, endless.requests.len()),
-        (TurnResult::Limited, 3)
+        (endless.report.outcome, endless.requests.len()),
+        (TurnOutcome::Limited, 3)
     );
 }
 
@@ -534,8 +534,8 @@ async fn a_result_says_whether_to_try_again_and_whether_to_go_on() {
     )
     .await;
     assert_eq!(
-        (ran.outcome.result, ran.requests.len()),
-        (TurnResult::Limited, 1),
+        (ran.report.outcome, ran.requests.len()),
+        (TurnOutcome::Limited, 1),
         "no model is asked again"
     );
     assert!(
@@ -543,7 +543,7 @@ async fn a_result_says_whether_to_try_again_and_whether_to_go_on() {
         "{:?}",
         ran.recorded
     );
-    let told = ran.outcome.reply.unwrap();
+    let told = ran.report.reply.unwrap();
     assert!(
         told.contains("flaky") && told.contains("the disk is gone"),
         "{told}"

@@ -49,6 +49,7 @@
 mod agent;
 mod agent_loop;
 mod audience;
+mod budget;
 mod consolidation;
 mod engine;
 mod error;
@@ -74,8 +75,8 @@ pub use agent_loop::{
 pub use audience::AudienceLookup;
 pub use consolidation::{CompactReport, ConsolidationSettings, NoNotifier, Notifier};
 pub use engine::{
-    AnsweredRequest, Journal, RequestObserver, Steering, TurnEngine, TurnFacts, TurnIo,
-    TurnOptions, TurnOutcome, TurnProgress, TurnResult,
+    AnsweredRequest, EngineReport, Journal, RequestObserver, Steering, TurnEngine, TurnFacts,
+    TurnIo, TurnOptions, TurnProgress,
 };
 pub use error::AgentError;
 pub use evidence::{StepLog, TurnStep};

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use nanobot_session::{Entry, MessageEntry, TurnEnd, TurnOutcome as EndedAs};
+use nanobot_session::{Entry, MessageEntry, TurnEnd, TurnOutcome};
 use nanobot_types::{CallId, ChatMessage};
 
 use crate::turns::RecordedTurn;
@@ -221,7 +221,7 @@ impl Steps {
             format!("{:?}", end.outcome).to_lowercase(),
         )];
         // The text of a failed turn comes from the vendor.
-        if end.outcome != EndedAs::Failed {
+        if end.outcome != TurnOutcome::Failed {
             facets.push((Difference::Visible, end.visible.clone().unwrap_or_default()));
         }
         facets.push((Difference::Inbound, inbound.join(", ")));

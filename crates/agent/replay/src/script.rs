@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use nanobot_provider::StreamEvent;
-use nanobot_session::{MessageEntry, TurnOutcome as EndedAs};
+use nanobot_session::{MessageEntry, TurnOutcome};
 use nanobot_tool::ERROR_HINT;
 use nanobot_types::{
     AssistantMessage, CallId, ChatMessage, Effect, FinishReason, Severity, ToolName, ToolResult,
@@ -55,7 +55,7 @@ impl Script {
             steering: Vec::new(),
             interruptions: Vec::new(),
             cut_at: None,
-            is_limited: ended == Some(EndedAs::Limited),
+            is_limited: ended == Some(TurnOutcome::Limited),
         };
         let can_go_on = turn
             .messages
@@ -102,7 +102,7 @@ impl Script {
             .end
             .and_then(|end| end.visible.as_deref())
             .unwrap_or_default();
-        if matches!(ended, Some(EndedAs::Replied | EndedAs::Suppressed)) {
+        if matches!(ended, Some(TurnOutcome::Replied | TurnOutcome::Suppressed)) {
             let reason = Truncation::of_reply(said).map_or(FinishReason::Stop, Truncation::reason);
             script.beyond = Some(vec![
                 StreamEvent::Text(SILENCE.to_owned()),

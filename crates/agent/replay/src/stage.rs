@@ -14,7 +14,7 @@ use nanobot_provider::{
 };
 use nanobot_session::{
     Entry, InMemoryStore, MessageEntry, ReadFrom, Seq, SessionError, SessionInfo, SessionStore,
-    SessionView, TurnOutcome as EndedAs,
+    SessionView, TurnOutcome,
 };
 use nanobot_tool::{Registry, Tool, ToolContext};
 use nanobot_types::{
@@ -76,7 +76,7 @@ pub(crate) async fn play(
             interrupted_after,
             stopped_after: turn
                 .end
-                .filter(|end| end.outcome == EndedAs::Stopped)
+                .filter(|end| end.outcome == TurnOutcome::Stopped)
                 .map(|_| turn.messages.len()),
             cancel: cancel.clone(),
         });

@@ -12,7 +12,7 @@ use std::time::Duration;
 use nanobot_bus::{BusError, LedgerEntry};
 use nanobot_types::{
     ChannelName, ChatAddress, ChatId, MessageId, OutboundKey, OutboundKind, OutboundMessage,
-    OutboundSlot,
+    OutboundSlot, chain,
 };
 use tokio::io::AsyncWrite;
 use tokio::sync::mpsc;
@@ -299,13 +299,7 @@ fn failed(error: BusError) -> ControlResponse {
 }
 
 fn refused(error: &dyn std::error::Error) -> ControlResponse {
-    let mut why = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        why.push_str(": ");
-        why.push_str(&inner.to_string());
-        source = inner.source();
-    }
+    let why = chain(error);
     ControlResponse::Refused { why }
 }
 

@@ -14,6 +14,7 @@ use nanobot_providers::{BuildError, KeyError, ProxyError, SelectError};
 use nanobot_server::ServerError;
 use nanobot_state::StateError;
 use nanobot_tools::ToolsError;
+pub use nanobot_types::chain;
 
 /// An error that is shown to the user at the terminal.
 #[derive(Debug, thiserror::Error)]
@@ -129,18 +130,6 @@ fn silent_remedy(pid: Option<u32>) -> String {
         "Wait if it is just starting. `nanobot gateway logs` shows what it does; {end}. \
          Then start it again with `nanobot gateway`."
     )
-}
-
-/// Formats an error and its sources in one line.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        source = inner.source();
-    }
-    text
 }
 
 impl RuntimeError {

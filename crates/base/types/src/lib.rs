@@ -12,6 +12,7 @@
 //! ```
 
 mod address;
+mod chain;
 mod chat;
 mod command;
 mod event;
@@ -25,6 +26,7 @@ mod tool;
 mod transcript;
 
 pub use address::{ChatAddress, TERMINAL_CHANNEL};
+pub use chain::chain;
 pub use chat::{
     AssistantMessage, ChatMessage, Content, ContentBlock, ImageUrl, ToolCall, ToolMessage,
     UserMessage,

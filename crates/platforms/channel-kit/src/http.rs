@@ -6,11 +6,10 @@
 //!
 //! What it does not do: retry, and read answers.
 
-use std::error::Error as _;
 use std::fmt;
 use std::time::Duration;
 
-use nanobot_channel::{ChannelError, json};
+use nanobot_channel::{ChannelError, chain, json};
 use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Response, Url, redirect};
 
 use crate::wrong;
@@ -137,17 +136,6 @@ impl From<reqwest::Error> for Failure {
             may_have_arrived: !error.is_connect() && !error.is_builder(),
         }
     }
-}
-
-/// An error and what caused it.
-fn chain(error: &reqwest::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
-    text
 }
 
 /// Reads the body of a JSON answer, at most [`json::BODY_LIMIT`] bytes of it.

@@ -27,7 +27,7 @@ use nanobot_context::{
 use nanobot_provider::ProviderRouter;
 use nanobot_redact::Secrets;
 use nanobot_session::{
-    Entry, MessageEntry, ReadFrom, Seq, SessionStore, SessionView, TurnEnd, TurnOutcome as EndedAs,
+    Entry, MessageEntry, ReadFrom, Seq, SessionStore, SessionView, TurnEnd, TurnOutcome,
 };
 use nanobot_tool::Registry;
 use nanobot_types::{
@@ -45,7 +45,7 @@ pub use usage::UsageReport;
 
 use crate::consolidation::{ConsolidationSettings, Consolidator, ConsolidatorParts, Size};
 use crate::engine::{
-    Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome, TurnProgress, TurnResult,
+    EngineReport, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnProgress,
 };
 use crate::evidence::{TurnStep, TurnSteps};
 use crate::locks::KeyedLocks;
@@ -137,7 +137,7 @@ pub struct TurnReport {
     /// The turn.
     pub trace: TraceId,
     /// The outcome.
-    pub ended: EndedAs,
+    pub ended: TurnOutcome,
     /// The text to show to the person; `None` if there is nothing to show.
     pub visible: Option<String>,
     /// The stream that showed the text while it was written.
@@ -352,7 +352,7 @@ impl Agent {
                     log,
                     request.trace.clone(),
                     resumed.inbound,
-                    TurnOutcome::replied(reply, request.trace),
+                    EngineReport::replied(reply, request.trace),
                 )
                 .await;
         }
@@ -408,17 +408,17 @@ impl Agent {
             cancel: request.cancel,
         };
         let options = &self.settings.options;
-        let outcome = self
+        let report = self
             .engine
             .run(messages, progress, request.trace.clone(), options, io)
             .await;
         requests.close().await;
-        let outcome = outcome?;
-        self.totals.add(&request.facts.session, outcome.usage);
-        if outcome.result == TurnResult::Stopped && request.interrupt.is_cancelled() {
+        let report = report?;
+        self.totals.add(&request.facts.session, report.usage);
+        if report.outcome == TurnOutcome::Stopped && request.interrupt.is_cancelled() {
             return Err(AgentError::Interrupted);
         }
-        self.record_end(log, request.trace, steering.into_taken(), outcome)
+        self.record_end(log, request.trace, steering.into_taken(), report)
             .await
     }
 
@@ -427,19 +427,16 @@ impl Agent {
         log: &mut SessionLog,
         trace: TraceId,
         inbound: Vec<MessageId>,
-        outcome: TurnOutcome,
+        report: EngineReport,
     ) -> Result<TurnReport, AgentError> {
-        let ended = match outcome.result {
-            TurnResult::Completed if log.answered_here() => EndedAs::Suppressed,
-            TurnResult::Completed => EndedAs::Replied,
-            TurnResult::Stopped => EndedAs::Stopped,
-            TurnResult::Limited => EndedAs::Limited,
-            TurnResult::Failed => EndedAs::Failed,
+        let ended = match report.outcome {
+            TurnOutcome::Replied if log.answered_here() => TurnOutcome::Suppressed,
+            outcome => outcome,
         };
         let visible = match ended {
-            EndedAs::Suppressed | EndedAs::Stopped => None,
-            EndedAs::Replied => Some(outcome.reply.unwrap_or_else(|| NOTHING_TO_SAY.to_owned())),
-            EndedAs::Limited | EndedAs::Failed => outcome.reply,
+            TurnOutcome::Suppressed | TurnOutcome::Stopped => None,
+            TurnOutcome::Replied => Some(report.reply.unwrap_or_else(|| NOTHING_TO_SAY.to_owned())),
+            TurnOutcome::Limited | TurnOutcome::Failed => report.reply,
         };
         let end = TurnEnd {
             turn: trace.clone(),
@@ -447,14 +444,14 @@ impl Agent {
             outcome: ended,
             visible: visible.clone(),
         };
-        let last = outcome.last.map(Entry::Message);
+        let last = report.last.map(Entry::Message);
         log.append(last.into_iter().chain([Entry::TurnEnded(end)]).collect())
             .await?;
         Ok(TurnReport {
             trace,
             ended,
             visible,
-            stream: outcome.stream,
+            stream: report.stream,
         })
     }
 
@@ -510,7 +507,7 @@ fn report_again(trace: TraceId, end: Option<TurnEnd>) -> TurnReport {
         // messages after it.
         None => TurnReport {
             trace,
-            ended: EndedAs::Replied,
+            ended: TurnOutcome::Replied,
             visible: None,
             stream: None,
         },

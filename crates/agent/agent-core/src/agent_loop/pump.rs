@@ -5,7 +5,7 @@ use std::task::Poll;
 use std::time::Instant;
 
 use nanobot_bus::{Bus, Delivery, Ledger, SettleOutcome};
-use nanobot_types::{InboundMessage, SessionKey};
+use nanobot_types::{InboundMessage, SessionKey, chain};
 use tokio_util::sync::CancellationToken;
 
 use super::commands::{Command, CommandReply, CommandTable, CommandTiming, Parsed};
@@ -13,7 +13,6 @@ use super::lane::Lane;
 use super::lane::handle::LaneRefusal;
 use super::shared::LoopState;
 use super::{HeartbeatFilter, LoopSettings};
-use crate::error::chain;
 use crate::{Agent, AgentError, StepLog, SubagentTask};
 
 /// Routes messages from a bus to turns of an agent, and replies back.

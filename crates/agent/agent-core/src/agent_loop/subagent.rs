@@ -10,12 +10,11 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use nanobot_bus::{Accepted, BusError, Delivery, REDELIVERY_DELAY, SettleOutcome};
 use nanobot_session::TurnOutcome;
-use nanobot_types::InboundMessage;
+use nanobot_types::{InboundMessage, chain};
 use tokio_util::sync::CancellationToken;
 
 use super::shared::LoopState;
 use crate::AgentError;
-use crate::error::chain;
 use crate::subagent::{SubagentEnd, SubagentTask, Subagents, reported_by};
 
 /// Maximum number of times that the backoff doubles.

@@ -40,6 +40,7 @@ pub(crate) use choose::{Size, old_messages, size};
 pub(crate) use state::{last_summary, left_behind, waits, waits_in};
 
 use self::state::Pending;
+use crate::budget::TokenBudget;
 use crate::locks::KeyedLocks;
 
 /// Maximum number of concurrent summaries over all sessions.
@@ -138,27 +139,19 @@ impl Consolidator {
             .map_or_else(|| ModelId::from(""), |candidate| candidate.model.clone())
     }
 
-    /// Returns the maximum number of estimated tokens of a request of a session; `usize::MAX` for
-    /// no limit.
-    fn budget(&self, session: &SessionKey) -> usize {
-        let model = self.model();
-        let limit = self.calibrator.limit(&model).unwrap_or(usize::MAX);
-        let budget = match self.settings.budget() {
-            0 => limit,
-            budget => budget.min(limit),
-        };
-        match budget {
-            usize::MAX => usize::MAX,
-            budget => (budget as f64 / self.calibrator.factor(&model, session)) as usize,
-        }
+    /// Returns the budget of a session's requests.
+    fn budget(&self, session: &SessionKey) -> TokenBudget {
+        TokenBudget::of(
+            self.settings.budget(),
+            &self.calibrator,
+            &self.model(),
+            session,
+        )
     }
 
-    /// Returns the part of the budget that the conversation may take.
+    /// Returns the part of the budget that the conversation may take; `usize::MAX` for no limit.
     fn room(&self, session: &SessionKey, fixed: usize) -> usize {
-        match self.budget(session) {
-            usize::MAX => usize::MAX,
-            budget => budget.saturating_sub(fixed).max(budget / 4),
-        }
+        self.budget(session).room(fixed).unwrap_or(usize::MAX)
     }
 
     /// Records the size of a session after a turn: the tokens of its prompt and its conversation,

@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use nanobot_context::estimate_tokens;
 use nanobot_memory::{Facts, loses_too_much};
 use nanobot_provider::{CallContext, ChatRequest, ToolChoice};
-use nanobot_types::{Event, FinishReason, LlmResponse, TraceId};
+use nanobot_types::{Event, FinishReason, LlmResponse, TraceId, chain};
 
 use super::Consolidator;
 use super::ask::{self, Summary};
@@ -13,7 +13,6 @@ use super::pieces::TranscriptPiece;
 use super::state::{Flush, Rewrite};
 use super::tell::MemoryProblem;
 use super::work::ConsolidationRun;
-use crate::error::chain;
 
 /// Estimated tokens of the instructions and the tool.
 const INSTRUCTIONS: usize = 600;
@@ -79,7 +78,7 @@ impl Consolidator {
     /// Returns as much of the facts as the model can read and give back, and `true` if that is all
     /// of them.
     fn shown<'t>(&self, run: &ConsolidationRun<'_>, facts: &'t str) -> (&'t str, bool) {
-        let budget = self.budget(run.session).min(UNLIMITED);
+        let budget = self.budget(run.session).at_most(UNLIMITED);
         let limit = (budget / 4).min(self.settings().max_output / 4 * 3);
         let tokens = estimate_tokens(facts);
         if tokens <= limit {
@@ -101,7 +100,7 @@ impl Consolidator {
         facts: usize,
         overflows: u32,
     ) -> &'p [TranscriptPiece] {
-        let budget = self.budget(run.session).min(UNLIMITED);
+        let budget = self.budget(run.session).at_most(UNLIMITED);
         let limit = (budget / 4 * 3)
             .saturating_sub(facts + INSTRUCTIONS)
             .max(budget / 5)

@@ -5,14 +5,13 @@ use std::sync::{Mutex, PoisonError};
 
 use nanobot_memory::{MemoryError, Reason, Scope};
 use nanobot_session::{Entry, ReadFrom, Seq, SessionError};
-use nanobot_types::SessionKey;
+use nanobot_types::{SessionKey, chain};
 
 use super::pieces::{TranscriptPiece, pieces};
 use super::state::{Chunk, Flush, Position, Rewrite, summary_change};
 use super::tell::{MemoryProblem, Notifier};
 use super::{CompactReport, Consolidator, STATE, SummaryExtent, now, size};
 use crate::AudienceLookup;
-use crate::error::chain;
 
 /// Maximum number of chunks per run.
 const ROUNDS: usize = 5;

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nanobot_context::ContextBuilder;
-use nanobot_session::{MessageEntry, SessionError};
+use nanobot_session::{MessageEntry, SessionError, TurnOutcome};
 use nanobot_types::{
     ChannelName, ChatId, ChatKind, DeliveryContext, Map, MessageId, Origin, SenderId, SessionKey,
     StreamId, ToolCall, ToolSpec, TraceId, Usage,
@@ -117,24 +117,11 @@ pub struct TurnProgress {
     pub pending: Vec<ToolCall>,
 }
 
-/// The kind of end that a turn came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TurnResult {
-    /// The model gave its final answer.
-    Completed,
-    /// It was stopped.
-    Stopped,
-    /// It used up its iterations or repeated itself.
-    Limited,
-    /// No model could answer.
-    Failed,
-}
-
-/// The result of a turn.
+/// The report of the engine on a turn.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TurnOutcome {
-    /// The kind of end.
-    pub result: TurnResult,
+pub struct EngineReport {
+    /// The outcome. [`TurnOutcome::Suppressed`] is up to the caller, which knows what was sent.
+    pub outcome: TurnOutcome,
     /// The visible reply; `None` if the model said nothing or the turn was stopped.
     pub reply: Option<String>,
     /// The last message of the model, to be recorded together with the end of the turn.
@@ -149,11 +136,11 @@ pub struct TurnOutcome {
     pub trace: TraceId,
 }
 
-impl TurnOutcome {
-    /// Creates the outcome of a turn whose final reply was recorded by an earlier run.
+impl EngineReport {
+    /// Creates the report of a turn whose final reply was recorded by an earlier run.
     pub(crate) fn replied(reply: String, trace: TraceId) -> Self {
         Self {
-            result: TurnResult::Completed,
+            outcome: TurnOutcome::Replied,
             reply: Some(reply),
             last: None,
             stream: None,

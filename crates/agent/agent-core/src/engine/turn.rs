@@ -7,7 +7,7 @@ use nanobot_bus::EventFeed;
 use nanobot_context::{Calibrator, estimate_tokens, estimate_tools};
 use nanobot_provider::{CallContext, ChatRequest, Generation, ProviderRouter, ToolChoice};
 use nanobot_redact::Secrets;
-use nanobot_session::{MessageEntry, SessionError};
+use nanobot_session::{MessageEntry, SessionError, TurnOutcome};
 use nanobot_tool::Registry;
 use nanobot_types::{
     AssistantMessage, ChatMessage, Content, Event, FinishReason, LlmResponse, ModelId, SessionKey,
@@ -23,7 +23,8 @@ use super::result_file::ResultFiles;
 use super::stream_tap::StreamTap;
 use super::text_calls::split_calls;
 use super::visible::visible;
-use super::{AnsweredRequest, TurnIo, TurnOptions, TurnOutcome, TurnProgress, TurnResult};
+use super::{AnsweredRequest, EngineReport, TurnIo, TurnOptions, TurnProgress};
+use crate::budget::TokenBudget;
 use crate::subagent::is_subagent_session;
 use crate::{Signal, TurnStep};
 
@@ -105,7 +106,7 @@ impl TurnEngine {
         trace: TraceId,
         options: &'a TurnOptions,
         io: TurnIo<'a>,
-    ) -> Result<TurnOutcome, SessionError> {
+    ) -> Result<EngineReport, SessionError> {
         let fixed = estimate_tokens(&io.system) + estimate_tools(&io.tools);
         let mut turn = Turn {
             engine: self,
@@ -177,13 +178,13 @@ impl<'a> Turn<'a> {
     }
 
     /// Makes one model call and runs the tools it asks for. Returns `Some` when the turn is over.
-    async fn step(&mut self) -> Result<Option<TurnOutcome>, SessionError> {
+    async fn step(&mut self) -> Result<Option<EngineReport>, SessionError> {
         if self.io.cancel.is_cancelled() {
-            return Ok(Some(self.end(TurnResult::Stopped, None)));
+            return Ok(Some(self.end(TurnOutcome::Stopped, None)));
         }
         if self.iterations >= self.options.max_iterations {
             let notice = limit_notice(self.options.max_iterations, &self.io.facts.session);
-            return Ok(Some(self.end(TurnResult::Limited, Some(notice))));
+            return Ok(Some(self.end(TurnOutcome::Limited, Some(notice))));
         }
         let steered = self.io.steering.take().await;
         self.record(steered).await?;
@@ -193,7 +194,7 @@ impl<'a> Turn<'a> {
         let (mut response, streamed) = self.call_model(&stream).await;
         self.io.journal.under_way(TurnStep::Answer);
         if self.io.cancel.is_cancelled() {
-            return Ok(Some(self.end(TurnResult::Stopped, None)));
+            return Ok(Some(self.end(TurnOutcome::Stopped, None)));
         }
         let is_whole = response.finish_reason != FinishReason::Runaway;
         if self.options.parse_calls_from_text && response.tool_calls.is_empty() && is_whole {
@@ -201,11 +202,11 @@ impl<'a> Turn<'a> {
         }
         match response.finish_reason {
             FinishReason::Error | FinishReason::ContextOverflow => {
-                Ok(Some(self.end(TurnResult::Failed, response.content)))
+                Ok(Some(self.end(TurnOutcome::Failed, response.content)))
             }
             FinishReason::ContentFilter => {
                 let text = "The model's vendor withheld the answer (content filter). Rephrase the request.";
-                Ok(Some(self.end(TurnResult::Failed, Some(text.to_owned()))))
+                Ok(Some(self.end(TurnOutcome::Failed, Some(text.to_owned()))))
             }
             _ if !response.tool_calls.is_empty() => {
                 self.run_answer(response, streamed.then_some(stream)).await
@@ -272,21 +273,15 @@ impl<'a> Turn<'a> {
             return;
         }
         let model = self.engine.model();
-        let known = self.engine.calibrator.limit(&model).unwrap_or(usize::MAX);
-        let budget = match self.options.token_budget {
-            0 => known,
-            budget => budget.min(known),
-        };
-        if budget == usize::MAX {
+        let budget = TokenBudget::of(
+            self.options.token_budget,
+            &self.engine.calibrator,
+            &model,
+            &self.io.facts.session,
+        );
+        let Some(room) = budget.room(self.fixed) else {
             return;
-        }
-        let factor = self
-            .engine
-            .calibrator
-            .factor(&model, &self.io.facts.session);
-        let budget = (budget as f64 / factor) as usize;
-        // The conversation gets at least a quarter of the budget, however long the prompt is.
-        let room = budget.saturating_sub(self.fixed).max(budget / 4);
+        };
         if compact(&mut self.messages, room) {
             self.shortened = true;
             tracing::info!(session = %self.io.facts.session, trace = %self.trace, room, "shortened the conversation to fit");
@@ -375,7 +370,7 @@ impl<'a> Turn<'a> {
         &mut self,
         response: LlmResponse,
         streamed: Option<StreamId>,
-    ) -> Result<Option<TurnOutcome>, SessionError> {
+    ) -> Result<Option<EngineReport>, SessionError> {
         let message = response.to_message();
         let first = self.calls + 1;
         self.record(vec![MessageEntry::new(ChatMessage::Assistant(message))])
@@ -401,14 +396,14 @@ impl<'a> Turn<'a> {
         &mut self,
         calls: &[(u32, ToolCall)],
         resumed: bool,
-    ) -> Result<Option<TurnOutcome>, SessionError> {
+    ) -> Result<Option<EngineReport>, SessionError> {
         self.io.journal.under_way(TurnStep::Tools);
         let step = self.call_step(resumed);
         if self.options.parallel_tool_exec && !resumed && step.all_pure(calls) {
             let outputs = step.run_beside(calls).await;
             for ((_, call), output) in calls.iter().zip(outputs) {
                 let Some(output) = output else {
-                    return Ok(Some(self.end(TurnResult::Stopped, None)));
+                    return Ok(Some(self.end(TurnOutcome::Stopped, None)));
                 };
                 if let Some(outcome) = self.take_result(call, output).await? {
                     return Ok(Some(outcome));
@@ -418,10 +413,10 @@ impl<'a> Turn<'a> {
         }
         for (place, call) in calls {
             if self.io.cancel.is_cancelled() {
-                return Ok(Some(self.end(TurnResult::Stopped, None)));
+                return Ok(Some(self.end(TurnOutcome::Stopped, None)));
             }
             let Some(output) = step.run(*place, call).await else {
-                return Ok(Some(self.end(TurnResult::Stopped, None)));
+                return Ok(Some(self.end(TurnOutcome::Stopped, None)));
             };
             if let Some(outcome) = self.take_result(call, output).await? {
                 return Ok(Some(outcome));
@@ -448,7 +443,7 @@ impl<'a> Turn<'a> {
         &mut self,
         call: &ToolCall,
         ran: CallOutput,
-    ) -> Result<Option<TurnOutcome>, SessionError> {
+    ) -> Result<Option<EngineReport>, SessionError> {
         let CallOutput {
             text: mut output,
             is_fatal,
@@ -461,7 +456,7 @@ impl<'a> Turn<'a> {
         self.record(vec![MessageEntry::new(ChatMessage::tool(call, output))])
             .await?;
         if why.is_some() {
-            return Ok(Some(self.end(TurnResult::Limited, why)));
+            return Ok(Some(self.end(TurnOutcome::Limited, why)));
         }
         let LoopVerdict::End(count) = verdict else {
             return Ok(None);
@@ -471,7 +466,7 @@ impl<'a> Turn<'a> {
              Tell me what to try instead.",
             call.name
         );
-        Ok(Some(self.end(TurnResult::Limited, Some(notice))))
+        Ok(Some(self.end(TurnOutcome::Limited, Some(notice))))
     }
 
     /// Returns the visible part of an answer. Redacts once more, because removed thinking may have
@@ -481,7 +476,7 @@ impl<'a> Turn<'a> {
         Some(self.engine.secrets.hide(&text).into_owned())
     }
 
-    fn finish(&self, response: &LlmResponse, stream: Option<StreamId>) -> TurnOutcome {
+    fn finish(&self, response: &LlmResponse, stream: Option<StreamId>) -> EngineReport {
         let seen = self.seen(response);
         let cut = Truncation::of(&response.finish_reason);
         let last = seen.as_ref().map(|text| {
@@ -500,16 +495,16 @@ impl<'a> Turn<'a> {
             (None, Some(cut)) => Some(cut.note().to_owned()),
             (seen, None) => seen,
         };
-        TurnOutcome {
+        EngineReport {
             last,
             stream,
-            ..self.end(TurnResult::Completed, reply)
+            ..self.end(TurnOutcome::Replied, reply)
         }
     }
 
-    fn end(&self, result: TurnResult, reply: Option<String>) -> TurnOutcome {
-        TurnOutcome {
-            result,
+    fn end(&self, outcome: TurnOutcome, reply: Option<String>) -> EngineReport {
+        EngineReport {
+            outcome,
             reply,
             last: None,
             stream: None,

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use nanobot_tool::{ToolContext, ToolError, TypedTool};
-use nanobot_types::Effect;
+use nanobot_types::{Effect, chain};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Spawner, Started, SubagentTask, is_subagent_session};
-use crate::error::chain;
 
 /// The `spawn` tool: delegates tasks to subagents.
 #[derive(Debug)]

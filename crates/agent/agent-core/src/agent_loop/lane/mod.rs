@@ -20,7 +20,7 @@ use nanobot_bus::{BusError, REDELIVERY_DELAY, SettleOutcome};
 use nanobot_session::TurnOutcome;
 use nanobot_types::{
     DeliveryWish, InboundMessage, NoticeKind, OutboundKey, OutboundKind, OutboundMessage,
-    OutboundSlot, SessionKey, SessionKind,
+    OutboundSlot, SessionKey, SessionKind, chain,
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -30,7 +30,6 @@ use self::steering::{LaneSteering, entry_of, facts_of};
 use self::telling::{BusNotifier, BusObserver};
 use super::commands::{Command, CommandTiming, Parsed};
 use super::shared::LoopState;
-use crate::error::chain;
 use crate::subagent::{is_note, reported_by};
 use crate::{AgentError, TurnReport, TurnRequest};
 
